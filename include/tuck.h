@@ -1,0 +1,352 @@
+/* Tuck: tucks communication under computation.
+ *
+ * The public interface of libtuck: read the graph of a training step as PyTorch prints it, look at
+ * it, edit it, print it again.
+ *
+ *   tuck_diags *diags = tuck_diags_new(NULL);
+ *   tuck_doc *doc;
+ *   if (tuck_doc_read_file("graph.txt", NULL, diags, &doc) == TUCK_OK) {
+ *       tuck_graph *g = tuck_doc_graph(doc, 0);
+ *       for (tuck_node n = tuck_graph_first(g); !tuck_is_none(n); n = tuck_graph_next(g, n))
+ *           puts(tuck_node_name(g, n));
+ *       tuck_doc_free(doc);
+ *   }
+ *
+ * Conventions. A function that can fail returns a tuck_status and fills diagnostics; outputs are
+ * written only on success. Nothing here prints or exits. Strings handed out belong to the graph and
+ * live as long as it does. One graph may be used by one thread at a time; so may all graphs of one
+ * document together, which share their strings, and a copy with its original. Objects may be NULL in
+ * the functions that free them.
+ */
+#ifndef TUCK_H
+#define TUCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TUCK_VERSION_MAJOR 0
+#define TUCK_VERSION_MINOR 1
+#define TUCK_VERSION_PATCH 0
+#define TUCK_VERSION "0.1.0"
+
+#define TUCK_API __attribute__((visibility("default")))
+#define TUCK_MUST_CHECK __attribute__((warn_unused_result))
+
+/* The version of the library that is running, as TUCK_VERSION was when it was built. */
+TUCK_API const char *tuck_version(void);
+
+/* ---- Status, memory, output ------------------------------------------------------------------- */
+
+typedef enum tuck_status {
+    TUCK_OK = 0,
+    TUCK_ENOMEM = -1,  /* the allocator refused */
+    TUCK_EINVAL = -2,  /* the call makes no sense: bad argument, node of another graph, name taken */
+    TUCK_ESYNTAX = -3, /* the text is not a graph, or a broken one: see the diagnostics */
+    TUCK_EIO = -4,     /* a file could not be read or written */
+    TUCK_ELINT = -5,   /* the graph breaks a rule: see the diagnostics */
+    TUCK_EEXEC = -6,   /* the graph holds operands that Python could not evaluate */
+} tuck_status;
+
+/* "out of memory", "bad argument", … */
+TUCK_API const char *tuck_status_text(tuck_status status);
+
+/* resize(ctx, NULL, 0, n) allocates, resize(ctx, p, old, n) grows or shrinks, resize(ctx, p, old, 0)
+ * frees and returns NULL. NULL for n > 0 means: no memory. */
+typedef struct tuck_allocator {
+    void *ctx;
+    void *(*resize)(void *ctx, void *ptr, size_t old_size, size_t new_size);
+} tuck_allocator;
+
+/* Receives text in pieces, in order. False ends the printing with TUCK_EIO. */
+typedef bool (*tuck_write_fn)(void *ctx, const char *text, size_t len);
+
+/* ---- Diagnostics ------------------------------------------------------------------------------ */
+
+typedef enum tuck_severity { TUCK_WARNING, TUCK_ERROR } tuck_severity;
+
+typedef struct tuck_diag {
+    tuck_severity severity;
+    const char *file;       /* "" where there is none */
+    uint32_t line, column;  /* from 1; 0 = unknown. Columns count bytes */
+    const char *message;    /* one line, no final stop */
+    const char *note;       /* a hint, or NULL */
+    const char *source;     /* the line it is about (a long one: the part around it), or NULL */
+    uint32_t caret, length; /* what to underline in source */
+} tuck_diag;
+
+typedef struct tuck_diags tuck_diags;
+
+/* A list that calls append to. NULL allocator: malloc. NULL on no memory. */
+TUCK_API tuck_diags *tuck_diags_new(const tuck_allocator *alloc);
+TUCK_API void tuck_diags_free(tuck_diags *d);
+TUCK_API void tuck_diags_clear(tuck_diags *d);
+TUCK_API size_t tuck_diags_count(const tuck_diags *d);
+TUCK_API size_t tuck_diags_errors(const tuck_diags *d);
+TUCK_API const tuck_diag *tuck_diags_at(const tuck_diags *d, size_t i);
+
+/* One diagnostic as compilers write it: file:line:column: error: message, the line, a caret. */
+TUCK_API tuck_status tuck_diag_print(const tuck_diag *d, bool colour, tuck_write_fn write,
+                                     void *ctx);
+
+/* ---- Documents: a text with one or more graphs in it ------------------------------------------- */
+
+typedef struct tuck_doc tuck_doc;
+typedef struct tuck_graph tuck_graph;
+
+typedef struct tuck_read_options {
+    const tuck_allocator *alloc; /* NULL: malloc */
+} tuck_read_options;
+
+/* Read every graph of a text: a readable dump, gm.code, a log, fx_graph_runnable, str(graph), an
+ * exported program (docs/graph-text.md). `name` stands in diagnostics. Any error means no document.
+ * A text without a graph is an error. options and diags may be NULL. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_doc_read_text(const char *text, size_t len,
+                                                        const char *name,
+                                                        const tuck_read_options *options,
+                                                        tuck_diags *diags, tuck_doc **doc_out);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_doc_read_file(const char *path,
+                                                        const tuck_read_options *options,
+                                                        tuck_diags *diags, tuck_doc **doc_out);
+TUCK_API void tuck_doc_free(tuck_doc *doc);
+
+TUCK_API size_t tuck_doc_count(const tuck_doc *doc);
+TUCK_API tuck_graph *tuck_doc_graph(const tuck_doc *doc, size_t i); /* owned by the document */
+
+/* Where a graph came from: the title of a log's banner ("AFTER POST GRAD"), or "", the rank of its log
+ * lines, or -1, the line its text began at. */
+TUCK_API const char *tuck_doc_title(const tuck_doc *doc, size_t i);
+TUCK_API int tuck_doc_rank(const tuck_doc *doc, size_t i);
+TUCK_API uint32_t tuck_doc_line(const tuck_doc *doc, size_t i);
+
+/* ---- Printing ---------------------------------------------------------------------------------- */
+
+typedef enum tuck_form {
+    TUCK_FORM_TEXT, /* as it was read; byte for byte when nothing changed */
+    TUCK_FORM_CODE, /* gm.code: a bare def forward, no annotations of values, no comments */
+    TUCK_FORM_EXEC, /* Python that exec() accepts; TUCK_EEXEC where there is no such text */
+} tuck_form;
+
+TUCK_API tuck_status tuck_doc_print(const tuck_doc *doc, tuck_form form, tuck_diags *diags,
+                                    tuck_write_fn write, void *ctx);
+TUCK_API tuck_status tuck_graph_print(const tuck_graph *g, tuck_form form, tuck_diags *diags,
+                                      tuck_write_fn write, void *ctx);
+
+/* Graphviz. */
+TUCK_API tuck_status tuck_graph_dot(const tuck_graph *g, tuck_write_fn write, void *ctx);
+
+/* ---- Graphs ------------------------------------------------------------------------------------ */
+
+/* A node of one graph. Ids are small, dense and never used again in the same graph. */
+typedef struct tuck_node {
+    uint32_t id;
+} tuck_node;
+
+static inline bool tuck_is_none(tuck_node n)
+{
+    return n.id == 0;
+}
+
+typedef enum tuck_kind {
+    TUCK_PLACEHOLDER = 1, /* an input */
+    TUCK_GET_ATTR,        /* self.a.b */
+    TUCK_CALL_FUNCTION,   /* torch.ops.aten.mm.default(…), a + b, x[0] */
+    TUCK_CALL_METHOD,     /* x.size(0): target "size", the object is the first argument */
+    TUCK_CALL_MODULE,     /* self.linear(x) */
+    TUCK_OUTPUT,          /* return …; its one argument is what is returned */
+    TUCK_OPAQUE,          /* a statement kept word for word, a barrier to everything */
+    TUCK_RESULT,          /* one more name that the opaque statement before it assigns */
+} tuck_kind;
+
+/* An empty graph that is printed as class `name` (NULL: GraphModule). */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_new(const char *name, const tuck_allocator *alloc,
+                                                    tuck_graph **g_out);
+/* A copy that shares strings with g and can outlive it; nested graphs come along. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_copy(const tuck_graph *g, tuck_graph **g_out);
+/* For graphs from the two functions above; those of a document go with it. */
+TUCK_API void tuck_graph_free(tuck_graph *g);
+
+TUCK_API const char *tuck_graph_name(const tuck_graph *g); /* the class, "" for a bare function */
+TUCK_API size_t tuck_graph_size(const tuck_graph *g);      /* nodes, nested graphs not counted */
+TUCK_API tuck_node tuck_graph_first(const tuck_graph *g);
+TUCK_API tuck_node tuck_graph_last(const tuck_graph *g);
+TUCK_API tuck_node tuck_graph_next(const tuck_graph *g, tuck_node n);
+TUCK_API tuck_node tuck_graph_prev(const tuck_graph *g, tuck_node n);
+TUCK_API tuck_node tuck_graph_output(const tuck_graph *g); /* none where nothing is returned */
+TUCK_API tuck_node tuck_graph_find(tuck_graph *g, const char *name);
+/* An upper bound of all node ids, for arrays indexed by them. */
+TUCK_API uint32_t tuck_graph_id_end(const tuck_graph *g);
+
+/* Graphs nested in this one, read as attributes: class cond_true_0 for self.cond_true_0. */
+TUCK_API size_t tuck_graph_child_count(const tuck_graph *g);
+TUCK_API tuck_graph *tuck_graph_child(const tuck_graph *g, size_t i);
+
+/* ---- Nodes --------------------------------------------------------------------------------------*/
+
+TUCK_API tuck_kind tuck_node_kind(const tuck_graph *g, tuck_node n);
+TUCK_API const char *tuck_node_name(const tuck_graph *g, tuck_node n);
+/* What is called or read, as the text spells it: "torch.ops.aten.mm.default", "operator.add" for a
+ * plus, "layers.0.weight" for an attribute, the parameter's name for a placeholder. */
+TUCK_API const char *tuck_node_target(const tuck_graph *g, tuck_node n);
+/* The annotation between the quotes: f32[8, 4][4, 1]cuda:0; "" where there is none. */
+TUCK_API const char *tuck_node_annotation(const tuck_graph *g, tuck_node n);
+/* Where it stood in the text it was read from; 0 for nodes made since. */
+TUCK_API uint32_t tuck_node_line(const tuck_graph *g, tuck_node n);
+
+typedef enum tuck_value_kind {
+    TUCK_V_NONE = 1,
+    TUCK_V_BOOL,
+    TUCK_V_INT,     /* fits 64 bits */
+    TUCK_V_FLOAT,   /* inf and nan too */
+    TUCK_V_NUMBER,  /* any other number, as text: complex, integers beyond 64 bits */
+    TUCK_V_STR,     /* its text is what the quotes mean, escapes resolved */
+    TUCK_V_BYTES,   /* as text, b'..' */
+    TUCK_V_DTYPE,   /* torch.float32 */
+    TUCK_V_LAYOUT,  /* torch.strided */
+    TUCK_V_FORMAT,  /* torch.contiguous_format */
+    TUCK_V_DEVICE,  /* device(type='cuda', index=0) */
+    TUCK_V_NAME,    /* any other global used as a value: Ellipsis, C.RED, torch.per_tensor_affine */
+    TUCK_V_OP,      /* an operator used as a value: torch.ops.aten.mm.default */
+    TUCK_V_SYM,     /* an expression of symbols: 2*s0 + 1 */
+    TUCK_V_TEXT,    /* part of a TUCK_V_RAW */
+    TUCK_V_NODE,    /* another node's result */
+    TUCK_V_KEY,     /* inside a TUCK_V_CALL: the next value's keyword */
+    TUCK_V_LIST,    /* containers from here on */
+    TUCK_V_TUPLE,
+    TUCK_V_SIZE,    /* torch.Size([..]) */
+    TUCK_V_DICT,    /* key, value, key, value … */
+    TUCK_V_SET,
+    TUCK_V_SLICE,   /* start, stop, step */
+    TUCK_V_CALL,    /* Name(..): a TUCK_V_NAME, then the arguments */
+    TUCK_V_RAW,     /* what has no other reading, word for word: TUCK_V_TEXT and TUCK_V_NODE pieces */
+} tuck_value_kind;
+
+/* One value of an argument list. Containers are followed by their items, so a whole argument list is
+ * one flat array; use the functions below rather than the members. */
+typedef struct tuck_value {
+    uint8_t kind, flags;
+    uint16_t unused;
+    uint32_t a;
+    union {
+        int64_t i;
+        double f;
+        uint64_t w;
+    } u;
+} tuck_value;
+
+TUCK_API size_t tuck_node_arg_count(const tuck_graph *g, tuck_node n);
+TUCK_API const tuck_value *tuck_node_arg(const tuck_graph *g, tuck_node n, size_t i);
+TUCK_API size_t tuck_node_kwarg_count(const tuck_graph *g, tuck_node n);
+TUCK_API const char *tuck_node_kwarg_name(const tuck_graph *g, tuck_node n, size_t i);
+TUCK_API const tuck_value *tuck_node_kwarg(const tuck_graph *g, tuck_node n, size_t i);
+
+static inline tuck_value_kind tuck_value_kind_of(const tuck_value *v)
+{
+    return (tuck_value_kind)v->kind;
+}
+
+TUCK_API bool tuck_value_is_container(const tuck_value *v);
+TUCK_API size_t tuck_value_len(const tuck_value *v);                      /* items; 0 for atoms */
+TUCK_API const tuck_value *tuck_value_item(const tuck_value *v, size_t i); /* NULL: no such item */
+TUCK_API const tuck_value *tuck_value_next(const tuck_value *v); /* what follows v and its items */
+TUCK_API int64_t tuck_value_int(const tuck_value *v);            /* int or bool, else 0 */
+TUCK_API double tuck_value_float(const tuck_value *v);           /* float, int or bool, else 0 */
+TUCK_API tuck_node tuck_value_node(const tuck_value *v);         /* none if it is not one */
+/* A string's content; for atoms that are kept as text, that text; "" for the rest. */
+TUCK_API const char *tuck_value_text(const tuck_graph *g, const tuck_value *v);
+
+/* Users: every occurrence of n in another node's arguments, one by one.
+ *   for (tuck_use u = tuck_node_uses(g, n); u.id; u = tuck_use_next(g, u)) … tuck_use_user(g, u) */
+typedef struct tuck_use {
+    uint32_t id;
+} tuck_use;
+TUCK_API size_t tuck_node_use_count(const tuck_graph *g, tuck_node n);
+TUCK_API tuck_use tuck_node_uses(const tuck_graph *g, tuck_node n);
+TUCK_API tuck_use tuck_use_next(const tuck_graph *g, tuck_use u);
+TUCK_API tuck_node tuck_use_user(const tuck_graph *g, tuck_use u);
+
+/* ---- Editing -----------------------------------------------------------------------------------
+ * Users are kept right by every call. A call that fails changes nothing. */
+
+/* An argument list under construction: values in order, containers opened and closed, tuck_args_key()
+ * before the value of a keyword. Errors are remembered until the list is used. */
+typedef struct tuck_args tuck_args;
+TUCK_API tuck_args *tuck_args_new(tuck_graph *g); /* NULL on no memory */
+TUCK_API void tuck_args_free(tuck_args *a);
+TUCK_API void tuck_args_clear(tuck_args *a);
+TUCK_API void tuck_args_none(tuck_args *a);
+TUCK_API void tuck_args_bool(tuck_args *a, bool v);
+TUCK_API void tuck_args_int(tuck_args *a, int64_t v);
+TUCK_API void tuck_args_float(tuck_args *a, double v);
+TUCK_API void tuck_args_str(tuck_args *a, const char *v);
+TUCK_API void tuck_args_node(tuck_args *a, tuck_node n);
+/* Any operand in Python's spelling: "torch.bfloat16", "device(type='cuda', index=0)", "[1, x]". */
+TUCK_API void tuck_args_text(tuck_args *a, const char *text);
+TUCK_API void tuck_args_value(tuck_args *a, const tuck_value *v); /* a copy of one of the same graph */
+/* Opens a list, tuple, dict, set, slice or torch.Size; tuck_args_close() closes the innermost. */
+TUCK_API void tuck_args_open(tuck_args *a, tuck_value_kind container);
+TUCK_API void tuck_args_close(tuck_args *a);
+TUCK_API void tuck_args_key(tuck_args *a, const char *name);
+
+/* A place in the order of nodes. With no node: before everything, after everything. */
+typedef struct tuck_where {
+    tuck_node node;
+    bool after;
+} tuck_where;
+
+static inline tuck_where tuck_before(tuck_node n)
+{
+    return (tuck_where){n, false};
+}
+
+static inline tuck_where tuck_after(tuck_node n)
+{
+    return (tuck_where){n, true};
+}
+
+static inline tuck_where tuck_at_end(void)
+{
+    return (tuck_where){{0}, true};
+}
+
+/* A new node. `name` is a wish, made unique the way PyTorch does; NULL: after the target.
+ * `annotation` is the text between the quotes, or NULL. args may be NULL: none. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_add(tuck_graph *g, tuck_where where, tuck_kind kind,
+                                                    const char *target, const tuck_args *args,
+                                                    const char *name, const char *annotation,
+                                                    tuck_node *n_out);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_set_args(tuck_graph *g, tuck_node n,
+                                                        const tuck_args *args);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_set_target(tuck_graph *g, tuck_node n,
+                                                          const char *target);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_set_annotation(tuck_graph *g, tuck_node n,
+                                                              const char *annotation);
+/* The new name is a wish, as in tuck_graph_add(). */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_rename(tuck_graph *g, tuck_node n,
+                                                      const char *name);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where);
+/* Only a node without users. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_erase(tuck_graph *g, tuck_node n);
+/* Every use of `old` becomes one of `with`, but for those in `except` (none: all of them). */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_replace_uses(tuck_graph *g, tuck_node old,
+                                                            tuck_node with, tuck_node except);
+
+/* Erase nodes whose results nobody uses and that have no effect of their own. Placeholders stay. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_remove_dead(tuck_graph *g, size_t *removed_out);
+
+/* Put every node behind what it uses, moving as little as a stable sort does: of the nodes that could
+ * come next, the one that stood first. TUCK_ELINT on a cycle, and nothing moved. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags);
+
+/* Check uses, order, the pairing of collectives and waits, names; nested graphs too. TUCK_ELINT if there
+ * was an error; warnings alone are fine. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lint(const tuck_graph *g, tuck_diags *diags);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

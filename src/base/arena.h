@@ -1,0 +1,60 @@
+/* Bump allocation with marks: everything after a mark goes at once. Objects are 8-byte aligned. */
+#ifndef TUCK_BASE_ARENA_H
+#define TUCK_BASE_ARENA_H
+
+#include <string.h>
+
+#include "base/mem.h"
+
+#ifdef TUCK_STRESS /* every few objects open a new block */
+#define ARENA_BLOCK 64
+#else
+#define ARENA_BLOCK (64 * 1024)
+#endif
+
+struct arena_block {
+    struct arena_block *prev;
+    size_t size; /* bytes that follow this header */
+};
+
+struct arena {
+    struct mem *mem;
+    struct arena_block *top; /* the block being filled; older ones behind it */
+    char *at, *end;          /* free room in it */
+};
+
+struct arena_mark {
+    struct arena_block *top;
+    char *at;
+};
+
+void arena_init(struct arena *a, struct mem *m);
+void arena_destroy(struct arena *a);
+void *arena_alloc_slow(struct arena *a, size_t size);
+
+static inline void *arena_alloc(struct arena *a, size_t size)
+{
+    size_t need = (size + 7) & ~(size_t)7;
+
+    if (need < size || need > (size_t)(a->end - a->at))
+        return arena_alloc_slow(a, size);
+    void *p = a->at;
+    a->at += need;
+    return p;
+}
+
+static inline void *arena_zeroed(struct arena *a, size_t size)
+{
+    return memset(arena_alloc(a, size), 0, size);
+}
+
+#define arena_array(a, T, n) ((T *)arena_alloc((a), mem_times((a)->mem, (n), sizeof(T))))
+#define arena_new(a, T) ((T *)arena_zeroed((a), sizeof(T)))
+
+/* A copy of s with a NUL behind it. */
+char *arena_str(struct arena *a, const char *s, size_t len);
+
+struct arena_mark arena_mark(const struct arena *a);
+void arena_release(struct arena *a, struct arena_mark m);
+
+#endif

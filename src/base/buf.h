@@ -1,0 +1,57 @@
+/* Text under construction. With a sink it is passed on in pieces, so that printing a graph of a
+ * gigabyte needs no gigabyte. */
+#ifndef TUCK_BASE_BUF_H
+#define TUCK_BASE_BUF_H
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct buf {
+    struct mem *mem;
+    char *at;
+    size_t len, cap;
+    tuck_write_fn sink; /* NULL: keep everything */
+    void *sink_ctx;
+    bool failed; /* the sink refused; what follows is dropped */
+};
+
+void buf_init(struct buf *b, struct mem *m);
+void buf_to(struct buf *b, struct mem *m, tuck_write_fn sink, void *ctx);
+void buf_destroy(struct buf *b);
+void buf_flush(struct buf *b);
+void buf_room(struct buf *b, size_t more);
+
+static inline void buf_add(struct buf *b, const char *s, size_t len)
+{
+    if (len > b->cap - b->len)
+        buf_room(b, len);
+    memcpy(b->at + b->len, s, len);
+    b->len += len;
+}
+
+static inline void buf_chr(struct buf *b, char c)
+{
+    if (b->len == b->cap)
+        buf_room(b, 1);
+    b->at[b->len++] = c;
+}
+
+static inline void buf_str(struct buf *b, const char *s)
+{
+    buf_add(b, s, strlen(s));
+}
+
+void buf_fill(struct buf *b, char c, size_t n);
+void buf_int(struct buf *b, int64_t v);
+void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
+/* A float as Python's repr writes it: shortest text that reads back the same, "1e-05", "inf". */
+void buf_float(struct buf *b, double v);
+
+/* NUL-terminated text; only without a sink. */
+const char *buf_text(struct buf *b);
+
+#endif

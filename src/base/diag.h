@@ -1,0 +1,40 @@
+/* Diagnostics: collected here, printed by whoever asked for them. */
+#ifndef TUCK_BASE_DIAG_H
+#define TUCK_BASE_DIAG_H
+
+#include <stdarg.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+
+/* A text under inspection, for "file:line:column" and the line with its caret. */
+struct diag_source {
+    const char *file;
+    const char *text; /* NULL: positions only */
+    size_t len;
+};
+
+/* A point in a text; line 0 = nowhere. `at` is the byte in source->text, if that is known. */
+struct diag_pos {
+    const struct diag_source *source;
+    const char *at;
+    uint32_t line, column, length;
+};
+
+struct tuck_diags {
+    struct mem mem;
+    struct arena arena;
+    VEC(tuck_diag) all;
+    size_t n_errors;
+    bool lost; /* no memory even for the diagnostics */
+};
+
+/* Both accept d == NULL (nobody is listening) and never fail. note may be NULL. */
+void diag_add(tuck_diags *d, tuck_severity severity, struct diag_pos pos, const char *note,
+              const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+void diag_vadd(tuck_diags *d, tuck_severity severity, struct diag_pos pos, const char *note,
+               const char *fmt, va_list ap) __attribute__((format(printf, 5, 0)));
+
+#define NOWHERE ((struct diag_pos){.line = 0})
+
+#endif

@@ -1,0 +1,52 @@
+/* Interned strings: equal text has equal ids, and ids are dense, so that tables indexed by them are
+ * plain arrays. Id 0 means "no string"; the empty string has an id of its own.
+ */
+#ifndef TUCK_BASE_STR_H
+#define TUCK_BASE_STR_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+
+typedef uint32_t str_id;
+
+struct str {
+    const char *at; /* NUL behind it */
+    uint32_t len;
+    uint32_t hash;
+    /* Scratch for the owner of the table, zero at first. A reader that meets the same name again finds
+     * here what it was, without a second hash table. */
+    uint32_t owner, node, tag;
+};
+
+struct strtab {
+    struct arena bytes;
+    VEC(struct str) all; /* [0] is the absent string */
+    uint32_t *slot;      /* open addressing; str ids, 0 = free */
+    uint32_t n_slot;
+};
+
+void strtab_init(struct strtab *t, struct mem *m); /* allocates nothing yet */
+void strtab_destroy(struct strtab *t);
+
+str_id str_intern(struct strtab *t, const char *s, size_t len);
+str_id str_find(const struct strtab *t, const char *s, size_t len); /* 0: not there */
+
+static inline const struct str *str_at(const struct strtab *t, str_id id)
+{
+    return &t->all.at[id];
+}
+
+static inline const char *str_text(const struct strtab *t, str_id id)
+{
+    return id ? t->all.at[id].at : "";
+}
+
+uint32_t hash_bytes(const char *s, size_t len);
+
+static inline uint32_t hash_u64(uint64_t x)
+{
+    x *= 0x9E3779B97F4A7C15u;
+    return (uint32_t)(x >> 32);
+}
+
+#endif

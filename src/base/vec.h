@@ -1,0 +1,30 @@
+/* Growable typed arrays: VEC(T) declares one, vec_push() appends. Indices stay, pointers do not. */
+#ifndef TUCK_BASE_VEC_H
+#define TUCK_BASE_VEC_H
+
+#include "base/mem.h"
+
+#ifdef TUCK_STRESS
+#define VEC_MIN 1
+#else
+#define VEC_MIN 16
+#endif
+
+#define VEC(T)                                                                                     \
+    struct {                                                                                       \
+        T *at;                                                                                     \
+        uint32_t len, cap;                                                                         \
+    }
+
+/* Room for `more` elements behind len; returns the (possibly moved) array. */
+void *vec_room(struct mem *m, void *at, uint32_t len, uint32_t *cap, size_t elem, size_t more);
+
+#define vec_reserve(m, v, more)                                                                    \
+    ((v)->at = vec_room((m), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at), (more)))
+#define vec_push(m, v, x)                                                                          \
+    ((void)((v)->len < (v)->cap || (vec_reserve((m), (v), 1), 1)), (v)->at[(v)->len++] = (x))
+#define vec_free(m, v)                                                                             \
+    (mem_free((m), (v)->at, (size_t)(v)->cap * sizeof(*(v)->at)), (v)->at = NULL,                  \
+     (v)->len = (v)->cap = 0)
+
+#endif
