@@ -1,0 +1,205 @@
+# Tuck is built by GNU make alone; there is no configure step. `make help` lists the targets.
+#
+#   make                       release build: build/release/tuck, libtuck.a, libtuck.so
+#   make V=dev                 another variant, in build/dev: release | dev | asan | stress | tsan | fuzz
+#   make SAN=address,undefined the same as V=asan;  make SAN=thread the same as V=tsan
+#   make CC=clang WERROR=1     another compiler; warnings are errors
+#   make Q=                    show the commands
+
+ifeq ($(origin CC),default)
+CC = gcc
+endif
+ifeq ("$(SAN)","thread")
+V = tsan
+else ifeq ("$(SAN)","address,undefined")
+V = asan
+else ifneq ("$(SAN)","")
+$(error SAN must be thread or address,undefined)
+endif
+
+V       ?= release
+B       ?= build/$(V)
+Q       ?= @
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+LIBS    := -ljansson -lm
+
+MAKEFLAGS += -j$(shell nproc)
+
+# ---------------------------------------------------------------- flags
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
+        -Wcast-qual
+
+VFLAGS_release := -O2 -g -DNDEBUG
+VFLAGS_dev     := -O1 -g
+VFLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all
+VFLAGS_stress  := $(VFLAGS_asan) -DTUCK_STRESS
+VFLAGS_tsan    := -O1 -g -fsanitize=thread
+VFLAGS_fuzz    := $(VFLAGS_asan) -fsanitize=fuzzer-no-link
+ifeq ($(VFLAGS_$(V)),)
+$(error V=$(V): the variants are release, dev, asan, stress, tsan, fuzz)
+endif
+ifeq ($(V),fuzz)
+override CC = clang
+endif
+
+C17     = $(CC) -std=c17 $(WARN) $(VFLAGS_$(V)) $(CPPFLAGS) $(CFLAGS)
+COMPILE = $(C17) -D_GNU_SOURCE -fPIC -fvisibility=hidden -Iinclude -Isrc
+LINK    = $(CC) $(VFLAGS_$(V)) $(CFLAGS) $(LDFLAGS)
+TESTFLAGS = -Itests $(if $(filter tests/fuzz/%,$<),-Wno-missing-prototypes)
+STRICT  = $(if $(WERROR),-Werror)
+
+# ---------------------------------------------------------------- sources
+
+LIB_C      := $(filter-out src/cli/%,$(wildcard src/*/*.c))
+CLI_C      := $(wildcard src/cli/*.c)
+SUPPORT_C  := $(wildcard tests/support/*.c)
+TEST_C     := $(wildcard tests/unit/*.c tests/property/*.c)
+FUZZ_C     := $(wildcard tests/fuzz/*.c)
+EXAMPLE_C  := $(wildcard examples/*.c)
+FORMATTED   = $(wildcard $(foreach d,include src/* tests tests/* bench examples tools,$d/*.[ch]))
+
+obj         = $(1:%.c=$(B)/%.o)
+TESTS      := $(TEST_C:%.c=$(B)/%)
+FUZZERS    := $(FUZZ_C:%.c=$(B)/%)
+EXAMPLES   := $(EXAMPLE_C:%.c=$(B)/%)
+RUNNER     := $(B)/tests/golden_run
+
+VERSION := $(shell sed -n 's/^\# *define  *TUCK_VERSION  *"\(.*\)".*/\1/p' include/tuck.h 2>/dev/null)
+SONAME  := libtuck.so.$(firstword $(subst ., ,$(VERSION)))
+SOFILE  := libtuck.so.$(VERSION)
+
+# ---------------------------------------------------------------- building
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all tests fuzzers demo test test-torch soak fuzz bench bless format check-format \
+        install uninstall clean deps help FORCE
+
+all: $(B)/tuck $(B)/libtuck.a $(B)/libtuck.so   ## the tool and the library (default)
+
+tests: all $(TESTS) $(EXAMPLES) $(RUNNER) fuzzers   ## build every test program of this variant
+
+fuzzers: $(FUZZERS)
+
+# Rewritten only when their text changes: a new compiler or flag rebuilds the objects, a removed
+# source the libraries. -Werror is left out, so that `make` and `make test` share what they build.
+$(B)/flags: FORCE
+	@mkdir -p $(@D); echo '$(COMPILE)' | cmp -s - $@ || echo '$(COMPILE)' >$@
+$(B)/sources: FORCE
+	@mkdir -p $(@D); echo '$(LIB_C) $(CLI_C) $(SUPPORT_C) $(VERSION)' | cmp -s - $@ || \
+	    echo '$(LIB_C) $(CLI_C) $(SUPPORT_C) $(VERSION)' >$@
+
+$(B)/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(COMPILE) $(if $(filter tests/%,$<),$(TESTFLAGS)) $(STRICT) -MMD -MP -c -o $@ $<
+
+$(B)/libtuck.a: $(call obj,$(LIB_C)) $(B)/sources
+	@echo "  AR    $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+$(B)/$(SOFILE): $(call obj,$(LIB_C)) $(B)/sources
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -o $@ $(filter %.o,$^) $(LIBS)
+
+$(B)/libtuck.so: $(B)/$(SOFILE)
+	$(Q)ln -sf $(SOFILE) $(B)/$(SONAME) && ln -sf $(SONAME) $@
+
+$(B)/tuck: $(call obj,$(CLI_C)) $(B)/libtuck.a $(B)/sources
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+# Tests see the private headers and, through the static library, the private symbols.
+$(TESTS): $(B)/%: $(B)/%.o $(call obj,$(SUPPORT_C)) $(B)/libtuck.a $(B)/sources
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -o $@ $(filter %.o %.a,$^) $(LIBS) -lcmocka
+
+# Outside of V=fuzz a fuzz target gets a main that feeds it files: old findings stay tested.
+FUZZ_MAIN := $(if $(filter fuzz,$(V)),,$(B)/tools/fuzz_replay.o)
+$(FUZZERS): $(B)/%: $(B)/%.o $(FUZZ_MAIN) $(call obj,$(SUPPORT_C)) $(B)/libtuck.a $(B)/sources
+	@echo "  LINK  $@"
+	$(Q)$(LINK) $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+# Examples are what a user writes: the public header and the shared library, nothing else.
+$(EXAMPLES): $(B)/%: %.c $(B)/libtuck.so $(B)/flags
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(C17) $(STRICT) -Iinclude -MMD -MP -MF $@.d -o $@ $< -L$(B) -ltuck -Wl,-rpath,'$$ORIGIN/..'
+
+$(RUNNER): $(B)/tests/golden_run.o
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -o $@ $<
+
+# ---------------------------------------------------------------- running
+
+demo:             ## install what is missing, build, and show what Tuck does
+	@tools/deps build
+	@$(MAKE) --no-print-directory -s V=release all
+	@tools/demo.sh
+
+test:             ## install what is missing, build all variants, run all tests
+	@tools/deps build test
+	@tools/test.sh
+
+test-torch:       ## compare with PyTorch, in an environment of its own
+	@tools/deps build
+	@$(MAKE) --no-print-directory -s V=release all
+	@tests/torch/run.sh
+
+soak:             ## the long tests: property tests with TUCK_SOAK=1, then fuzzing (FUZZ_SECONDS=600)
+	@tools/deps build test fuzz
+	@tools/test.sh soak
+
+fuzz:             ## each fuzz target for FUZZ_SECONDS=20; FUZZ=name picks one
+	@tools/deps build fuzz
+	@$(MAKE) --no-print-directory -s V=fuzz fuzzers
+	@tools/fuzz.sh
+
+bench: all        ## benchmarks
+	@bench/run.sh
+
+bless: all $(RUNNER)   ## rewrite the expected output of the golden tests and of the docs
+	@$(RUNNER) -u -t $(B)/tuck $(wildcard tests/golden docs README.md)
+
+format:           ## let clang-format rewrite the C files
+	@tools/format $(FORMATTED)
+
+check-format:     ## fail where clang-format would change something
+	@tools/format -n $(FORMATTED)
+
+deps:             ## install the Debian packages that building, testing and fuzzing need
+	@tools/deps build test fuzz
+
+clean:            ## remove what was built (the PyTorch environment in build/torch-venv stays)
+	@rm -rf $(filter-out build/torch-venv,$(wildcard build/*))
+
+# ---------------------------------------------------------------- installing
+
+D = $(DESTDIR)$(PREFIX)
+L = $(DESTDIR)$(LIBDIR)
+
+install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
+	install -d $D/bin $D/include $L/pkgconfig $D/share/man/man1
+	install -m 755 $(B)/tuck $D/bin/tuck
+	install -m 644 include/tuck.h $D/include/tuck.h
+	install -m 644 $(B)/libtuck.a $L/libtuck.a
+	install -m 755 $(B)/$(SOFILE) $L/$(SOFILE)
+	ln -sf $(SOFILE) $L/$(SONAME)
+	ln -sf $(SONAME) $L/libtuck.so
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
+	    tools/tuck.pc.in >$L/pkgconfig/tuck.pc
+	$(if $(wildcard man/tuck.1),install -m 644 man/tuck.1 $D/share/man/man1/tuck.1)
+
+uninstall:        ## remove what install put there
+	rm -f $D/bin/tuck $D/include/tuck.h $D/share/man/man1/tuck.1 $L/pkgconfig/tuck.pc \
+	    $L/libtuck.a $L/libtuck.so $L/$(SONAME) $L/$(SOFILE)
+
+help:             ## this list
+	@sed -n '/^# *make/s/^#//p' Makefile
+	@echo
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t h; do \
+	    printf '  %-14s %s\n' "$$t" "$$h"; done
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
