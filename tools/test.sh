@@ -1,0 +1,167 @@
+#!/bin/bash
+# usage: tools/test.sh [soak]
+# Builds what is tested and runs it: a line for each step, the whole output only of what failed, and the
+# sum of everything at the end. Logs stay in build/test. JOBS=N limits how much runs at once.
+cd "$(dirname "$0")/.." || exit 1
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES V B SAN
+jobs=${JOBS:-$(nproc)}
+logs=build/test
+passed=0 failed=0 broken=
+shopt -s nullglob
+rm -rf $logs && mkdir -p $logs
+
+# A sanitizer's report has an exit status of its own; cmocka counts in a form that does not change.
+export ASAN_OPTIONS=exitcode=99:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+export CMOCKA_MESSAGE_OUTPUT=TAP
+
+# ---------------------------------------------------------------- counting
+
+now() { echo "${EPOCHREALTIME/[.,]/}"; }
+
+# count LOG STATUS: "passed failed", from cmocka's TAP lines or from 'N passed, N failed'. A program
+# that fails without saying what counts as one failure, and so does one that tests nothing.
+count() {
+    awk -v status="$2" '
+        /^(not )?ok .*# SKIP/ { next }
+        /^ok / { p++ }
+        /^not ok / { f++ }
+        /^[0-9]+ passed, [0-9]+ failed$/ { p += $1; f += $3 }
+        END {
+            if ((status != 0 && f == 0) || p + f == 0)
+                f++
+            print p + 0, f + 0
+        }' "$1"
+}
+
+# report NAME PASSED FAILED SINCE [DETAIL]
+report() {
+    local tenths=$((($(now) - $4) / 100000)) word="$2 passed"
+    [ "$3" -gt 0 ] && word+=", $3 FAILED"
+    printf '%-34s %-24s %4d.%d s  %s\n' "$1" "$word" $((tenths / 10)) $((tenths % 10)) "${5-}"
+    passed=$((passed + $2)) failed=$((failed + $3))
+}
+
+# check NAME COMMAND...: one step that is either right or wrong.
+check() {
+    local name=$1 log="$logs/${1//[ ,\/]/_}.log" start detail=
+    shift
+    start=$(now)
+    if "$@" >"$log" 2>&1; then
+        detail=$(grep -m 1 '^skipped: ' "$log")
+        report "$name" 1 0 "$start" "$detail"
+    else
+        report "$name" 0 1 "$start"
+        cat "$log"
+        return 1
+    fi
+}
+
+# programs NAME COMMAND...: test programs, each COMMAND one string, run side by side.
+programs() {
+    local name=$1 start log command p f sum_p=0 sum_f=0 i=0
+    shift
+    [ $# -gt 0 ] || return 0
+    start=$(now)
+    log="$logs/${name//[ ,\/]/_}"
+    for command; do
+        while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+        {
+            timeout -k 5 "${LIMIT:-300}" $command >"$log.$i.log" 2>&1
+            echo $? >"$log.$i.status"
+        } &
+        i=$((i + 1))
+    done
+    wait
+    i=0
+    for command; do
+        read -r p f < <(count "$log.$i.log" "$(cat "$log.$i.status")")
+        [ "$f" -gt 0 ] && printf '%s: exit status %s\n%s\n' "$command" "$(cat "$log.$i.status")" \
+            "$(cat "$log.$i.log")"
+        sum_p=$((sum_p + p)) sum_f=$((sum_f + f)) i=$((i + 1))
+    done
+    report "$name" $sum_p $sum_f "$start" "$# program$([ $# -eq 1 ] || echo s)"
+}
+
+# ---------------------------------------------------------------- the steps
+
+# build VARIANT TARGETS...: a variant that does not build is left out of what follows.
+build() {
+    local variant=$1
+    shift
+    check "build $variant" make -j"$jobs" -Otarget -s WERROR=1 V="$variant" "$@" || broken+=" $variant "
+}
+
+built() { case $broken in *" $1 "*) return 1 ;; esac; }
+
+test_programs() {                               # test_programs VARIANT
+    built "$1" || return
+    local dir=build/$1 list=() source name
+    for source in tests/unit/*.c; do list+=("$dir/${source%.c}"); done
+    programs "unit tests, $1" "${list[@]}"
+    list=()
+    for source in tests/property/*.c; do list+=("$dir/${source%.c}"); done
+    programs "property tests, $1" "${list[@]}"
+}
+
+fuzz_seeds() {                                  # fuzz_seeds VARIANT
+    built "$1" || return
+    local list=() source seeds
+    for source in tests/fuzz/*.c; do
+        seeds=$(echo tests/fuzz/seeds/"$(basename "$source" .c)"/ examples/ tests/graphs/)
+        list+=("build/$1/${source%.c} $(ls -d $seeds 2>/dev/null | tr '\n' ' ')")
+    done
+    programs "fuzz seeds, $1" "${list[@]}"
+}
+
+golden() {                                      # golden VARIANT
+    built "$1" || return
+    local where=(tests/golden docs README.md) there=() path
+    for path in "${where[@]}"; do [ -e "$path" ] && there+=("$path"); done
+    LIMIT=1200 programs "golden tests, $1" \
+        "build/$1/tests/golden_run -j $jobs -t build/$1/tuck ${there[*]}"
+}
+
+examples() {                                    # examples VARIANT
+    built "$1" || return
+    local source
+    for source in examples/*.c; do
+        check "example $(basename "$source" .c), $1" timeout 60 "build/$1/${source%.c}"
+    done
+}
+
+all_tests() {
+    build release tests
+    build asan tests
+    build stress tests
+    check "build with clang" make -j"$jobs" -Otarget -s WERROR=1 CC=clang B=build/clang all
+    check "layers" tools/check-layers
+    built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
+    check "format" make -s check-format
+    test_programs asan
+    test_programs stress
+    fuzz_seeds asan
+    golden asan
+    golden release
+    examples asan
+    examples release
+}
+
+soak_tests() {
+    local list=() source
+    export TUCK_SOAK=1
+    build asan tests
+    built asan || return
+    for source in tests/property/*.c $(grep -l TUCK_SOAK tests/unit/*.c /dev/null); do
+        list+=("build/asan/${source%.c}")
+    done
+    LIMIT=7200 programs "soak, asan" "${list[@]}"
+    check "build fuzz" make -j"$jobs" -Otarget -s V=fuzz fuzzers &&
+        FUZZ_SECONDS=${FUZZ_SECONDS:-600} LIMIT=86400 programs "fuzz" tools/fuzz.sh
+}
+
+case ${1-} in
+soak) soak_tests ;;
+*) all_tests ;;
+esac
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
