@@ -1,0 +1,184 @@
+"""One rank of a launch: runs executable texts over gloo and compares what they return.
+
+    exec_worker.py PLAN RANK
+
+PLAN is a JSON file that launch.py writes. For each graph one line of JSON goes to the rank's report,
+at once, so that whoever reads it knows how far the rank got. A graph whose run raises ends this process, because
+the other ranks may already be waiting in a collective; a wrong value does not.
+"""
+import datetime
+import faulthandler
+import json
+import sys
+import traceback
+
+import torch
+import torch.distributed as dist
+from safetensors.torch import load_file
+
+import fxload
+from harness import needs
+from launch import STOPPED
+
+torch_groups = torch._C._distributed_c10d
+
+
+class Mesh:
+    """Stands for an input that the graph only hands on."""
+
+
+def main(plan_path, rank):
+    with open(plan_path) as f:
+        plan = json.load(f)
+    faulthandler.dump_traceback_later(plan["seconds"], exit=True)
+    torch.set_num_threads(1)
+    limit = datetime.timedelta(seconds=plan["collective_seconds"])
+    world = plan["world"]
+    dist.init_process_group("gloo", store=dist.FileStore(plan["store"], world), rank=rank, world_size=world, timeout=limit)
+    groups = make_groups(plan, world, limit)
+    with open(plan["reports"][rank], "w") as report:
+        for job in plan["jobs"]:
+            line = {"graph": job["graph"], "problems": [], "tensors": 0, "stopped": False}
+            try:
+                run(job, rank, groups, line)
+            except Exception as error:
+                line["problems"].append(reason(error, job["texts"][rank]))
+                line["stopped"] = True
+            report.write(json.dumps(line) + "\n")
+            report.flush()
+            if line["stopped"]:
+                return STOPPED
+    dist.barrier()
+    dist.destroy_process_group()
+    return 0
+
+
+def reason(error, text):
+    """An exception in one line, with the statement of the graph that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [f for f in frames if f.filename == text]
+    where = inside[-1] if inside else frames[-1]
+    return f"{where.filename}:{where.lineno}: {str(where.line)[:160]}: {type(error).__name__}: {' '.join(str(error).split())[:600]}"
+
+
+def make_groups(plan, world, limit):
+    """A process group for each set of ranks that some graph names. torch's own names for them are withdrawn:
+    a graph must find exactly the groups its side-car lists."""
+    wanted = {tuple(g["ranks"]) for job in plan["jobs"] for groups in job["groups_by_rank"] for g in groups.values()}
+    made = {}
+    for ranks in sorted(wanted):
+        made[ranks] = dist.group.WORLD if ranks == tuple(range(world)) else dist.new_group(list(ranks), timeout=limit)
+    for group in {id(g): g for g in [dist.group.WORLD, *made.values()] if g is not dist.GroupMember.NON_GROUP_MEMBER}.values():
+        torch_groups._unregister_process_group(group.group_name)
+    return made
+
+
+def run(job, rank, groups, line):
+    with open(job["texts"][rank]) as f:
+        text = f.read()
+    tensors = load_file(job["tensors"][rank])
+    given = make_inputs(job, rank, text, tensors)
+    module = make_module(text, job["texts"][rank], tensors)
+    copies = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in given.items()}
+    named = job["groups_by_rank"][rank]
+    for name, group in named.items():
+        torch_groups._register_process_group(name, groups[tuple(group["ranks"])])
+    try:
+        with torch.no_grad():
+            results = module.forward(*given.values())
+    finally:
+        for name in named:
+            torch_groups._unregister_process_group(name)
+    check_results(job, rank, results, given, tensors, line)
+    check_inputs(given, copies, tensors, line)
+
+
+def make_inputs(job, rank, text, tensors):
+    """Inputs in the order of the signature, with the strides that the text's annotations say."""
+    inputs = {}
+    described = {i["name"]: i for i in job["inputs_by_rank"][rank]}
+    nodes = [n for n in fxload.load(text).graph.nodes if n.op == "placeholder"]
+    if [n.name for n in nodes] != list(described):
+        raise AssertionError(f"parameters {[n.name for n in nodes]}, described are {list(described)}")
+    for node in nodes:
+        what = described[node.name]
+        if "value" in what:
+            inputs[node.name] = what["value"]
+        elif "opaque" in what:
+            inputs[node.name] = Mesh()
+        else:
+            stride = annotated_stride(node.meta["annotation"]) or what["stride"]
+            stored = tensors[f"input.{node.name}"]
+            inputs[node.name] = torch.empty_strided(stored.shape, stride, dtype=stored.dtype).copy_(stored)
+    return inputs
+
+
+def annotated_stride(annotation):
+    """[16, 1] of "f32[4, 16][16, 1]cpu"; None where it is symbolic or absent."""
+    parts = annotation.split("[")
+    numbers = [n.strip() for n in parts[2].split("]")[0].split(",")] if len(parts) == 3 else [""]
+    return [int(n) for n in numbers] if all(n.isdigit() for n in numbers) else None
+
+
+def make_module(text, path, tensors):
+    space = {"__name__": "graph", **{name: fxload.global_value(name) for name in needs(text)}}
+    before = set(space)
+    exec(compile(text, path, "exec"), space)
+    (name,) = set(space) - before - {"__builtins__"}
+    module = with_nested(space[name])
+    for key, value in tensors.items():
+        if key.startswith("constant."):
+            setattr(module, key.removeprefix("constant."), value)
+    return module
+
+
+def with_nested(cls):
+    """An instance whose nested classes are instances too, as modules are."""
+    module = cls()
+    for name, value in vars(cls).items():
+        if isinstance(value, type) and issubclass(value, torch.nn.Module):
+            setattr(module, name, with_nested(value))
+    return module
+
+
+def check_results(job, rank, results, given, tensors, line):
+    described = job["outputs"]
+    if type(results) is not tuple or len(results) != len(described):
+        raise AssertionError(f"returned {type(results).__name__} of {len(results)}, expected {len(described)} values")
+    for i, (result, what) in enumerate(zip(results, described)):
+        stored = tensors.get(f"output.{i}")
+        if stored is not None:
+            check_close(f"output {i}", result, stored, line)
+        elif "opaque" in what:
+            if not any(result is value for value in given.values()):
+                line["problems"].append(f"output {i} is not an input")
+        elif rank == 0 or what["value"] is None:
+            if type(result) is not type(what["value"]) or result != what["value"]:
+                line["problems"].append(f"output {i} is {result!r}, expected {what['value']!r}")
+        elif not isinstance(result, (int, float)):
+            line["problems"].append(f"output {i} is a {type(result).__name__}, expected a number")    # side-cars hold rank 0's
+
+
+def check_inputs(given, copies, tensors, line):
+    """Inputs the graph writes into have the new value, all others the old one."""
+    for name, before in copies.items():
+        if not isinstance(before, torch.Tensor):
+            continue
+        changed = tensors.get(f"changed.{name}")
+        if changed is not None:
+            check_close(f"input {name}, written in place,", given[name], changed, line)
+        elif not torch.equal(given[name], before):
+            line["problems"].append(f"input {name} was changed")
+
+
+def check_close(what, result, stored, line):
+    line["tensors"] += 1
+    exact = not stored.is_floating_point()
+    try:
+        torch.testing.assert_close(result, stored, rtol=0 if exact else 1e-4, atol=0 if exact else 1e-5)
+    except AssertionError as error:
+        line["problems"].append(f"{what}: {' '.join(str(error).split())}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))

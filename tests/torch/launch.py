@@ -1,0 +1,102 @@
+"""Start a few worker processes, watch them, and never leave one behind.
+
+The ranks of one launch run many graphs one after another, which saves starting torch for each. If a rank fails
+or stops, the others are ended at once, the graph they were in is recorded as failed, and a new launch takes
+up the rest.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+COLLECTIVE_SECONDS = 40         # no graph here needs one second
+LAUNCH_SECONDS = 150
+STOPPED = 3                     # exit code of a rank whose reason is in its report
+LAUNCHES = 6                    # with a fault in many graphs, the later ones are reported as not run
+
+
+def run_jobs(world, jobs, worker="exec_worker.py", collective_seconds=COLLECTIVE_SECONDS):
+    """{graph: list of problems}; empty lists are successes. A job is a dict with "graph" and what the worker needs."""
+    left = list(jobs)
+    outcome = {}
+    for _ in range(LAUNCHES):
+        if not left:
+            break
+        done, stopped_in = one_launch(world, left, worker, collective_seconds)
+        outcome.update(done)
+        if stopped_in is None:
+            break
+        outcome.update(stopped_in)
+        left = [j for j in left if j["graph"] not in outcome]
+    for job in jobs:
+        outcome.setdefault(job["graph"], [f"not run: {LAUNCHES} launches failed before it"])
+    return outcome
+
+
+def one_launch(world, jobs, worker, collective_seconds):
+    """({graph: problems} of finished graphs, None or {graph: problems} of the one the launch stopped in)."""
+    with tempfile.TemporaryDirectory(prefix="tuck-torch-") as folder:
+        folder = Path(folder)
+        reports = [str(folder / f"report.{r}") for r in range(world)]
+        plan = {"world": world, "jobs": jobs, "store": str(folder / "store"), "reports": reports,
+                "seconds": LAUNCH_SECONDS, "collective_seconds": collective_seconds}
+        (folder / "plan").write_text(json.dumps(plan))
+        ended = watch(world, folder, worker)
+        lines = [read_report(path) for path in reports]
+        said = {r: (folder / f"said.{r}").read_text(errors="replace")[-2000:] for r in range(world)}
+    done = {}
+    for job in jobs:
+        each = [lines[r].get(job["graph"]) for r in range(world)]
+        if any(e is None or e["stopped"] for e in each):
+            problems = [f"rank {r}: {p}" for r, e in enumerate(each) if e for p in e["problems"]]
+            problems += [f"rank {r} ended with {code}: {said[r]}" for r, code in enumerate(ended) if code not in (0, STOPPED, -signal.SIGKILL)]
+            return done, {job["graph"]: problems or [f"ranks ended with {ended}, no reason given"]}
+        done[job["graph"]] = [f"rank {r}: {p}" for r, e in enumerate(each) for p in e["problems"]]
+        if not all(e["tensors"] for e in each):
+            done[job["graph"]].append("no tensor was compared")
+    if any(ended):
+        done[jobs[-1]["graph"]].append(f"ranks ended with {ended}: {said}")
+    return done, None
+
+
+def watch(world, folder, worker):
+    """Run the ranks until all have ended, or one has failed, or the time is up; return their exit codes."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo"),
+                   "PYTHONDONTWRITEBYTECODE": "1"}
+    ranks = []
+    try:
+        for r in range(world):
+            with open(folder / f"said.{r}", "w") as said:
+                ranks.append(subprocess.Popen([sys.executable, "-W", "ignore", str(HERE / worker), str(folder / "plan"), str(r)],
+                                              env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True))
+        deadline = time.monotonic() + LAUNCH_SECONDS + 10
+        while any(p.poll() is None for p in ranks) and not any(p.poll() for p in ranks) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    finally:
+        for p in ranks:
+            if p.poll() is None:
+                os.killpg(p.pid, signal.SIGKILL)
+        for p in ranks:
+            p.wait()
+    return [p.returncode for p in ranks]
+
+
+def read_report(path):
+    try:
+        with open(path) as f:
+            lines = f.read().splitlines()
+    except FileNotFoundError:
+        return {}
+    found = {}
+    for text in lines:
+        try:
+            line = json.loads(text)
+        except ValueError:                  # a rank was ended while it wrote
+            continue
+        found[line["graph"]] = line
+    return found
