@@ -24,7 +24,9 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 LIBS    := -ljansson -lm
 
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
+endif
 
 # ---------------------------------------------------------------- flags
 

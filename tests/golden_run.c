@@ -80,10 +80,10 @@ static void *grow(void *p, size_t count, size_t size)
 }
 
 /* Makes room for one more element in an array that is reallocated at each power of two. */
-#define PUSH(array, count)                                                              \
-    ((((count) & ((count)-1)) == 0                                                      \
-          ? (void)((array) = grow((array), (count) ? 2 * (count) : 1, sizeof *(array))) \
-          : (void)0),                                                                   \
+#define PUSH(array, count)                                                                         \
+    ((((count) & ((count)-1)) == 0                                                                 \
+          ? (void)((array) = grow((array), (count) ? 2 * (count) : 1, sizeof *(array)))            \
+          : (void)0),                                                                              \
      &(array)[(count)++])
 
 /* Bytes, not necessarily text; those of a buf are followed by a NUL that is not counted. */
@@ -185,8 +185,8 @@ static bool write_file(const char *path, span s)
 static struct {
     bool bless, verbose;
     int seconds; /* that a command may take */
-    char *root; /* absolute */
-    char *temp; /* absolute; holds bin/ and a directory for each test file */
+    char *root;  /* absolute */
+    char *temp;  /* absolute; holds bin/ and a directory for each test file */
 } opt = {.seconds = 20};
 
 /* ---------------------------------------------------------------- a test file, parsed */
@@ -197,11 +197,11 @@ typedef struct {
     enum kind kind;
     char *name; /* of a file */
     int status; /* of an exit section */
-    bool bare; /* standard output without a header, right after the command */
+    bool bare;  /* standard output without a header, right after the command */
     bool no_newline;
-    bool separated; /* a blank line follows that is not part of it */
+    bool separated;  /* a blank line follows that is not part of it */
     size_t from, to; /* in the text: header and content, without that blank line */
-    span body; /* the content as it is written in the test */
+    span body;       /* the content as it is written in the test */
 } section;
 
 typedef struct {
@@ -211,7 +211,7 @@ typedef struct {
     size_t count;
     size_t output_at; /* the end of the command's line */
     size_t append_at; /* where a section that is missing would stand */
-    bool separated; /* a blank line follows append_at */
+    bool separated;   /* a blank line follows append_at */
 } testcase;
 
 typedef struct {
@@ -564,7 +564,7 @@ static int memory_file(span s)
 
 typedef struct {
     span out, err;
-    int status; /* exit status */
+    int status;    /* exit status */
     char *trouble; /* it did not end by itself: never an expected outcome */
 } outcome;
 

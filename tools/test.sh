@@ -37,7 +37,7 @@ count() {
 report() {
     local tenths=$((($(now) - $4) / 100000)) word="$2 passed"
     [ "$3" -gt 0 ] && word+=", $3 FAILED"
-    printf '%-34s %-24s %4d.%d s  %s\n' "$1" "$word" $((tenths / 10)) $((tenths % 10)) "${5-}"
+    printf '%-34s %-24s %4d.%d s%s\n' "$1" "$word" $((tenths / 10)) $((tenths % 10)) "${5:+  $5}"
     passed=$((passed + $2)) failed=$((failed + $3))
 }
 
@@ -48,7 +48,7 @@ check() {
     start=$(now)
     if "$@" >"$log" 2>&1; then
         detail=$(grep -m 1 '^skipped: ' "$log")
-        report "$name" 1 0 "$start" "$detail"
+        report "$name" "$([ -n "$detail" ]; echo $?)" 0 "$start" "$detail"
     else
         report "$name" 0 1 "$start"
         cat "$log"
@@ -58,7 +58,7 @@ check() {
 
 # programs NAME COMMAND...: test programs, each COMMAND one string, run side by side.
 programs() {
-    local name=$1 start log command p f sum_p=0 sum_f=0 i=0
+    local name=$1 start log command status p f sum_p=0 sum_f=0 i=0 wrong=()
     shift
     [ $# -gt 0 ] || return 0
     start=$(now)
@@ -74,12 +74,13 @@ programs() {
     wait
     i=0
     for command; do
-        read -r p f < <(count "$log.$i.log" "$(cat "$log.$i.status")")
-        [ "$f" -gt 0 ] && printf '%s: exit status %s\n%s\n' "$command" "$(cat "$log.$i.status")" \
-            "$(cat "$log.$i.log")"
+        status=$(cat "$log.$i.status")
+        read -r p f < <(count "$log.$i.log" "$status")
+        [ "$f" -gt 0 ] && echo "exit status $status: $command" >>"$log.$i.log" && wrong+=("$log.$i.log")
         sum_p=$((sum_p + p)) sum_f=$((sum_f + f)) i=$((i + 1))
     done
     report "$name" $sum_p $sum_f "$start" "$# program$([ $# -eq 1 ] || echo s)"
+    [ ${#wrong[@]} -eq 0 ] || cat "${wrong[@]}"
 }
 
 # ---------------------------------------------------------------- the steps
