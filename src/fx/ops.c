@@ -1,0 +1,232 @@
+/* The operator table, and how a spelling in a text finds its row. */
+#include "fx/ops.h"
+
+#include <string.h>
+
+/* As ops.def spells them. */
+enum {
+    F_EFFECT = OP_F_EFFECT,
+    F_MUTATES = OP_F_MUTATES,
+    F_RANDOM = OP_F_RANDOM,
+    F_DATADEP = OP_F_DATADEP,
+    F_METADATA = OP_F_METADATA,
+    F_CONTIG = OP_F_CONTIG,
+    F_FIXED = OP_F_FIXED,
+    F_EXACT = OP_F_EXACT,
+    F_MAYBE = OP_F_MAYBE,
+    F_FUSIBLE = OP_F_FUSIBLE,
+    F_HOST = OP_F_HOST,
+    F_RESTRIDES = OP_F_RESTRIDES,
+};
+
+static const struct op_row rows[] = {
+    {"", "-> ()", NULL, NULL, 0, OP_CLASS_END, OP_SHAPE_none, OP_FORM_CALL},
+#define OP(name, cls, flags, sig, shape, lies)                                                     \
+    {name, sig, lies, NULL, (uint16_t)(flags), OP_##cls, OP_SHAPE_##shape, OP_FORM_CALL},
+#define PYOP(name, form, symbol, cls, flags, sig, shape, lies)                                     \
+    {name, sig, lies, symbol, (uint16_t)(flags), OP_##cls, OP_SHAPE_##shape, OP_FORM_##form},
+#include "fx/ops.def"
+};
+
+#define N_ROWS ((uint32_t)(sizeof(rows) / sizeof(*rows)))
+
+uint32_t op_count(void)
+{
+    return N_ROWS - 1;
+}
+
+const struct op_row *op_at(uint32_t op)
+{
+    return &rows[op < N_ROWS ? op : 0];
+}
+
+/* strcmp() for a text that is not terminated, and may hold anything. */
+static int compare(const char *s, size_t len, const char *name)
+{
+    size_t n = strnlen(name, len + 1);
+    int c = memcmp(s, name, n < len ? n : len);
+
+    return c ? c : (len > n) - (len < n);
+}
+
+static bool starts(const char *name, const char *s, size_t len)
+{
+    return strnlen(name, len) == len && memcmp(name, s, len) == 0;
+}
+
+/* The first row whose name is not below s. */
+static uint32_t lower_bound(const char *s, size_t len)
+{
+    uint32_t low = 1, high = N_ROWS;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (compare(s, len, rows[mid].name) > 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static uint32_t exact(const char *s, size_t len)
+{
+    uint32_t at = lower_bound(s, len);
+
+    return at < N_ROWS && compare(s, len, rows[at].name) == 0 ? at : 0;
+}
+
+/* A packet: torch picks the overload by the operands when it runs. What the table says hardly ever
+ * differs between overloads, so any will do; the one that is meant most often comes first. */
+static uint32_t packet(const char *s, size_t len)
+{
+    static const char *const wanted[] = {"default", "Tensor", "self", "int"};
+    const size_t n_wanted = sizeof(wanted) / sizeof(*wanted);
+    uint32_t best = 0;
+    size_t best_rank = n_wanted + 1;
+
+    for (uint32_t at = lower_bound(s, len); at < N_ROWS; at++) {
+        const char *name = rows[at].name;
+
+        if (!starts(name, s, len))
+            break;
+        if (name[len] != '.' || strchr(name + len + 1, '.'))
+            continue; /* aten.cat is no packet of aten.cat_.x, and torch no packet of torch.neg.x */
+        size_t rank = 0;
+        while (rank < n_wanted && strcmp(name + len + 1, wanted[rank]) != 0)
+            rank++;
+        if (rank < best_rank) {
+            best = at;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+/* What the printer makes of names outside torch: the module's dots become underscores, and a number
+ * is appended when two objects would have the same name. */
+static uint32_t mangled(const char *s, size_t len)
+{
+    static const struct {
+        const char *text, *means;
+    } prefix[] = {
+        {"_operator.", "operator."},        {"_operator_", "operator."}, {"math_", "math."},
+        {"torch_Tensor_", "torch.Tensor."}, {"builtins_", "builtins."},  {"", "builtins."},
+    };
+    char name[64];
+
+    for (size_t i = 0; i < sizeof(prefix) / sizeof(*prefix); i++) {
+        size_t skip = strlen(prefix[i].text), front = strlen(prefix[i].means);
+
+        if (len <= skip || memcmp(s, prefix[i].text, skip) != 0)
+            continue;
+        size_t rest = len - skip;
+        if (front + rest > sizeof(name))
+            continue;
+        memcpy(name, prefix[i].means, front);
+        memcpy(name + front, s + skip, rest);
+        uint32_t op = exact(name, front + rest);
+        if (op)
+            return op;
+    }
+    return 0;
+}
+
+/* math_sqrt_1: without the number, or 0 if there is none. */
+static size_t without_number(const char *s, size_t len)
+{
+    size_t end = len;
+
+    while (end && s[end - 1] >= '0' && s[end - 1] <= '9')
+        end--;
+    return end < len && end > 1 && s[end - 1] == '_' ? end - 1 : 0;
+}
+
+uint32_t op_find(const char *target, size_t len)
+{
+    static const char ops[] = "torch.ops.";
+    const size_t n_ops = sizeof(ops) - 1;
+    uint32_t op;
+
+    if (len > n_ops && memcmp(target, ops, n_ops) == 0) {
+        target += n_ops;
+        len -= n_ops;
+        op = exact(target, len);
+        if (op)
+            return op;
+        /* torch.ops.aten.add.Foo is unknown, torch.ops.aten.add is a packet. */
+        const char *dot = memchr(target, '.', len);
+        return dot && !memchr(dot + 1, '.', len - (size_t)(dot + 1 - target)) ? packet(target, len)
+                                                                              : 0;
+    }
+    if (len == 0)
+        return 0;
+    op = exact(target, len);
+    if (!op)
+        op = mangled(target, len);
+    if (!op && without_number(target, len))
+        op = mangled(target, without_number(target, len));
+    if (!op && memchr(target, '.', len))
+        op = packet(target, len);
+    return op;
+}
+
+uint32_t op_by_symbol(enum op_form form, const char *symbol, size_t len)
+{
+    static const char module[] = "operator.";
+    const size_t n = sizeof(module) - 1;
+
+    for (uint32_t op = lower_bound(module, n); op < N_ROWS && starts(rows[op].name, module, n);
+         op++)
+        if (rows[op].symbol && rows[op].form == (uint8_t)form &&
+            compare(symbol, len, rows[op].symbol) == 0)
+            return op;
+    return 0;
+}
+
+static const struct {
+    const char *name, *meaning;
+} classes[] = {
+#define X(id, name, meaning) {name, meaning},
+    OP_CLASSES(X)
+#undef X
+        {"unknown", "not in the table: a barrier to everything"},
+};
+
+static const struct {
+    const char *name, *meaning;
+} shapes[] = {
+#define X(id, meaning) {#id, meaning},
+    OP_SHAPES(X)
+#undef X
+};
+
+const char *op_class_name(enum op_class cls)
+{
+    return classes[(unsigned)cls < OP_CLASS_END ? cls : OP_CLASS_END].name;
+}
+
+const char *op_class_meaning(enum op_class cls)
+{
+    return classes[(unsigned)cls < OP_CLASS_END ? cls : OP_CLASS_END].meaning;
+}
+
+const char *op_shape_name(enum op_shape shape)
+{
+    return shapes[(unsigned)shape < OP_SHAPE_END ? shape : OP_SHAPE_none].name;
+}
+
+const char *op_shape_meaning(enum op_shape shape)
+{
+    return shapes[(unsigned)shape < OP_SHAPE_END ? shape : OP_SHAPE_none].meaning;
+}
+
+const char *op_flag_name(unsigned i)
+{
+    static const char *const names[] = {"effect",   "mutates", "random", "datadep",
+                                        "metadata", "contig",  "fixed",  "exact",
+                                        "maybe",    "fusible", "host",   "restrides"};
+
+    return i < sizeof(names) / sizeof(*names) ? names[i] : NULL;
+}

@@ -1,0 +1,372 @@
+/* What Tuck knows about operators. All of it stands in ops.def, one row an operator; this is the way
+ * to ask. Nothing else in the project may compare an operator's name.
+ */
+#ifndef TUCK_FX_OPS_H
+#define TUCK_FX_OPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+/* ---- Classes: what kind of work it is -------------------------------------------------------- */
+
+#define OP_CLASSES(X)                                                                              \
+    X(VIEW, "view", "shares an operand's storage and moves no data")                               \
+    X(POINTWISE, "pointwise", "element by element, operands broadcast")                            \
+    X(GEMM, "gemm", "matrix products")                                                             \
+    X(REDUCTION, "reduction", "sums, extrema, moments, norms over dimensions")                     \
+    X(COPY, "copy", "moves or converts data without arithmetic")                                   \
+    X(FACTORY, "factory", "a tensor out of sizes and numbers")                                     \
+    X(INDEX, "index", "reads or writes at places that a tensor names")                             \
+    X(SCAN, "scan", "running sums, products, extrema along a dimension")                           \
+    X(SORT, "sort", "sorting, selection, search, histograms")                                      \
+    X(RANDOM, "random", "draws random numbers")                                                    \
+    X(CONV, "conv", "convolutions")                                                                \
+    X(POOL, "pool", "pooling and resampling of images")                                            \
+    X(NORM, "norm", "normalisation layers and softmax, forward and backward")                      \
+    X(LOSS, "loss", "loss functions, forward and backward")                                        \
+    X(ATTENTION, "attention", "fused attention, forward and backward")                             \
+    X(FOREACH, "foreach", "lists of tensors element by element, fused optimizers")                 \
+    X(LINALG, "linalg", "decompositions, solvers, Fourier transforms")                             \
+    X(COLLECTIVE, "collective", "starts a collective; its result is good after the wait")          \
+    X(WAIT, "wait", "ends a collective")                                                           \
+    X(P2P, "p2p", "starts a send or a receive; ended by a wait")                                   \
+    X(SYNC_COLLECTIVE, "sync_collective", "communicates and waits inside itself")                  \
+    X(GROUP, "group", "gives a process group as a value")                                          \
+    X(FSDP, "fsdp", "copies into and out of FSDP's and bucketing's flat buffers, sizes storages")  \
+    X(GETITEM, "getitem", "picks one of several results, or indexes a container")                  \
+    X(SCALAR, "scalar", "Python and symbolic numbers, sizes, strides")                             \
+    X(ASSERT, "assert", "checks a condition at run time")                                          \
+    X(CONTEXT, "context",                                                                          \
+      "changes what is around it: modes, streams, tokens, profiling, printing")                    \
+    X(HOP, "hop", "takes graphs or operators as operands")
+
+enum op_class {
+#define X(id, ...) OP_##id,
+    OP_CLASSES(X)
+#undef X
+        OP_CLASS_END
+};
+
+/* ---- Flags ----------------------------------------------------------------------------------- */
+
+enum op_flags {
+    /* Never dead code, though nobody uses its result. */
+    OP_F_EFFECT = 1 << 0,
+    /* Writes an operand; the signature says which. */
+    OP_F_MUTATES = 1 << 1,
+    /* Reads and advances a random state. */
+    OP_F_RANDOM = 1 << 2,
+    /* The result's sizes, or its value on the host, depend on data. */
+    OP_F_DATADEP = 1 << 3,
+    /* Asks for sizes and strides, never for data: may stand between a collective and its wait. */
+    OP_F_METADATA = 1 << 4,
+    /* Operands must be contiguous; have the order of strides the graph shows; have its very strides. */
+    OP_F_CONTIG = 1 << 5,
+    OP_F_FIXED = 1 << 6,
+    OP_F_EXACT = 1 << 7,
+    /* The aliases (and writes) of the signature hold or not, as strides, dtypes or flags decide. */
+    OP_F_MAYBE = 1 << 8,
+    /* One loop over the result that may become part of another loop. */
+    OP_F_FUSIBLE = 1 << 9,
+    /* The host waits for the device to know the result. */
+    OP_F_HOST = 1 << 10,
+    /* Changes sizes, strides or storage of an operand in place. */
+    OP_F_RESTRIDES = 1 << 11,
+};
+
+/* ---- Rules that give sizes, strides, dtype and device of the results ------------------------- */
+
+/* The last column but one of ops.def, and what it means. A rule is a function shape_NAME. */
+#define OP_SHAPES(X)                                                                               \
+    X(none, "no rule: the results stay unknown")                                                   \
+    X(void, "there is no result")                                                                  \
+    X(self, "the operand mutated or returned (out=, in place, waits), with all it has")            \
+    X(alias, "sizes, strides and dtype of operand 0, sharing its storage or not")                  \
+    X(like0, "fresh, as empty_like(operand 0)")                                                    \
+    X(like1, "fresh, as empty_like(operand 1): the input of a backward operator")                  \
+    X(like_list, "a list, each as empty_like of the operand's item")                               \
+    X(like_local, "as the second operand (symmetric memory: the local input)")                     \
+    X(unary, "element-wise on operand 0, same dtype")                                              \
+    X(unary_float, "element-wise, integers become the default float")                              \
+    X(unary_real, "element-wise, complex becomes real")                                            \
+    X(unary_bool, "element-wise, result bool")                                                     \
+    X(unary_pair, "element-wise with two results")                                                 \
+    X(broadcast, "all tensor and number operands broadcast and promoted")                          \
+    X(broadcast_float, "the same, integers become the default float")                              \
+    X(broadcast_bool, "the same, result bool")                                                     \
+    X(div_mode, "division: as broadcast_float without a rounding mode, as broadcast with one")     \
+    X(where, "operands 1 and 2 promoted, all three broadcast")                                     \
+    X(complex, "two real operands to one complex")                                                 \
+    X(glu, "one dimension halved")                                                                 \
+    X(clone, "operand 0 in a memory format")                                                       \
+    X(to_copy, "operand 0 with dtype, device, memory format replaced")                             \
+    X(convert, "operand 0 with another dtype, strides kept")                                       \
+    X(device_put, "operand 0 on another device")                                                   \
+    X(to, "as to_copy, or operand 0 itself where nothing changes")                                 \
+    X(copy, "sizes and dtype of operand 0, data of operand 1")                                     \
+    X(contiguous, "operand 0 itself, or a contiguous copy")                                        \
+    X(force_stride, "operand 0 with the given strides")                                            \
+    X(view, "given sizes (one may be -1), strides as a view of operand 0")                         \
+    X(reshape, "as view where strides allow, else contiguous")                                     \
+    X(view_dtype, "bytes seen as another dtype, last dimension scaled")                            \
+    X(permute, "dimensions in the given order")                                                    \
+    X(transpose, "two dimensions, or the last two, swapped")                                       \
+    X(movedim, "dimensions moved to given places")                                                 \
+    X(unsqueeze, "a dimension of size 1 more")                                                     \
+    X(squeeze, "dimensions of size 1 dropped: all, one, some")                                     \
+    X(expand, "dimensions of size 1 repeated with stride 0, new ones in front")                    \
+    X(broadcast_in_dim, "dimensions placed and repeated as prims.broadcast_in_dim says")           \
+    X(slice, "start, end, step along one dimension")                                               \
+    X(select, "one index, the dimension dropped")                                                  \
+    X(split, "a list of slices: equal parts or given sizes")                                       \
+    X(chunk, "a list of slices: a number of parts, or cut at given places")                        \
+    X(unbind, "a list of selects")                                                                 \
+    X(as_strided, "given sizes, strides and offset")                                               \
+    X(view_as_real, "complex to pairs of real")                                                    \
+    X(view_as_complex, "pairs of real to complex")                                                 \
+    X(real, "the real or imaginary part of a complex")                                             \
+    X(diagonal, "a diagonal as the last dimension")                                                \
+    X(unfold, "sliding windows as a new last dimension")                                           \
+    X(view_copy, "the sizes of the view operator of the same name, contiguous")                    \
+    X(split_copy, "the list of the view operator of the same name, each contiguous")               \
+    X(backward_sizes, "given sizes (input_sizes), dtype of operand 0, contiguous")                 \
+    X(cat, "operands joined along a dimension")                                                    \
+    X(stack, "operands joined along a new dimension")                                              \
+    X(repeat, "tiled")                                                                             \
+    X(repeat_interleave, "each element repeated")                                                  \
+    X(pad, "dimensions from the last one padded")                                                  \
+    X(scatter_into, "operand 0 with a part replaced")                                              \
+    X(chunk_cat, "operands padded, chunked and joined")                                            \
+    X(pixel_shuffle, "channels to space and back")                                                 \
+    X(meshgrid, "a list, all broadcast against each other")                                        \
+    X(diag, "a diagonal taken out or put in")                                                      \
+    X(mm, "[m, k] x [k, n]")                                                                       \
+    X(addmm, "[m, n] + [m, k] x [k, n]")                                                           \
+    X(bmm, "batches of mm")                                                                        \
+    X(baddbmm, "batches of addmm")                                                                 \
+    X(mv, "matrix by vector")                                                                      \
+    X(dot, "two vectors to a number")                                                              \
+    X(outer, "two vectors to a matrix")                                                            \
+    X(matmul, "mm, mv, dot, or broadcast batches, by dimensions")                                  \
+    X(linear, "input by the transpose of weight")                                                  \
+    X(linear_backward, "gradients of input, weight, bias as the mask asks")                        \
+    X(scaled_mm, "mm of scaled low precision operands with an output dtype")                       \
+    X(grouped_mm, "mm by groups given by offsets")                                                 \
+    X(reduce, "dimensions reduced; sum, prod: integers to int64, mean: as is; dtype= wins")        \
+    X(reduce_same, "dimensions reduced, dtype kept")                                               \
+    X(reduce_bool, "dimensions reduced, result bool")                                              \
+    X(reduce_pair, "values and int64 indices of one reduced dimension")                            \
+    X(arg_reduce, "int64 indices")                                                                 \
+    X(aminmax, "minimum and maximum")                                                              \
+    X(var, "variance or deviation: real")                                                          \
+    X(var_mean, "variance or deviation, and mean")                                                 \
+    X(norm, "norms: real, dtype= wins")                                                            \
+    X(softmax_online, "maximum and sum of exponentials with the dimension kept")                   \
+    X(full, "given sizes, dtype= or the default")                                                  \
+    X(like, "operand 0 with dtype, device, memory format replaced")                                \
+    X(new, "given sizes, dtype and device of operand 0 unless given")                              \
+    X(empty_strided, "given sizes and strides")                                                    \
+    X(empty_permuted, "given sizes, strides in a given order")                                     \
+    X(scalar_tensor, "no dimensions")                                                              \
+    X(arange, "start, end, step: a vector")                                                        \
+    X(iota, "length: a vector")                                                                    \
+    X(eye, "identity, or the indices of a triangle")                                               \
+    X(index, "advanced indexing by a list of optional index tensors")                              \
+    X(gather, "sizes of the index")                                                                \
+    X(index_select, "one dimension takes the index's length")                                      \
+    X(take, "sizes of the index, or broadcast along a dimension")                                  \
+    X(embedding, "indices' sizes and the width of the weight")                                     \
+    X(embedding_backward, "num_weights rows and the width of the gradient")                        \
+    X(embedding_bag, "one row a bag, and bookkeeping tensors")                                     \
+    X(masked_select, "a vector of data-dependent length")                                          \
+    X(nonzero, "[data-dependent, dimensions] int64")                                               \
+    X(nonzero_static, "[size, dimensions] int64")                                                  \
+    X(one_hot, "a last dimension of num_classes more, int64")                                      \
+    X(scan, "operand 0, dtype= wins, integers become int64")                                       \
+    X(sort, "values as operand 0 and int64 indices")                                               \
+    X(argsort, "int64 indices as operand 0")                                                       \
+    X(topk, "values and int64 indices with k along a dimension")                                   \
+    X(searchsorted, "int64 or int32, sizes of the values")                                         \
+    X(histc, "a vector of bins")                                                                   \
+    X(native_dropout, "as operand 0, and a bool mask")                                             \
+    X(multinomial, "int64, the last dimension is num_samples")                                     \
+    X(inductor_seeds, "int64 seeds")                                                               \
+    X(inductor_lookup_seed, "one seed: no dimensions")                                             \
+    X(inductor_random, "given sizes, device of the seed")                                          \
+    X(conv, "convolution.default and its kin, by output sizes")                                    \
+    X(conv_nd, "conv1d to conv_transpose3d: parameters without a transposed flag")                 \
+    X(conv_backward, "gradients of input, weight, bias as the mask asks")                          \
+    X(pool, "windows over the last dimensions")                                                    \
+    X(pool_pair, "the same with indices or offsets")                                               \
+    X(pool_offsets, "offsets to int64 indices")                                                    \
+    X(adaptive_pool, "given output sizes in the last dimensions")                                  \
+    X(adaptive_pool_pair, "the same with indices")                                                 \
+    X(upsample, "given output sizes, or scales, in the last dimensions")                           \
+    X(upsample_backward, "given input sizes")                                                      \
+    X(grid_sampler, "sizes of the grid")                                                           \
+    X(layer_norm, "out, mean, rstd")                                                               \
+    X(layer_norm_backward, "gradients of input, weight, bias as the mask asks")                    \
+    X(rms_norm, "out, rstd")                                                                       \
+    X(rms_norm_backward, "gradients of input, weight as the mask asks")                            \
+    X(group_norm, "out, mean, rstd by group")                                                      \
+    X(group_norm_backward, "gradients of input, weight, bias as the mask asks")                    \
+    X(batch_norm, "out, saved mean, saved inverse deviation, and what the variant adds")           \
+    X(batch_norm_backward, "gradients of input, weight, bias")                                     \
+    X(softmax, "as operand 0; half_to_float or dtype= wins")                                       \
+    X(softmax_backward, "as the gradient, in input_dtype")                                         \
+    X(nll_loss, "loss by reduction, and the total weight")                                         \
+    X(loss, "a number, or broadcast sizes without reduction")                                      \
+    X(sdpa, "attention output alone")                                                              \
+    X(sdpa_flash, "out, logsumexp, cum_seq, max_seq, rng_state and so on")                         \
+    X(sdpa_efficient, "out, log_sumexp, seed, offset")                                             \
+    X(sdpa_cudnn, "as sdpa_flash, in cuDNN's layout")                                              \
+    X(sdpa_flash_cpu, "out, logsumexp")                                                            \
+    X(sdpa_math, "out, attention weights")                                                         \
+    X(sdpa_backward, "gradients as query, key, value")                                             \
+    X(sdpa_efficient_backward, "the same and the bias's")                                          \
+    X(foreach, "a list, element-wise on each item")                                                \
+    X(foreach_reduce, "a list of numbers")                                                         \
+    X(all_gather, "dimension 0 times the group's size")                                            \
+    X(all_gather_list, "the same for each item")                                                   \
+    X(all_gather_low, "the same, group size from the group")                                       \
+    X(reduce_scatter, "dimension 0 divided by the group's size")                                   \
+    X(reduce_scatter_list, "the same for each item")                                               \
+    X(reduce_scatter_low, "the same, group size from the group")                                   \
+    X(all_to_all, "dimension 0 is the sum of the output splits")                                   \
+    X(shard_dim_alltoall, "one dimension times the group's size, another divided by it")           \
+    X(fused_ag_mm, "the gathered operand and a list of products")                                  \
+    X(fused_mm_rs, "a product, one dimension divided by the group's size")                         \
+    X(fused_scaled_mm_rs, "the same with an output dtype")                                         \
+    X(all_gather_copy_in, "a slice of the output buffer, and the buffer")                          \
+    X(bucket_all_gather, "the flat buffer of all ranks")                                           \
+    X(bucket_reduce_scatter, "the flat operand of the collective")                                 \
+    X(accumulate_grad, "the gradient that is kept")                                                \
+    X(getitem, "an item of a list of results, or Python indexing")                                 \
+    X(sym, "a number by arithmetic on numbers")                                                    \
+    X(sym_size, "a size, or all")                                                                  \
+    X(sym_stride, "a stride, or all")                                                              \
+    X(sym_numel, "the number of elements, the offset, the number of dimensions")                   \
+    X(local_scalar, "a number read from a tensor: a new symbol")                                   \
+    X(cond, "the results of the first branch")                                                     \
+    X(while_loop, "as the carried operands")                                                       \
+    X(scan_hop, "as the initial carry, then outputs with a dimension more")                        \
+    X(invoke_subgraph, "the results of the graph")                                                 \
+    X(control_deps, "the results of the graph")                                                    \
+    X(with_effects, "a token, then the results of the operator")                                   \
+    X(auto_functionalized, "the results of the operator, then the mutated operands")               \
+    X(flex_attention, "out, logsumexp, max_scores")
+
+enum op_shape {
+#define X(id, ...) OP_SHAPE_##id,
+    OP_SHAPES(X)
+#undef X
+        OP_SHAPE_END
+};
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+/* How a call is printed. */
+enum op_form {
+    OP_FORM_CALL,      /* torch.ops.aten.add.Tensor(a, b) */
+    OP_FORM_BINARY,    /* a + b */
+    OP_FORM_UNARY,     /* -a */
+    OP_FORM_AUGMENTED, /* a += b */
+    OP_FORM_GETITEM,   /* a[b] */
+    OP_FORM_SETITEM,   /* a[b] = c */
+};
+
+struct op_row {
+    const char *name;      /* aten.add.Tensor: what stands behind "torch.ops." */
+    const char *signature; /* parameters and results; see ops.def */
+    const char *lies;      /* what the schema does not say, or NULL */
+    const char *symbol;    /* of operators printed as syntax, else NULL */
+    uint16_t flags;        /* enum op_flags */
+    uint8_t cls;           /* enum op_class */
+    uint8_t shape;         /* enum op_shape */
+    uint8_t form;          /* enum op_form */
+};
+
+uint32_t op_count(void);
+
+/* Rows are numbered from 1, in the order of their names; op_at(0) is a row without name, with class
+ * OP_CLASS_END and no flags: the unknown operator. */
+const struct op_row *op_at(uint32_t op);
+
+/* The row of a call_function's target, 0 if there is none. Accepts the spellings of graph texts:
+ * torch.ops.aten.add.Tensor, aten.add.Tensor, a packet without overload (aten.cat: its default,
+ * else its Tensor, self, int or first overload), operator.add and _operator.add, mangled
+ * _operator_not_, math_sqrt_1 and torch_Tensor_add_, a bare builtin (getattr). A method m is
+ * torch.Tensor.m here. */
+uint32_t op_find(const char *target, size_t len);
+
+/* The row of an operator printed as syntax: "+" with OP_FORM_BINARY, "[]" with OP_FORM_GETITEM. */
+uint32_t op_by_symbol(enum op_form form, const char *symbol, size_t len);
+
+const char *op_class_name(enum op_class cls);    /* "pointwise" */
+const char *op_class_meaning(enum op_class cls); /* one line */
+const char *op_shape_name(enum op_shape shape);
+const char *op_shape_meaning(enum op_shape shape);
+/* The i-th flag's name, "mutates" for OP_F_MUTATES; NULL behind the last. */
+const char *op_flag_name(unsigned i);
+
+/* ---- Signatures ------------------------------------------------------------------------------ */
+
+enum op_type {
+    OP_T_TENSOR,
+    OP_T_INT,
+    OP_T_FLOAT,
+    OP_T_BOOL,
+    OP_T_STR,
+    OP_T_SCALAR, /* any number */
+    OP_T_DTYPE,
+    OP_T_DEVICE,
+    OP_T_LAYOUT,
+    OP_T_MEMFMT,
+    OP_T_GENERATOR,
+    OP_T_STORAGE,
+    OP_T_STREAM,
+    OP_T_GRAPH, /* a nested graph */
+    OP_T_OP,    /* an operator as a value */
+    OP_T_ANY,
+};
+
+struct op_param {
+    const char *name;         /* "" for results without one, and for the rest */
+    const char *default_text; /* as Python writes it; NULL: required */
+    uint8_t type;             /* enum op_type */
+    uint8_t depth;            /* 1: a list, 2: a list of lists */
+    uint8_t list_size;        /* i[2]: a list of 2, for which one int may stand; 0: any length */
+    bool optional;            /* None may stand for it */
+    bool items_optional;      /* None may stand for an item of it */
+    bool kwarg_only;
+    bool rest;  /* "...": any number of further operands, by place and by name */
+    char alias; /* 'a' …: shares storage with whatever else has that letter; 0: with nothing */
+    bool mutated;
+};
+
+struct op_sig {
+    struct op_param *params, *results;
+    uint32_t n_params, n_results;
+};
+
+/* The signature of a row with its lies applied, in the arena's memory. A row that does not parse is
+ * a mistake in ops.def: false, and *error_at (if not NULL) says where in the text. */
+bool op_sig_parse(struct arena *a, const struct op_row *row, struct op_sig *sig,
+                  const char **error_at);
+/* The same of the schema alone, as PyTorch states it. */
+bool op_sig_parse_schema(struct arena *a, const struct op_row *row, struct op_sig *sig,
+                         const char **error_at);
+
+/* The parameter of that name, or -1. */
+int op_param_find(const struct op_sig *sig, const char *name, size_t len);
+
+/* Does result r share storage with parameter p? Is parameter p written? */
+bool op_result_aliases(const struct op_sig *sig, uint32_t r, uint32_t p);
+bool op_param_mutated(const struct op_sig *sig, uint32_t p);
+/* The first parameter that result r shares storage with, or -1: it is fresh. */
+int op_result_alias_of(const struct op_sig *sig, uint32_t r);
+
+#endif
