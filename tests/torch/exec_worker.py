@@ -6,11 +6,17 @@ PLAN is a JSON file that launch.py writes. For each graph one line of JSON goes 
 at once, so that whoever reads it knows how far the rank got. A graph whose run raises ends this process, because
 the other ranks may already be waiting in a collective; a wrong value does not.
 """
+import ctypes
 import datetime
 import faulthandler
 import json
+import os
+import signal
 import sys
 import traceback
+
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)       # whatever ends the launcher ends its ranks
 
 import torch
 import torch.distributed as dist
@@ -31,6 +37,8 @@ def main(plan_path, rank):
     with open(plan_path) as f:
         plan = json.load(f)
     faulthandler.dump_traceback_later(plan["seconds"], exit=True)
+    if os.getppid() != plan["launcher"]:
+        return STOPPED
     torch.set_num_threads(1)
     limit = datetime.timedelta(seconds=plan["collective_seconds"])
     world = plan["world"]

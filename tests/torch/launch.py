@@ -43,8 +43,8 @@ def one_launch(world, jobs, worker, collective_seconds):
     with tempfile.TemporaryDirectory(prefix="tuck-torch-") as folder:
         folder = Path(folder)
         reports = [str(folder / f"report.{r}") for r in range(world)]
-        plan = {"world": world, "jobs": jobs, "store": str(folder / "store"), "reports": reports,
-                "seconds": LAUNCH_SECONDS, "collective_seconds": collective_seconds}
+        plan = {"launcher": os.getpid(), "world": world, "jobs": jobs, "store": str(folder / "store"),
+                "reports": reports, "seconds": LAUNCH_SECONDS, "collective_seconds": collective_seconds}
         (folder / "plan").write_text(json.dumps(plan))
         ended = watch(world, folder, worker)
         lines = [read_report(path) for path in reports]

@@ -4,7 +4,9 @@
     runner.py exec_text        one file
     runner.py exec_run.*moe    by regular expression, on file.Class.test_name
 """
+import io
 import re
+import signal
 import sys
 import time
 import unittest
@@ -22,7 +24,7 @@ def every(suite):
 
 
 class Result(unittest.TextTestResult):
-    """Prints one line for a failure and nothing for a success; counts what passed."""
+    """Counts what passed, too."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -33,7 +35,12 @@ class Result(unittest.TextTestResult):
         self.passed += 1
 
 
+def stop(number, frame):
+    raise KeyboardInterrupt                 # unwinds, so that temporary folders and workers go
+
+
 def main(words):
+    signal.signal(signal.SIGTERM, stop)
     sys.path.insert(0, str(HERE))
     tests = list(every(unittest.TestLoader().discover(str(HERE), "test_*.py", str(HERE))))
     if words:
@@ -47,8 +54,7 @@ def main(words):
         by_file.setdefault(test.id().split(".")[0], []).append(test)
     for name, group in by_file.items():
         start = time.monotonic()
-        runner = unittest.TextTestRunner(stream=sys.stderr, verbosity=0, resultclass=Result, warnings="ignore")
-        runner.stream = unittest.runner._WritelnDecorator(_Quiet())
+        runner = unittest.TextTestRunner(stream=io.StringIO(), resultclass=Result, warnings="ignore")
         result = runner.run(unittest.TestSuite(group))
         for test, trace in result.failures + result.errors:
             print(f"FAIL {test.id()}\n{trace}")
@@ -60,13 +66,8 @@ def main(words):
     return 1 if failed else 0
 
 
-class _Quiet:
-    def write(self, text):
-        pass
-
-    def flush(self):
-        pass
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
