@@ -124,6 +124,14 @@ class Loaded:
                 root[node.target] = torch.nn.Parameter(torch.zeros(()), requires_grad=False)
         return torch.fx.GraphModule(root, self.graph, class_name=self.name if self.name else "GraphModule")
 
+    def opaque(self):
+        """Operands that have no value here, in this graph and the nested ones."""
+        found = []
+        for _, loaded in self.walk():
+            for node in loaded.graph.nodes:
+                _each(found.append, node.args, node.kwargs)
+        return [v for v in found if isinstance(v, Opaque)]
+
     def walk(self):
         """This graph and all nested ones, each with its path."""
         yield self.name, self
@@ -505,6 +513,25 @@ def _plain(v):
     return type(v).__name__, v
 
 
+def _annotation(node):
+    """The text of an annotation, quoted or not; Python's spelling of a type has other blanks than torch's."""
+    text = node.meta.get("annotation")
+    return text if text is None else "".join(text.split())
+
+
+def _each(visit, *values):
+    """Call visit for every operand, containers opened."""
+    for v in values:
+        if isinstance(v, (list, tuple)):
+            _each(visit, *v)
+        elif isinstance(v, dict):
+            _each(visit, *v.values())
+        elif isinstance(v, slice):
+            _each(visit, v.start, v.stop, v.step)
+        else:
+            visit(v)
+
+
 def differences(a, b, annotations=True):
     """What distinguishes two loaded graphs, nested ones included; [] when nothing does."""
     found = []
@@ -517,9 +544,9 @@ def differences(a, b, annotations=True):
         found.append(f"{a.name}: {len(first)} nodes against {len(second)}")
     for x, y in zip(first, second):
         parts = [("name", x.name, y.name), ("kind", x.op, y.op), ("target", x.target, y.target),
-                 ("arguments", x.args, y.args), ("keywords", x.kwargs, y.kwargs), ("type", x.type, y.type)]
+                 ("arguments", x.args, y.args), ("keywords", x.kwargs, y.kwargs)]
         if annotations:
-            parts.append(("annotation", x.meta.get("annotation"), y.meta.get("annotation")))
+            parts.append(("annotation", _annotation(x), _annotation(y)))
         for what, p, q in parts:
             if _plain(p) != _plain(q):
                 found.append(f"{a.name}: {x.name}: {what} {p!r} against {q!r}")
