@@ -53,6 +53,8 @@ void buf_room(struct buf *b, size_t more)
 
 void buf_fill(struct buf *b, char c, size_t n)
 {
+    if (n == 0)
+        return;
     if (n > b->cap - b->len)
         buf_room(b, n);
     memset(b->at + b->len, c, n);

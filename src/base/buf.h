@@ -25,6 +25,8 @@ void buf_room(struct buf *b, size_t more);
 
 static inline void buf_add(struct buf *b, const char *s, size_t len)
 {
+    if (len == 0)
+        return; /* b->at may still be NULL */
     if (len > b->cap - b->len)
         buf_room(b, len);
     memcpy(b->at + b->len, s, len);

@@ -1,0 +1,16 @@
+/* UTF-8: checked once on the way in, so that nothing behind the reader meets a broken sequence. */
+#ifndef TUCK_BASE_UTF8_H
+#define TUCK_BASE_UTF8_H
+
+#include "base/buf.h"
+
+/* Bytes of the sequence at s, its code point in *c; 0 = broken (overlong, surrogate, cut off). */
+size_t utf8_next(const char *s, size_t len, uint32_t *c);
+
+/* The first byte that is not part of a valid sequence, or a NUL; len if all is well. */
+size_t utf8_check(const char *s, size_t len);
+
+/* Surrogates, which an escape can name, come out as U+FFFD. */
+void utf8_put(struct buf *b, uint32_t c);
+
+#endif

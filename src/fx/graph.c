@@ -1,0 +1,214 @@
+#include "fx/graph.h"
+
+/* Nodes before FX_FIRST_ID but the head are never alive. */
+static void make_head(void *p)
+{
+    tuck_graph *g = p;
+    struct mem *m = &g->store->mem;
+
+    for (uint32_t i = 0; i < FX_FIRST_ID; i++)
+        vec_push(m, &g->node, (struct fx_node){.kind = 0});
+    vec_push(m, &g->use, (struct fx_use){.user = 0});
+}
+
+tuck_graph *graph_new(struct fx_store *s)
+{
+    tuck_graph *g = mem_resize(&s->mem, NULL, 0, sizeof(*g));
+
+    *g = (tuck_graph){.store = s, .serial = ++s->last_serial};
+    s->refs++;
+    arena_init(&g->arena, &s->mem);
+    if (!mem_guard(&s->mem, make_head, g)) {
+        graph_free(g);
+        mem_exhausted(&s->mem);
+    }
+    return g;
+}
+
+void graph_free(tuck_graph *g)
+{
+    if (g == NULL)
+        return;
+    struct fx_store *s = g->store;
+    struct mem *m = &s->mem;
+    tuck_graph *todo = g; /* children are chained through `names`, which each gives up first */
+
+    names_free(g);
+    while (todo != NULL) {
+        tuck_graph *dead = todo;
+
+        todo = (tuck_graph *)(void *)dead->names;
+        for (uint32_t i = 0; i < dead->child.len; i++) {
+            tuck_graph *c = dead->child.at[i];
+            if (c == NULL)
+                continue;
+            names_free(c);
+            c->names = (struct fx_names *)(void *)todo;
+            todo = c;
+        }
+        vec_free(m, &dead->node);
+        vec_free(m, &dead->use);
+        vec_free(m, &dead->param);
+        vec_free(m, &dead->note);
+        vec_free(m, &dead->out_descriptor);
+        vec_free(m, &dead->child);
+        vec_free(m, &dead->group);
+        vec_free(m, &dead->frees_at);
+        vec_free(m, &dead->frees);
+        arena_destroy(&dead->arena);
+        mem_free(m, dead, sizeof(*dead));
+        store_release(s);
+    }
+}
+
+void graph_edited(tuck_graph *g, bool order_too)
+{
+    g->edited = true;
+    g->frees_verbatim = false;
+    if (order_too)
+        g->ordered = false;
+}
+
+void graph_link_before(tuck_graph *g, uint32_t n, uint32_t before)
+{
+    struct fx_node *at = g->node.at;
+
+    at[n].next = before;
+    at[n].prev = at[before].prev;
+    at[at[n].prev].next = n;
+    at[before].prev = n;
+}
+
+void graph_unlink(tuck_graph *g, uint32_t n)
+{
+    struct fx_node *at = g->node.at;
+
+    at[at[n].prev].next = at[n].next;
+    at[at[n].next].prev = at[n].prev;
+}
+
+uint32_t graph_add_node(tuck_graph *g, uint32_t before, struct fx_node init)
+{
+    vec_push(&g->store->mem, &g->node, init);
+    uint32_t n = g->node.len - 1;
+
+    g->n_nodes++;
+    graph_link_before(g, n, before);
+    return n;
+}
+
+static void enter_use(tuck_graph *g, uint32_t use, uint32_t def)
+{
+    struct fx_node *d = node_at(g, def);
+    struct fx_use *u = &g->use.at[use];
+
+    u->next = 0;
+    u->prev = d->use_last;
+    if (d->use_last != 0)
+        g->use.at[d->use_last].next = use;
+    else
+        d->use_first = use;
+    d->use_last = use;
+    d->n_uses++;
+}
+
+static void leave_use(tuck_graph *g, uint32_t use, uint32_t def)
+{
+    struct fx_node *d = node_at(g, def);
+    struct fx_use *u = &g->use.at[use];
+
+    if (u->prev != 0)
+        g->use.at[u->prev].next = u->next;
+    else
+        d->use_first = u->next;
+    if (u->next != 0)
+        g->use.at[u->next].prev = u->prev;
+    else
+        d->use_last = u->prev;
+    d->n_uses--;
+}
+
+static uint32_t take_use(tuck_graph *g)
+{
+    uint32_t use = g->free_use;
+
+    if (use != 0) {
+        g->free_use = g->use.at[use].next;
+        return use;
+    }
+    vec_push(&g->store->mem, &g->use, (struct fx_use){.user = 0});
+    return g->use.len - 1;
+}
+
+void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t n_vals,
+                    uint32_t n_args, uint32_t n_kwargs)
+{
+    /* All that can fail comes first, so that a failure leaves the graph as it was. */
+    tuck_value *copy = arena_array(&g->arena, tuck_value, n_vals);
+    vec_reserve(&g->store->mem, &g->use, n_vals);
+
+    if (n_vals > 0)
+        memcpy(copy, vals, n_vals * sizeof(*copy));
+    for (uint32_t i = 0; i < n_vals; i++)
+        if (copy[i].kind == TUCK_V_NODE) {
+            uint32_t use = take_use(g);
+
+            g->use.at[use].user = n;
+            g->use.at[use].slot = i;
+            copy[i].u.i = use;
+            enter_use(g, use, copy[i].a);
+        }
+    struct fx_node *x = node_at(g, n);
+    x->vals = copy;
+    x->n_vals = n_vals;
+    x->n_args = n_args;
+    x->n_kwargs = n_kwargs;
+}
+
+void graph_drop_vals(tuck_graph *g, uint32_t n)
+{
+    struct fx_node *x = node_at(g, n);
+
+    for (uint32_t i = 0; i < x->n_vals; i++)
+        if (x->vals[i].kind == TUCK_V_NODE) {
+            uint32_t use = (uint32_t)x->vals[i].u.i;
+
+            leave_use(g, use, x->vals[i].a);
+            g->use.at[use].next = g->free_use;
+            g->free_use = use;
+        }
+    x->n_vals = x->n_args = x->n_kwargs = 0;
+    x->vals = NULL;
+}
+
+void graph_redirect_use(tuck_graph *g, uint32_t use, uint32_t to)
+{
+    struct fx_use *u = &g->use.at[use];
+    tuck_value *v = &node_at(g, u->user)->vals[u->slot];
+
+    leave_use(g, use, v->a);
+    v->a = to;
+    enter_use(g, use, to);
+}
+
+void graph_erase(tuck_graph *g, uint32_t n)
+{
+    name_forget(g, node_at(g, n)->name);
+    graph_drop_vals(g, n);
+    graph_unlink(g, n);
+    node_at(g, n)->kind = 0;
+    g->n_nodes--;
+    if (g->output == n)
+        g->output = 0;
+}
+
+void graph_number(tuck_graph *g)
+{
+    uint32_t pos = 0;
+
+    if (g->ordered)
+        return;
+    for_each_node(g, n)
+        g->node.at[n].pos = ++pos;
+    g->ordered = true;
+}

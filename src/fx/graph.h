@@ -1,0 +1,203 @@
+/* The graph as PyTorch prints it, from the inside.
+ *
+ *   doc ── graph ── nodes (array, linked in order) ── vals (flat argument list)
+ *             │         └── uses: who mentions this node, and in which val
+ *             └── children: nested classes
+ *   store: strings and annotations, shared by all graphs of a document and their copies
+ *
+ * Nodes are addressed by id: an index into graph->node. Id 0 is the head of the list: its next is the
+ * first node, its prev the last. Ids are never used again, so a pass may index plain arrays by them.
+ */
+#ifndef TUCK_FX_GRAPH_H
+#define TUCK_FX_GRAPH_H
+
+#include <assert.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "fx/meta.h"
+#include "fx/value.h"
+
+#ifdef TUCK_STRESS /* nothing may assume that ids start at 1 */
+#define FX_FIRST_ID 977
+#else
+#define FX_FIRST_ID 1
+#endif
+
+struct fx_use {
+    uint32_t user, slot; /* node `user` mentions it in vals[slot] */
+    uint32_t next, prev; /* in the list of the node that is mentioned; 0 ends it */
+};
+
+struct fx_node {
+    uint32_t prev, next;
+    uint8_t kind;   /* tuck_kind; 0 = erased */
+    uint8_t syntax; /* enum fx_syntax: how the statement is spelled */
+    uint16_t op;    /* row of ops.def, 0 = unknown */
+    str_id name;
+    str_id target;
+    uint32_t n_vals; /* all values, those inside containers too */
+    tuck_value *vals; /* n_args arguments, then n_kwargs times a key and a value */
+    uint32_t n_args, n_kwargs;
+    uint32_t use_first, use_last, n_uses;
+    uint32_t ann;         /* annotation, 0 = none */
+    str_id comment, lead; /* the comment in force; the raw lines before the statement as read */
+    uint32_t line, column;
+    uint32_t pos; /* place in the order, while graph->ordered */
+};
+
+enum fx_syntax {
+    FX_CALL,      /* callee(args) */
+    FX_OPERATOR,  /* a + b, -a, a[b], a += b, a[b] = c: by the row of the operator */
+    FX_ATTRIBUTE, /* x.shape: builtin getattr of two arguments */
+};
+
+enum fx_form { FX_CLASS, FX_DEF };
+enum fx_frees { FX_FREES_FULL, FX_FREES_NOT_SELF, FX_FREES_NONE };
+enum fx_prologue { FX_PLAIN, FX_BOXED, FX_PYTREE, FX_BYTECODE };
+enum fx_return { FX_RETURN_PLAIN, FX_RETURN_PYTREE, FX_RETURN_BYTECODE, FX_RETURN_MISSING };
+
+/* What the text looked like, so that it can look so again. */
+struct fx_style {
+    uint8_t form;      /* enum fx_form */
+    uint8_t frees;     /* enum fx_frees */
+    uint8_t prologue;  /* enum fx_prologue */
+    uint8_t ret;       /* enum fx_return */
+    bool expanded;     /* one parameter a line */
+    bool ret_expanded; /* one returned value a line */
+    bool annotated;    /* values have annotations at all … */
+    bool strides, devices, bare; /* … with strides, with devices, without quotes */
+    bool blank_indented; /* empty lines carry the indent: before 2.13 */
+    bool pass_body;      /* an empty graph printed as `pass` */
+    bool silent_inputs;  /* annotations of inputs come from elsewhere and are not in the text */
+    str_id ret_type;     /* "torch.Tensor" of `-> torch.Tensor` */
+    str_id head;         /* lines before a bare def: wrap(..) calls */
+    str_id flat_call;    /* pytree: what tree_flatten_spec is called with */
+};
+
+/* One parameter of the signature. Usually each is a placeholder; behind a pytree prologue the
+ * placeholders are what the parameters were flattened into. */
+struct fx_param {
+    str_id text;       /* as in the signature, with stars */
+    uint32_t node;     /* the placeholder it is, 0 = none */
+    uint32_t ann;
+    str_id dflt;       /* default value, verbatim; 0 = none */
+    str_id descriptor; /* comment behind it in the expanded form */
+    bool aliased;      /* the placeholder's name differs: `l_x_ = L_x_` follows */
+};
+
+/* What a group of ranks is known to be. */
+struct fx_group {
+    str_id name; /* as collectives call it */
+    uint32_t node; /* placeholder or call that yields it, where it is a value; 0 = a string */
+    int64_t size;  /* 0 = unknown */
+    int64_t rank;  /* this rank's place in it, -1 = unknown */
+    const int64_t *ranks; /* members as global ranks, NULL = unknown */
+    uint8_t from;         /* enum group_source */
+};
+
+struct fx_store {
+    struct mem mem;
+    struct strtab str;
+    struct arena arena; /* annotations */
+    VEC(struct fx_ann) anns;
+    uint32_t refs; /* graphs and documents that use it */
+    uint32_t last_serial;
+    struct fx_words {
+        str_id none, self, torch, empty;
+    } word;
+};
+
+struct tuck_graph {
+    struct fx_store *store;
+    struct arena arena; /* argument lists, parameters */
+    VEC(struct fx_node) node;
+    VEC(struct fx_use) use; /* [0] unused */
+    uint32_t free_use;      /* recycled, linked by next */
+    uint32_t n_nodes;       /* alive */
+    uint32_t output;        /* node id, 0 = none */
+    uint32_t serial;        /* marks this graph's names in the string table while it is read */
+    str_id name;            /* class, 0 for a bare def */
+    str_id gap;             /* raw text before it: empty lines, comments */
+    struct fx_style style;
+    VEC(struct fx_param) param;
+    VEC(struct fx_placeholder_note) note; /* flattened placeholders with a descriptor of their own */
+    VEC(str_id) out_descriptor;           /* per returned item, expanded form */
+    VEC(tuck_graph *) child;
+    VEC(struct fx_group) group;
+    VEC(uint32_t) frees_at, frees; /* as read, where they are not what the rule gives; by node id */
+    struct fx_names *names;        /* name → node and suffix counters; made when first needed */
+    uint32_t first_line;
+    str_id source_name; /* file it was read from, for diagnostics */
+    bool fresh;   /* made, not read: it has no gap of its own */
+    bool edited;  /* no longer what was read: print by rule */
+    bool ordered; /* node.pos is up to date */
+    bool frees_verbatim;
+};
+
+struct fx_placeholder_note {
+    uint32_t node;
+    str_id descriptor;
+};
+
+struct fx_entry {
+    tuck_graph *graph;
+    str_id title;
+    int rank;
+    uint32_t line;
+};
+
+struct tuck_doc {
+    struct fx_store *store;
+    VEC(struct fx_entry) entry;
+    str_id tail; /* raw text behind the last graph */
+};
+
+/* store.c */
+struct fx_store *store_new(const tuck_allocator *alloc); /* NULL on no memory */
+void store_release(struct fx_store *s);
+
+/* graph.c: nothing here checks its arguments; allocation leaves through the store's guard */
+tuck_graph *graph_new(struct fx_store *s);
+void graph_free(tuck_graph *g);
+uint32_t graph_add_node(tuck_graph *g, uint32_t before, struct fx_node init);
+/* Take `vals` (copied into the arena, use lists entered) as the arguments of n, which has none. */
+void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t n_vals,
+                    uint32_t n_args, uint32_t n_kwargs);
+void graph_drop_vals(tuck_graph *g, uint32_t n);
+void graph_unlink(tuck_graph *g, uint32_t n);
+void graph_link_before(tuck_graph *g, uint32_t n, uint32_t before);
+void graph_erase(tuck_graph *g, uint32_t n);
+void graph_redirect_use(tuck_graph *g, uint32_t use, uint32_t to);
+void graph_number(tuck_graph *g); /* bring node.pos up to date */
+void graph_edited(tuck_graph *g, bool order_too);
+
+static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)
+{
+    assert(n < g->node.len);
+    return &g->node.at[n];
+}
+
+static inline bool node_alive(const tuck_graph *g, uint32_t n)
+{
+    return n >= FX_FIRST_ID && n < g->node.len && g->node.at[n].kind != 0;
+}
+
+static inline const char *graph_str(const tuck_graph *g, str_id s)
+{
+    return str_text(&g->store->str, s);
+}
+
+#define for_each_node(g, n)                                                                        \
+    for (uint32_t n = (g)->node.at[0].next; n != 0; n = (g)->node.at[n].next)
+
+/* names.c: names the way PyTorch makes them */
+bool name_is_reserved(const char *s, size_t len);
+str_id name_create(tuck_graph *g, const char *candidate, size_t len);
+uint32_t name_lookup(tuck_graph *g, str_id name); /* node, or 0 */
+void name_forget(tuck_graph *g, str_id name);
+void name_enter(tuck_graph *g, str_id name, uint32_t node);
+void names_free(tuck_graph *g);
+
+#endif

@@ -1,0 +1,40 @@
+/* Inside the printer: what print.c and print_exec.c share. */
+#ifndef TUCK_FX_PRINT_H
+#define TUCK_FX_PRINT_H
+
+#include "fx/graph.h"
+
+struct open_value {
+    const tuck_value *end; /* behind its last item */
+    uint32_t n;            /* items printed */
+    uint8_t kind;
+    bool keyed; /* a keyword was printed, its value comes next */
+};
+
+struct printer {
+    struct mem *mem;
+    struct buf *b;
+    tuck_form form;
+    VEC(struct open_value) open;
+    VEC(uint32_t) last; /* per node: the last statement that mentions it */
+    VEC(const tuck_graph *) todo; /* nested graphs still to print, … */
+    VEC(uint32_t) todo_depth;     /* … and how deep */
+};
+
+void print_value(struct printer *p, const tuck_graph *g, const tuck_value *v);
+
+/* print_exec.c: the header, or false and a diagnostic where there can be no such text. */
+bool exec_header(struct printer *p, const tuck_graph *const *graphs, size_t n, tuck_diags *diags);
+
+static inline bool is_identifier(const char *s)
+{
+    if (*s == '\0' || (*s >= '0' && *s <= '9'))
+        return false;
+    for (; *s; s++)
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') ||
+              *s == '_' || (unsigned char)*s >= 0x80))
+            return false;
+    return true;
+}
+
+#endif

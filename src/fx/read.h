@@ -1,0 +1,93 @@
+/* Inside the reader: what its parts share.
+ *
+ *   read.c        finds graphs in a text, classes, signatures, what stands around them
+ *   read_stmt.c   one statement of a body
+ *   read_value.c  operands
+ *   read_str.c    the str(graph) form
+ *   read_script.c what a runnable script says of its inputs and groups
+ *
+ * Functions return false when the text cannot be read; the error is then in the diagnostics, and no
+ * document comes out. The cursor p runs over NUL-terminated text that is valid UTF-8.
+ */
+#ifndef TUCK_FX_READ_H
+#define TUCK_FX_READ_H
+
+#include "fx/graph.h"
+#include "fx/text.h"
+
+struct pending_ann { /* `primals_1: "f32[4]"  # ParamAOTInput(..)` before a pytree prologue */
+    str_id name;
+    uint32_t ann;
+    str_id descriptor;
+};
+
+struct reader {
+    struct fx_store *store;
+    struct mem *mem;
+    tuck_diags *diags;
+    tuck_doc *doc;
+    const char *file;
+    struct fx_texts texts;
+    struct fx_text region; /* the part of a text whose prefix had to be found out */
+
+    const struct fx_text *text; /* the one under the cursor */
+    struct diag_source source;
+    const char *p, *end;
+    const char *bol; /* beginning of the cursor's line … */
+    uint32_t line;   /* … and its number in this text, from 0 */
+
+    tuck_graph *g;
+    bool nested;      /* reading a nested class: undefined names are let through */
+    bool failed;      /* an error was reported: do not try another reading */
+    int brackets;     /* open around the operand: newlines are blanks there */
+    uint32_t lenient; /* open reprs: names inside are not ours */
+    str_id comment; /* in force */
+    uint32_t body_indent;
+    struct value_list vals;
+    VEC(const char *) open_at_text; /* where each open container of vals began */
+    struct buf tmp;
+    VEC(uint32_t) freed;      /* nodes named in the frees of the statement being read */
+    VEC(struct pending_ann) pending;
+    VEC(str_id) names;        /* of an assignment to several */
+    VEC(uint32_t) open_graph; /* indents of the classes we are inside of */
+    VEC(tuck_graph *) open_at;
+    bool want_descriptors; /* reading an expanded return */
+    bool saw_frees, self_freed, self_kept;
+};
+
+/* read.c */
+struct diag_pos read_pos(struct reader *r, const char *at, size_t len);
+bool read_error(struct reader *r, const char *at, size_t len, const char *note, const char *fmt,
+                ...) __attribute__((format(printf, 5, 6)));
+void read_warn(struct reader *r, const char *at, size_t len, const char *note, const char *fmt,
+               ...) __attribute__((format(printf, 5, 6)));
+void read_newline(struct reader *r);   /* step over the '\n' under the cursor */
+void read_blanks(struct reader *r);    /* blanks of this line */
+void read_space(struct reader *r);     /* blanks, newlines and comments: inside brackets */
+size_t ident_len(const char *s);       /* of the identifier at s, 0 = none */
+bool starts_with(const char *s, const char *prefix);
+uint32_t read_define(struct reader *r, str_id name, const char *at, struct fx_node init);
+uint32_t read_lookup(struct reader *r, str_id name); /* node of that name, 0 = none */
+/* Scan a whole statement: strings and brackets balanced, up to the newline or ';' outside. Reports what
+ * is not. The cursor ends on the terminator. */
+bool read_balanced(struct reader *r);
+
+/* read_stmt.c */
+enum stmt { STMT_ERROR, STMT_NODE, STMT_RETURN, STMT_SKIP };
+enum stmt read_statement(struct reader *r, str_id lead);
+bool read_annotation(struct reader *r, const char *stop_at, uint32_t *ann_out);
+
+/* read_value.c: these leave false without a message; the caller falls back or reports */
+bool read_operand(struct reader *r, bool expressions);
+/* Arguments up to the closing parenthesis, the cursor behind the opening one. */
+bool read_arguments(struct reader *r, uint32_t *n_args, uint32_t *n_kwargs);
+/* The text from..to as one value: names of nodes in it are uses, everything else stays as it is. */
+void read_raw(struct reader *r, const char *from, const char *to);
+
+/* read_str.c */
+bool read_strgraph(struct reader *r);
+
+/* read_script.c */
+bool read_script_line(struct reader *r); /* true: it was something of load_args or the like */
+
+#endif
