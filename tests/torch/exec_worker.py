@@ -2,10 +2,11 @@
 
     exec_worker.py PLAN RANK
 
-PLAN is a JSON file that launch.py writes. For each graph one line of JSON goes to the rank's report,
-at once, so that whoever reads it knows how far the rank got. A graph whose run raises ends this process, because
-the other ranks may already be waiting in a collective; a wrong value does not.
+PLAN is a JSON file that launch.py writes. For each graph one line of JSON goes to the rank's
+report, at once, so that whoever reads it knows how far the rank got. A graph whose run raises ends
+this process, because other ranks may already be waiting in a collective; a wrong value does not.
 """
+
 import ctypes
 import datetime
 import faulthandler
@@ -16,7 +17,8 @@ import sys
 import traceback
 
 PR_SET_PDEATHSIG = 1
-ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)       # whatever ends the launcher ends its ranks
+# Whatever ends the launcher ends its ranks; set before torch is imported, which takes seconds.
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 import torch
 import torch.distributed as dist
@@ -42,7 +44,8 @@ def main(plan_path, rank):
     torch.set_num_threads(1)
     limit = datetime.timedelta(seconds=plan["collective_seconds"])
     world = plan["world"]
-    dist.init_process_group("gloo", store=dist.FileStore(plan["store"], world), rank=rank, world_size=world, timeout=limit)
+    store = dist.FileStore(plan["store"], world)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=limit)
     groups = make_groups(plan, world, limit)
     with open(plan["reports"][rank], "w") as report:
         for job in plan["jobs"]:
@@ -66,18 +69,21 @@ def reason(error, text):
     frames = traceback.extract_tb(error.__traceback__)
     inside = [f for f in frames if f.filename == text]
     where = inside[-1] if inside else frames[-1]
-    return f"{where.filename}:{where.lineno}: {str(where.line)[:160]}: {type(error).__name__}: {' '.join(str(error).split())[:600]}"
+    message = " ".join(str(error).split())[:600]
+    place = f"{where.filename}:{where.lineno}: {str(where.line)[:160]}"
+    return f"{place}: {type(error).__name__}: {message}"
 
 
 def make_groups(plan, world, limit):
-    """A process group for each set of ranks that some graph names. torch's own names for them are withdrawn:
-    a graph must find exactly the groups its side-car lists."""
-    wanted = {tuple(g["ranks"]) for job in plan["jobs"] for groups in job["groups_by_rank"] for g in groups.values()}
-    made = {}
-    for ranks in sorted(wanted):
-        made[ranks] = dist.group.WORLD if ranks == tuple(range(world)) else dist.new_group(list(ranks), timeout=limit)
-    for group in {id(g): g for g in [dist.group.WORLD, *made.values()] if g is not dist.GroupMember.NON_GROUP_MEMBER}.values():
-        torch_groups._unregister_process_group(group.group_name)
+    """A process group for each set of ranks that some graph names. torch's own names for them are
+    withdrawn: a graph must find exactly the groups its side-car lists."""
+    every = [g for job in plan["jobs"] for groups in job["groups_by_rank"] for g in groups.values()]
+    made = {tuple(range(world)): dist.group.WORLD}
+    for ranks in sorted({tuple(group["ranks"]) for group in every} - made.keys()):
+        made[ranks] = dist.new_group(list(ranks), timeout=limit)
+    for group in made.values():
+        if group is not dist.GroupMember.NON_GROUP_MEMBER:
+            torch_groups._unregister_process_group(group.group_name)
     return made
 
 
@@ -107,7 +113,8 @@ def make_inputs(job, rank, text, tensors):
     described = {i["name"]: i for i in job["inputs_by_rank"][rank]}
     nodes = [n for n in fxload.load(text).graph.nodes if n.op == "placeholder"]
     if [n.name for n in nodes] != list(described):
-        raise AssertionError(f"parameters {[n.name for n in nodes]}, described are {list(described)}")
+        names = [n.name for n in nodes]
+        raise AssertionError(f"parameters {names}, described are {list(described)}")
     for node in nodes:
         what = described[node.name]
         if "value" in what:
@@ -117,7 +124,8 @@ def make_inputs(job, rank, text, tensors):
         else:
             stride = annotated_stride(node.meta["annotation"]) or what["stride"]
             stored = tensors[f"input.{node.name}"]
-            inputs[node.name] = torch.empty_strided(stored.shape, stride, dtype=stored.dtype).copy_(stored)
+            empty = torch.empty_strided(stored.shape, stride, dtype=stored.dtype)
+            inputs[node.name] = empty.copy_(stored)
     return inputs
 
 
@@ -152,7 +160,7 @@ def with_nested(cls):
 def check_results(job, rank, results, given, tensors, line):
     described = job["outputs"]
     if type(results) is not tuple or len(results) != len(described):
-        raise AssertionError(f"returned {type(results).__name__} of {len(results)}, expected {len(described)} values")
+        raise AssertionError(f"returned {results!r:.200}, expected a tuple of {len(described)}")
     for i, (result, what) in enumerate(zip(results, described)):
         stored = tensors.get(f"output.{i}")
         if stored is not None:
@@ -163,8 +171,8 @@ def check_results(job, rank, results, given, tensors, line):
         elif rank == 0 or what["value"] is None:
             if type(result) is not type(what["value"]) or result != what["value"]:
                 line["problems"].append(f"output {i} is {result!r}, expected {what['value']!r}")
-        elif not isinstance(result, (int, float)):
-            line["problems"].append(f"output {i} is a {type(result).__name__}, expected a number")    # side-cars hold rank 0's
+        elif not isinstance(result, (int, float)):  # the side-car holds the numbers of rank 0
+            line["problems"].append(f"output {i} is {result!r:.200}, expected a number")
 
 
 def check_inputs(given, copies, tensors, line):
@@ -181,9 +189,9 @@ def check_inputs(given, copies, tensors, line):
 
 def check_close(what, result, stored, line):
     line["tensors"] += 1
-    exact = not stored.is_floating_point()
+    rtol, atol = (1e-4, 1e-5) if stored.is_floating_point() else (0, 0)
     try:
-        torch.testing.assert_close(result, stored, rtol=0 if exact else 1e-4, atol=0 if exact else 1e-5)
+        torch.testing.assert_close(result, stored, rtol=rtol, atol=atol)
     except AssertionError as error:
         line["problems"].append(f"{what}: {' '.join(str(error).split())}")
 

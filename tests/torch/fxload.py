@@ -1,8 +1,8 @@
 """Build torch.fx graphs from printed text, without running it.
 
-The text is parsed by Python's own `ast.parse` and walked statement by statement, so this is a second
-opinion on what a printed graph means that shares no code with Tuck's reader. Nodes keep the names they
-have in the text; targets become the Python objects they name.
+The text is parsed by Python's own `ast.parse` and walked statement by statement, so this is a
+second opinion on what a printed graph means that shares no code with Tuck's reader. Nodes keep the
+names they have in the text; targets become the Python objects they name.
 
     loaded = load(text)            one graph: class form, bare `def forward`, or a runnable script
     for loaded in load_all(text)   all graphs of a text, in order
@@ -11,9 +11,11 @@ have in the text; targets become the Python objects they name.
     loaded.module()                a GraphModule; attributes the text only names are stand-ins
     differences(a, b)              list of sentences, empty when the graphs are the same
 
-What the text leaves open is kept comparable: a global that is not of torch, operator or builtins is a
-`Global`, an operand without a Python value (a symbol expression, an enum member, a repr) is an `Opaque`.
+What the text leaves open is kept comparable: a global that is not of torch, operator or builtins is
+a `Global`, an operand without a Python value (a symbol expression, an enum member, a repr) is an
+`Opaque`.
 """
+
 import ast
 import builtins
 import importlib
@@ -47,20 +49,50 @@ KNOWN_GLOBALS = {
 }
 
 BINARY = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
-    ast.MatMult: operator.matmul, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
 }
 IN_PLACE = {
-    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv,
-    ast.FloorDiv: operator.ifloordiv, ast.Mod: operator.imod, ast.Pow: operator.ipow,
-    ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr: operator.ior,
-    ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
+    ast.Add: operator.iadd,
+    ast.Sub: operator.isub,
+    ast.Mult: operator.imul,
+    ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod,
+    ast.Pow: operator.ipow,
+    ast.MatMult: operator.imatmul,
+    ast.BitAnd: operator.iand,
+    ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor,
+    ast.LShift: operator.ilshift,
+    ast.RShift: operator.irshift,
 }
 COMPARE = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+# Operands printed as a call that have a value here.
+MAKERS = {
+    "slice": slice,
+    "range": range,
+    "device": torch.device,
+    "torch.device": torch.device,
+    "torch.Size": torch.Size,
 }
 UNARY = {ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Invert: operator.invert}
 
@@ -70,16 +102,19 @@ class LoadError(Exception):
 
 
 class Global:
-    """A function known by its printed name only; one object a name, so that targets compare by identity."""
+    """A function known by its printed name only; one object a name: compare by `is`."""
+
     _known = {}
 
     def __new__(cls, name):
         if name not in cls._known:
             self = super().__new__(cls)
-            # Printed names join module and name by "_": cut at the last one inside, so that fx prints the same.
+            # A printed name joins module and name by "_"; cut at one, and fx prints the same again.
             cut = name.rfind("_", 1, len(name) - 1)
             self.printed = name
-            self.__module__, self.__name__ = (name[:cut], name[cut + 1:]) if cut > 0 else ("", name)
+            self.__module__, self.__name__ = (
+                (name[:cut], name[cut + 1 :]) if cut > 0 else ("", name)
+            )
             cls._known[name] = self
         return cls._known[name]
 
@@ -96,6 +131,7 @@ class Global:
 @dataclass(frozen=True)
 class Opaque:
     """An operand that has no value here, as normalised source text."""
+
     text: str
 
     def __repr__(self):
@@ -107,8 +143,8 @@ class Loaded:
     name: str
     graph: torch.fx.Graph
     children: dict = field(default_factory=dict)
-    signature: list = field(default_factory=list)      # parameter names, which a pytree prologue unpacks
-    unresolved: list = field(default_factory=list)     # targets that stayed a Global
+    signature: list = field(default_factory=list)  # parameters, before a prologue unpacks them
+    unresolved: list = field(default_factory=list)  # targets that stayed a Global
 
     def module(self):
         """A GraphModule around the graph; what the text names but does not hold is a stand-in."""
@@ -122,7 +158,7 @@ class Loaded:
                 root[node.target] = torch.nn.Identity()
             else:
                 root[node.target] = torch.nn.Parameter(torch.zeros(()), requires_grad=False)
-        return torch.fx.GraphModule(root, self.graph, class_name=self.name if self.name else "GraphModule")
+        return torch.fx.GraphModule(root, self.graph, class_name=self.name or "GraphModule")
 
     def opaque(self):
         """Operands that have no value here, in this graph and the nested ones."""
@@ -142,10 +178,12 @@ class Loaded:
 
 def fix_class_name(text, name="GraphModule"):
     """Replace class names that are not Python (`<lambda>`), as --exec must."""
+
     def put(match):
         old = match.group(2)
         good = old.isidentifier() and not keyword.iskeyword(old)
         return match.group(1) + (old if good else name) + match.group(3)
+
     return re.sub(r"^( *class )([^(\n]+)(\(torch\.nn\.Module\):)", put, text, flags=re.M)
 
 
@@ -179,7 +217,8 @@ def global_value(name):
 
 
 def _forward_of(cls):
-    return next((f for f in cls.body if isinstance(f, ast.FunctionDef) and f.name == "forward"), None)
+    functions = (f for f in cls.body if isinstance(f, ast.FunctionDef))
+    return next((f for f in functions if f.name == "forward"), None)
 
 
 def _load_class(cls):
@@ -215,9 +254,24 @@ def _is_none(expr):
     return isinstance(expr, ast.Constant) and expr.value is None
 
 
+def _dotted(expr):
+    """The text of a dotted name, None for anything else."""
+    parts = []
+    while isinstance(expr, ast.Attribute):
+        parts.append(expr.attr)
+        expr = expr.value
+    return ".".join([expr.id] + parts[::-1]) if isinstance(expr, ast.Name) else None
+
+
 def _called(expr, *names):
     """Is this a call of one of the dotted names?"""
-    return isinstance(expr, ast.Call) and ast.unparse(expr.func) in names
+    return isinstance(expr, ast.Call) and _dotted(expr.func) in names
+
+
+def _assigned(statement, kind):
+    """Is this a plain assignment to one target of that kind?"""
+    one = isinstance(statement, ast.Assign) and len(statement.targets) == 1
+    return one and isinstance(statement.targets[0], kind)
 
 
 class _Function:
@@ -226,10 +280,10 @@ class _Function:
     def __init__(self, name, function):
         self.graph = torch.fx.Graph()
         self.loaded = Loaded(name, self.graph)
-        self.nodes = {}          # name -> Node, of what is alive
+        self.nodes = {}  # name -> Node, of what is alive
         self.freed = set()
-        self.annotations = {}    # of annotation-only statements
-        self.pending = None      # an in-place statement whose result is named by the next one
+        self.annotations = {}  # of annotation-only statements
+        self.pending = None  # an in-place statement whose result is named by the next one
         body = self.prologue(function)
         for statement in body:
             self.statement(statement)
@@ -246,27 +300,27 @@ class _Function:
         while body and isinstance(body[0], ast.AnnAssign) and body[0].value is None:
             statement = body.pop(0)
             self.annotations[statement.target.id] = statement.annotation
-        if body and isinstance(body[0], ast.Assign) and ast.unparse(body[0].targets[0]) == "_fn_args":
+        if body and _assigned(body[0], ast.Name) and body[0].targets[0].id == "_fn_args":
             body.pop(0)
         first = body[0] if body else None
-        if isinstance(first, ast.Assign) and isinstance(first.targets[0], ast.Tuple) and \
-                _called(first.value, "fx_pytree.tree_flatten_spec", "self._dynamo_bytecode_flatten"):
+        flatten = ("fx_pytree.tree_flatten_spec", "self._dynamo_bytecode_flatten")
+        if _assigned(first, ast.Tuple) and _called(first.value, *flatten):
             for target in body.pop(0).targets[0].elts:
                 self.placeholder(target.id, target.id, self.annotations.get(target.id), ())
             return body
-        if isinstance(first, ast.Assign) and _called(first.value, "iter"):
+        if _assigned(first, ast.Name) and _called(first.value, "iter"):
             body.pop(0)
-            while body and isinstance(body[0], ast.Assign) and _called(body[0].value, "next"):
+            while body and _assigned(body[0], ast.Name) and _called(body[0].value, "next"):
                 name = body.pop(0).targets[0].id
                 self.placeholder(name, name, None, ())
             if body and isinstance(body[0], ast.Expr) and _called(body[0].value, "args_list.clear"):
                 body.pop(0)
             return body
-        names = {}               # parameter -> the name that an alias line gives it
+        names = {}  # parameter -> the name that an alias line gives it
         plain = {p[0].lstrip("*") for p in parameters}
-        while body and isinstance(body[0], ast.Assign) and len(body[0].targets) == 1 and \
-                isinstance(body[0].value, ast.Name) and body[0].value.id in plain and \
-                isinstance(body[0].targets[0], ast.Name):
+        while body and _assigned(body[0], ast.Name) and isinstance(body[0].value, ast.Name):
+            if body[0].value.id not in plain:
+                break
             statement = body.pop(0)
             names[statement.value.id] = statement.targets[0].id
         for target, annotation, default in parameters:
@@ -277,7 +331,8 @@ class _Function:
     def parameters(self, a):
         """(target, annotation, default as a tuple of at most one value), without self."""
         positional = a.posonlyargs + a.args
-        defaults = [()] * (len(positional) - len(a.defaults)) + [(self.value(d),) for d in a.defaults]
+        defaults = [(self.value(d),) for d in a.defaults]
+        defaults = [()] * (len(positional) - len(defaults)) + defaults
         found = [(p.arg, p.annotation, d) for p, d in zip(positional, defaults)]
         if not found or found[0][0] != "self":
             raise LoadError("the first parameter is not self")
@@ -300,8 +355,9 @@ class _Function:
         elif isinstance(s, ast.Return):
             self.add("output", "output", (self.output(s.value),), {}, "output", None)
         elif isinstance(s, ast.AugAssign):
-            self.pending = (IN_PLACE[type(s.op)], (self.value(s.target), self.value(s.value)), s.target)
-        elif isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name) and s.value is not None:
+            operands = (self.value(s.target), self.value(s.value))
+            self.pending = (IN_PLACE[type(s.op)], operands, s.target)
+        elif isinstance(s, ast.AnnAssign) and s.value is not None:
             self.assign(s.target.id, s.annotation, s.value, s)
         elif isinstance(s, ast.Assign):
             if all(isinstance(t, ast.Name) for t in s.targets) and _is_none(s.value):
@@ -309,7 +365,8 @@ class _Function:
                     self.free(target)
             elif isinstance(s.targets[0], ast.Subscript):
                 t = s.targets[0]
-                self.pending = (operator.setitem, (self.value(t.value), self.value(t.slice), self.value(s.value)), t.value)
+                operands = (self.value(t.value), self.value(t.slice), self.value(s.value))
+                self.pending = (operator.setitem, operands, t.value)
             elif len(s.targets) == 1 and isinstance(s.targets[0], ast.Name):
                 self.assign(s.targets[0].id, None, s.value, s)
             else:
@@ -318,10 +375,10 @@ class _Function:
             raise LoadError(f"line {s.lineno}: unknown statement {ast.unparse(s)}")
 
     def expression(self, s):
-        """Statements that are no nodes: `pass`, documentation strings, the profiler's enter and exit."""
+        """Statements that are no nodes: `pass`, documentation strings, the profiler's calls."""
         if isinstance(s, ast.Pass) or isinstance(s.value, ast.Constant):
             return
-        if isinstance(s.value, ast.Call) and re.fullmatch(r"_rf\w*\.__(enter|exit)__", ast.unparse(s.value.func)):
+        if re.match(r"_rf\w*\.__(enter|exit)__\(", ast.unparse(s.value)):
             return
         raise LoadError(f"line {s.lineno}: unknown statement {ast.unparse(s)}")
 
@@ -331,7 +388,9 @@ class _Function:
         if self.pending:
             function, args, target = self.pending
             if ast.unparse(target) != ast.unparse(value):
-                raise LoadError(f"line {s.lineno}: {name} does not name the result of the in-place statement")
+                raise LoadError(
+                    f"line {s.lineno}: {name} is not the result of the statement before"
+                )
             self.pending = None
             self.add("call_function", function, args, {}, name, annotation)
             return
@@ -361,7 +420,7 @@ class _Function:
             self.nodes[name] = node
 
     def output(self, expr):
-        """The returned value; what rebuilds a nested result from a flat one is no part of the graph."""
+        """The returned value, without the call that makes a nested result of a flat one."""
         if _called(expr, "pytree.tree_unflatten"):
             return self.value(expr.args[0])
         if _called(expr, "self._dynamo_bytecode_unflatten"):
@@ -380,13 +439,16 @@ class _Function:
         if isinstance(e, ast.Call):
             return self.call(e)
         if isinstance(e, ast.BinOp):
-            return "call_function", BINARY[type(e.op)], (self.value(e.left), self.value(e.right)), {}
+            operands = (self.value(e.left), self.value(e.right))
+            return "call_function", BINARY[type(e.op)], operands, {}
         if isinstance(e, ast.Compare) and len(e.ops) == 1:
-            return "call_function", COMPARE[type(e.ops[0])], (self.value(e.left), self.value(e.comparators[0])), {}
+            operands = (self.value(e.left), self.value(e.comparators[0]))
+            return "call_function", COMPARE[type(e.ops[0])], operands, {}
         if isinstance(e, ast.UnaryOp):
             inner = e.operand
-            if isinstance(e.op, ast.USub) and isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
-                # pow(-2, x) is printed as `-2 ** x`: an operand is an atom, whatever Python binds first.
+            power = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow)
+            if power and isinstance(e.op, ast.USub):
+                # pow(-2, x) is printed as `-2 ** x`: an operand is an atom, whatever Python binds.
                 base = self.value(ast.UnaryOp(ast.USub(), inner.left))
                 return "call_function", operator.pow, (base, self.value(inner.right)), {}
             return "call_function", UNARY[type(e.op)], (self.value(inner),), {}
@@ -409,18 +471,19 @@ class _Function:
         if base in self.freed:
             raise LoadError(f"line {e.lineno}: {base} is used after it was freed")
         target = _resolve([base] + parts)
-        return "call_function", Global(".".join([base] + parts)) if target is None else target, args, kwargs
+        if target is None:
+            target = Global(".".join([base] + parts))
+        return "call_function", target, args, kwargs
 
     def path(self, e):
-        """(first name, further elements) of a dotted path, in which getattr(P, "E") wraps an element that
-        is not an identifier; (None, []) for anything else."""
+        """(first name, further elements) of a dotted path; in it getattr(P, "E") wraps an element
+        that is not an identifier; (None, []) for anything else."""
         parts = []
         while True:
             if isinstance(e, ast.Attribute):
                 parts.append(e.attr)
                 e = e.value
-            elif isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == "getattr" and \
-                    len(e.args) == 2 and not e.keywords and isinstance(e.args[1], ast.Constant):
+            elif _called(e, "getattr") and len(e.args) == 2 and isinstance(e.args[1], ast.Constant):
                 parts.append(e.args[1].value)
                 e = e.args[0]
             elif isinstance(e, ast.Name):
@@ -475,15 +538,16 @@ class _Function:
         if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
             inner = self.constant(e.operand)
             return None if inner is None else -inner
-        return e.value if isinstance(e, ast.Constant) and type(e.value) in (int, float, complex) else None
+        number = isinstance(e, ast.Constant) and type(e.value) in (int, float, complex)
+        return e.value if number else None
 
     def built(self, e):
         """Operands printed as a call."""
-        makers = {"slice": slice, "device": torch.device, "torch.device": torch.device, "torch.Size": torch.Size, "range": range}
-        maker = makers.get(ast.unparse(e.func))
+        maker = MAKERS.get(_dotted(e.func))
         if maker is None:
             return self.opaque(e)
-        return maker(*[self.value(a) for a in e.args], **{k.arg: self.value(k.value) for k in e.keywords})
+        keywords = {k.arg: self.value(k.value) for k in e.keywords}
+        return maker(*[self.value(a) for a in e.args], **keywords)
 
     def opaque(self, e):
         for name in ast.walk(e):
@@ -493,6 +557,7 @@ class _Function:
 
 
 # ---- comparing ----
+
 
 def _plain(v):
     """A value in which == means: the same type, the same number, the same node name."""
@@ -514,7 +579,7 @@ def _plain(v):
 
 
 def _annotation(node):
-    """The text of an annotation, quoted or not; Python's spelling of a type has other blanks than torch's."""
+    """The text of an annotation, quoted or not; Python and torch put other blanks into types."""
     text = node.meta.get("annotation")
     return text if text is None else "".join(text.split())
 
@@ -543,8 +608,13 @@ def differences(a, b, annotations=True):
     if len(first) != len(second):
         found.append(f"{a.name}: {len(first)} nodes against {len(second)}")
     for x, y in zip(first, second):
-        parts = [("name", x.name, y.name), ("kind", x.op, y.op), ("target", x.target, y.target),
-                 ("arguments", x.args, y.args), ("keywords", x.kwargs, y.kwargs)]
+        parts = [
+            ("name", x.name, y.name),
+            ("kind", x.op, y.op),
+            ("target", x.target, y.target),
+            ("arguments", x.args, y.args),
+            ("keywords", x.kwargs, y.kwargs),
+        ]
         if annotations:
             parts.append(("annotation", _annotation(x), _annotation(y)))
         for what, p, q in parts:

@@ -1,4 +1,5 @@
 """What the tests share: where things are, how tuck is called, one test method a graph."""
+
 import os
 import re
 import subprocess
@@ -7,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "tests" / "graphs"
 TUCK = os.environ.get("TUCK") or str(ROOT / "build" / "release" / "tuck")
-SECONDS = 60                    # for one call of tuck
+SECONDS = 60  # for one call of tuck
 
 # Folders whose graphs must come back from torch as they went in.
 REBUILT = ("big", "ddp", "fsdp", "tp", "moe", "exec")
@@ -19,11 +20,14 @@ def graphs(*folders):
 
 
 def tuck(*args):
-    """Standard output of `tuck ARGS`; anything but success is a failed test that shows what tuck said."""
-    done = subprocess.run([TUCK, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+    """Standard output of `tuck ARGS`; if it fails, so does the test, with what tuck said."""
+    args = [str(a) for a in args]
+    done = subprocess.run(
+        [TUCK, *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS
+    )
     if done.returncode:
-        command = " ".join(["tuck", *map(str, args)])
-        raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stderr.decode(errors='replace')}")
+        said = done.stderr.decode(errors="replace")
+        raise AssertionError(f"tuck {' '.join(args)}: exit code {done.returncode}\n{said}")
     return done.stdout.decode("utf-8")
 
 
@@ -38,16 +42,20 @@ def test_name(path):
 
 def one_test_each(paths, name=test_name):
     """Class decorator: `check(self, item)` becomes one test method an item."""
+
     def decorate(cls):
         for item in paths:
+
             def method(self, item=item):
                 self.check(item)
+
             method.__name__ = name(item)
             method.__doc__ = None
             if hasattr(cls, method.__name__):
                 raise ValueError(f"two tests are called {method.__name__}")
             setattr(cls, method.__name__, method)
         return cls
+
     return decorate
 
 

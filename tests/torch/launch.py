@@ -1,9 +1,10 @@
 """Start a few worker processes, watch them, and never leave one behind.
 
-The ranks of one launch run many graphs one after another, which saves starting torch for each. If a rank fails
-or stops, the others are ended at once, the graph they were in is recorded as failed, and a new launch takes
-up the rest.
+The ranks of one launch run many graphs one after another, which saves starting torch for each. If a
+rank fails or stops, the others are ended at once, the graph they were in is recorded as failed, and
+a new launch takes up the rest.
 """
+
 import json
 import os
 import signal
@@ -14,14 +15,15 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-COLLECTIVE_SECONDS = 40         # no graph here needs one second
+COLLECTIVE_SECONDS = 40  # no graph here needs one second
 LAUNCH_SECONDS = 150
-STOPPED = 3                     # exit code of a rank whose reason is in its report
-LAUNCHES = 6                    # with a fault in many graphs, the later ones are reported as not run
+STOPPED = 3  # exit code of a rank whose reason is in its report
+LAUNCHES = 6  # with faults in many graphs, the later ones count as not run
 
 
 def run_jobs(world, jobs, worker="exec_worker.py", collective_seconds=COLLECTIVE_SECONDS):
-    """{graph: list of problems}; empty lists are successes. A job is a dict with "graph" and what the worker needs."""
+    """{graph: list of problems}; an empty list is a success. A job holds "graph", its name, and
+    whatever the worker needs."""
     left = list(jobs)
     outcome = {}
     for _ in range(LAUNCHES):
@@ -39,12 +41,19 @@ def run_jobs(world, jobs, worker="exec_worker.py", collective_seconds=COLLECTIVE
 
 
 def one_launch(world, jobs, worker, collective_seconds):
-    """({graph: problems} of finished graphs, None or {graph: problems} of the one the launch stopped in)."""
+    """{graph: problems} of finished graphs, and the same of the one it stopped in, or None."""
     with tempfile.TemporaryDirectory(prefix="tuck-torch-") as folder:
         folder = Path(folder)
         reports = [str(folder / f"report.{r}") for r in range(world)]
-        plan = {"launcher": os.getpid(), "world": world, "jobs": jobs, "store": str(folder / "store"),
-                "reports": reports, "seconds": LAUNCH_SECONDS, "collective_seconds": collective_seconds}
+        plan = {
+            "launcher": os.getpid(),
+            "world": world,
+            "jobs": jobs,
+            "store": str(folder / "store"),
+            "reports": reports,
+            "seconds": LAUNCH_SECONDS,
+            "collective_seconds": collective_seconds,
+        }
         (folder / "plan").write_text(json.dumps(plan))
         ended = watch(world, folder, worker)
         lines = [read_report(path) for path in reports]
@@ -54,7 +63,9 @@ def one_launch(world, jobs, worker, collective_seconds):
         each = [lines[r].get(job["graph"]) for r in range(world)]
         if any(e is None or e["stopped"] for e in each):
             problems = [f"rank {r}: {p}" for r, e in enumerate(each) if e for p in e["problems"]]
-            problems += [f"rank {r} ended with {code}: {said[r]}" for r, code in enumerate(ended) if code not in (0, STOPPED, -signal.SIGKILL)]
+            for r, code in enumerate(ended):
+                if code not in (0, STOPPED, -signal.SIGKILL):
+                    problems.append(f"rank {r} ended with {code}: {said[r]}")
             return done, {job["graph"]: problems or [f"ranks ended with {ended}, no reason given"]}
         done[job["graph"]] = [f"rank {r}: {p}" for r, e in enumerate(each) for p in e["problems"]]
         if not all(e["tensors"] for e in each):
@@ -65,17 +76,26 @@ def one_launch(world, jobs, worker, collective_seconds):
 
 
 def watch(world, folder, worker):
-    """Run the ranks until all have ended, or one has failed, or the time is up; return their exit codes."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo"),
-                   "PYTHONDONTWRITEBYTECODE": "1"}
+    """Run the ranks until all have ended, or one failed, or time is up; return the exit codes."""
+    settings = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "GLOO_SOCKET_IFNAME": "lo"}
     ranks = []
     try:
         for r in range(world):
             with open(folder / f"said.{r}", "w") as said:
-                ranks.append(subprocess.Popen([sys.executable, "-W", "ignore", str(HERE / worker), str(folder / "plan"), str(r)],
-                                              env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True))
+                rank = subprocess.Popen(
+                    [sys.executable, "-W", "ignore", HERE / worker, folder / "plan", str(r)],
+                    env={**os.environ, **settings},
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    start_new_session=True,
+                )
+            ranks.append(rank)
         deadline = time.monotonic() + LAUNCH_SECONDS + 10
-        while any(p.poll() is None for p in ranks) and not any(p.poll() for p in ranks) and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            codes = [p.poll() for p in ranks]
+            if None not in codes or any(codes):
+                break
             time.sleep(0.05)
     finally:
         for p in ranks:
@@ -96,7 +116,7 @@ def read_report(path):
     for text in lines:
         try:
             line = json.loads(text)
-        except ValueError:                  # a rank was ended while it wrote
+        except ValueError:  # a rank was ended while it wrote
             continue
         found[line["graph"]] = line
     return found

@@ -1,9 +1,9 @@
 #!/bin/bash
 # usage: tests/torch/run.sh [NAME...]
-# Compares Tuck with PyTorch: makes an environment in build/torch-venv, builds Tuck, runs the tests here whose
-# file.Class.test_name matches one of the regular expressions NAME, or all. TUCK=path tests another binary, which is
-# then not built; PYTHON=path makes the environment with another interpreter. pip's own settings (PIP_INDEX_URL,
-# PIP_EXTRA_INDEX_URL ...) decide where torch comes from; the CPU build is enough.
+# Compares Tuck with PyTorch: makes an environment in build/torch-venv, builds Tuck, runs the tests
+# here whose file.Class.test_name matches one of the regular expressions NAME, or all. TUCK=path
+# tests another binary, which is then not built; PYTHON=path is the interpreter of the environment.
+# pip's own settings (PIP_EXTRA_INDEX_URL ...) decide where torch comes from; a CPU build is enough.
 cd "$(dirname "$0")/../.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES V B SAN PYTHONPATH PYTHONHOME
 torch=2.13.0
@@ -29,8 +29,11 @@ make_environment() {
             complain "cannot make a virtual environment; on Debian: apt install python3-venv"
     fi
     echo "installing torch $torch into $venv, once"
-    $python -m pip install --quiet --disable-pip-version-check torch==$torch numpy safetensors >build/torch-venv.log 2>&1 ||
-        { tail -n 20 build/torch-venv.log >&2; complain "pip cannot install torch $torch, numpy and safetensors into $venv"; }
+    if ! $python -m pip install -q --disable-pip-version-check torch==$torch numpy safetensors \
+        >$venv.log 2>&1; then
+        tail -n 20 $venv.log >&2
+        complain "pip cannot install torch $torch, numpy and safetensors into $venv"
+    fi
     complete || complain "torch $torch does not start in $venv; remove it and try again"
 }
 

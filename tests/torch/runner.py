@@ -1,9 +1,10 @@
 """Run the tests of this folder: all, or those whose name contains one of the given words.
 
-    runner.py                  everything
-    runner.py exec_text        one file
-    runner.py exec_run.*moe    by regular expression, on file.Class.test_name
+runner.py                  everything
+runner.py exec_text        one file
+runner.py exec_run.*moe    by regular expression, on file.Class.test_name
 """
+
 import io
 import re
 import signal
@@ -36,7 +37,7 @@ class Result(unittest.TextTestResult):
 
 
 def stop(number, frame):
-    raise KeyboardInterrupt                 # unwinds, so that temporary folders and workers go
+    raise KeyboardInterrupt  # unwinds, so that temporary folders and workers go
 
 
 def main(words):
@@ -54,7 +55,7 @@ def main(words):
         by_file.setdefault(test.id().split(".")[0], []).append(test)
     for name, group in by_file.items():
         start = time.monotonic()
-        runner = unittest.TextTestRunner(stream=io.StringIO(), resultclass=Result, warnings="ignore")
+        runner = unittest.TextTestRunner(io.StringIO(), resultclass=Result, warnings="ignore")
         result = runner.run(unittest.TestSuite(group))
         for test, trace in result.failures + result.errors:
             print(f"FAIL {test.id()}\n{trace}")

@@ -1,4 +1,5 @@
 """`tuck show --code`: the same text as torch's `GraphModule.code` for the same graph."""
+
 import difflib
 import unittest
 
@@ -24,5 +25,6 @@ class CodeAsPrinted(unittest.TestCase):
 
 def compare(test, expected, got):
     if got != expected:
-        lines = difflib.unified_diff(expected.splitlines(), got.splitlines(), "torch", "tuck", n=0, lineterm="")
-        test.fail("--code differs\n" + some(list(lines), 12))
+        both = (expected.splitlines(), got.splitlines())
+        lines = list(difflib.unified_diff(*both, "torch", "tuck", n=0, lineterm=""))
+        test.fail("--code differs\n" + some(lines, 12))

@@ -1,4 +1,5 @@
 """The texts of `tuck show --exec`, run on real ranks over gloo, give the stored outputs."""
+
 import json
 import tempfile
 import unittest
@@ -8,7 +9,7 @@ from harness import GRAPHS, one_test_each, some, tuck
 from launch import run_jobs
 
 SIDE_CARS = sorted((GRAPHS / "exec").glob("*.json"))
-_outcomes = {}                  # world size -> {graph: problems}
+_outcomes = {}  # world size -> {graph: problems}
 
 
 def job_of(path, folder):
@@ -17,14 +18,25 @@ def job_of(path, folder):
     world, name = about["world_size"], path.stem
     texts = []
     for rank in range(world):
-        source = path.with_name(f"{name}.txt" if about["same_text_on_all_ranks"] else f"{name}.rank{rank}.txt")
+        own = "" if about["same_text_on_all_ranks"] else f".rank{rank}"
+        source = path.with_name(f"{name}{own}.txt")
         text = folder / f"{source.stem}.py"
         if not text.exists():
             text.write_text(tuck("show", "--exec", source))
-        texts.append(str(text))
-    inputs = about.get("inputs_by_rank") or [about["inputs"]] * world
-    return {"graph": name, "texts": texts, "tensors": [str(path.with_name(t)) for t in about["tensors"]],
-            "inputs_by_rank": inputs, "outputs": about["outputs"], "groups_by_rank": about["groups_by_rank"]}
+        texts.append(text)
+    return make_job(name, path, about, texts)
+
+
+def make_job(graph, path, about, texts):
+    """A job of exec_worker.py: one text a rank, the rest as the side-car says."""
+    return {
+        "graph": graph,
+        "texts": [str(text) for text in texts],
+        "tensors": [str(path.with_name(t)) for t in about["tensors"]],
+        "inputs_by_rank": about.get("inputs_by_rank") or [about["inputs"]] * about["world_size"],
+        "outputs": about["outputs"],
+        "groups_by_rank": about["groups_by_rank"],
+    }
 
 
 def outcomes(world):

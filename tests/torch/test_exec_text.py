@@ -1,4 +1,5 @@
 """`tuck show --exec`: Python that torch can rebuild the graph from, node for node."""
+
 import builtins
 import dis
 import re
@@ -12,7 +13,7 @@ from harness import REBUILT, graphs, needs, one_test_each, some, tuck
 
 
 def globals_used(code):
-    """Names that a code object and those inside it look up as globals, less those it defines itself."""
+    """Names that code, and code inside it, looks up as globals, less those it defines itself."""
     used, defined = set(), set()
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):

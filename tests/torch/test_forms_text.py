@@ -1,12 +1,14 @@
-"""All forms of text that torch prints are read as the same graph, seen through `tuck show --exec`."""
+"""All forms in which torch prints a graph are read alike, seen through `tuck show --exec`."""
+
 import unittest
 
 import fxload
 from harness import GRAPHS, one_test_each, some, tuck
 
-SAME_GRAPH = [f"forms/{name}.{form}" for name in ("mlp_ddp_bw", "mlp_fsdp_bw", "moe_routed_fw")
-              for form in ("txt", "plain.txt", "expanded.txt", "seq_nr.txt", "colored.txt", "code.txt", "graph.txt", "runnable.py")]
 ANNOTATED = ("txt", "expanded.txt", "seq_nr.txt", "colored.txt")
+BARE = ("plain.txt", "code.txt", "graph.txt", "runnable.py")
+GRAPH_NAMES = ("mlp_ddp_bw", "mlp_fsdp_bw", "moe_routed_fw")
+SAME_GRAPH = [f"forms/{name}.{form}" for name in GRAPH_NAMES for form in ANNOTATED + BARE]
 
 
 def python_texts():
@@ -22,7 +24,7 @@ def python_texts():
 
 
 def rename(loaded, like):
-    """Names of the class and of its parameters are the reader's to choose where the text has none."""
+    """Where a text names no class or no parameters, how they are called is not compared."""
     loaded.name, loaded.signature = like.name, like.signature
     return loaded
 
@@ -37,9 +39,14 @@ class OneGraphManyForms(unittest.TestCase):
         self.assertEqual(found, [], some(found))
 
 
-@one_test_each(list(python_texts()), lambda case: f"test_{case[0].parent.name}_{case[0].name.split('.')[0]}_{case[1]}")
+def case_name(case):
+    path, number, _ = case
+    return f"test_{path.parent.name}_{path.name.split('.')[0]}_{number}"
+
+
+@one_test_each(list(python_texts()), case_name)
 class OtherForms(unittest.TestCase):
-    """A graph whose operands all have values must be printed; another may be refused, or printed as it is."""
+    """A graph whose operands all have values must be printed; another may be refused."""
 
     def check(self, case):
         path, number, expected = case
