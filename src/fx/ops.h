@@ -1,5 +1,5 @@
-/* What Tuck knows about operators. All of it stands in ops.def, one row an operator; this is the way
- * to ask. Nothing else in the project may compare an operator's name.
+/* What Tuck knows about operators. All of it stands in ops.def, one row an operator; this is the
+ * way to ask. Nothing else in the project may compare an operator's name.
  */
 #ifndef TUCK_FX_OPS_H
 #define TUCK_FX_OPS_H
@@ -33,7 +33,7 @@
     X(COLLECTIVE, "collective", "starts a collective; its result is good after the wait")          \
     X(WAIT, "wait", "ends a collective")                                                           \
     X(P2P, "p2p", "starts a send or a receive; ended by a wait")                                   \
-    X(SYNC_COLLECTIVE, "sync_collective", "communicates and waits inside itself")                  \
+    X(SYNC_COLLECTIVE, "sync_collective", "communicates, and no wait follows")                     \
     X(GROUP, "group", "gives a process group as a value")                                          \
     X(FSDP, "fsdp", "copies into and out of FSDP's and bucketing's flat buffers, sizes storages")  \
     X(GETITEM, "getitem", "picks one of several results, or indexes a container")                  \
@@ -63,7 +63,7 @@ enum op_flags {
     OP_F_DATADEP = 1 << 3,
     /* Asks for sizes and strides, never for data: may stand between a collective and its wait. */
     OP_F_METADATA = 1 << 4,
-    /* Operands must be contiguous; have the order of strides the graph shows; have its very strides. */
+    /* Operands must be contiguous; have the graph's order of strides; have the graph's strides. */
     OP_F_CONTIG = 1 << 5,
     OP_F_FIXED = 1 << 6,
     OP_F_EXACT = 1 << 7,
@@ -107,6 +107,7 @@ enum op_flags {
     X(device_put, "operand 0 on another device")                                                   \
     X(to, "as to_copy, or operand 0 itself where nothing changes")                                 \
     X(copy, "sizes and dtype of operand 0, data of operand 1")                                     \
+    X(atleast, "dimensions of size 1 added until there are one, two, three")                       \
     X(contiguous, "operand 0 itself, or a contiguous copy")                                        \
     X(force_stride, "operand 0 with the given strides")                                            \
     X(view, "given sizes (one may be -1), strides as a view of operand 0")                         \
