@@ -269,6 +269,30 @@ TUCK_API tuck_use tuck_node_uses(const tuck_graph *g, tuck_node n);
 TUCK_API tuck_use tuck_use_next(const tuck_graph *g, tuck_use u);
 TUCK_API tuck_node tuck_use_user(const tuck_graph *g, tuck_use u);
 
+/* ---- Process groups ------------------------------------------------------------------------------
+ * What is known of the groups that collectives name. A group that is a value in the graph goes by its
+ * definition: "self._opaque_obj0", "mesh_get_process_group(arg0_1, 1)". Sizes come from collectives that
+ * print them and from a runnable script, then from the calls below; later ones win. */
+
+TUCK_API size_t tuck_graph_group_count(const tuck_graph *g);
+TUCK_API const char *tuck_graph_group_name(const tuck_graph *g, size_t i);
+TUCK_API int64_t tuck_graph_group_size(const tuck_graph *g, size_t i);         /* 0 = unknown */
+TUCK_API int64_t tuck_graph_group_rank(const tuck_graph *g, size_t i);         /* -1 = unknown */
+TUCK_API const int64_t *tuck_graph_group_ranks(const tuck_graph *g, size_t i); /* or NULL */
+TUCK_API int tuck_node_group(const tuck_graph *g, tuck_node n); /* of a collective; -1 = none */
+
+/* ranks: members as global ranks, `size` of them, or NULL. TUCK_EINVAL: no collective names it. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_group(tuck_graph *g, const char *name,
+                                                          int64_t size, const int64_t *ranks,
+                                                          tuck_diags *diags);
+/* The graph is the one of this global rank: its place in each group whose members are known. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_rank(tuck_graph *g, int64_t rank,
+                                                         tuck_diags *diags);
+/* The side-car of a graph file, if there is one: X.json for X.txt; for X.rankR.txt also X.json with its
+ * groups_by_rank. rank < 0: the one the side-car or the file's name says. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_read_sidecar(tuck_graph *g, const char *graph_path,
+                                                             int64_t rank, tuck_diags *diags);
+
 /* ---- Editing -----------------------------------------------------------------------------------
  * Users are kept right by every call. A call that fails changes nothing. */
 

@@ -11,6 +11,7 @@ void tuck_doc_free(tuck_doc *doc)
     for (uint32_t i = 0; i < doc->entry.len; i++)
         graph_free(doc->entry.at[i].graph);
     vec_free(m, &doc->entry);
+    vec_free(m, &doc->hint);
     mem_free(m, doc, sizeof(*doc));
     store_release(s);
 }

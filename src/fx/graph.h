@@ -84,6 +84,7 @@ struct fx_param {
     uint32_t ann;
     str_id dflt;       /* default value, verbatim; 0 = none */
     str_id descriptor; /* comment behind it in the expanded form */
+    uint32_t storage;  /* inputs with the same number share their storage; 0 = not said */
     bool aliased;      /* the placeholder's name differs: `l_x_ = L_x_` follows */
 };
 
@@ -148,9 +149,15 @@ struct fx_entry {
     uint32_t line;
 };
 
+struct fx_hint { /* a symbol's value, where a script gives it */
+    str_id symbol;
+    int64_t value;
+};
+
 struct tuck_doc {
     struct fx_store *store;
     VEC(struct fx_entry) entry;
+    VEC(struct fx_hint) hint;
     str_id tail; /* raw text behind the last graph */
 };
 

@@ -1,13 +1,22 @@
-/* Process groups: which ranks a collective runs over, as far as anything says so. */
+/* Process groups: which ranks a collective runs over, as far as anything says so.
+ *
+ * Names are per process, so what they stand for has to come from somewhere: the collectives that print
+ * their group's size, a script's setup_fake_process_groups, a side-car file, the user. Later sources
+ * override earlier ones; where they contradict each other there is a warning. A size that nobody gives
+ * stays unknown.
+ */
 #ifndef TUCK_FX_GROUPS_H
 #define TUCK_FX_GROUPS_H
 
 #include "fx/graph.h"
 
-/* Later ones override earlier ones. */
 enum group_source { GROUP_UNKNOWN, GROUP_TEXT, GROUP_SCRIPT, GROUP_SIDECAR, GROUP_USER };
 
-/* What the collectives of every graph of a document say themselves. */
-void groups_collect(tuck_doc *doc, tuck_diags *diags, const char *file);
+/* What the collectives of every graph of a document say themselves, then what a script said. */
+void groups_collect(tuck_doc *doc, const struct fx_group *script, uint32_t n_script,
+                    tuck_diags *diags);
+
+/* The group of a collective: index into g->group, or -1 (none, or not one we know of). */
+int group_of(const tuck_graph *g, uint32_t node);
 
 #endif

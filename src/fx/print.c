@@ -224,6 +224,12 @@ static void print_annotation(struct printer *p, const tuck_graph *g, uint32_t an
     put(p, g, a->text);
 }
 
+/* What a script says of its inputs is known, but is not in the text of the graph. */
+static bool hide_inputs(const struct printer *p, const tuck_graph *g)
+{
+    return g->style.silent_inputs && !g->edited && p->form == TUCK_FORM_TEXT;
+}
+
 static bool negative(const tuck_value *v)
 {
     return (v->kind == TUCK_V_INT && v->u.i < 0) || (v->kind == TUCK_V_FLOAT && v->u.f < 0);
@@ -291,7 +297,8 @@ static void print_node(struct printer *p, const tuck_graph *g, const struct fx_n
     }
     if (!is_inplace(x)) {
         put(p, g, x->name);
-        print_annotation(p, g, x->ann);
+        if (x->kind != TUCK_GET_ATTR || !hide_inputs(p, g))
+            print_annotation(p, g, x->ann);
         buf_add(p->b, " = ", 3);
     }
     switch (x->kind) {
@@ -435,7 +442,7 @@ static void print_param(struct printer *p, const tuck_graph *g, const struct fx_
     uint32_t ann = q->node ? g->node.at[q->node].ann : q->ann;
 
     put(p, g, q->text);
-    if (!(g->style.silent_inputs && !g->edited && p->form == TUCK_FORM_TEXT))
+    if (!hide_inputs(p, g))
         print_annotation(p, g, ann);
     if (q->dflt != 0) {
         buf_str(p->b, " = ");

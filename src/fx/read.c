@@ -805,6 +805,7 @@ static void begin_graph(struct reader *r, tuck_graph *parent)
         r->doc->entry.at[r->doc->entry.len++] =
             (struct fx_entry){.graph = g, .rank = r->text->rank, .line = file_line(r, r->line)};
     r->g = g;
+    g->source_name = intern(r, r->file, strlen(r->file));
     g->first_line = file_line(r, r->line);
     r->nested = parent != NULL;
 }
@@ -830,6 +831,21 @@ static bool find_forward(struct reader *r, const char *class_name, size_t class_
     }
 }
 
+/* What a script's __init__ said of the attributes that the graph reads. */
+static void annotate_attributes(struct reader *r)
+{
+    if (r->attribute.len == 0)
+        return;
+    for_each_node(r->g, n) {
+        struct fx_node *x = node_at(r->g, n);
+        for (uint32_t i = 0; x->kind == TUCK_GET_ATTR && i < r->attribute.len; i++)
+            if (r->attribute.at[i].name == x->target && x->ann == 0)
+                x->ann = r->attribute.at[i].ann;
+    }
+    if (!r->g->style.annotated)
+        r->g->style.silent_inputs = true;
+}
+
 /* The class whose keyword is at s in the cursor's line. */
 static bool read_class(struct reader *r, const char *s, size_t indent)
 {
@@ -851,8 +867,12 @@ static bool read_class(struct reader *r, const char *s, size_t indent)
     r->open_at.at[r->open_at.len++] = r->g;
     r->p = open;
     skip_line(r);
-    return find_forward(r, name, indent, &def_indent) && read_signature(r) &&
-           read_body(r, def_indent);
+    r->attribute.len = 0;
+    if (!find_forward(r, name, indent, &def_indent) || !read_signature(r) ||
+        !read_body(r, def_indent))
+        return false;
+    annotate_attributes(r);
+    return true;
 }
 
 /* ` ===== Forward graph 0 =====`: what the graph below is called. */
@@ -1128,7 +1148,7 @@ static void do_read(void *p)
         for (uint32_t i = 1; i < r->doc->entry.len; i++)
             r->doc->entry.at[i].graph->gap = intern(r, "\n\n", 2);
     }
-    groups_collect(r->doc, r->diags, r->file);
+    groups_collect(r->doc, r->group.at, r->group.len, r->diags);
     x->ok = true;
 }
 
@@ -1155,6 +1175,9 @@ static tuck_status read_document(const char *text, size_t len, const char *name,
     vec_free(r.mem, &r.open_at_text);
     vec_free(r.mem, &r.freed);
     vec_free(r.mem, &r.pending);
+    vec_free(r.mem, &r.attribute);
+    vec_free(r.mem, &r.storage);
+    vec_free(r.mem, &r.group);
     vec_free(r.mem, &r.names);
     vec_free(r.mem, &r.open_graph);
     vec_free(r.mem, &r.open_at);

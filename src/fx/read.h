@@ -21,6 +21,10 @@ struct pending_ann { /* `primals_1: "f32[4]"  # ParamAOTInput(..)` before a pytr
     str_id descriptor;
 };
 
+struct script_storage { /* buf0 = reader.storage(..) */
+    str_id name, device;
+};
+
 struct reader {
     struct fx_store *store;
     struct mem *mem;
@@ -48,6 +52,9 @@ struct reader {
     struct buf tmp;
     VEC(uint32_t) freed;      /* nodes named in the frees of the statement being read */
     VEC(struct pending_ann) pending;
+    VEC(struct pending_ann) attribute; /* of self, as a script's __init__ makes them */
+    VEC(struct script_storage) storage;
+    VEC(struct fx_group) group; /* as a script sets them up */
     VEC(str_id) names;        /* of an assignment to several */
     VEC(uint32_t) open_graph; /* indents of the classes we are inside of */
     VEC(tuck_graph *) open_at;

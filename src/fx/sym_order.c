@@ -173,9 +173,12 @@ static void sift(const struct symtab *t, struct sym_term *a, uint32_t at, uint32
 void sym_sort(struct symtab *t, uint32_t first,
               int (*order)(const struct symtab *t, sym_id a, sym_id b))
 {
-    struct sym_term *a = t->term.at + first;
     uint32_t n = t->term.len - first;
     uint64_t moves = 0;
+
+    if (n < 2)
+        return;
+    struct sym_term *a = t->term.at + first;
 
     for (uint32_t i = 1; i < n && moves <= 8 * (uint64_t)n; i++) {
         struct sym_term x = a[i];
