@@ -14,19 +14,19 @@ enum dtype {
     DTYPE_END
 };
 
-/* What type promotion goes by. The first five promote among each other as in NumPy; the rest only
- * with themselves, and UINT with FLOAT and FLOAT4. */
+/* What type promotion goes by. The first four promote among each other; the rest
+ * only with themselves, and UINT with FLOAT and FLOAT4. */
 enum dtype_category {
     DTYPE_IS_BOOL,
     DTYPE_IS_INT,
     DTYPE_IS_FLOAT,
     DTYPE_IS_COMPLEX,
-    DTYPE_IS_UINT,   /* 16, 32, 64 bits */
+    DTYPE_IS_UINT,   /* but uint8, which is an old INT */
     DTYPE_IS_FLOAT8, /* floating point, but nothing promotes to it */
     DTYPE_IS_FLOAT4,
     DTYPE_IS_BITS,
     DTYPE_IS_QUANT,
-    DTYPE_IS_SHELL, /* int1 … uint7: a name and no arithmetic */
+    DTYPE_IS_SHELL, /* int1 … int7: a name and no arithmetic */
 };
 
 struct dtype_row {

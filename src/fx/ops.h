@@ -238,6 +238,8 @@ enum op_flags {
     X(reduce_scatter_low, "the same, group size from the group")                                   \
     X(all_to_all, "dimension 0 is the sum of the output splits")                                   \
     X(shard_dim_alltoall, "one dimension times the group's size, another divided by it")           \
+    X(isend, "an empty vector, there to be waited for")                                            \
+    X(batch_p2p, "a list: an empty vector for a send, the operand for a receive")                  \
     X(fused_ag_mm, "the gathered operand and a list of products")                                  \
     X(fused_mm_rs, "a product, one dimension divided by the group's size")                         \
     X(fused_scaled_mm_rs, "the same with an output dtype")                                         \

@@ -1,4 +1,4 @@
-/* The tables of operators and dtypes: order, signatures, look-up, and some facts that passes rely on.
+/* The tables of operators and dtypes: order, signatures, look-up, and facts that passes rely on.
  *
  * test_ops --dump prints both tables as JSON, one line a row, with every signature taken apart;
  * tests/torch/test_ops.py compares that with what PyTorch says.
@@ -62,7 +62,7 @@ static int param(const struct op_sig *sig, const char *name)
     return op_param_find(sig, name, strlen(name));
 }
 
-/* ---- the whole table ---------------------------------------------------------------------------- */
+/* ---- the whole table ------------------------------------------------------------------------- */
 
 static void test_order(void **state)
 {
@@ -147,7 +147,7 @@ static void test_classes_fit(void **state)
     }
 }
 
-/* ---- look-up ------------------------------------------------------------------------------------ */
+/* ---- look-up --------------------------------------------------------------------------------- */
 
 static void test_every_row_is_found(void **state)
 {
@@ -275,7 +275,7 @@ static void test_symbols(void **state)
     assert_int_equal(n[OP_FORM_AUGMENTED], 13);
 }
 
-/* ---- facts -------------------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 static void test_parameters(void **state)
 {
@@ -428,7 +428,7 @@ static void test_bad_signatures(void **state)
     }
 }
 
-/* ---- dtypes ------------------------------------------------------------------------------------- */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
 static enum dtype abbr(const char *text)
 {
@@ -497,7 +497,7 @@ static void test_promotion(void **state)
     assert_false(dtype_is_float(DTYPE_NONE));
 }
 
-/* ---- --dump ------------------------------------------------------------------------------------- */
+/* ---- --dump ---------------------------------------------------------------------------------- */
 
 static void put_string(const char *s)
 {
