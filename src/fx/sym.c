@@ -158,8 +158,7 @@ static bool equals(const struct symtab *t, const struct sym_node *a, const struc
                    const sym_id *args)
 {
     return a->hash == b->hash && a->op == b->op && a->u.i == b->u.i && a->n_arg == b->n_arg &&
-           (a->n_arg == 0 ||
-            memcmp(t->arg.at + a->first_arg, args, a->n_arg * sizeof(*args)) == 0);
+           (a->n_arg == 0 || memcmp(t->arg.at + a->first_arg, args, a->n_arg * sizeof(*args)) == 0);
 }
 
 /* The node with these contents and the operands on the stack; 0 if it would be too large. */
@@ -247,16 +246,21 @@ sym_id sym_number(struct symtab *t, struct sym_num v)
     }
 }
 
-sym_id sym_symbol(struct symtab *t, const char *name, size_t len)
+bool sym_is_name(const char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         char c = name[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 
         if (!letter && !(i > 0 && c >= '0' && c <= '9'))
-            return 0;
+            return false;
     }
-    if (len == 0)
+    return len > 0;
+}
+
+sym_id sym_symbol(struct symtab *t, const char *name, size_t len)
+{
+    if (!sym_is_name(name, len))
         return 0;
     return sym_intern(t, SYM_SYMBOL, str_intern(&t->names, name, len), t->stack.len);
 }
@@ -303,7 +307,9 @@ bool sym_as_number(const struct symtab *t, sym_id id, struct sym_num *out)
 
     switch (v->op) {
     case SYM_INT:
-    case SYM_BOOL: *out = (struct sym_num){.kind = (enum sym_type)v->type, .i = v->u.i}; return true;
+    case SYM_BOOL:
+        *out = (struct sym_num){.kind = (enum sym_type)v->type, .i = v->u.i};
+        return true;
     case SYM_FLOAT: *out = (struct sym_num){.kind = SYM_T_FLOAT, .f = v->u.f}; return true;
     default: return false;
     }
@@ -373,8 +379,8 @@ static void visit(struct symtab *t, sym_id id, void (*fn)(void *, sym_id, const 
         visit(t, sym_arg(t, id, i), fn, ctx);
 }
 
-void sym_symbols(struct symtab *t, sym_id id, void (*fn)(void *ctx, sym_id symbol, const char *name),
-                 void *ctx)
+void sym_symbols(struct symtab *t, sym_id id,
+                 void (*fn)(void *ctx, sym_id symbol, const char *name), void *ctx)
 {
     if (id == 0)
         return;

@@ -15,8 +15,9 @@
  *
  * What is promised. Rewrites of integers keep the value for all integers, negative ones included,
  * with Python's // and %, as long as the original has a value; a division by what may be zero can
- * vanish. Only symtab_assume() makes symbols non-negative. Expressions with floats are rearranged as
- * real numbers, as sympy does, and so can differ in the last digit.
+ * vanish. Mod, which PyTorch defines for non-negative operands only, is Python's % like PythonMod. Only
+ * symtab_assume() makes symbols non-negative. Expressions with floats are rearranged as real numbers,
+ * as sympy does, and so can differ in the last digit.
  *
  * Id 0 is "no expression". It is what a constructor gives for an operand that is 0, for an integer
  * outside of -(2**63 - 1) .. 2**63 - 1, for a float that is not finite, for an expression deeper than
@@ -247,13 +248,13 @@ static inline bool sym_nonneg(const struct symtab *t, sym_id id)
 }
 
 /* Calls fn once for each symbol; fn must not use the table's walks (this, sym_subst, sym_normal). */
-void sym_symbols(struct symtab *t, sym_id id, void (*fn)(void *ctx, sym_id symbol, const char *name),
-                 void *ctx);
+void sym_symbols(struct symtab *t, sym_id id,
+                 void (*fn)(void *ctx, sym_id symbol, const char *name), void *ctx);
 
 /* The expression with symbols replaced: fn gives what to put for one, or the symbol itself. fn may make
  * expressions, but must not use the table's walks. */
-sym_id sym_subst(struct symtab *t, sym_id id, sym_id (*fn)(void *ctx, sym_id symbol, const char *name),
-                 void *ctx);
+sym_id sym_subst(struct symtab *t, sym_id id,
+                 sym_id (*fn)(void *ctx, sym_id symbol, const char *name), void *ctx);
 
 /* A form for comparing, not for printing: products multiplied out (within bounds), remainders written
  * with //, comparisons as Eq(d, 0) or d >= 0. */
@@ -323,6 +324,7 @@ sym_id sym_compare(struct symtab *t, enum sym_op op, sym_id a, sym_id b);
 sym_id sym_floordiv_deep(struct symtab *t, sym_id a, sym_id b); /* cancels more than PyTorch */
 sym_id sym_remainder(struct symtab *t, enum sym_op op, sym_id a, sym_id b);
 sym_id sym_number(struct symtab *t, struct sym_num v);
+bool sym_is_name(const char *name, size_t len); /* an identifier */
 
 /* A sum's terms, a term's coefficient and what it stands before (0: a constant term), a product's
  * factors without the number, a factor's base and exponent. */

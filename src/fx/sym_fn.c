@@ -220,8 +220,7 @@ sym_id sym_compare(struct symtab *t, enum sym_op op, sym_id a, sym_id b)
 
     if (a == 0 || b == 0)
         return 0;
-    if (sym_type(t, a) == SYM_T_INT && sym_type(t, b) == SYM_T_INT &&
-        (d = sym_sub(t, a, b)) != 0) {
+    if (sym_type(t, a) == SYM_T_INT && sym_type(t, b) == SYM_T_INT && (d = sym_sub(t, a, b)) != 0) {
         int known = decide(t, op, d);
 
         if (known != UNDECIDED)
@@ -251,7 +250,8 @@ static sym_id shortcut(const struct symtab *t, enum sym_op op, const sym_id *arg
     enum sym_type type = sym_type(t, args[0]);
 
     switch (op) {
-    case SYM_WHERE: return !sym_is(t, args[0], SYM_BOOL) ? 0 : args[sym_at(t, args[0])->u.i ? 1 : 2];
+    case SYM_WHERE:
+        return !sym_is(t, args[0], SYM_BOOL) ? 0 : args[sym_at(t, args[0])->u.i ? 1 : 2];
     case SYM_ABS: return sym_nonneg(t, args[0]) ? args[0] : 0;
     case SYM_CEIL:
     case SYM_FLOOR:
@@ -264,6 +264,17 @@ static sym_id shortcut(const struct symtab *t, enum sym_op op, const sym_id *arg
     }
 }
 
+/* Abs(-2*u0) is 2*Abs(u0). */
+static sym_id abs_of_multiple(struct symtab *t, sym_id a)
+{
+    struct sym_num c;
+    sym_id rest = sym_split(t, a, &c);
+
+    if (rest == 0 || rest == a || c.kind == SYM_T_FLOAT)
+        return 0;
+    return sym_mul(t, sym_int(t, c.i < 0 ? -c.i : c.i), sym_make1(t, SYM_ABS, rest));
+}
+
 static sym_id take_function(struct symtab *t, enum sym_op op, uint32_t base)
 {
     sym_id *args = t->stack.at + base;
@@ -274,6 +285,8 @@ static sym_id take_function(struct symtab *t, enum sym_op op, uint32_t base)
         id = sym_pow(t, args[0], args[1]);
     else if (op == SYM_MODINDEX && sym_is_int(t, args[2], 1))
         id = sym_int(t, 0);
+    else if (op == SYM_ABS && id == 0)
+        id = abs_of_multiple(t, args[0]);
     if (id == 0)
         id = sym_fold(t, op, base);
     if (id == 0)
@@ -367,6 +380,20 @@ static sym_id take_alias(struct symtab *t, const char *name, uint32_t base, bool
     return 0;
 }
 
+/* The operator of that name, or CALL; the string remembers it. */
+static enum sym_op op_called(struct symtab *t, str_id name)
+{
+    struct str *s = &t->names.all.at[name];
+
+    if (s->tag == 0) {
+        s->tag = SYM_CALL;
+        for (uint32_t op = 1; op < SYM_N_OPS; op++)
+            if (sym_rows[op].name != NULL && strcmp(sym_rows[op].name, s->at) == 0)
+                s->tag = op;
+    }
+    return (enum sym_op)s->tag;
+}
+
 sym_id sym_take_call(struct symtab *t, str_id name, uint32_t base)
 {
     const char *text = str_text(&t->names, name);
@@ -380,9 +407,9 @@ sym_id sym_take_call(struct symtab *t, str_id name, uint32_t base)
             return 0;
         }
     }
-    for (int op = 1; op < SYM_N_OPS; op++)
-        if (sym_rows[op].name != NULL && strcmp(sym_rows[op].name, text) == 0)
-            return sym_take(t, (enum sym_op)op, base);
+    enum sym_op op = op_called(t, name);
+    if (op != SYM_CALL)
+        return sym_take(t, op, base);
     sym_id id = take_alias(t, text, base, &found);
     return found ? id : sym_intern(t, SYM_CALL, name, base);
 }
@@ -391,7 +418,7 @@ sym_id sym_call(struct symtab *t, const char *name, size_t len, const sym_id *ar
 {
     uint32_t base = t->stack.len;
 
-    if (sym_symbol(t, name, len) == 0) /* the same characters are allowed */
+    if (!sym_is_name(name, len))
         return 0;
     for (uint32_t i = 0; i < n; i++)
         sym_push(t, args[i]);

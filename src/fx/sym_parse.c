@@ -7,7 +7,17 @@
 
 #include <stdlib.h>
 
-enum kind { GROUP, CALL, COMPARE, OR, AND, SUM, PRODUCT, UNARY, POWER }; /* by precedence from CALL on */
+enum kind {
+    GROUP,
+    CALL,
+    COMPARE,
+    OR,
+    AND,
+    SUM,
+    PRODUCT,
+    UNARY,
+    POWER
+}; /* by precedence from CALL on */
 
 /* What a frame waits for: an operator of its kind, whose right operand comes next. */
 enum pending { NOTHING, PLUS, MINUS, TIMES, OVER, FLOOR_OVER, REMAINDER, INVERT };
@@ -248,11 +258,11 @@ static bool parse_operator(struct text *s, enum kind *kind, uint8_t *pending)
         enum kind kind;
         int pending;
     } operators[] = {
-        {"**", POWER, NOTHING},       {"//", PRODUCT, FLOOR_OVER}, {"*", PRODUCT, TIMES},
-        {"/", PRODUCT, OVER},         {"%", PRODUCT, REMAINDER},   {"+", SUM, PLUS},
-        {"-", SUM, MINUS},            {"&", AND, NOTHING},         {"|", OR, NOTHING},
-        {"==", COMPARE, SYM_EQ},      {"!=", COMPARE, SYM_NE},     {"<=", COMPARE, SYM_LE},
-        {">=", COMPARE, SYM_GE},      {"<", COMPARE, SYM_LT},      {">", COMPARE, SYM_GT},
+        {"**", POWER, NOTHING},  {"//", PRODUCT, FLOOR_OVER}, {"*", PRODUCT, TIMES},
+        {"/", PRODUCT, OVER},    {"%", PRODUCT, REMAINDER},   {"+", SUM, PLUS},
+        {"-", SUM, MINUS},       {"&", AND, NOTHING},         {"|", OR, NOTHING},
+        {"==", COMPARE, SYM_EQ}, {"!=", COMPARE, SYM_NE},     {"<=", COMPARE, SYM_LE},
+        {">=", COMPARE, SYM_GE}, {"<", COMPARE, SYM_LT},      {">", COMPARE, SYM_GT},
     };
 
     for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++) {

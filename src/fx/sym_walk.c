@@ -130,13 +130,13 @@ static sym_id take_normal(struct symtab *t, enum sym_op op, uint32_t base)
 
     switch (op) {
     case SYM_MUL:
-    case SYM_POW:
-        id = sym_take(t, op, base);
-        return id ? expand(t, id) : 0;
+    case SYM_POW: id = sym_take(t, op, base); return id ? expand(t, id) : 0;
     case SYM_FLOORDIV: t->stack.len = base; return normal_floordiv(t, a, b);
     case SYM_MOD:
     case SYM_PYMOD: t->stack.len = base; return normal_mod(t, op, a, b);
-    case SYM_MODINDEX: t->stack.len = base; return normal_mod(t, SYM_PYMOD, normal_floordiv(t, a, b), c);
+    case SYM_MODINDEX:
+        t->stack.len = base;
+        return normal_mod(t, SYM_PYMOD, normal_floordiv(t, a, b), c);
     case SYM_EQ:
     case SYM_NE:
     case SYM_LT:
@@ -179,8 +179,8 @@ static sym_id rebuild(struct walk *w, sym_id id)
     return to;
 }
 
-sym_id sym_subst(struct symtab *t, sym_id id, sym_id (*fn)(void *ctx, sym_id symbol, const char *name),
-                 void *ctx)
+sym_id sym_subst(struct symtab *t, sym_id id,
+                 sym_id (*fn)(void *ctx, sym_id symbol, const char *name), void *ctx)
 {
     struct walk w = {.t = t, .mark = ++t->mark, .fn = fn, .ctx = ctx};
 
