@@ -53,6 +53,7 @@ void graph_free(tuck_graph *g)
         vec_free(m, &dead->out_descriptor);
         vec_free(m, &dead->child);
         vec_free(m, &dead->group);
+        vec_free(m, &dead->type);
         vec_free(m, &dead->frees_at);
         vec_free(m, &dead->frees);
         arena_destroy(&dead->arena);
@@ -140,6 +141,25 @@ static uint32_t take_use(tuck_graph *g)
     return g->use.len - 1;
 }
 
+void graph_take_vals(tuck_graph *g, uint32_t n, tuck_value *vals, uint32_t n_vals, uint32_t n_args,
+                     uint32_t n_kwargs)
+{
+    for (uint32_t i = 0; i < n_vals; i++)
+        if (vals[i].kind == TUCK_V_NODE) {
+            uint32_t use = take_use(g);
+
+            g->use.at[use].user = n;
+            g->use.at[use].slot = i;
+            vals[i].u.i = use;
+            enter_use(g, use, vals[i].a);
+        }
+    struct fx_node *x = node_at(g, n);
+    x->vals = vals;
+    x->n_vals = n_vals;
+    x->n_args = n_args;
+    x->n_kwargs = n_kwargs;
+}
+
 void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t n_vals,
                     uint32_t n_args, uint32_t n_kwargs)
 {
@@ -149,20 +169,7 @@ void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t 
 
     if (n_vals > 0)
         memcpy(copy, vals, n_vals * sizeof(*copy));
-    for (uint32_t i = 0; i < n_vals; i++)
-        if (copy[i].kind == TUCK_V_NODE) {
-            uint32_t use = take_use(g);
-
-            g->use.at[use].user = n;
-            g->use.at[use].slot = i;
-            copy[i].u.i = use;
-            enter_use(g, use, copy[i].a);
-        }
-    struct fx_node *x = node_at(g, n);
-    x->vals = copy;
-    x->n_vals = n_vals;
-    x->n_args = n_args;
-    x->n_kwargs = n_kwargs;
+    graph_take_vals(g, n, copy, n_vals, n_args, n_kwargs);
 }
 
 void graph_drop_vals(tuck_graph *g, uint32_t n)

@@ -17,6 +17,8 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "fx/meta.h"
+#include "fx/sym.h"
+#include "fx/type.h"
 #include "fx/value.h"
 
 #ifdef TUCK_STRESS /* nothing may assume that ids start at 1 */
@@ -103,6 +105,8 @@ struct fx_store {
     struct strtab str;
     struct arena arena; /* annotations */
     VEC(struct fx_ann) anns;
+    struct symtab sym;
+    struct typetab type;
     uint32_t refs; /* graphs and documents that use it */
     uint32_t last_serial;
     struct fx_words {
@@ -127,6 +131,8 @@ struct tuck_graph {
     VEC(str_id) out_descriptor;           /* per returned item, expanded form */
     VEC(tuck_graph *) child;
     VEC(struct fx_group) group;
+    VEC(type_id) type;             /* by node id, after infer_graph() */
+    type_id result;                /* what the graph returns, after infer_graph() */
     VEC(uint32_t) frees_at, frees; /* as read, where they are not what the rule gives; by node id */
     struct fx_names *names;        /* name → node and suffix counters; made when first needed */
     uint32_t first_line;
@@ -172,6 +178,9 @@ uint32_t graph_add_node(tuck_graph *g, uint32_t before, struct fx_node init);
 /* Take `vals` (copied into the arena, use lists entered) as the arguments of n, which has none. */
 void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t n_vals,
                     uint32_t n_args, uint32_t n_kwargs);
+/* The same with an array that is in the arena already and room for its uses: cannot fail. */
+void graph_take_vals(tuck_graph *g, uint32_t n, tuck_value *vals, uint32_t n_vals, uint32_t n_args,
+                     uint32_t n_kwargs);
 void graph_drop_vals(tuck_graph *g, uint32_t n);
 void graph_unlink(tuck_graph *g, uint32_t n);
 void graph_link_before(tuck_graph *g, uint32_t n, uint32_t before);
@@ -200,9 +209,18 @@ static inline const char *graph_str(const tuck_graph *g, str_id s)
     for (uint32_t n = (g)->node.at[0].next; n != 0; n = (g)->node.at[n].next)
 
 /* names.c: names the way PyTorch makes them */
+enum fx_name_flags {
+    NAME_USED = 1,  /* a node is or was called so */
+    NAME_WORD = 2,  /* the text says it for something else: a global, a symbol, a parameter */
+    NAME_INNER = 4, /* a nested graph says it and does not define it */
+};
 bool name_is_reserved(const char *s, size_t len);
+void names_need(tuck_graph *g); /* make the table, if there is none yet */
+/* A name that is free. It is taken by name_enter(), which cannot fail then. */
 str_id name_create(tuck_graph *g, const char *candidate, size_t len);
 uint32_t name_lookup(tuck_graph *g, str_id name); /* node, or 0 */
+unsigned name_flags(tuck_graph *g, str_id name);
+void names_add_words(tuck_graph *g, const char *text); /* identifiers that no new node may have */
 void name_forget(tuck_graph *g, str_id name);
 void name_enter(tuck_graph *g, str_id name, uint32_t node);
 void names_free(tuck_graph *g);

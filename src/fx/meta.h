@@ -37,6 +37,8 @@ struct fx_ann {
     uint8_t what; /* enum ann_what */
     str_id expr;  /* of Sym(expr) */
     const struct fx_meta *meta; /* of a tensor */
+    uint32_t type;   /* type_id, once it was asked for */
+    bool type_known;
 };
 
 /* The number of an annotation by its text in the source, parsed if it is new. */

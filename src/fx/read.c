@@ -851,7 +851,7 @@ static bool read_class(struct reader *r, const char *s, size_t indent)
 {
     const char *name = s + 6;
     const char *open = class_line(name);
-    size_t def_indent;
+    size_t def_indent = 0;
 
     while (r->open_graph.len > 0 && r->open_graph.at[r->open_graph.len - 1] >= indent) {
         r->open_graph.len--;

@@ -17,6 +17,8 @@ static void destroy(struct fx_store *s)
     struct mem m = s->mem;
 
     vec_free(&s->mem, &s->anns);
+    typetab_destroy(&s->type);
+    symtab_destroy(&s->sym);
     arena_destroy(&s->arena);
     strtab_destroy(&s->str);
     m.alloc.resize(m.alloc.ctx, s, sizeof(*s), 0);
@@ -33,6 +35,9 @@ struct fx_store *store_new(const tuck_allocator *alloc)
     *s = (struct fx_store){.mem = m, .refs = 1};
     strtab_init(&s->str, &s->mem);
     arena_init(&s->arena, &s->mem);
+    symtab_init(&s->sym, &s->mem);
+    symtab_assume(&s->sym, SYM_NONNEG_S | SYM_NONNEG_U);
+    typetab_init(&s->type, &s->mem);
     if (!mem_guard(&s->mem, fill, s)) {
         destroy(s);
         return NULL;

@@ -1,0 +1,107 @@
+#include "base/json.h"
+
+#include <assert.h>
+#include <math.h>
+
+void json_begin(struct json_out *j, struct buf *b)
+{
+    *j = (struct json_out){.b = b, .first = true};
+}
+
+static void put_string(struct buf *b, const char *s)
+{
+    buf_chr(b, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c == '"' || c == '\\') {
+            buf_chr(b, '\\');
+            buf_chr(b, *s);
+        } else if (c < 0x20 || c == 0x7F) {
+            buf_printf(b, "\\u%04x", c);
+        } else {
+            buf_chr(b, *s);
+        }
+    }
+    buf_chr(b, '"');
+}
+
+/* What stands before a value: comma, line break, key. */
+static void lead(struct json_out *j, const char *key)
+{
+    if (j->depth > 0) {
+        if (!j->first)
+            buf_chr(j->b, ',');
+        if (j->flat) {
+            if (!j->first)
+                buf_chr(j->b, ' ');
+        } else {
+            buf_chr(j->b, '\n');
+            buf_fill(j->b, ' ', 2 * (size_t)j->depth);
+        }
+    }
+    j->first = false;
+    if (key != NULL) {
+        put_string(j->b, key);
+        buf_str(j->b, ": ");
+    }
+}
+
+void json_open(struct json_out *j, const char *key, char bracket)
+{
+    lead(j, key);
+    buf_chr(j->b, bracket);
+    j->depth++;
+    j->first = true;
+}
+
+void json_close(struct json_out *j, char bracket)
+{
+    assert(j->depth > 0);
+    j->depth--;
+    if (!j->first && !j->flat) {
+        buf_chr(j->b, '\n');
+        buf_fill(j->b, ' ', 2 * (size_t)j->depth);
+    }
+    buf_chr(j->b, bracket);
+    j->first = false;
+}
+
+void json_str(struct json_out *j, const char *key, const char *s)
+{
+    lead(j, key);
+    put_string(j->b, s);
+}
+
+void json_int(struct json_out *j, const char *key, int64_t v)
+{
+    lead(j, key);
+    buf_int(j->b, v);
+}
+
+void json_float(struct json_out *j, const char *key, double v)
+{
+    lead(j, key);
+    if (isfinite(v))
+        buf_float(j->b, v);
+    else
+        buf_str(j->b, "null");
+}
+
+void json_bool(struct json_out *j, const char *key, bool v)
+{
+    lead(j, key);
+    buf_str(j->b, v ? "true" : "false");
+}
+
+void json_null(struct json_out *j, const char *key)
+{
+    lead(j, key);
+    buf_str(j->b, "null");
+}
+
+void json_end(struct json_out *j)
+{
+    assert(j->depth == 0);
+    buf_chr(j->b, '\n');
+}

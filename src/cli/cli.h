@@ -1,0 +1,61 @@
+/* What the sub-commands share. Only code in this folder prints and decides exit codes. */
+#ifndef TUCK_CLI_CLI_H
+#define TUCK_CLI_CLI_H
+
+#include <argp.h>
+
+#include "base/buf.h"
+#include "tuck.h"
+
+/* One exit code a kind of failure; `tuck --help` prints them. */
+enum {
+    EXIT_FINE = 0,
+    EXIT_FOUND = 1, /* the command ran and what it looks for is there: lint errors */
+    EXIT_USAGE = 2,
+    EXIT_INPUT = 3, /* the text is not a graph, or a broken one */
+    EXIT_FILE = 4,  /* a file cannot be read or written */
+    EXIT_MEMORY = 5,
+    EXIT_REFUSED = 6, /* there is no such output for this graph */
+};
+
+struct command {
+    const char *name;
+    const char *summary; /* one line */
+    int (*run)(int argc, char **argv); /* argv[0] is the command's full name, "tuck show" */
+};
+
+int cmd_show(int argc, char **argv);
+int cmd_lint(int argc, char **argv);
+int cmd_ops(int argc, char **argv);
+
+/* Options that every command which reads a graph accepts, as an argp child. */
+struct input {
+    const char *path;
+    long graph; /* --graph, -1 = all */
+    long rank;  /* --rank, -1 = not given */
+    const char **group; /* --group, n_group of them */
+    size_t n_group;
+    tuck_diags *diags;
+    tuck_doc *doc;
+};
+
+extern const struct argp input_argp;
+
+/* Read the file and apply --group and --rank; diagnostics go to stderr. An exit code. */
+int input_open(struct input *in);
+void input_close(struct input *in);
+
+/* The chosen graphs: [*from, *to). EXIT_USAGE if --graph names none of them. */
+int input_range(const struct input *in, size_t *from, size_t *to);
+
+/* Warn about groups whose size nothing says. */
+void input_warn_groups(struct input *in);
+
+void print_diags(tuck_diags *d); /* to stderr, and forget them */
+bool to_stdout(void *ctx, const char *text, size_t len);
+int exit_code_of(tuck_status st);
+
+/* 1536 → "1.5 KiB". */
+const char *human_bytes(int64_t bytes, char out[32]);
+
+#endif

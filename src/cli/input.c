@@ -1,0 +1,263 @@
+/* Reading a graph for a command, with the options about it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK };
+
+static const struct argp_option options[] = {
+    {"graph", OPT_GRAPH, "N", 0, "Of several graphs in the file, number N, from 0", 1},
+    {"group", OPT_GROUP, "NAME=SIZE", 0,
+     "The size of a process group, or its members: NAME=0,2,4,6 (global ranks)", 1},
+    {"rank", OPT_RANK, "R", 0,
+     "The global rank the text is of (default: the side-car's, or of the file's name)", 1},
+    {0},
+};
+
+static long number(struct argp_state *state, const char *what, const char *arg)
+{
+    char *end;
+
+    errno = 0;
+    long v = strtol(arg, &end, 10);
+    if (errno != 0 || *arg == '\0' || *end != '\0' || v < 0)
+        argp_error(state, "%s must be a number from 0 on, found '%s'", what, arg);
+    return v;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct input *in = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        in->graph = in->rank = -1;
+        break;
+    case OPT_GRAPH:
+        in->graph = number(state, "--graph", arg);
+        break;
+    case OPT_RANK:
+        in->rank = number(state, "--rank", arg);
+        break;
+    case OPT_GROUP: {
+        const char **more = realloc(in->group, (in->n_group + 1) * sizeof(*more));
+        if (more == NULL)
+            argp_failure(state, EXIT_MEMORY, ENOMEM, "--group");
+        in->group = more;
+        in->group[in->n_group++] = arg;
+        if (strrchr(arg, '=') == NULL)
+            argp_error(state, "--group wants NAME=SIZE or NAME=RANK,RANK,…, found '%s'", arg);
+        break;
+    }
+    case ARGP_KEY_ARG:
+        if (in->path != NULL)
+            argp_error(state, "one file only, found '%s' after '%s'", arg, in->path);
+        in->path = arg;
+        break;
+    case ARGP_KEY_END:
+        if (in->path == NULL)
+            argp_error(state, "which file? `-' is standard input");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+const struct argp input_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+
+bool to_stdout(void *ctx, const char *text, size_t len)
+{
+    (void)ctx;
+    return fwrite(text, 1, len, stdout) == len;
+}
+
+static bool to_stderr(void *ctx, const char *text, size_t len)
+{
+    (void)ctx;
+    return fwrite(text, 1, len, stderr) == len;
+}
+
+void print_diags(tuck_diags *d)
+{
+    bool colour = isatty(STDERR_FILENO) && getenv("NO_COLOR") == NULL;
+
+    for (size_t i = 0; i < tuck_diags_count(d); i++)
+        tuck_diag_print(tuck_diags_at(d, i), colour, to_stderr, NULL);
+    tuck_diags_clear(d);
+}
+
+int exit_code_of(tuck_status st)
+{
+    switch (st) {
+    case TUCK_OK:
+        return EXIT_FINE;
+    case TUCK_ENOMEM:
+        fputs("tuck: out of memory\n", stderr);
+        return EXIT_MEMORY;
+    case TUCK_EINVAL:
+        return EXIT_USAGE;
+    case TUCK_ESYNTAX:
+        return EXIT_INPUT;
+    case TUCK_EIO:
+        return EXIT_FILE;
+    case TUCK_ELINT:
+        return EXIT_FOUND;
+    case TUCK_EEXEC:
+        return EXIT_REFUSED;
+    }
+    return EXIT_INPUT;
+}
+
+/* "8" or "0,2,4,6"; the ranks in a new array, or NULL for a plain size. 0 = neither. */
+static int64_t parse_members(const char *s, int64_t **ranks)
+{
+    size_t n = 1;
+    char *end;
+
+    *ranks = NULL;
+    for (const char *p = s; *p; p++)
+        n += *p == ',';
+    if (n == 1) {
+        errno = 0;
+        long long v = strtoll(s, &end, 10);
+        return errno == 0 && end != s && *end == '\0' && v > 0 ? v : 0;
+    }
+    *ranks = malloc(n * sizeof(**ranks));
+    for (size_t i = 0; *ranks != NULL && i < n; i++) {
+        errno = 0;
+        (*ranks)[i] = strtoll(s, &end, 10);
+        if (errno != 0 || end == s || (*ranks)[i] < 0 || *end != (i + 1 < n ? ',' : '\0')) {
+            free(*ranks);
+            *ranks = NULL;
+            return 0;
+        }
+        s = end + 1;
+    }
+    return *ranks ? (int64_t)n : 0;
+}
+
+static int apply_groups(struct input *in, size_t from, size_t to)
+{
+    for (size_t k = 0; k < in->n_group; k++) {
+        const char *text = in->group[k], *eq = strrchr(text, '=');
+        char *name = strndup(text, (size_t)(eq - text));
+        int64_t *ranks, size = parse_members(eq + 1, &ranks);
+        bool met = false;
+
+        if (size == 0) {
+            fprintf(stderr, "tuck: --group %s: a size or a list of ranks must follow the '='\n",
+                    text);
+            free(name);
+            return EXIT_USAGE;
+        }
+        for (size_t i = from; i < to && name != NULL; i++) {
+            tuck_status st = tuck_graph_set_group(tuck_doc_graph(in->doc, i), name, size, ranks,
+                                                  in->diags);
+            met |= st == TUCK_OK;
+            if (st == TUCK_ENOMEM) {
+                free(name);
+                free(ranks);
+                return exit_code_of(st);
+            }
+        }
+        if (!met)
+            fprintf(stderr, "tuck: warning: --group %s: no collective is on a group '%s'\n", text,
+                    name ? name : "");
+        free(name);
+        free(ranks);
+    }
+    return EXIT_FINE;
+}
+
+int input_range(const struct input *in, size_t *from, size_t *to)
+{
+    size_t n = tuck_doc_count(in->doc);
+
+    *from = in->graph < 0 ? 0 : (size_t)in->graph;
+    *to = in->graph < 0 ? n : (size_t)in->graph + 1;
+    if (*to > n) {
+        fprintf(stderr, "tuck: --graph %ld: %s has %zu graph%s, numbered from 0\n", in->graph,
+                in->path, n, n == 1 ? "" : "s");
+        return EXIT_USAGE;
+    }
+    return EXIT_FINE;
+}
+
+int input_open(struct input *in)
+{
+    size_t from, to;
+
+    in->diags = tuck_diags_new(NULL);
+    if (in->diags == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    tuck_status st = tuck_doc_read_file(in->path, NULL, in->diags, &in->doc);
+    print_diags(in->diags);
+    int code = exit_code_of(st);
+    if (code == EXIT_FINE)
+        code = input_range(in, &from, &to);
+    if (code != EXIT_FINE)
+        return code;
+    for (size_t i = from; i < to && code == EXIT_FINE; i++) {
+        tuck_graph *g = tuck_doc_graph(in->doc, i);
+        long rank = in->rank >= 0 ? in->rank : tuck_doc_rank(in->doc, i);
+        if (strcmp(in->path, "-") != 0)
+            code = exit_code_of(tuck_graph_read_sidecar(g, in->path, rank, in->diags));
+        else if (rank >= 0)
+            code = exit_code_of(tuck_graph_set_rank(g, rank, in->diags));
+    }
+    if (code == EXIT_FINE)
+        code = apply_groups(in, from, to);
+    if (code == EXIT_FINE && in->rank >= 0 && in->n_group > 0)
+        for (size_t i = from; i < to && code == EXIT_FINE; i++)
+            code = exit_code_of(
+                tuck_graph_set_rank(tuck_doc_graph(in->doc, i), in->rank, in->diags));
+    print_diags(in->diags);
+    return code;
+}
+
+void input_close(struct input *in)
+{
+    tuck_doc_free(in->doc);
+    tuck_diags_free(in->diags);
+    free(in->group);
+    in->doc = NULL;
+    in->diags = NULL;
+    in->group = NULL;
+}
+
+void input_warn_groups(struct input *in)
+{
+    size_t from, to;
+
+    if (input_range(in, &from, &to) != EXIT_FINE)
+        return;
+    for (size_t i = from; i < to; i++) {
+        const tuck_graph *g = tuck_doc_graph(in->doc, i);
+        for (size_t k = 0; k < tuck_graph_group_count(g); k++)
+            if (tuck_graph_group_size(g, k) == 0)
+                fprintf(stderr,
+                        "%s: warning: the size of group '%s' is unknown\n"
+                        "  note: say it with --group '%s=SIZE', or in a side-car file\n",
+                        in->path, tuck_graph_group_name(g, k), tuck_graph_group_name(g, k));
+    }
+}
+
+const char *human_bytes(int64_t bytes, char out[32])
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    int u = 0;
+
+    while (v >= 1024 && u < 4) {
+        v /= 1024;
+        u++;
+    }
+    snprintf(out, 32, u == 0 ? "%.0f %s" : v < 10 ? "%.2f %s" : v < 100 ? "%.1f %s" : "%.0f %s", v,
+             unit[u]);
+    return out;
+}

@@ -1,0 +1,122 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct command commands[] = {
+    {"show", "what a graph is; or print it as text, code, executable Python, JSON, DOT", cmd_show},
+    {"lint", "check a graph: uses, order, collectives and their waits", cmd_lint},
+    {"ops", "what Tuck knows of operators", cmd_ops},
+};
+
+enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
+
+static void print_help(FILE *f)
+{
+    fputs("Usage: tuck COMMAND [OPTION...] [FILE...]\n"
+          "Tuck tucks communication under computation: it reads the graph of a training step\n"
+          "as PyTorch prints it.\n\nCommands:\n",
+          f);
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fputs("  help       the options of a command: tuck help show\n\n"
+          "  -?, --help     this text\n"
+          "  -V, --version  the version\n\n"
+          "A FILE of `-` is standard input.\n\n"
+          "Exit codes: 0 fine; 1 problems found (lint); 2 wrong usage; 3 the text cannot be read\n"
+          "as a graph; 4 a file cannot be read or written; 5 out of memory; 6 refused: there is no\n"
+          "such output for this graph.\n",
+          f);
+}
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* Edits that turn a into b, to guess what was meant. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[32], n = strlen(b);
+
+    if (n >= 32 || strlen(a) >= 32)
+        return 32;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t above = row[j], best = diagonal + (a[i - 1] != b[j - 1]);
+            if (above + 1 < best)
+                best = above + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = above;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+static int unknown(const char *name)
+{
+    const struct command *near = NULL;
+    size_t best = 4;
+
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (distance(name, commands[i].name) < best) {
+            best = distance(name, commands[i].name);
+            near = &commands[i];
+        }
+    fprintf(stderr, "tuck: unknown command '%s'", name);
+    if (near != NULL)
+        fprintf(stderr, "; did you mean '%s'?", near->name);
+    fputs("\nTry `tuck --help'.\n", stderr);
+    return EXIT_USAGE;
+}
+
+static int run(const struct command *c, int argc, char **argv)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "tuck %s", c->name);
+    argv[0] = name;
+    int code = c->run(argc, argv);
+    if (fflush(stdout) != 0 && code == EXIT_FINE) {
+        perror("tuck: standard output");
+        return EXIT_FILE;
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    argp_err_exit_status = EXIT_USAGE;
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-?") == 0 || strcmp(word, "-h") == 0 ||
+        (strcmp(word, "help") == 0 && argc == 2)) {
+        print_help(stdout);
+        return EXIT_FINE;
+    }
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+        printf("tuck %s\n", tuck_version());
+        return EXIT_FINE;
+    }
+    if (strcmp(word, "help") == 0) {
+        char help[] = "--help";
+        char *args[] = {argv[0], help, NULL};
+        const struct command *c = find(argv[2]);
+        return c ? run(c, 2, args) : unknown(argv[2]);
+    }
+    const struct command *c = find(word);
+    return c ? run(c, argc - 1, argv + 1) : unknown(word);
+}

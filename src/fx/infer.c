@@ -1,0 +1,349 @@
+#include "fx/infer.h"
+
+#include "fx/ops.h"
+#include "fx/run.h"
+
+typedef bool (*rule_fn)(struct infer *x);
+
+static rule_fn rule_of(uint8_t shape)
+{
+    static const rule_fn table[] = {
+#define X(id, ...) shape_##id,
+        OP_SHAPES(X)
+#undef X
+    };
+
+    return table[shape];
+}
+
+/* ---- memo: the same operator on the same types and literals ---- */
+
+/* What a call is, as far as rules look: operator, literals, types of the nodes. False: do not remember. */
+static bool make_key(struct infer_run *r, const tuck_graph *g, const struct fx_node *x)
+{
+    const struct op_row *row = op_at(x->op);
+    bool comm = row->cls == OP_COLLECTIVE || row->cls == OP_SYNC_COLLECTIVE || row->cls == OP_FSDP;
+
+    if (row->flags & OP_F_DATADEP || row->cls == OP_HOP)
+        return false;
+    r->key.len = 0;
+    vec_push(r->mem, &r->key, (uint64_t)x->op << 32 | x->n_args);
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        const tuck_value *v = &x->vals[i];
+
+        if (v->kind == TUCK_V_NODE) {
+            type_id t = g->type.at[v->a];
+            if (t == 0 && comm)
+                return false; /* a group that is a value: its type does not tell which */
+            vec_push(r->mem, &r->key, (uint64_t)v->kind << 56 | t);
+        } else {
+            vec_push(r->mem, &r->key, (uint64_t)v->kind << 56 | v->a);
+            vec_push(r->mem, &r->key, v->u.w);
+        }
+    }
+    return true;
+}
+
+static uint32_t key_hash(const struct infer_run *r)
+{
+    return hash_bytes((const char *)r->key.at, r->key.len * sizeof(*r->key.at));
+}
+
+static struct memo *memo_probe(struct infer_run *r, uint32_t hash)
+{
+    uint32_t i = hash & (r->n_memo - 1);
+
+    for (; r->memo[i].key != NULL; i = (i + 1) & (r->n_memo - 1)) {
+        const struct memo *m = &r->memo[i];
+        if (m->hash == hash && m->len == r->key.len &&
+            memcmp(m->key, r->key.at, m->len * sizeof(*m->key)) == 0)
+            break;
+    }
+    return &r->memo[i];
+}
+
+static void memo_grow(struct infer_run *r)
+{
+    uint32_t n = r->n_memo ? r->n_memo * 2 : 1024;
+    struct memo *old = r->memo;
+    uint32_t n_old = r->n_memo;
+
+    r->memo = arena_array(&r->arena, struct memo, n);
+    memset(r->memo, 0, n * sizeof(*r->memo));
+    r->n_memo = n;
+    for (uint32_t k = 0; k < n_old; k++)
+        if (old[k].key != NULL) {
+            uint32_t i = old[k].hash & (n - 1);
+            while (r->memo[i].key != NULL)
+                i = (i + 1) & (n - 1);
+            r->memo[i] = old[k];
+        }
+}
+
+static void memo_store(struct infer_run *r, uint32_t hash, type_id result)
+{
+    if (r->memo_used >= r->n_memo / 2)
+        memo_grow(r);
+    struct memo *m = memo_probe(r, hash);
+    uint64_t *key = arena_array(&r->arena, uint64_t, r->key.len);
+
+    memcpy(key, r->key.at, r->key.len * sizeof(*key));
+    *m = (struct memo){key, r->key.len, hash, result};
+    r->memo_used++;
+}
+
+/* ---- one call ---- */
+
+static const struct op_sig *sig_of(struct infer_run *r, uint32_t op)
+{
+    if (r->sig[op] == NULL) {
+        struct op_sig *sig = arena_new(&r->arena, struct op_sig);
+        if (!op_sig_parse(&r->arena, op_at(op), sig, NULL))
+            *sig = (struct op_sig){.n_params = 0};
+        r->sig[op] = sig;
+    }
+    return r->sig[op];
+}
+
+/* Which argument stands for which parameter. */
+static void bind(struct infer *x, const struct fx_node *n)
+{
+    const tuck_value *v = n->vals;
+
+    for (uint32_t i = 0; i < x->sig->n_params; i++)
+        x->arg[i] = NULL;
+    for (uint32_t i = 0; i < n->n_args; i++, v = value_next(v))
+        if (i < x->sig->n_params)
+            x->arg[i] = v;
+    for (uint32_t i = 0; i < n->n_kwargs; i++) {
+        const struct str *key = str_at(&x->store->str, v->a);
+        int p = op_param_find(x->sig, key->at, key->len);
+        if (p >= 0)
+            x->arg[p] = v + 1;
+        v = value_next(v + 1);
+    }
+}
+
+static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *node = node_at(g, n);
+    const struct op_row *row = op_at(node->op);
+    bool keep = make_key(r, g, node);
+    uint32_t hash = keep ? key_hash(r) : 0;
+
+    if (node->op == 0 || row->shape == OP_SHAPE_none)
+        return 0;
+    if (keep && r->n_memo > 0) {
+        const struct memo *m = memo_probe(r, hash);
+        if (m->key != NULL)
+            return m->result;
+    }
+    struct infer x = {.store = g->store,
+                      .sym = &g->store->sym,
+                      .type = &g->store->type,
+                      .arena = &r->scratch,
+                      .g = g,
+                      .node = n,
+                      .types = g->type.at,
+                      .row = row,
+                      .sig = sig_of(r, node->op),
+                      .run = r};
+    struct arena_mark mark = arena_mark(&r->scratch);
+
+    x.arg = arena_array(&r->scratch, const tuck_value *, x.sig->n_params);
+    bind(&x, node);
+    type_id result = rule_of(row->shape)(&x) ? x.result : 0;
+    arena_release(&r->scratch, mark);
+    if (keep)
+        memo_store(r, hash, result);
+    return result;
+}
+
+/* The type of a returned value: lists become lists of types. Only the outermost level matters. */
+static type_id value_type(struct infer_run *r, const tuck_graph *g, const tuck_value *v)
+{
+    struct typetab *t = &g->store->type;
+
+    switch (v->kind) {
+    case TUCK_V_NODE:
+        return g->type.at[v->a];
+    case TUCK_V_NONE:
+        return type_none(t);
+    case TUCK_V_INT:
+    case TUCK_V_BOOL:
+        return type_sym(t, sym_int(&g->store->sym, v->u.i));
+    case TUCK_V_LIST:
+    case TUCK_V_TUPLE: {
+        struct arena_mark mark = arena_mark(&r->scratch);
+        type_id *item = arena_array(&r->scratch, type_id, v->a);
+        const tuck_value *k = v + 1;
+        for (uint32_t i = 0; i < v->a; i++, k = value_next(k))
+            item[i] = value_is_container(k) ? 0 : value_type(r, g, k);
+        type_id out = type_list(t, item, v->a);
+        arena_release(&r->scratch, mark);
+        return out;
+    }
+    default:
+        return 0;
+    }
+}
+
+/* ---- graphs ---- */
+
+/* An annotation may say less than was inferred (no strides, no device): take the fuller one if they agree
+ * on the rest. */
+static type_id fuller(struct fx_store *s, type_id stated, type_id inferred)
+{
+    const struct type *a = type_at(&s->type, stated), *b = type_at(&s->type, inferred);
+
+    if (stated == 0)
+        return inferred;
+    if (inferred == 0 || a->kind != TYPE_TENSOR || b->kind != TYPE_TENSOR || a->n != b->n ||
+        a->dtype != b->dtype || (a->strided && a->device != 0))
+        return stated;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->size[i] != b->size[i] || (a->strided && a->stride[i] != b->stride[i]))
+            return stated;
+    return a->device == 0 || a->device == b->device ? inferred : stated;
+}
+
+/* Do they contradict each other? Symbols that data makes may have other names. */
+static bool disagree(struct fx_store *s, type_id stated, type_id inferred)
+{
+    const struct type *a = type_at(&s->type, stated), *b = type_at(&s->type, inferred);
+
+    if (stated == 0 || inferred == 0 || stated == inferred)
+        return false;
+    if (a->kind != TYPE_TENSOR || b->kind != TYPE_TENSOR)
+        return a->kind != b->kind;
+    if (a->n != b->n || a->dtype != b->dtype ||
+        (a->device != 0 && b->device != 0 && a->device != b->device))
+        return true;
+    for (uint32_t i = 0; i < a->n; i++) {
+        int64_t u, v;
+        if (sym_as_int(&s->sym, a->size[i], &u) && sym_as_int(&s->sym, b->size[i], &v) && u != v)
+            return true;
+        if (a->strided && b->strided && sym_as_int(&s->sym, a->stride[i], &u) &&
+            sym_as_int(&s->sym, b->stride[i], &v) && u != v)
+            return true;
+    }
+    return false;
+}
+
+static void report(struct infer_run *r, const tuck_graph *g, uint32_t n, type_id stated,
+                   type_id inferred)
+{
+    const struct fx_node *x = node_at(g, n);
+    struct diag_source src = {.file = graph_str(g, g->source_name)};
+
+    r->text.len = 0;
+    type_print(g->store, inferred, &r->text, true, true);
+    buf_chr(&r->text, '\0');
+    size_t at = r->text.len;
+    type_print(g->store, stated, &r->text, true, true);
+    buf_text(&r->text);
+    diag_add(r->diags, TUCK_WARNING,
+             (struct diag_pos){.source = &src, .line = x->line, .column = x->column},
+             "the annotation is believed; it may be older than the graph",
+             "'%s' is annotated %s, but its operands give %s", graph_str(g, x->name),
+             r->text.at + at, r->text.at);
+}
+
+static void infer_one(struct infer_run *r, tuck_graph *g)
+{
+    const struct infer_options *o = r->options;
+
+    g->type.len = 0;
+    vec_reserve(r->mem, &g->type, g->node.len);
+    g->type.len = g->node.len;
+    memset(g->type.at, 0, g->node.len * sizeof(*g->type.at));
+    g->result = 0;
+    for_each_node(g, n) {
+        const struct fx_node *x = node_at(g, n);
+        type_id stated = type_of_ann(g->store, x->ann);
+
+        if (x->kind == TUCK_OUTPUT) {
+            g->result = value_type(r, g, x->vals);
+        } else if (x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) {
+            type_id inferred = infer_call(r, g, n);
+            if (o->each != NULL)
+                o->each(o->ctx, g, n, inferred, stated);
+            if (o->check && disagree(g->store, stated, inferred))
+                report(r, g, n, stated, inferred);
+            g->type.at[n] =
+                o->ignore_annotations ? inferred : fuller(g->store, stated, inferred);
+        } else {
+            g->type.at[n] = stated;
+        }
+    }
+}
+
+tuck_graph *child_of(const tuck_graph *g, uint32_t get_attr)
+{
+    const struct fx_node *x = node_at(g, get_attr);
+
+    if (x->kind != TUCK_GET_ATTR)
+        return NULL;
+    for (uint32_t i = 0; i < g->child.len; i++)
+        if (g->child.at[i]->name == x->target)
+            return g->child.at[i];
+    return NULL;
+}
+
+/* The first u<number> that no annotation of the store mentions. */
+static uint32_t first_fresh(const struct fx_store *s)
+{
+    uint64_t next = 0;
+
+    for (uint32_t i = 1; i < s->anns.len; i++) {
+        const char *p = str_text(&s->str, s->anns.at[i].inner);
+        for (char before = ' '; *p; before = *p++) {
+            bool word = (before >= 'a' && before <= 'z') || (before >= 'A' && before <= 'Z') ||
+                        (before >= '0' && before <= '9') || before == '_';
+            if (*p != 'u' || word)
+                continue;
+            uint64_t v = 0;
+            const char *d = p + 1;
+            for (; *d >= '0' && *d <= '9' && v < 1000000000; d++)
+                v = v * 10 + (uint64_t)(*d - '0');
+            if (d > p + 1 && v + 1 > next)
+                next = v + 1;
+        }
+    }
+    return (uint32_t)next;
+}
+
+static void do_infer(void *p)
+{
+    struct infer_run *r = p;
+
+    r->sig = arena_zeroed(&r->arena, (op_count() + 1) * sizeof(*r->sig));
+    r->next_fresh = first_fresh(r->top->store);
+    vec_push(r->mem, &r->order, r->top);
+    for (uint32_t i = 0; i < r->order.len; i++) /* the list grows as it is walked */
+        for (uint32_t k = 0; k < r->order.at[i]->child.len; k++)
+            vec_push(r->mem, &r->order, r->order.at[i]->child.at[k]);
+    while (r->order.len > 0) /* inner ones first: their results are asked for */
+        infer_one(r, r->order.at[--r->order.len]);
+}
+
+void infer_graph(tuck_graph *g, const struct infer_options *options, tuck_diags *diags)
+{
+    static const struct infer_options plain = {.check = false};
+    struct infer_run r = {.mem = &g->store->mem,
+                          .top = g,
+                          .options = options ? options : &plain,
+                          .diags = diags};
+
+    arena_init(&r.arena, r.mem);
+    arena_init(&r.scratch, r.mem);
+    buf_init(&r.text, r.mem);
+    bool ok = mem_guard(r.mem, do_infer, &r);
+    vec_free(r.mem, &r.key);
+    vec_free(r.mem, &r.order);
+    buf_destroy(&r.text);
+    arena_destroy(&r.scratch);
+    arena_destroy(&r.arena);
+    if (!ok)
+        mem_exhausted(r.mem);
+}

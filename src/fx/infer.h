@@ -1,0 +1,33 @@
+/* Shape inference: the type of every node, from the inputs on.
+ *
+ * Where the text is annotated, the annotation is the truth and inference only checks it. The same call on
+ * the same types gives the same result, so each distinct call is worked out once.
+ */
+#ifndef TUCK_FX_INFER_H
+#define TUCK_FX_INFER_H
+
+#include "fx/graph.h"
+#include "fx/type.h"
+
+struct infer_options {
+    bool ignore_annotations; /* but those of inputs and attributes: to test the rules */
+    bool check;              /* report where annotation and inference disagree */
+    /* Called for every call node with what was inferred and what the text says (0 = nothing). */
+    void (*each)(void *ctx, const tuck_graph *g, uint32_t node, type_id inferred, type_id stated);
+    void *ctx;
+};
+
+/* Fill g->type, by node id, for g and the graphs nested in it. Leaves through the store's guard when
+ * memory runs out. */
+void infer_graph(tuck_graph *g, const struct infer_options *options, tuck_diags *diags);
+
+/* After infer_graph(): 0 = unknown. */
+static inline type_id node_type(const tuck_graph *g, uint32_t n)
+{
+    return n < g->type.len ? g->type.at[n] : 0;
+}
+
+/* The nested graph that a get_attr node refers to, or NULL. */
+tuck_graph *child_of(const tuck_graph *g, uint32_t get_attr);
+
+#endif

@@ -1,0 +1,122 @@
+/* Shape rules: from the operands of a call to the type of its result.
+ *
+ * A rule is a function `bool shape_NAME(struct infer *x)`, named in the shape column of ops.def. It asks
+ * for operands by the place of the parameter in the row's signature, with defaults filled in, and ends
+ * with one of the out_…() functions. It returns false where it cannot know: the result is then unknown,
+ * and nothing downstream guesses. Rules may leave scratch in x->arena; it is released behind them.
+ *
+ * Sizes and strides are expressions (sym.h); plain numbers are expressions too. A sym_id of 0 is "cannot
+ * be formed" and makes the result unknown, so chains of arithmetic need no checks.
+ *
+ * rule_util.c has the helpers; rule_*.c the rules by family.
+ */
+#ifndef TUCK_FX_RULE_H
+#define TUCK_FX_RULE_H
+
+#include "fx/graph.h"
+#include "fx/ops.h"
+#include "fx/type.h"
+
+struct infer {
+    struct fx_store *store;
+    struct symtab *sym;
+    struct typetab *type;
+    struct arena *arena; /* scratch of this call */
+    const tuck_graph *g;
+    uint32_t node;
+    const type_id *types; /* of g's nodes, by id */
+    const struct op_row *row;
+    const struct op_sig *sig;
+    const tuck_value **arg; /* per parameter: what is given for it, or NULL */
+    type_id result;
+    struct infer_run *run; /* the whole inference: fresh symbols, hints, nested graphs */
+};
+
+/* ---- Operands ------------------------------------------------------------------------------------
+ * `p` is the parameter's place in the signature. */
+
+enum { NO_PARAM = -1 };
+
+/* The place of a parameter by name, or NO_PARAM: for rules shared by operators of unlike signatures. */
+int in_param(const struct infer *x, const char *name);
+
+bool in_given(const struct infer *x, int p);                 /* there, and not None */
+type_id in_type(struct infer *x, int p);                     /* of any operand; 0 = unknown */
+const struct type *in_tensor(struct infer *x, int p);        /* NULL: None, unknown, no tensor */
+bool in_sym(struct infer *x, int p, sym_id *out);            /* an int, float or bool, symbolic or not */
+bool in_int(struct infer *x, int p, int64_t *out);           /* a known int */
+bool in_bool(struct infer *x, int p, bool *out);
+bool in_str(struct infer *x, int p, const char **out);
+bool in_dtype(struct infer *x, int p, enum dtype *out);      /* false: None or absent */
+bool in_device(struct infer *x, int p, str_id *out);         /* "cuda:0"; false: None or absent */
+
+enum mem_format { FORMAT_NONE, FORMAT_CONTIGUOUS, FORMAT_PRESERVE, FORMAT_CHANNELS_LAST,
+                  FORMAT_CHANNELS_LAST_3D };
+enum mem_format in_format(struct infer *x, int p);
+
+/* Lists of numbers; a single number stands for a list of any length asked for in the signature (i[2]). */
+bool in_syms(struct infer *x, int p, const sym_id **out, uint32_t *n);
+bool in_ints(struct infer *x, int p, const int64_t **out, uint32_t *n);
+/* Lists of tensors, or the list that a node yields. An item that is None or unknown is NULL. The pointers
+ * are copies in x->arena. */
+bool in_tensors(struct infer *x, int p, const struct type *const **out, uint32_t *n);
+
+/* Is the operand a Python number (literal or symbolic)? Its kind for promotion: DTYPE_IS_BOOL … COMPLEX. */
+bool in_number(struct infer *x, int p, enum dtype_category *out);
+
+/* The size of the process group that parameter group_name names; false: unknown. */
+bool in_group_size(struct infer *x, int64_t *out);
+
+/* dim as an index into n dimensions: negative ones count from the end (n == 0 counts as 1). */
+bool wrap_dim(int64_t dim, uint32_t n, uint32_t *out);
+
+/* ---- Arithmetic ---------------------------------------------------------------------------------- */
+
+sym_id num(struct infer *x, int64_t v);
+bool is_one(const struct infer *x, sym_id v);
+bool is_zero(const struct infer *x, sym_id v);
+/* Equal for sure: the same expression, or one that expands to the same. */
+bool same_size(struct infer *x, sym_id a, sym_id b);
+/* A number to compare by where the order of symbolic sizes must be decided: its value with every symbol at
+ * its hint (or a default one). Never use it for a size. */
+int64_t hint_of(struct infer *x, sym_id v);
+sym_id numel(struct infer *x, const struct type *t);
+/* A symbol that does not occur yet: u0, u1, … for what data decides. */
+sym_id fresh_symbol(struct infer *x);
+
+/* ---- Layouts ------------------------------------------------------------------------------------- */
+
+sym_id *new_syms(struct infer *x, uint32_t n);
+sym_id *contiguous_strides(struct infer *x, uint32_t n, const sym_id *size);
+/* NHWC and NDHWC; n must be 4 and 5. */
+sym_id *channels_last_strides(struct infer *x, uint32_t n, const sym_id *size);
+bool is_contiguous(struct infer *x, const struct type *t);
+bool is_channels_last(struct infer *x, const struct type *t); /* 4-d or 5-d, as PyTorch suggests it */
+bool is_dense(struct infer *x, const struct type *t); /* non-overlapping and dense */
+/* Strides of empty_like(t) with memory_format: preserve keeps a dense layout, else orders by stride. */
+sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format format);
+/* Sizes all operands broadcast to; false where they do not. */
+bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, uint32_t *n_out,
+                     const sym_id **size_out);
+/* Strides of an element-wise result over these operands (tensors only), as TensorIterator lays it out. */
+sym_id *elementwise_strides(struct infer *x, const struct type *const *t, uint32_t n,
+                            uint32_t n_dim, const sym_id *size);
+/* Device of a call over these operands: the first that is no cpu scalar. */
+str_id common_device(struct infer *x, const struct type *const *t, uint32_t n);
+
+/* ---- Results: each returns true, so that a rule can end in `return out_…` --------------------------- */
+
+bool out_type(struct infer *x, type_id t); /* 0: false, unknown */
+bool out_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
+                const sym_id *stride, str_id device); /* stride NULL: contiguous */
+bool out_sym(struct infer *x, sym_id v);
+bool out_list(struct infer *x, const type_id *item, uint32_t n);
+bool out_none(struct infer *x);
+
+/* ---- The rules ----------------------------------------------------------------------------------- */
+
+#define X(id, ...) bool shape_##id(struct infer *x);
+OP_SHAPES(X)
+#undef X
+
+#endif

@@ -1,0 +1,30 @@
+/* One inference over a graph and those nested in it: what infer.c and rule_util.c share. */
+#ifndef TUCK_FX_RUN_H
+#define TUCK_FX_RUN_H
+
+#include "fx/infer.h"
+#include "fx/rule.h"
+
+struct memo {
+    const uint64_t *key; /* NULL = free */
+    uint32_t len, hash;
+    type_id result;
+};
+
+struct infer_run {
+    struct mem *mem;
+    tuck_graph *top;
+    const struct infer_options *options;
+    tuck_diags *diags;
+    struct arena arena;   /* signatures, memo */
+    struct arena scratch; /* one rule's */
+    const struct op_sig **sig; /* by operator, parsed when first met */
+    struct memo *memo;
+    uint32_t n_memo, memo_used;
+    VEC(uint64_t) key;
+    VEC(tuck_graph *) order;
+    struct buf text;
+    uint32_t next_fresh;
+};
+
+#endif
