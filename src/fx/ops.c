@@ -17,6 +17,7 @@ enum {
     F_FUSIBLE = OP_F_FUSIBLE,
     F_HOST = OP_F_HOST,
     F_RESTRIDES = OP_F_RESTRIDES,
+    F_LOWERED = OP_F_LOWERED,
 };
 
 static const struct op_row rows[] = {
@@ -177,10 +178,11 @@ uint32_t op_by_symbol(enum op_form form, const char *symbol, size_t len)
     static const char module[] = "operator.";
     const size_t n = sizeof(module) - 1;
 
+    if (form == OP_FORM_CALL)
+        return 0;
     for (uint32_t op = lower_bound(module, n); op < N_ROWS && starts(rows[op].name, module, n);
          op++)
-        if (rows[op].symbol && rows[op].form == (uint8_t)form &&
-            compare(symbol, len, rows[op].symbol) == 0)
+        if (rows[op].form == (uint8_t)form && compare(symbol, len, rows[op].symbol) == 0)
             return op;
     return 0;
 }
@@ -224,9 +226,9 @@ const char *op_shape_meaning(enum op_shape shape)
 
 const char *op_flag_name(unsigned i)
 {
-    static const char *const names[] = {"effect",   "mutates", "random", "datadep",
-                                        "metadata", "contig",  "fixed",  "exact",
-                                        "maybe",    "fusible", "host",   "restrides"};
+    static const char *const names[] = {"effect", "mutates",   "random", "datadep", "metadata",
+                                        "contig", "fixed",     "exact",  "maybe",   "fusible",
+                                        "host",   "restrides", "lowered"};
 
     return i < sizeof(names) / sizeof(*names) ? names[i] : NULL;
 }

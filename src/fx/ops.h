@@ -41,7 +41,7 @@
     X(ASSERT, "assert", "checks a condition at run time")                                          \
     X(CONTEXT, "context",                                                                          \
       "changes what is around it: modes, streams, tokens, profiling, printing")                    \
-    X(HOP, "hop", "takes graphs or operators as operands")
+    X(HOP, "hop", "takes graphs or operators, whose effects are its own as well")
 
 enum op_class {
 #define X(id, ...) OP_##id,
@@ -75,6 +75,9 @@ enum op_flags {
     OP_F_HOST = 1 << 10,
     /* Changes sizes, strides or storage of an operand in place. */
     OP_F_RESTRIDES = 1 << 11,
+    /* What torch 2.13 takes for fusible when it estimates costs: Inductor has a lowering of its own
+     * for it and there is no formula of its flops. Wider than FUSIBLE, and for comparisons. */
+    OP_F_LOWERED = 1 << 12,
 };
 
 /* ---- Rules that give sizes, strides, dtype and device of the results ------------------------- */

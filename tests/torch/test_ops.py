@@ -252,6 +252,21 @@ class Flags(unittest.TestCase):
                     found.append(f"{row['name']}: {tag}")
         self.assertEqual(found, [], some(found))
 
+    def test_lowered(self):
+        """What torch's estimates take for fusible."""
+        from torch._inductor.lowering import fallbacks, lowerings
+        from torch.utils.flop_counter import flop_registry
+
+        for kernel in ("mm", "bmm", "conv"):
+            importlib.import_module("torch._inductor.kernel." + kernel)
+        found = []
+        for row, op in with_schema():
+            fusible = op in lowerings and op not in fallbacks and op.namespace != "_c10d_functional"
+            fusible = fusible and op.overloadpacket not in flop_registry
+            if fusible != ("lowered" in row["flags"]):
+                found.append(row["name"])
+        self.assertEqual(found, [], some(found))
+
     def test_effects(self):
         """What torch keeps though nobody uses it, Tuck keeps."""
         found = []
