@@ -1,0 +1,434 @@
+"""Shape rules against PyTorch: random calls, run on fake tensors and inferred by Tuck.
+
+A test of a family says how to make operands for the rows of some rules, and `compare()` does the rest:
+
+    def gather(r, row):                      # r: Draw; row: of ops.def
+        x = r.tensor(min_dim=1)
+        return [x, r.dim(x), r.tensor(size=..., dtype="int64")], {}
+
+    class GatherTest(ShapeTest):
+        RULES = {"gather": gather}           # rule of ops.def -> generator of (args, kwargs)
+        ROWS = {"aten.take.default": take}   # single rows, before the rule's generator
+        SKIP = {"aten.x.y": "torch has no fake kernel for it"}
+
+A generator gives one call; operands are what `r` draws, Python numbers, strings, lists, torch.dtype,
+torch.device, torch.memory_format. Calls that torch refuses are drawn again, so a generator need not be
+careful. What torch gives for the rest must be what Tuck infers: dtype, sizes, strides, device. `by_schema`
+is a generator for everything element-wise: it reads the row's signature.
+
+  SHAPES_SEED=7   draws other calls (the seed is printed with a failure); SHAPES_CALLS=200 more of them
+  SHAPES_ROWS=re  only rows whose name matches
+  TEST_INFER=path the program that infers, instead of build/release/tests/unit/test_infer
+  SHAPES_KEEP=f   leaves the calls in file f
+"""
+
+import contextlib
+import functools
+import json
+import logging
+import os
+import random
+import re
+import subprocess
+import tempfile
+import unittest
+import zlib
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.graph import dtype_abbrs
+
+from harness import ROOT, some
+
+logging.getLogger("torch._subclasses.fake_tensor").disabled = True  # it reports refused calls
+
+SEED = int(os.environ.get("SHAPES_SEED", "1"))
+CALLS = int(os.environ.get("SHAPES_CALLS", "24"))
+TRIES = 20  # for one call that torch takes, on average
+UNIT = ROOT / "build" / "release" / "tests" / "unit"
+
+FLOATS = ("float32", "float32", "float16", "bfloat16", "float64")
+INTS = ("int64", "int64", "int32", "int16", "int8", "uint8")
+COMPLEX = ("complex64", "complex128")
+ANY = FLOATS + FLOATS + INTS + ("bool", "bool") + COMPLEX
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+
+@functools.cache
+def program(name):
+    """A unit test's program of the release build."""
+    path = UNIT / name
+    if name == "test_infer" and os.environ.get("TEST_INFER"):
+        return os.environ["TEST_INFER"]
+    make = ["make", "--no-print-directory", "-s", "V=release", str(path.relative_to(ROOT))]
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError(f"{path} does not build\n{done.stderr}")
+    return str(path)
+
+
+@functools.cache
+def rows():
+    """ops.def: name -> {"name", "shape", "flags", "params": [{"name", "type", ...}], ...}"""
+    done = subprocess.run([program("test_ops"), "--dump"], capture_output=True, text=True, check=True)
+    found = map(json.loads, done.stdout.splitlines())
+    return {row["name"]: {**row, **row["schema"]} for row in found if row["kind"] == "op"}
+
+
+def operator_of(name):
+    """torch's function for a row, or None."""
+    from test_ops import PYTHON, overload
+
+    parts = name.split(".")
+    if parts[0] not in PYTHON:
+        return overload(name)
+    try:
+        return functools.reduce(getattr, parts[1:], PYTHON[parts[0]])
+    except AttributeError:
+        return None
+
+
+# ---- operands ------------------------------------------------------------------------------------
+
+
+class Tensor:
+    """What is printed of a tensor; a fake one is made of it for each run."""
+
+    def __init__(self, dtype, size, stride, device):
+        self.dtype, self.size, self.stride, self.device = dtype, list(size), list(stride), device
+
+    def __str__(self):
+        return f"{dtype_abbrs[self.dtype]}{self.size}{self.stride}{self.device}"
+
+    def fake(self, mode):
+        plain = torch.empty_strided(self.size, self.stride, dtype=self.dtype, device="meta")
+        return FakeTensor(mode, plain, torch.device(self.device))
+
+
+def dense(size, order=None):
+    """Strides without gaps; order: dimensions from the outermost."""
+    stride, at = [0] * len(size), 1
+    for i in reversed(order or range(len(size))):
+        stride[i] = at
+        at *= max(size[i], 1)
+    return stride
+
+
+def broadcast(*sizes):
+    """The common size, or None."""
+    try:
+        return list(torch.broadcast_shapes(*sizes))
+    except RuntimeError:
+        return None
+
+
+class Draw(random.Random):
+    """Random operands of one call. device: "cpu" or "cuda:0", of all tensors of the call."""
+
+    def __init__(self, seed, device):
+        super().__init__(seed)
+        self.device = device
+
+    def some(self, *weighted):
+        """One of (weight, value)."""
+        return self.choices([v for _, v in weighted], [w for w, _ in weighted])[0]
+
+    def length(self):
+        return self.some((2, 0), (8, 1), (10, 2), (10, 3), (5, 4), (5, 5), (2, 7), (1, 16))
+
+    def size(self, min_dim=0, max_dim=5):
+        n = self.choice([d for d in (0, 1, 2, 2, 3, 3, 4, 4, 4, 5) if min_dim <= d <= max_dim])
+        return [self.length() for _ in range(n)]
+
+    def shrink(self, size):
+        """A size that broadcasts to the given one."""
+        out = [1 if self.random() < 0.2 else n for n in size]
+        while out and self.random() < 0.15:
+            out.pop(0)
+        return out
+
+    def grow(self, size):
+        """A size that broadcasts with the given one, and may be larger."""
+        out = self.shrink(size)
+        out = [self.length() if n == 1 and self.random() < 0.3 else n for n in out]
+        if len(out) == len(size) and len(out) < 5 and self.random() < 0.1:
+            out.insert(0, self.length())
+        return out
+
+    def stride(self, size):
+        """Strides as views have them: dense, permuted, channels last, sliced, expanded."""
+        how = self.some((6, "dense"), (5, "permuted"), (3, "last"), (4, "sliced"), (3, "expanded"),
+                        (1, "odd"))  # fmt: skip
+        order = list(range(len(size)))
+        if how == "last" and len(size) in (4, 5):
+            return dense(size, [0, *range(2, len(size)), 1])
+        if how == "odd":
+            return [self.randrange(9) for _ in size]
+        if how in ("permuted", "expanded") or (how == "sliced" and self.random() < 0.5):
+            self.shuffle(order)
+        whole = list(size)
+        if how == "sliced":
+            whole = [n + self.some((2, 0), (1, 1), (1, 3)) for n in size]
+        if how == "expanded":
+            whole = [1 if self.random() < 0.4 else n for n in size]
+        stride = dense(whole, order)
+        if how == "expanded":
+            stride = [0 if n == 1 and m != 1 else s for s, n, m in zip(stride, whole, size)]
+        if how == "sliced":
+            stride = [s * self.some((4, 1), (1, 2)) for s in stride]
+        return [self.randrange(60) if n == 1 and self.random() < 0.15 else s
+                for n, s in zip(size, stride)]  # fmt: skip
+
+    def dtype(self, among=ANY):
+        return getattr(torch, self.choice(among))
+
+    def tensor(self, size=None, dtype=ANY, min_dim=0, max_dim=5, stride=None, device=None):
+        """dtype: a torch.dtype, its name, or names to choose from."""
+        if size is None:
+            size = self.size(min_dim, max_dim)
+        if isinstance(dtype, (str, tuple)):
+            dtype = self.dtype((dtype,) if isinstance(dtype, str) else dtype)
+        return Tensor(dtype, size, self.stride(size) if stride is None else stride,
+                      device or self.device)  # fmt: skip
+
+    def dim(self, x):
+        n = max(len(x.size), 1)
+        return self.randrange(-n, n)
+
+    def number(self):
+        return self.some((4, self.randrange(-2, 4)), (4, self.uniform(-2, 2)), (1, True), (1, False))
+
+    def among(self, *values):
+        return self.choice(values)
+
+
+def by_schema(r, row, dtypes=ANY):
+    """Element-wise: tensors that broadcast, often of one dtype; numbers where numbers may stand."""
+    size, dtype = r.size(), r.dtype(dtypes)
+    same = r.random() < 0.5  # of one size, in one layout
+    stride = r.stride(size)
+    one_dtype = r.random() < 0.5
+    args, kwargs = [], {}
+    tensors = 0
+
+    def tensor():
+        nonlocal tensors
+        tensors += 1
+        kind = dtype if one_dtype else r.dtype(dtypes)
+        if same:
+            return r.tensor(size, kind, stride=stride if r.random() < 0.6 else None)
+        if tensors > 1 and r.random() < 0.15:  # a number in a tensor's clothes
+            return r.tensor([], r.dtype(dtypes), device=r.choice([r.device, "cpu"]))
+        return r.tensor(r.grow(size), kind)
+
+    for p in row["params"]:
+        type_, value = TYPES[p["type"]], None
+        if p["default"] is not None and r.random() < 0.5:
+            if p["kwarg_only"] or p is row["params"][-1]:
+                continue
+        if p["optional"] and r.random() < 0.3:
+            value = None
+        elif type_ == "tensor":
+            # The Tensor overloads take numbers, too.
+            value = r.number() if tensors > 0 and r.random() < 0.1 else tensor()
+            if p["depth"]:
+                value = [r.tensor(dtype=kind) for kind in r.choices([dtype], k=r.randrange(1, 4))]
+        elif type_ in ("int", "float", "bool", "number"):
+            value = {"int": lambda: r.randrange(-1, 3), "float": r.random,
+                     "bool": lambda: r.random() < 0.5, "number": r.number}[type_]()  # fmt: skip
+        elif type_ == "dtype":
+            value = r.dtype(dtypes)
+        elif type_ == "device":
+            value = torch.device(r.device)
+        elif p["default"] is None:
+            return None
+        else:
+            continue
+        if p["kwarg_only"]:
+            kwargs[p["name"]] = value
+        else:
+            args.append(value)
+    return args, kwargs
+
+
+# enum op_type
+TYPES = ["tensor", "int", "float", "bool", "str", "number", "dtype", "device", "layout", "memfmt",
+         "generator", "storage", "stream", "graph", "operator", "any"]  # fmt: skip
+
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+
+def describe(value):
+    """A result, as test_infer prints types."""
+    if isinstance(value, torch.Tensor):
+        size, stride = list(map(plain, value.size())), list(map(plain, value.stride()))
+        text = f"{dtype_abbrs[value.dtype]}{size}{stride}{value.device}"
+        return text.replace("'", "")
+    if isinstance(value, (list, tuple)):
+        return "(" + ", ".join(map(describe, value)) + ")"
+    if value is None:
+        return "None"
+    return f"Sym({plain(value)})"
+
+
+def plain(n):
+    """A size: a number, or the expression of a symbol."""
+    return n if isinstance(n, (int, float)) else str(n)
+
+
+class Call:
+    def __init__(self, row, args, kwargs):
+        self.row, self.args, self.kwargs = row, args, kwargs
+        self.inputs = {}
+        pieces = [self.text_of(a) for a in args]
+        pieces += [f"{k} = {self.text_of(v)}" for k, v in kwargs.items()]
+        name = row["name"]
+        target = name if name.split(".")[0] in ("torch", "operator", "math") else "torch.ops." + name
+        if name.startswith("torch.Tensor."):
+            self.text = f"{pieces[0]}.{name.split('.')[2]}({', '.join(pieces[1:])})"
+        else:
+            self.text = f"{target}({', '.join(pieces)})"
+
+    def text_of(self, value):
+        if isinstance(value, Tensor):
+            return self.inputs.setdefault(value, f"x{len(self.inputs)}")
+        if isinstance(value, list):
+            return "[" + ", ".join(map(self.text_of, value)) + "]"
+        if isinstance(value, tuple):
+            return "(" + ", ".join(map(self.text_of, value)) + ("," * (len(value) == 1)) + ")"
+        if isinstance(value, str):
+            return repr(value)
+        return str(value) if not isinstance(value, torch.device) else repr(value)
+
+    def run(self, op):
+        """What torch gives, described; None if it refuses."""
+        mode = FakeTensorMode(shape_env=ShapeEnv() if "datadep" in self.row["flags"] else None)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mode)
+            stack.enter_context(torch.no_grad())
+            fakes = {x: x.fake(mode) for x in self.inputs}
+
+            def real(value):
+                if isinstance(value, Tensor):
+                    return fakes[value]
+                if isinstance(value, (list, tuple)):
+                    return type(value)(map(real, value))
+                return value
+
+            try:
+                out = op(*map(real, self.args), **{k: real(v) for k, v in self.kwargs.items()})
+                return describe(out)
+            except Exception:  # whatever torch raises
+                return None
+
+    def graph(self):
+        inputs = "".join(f', {name}: "{x}"' for x, name in self.inputs.items())
+        return (
+            "class GraphModule(torch.nn.Module):\n"
+            f"    def forward(self{inputs}):\n"
+            f"        y = {self.text}\n"
+            "        return (y,)\n\n"
+        )
+
+    def __str__(self):
+        shown = ", ".join(f"{name}: {x}" for x, name in self.inputs.items())
+        return f"{self.text}    {shown}"
+
+
+def draw_calls(row, make, count=CALLS):
+    """[(call, what torch gives)], as many as asked for unless torch refuses most."""
+    op, found = operator_of(row["name"]), []
+    if op is None:
+        return found
+    seed = zlib.crc32(row["name"].encode()) + SEED * 1000003
+    for i in range(count * TRIES):
+        if len(found) == count:
+            break
+        r = Draw(seed * 100003 + i, "cuda:0" if i % 3 == 2 else "cpu")
+        drawn = make(r, row)
+        if drawn is None:
+            continue
+        call = Call(row, *drawn)
+        wanted = call.run(op)
+        if wanted is not None:
+            found.append((call, wanted))
+    return found
+
+
+def infer(calls):
+    """What Tuck infers for each call."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        text = "".join(call.graph() for call in calls)
+        if os.environ.get("SHAPES_KEEP"):
+            with open(os.environ["SHAPES_KEEP"], "w") as copy:
+                copy.write(text)
+        file.write(text)
+        file.flush()
+        done = subprocess.run(
+            [program("test_infer"), "--infer", file.name], capture_output=True, text=True
+        )
+    if done.returncode:
+        raise AssertionError(f"test_infer fails\n{done.stderr}\n{done.stdout[-500:]}")
+    got = {}
+    for line in done.stdout.splitlines():
+        number, name, text = line.split(" ", 2)
+        if name == "y":
+            got[int(number)] = text
+    return [got.get(i, "no answer") for i in range(len(calls))]
+
+
+def same(got, wanted):
+    """Unbacked symbols may have other names."""
+    names = {}
+
+    def rename(m):
+        return names.setdefault(m[0], f"u{len(names)}")
+
+    a = re.sub(r"\bu\d+\b", rename, got)
+    names.clear()
+    return a == re.sub(r"\bu\d+\b", rename, wanted)
+
+
+def compare(generators, least=20):
+    """generators: row name -> generator. ({row: calls}, sentences about what differs)."""
+    drawn, complaints, counts = [], [], {}
+    for name, make in generators.items():
+        calls = draw_calls(rows()[name], make)
+        counts[name] = len(calls)
+        if len(calls) < least:
+            complaints.append(f"{name}: torch takes only {len(calls)} of the calls")
+        drawn += calls
+    answers = infer([call for call, _ in drawn])
+    wrong = {}
+    for (call, wanted), got in zip(drawn, answers):
+        if not same(got, wanted):
+            wrong.setdefault(call.row["name"], []).append(f"    {call}\n        {got}\n        {wanted}")
+    for name, list_ in wrong.items():
+        head = f"{name} ({rows()[name]['shape']}): {len(list_)} of {counts[name]} differ; ours, torch's:"
+        complaints.append(head + "\n" + "\n".join(list_[: int(os.environ.get("SHAPES_SHOW", "2"))]))
+    return counts, complaints
+
+
+class ShapeTest(unittest.TestCase):
+    """Subclasses set RULES, ROWS and SKIP. Every row of the rules must be covered or skipped."""
+
+    RULES, ROWS, SKIP = {}, {}, {}
+
+    def __init_subclass__(cls):
+        cls.test_rows = cls.check  # so that this class itself is no test
+
+    def check(self):
+        only = os.environ.get("SHAPES_ROWS", "")
+        generators = {}
+        for name, row in rows().items():
+            make = self.ROWS.get(name) or self.RULES.get(row["shape"])
+            if make and name not in self.SKIP and re.search(only, name):
+                generators[name] = make
+        counts, complaints = compare(generators)
+        if complaints:
+            total = f"seed {SEED}: {sum(counts.values())} calls of {len(counts)} rows"
+            self.fail(total + f", {len(complaints)} complaints\n" + some(complaints, 400))
