@@ -109,6 +109,10 @@ str_id common_device(struct infer *x, const struct type *const *t, uint32_t n);
 bool out_type(struct infer *x, type_id t); /* 0: false, unknown */
 bool out_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                 const sym_id *stride, str_id device); /* stride NULL: contiguous */
+/* Items for out_list: as out_tensor, and as empty_like(t) would be (t without strides: none either). */
+type_id new_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
+                   const sym_id *stride, str_id device);
+type_id new_like(struct infer *x, const struct type *t, enum dtype dtype);
 bool out_sym(struct infer *x, sym_id v);
 bool out_list(struct infer *x, const type_id *item, uint32_t n);
 bool out_none(struct infer *x);

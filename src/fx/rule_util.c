@@ -713,12 +713,25 @@ bool out_type(struct infer *x, type_id t)
     return t != 0;
 }
 
-bool out_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
-                const sym_id *stride, str_id device)
+type_id new_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
+                   const sym_id *stride, str_id device)
 {
     if (stride == NULL)
         stride = contiguous_strides(x, n, size);
-    return out_type(x, type_tensor(x->type, dtype, n, size, stride, device));
+    return type_tensor(x->type, dtype, n, size, stride, device);
+}
+
+type_id new_like(struct infer *x, const struct type *t, enum dtype dtype)
+{
+    const sym_id *stride = t->strided ? like_strides(x, t, FORMAT_PRESERVE) : NULL;
+
+    return type_tensor(x->type, dtype, t->n, t->size, stride, t->device);
+}
+
+bool out_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
+                const sym_id *stride, str_id device)
+{
+    return out_type(x, new_tensor(x, dtype, n, size, stride, device));
 }
 
 bool out_sym(struct infer *x, sym_id v)
