@@ -94,7 +94,7 @@ enum op_flags {
     X(like_local, "as the second operand (symmetric memory: the local input)")                     \
     X(unary, "element-wise on operand 0, same dtype")                                              \
     X(unary_float, "element-wise, integers become the default float")                              \
-    X(unary_real, "element-wise, complex becomes real")                                            \
+    X(unary_real, "element-wise, complex becomes real (abs)")                                      \
     X(unary_bool, "element-wise, result bool")                                                     \
     X(unary_pair, "element-wise with two results")                                                 \
     X(broadcast, "all tensor and number operands broadcast and promoted")                          \
@@ -102,6 +102,7 @@ enum op_flags {
     X(broadcast_bool, "the same, result bool")                                                     \
     X(div_mode, "division: as broadcast_float without a rounding mode, as broadcast with one")     \
     X(where, "operands 1 and 2 promoted, all three broadcast")                                     \
+    X(masked_fill, "sizes broadcast, dtype of operand 0")                                          \
     X(complex, "two real operands to one complex")                                                 \
     X(glu, "one dimension halved")                                                                 \
     X(clone, "operand 0 in a memory format")                                                       \
@@ -115,6 +116,8 @@ enum op_flags {
     X(force_stride, "operand 0 with the given strides")                                            \
     X(view, "given sizes (one may be -1), strides as a view of operand 0")                         \
     X(reshape, "as view where strides allow, else contiguous")                                     \
+    X(flatten, "dimensions start_dim to end_dim made one, as reshape does")                        \
+    X(unflatten, "one dimension made several, as view does")                                       \
     X(view_dtype, "bytes seen as another dtype, last dimension scaled")                            \
     X(permute, "dimensions in the given order")                                                    \
     X(transpose, "two dimensions, or the last two, swapped")                                       \
@@ -124,6 +127,7 @@ enum op_flags {
     X(expand, "dimensions of size 1 repeated with stride 0, new ones in front")                    \
     X(broadcast_in_dim, "dimensions placed and repeated as prims.broadcast_in_dim says")           \
     X(slice, "start, end, step along one dimension")                                               \
+    X(narrow, "start and length along one dimension")                                              \
     X(select, "one index, the dimension dropped")                                                  \
     X(split, "a list of slices: equal parts or given sizes")                                       \
     X(chunk, "a list of slices: a number of parts, or cut at given places")                        \
@@ -145,7 +149,8 @@ enum op_flags {
     X(scatter_into, "operand 0 with a part replaced")                                              \
     X(chunk_cat, "operands padded, chunked and joined")                                            \
     X(pixel_shuffle, "channels to space and back")                                                 \
-    X(meshgrid, "a list, all broadcast against each other")                                        \
+    X(meshgrid, "a list, one dimension for each operand, expanded")                                \
+    X(broadcast_tensors, "a list, each expanded to the sizes all broadcast to")                    \
     X(diag, "a diagonal taken out or put in")                                                      \
     X(mm, "[m, k] x [k, n]")                                                                       \
     X(addmm, "[m, n] + [m, k] x [k, n]")                                                           \
@@ -162,6 +167,7 @@ enum op_flags {
     X(reduce, "dimensions reduced; sum, prod: integers to int64, mean: as is; dtype= wins")        \
     X(reduce_same, "dimensions reduced, dtype kept")                                               \
     X(reduce_bool, "dimensions reduced, result bool")                                              \
+    X(count, "dimensions reduced, int64")                                                          \
     X(reduce_pair, "values and int64 indices of one reduced dimension")                            \
     X(arg_reduce, "int64 indices")                                                                 \
     X(aminmax, "minimum and maximum")                                                              \
@@ -176,8 +182,10 @@ enum op_flags {
     X(empty_permuted, "given sizes, strides in a given order")                                     \
     X(scalar_tensor, "no dimensions")                                                              \
     X(arange, "start, end, step: a vector")                                                        \
+    X(linspace, "start, end, steps: a vector")                                                     \
+    X(randperm, "int64, a vector of n")                                                            \
     X(iota, "length: a vector")                                                                    \
-    X(eye, "identity, or the indices of a triangle")                                               \
+    X(eye, "n rows, n or m columns")                                                               \
     X(index, "advanced indexing by a list of optional index tensors")                              \
     X(gather, "sizes of the index")                                                                \
     X(index_select, "one dimension takes the index's length")                                      \
