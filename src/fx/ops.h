@@ -153,9 +153,11 @@ enum op_flags {
     X(broadcast_tensors, "a list, each expanded to the sizes all broadcast to")                    \
     X(diag, "a diagonal taken out or put in")                                                      \
     X(mm, "[m, k] x [k, n]")                                                                       \
+    X(int_mm, "[m, k] x [k, n] of 8-bit integers: int32")                                          \
     X(addmm, "[m, n] + [m, k] x [k, n]")                                                           \
     X(bmm, "batches of mm")                                                                        \
     X(baddbmm, "batches of addmm")                                                                 \
+    X(addbmm, "the sum of a batch of products")                                                    \
     X(mv, "matrix by vector")                                                                      \
     X(dot, "two vectors to a number")                                                              \
     X(outer, "two vectors to a matrix")                                                            \
@@ -166,6 +168,7 @@ enum op_flags {
     X(grouped_mm, "mm by groups given by offsets")                                                 \
     X(reduce, "dimensions reduced; sum, prod: integers to int64, mean: as is; dtype= wins")        \
     X(reduce_same, "dimensions reduced, dtype kept")                                               \
+    X(reduce_float, "dimensions reduced, integers become float")                                   \
     X(reduce_bool, "dimensions reduced, result bool")                                              \
     X(count, "dimensions reduced, int64")                                                          \
     X(reduce_pair, "values and int64 indices of one reduced dimension")                            \

@@ -1,0 +1,205 @@
+/* Shape rules of matrix products. Results are contiguous, whatever the operands' layouts are. */
+#include "fx/rule.h"
+
+/* The dtype of a product: out_dtype= where it is given, else the first factor's. */
+static enum dtype product_dtype(struct infer *x, const struct type *a)
+{
+    enum dtype d;
+
+    return in_dtype(x, in_param(x, "out_dtype"), &d) ? d : (enum dtype)a->dtype;
+}
+
+/* The sizes of a product of stacks of matrices: a's all but the last, and b's last. */
+static bool out_product(struct infer *x, enum dtype dtype, const struct type *a,
+                        const struct type *b, uint32_t n)
+{
+    if (a == NULL || b == NULL || a->n != n || b->n != n)
+        return false;
+    sym_id *size = new_syms(x, n);
+    memcpy(size, a->size, (n - 1) * sizeof(*size));
+    size[n - 1] = b->size[n - 1];
+    return out_tensor(x, dtype, n, size, NULL, a->device);
+}
+
+bool shape_mm(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 0), *b = in_tensor(x, 1);
+
+    return a != NULL && out_product(x, product_dtype(x, a), a, b, 2);
+}
+
+bool shape_int_mm(struct infer *x)
+{
+    return out_product(x, DTYPE_I32, in_tensor(x, 0), in_tensor(x, 1), 2);
+}
+
+bool shape_addmm(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 1), *b = in_tensor(x, 2);
+
+    return a != NULL && out_product(x, product_dtype(x, a), a, b, 2);
+}
+
+bool shape_bmm(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 0), *b = in_tensor(x, 1);
+
+    return a != NULL && out_product(x, product_dtype(x, a), a, b, 3);
+}
+
+bool shape_baddbmm(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 1), *b = in_tensor(x, 2);
+
+    return a != NULL && out_product(x, product_dtype(x, a), a, b, 3);
+}
+
+bool shape_addbmm(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 1), *b = in_tensor(x, 2);
+
+    if (a == NULL || b == NULL || a->n != 3 || b->n != 3)
+        return false;
+    return out_tensor(x, (enum dtype)a->dtype, 2, (sym_id[]){a->size[1], b->size[2]}, NULL,
+                      a->device);
+}
+
+bool shape_mv(struct infer *x)
+{
+    int added = in_param(x, "mat"); /* of addmv */
+    const struct type *a = in_tensor(x, added != NO_PARAM ? added : 0);
+
+    return a != NULL && a->n == 2 &&
+           out_tensor(x, (enum dtype)a->dtype, 1, a->size, NULL, a->device);
+}
+
+bool shape_dot(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 0);
+
+    return a != NULL && out_tensor(x, (enum dtype)a->dtype, 0, NULL, NULL, a->device);
+}
+
+/* outer and ger, which are an element-wise product; addr, which adds a matrix to it, element-wise again. */
+bool shape_outer(struct infer *x)
+{
+    bool added = in_param(x, "vec1") != NO_PARAM;
+    const struct type *a = in_tensor(x, added), *b = in_tensor(x, added + 1);
+    const struct type *all[2];
+    uint32_t n;
+    const sym_id *size;
+
+    if (a == NULL || b == NULL || a->n != 1 || b->n != 1)
+        return false;
+    enum dtype dtype = dtype_promote((enum dtype)a->dtype, (enum dtype)b->dtype);
+    sym_id *product = new_syms(x, 2);
+    product[0] = a->size[0];
+    product[1] = b->size[0];
+    str_id device = common_device(x, (const struct type *[]){a, b}, 2);
+    if (!added)
+        return dtype != DTYPE_NONE && out_tensor(x, dtype, 2, product, NULL, device);
+
+    const struct type *matrix = in_tensor(x, 0);
+    if (matrix == NULL)
+        return false;
+    struct type t = {.kind = TYPE_TENSOR,
+                     .dtype = (uint8_t)dtype,
+                     .strided = true,
+                     .n = 2,
+                     .size = product,
+                     .stride = contiguous_strides(x, 2, product),
+                     .device = device};
+    all[0] = matrix;
+    all[1] = &t;
+    dtype = dtype_promote((enum dtype)matrix->dtype, dtype);
+    if (dtype == DTYPE_NONE || !broadcast_sizes(x, all, 2, &n, &size) || n != 2)
+        return false;
+    const sym_id *stride = elementwise_strides(x, all, 2, n, size);
+    return out_type(x, type_tensor(x->type, dtype, n, size, stride, common_device(x, all, 2)));
+}
+
+/* Matrices in the last two dimensions, those before broadcast; a vector has one dimension less. */
+static bool out_matmul(struct infer *x, const struct type *a, const struct type *b)
+{
+    if (a == NULL || b == NULL || a->n == 0 || b->n == 0)
+        return false;
+    uint32_t batch_a = a->n > 2 ? a->n - 2 : 0, batch_b = b->n > 2 ? b->n - 2 : 0, n;
+    struct type left = {.n = batch_a, .size = a->size}, right = {.n = batch_b, .size = b->size};
+    const sym_id *batch;
+
+    if (!broadcast_sizes(x, (const struct type *[]){&left, &right}, 2, &n, &batch))
+        return false;
+    sym_id *size = new_syms(x, n + 2);
+    if (n > 0)
+        memcpy(size, batch, n * sizeof(*size));
+    if (a->n > 1)
+        size[n++] = a->size[a->n - 2];
+    if (b->n > 1)
+        size[n++] = b->size[b->n - 1];
+    return out_tensor(x, (enum dtype)a->dtype, n, size, NULL, a->device);
+}
+
+bool shape_matmul(struct infer *x)
+{
+    return out_matmul(x, in_tensor(x, 0), in_tensor(x, 1));
+}
+
+bool shape_linear(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 0), *w = in_tensor(x, 1);
+
+    if (a == NULL || w == NULL || a->n == 0 || w->n == 0 || w->n > 2)
+        return false;
+    sym_id *size = new_syms(x, a->n);
+    memcpy(size, a->size, (a->n - 1) * sizeof(*size));
+    if (w->n == 2)
+        size[a->n - 1] = w->size[0];
+    return out_tensor(x, (enum dtype)a->dtype, w->n == 2 ? a->n : a->n - 1, size, NULL, a->device);
+}
+
+/* Weight and bias come together, if either is asked for. */
+bool shape_linear_backward(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 0), *grad = in_tensor(x, 1), *w = in_tensor(x, 2);
+    const int64_t *mask;
+    uint32_t n;
+
+    if (a == NULL || grad == NULL || w == NULL || grad->n == 0 || !in_ints(x, 3, &mask, &n) ||
+        n != 3)
+        return false;
+    type_id item[3] = {type_none(x->type), type_none(x->type), type_none(x->type)};
+    enum dtype dtype = (enum dtype)grad->dtype;
+    if (mask[0])
+        item[0] = new_tensor(x, dtype, a->n, a->size, NULL, grad->device);
+    if (mask[1] || mask[2]) {
+        item[1] = new_tensor(x, dtype, w->n, w->size, NULL, grad->device);
+        item[2] = new_tensor(x, dtype, 1, &grad->size[grad->n - 1], NULL, grad->device);
+    }
+    return out_list(x, item, 3);
+}
+
+bool shape_scaled_mm(struct infer *x)
+{
+    return shape_mm(x);
+}
+
+/* Groups lie one behind the other in a 2-d factor, on top of each other in a 3-d one; a product of two 2-d
+ * ones has a matrix for each group. 8-bit factors give bfloat16. */
+bool shape_grouped_mm(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 0), *b = in_tensor(x, 1);
+    const struct type *offs = in_tensor(x, in_param(x, "offs"));
+
+    if (a == NULL || b == NULL || a->n < 2 || a->n > 3 || b->n < 2 || b->n > 3)
+        return false;
+    enum dtype dtype = product_dtype(x, a);
+    if (dtype_at(dtype)->category == DTYPE_IS_FLOAT8)
+        dtype = DTYPE_BF16;
+    sym_id row = a->size[a->n - 2], column = b->size[b->n - 1];
+    if (a->n != b->n)
+        return out_tensor(x, dtype, 2, (sym_id[]){row, column}, NULL, a->device);
+    if (a->n == 2 && (offs == NULL || offs->n != 1))
+        return false;
+    sym_id groups = a->n == 3 ? a->size[0] : offs->size[0];
+    return out_tensor(x, dtype, 3, (sym_id[]){groups, row, column}, NULL, a->device);
+}
