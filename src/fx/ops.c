@@ -173,17 +173,31 @@ uint32_t op_find(const char *target, size_t len)
     return op;
 }
 
+/* Rows have no names that C could use, but each has a line of its own in ops.def. */
+#define PASTE(a, b) a##b
+#define ROW(line) PASTE(ROW_, line)
+
+enum {
+    ROW_NONE,
+#define OP(...) ROW(__LINE__),
+#define PYOP(...) ROW(__LINE__),
+#include "fx/ops.def"
+};
+
 uint32_t op_by_symbol(enum op_form form, const char *symbol, size_t len)
 {
-    static const char module[] = "operator.";
-    const size_t n = sizeof(module) - 1;
+    static const uint16_t printed[] = {
+#define OP(...)
+#define PYOP(...) ROW(__LINE__),
+#include "fx/ops.def"
+    };
 
-    if (form == OP_FORM_CALL)
-        return 0;
-    for (uint32_t op = lower_bound(module, n); op < N_ROWS && starts(rows[op].name, module, n);
-         op++)
-        if (rows[op].form == (uint8_t)form && compare(symbol, len, rows[op].symbol) == 0)
-            return op;
+    for (size_t i = 0; i < sizeof(printed) / sizeof(*printed); i++) {
+        const struct op_row *row = &rows[printed[i]];
+
+        if (row->form == (uint8_t)form && compare(symbol, len, row->symbol) == 0)
+            return printed[i];
+    }
     return 0;
 }
 
