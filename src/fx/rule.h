@@ -8,7 +8,7 @@
  * Sizes and strides are expressions (sym.h); plain numbers are expressions too. A sym_id of 0 is "cannot
  * be formed" and makes the result unknown, so chains of arithmetic need no checks.
  *
- * rule_util.c has the helpers; rule_*.c the rules by family.
+ * rule_util.c and rule_layout.c have the helpers; rule_*.c the rules by family.
  */
 #ifndef TUCK_FX_RULE_H
 #define TUCK_FX_RULE_H
@@ -91,6 +91,8 @@ sym_id *contiguous_strides(struct infer *x, uint32_t n, const sym_id *size);
 /* NHWC and NDHWC; n must be 4 and 5. */
 sym_id *channels_last_strides(struct infer *x, uint32_t n, const sym_id *size);
 bool is_contiguous(struct infer *x, const struct type *t);
+/* is_contiguous(memory_format=format). */
+bool is_contiguous_as(struct infer *x, const struct type *t, enum mem_format format);
 bool is_channels_last(struct infer *x, const struct type *t); /* 4-d or 5-d, as PyTorch suggests it */
 bool is_dense(struct infer *x, const struct type *t); /* non-overlapping and dense */
 /* Strides of empty_like(t) with memory_format: preserve keeps a dense layout, else orders by stride. */
@@ -98,11 +100,28 @@ sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format form
 /* Sizes all operands broadcast to; false where they do not. */
 bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, uint32_t *n_out,
                      const sym_id **size_out);
-/* Strides of an element-wise result over these operands (tensors only), as TensorIterator lays it out. */
+/* Strides of an element-wise result over these operands, as TensorIterator lays it out; a Python number that
+ * stands for a tensor counts as a tensor of no dimensions. NULL: strides of an operand are unknown. */
 sym_id *elementwise_strides(struct infer *x, const struct type *const *t, uint32_t n,
                             uint32_t n_dim, const sym_id *size);
-/* Device of a call over these operands: the first that is no cpu scalar. */
+/* The same as PyTorch's Python reference implementations (prims, decompositions) lay it out. */
+sym_id *reference_strides(struct infer *x, const struct type *const *t, uint32_t n, uint32_t n_dim,
+                          const sym_id *size);
+bool is_cpu(const struct infer *x, str_id device);
+/* Device of a call over these operands: that of the first that is no cpu scalar. */
 str_id common_device(struct infer *x, const struct type *const *t, uint32_t n);
+
+/* ---- Promotion ----------------------------------------------------------------------------------- */
+
+/* Tensors with dimensions go before those without, and those before Python numbers. Begin with {0}. */
+struct promotion {
+    enum dtype dims, zero_dims, numbers;
+    bool refused;
+};
+
+void promote_tensor(struct promotion *p, const struct type *t);
+void promote_number(struct promotion *p, enum dtype_category kind);
+enum dtype promoted(const struct promotion *p); /* torch.result_type; DTYPE_NONE: refused */
 
 /* ---- Results: each returns true, so that a rule can end in `return out_…` --------------------------- */
 
@@ -113,6 +132,9 @@ bool out_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *siz
 type_id new_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                    const sym_id *stride, str_id device);
 type_id new_like(struct infer *x, const struct type *t, enum dtype dtype);
+/* stride NULL: unknown. */
+bool out_layout(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
+                const sym_id *stride, str_id device);
 bool out_sym(struct infer *x, sym_id v);
 bool out_list(struct infer *x, const type_id *item, uint32_t n);
 bool out_none(struct infer *x);

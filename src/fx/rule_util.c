@@ -1,4 +1,4 @@
-/* What shape rules are made of: operands, broadcasting, layouts, results. */
+/* What shape rules are made of: operands, arithmetic, results. Layouts are in rule_layout.c. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -68,15 +68,9 @@ const struct type *in_tensor(struct infer *x, int p)
 static bool sym_of_value(struct infer *x, const tuck_value *v, sym_id *out)
 {
     switch (v->kind) {
-    case TUCK_V_INT:
-        *out = sym_int(x->sym, v->u.i);
-        break;
-    case TUCK_V_BOOL:
-        *out = sym_int(x->sym, v->u.i);
-        break;
-    case TUCK_V_FLOAT:
-        *out = sym_float(x->sym, v->u.f);
-        break;
+    case TUCK_V_INT: *out = sym_int(x->sym, v->u.i); break;
+    case TUCK_V_BOOL: *out = sym_int(x->sym, v->u.i); break;
+    case TUCK_V_FLOAT: *out = sym_float(x->sym, v->u.f); break;
     case TUCK_V_SYM: {
         const struct str *s = str_at(&x->store->str, v->a);
         *out = sym_parse(x->sym, s->at, s->len);
@@ -87,8 +81,7 @@ static bool sym_of_value(struct infer *x, const tuck_value *v, sym_id *out)
         *out = t->kind == TYPE_SYM ? t->sym : 0;
         break;
     }
-    default:
-        return false;
+    default: return false;
     }
     return *out != 0;
 }
@@ -312,23 +305,17 @@ bool in_number(struct infer *x, int p, enum dtype_category *out)
     const char *s = v ? NULL : fallback(x, p);
 
     if (s != NULL) {
-        *out = *s == 'T' || *s == 'F'          ? DTYPE_IS_BOOL
+        *out = *s == 'T' || *s == 'F'        ? DTYPE_IS_BOOL
                : strpbrk(s, ".einf") != NULL ? DTYPE_IS_FLOAT
-                                               : DTYPE_IS_INT;
+                                             : DTYPE_IS_INT;
         return true;
     }
     if (v == NULL)
         return false;
     switch (v->kind) {
-    case TUCK_V_BOOL:
-        *out = DTYPE_IS_BOOL;
-        return true;
-    case TUCK_V_INT:
-        *out = DTYPE_IS_INT;
-        return true;
-    case TUCK_V_FLOAT:
-        *out = DTYPE_IS_FLOAT;
-        return true;
+    case TUCK_V_BOOL: *out = DTYPE_IS_BOOL; return true;
+    case TUCK_V_INT: *out = DTYPE_IS_INT; return true;
+    case TUCK_V_FLOAT: *out = DTYPE_IS_FLOAT; return true;
     case TUCK_V_NUMBER:
         *out = strchr(str_text(&x->store->str, v->a), 'j') ? DTYPE_IS_COMPLEX : DTYPE_IS_INT;
         return true;
@@ -341,8 +328,7 @@ bool in_number(struct infer *x, int p, enum dtype_category *out)
         *out = t == SYM_T_FLOAT ? DTYPE_IS_FLOAT : t == SYM_T_BOOL ? DTYPE_IS_BOOL : DTYPE_IS_INT;
         return true;
     }
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -422,289 +408,6 @@ sym_id fresh_symbol(struct infer *x)
     return sym_symbol(x->sym, name, (size_t)n);
 }
 
-/* ---- layouts ---- */
-
-sym_id *new_syms(struct infer *x, uint32_t n)
-{
-    return arena_array(x->arena, sym_id, n);
-}
-
-/* A size of 0 counts as 1, as in PyTorch; for symbols that is Max(1, s), unless it is known to be more. */
-static sym_id at_least_one(struct infer *x, sym_id size)
-{
-    int64_t v;
-
-    if (sym_as_int(x->sym, size, &v))
-        return v < 1 ? num(x, 1) : size;
-    return size;
-}
-
-sym_id *contiguous_strides(struct infer *x, uint32_t n, const sym_id *size)
-{
-    sym_id *s = new_syms(x, n), at = num(x, 1);
-
-    for (uint32_t i = n; i > 0; i--) {
-        s[i - 1] = at;
-        at = sym_mul(x->sym, at, at_least_one(x, size[i - 1]));
-    }
-    return s;
-}
-
-sym_id *channels_last_strides(struct infer *x, uint32_t n, const sym_id *size)
-{
-    static const uint8_t order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
-    sym_id *s = new_syms(x, n), at = num(x, 1);
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t d = order[n == 5][i];
-        s[d] = at;
-        at = sym_mul(x->sym, at, at_least_one(x, size[d]));
-    }
-    return s;
-}
-
-bool is_contiguous(struct infer *x, const struct type *t)
-{
-    sym_id at = num(x, 1);
-
-    if (!t->strided)
-        return false;
-    for (uint32_t i = 0; i < t->n; i++)
-        if (is_zero(x, t->size[i]))
-            return true;
-    for (uint32_t i = t->n; i > 0; i--) {
-        if (is_one(x, t->size[i - 1]))
-            continue;
-        if (!same_size(x, t->stride[i - 1], at))
-            return false;
-        at = sym_mul(x->sym, at, t->size[i - 1]);
-    }
-    return true;
-}
-
-bool is_channels_last(struct infer *x, const struct type *t)
-{
-    static const uint8_t order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
-    int64_t least = 0;
-
-    if ((t->n != 4 && t->n != 5) || !t->strided || hint_of(x, t->stride[1]) == 0)
-        return false;
-    for (uint32_t i = 0; i < t->n; i++) {
-        uint32_t d = order[t->n == 5][i];
-        int64_t size = hint_of(x, t->size[d]), stride = hint_of(x, t->stride[d]);
-
-        if (size == 0 || stride < least)
-            return false;
-        /* A tensor of one channel in plain order looks like both; plain wins. */
-        if (d == 0 && least == hint_of(x, t->stride[1]))
-            return false;
-        least = stride;
-        if (size > 1 && !__builtin_mul_overflow(stride, size, &least))
-            continue;
-    }
-    return true;
-}
-
-struct ordered_dim {
-    uint32_t dim;
-    int64_t stride, size;
-};
-
-bool is_dense(struct infer *x, const struct type *t)
-{
-    struct ordered_dim *d = arena_array(x->arena, struct ordered_dim, t->n);
-    uint32_t n = 0;
-    sym_id at = num(x, 1);
-
-    if (!t->strided)
-        return false;
-    for (uint32_t i = 0; i < t->n; i++)
-        if (!is_one(x, t->size[i])) {
-            struct ordered_dim one = {i, hint_of(x, t->stride[i]), hint_of(x, t->size[i])};
-            uint32_t k = n++;
-            for (; k > 0 && d[k - 1].stride > one.stride; k--)
-                d[k] = d[k - 1];
-            d[k] = one;
-        }
-    for (uint32_t i = 0; i < n; i++) {
-        if (!same_size(x, t->stride[d[i].dim], at))
-            return false;
-        at = sym_mul(x->sym, at, t->size[d[i].dim]);
-    }
-    return true;
-}
-
-/* Dimensions from the innermost out, by the strides of one or several operands: of two dimensions the one
- * with the smaller stride is inner; an operand that repeats either (stride 0) does not say; equal strides
- * are decided by size. As TensorIterator sorts. */
-static int compare_dims(struct infer *x, const struct type *const *t, uint32_t n, uint32_t n_dim,
-                        const sym_id *size, uint32_t a, uint32_t b)
-{
-    for (uint32_t k = 0; k < n; k++) {
-        if (t[k] == NULL || !t[k]->strided)
-            continue;
-        uint32_t missing = n_dim - t[k]->n;
-        bool has_a = a >= missing, has_b = b >= missing;
-        /* A broadcast dimension has stride 0. */
-        int64_t sa = has_a && !(is_one(x, t[k]->size[a - missing]) && !is_one(x, size[a]))
-                         ? hint_of(x, t[k]->stride[a - missing])
-                         : 0;
-        int64_t sb = has_b && !(is_one(x, t[k]->size[b - missing]) && !is_one(x, size[b]))
-                         ? hint_of(x, t[k]->stride[b - missing])
-                         : 0;
-        if (sa == 0 || sb == 0)
-            continue;
-        if (sa < sb)
-            return -1;
-        if (sa > sb)
-            return 1;
-        if (hint_of(x, size[a]) > hint_of(x, size[b]))
-            return 1;
-    }
-    return 0;
-}
-
-/* Dense strides in the order that the operands suggest. */
-static sym_id *ordered_strides(struct infer *x, const struct type *const *t, uint32_t n,
-                               uint32_t n_dim, const sym_id *size)
-{
-    uint32_t *order = arena_array(x->arena, uint32_t, n_dim);
-    sym_id *out = new_syms(x, n_dim), at = num(x, 1);
-
-    for (uint32_t i = 0; i < n_dim; i++)
-        order[i] = n_dim - 1 - i;
-    /* The insertion sort that TensorIterator uses: comparisons are not transitive, so the order of the
-     * comparisons matters. */
-    for (uint32_t i = 1; i < n_dim; i++) {
-        uint32_t at1 = i;
-        for (uint32_t k = i; k > 0; k--) {
-            int c = compare_dims(x, t, n, n_dim, size, order[k - 1], order[at1]);
-            if (c > 0) {
-                uint32_t swap = order[k - 1];
-                order[k - 1] = order[at1];
-                order[at1] = swap;
-                at1 = k - 1;
-            } else if (c < 0) {
-                break;
-            }
-        }
-    }
-    for (uint32_t i = 0; i < n_dim; i++) {
-        out[order[i]] = at;
-        at = sym_mul(x->sym, at, at_least_one(x, size[order[i]]));
-    }
-    return out;
-}
-
-sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format format)
-{
-    switch (format) {
-    case FORMAT_CONTIGUOUS:
-        return contiguous_strides(x, t->n, t->size);
-    case FORMAT_CHANNELS_LAST:
-    case FORMAT_CHANNELS_LAST_3D:
-        if (t->n != (format == FORMAT_CHANNELS_LAST ? 4u : 5u))
-            return NULL;
-        return channels_last_strides(x, t->n, t->size);
-    default:
-        break;
-    }
-    if (!t->strided)
-        return NULL;
-    if (is_dense(x, t)) {
-        sym_id *s = new_syms(x, t->n);
-        if (t->n > 0)
-            memcpy(s, t->stride, t->n * sizeof(*s));
-        return s;
-    }
-    return ordered_strides(x, &t, 1, t->n, t->size);
-}
-
-bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, uint32_t *n_out,
-                     const sym_id **size_out)
-{
-    uint32_t n_dim = 0;
-
-    for (uint32_t k = 0; k < n; k++)
-        if (t[k] != NULL && t[k]->n > n_dim)
-            n_dim = t[k]->n;
-    sym_id *size = new_syms(x, n_dim);
-    for (uint32_t i = 0; i < n_dim; i++)
-        size[i] = num(x, 1);
-    for (uint32_t k = 0; k < n; k++) {
-        if (t[k] == NULL)
-            continue;
-        uint32_t missing = n_dim - t[k]->n;
-        for (uint32_t i = 0; i < t[k]->n; i++) {
-            sym_id *to = &size[missing + i], from = t[k]->size[i];
-            int64_t a, b;
-
-            if (is_one(x, from) || *to == from)
-                continue;
-            if (is_one(x, *to))
-                *to = from;
-            else if (sym_as_int(x->sym, *to, &a) && sym_as_int(x->sym, from, &b))
-                return false; /* two numbers that differ */
-            else if (sym_as_int(x->sym, from, &b))
-                *to = from; /* a symbol that must equal a number */
-        }
-    }
-    *n_out = n_dim;
-    *size_out = size;
-    return true;
-}
-
-sym_id *elementwise_strides(struct infer *x, const struct type *const *t, uint32_t n,
-                            uint32_t n_dim, const sym_id *size)
-{
-    /* All operands of the full size with equal dense strides: theirs. */
-    const struct type *first = NULL;
-    bool alike = true, contiguous = true, known = true;
-
-    for (uint32_t k = 0; k < n; k++) {
-        if (t[k] == NULL)
-            continue;
-        known &= t[k]->strided;
-        bool full = t[k]->n == n_dim;
-        for (uint32_t i = 0; full && i < n_dim; i++)
-            full = same_size(x, t[k]->size[i], size[i]);
-        alike &= full;
-        contiguous &= full && is_contiguous(x, t[k]);
-        if (first == NULL)
-            first = t[k];
-        else if (alike && known && first->n == n_dim)
-            for (uint32_t i = 0; i < n_dim; i++)
-                alike &= first->stride[i] == t[k]->stride[i];
-    }
-    if (!known)
-        return NULL;
-    if (contiguous || first == NULL)
-        return contiguous_strides(x, n_dim, size);
-    if (alike && is_dense(x, first)) {
-        sym_id *s = new_syms(x, n_dim);
-        if (n_dim > 0)
-            memcpy(s, first->stride, n_dim * sizeof(*s));
-        return s;
-    }
-    return ordered_strides(x, t, n, n_dim, size);
-}
-
-str_id common_device(struct infer *x, const struct type *const *t, uint32_t n)
-{
-    str_id device = 0;
-
-    for (uint32_t k = 0; k < n; k++) {
-        if (t[k] == NULL || t[k]->device == 0)
-            continue;
-        const char *name = str_text(&x->store->str, t[k]->device);
-        if (device == 0 || (t[k]->n > 0 && strcmp(name, "cpu") != 0))
-            device = t[k]->device;
-        if (strcmp(name, "cpu") != 0)
-            return device;
-    }
-    return device;
-}
-
 /* ---- results ---- */
 
 bool out_type(struct infer *x, type_id t)
@@ -732,6 +435,12 @@ bool out_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *siz
                 const sym_id *stride, str_id device)
 {
     return out_type(x, new_tensor(x, dtype, n, size, stride, device));
+}
+
+bool out_layout(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
+                const sym_id *stride, str_id device)
+{
+    return out_type(x, type_tensor(x->type, dtype, n, size, stride, device));
 }
 
 bool out_sym(struct infer *x, sym_id v)
