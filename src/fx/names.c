@@ -1,17 +1,20 @@
 /* Names of nodes, made unique the way PyTorch 2.13 makes them.
  *
  * A candidate is cleaned into an identifier and cut into base and number at a trailing _<digits>. The
- * last number given out is remembered per base.
+ * last number given out is remembered per base. A name that was once given is not given again, though
+ * its node is gone. PyTorch keeps globals apart when it prints; a graph that is text must do so at
+ * once: words that its text uses for something else are taken, too.
  */
 #include "fx/graph.h"
 
 struct fx_names {
     struct slot {
-        str_id name; /* 0 = free */
+        str_id name;    /* 0 = free */
         uint32_t node;  /* 0 = not the name of a node (any more) */
         uint32_t count; /* last number given to this base; meaningful if counted */
         bool counted;
-    } *slot;
+        uint8_t flags; /* enum fx_name_flags */
+    } * slot;
     uint32_t n_slot, n_used;
 };
 
@@ -259,11 +262,14 @@ static struct slot *slot_of(tuck_graph *g, str_id name)
 {
     struct fx_names *t = g->names;
     struct mem *m = &g->store->mem;
+    struct slot *s = t->n_slot ? probe(t->slot, t->n_slot, name) : NULL;
 
+    if (s != NULL && s->name != 0)
+        return s;
     if (t->n_used >= t->n_slot / 2) {
         uint32_t n = t->n_slot ? t->n_slot * 2 : 64;
-        struct slot *s = mem_resize(m, NULL, 0, mem_times(m, n, sizeof(*s)));
 
+        s = mem_resize(m, NULL, 0, mem_times(m, n, sizeof(*s)));
         memset(s, 0, n * sizeof(*s));
         for (uint32_t i = 0; i < t->n_slot; i++)
             if (t->slot[i].name != 0)
@@ -272,11 +278,9 @@ static struct slot *slot_of(tuck_graph *g, str_id name)
         t->slot = s;
         t->n_slot = n;
     }
-    struct slot *s = probe(t->slot, t->n_slot, name);
-    if (s->name == 0) {
-        s->name = name;
-        t->n_used++;
-    }
+    s = probe(t->slot, t->n_slot, name);
+    s->name = name;
+    t->n_used++;
     return s;
 }
 
@@ -296,56 +300,191 @@ static size_t cut(const char *s, size_t len, uint32_t *number)
     return i - 1;
 }
 
+/* The base of an identifier and the number behind it; *numbered if there is one. */
+static str_id base_of(tuck_graph *g, str_id name, uint32_t *number, bool *numbered)
+{
+    struct strtab *t = &g->store->str;
+    const char *s = str_at(t, name)->at;
+    size_t len = str_at(t, name)->len, base = cut(s, len, number);
+
+    *numbered = base < len;
+    if (base == len)
+        return name;
+    str_id id = str_find(t, s, base);
+    return id != 0 ? id : str_intern(t, s, base);
+}
+
+static void take(tuck_graph *g, str_id name, uint32_t node)
+{
+    struct slot *s = slot_of(g, name);
+
+    s->node = node;
+    s->flags |= NAME_USED;
+}
+
+/* A name that came with the text: the highest number of a base counts. */
 static void remember(tuck_graph *g, str_id name, uint32_t node)
 {
-    const struct str *s = str_at(&g->store->str, name);
     uint32_t number = 0;
-    size_t base = cut(s->at, s->len, &number);
-    str_id base_id = base < s->len ? str_intern(&g->store->str, s->at, base) : name;
+    bool numbered;
+    str_id base = base_of(g, name, &number, &numbered);
 
-    slot_of(g, name)->node = node;
-    struct slot *b = slot_of(g, base_id);
+    take(g, name, node);
+    struct slot *b = slot_of(g, base);
     if (!b->counted || b->count < number) {
         b->counted = true;
         b->count = number;
     }
 }
 
+static bool word_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           (unsigned char)c >= 0x80;
+}
+
+void names_add_words(tuck_graph *g, const char *s)
+{
+    struct strtab *t = &g->store->str;
+
+    names_need(g);
+    while (*s != '\0') {
+        size_t n = 0;
+
+        while (word_byte(s[n]))
+            n++;
+        if (n > 0 && !(*s >= '0' && *s <= '9') && !name_is_reserved(s, n)) {
+            str_id id = str_find(t, s, n);
+            slot_of(g, id ? id : str_intern(t, s, n))->flags |= NAME_WORD;
+        }
+        s += n > 0 ? n : 1;
+        while (n > 0 && *s == '.' &&
+               word_byte(s[1])) /* the rest of a path says nothing by itself */
+            for (s++; word_byte(*s);)
+                s++;
+    }
+}
+
+static void add_words_of(tuck_graph *g, const struct fx_node *x)
+{
+    if (x->kind == TUCK_CALL_FUNCTION && x->syntax == FX_CALL)
+        names_add_words(g, graph_str(g, x->target));
+    for (uint32_t i = 0; i < x->n_vals; i++)
+        if (x->vals[i].kind == TUCK_V_NAME || x->vals[i].kind == TUCK_V_SYM ||
+            x->vals[i].kind == TUCK_V_TEXT)
+            names_add_words(g, graph_str(g, x->vals[i].a));
+}
+
+struct fill_args {
+    tuck_graph *g;
+    VEC(const tuck_graph *) todo;
+};
+
+/* Names that nested graphs use and do not define: those of the graph around them. */
+static void add_inner(struct fill_args *x)
+{
+    tuck_graph *g = x->g;
+    struct mem *m = &g->store->mem;
+
+    vec_push(m, &x->todo, g);
+    while (x->todo.len > 0) {
+        const tuck_graph *c = x->todo.at[--x->todo.len];
+
+        for (uint32_t i = 0; i < c->child.len; i++)
+            vec_push(m, &x->todo, c->child.at[i]);
+        if (c == g)
+            continue;
+        for_each_node (c, n) {
+            const struct fx_node *node = &c->node.at[n];
+            for (uint32_t i = 0; i < node->n_vals; i++)
+                if (node->vals[i].kind == TUCK_V_NAME)
+                    slot_of(g, node->vals[i].a)->flags |= NAME_INNER;
+        }
+    }
+}
+
+static void fill(void *p)
+{
+    struct fill_args *x = p;
+    tuck_graph *g = x->g;
+
+    names_add_words(g, "self");
+    if (g->style.prologue == FX_BOXED)
+        names_add_words(g, "args_list args_iter");
+    if (g->style.prologue == FX_BYTECODE)
+        names_add_words(g, "_fn_args");
+    for (uint32_t i = 0; i < g->param.len; i++)
+        names_add_words(g, graph_str(g, g->param.at[i].text));
+    for_each_node (g, n) {
+        if (g->node.at[n].name != 0 && n != g->output)
+            remember(g, g->node.at[n].name, n);
+        add_words_of(g, &g->node.at[n]);
+    }
+    /* `return` is not printed with a name; a node may well be called output. */
+    str_id output = g->output ? g->node.at[g->output].name : 0;
+    if (output != 0 && !(slot_of(g, output)->flags & NAME_USED))
+        remember(g, output, g->output);
+    add_inner(x);
+}
+
 /* A graph that is only read and printed never pays for this. */
-static void need(tuck_graph *g)
+void names_need(tuck_graph *g)
 {
     if (g->names != NULL)
         return;
     struct mem *m = &g->store->mem;
+    struct fill_args x = {.g = g};
 
     g->names = mem_resize(m, NULL, 0, sizeof(*g->names));
     *g->names = (struct fx_names){.n_slot = 0};
-    for_each_node(g, n)
-        if (g->node.at[n].name != 0)
-            remember(g, g->node.at[n].name, n);
+    bool ok = mem_guard(m, fill, &x);
+    vec_free(m, &x.todo);
+    if (!ok) {
+        names_free(g);
+        mem_exhausted(m);
+    }
+}
+
+static const struct slot *find(tuck_graph *g, str_id name)
+{
+    names_need(g);
+    const struct slot *s = g->names->n_slot ? probe(g->names->slot, g->names->n_slot, name) : NULL;
+    return s != NULL && s->name != 0 ? s : NULL;
 }
 
 uint32_t name_lookup(tuck_graph *g, str_id name)
 {
-    need(g);
-    if (g->names->n_slot == 0)
-        return 0;
-    struct slot *s = probe(g->names->slot, g->names->n_slot, name);
-    return s->name != 0 ? s->node : 0;
+    const struct slot *s = find(g, name);
+
+    return s ? s->node : 0;
+}
+
+unsigned name_flags(tuck_graph *g, str_id name)
+{
+    const struct slot *s = find(g, name);
+
+    return s ? s->flags : 0;
 }
 
 void name_enter(tuck_graph *g, str_id name, uint32_t node)
 {
-    if (g->names != NULL)
-        remember(g, name, node);
+    uint32_t number = 0;
+    bool numbered;
+
+    if (g->names == NULL)
+        return;
+    str_id base = base_of(g, name, &number, &numbered);
+    slot_of(g, name); /* all that can fail comes first */
+    slot_of(g, base)->counted = true;
+    if (numbered)
+        slot_of(g, base)->count = number;
+    take(g, name, node);
 }
 
 void name_forget(tuck_graph *g, str_id name)
 {
-    if (g->names != NULL && g->names->n_slot != 0 && name != 0) {
-        struct slot *s = probe(g->names->slot, g->names->n_slot, name);
-        s->node = 0;
-    }
+    if (g->names != NULL && g->names->n_slot != 0 && name != 0)
+        probe(g->names->slot, g->names->n_slot, name)->node = 0;
 }
 
 static bool word_char(char c)
@@ -375,7 +514,7 @@ static bool taken(tuck_graph *g, const char *s, size_t len)
 {
     str_id id = str_find(&g->store->str, s, len);
 
-    return name_is_reserved(s, len) || (id != 0 && name_lookup(g, id) != 0);
+    return name_is_reserved(s, len) || (id != 0 && name_flags(g, id) != 0);
 }
 
 struct create_args {
@@ -393,7 +532,7 @@ static void do_create(void *p)
     struct buf *b = &x->b;
     uint32_t number = 0;
 
-    need(g);
+    names_need(g);
     clean(b, x->candidate, x->len);
     size_t base = cut(b->at, b->len, &number);
     str_id base_id = str_intern(&g->store->str, b->at, base);
@@ -407,9 +546,7 @@ static void do_create(void *p)
         buf_printf(b, "_%u", ++number);
     }
     x->out = str_intern(&g->store->str, b->at, b->len);
-    struct slot *s = slot_of(g, base_id);
-    s->counted = true;
-    s->count = number;
+    slot_of(g, x->out); /* name_enter() finds both */
 }
 
 str_id name_create(tuck_graph *g, const char *candidate, size_t len)

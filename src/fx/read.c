@@ -113,6 +113,8 @@ uint32_t read_lookup(struct reader *r, str_id name)
 {
     const struct str *s = str_at(&r->store->str, name);
 
+    if (r->by_name)
+        return name_lookup(r->g, name);
     return s->owner == r->g->serial ? s->node : 0;
 }
 

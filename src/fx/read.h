@@ -41,6 +41,7 @@ struct reader {
     uint32_t line;   /* … and its number in this text, from 0 */
 
     tuck_graph *g;
+    bool by_name;     /* names are those of a finished graph: look them up in its table */
     bool nested;      /* reading a nested class: undefined names are let through */
     bool failed;      /* an error was reported: do not try another reading */
     int brackets;     /* open around the operand: newlines are blanks there */

@@ -1,0 +1,19 @@
+/* Argument lists that callers of the public interface build. */
+#ifndef TUCK_FX_ARGS_H
+#define TUCK_FX_ARGS_H
+
+#include "fx/graph.h"
+
+struct tuck_args {
+    tuck_graph *g;
+    struct fx_store *store; /* a reference of its own: the list may be freed after the graph */
+    struct value_list list;
+    uint32_t n_args, n_kwargs;
+    bool keyed;        /* a keyword waits for its value */
+    tuck_status error; /* the first one */
+};
+
+/* Complete, without an error, made for this graph, and every node in it can be used? */
+tuck_status args_check(const tuck_args *a, const tuck_graph *g);
+
+#endif
