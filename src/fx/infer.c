@@ -3,9 +3,7 @@
 #include "fx/ops.h"
 #include "fx/run.h"
 
-typedef bool (*rule_fn)(struct infer *x);
-
-static rule_fn rule_of(uint8_t shape)
+rule_fn rule_at(uint8_t shape)
 {
     static const rule_fn table[] = {
 #define X(id, ...) shape_##id,
@@ -152,7 +150,7 @@ static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
 
     x.arg = arena_array(&r->scratch, const tuck_value *, x.sig->n_params);
     bind(&x, node);
-    type_id result = rule_of(row->shape)(&x) ? x.result : 0;
+    type_id result = rule_at(row->shape)(&x) ? x.result : 0;
     arena_release(&r->scratch, mark);
     if (keep)
         memo_store(r, hash, result);

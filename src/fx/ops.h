@@ -121,6 +121,7 @@ enum op_flags {
     X(view_dtype, "bytes seen as another dtype, last dimension scaled")                            \
     X(permute, "dimensions in the given order")                                                    \
     X(transpose, "two dimensions, or the last two, swapped")                                       \
+    X(reverse_dims, "dimensions in reverse order")                                                 \
     X(movedim, "dimensions moved to given places")                                                 \
     X(unsqueeze, "a dimension of size 1 more")                                                     \
     X(squeeze, "dimensions of size 1 dropped: all, one, some")                                     \
@@ -131,6 +132,9 @@ enum op_flags {
     X(select, "one index, the dimension dropped")                                                  \
     X(split, "a list of slices: equal parts or given sizes")                                       \
     X(chunk, "a list of slices: a number of parts, or cut at given places")                        \
+    X(hsplit, "as chunk along dimension 1, or 0 of a vector")                                      \
+    X(vsplit, "as chunk along dimension 0")                                                        \
+    X(dsplit, "as chunk along dimension 2")                                                        \
     X(unbind, "a list of selects")                                                                 \
     X(as_strided, "given sizes, strides and offset")                                               \
     X(view_as_real, "complex to pairs of real")                                                    \

@@ -11,6 +11,11 @@ struct memo {
     type_id result;
 };
 
+typedef bool (*rule_fn)(struct infer *x);
+
+/* The rule of a row's shape column. */
+rule_fn rule_at(uint8_t shape);
+
 struct infer_run {
     struct mem *mem;
     tuck_graph *top;
