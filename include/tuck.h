@@ -294,7 +294,20 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_read_sidecar(tuck_graph *g, cons
                                                              int64_t rank, tuck_diags *diags);
 
 /* ---- Editing -----------------------------------------------------------------------------------
- * Users are kept right by every call. A call that fails changes nothing. */
+ * Users are kept right by every call. A call that fails changes nothing.
+ *
+ * Order. Inputs stand first and the return last: TUCK_EINVAL for anything before an input or behind
+ * the return. The inputs are the parameters of the signature, in the same order; none may stand behind
+ * a parameter with a default or a star that Python wants after it. Where the text flattens its
+ * parameters (pytree), the number and order of inputs is fixed from outside: TUCK_EINVAL. Whether a node
+ * stands behind what it uses is left to the end: tuck_graph_sort() sees to it, tuck_graph_lint() tells.
+ *
+ * Names are made as PyTorch 2.13 makes them: cleaned into an identifier, numbered if taken. A name stays
+ * taken when its node is gone, and so does a word that the text uses for something else (a global, a
+ * symbol). The other way round, a target or operand whose first word is the name of a node is
+ * TUCK_EINVAL. A node that a nested graph mentions by name can neither be renamed nor erased.
+ *
+ * Opaque statements can be moved and erased, with all that they assign, and nothing else. */
 
 /* An argument list under construction: values in order, containers opened and closed, tuck_args_key()
  * before the value of a keyword. Errors are remembered until the list is used. */
@@ -308,7 +321,8 @@ TUCK_API void tuck_args_int(tuck_args *a, int64_t v);
 TUCK_API void tuck_args_float(tuck_args *a, double v);
 TUCK_API void tuck_args_str(tuck_args *a, const char *v);
 TUCK_API void tuck_args_node(tuck_args *a, tuck_node n);
-/* Any operand in Python's spelling: "torch.bfloat16", "device(type='cuda', index=0)", "[1, x]". */
+/* Any operand in Python's spelling, on one line: "torch.bfloat16", "device(type='cuda', index=0)",
+ * "[1, x]". Names of nodes are nodes; other undefined names are an error. */
 TUCK_API void tuck_args_text(tuck_args *a, const char *text);
 TUCK_API void tuck_args_value(tuck_args *a, const tuck_value *v); /* a copy of one of the same graph */
 /* Opens a list, tuple, dict, set, slice or torch.Size; tuck_args_close() closes the innermost. */
@@ -316,7 +330,8 @@ TUCK_API void tuck_args_open(tuck_args *a, tuck_value_kind container);
 TUCK_API void tuck_args_close(tuck_args *a);
 TUCK_API void tuck_args_key(tuck_args *a, const char *name);
 
-/* A place in the order of nodes. With no node: before everything, after everything. */
+/* A place in the order of nodes. With no node: as far to the front, or to the back, as a node of its
+ * kind may stand. Behind an opaque statement means behind all that it assigns. */
 typedef struct tuck_where {
     tuck_node node;
     bool after;
@@ -337,8 +352,11 @@ static inline tuck_where tuck_at_end(void)
     return (tuck_where){{0}, true};
 }
 
-/* A new node. `name` is a wish, made unique the way PyTorch does; NULL: after the target.
- * `annotation` is the text between the quotes, or NULL. args may be NULL: none. */
+/* A new node. `target` is what tuck_node_target() would say; of an input the parameter (NULL: the same
+ * as its name), of the return nothing. `name` is a wish; NULL: after the target ("add_tensor" for
+ * torch.ops.aten.add.Tensor). `annotation` is the text between the quotes, or NULL; in a text that was
+ * read, strides and devices are left out where the annotations around have none. args may be NULL: none.
+ * Calls are spelled as operators (x + y, x[0], x.shape) wherever such a text can be read again. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_add(tuck_graph *g, tuck_where where, tuck_kind kind,
                                                     const char *target, const tuck_args *args,
                                                     const char *name, const char *annotation,
@@ -353,21 +371,30 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_set_annotation(tuck_graph *g, tuc
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_rename(tuck_graph *g, tuck_node n,
                                                       const char *name);
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where);
-/* Only a node without users. */
+/* Only a node without users. An input takes its parameter along. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_erase(tuck_graph *g, tuck_node n);
-/* Every use of `old` becomes one of `with`, but for those in `except` (none: all of them). */
+/* Every use of `old` becomes one of `with`, but for those in `except` (none: all of them). `with` must
+ * not come to use itself. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_replace_uses(tuck_graph *g, tuck_node old,
                                                             tuck_node with, tuck_node except);
 
-/* Erase nodes whose results nobody uses and that have no effect of their own. Placeholders stay. */
+/* Erase nodes whose results nobody uses and that have no effect of their own, in nested graphs too.
+ * Inputs stay, and so does whatever writes an operand, draws random numbers (as Node.is_impure() has it),
+ * communicates, waits, checks, calls a module or an operator that is not known, or calls a nested graph
+ * that does. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_remove_dead(tuck_graph *g, size_t *removed_out);
 
 /* Put every node behind what it uses, moving as little as a stable sort does: of the nodes that could
- * come next, the one that stood first. TUCK_ELINT on a cycle, and nothing moved. */
+ * come next, the one that stood first. Nodes with effects (those that tuck_graph_remove_dead() would
+ * keep) stay in the order they have among each other, but where a use says otherwise. Nested graphs are
+ * left alone. TUCK_ELINT on a cycle, which the diagnostic names, and nothing moved. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags);
 
-/* Check uses, order, the pairing of collectives and waits, names; nested graphs too. TUCK_ELINT if there
- * was an error; warnings alone are fine. */
+/* Check uses, order, names, the pairing of collectives and waits; nested graphs too. The result of a
+ * collective may go into a wait, into [i], into questions about its sizes, into what is not known, and
+ * nowhere else; a buffer it works on in place must not be touched until the wait. A collective that is
+ * never waited for, or returned so by the outermost graph, is a warning. TUCK_ELINT if there was an
+ * error; warnings alone are fine. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lint(const tuck_graph *g, tuck_diags *diags);
 
 #ifdef __cplusplus
