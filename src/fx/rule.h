@@ -63,6 +63,7 @@ bool in_tensors(struct infer *x, int p, const struct type *const **out, uint32_t
 
 /* Is the operand a Python number (literal or symbolic)? Its kind for promotion: DTYPE_IS_BOOL … COMPLEX. */
 bool in_number(struct infer *x, int p, enum dtype_category *out);
+bool in_number_at(struct infer *x, int p, uint32_t i, enum dtype_category *out); /* item i of a list */
 
 /* The size of the process group that parameter group_name names; false: unknown. */
 bool in_group_size(struct infer *x, int64_t *out);
@@ -81,6 +82,8 @@ bool same_size(struct infer *x, sym_id a, sym_id b);
  * its hint (or a default one). Never use it for a size. */
 int64_t hint_of(struct infer *x, sym_id v);
 sym_id numel(struct infer *x, const struct type *t);
+/* How many elements [start:end:step] of a dimension has; negative ends count from behind. */
+sym_id sliced_size(struct infer *x, sym_id size, sym_id start, sym_id end, sym_id step);
 /* A symbol that does not occur yet: u0, u1, … for what data decides. */
 sym_id fresh_symbol(struct infer *x);
 
@@ -97,6 +100,11 @@ bool is_channels_last(struct infer *x, const struct type *t); /* 4-d or 5-d, as 
 bool is_dense(struct infer *x, const struct type *t); /* non-overlapping and dense */
 /* Strides of empty_like(t) with memory_format: preserve keeps a dense layout, else orders by stride. */
 sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format format);
+/* Strides of t seen with other sizes of as many elements; NULL where that takes a copy. */
+sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size);
+/* t repeated to the sizes `want` (-1: as it is): fills size and stride; false where they do not fit. */
+bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *want, sym_id *size,
+               sym_id *stride);
 /* Sizes all operands broadcast to; false where they do not. */
 bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, uint32_t *n_out,
                      const sym_id **size_out);

@@ -165,8 +165,9 @@ bool in_device(struct infer *x, int p, str_id *out)
         return false;
     type++;
     int n = (int)strcspn(type, "'\"");
-    if (index != NULL)
-        n = snprintf(name, sizeof(name), "%.*s:%d", n, type, atoi(index + 6));
+    bool host = strncmp(type, "cpu", (size_t)n) == 0 || strncmp(type, "meta", (size_t)n) == 0;
+    if (index != NULL || !host) /* without index: the current one, 0 in a trace */
+        n = snprintf(name, sizeof(name), "%.*s:%d", n, type, index ? atoi(index + 6) : 0);
     else
         n = snprintf(name, sizeof(name), "%.*s", n, type);
     *out = str_intern(&x->store->str, name, (size_t)n < sizeof(name) ? (size_t)n : 0);
@@ -299,6 +300,28 @@ bool in_tensors(struct infer *x, int p, const struct type *const **out, uint32_t
     return true;
 }
 
+static bool number_of_value(struct infer *x, const tuck_value *v, enum dtype_category *out)
+{
+    switch (v->kind) {
+    case TUCK_V_BOOL: *out = DTYPE_IS_BOOL; return true;
+    case TUCK_V_INT: *out = DTYPE_IS_INT; return true;
+    case TUCK_V_FLOAT: *out = DTYPE_IS_FLOAT; return true;
+    case TUCK_V_NUMBER:
+        *out = strchr(str_text(&x->store->str, v->a), 'j') ? DTYPE_IS_COMPLEX : DTYPE_IS_INT;
+        return true;
+    case TUCK_V_SYM:
+    case TUCK_V_NODE: {
+        sym_id s;
+        if (!sym_of_value(x, v, &s))
+            return false;
+        enum sym_type t = sym_type(x->sym, s);
+        *out = t == SYM_T_FLOAT ? DTYPE_IS_FLOAT : t == SYM_T_BOOL ? DTYPE_IS_BOOL : DTYPE_IS_INT;
+        return true;
+    }
+    default: return false;
+    }
+}
+
 bool in_number(struct infer *x, int p, enum dtype_category *out)
 {
     const tuck_value *v = given(x, p);
@@ -310,26 +333,16 @@ bool in_number(struct infer *x, int p, enum dtype_category *out)
                                              : DTYPE_IS_INT;
         return true;
     }
-    if (v == NULL)
+    return v != NULL && number_of_value(x, v, out);
+}
+
+bool in_number_at(struct infer *x, int p, uint32_t i, enum dtype_category *out)
+{
+    const tuck_value *v = given(x, p);
+
+    if (v == NULL || !value_is_container(v) || i >= v->a)
         return false;
-    switch (v->kind) {
-    case TUCK_V_BOOL: *out = DTYPE_IS_BOOL; return true;
-    case TUCK_V_INT: *out = DTYPE_IS_INT; return true;
-    case TUCK_V_FLOAT: *out = DTYPE_IS_FLOAT; return true;
-    case TUCK_V_NUMBER:
-        *out = strchr(str_text(&x->store->str, v->a), 'j') ? DTYPE_IS_COMPLEX : DTYPE_IS_INT;
-        return true;
-    case TUCK_V_SYM:
-    case TUCK_V_NODE: {
-        sym_id s2;
-        if (!sym_of_value(x, v, &s2))
-            return false;
-        enum sym_type t = sym_type(x->sym, s2);
-        *out = t == SYM_T_FLOAT ? DTYPE_IS_FLOAT : t == SYM_T_BOOL ? DTYPE_IS_BOOL : DTYPE_IS_INT;
-        return true;
-    }
-    default: return false;
-    }
+    return number_of_value(x, value_item(v, i), out);
 }
 
 bool in_group_size(struct infer *x, int64_t *out)

@@ -18,7 +18,8 @@ is a generator for everything element-wise: it reads the row's signature.
 
   SHAPES_SEED=7   draws other calls (the seed is printed with a failure); SHAPES_CALLS=200 more of them
   SHAPES_ROWS=re  only rows whose name matches
-  TEST_INFER=path the program that infers, instead of build/release/tests/unit/test_infer
+  TEST_INFER=path the program that infers, instead of build/release/tests/unit/test_infer, which is
+                  built; TEST_OPS=path the one that knows the table
   SHAPES_KEEP=f   leaves the calls in file f
 """
 
@@ -61,8 +62,8 @@ ANY = FLOATS + FLOATS + INTS + ("bool", "bool") + COMPLEX
 def program(name):
     """A unit test's program of the release build."""
     path = UNIT / name
-    if name == "test_infer" and os.environ.get("TEST_INFER"):
-        return os.environ["TEST_INFER"]
+    if os.environ.get(name.upper()):
+        return os.environ[name.upper()]
     make = ["make", "--no-print-directory", "-s", "V=release", str(path.relative_to(ROOT))]
     done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:

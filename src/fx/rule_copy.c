@@ -1,0 +1,190 @@
+/* Operands given back, copied, converted, laid out anew. */
+#include "fx/rule.h"
+
+bool shape_void(struct infer *x)
+{
+    return out_none(x);
+}
+
+/* ---- the operand itself ---- */
+
+/* The type of an operand, also where it is a list written out in the call. */
+static type_id operand_type(struct infer *x, int p)
+{
+    const struct type *const *t;
+    uint32_t n;
+
+    if (p < 0 || x->sig->params[p].depth == 0)
+        return in_type(x, p);
+    if (!in_tensors(x, p, &t, &n))
+        return 0;
+    type_id *item = arena_array(x->arena, type_id, n);
+    for (uint32_t i = 0; i < n; i++)
+        item[i] = t[i] == NULL ? 0
+                               : type_tensor(x->type, (enum dtype)t[i]->dtype, t[i]->n, t[i]->size,
+                                             t[i]->stride, t[i]->device);
+    return type_list(x->type, item, n);
+}
+
+bool shape_self(struct infer *x)
+{
+    uint32_t n = x->sig->n_results;
+
+    if (x->row->flags & OP_F_RESTRIDES)
+        return false;
+    if (n == 1)
+        return out_type(x, operand_type(x, op_result_alias_of(x->sig, 0)));
+    type_id *item = arena_array(x->arena, type_id, n);
+    for (uint32_t i = 0; i < n; i++)
+        item[i] = operand_type(x, op_result_alias_of(x->sig, i));
+    return out_list(x, item, n);
+}
+
+bool shape_alias(struct infer *x)
+{
+    return out_type(x, in_type(x, 0));
+}
+
+/* ---- fresh ones ---- */
+
+static bool out_like(struct infer *x, int p)
+{
+    const struct type *t = in_tensor(x, p);
+
+    return t != NULL && out_type(x, new_like(x, t, (enum dtype)t->dtype));
+}
+
+bool shape_like0(struct infer *x)
+{
+    return out_like(x, 0);
+}
+
+bool shape_like1(struct infer *x)
+{
+    return out_like(x, 1);
+}
+
+bool shape_like_local(struct infer *x)
+{
+    return out_like(x, 1);
+}
+
+bool shape_like_list(struct infer *x)
+{
+    const struct type *const *t;
+    uint32_t n;
+
+    if (!in_tensors(x, 0, &t, &n))
+        return false;
+    type_id *item = arena_array(x->arena, type_id, n);
+    for (uint32_t i = 0; i < n; i++)
+        item[i] = t[i] ? new_like(x, t[i], (enum dtype)t[i]->dtype) : 0;
+    return out_list(x, item, n);
+}
+
+/* Sizes of t, strides of a memory format, which may be unknown; a format that t cannot have: false. */
+static bool out_format(struct infer *x, const struct type *t, enum dtype dtype, str_id device,
+                       enum mem_format format)
+{
+    bool known = t->strided || (format != FORMAT_NONE && format != FORMAT_PRESERVE);
+    const sym_id *stride = known ? like_strides(x, t, format) : NULL;
+
+    if (known && stride == NULL)
+        return false;
+    return out_layout(x, dtype, t->n, t->size, stride, device);
+}
+
+bool shape_clone(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    return t != NULL && out_format(x, t, (enum dtype)t->dtype, t->device,
+                                   in_format(x, in_param(x, "memory_format")));
+}
+
+/* dtype= and device=, or the operand's. */
+static void options_of(struct infer *x, const struct type *t, enum dtype *dtype, str_id *device)
+{
+    if (!in_dtype(x, in_param(x, "dtype"), dtype))
+        *dtype = (enum dtype)t->dtype;
+    if (!in_device(x, in_param(x, "device"), device))
+        *device = t->device;
+}
+
+bool shape_to_copy(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    enum dtype dtype;
+    str_id device;
+
+    if (t == NULL)
+        return false;
+    options_of(x, t, &dtype, &device);
+    return out_format(x, t, dtype, device, in_format(x, in_param(x, "memory_format")));
+}
+
+bool shape_like(struct infer *x)
+{
+    return shape_to_copy(x);
+}
+
+bool shape_convert(struct infer *x)
+{
+    return shape_to_copy(x);
+}
+
+bool shape_device_put(struct infer *x)
+{
+    return shape_to_copy(x);
+}
+
+bool shape_to(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0), *other = in_tensor(x, in_param(x, "other"));
+    enum mem_format format = in_format(x, in_param(x, "memory_format"));
+    bool copy = false;
+    enum dtype dtype;
+    str_id device;
+
+    if (t == NULL || (in_param(x, "other") >= 0 && other == NULL))
+        return false;
+    in_bool(x, in_param(x, "copy"), &copy);
+    options_of(x, t, &dtype, &device);
+    if (other != NULL) {
+        dtype = (enum dtype)other->dtype;
+        device = other->device;
+    }
+    bool kept = format == FORMAT_NONE || format == FORMAT_PRESERVE ||
+                (t->strided && is_contiguous_as(x, t, format));
+    if (!copy && kept && dtype == t->dtype && device == t->device)
+        return shape_alias(x);
+    return out_format(x, t, dtype, device, format);
+}
+
+bool shape_copy(struct infer *x)
+{
+    return out_like(x, 0);
+}
+
+bool shape_contiguous(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    enum mem_format format = in_format(x, in_param(x, "memory_format"));
+
+    if (t == NULL || !t->strided)
+        return false;
+    if (is_contiguous_as(x, t, format))
+        return shape_alias(x);
+    return out_format(x, t, (enum dtype)t->dtype, t->device, format);
+}
+
+bool shape_force_stride(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    const sym_id *stride;
+    uint32_t n;
+
+    if (t == NULL || !in_syms(x, 1, &stride, &n) || n != t->n)
+        return false;
+    return out_layout(x, (enum dtype)t->dtype, n, t->size, stride, t->device);
+}

@@ -1,0 +1,338 @@
+/* Element-wise operators: sizes broadcast, dtypes promoted, strides as the operands suggest. */
+#include <stdio.h>
+
+#include "fx/rule.h"
+
+/* The tensors of a call, in the order of the parameters, and what their dtypes promote to. A Python number
+ * in the place of a tensor is there as a tensor of no dimensions without device. */
+struct operands {
+    const struct type **t;
+    uint32_t n;
+    struct promotion dtype;
+    bool reference; /* laid out by PyTorch's reference implementation */
+};
+
+/* Numbers with these names take part in promotion; alpha, value, threshold and so on do not. */
+static bool promotes(const char *name)
+{
+    static const char *const names[] = {"self", "other", "exponent", "min", "max"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static const struct type *number_type(void)
+{
+    static const struct type zero_dims = {.kind = TYPE_TENSOR, .dtype = DTYPE_I64, .strided = true};
+
+    return &zero_dims;
+}
+
+/* Parameter p, if it is a tensor or a number that counts. False: it is a tensor of which nothing is known. */
+static bool add_operand(struct infer *x, struct operands *o, uint32_t p)
+{
+    const struct op_param *param = &x->sig->params[p];
+    bool tensor = param->type == OP_T_TENSOR && param->depth == 0;
+    bool number = param->type == OP_T_SCALAR && promotes(param->name);
+    enum dtype_category kind;
+
+    if (!(tensor || number || param->type == OP_T_ANY) || !in_given(x, (int)p))
+        return true;
+    const struct type *t = in_tensor(x, (int)p);
+    if (t != NULL) {
+        o->t[o->n++] = t;
+        promote_tensor(&o->dtype, t);
+        return true;
+    }
+    if (!in_number(x, (int)p, &kind))
+        return false;
+    o->t[o->n++] = number_type();
+    promote_number(&o->dtype, kind);
+    return true;
+}
+
+static bool gather(struct infer *x, struct operands *o)
+{
+    *o = (struct operands){.t = arena_array(x->arena, const struct type *, x->sig->n_params)};
+    o->reference = strncmp(x->row->name, "prims.", 6) == 0;
+    for (uint32_t p = 0; p < x->sig->n_params; p++)
+        if (!add_operand(x, o, p))
+            return false;
+    return o->n > 0;
+}
+
+/* One result over all operands. */
+static type_id result_type(struct infer *x, const struct operands *o, enum dtype dtype)
+{
+    uint32_t n;
+    const sym_id *size, *stride;
+
+    if (!broadcast_sizes(x, o->t, o->n, &n, &size))
+        return 0;
+    stride = (o->reference ? reference_strides : elementwise_strides)(x, o->t, o->n, n, size);
+    return type_tensor(x->type, dtype, n, size, stride, common_device(x, o->t, o->n));
+}
+
+static bool result(struct infer *x, const struct operands *o, enum dtype dtype)
+{
+    return out_type(x, result_type(x, o, dtype));
+}
+
+static enum dtype to_float(enum dtype d)
+{
+    unsigned c = dtype_at(d)->category;
+
+    return c == DTYPE_IS_BOOL || c == DTYPE_IS_INT || c == DTYPE_IS_UINT ? DTYPE_DEFAULT : d;
+}
+
+/* ---- one tensor ---- */
+
+/* The first tensor operand alone. */
+static bool gather_one(struct infer *x, struct operands *o)
+{
+    if (!gather(x, o))
+        return false;
+    while (o->n > 0 && o->t[0] == number_type())
+        o->t++, o->n--;
+    if (o->n == 0)
+        return false;
+    o->n = 1;
+    o->dtype = (struct promotion){0};
+    promote_tensor(&o->dtype, o->t[0]);
+    return true;
+}
+
+bool shape_unary(struct infer *x)
+{
+    struct operands o;
+
+    return gather_one(x, &o) && result(x, &o, promoted(&o.dtype));
+}
+
+bool shape_unary_float(struct infer *x)
+{
+    struct operands o;
+
+    return gather_one(x, &o) && result(x, &o, to_float(promoted(&o.dtype)));
+}
+
+bool shape_unary_real(struct infer *x)
+{
+    struct operands o;
+
+    return gather_one(x, &o) && result(x, &o, dtype_real_of(promoted(&o.dtype)));
+}
+
+bool shape_unary_bool(struct infer *x)
+{
+    struct operands o;
+
+    return gather_one(x, &o) && result(x, &o, DTYPE_B8);
+}
+
+/* The second result: exponents (int32), masks (bool), or a buffer of the first's kind. */
+bool shape_unary_pair(struct infer *x)
+{
+    struct operands o;
+    const char *second = x->sig->n_results == 2 ? x->sig->results[1].name : "";
+
+    if (!gather_one(x, &o))
+        return false;
+    enum dtype d = promoted(&o.dtype);
+    type_id item[2] = {result_type(x, &o, d),
+                       result_type(x, &o,
+                                   strcmp(second, "exponent") == 0 ? DTYPE_I32
+                                   : strcmp(second, "mask") == 0   ? DTYPE_B8
+                                                                   : d)};
+    return item[0] != 0 && item[1] != 0 && out_list(x, item, 2);
+}
+
+/* ---- several ---- */
+
+bool shape_broadcast(struct infer *x)
+{
+    struct operands o;
+
+    return gather(x, &o) && result(x, &o, promoted(&o.dtype));
+}
+
+bool shape_broadcast_float(struct infer *x)
+{
+    struct operands o;
+
+    return gather(x, &o) && result(x, &o, to_float(promoted(&o.dtype)));
+}
+
+bool shape_broadcast_bool(struct infer *x)
+{
+    struct operands o;
+
+    return gather(x, &o) && result(x, &o, DTYPE_B8);
+}
+
+bool shape_div_mode(struct infer *x)
+{
+    struct operands o;
+
+    if (!gather(x, &o))
+        return false;
+    enum dtype d = promoted(&o.dtype);
+    return result(x, &o, in_given(x, in_param(x, "rounding_mode")) ? d : to_float(d));
+}
+
+bool shape_where(struct infer *x)
+{
+    struct operands o;
+    struct promotion dtype = {0};
+
+    if (!gather(x, &o) || o.n != 3)
+        return false;
+    for (int p = 1; p <= 2; p++) {
+        enum dtype_category kind;
+        if (o.t[p] != number_type())
+            promote_tensor(&dtype, o.t[p]);
+        else if (in_number(x, p, &kind))
+            promote_number(&dtype, kind);
+    }
+    return result(x, &o, promoted(&dtype));
+}
+
+bool shape_masked_fill(struct infer *x)
+{
+    struct operands o;
+
+    if (!gather(x, &o) || o.n < 2)
+        return false;
+    o.n = 2;
+    return result(x, &o, (enum dtype)o.t[0]->dtype);
+}
+
+bool shape_complex(struct infer *x)
+{
+    struct operands o;
+
+    return gather(x, &o) && result(x, &o, dtype_complex_of(promoted(&o.dtype)));
+}
+
+bool shape_glu(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    int64_t dim;
+    uint32_t d;
+
+    if (t == NULL || !in_int(x, in_param(x, "dim"), &dim) || t->n == 0 || !wrap_dim(dim, t->n, &d))
+        return false;
+    sym_id *size = new_syms(x, t->n);
+    memcpy(size, t->size, t->n * sizeof(*size));
+    size[d] = sym_floordiv(x->sym, size[d], num(x, 2));
+    return out_tensor(x, (enum dtype)t->dtype, t->n, size, NULL, t->device);
+}
+
+/* ---- lists ---- */
+
+/* What one item's dtype becomes: as in the operator without _foreach_ in its name. */
+static enum dtype item_dtype(const struct infer *x, const struct operands *o)
+{
+    static const char mark[] = "_foreach_";
+    const char *from = strstr(x->row->name, mark);
+    enum dtype d = promoted(&o->dtype);
+    char name[64];
+
+    if (from == NULL)
+        return DTYPE_NONE;
+    const char *rest = from + sizeof(mark) - 1;
+    int n = snprintf(name, sizeof(name), "%.*s%.*s", (int)(from - x->row->name), x->row->name,
+                     (int)strcspn(rest, "."), rest);
+    const struct op_row *row = op_at(n > 0 && (size_t)n < sizeof(name) ? op_find(name, (size_t)n)
+                                                                       : 0);
+    switch (row->shape) {
+    case OP_SHAPE_unary:
+    case OP_SHAPE_clone:
+    case OP_SHAPE_copy: return (enum dtype)o->t[0]->dtype;
+    case OP_SHAPE_unary_real: return dtype_real_of((enum dtype)o->t[0]->dtype);
+    case OP_SHAPE_unary_float:
+    case OP_SHAPE_broadcast_float: return to_float(d);
+    case OP_SHAPE_broadcast: return d;
+    default: return DTYPE_NONE;
+    }
+}
+
+struct list_param {
+    const struct type *const *t;
+    uint32_t n;
+};
+
+/* Item i of every list, and what stands for all of them. */
+static bool gather_item(struct infer *x, struct operands *o, const struct list_param *list,
+                        uint32_t i)
+{
+    *o = (struct operands){.t = arena_array(x->arena, const struct type *, x->sig->n_params)};
+    for (uint32_t p = 0; p < x->sig->n_params; p++) {
+        const struct op_param *param = &x->sig->params[p];
+        enum dtype_category kind;
+
+        if (param->depth == 0) {
+            /* The factor of addcdiv may be a tensor; it is read as a number. */
+            bool factors = param->type == OP_T_TENSOR && strcmp(param->name, "scalars") == 0;
+            bool one = param->type == OP_T_SCALAR && strcmp(param->name, "scalar") == 0;
+            if (one && in_number(x, (int)p, &kind)) {
+                o->t[o->n++] = number_type();
+                promote_number(&o->dtype, kind);
+            } else if (!factors && !add_operand(x, o, p)) {
+                return false;
+            }
+        } else if (param->type == OP_T_TENSOR) {
+            if (i >= list[p].n || list[p].t[i] == NULL)
+                return false;
+            o->t[o->n++] = list[p].t[i];
+            promote_tensor(&o->dtype, list[p].t[i]);
+        } else if (param->type == OP_T_SCALAR && list[0].t != NULL && x->sig->n_params == 2) {
+            if (!in_number_at(x, (int)p, i, &kind))
+                return false;
+            o->t[o->n++] = number_type();
+            promote_number(&o->dtype, kind);
+        }
+    }
+    return true;
+}
+
+bool shape_foreach(struct infer *x)
+{
+    struct list_param *list = arena_zeroed(x->arena, (x->sig->n_params + 1) * sizeof(*list));
+    uint32_t n = 0;
+
+    for (uint32_t p = 0; p < x->sig->n_params; p++)
+        if (x->sig->params[p].depth == 1 && x->sig->params[p].type == OP_T_TENSOR) {
+            if (!in_tensors(x, (int)p, &list[p].t, &list[p].n))
+                return false;
+            n = list[p].n;
+        }
+    type_id *item = arena_array(x->arena, type_id, n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct operands o;
+        item[i] = gather_item(x, &o, list, i) ? result_type(x, &o, item_dtype(x, &o)) : 0;
+    }
+    return out_list(x, item, n);
+}
+
+bool shape_foreach_reduce(struct infer *x)
+{
+    const struct type *const *t;
+    uint32_t n;
+    enum dtype given;
+    bool has_dtype = in_dtype(x, in_param(x, "dtype"), &given);
+
+    if (!in_tensors(x, 0, &t, &n))
+        return false;
+    type_id *item = arena_array(x->arena, type_id, n);
+    for (uint32_t i = 0; i < n; i++) {
+        enum dtype d = t[i] == NULL ? DTYPE_NONE : has_dtype ? given : (enum dtype)t[i]->dtype;
+        /* Norms are real, the largest value is what it was. */
+        item[i] = t[i] == NULL ? 0
+                               : new_tensor(x, in_param(x, "ord") >= 0 ? dtype_real_of(d) : d, 0,
+                                            NULL, NULL, t[i]->device);
+    }
+    return out_list(x, item, n);
+}

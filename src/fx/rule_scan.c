@@ -1,0 +1,100 @@
+/* Scans, sorts, searches, and dropout: results as large as the operand, or as one dimension says. */
+#include "fx/rule.h"
+
+/* Sums and products of integers are int64. */
+bool shape_scan(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    enum dtype dtype;
+
+    if (t == NULL)
+        return false;
+    if (op_result_alias_of(x->sig, 0) == 0)
+        return out_type(x, in_type(x, 0));
+    if (!in_dtype(x, in_param(x, "dtype"), &dtype)) {
+        unsigned c = dtype_at((enum dtype)t->dtype)->category;
+        bool whole = c == DTYPE_IS_BOOL || c == DTYPE_IS_INT;
+        dtype = whole ? DTYPE_I64 : (enum dtype)t->dtype;
+    }
+    return out_type(x, new_like(x, t, dtype));
+}
+
+bool shape_sort(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL)
+        return false;
+    type_id item[2] = {new_like(x, t, (enum dtype)t->dtype), new_like(x, t, DTYPE_I64)};
+    return out_list(x, item, 2);
+}
+
+bool shape_argsort(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    return t != NULL && out_type(x, new_like(x, t, DTYPE_I64));
+}
+
+bool shape_topk(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id k;
+    int64_t dim;
+    uint32_t d;
+
+    if (t == NULL || !in_sym(x, 1, &k) || !in_int(x, 2, &dim) || !wrap_dim(dim, t->n, &d))
+        return false;
+    sym_id *size = new_syms(x, t->n);
+    for (uint32_t i = 0; i < t->n; i++)
+        size[i] = i == d ? k : t->size[i];
+    type_id item[2] = {new_tensor(x, (enum dtype)t->dtype, t->n, size, NULL, t->device),
+                       new_tensor(x, DTYPE_I64, t->n, size, NULL, t->device)};
+    return out_list(x, item, 2);
+}
+
+bool shape_searchsorted(struct infer *x)
+{
+    int p = in_param(x, "self"), q = in_param(x, "boundaries");
+    const struct type *t = in_tensor(x, p);
+    const struct type *table = in_tensor(x, q >= 0 ? q : in_param(x, "sorted_sequence"));
+    enum dtype_category kind;
+    bool narrow = false;
+
+    if (!in_bool(x, in_param(x, "out_int32"), &narrow) || table == NULL)
+        return false;
+    if (t == NULL && !in_number(x, p, &kind))
+        return false;
+    return out_tensor(x, narrow ? DTYPE_I32 : DTYPE_I64, t ? t->n : 0, t ? t->size : NULL, NULL,
+                      t ? t->device : table->device);
+}
+
+bool shape_histc(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id bins;
+
+    return t != NULL && in_sym(x, in_param(x, "bins"), &bins) &&
+           out_tensor(x, (enum dtype)t->dtype, 1, &bins, NULL, t->device);
+}
+
+bool shape_native_dropout(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL)
+        return false;
+    type_id item[2] = {new_like(x, t, (enum dtype)t->dtype), new_like(x, t, DTYPE_B8)};
+    return out_list(x, item, 2);
+}
+
+bool shape_multinomial(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id size[2];
+
+    if (t == NULL || t->n < 1 || t->n > 2)
+        return false;
+    size[0] = t->size[0];
+    return in_sym(x, 1, &size[t->n - 1]) && out_tensor(x, DTYPE_I64, t->n, size, NULL, t->device);
+}
