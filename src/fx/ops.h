@@ -147,7 +147,12 @@ enum op_flags {
     X(backward_sizes, "given sizes (input_sizes), dtype of operand 0, contiguous")                 \
     X(cat, "operands joined along a dimension")                                                    \
     X(stack, "operands joined along a new dimension")                                              \
+    X(hstack, "joined along dimension 1, vectors along 0")                                         \
+    X(vstack, "joined along dimension 0, vectors as rows")                                         \
+    X(dstack, "joined along dimension 2")                                                          \
+    X(column_stack, "joined along dimension 1, vectors as columns")                                \
     X(repeat, "tiled")                                                                             \
+    X(tile, "tiled; dimensions of either added in front")                                          \
     X(repeat_interleave, "each element repeated")                                                  \
     X(pad, "dimensions from the last one padded")                                                  \
     X(scatter_into, "operand 0 with a part replaced")                                              \
@@ -170,7 +175,9 @@ enum op_flags {
     X(linear_backward, "gradients of input, weight, bias as the mask asks")                        \
     X(scaled_mm, "mm of scaled low precision operands with an output dtype")                       \
     X(grouped_mm, "mm by groups given by offsets")                                                 \
-    X(reduce, "dimensions reduced; sum, prod: integers to int64, mean: as is; dtype= wins")        \
+    X(reduce, "dimensions reduced; integers to int64; dtype= wins")                                \
+    X(mean, "dimensions reduced, dtype kept; dtype= wins")                                         \
+    X(nansum, "the same, but an empty list of dimensions reduces nothing")                         \
     X(reduce_same, "dimensions reduced, dtype kept")                                               \
     X(reduce_float, "dimensions reduced, integers become float")                                   \
     X(reduce_bool, "dimensions reduced, result bool")                                              \
@@ -178,8 +185,10 @@ enum op_flags {
     X(reduce_pair, "values and int64 indices of one reduced dimension")                            \
     X(arg_reduce, "int64 indices")                                                                 \
     X(aminmax, "minimum and maximum")                                                              \
-    X(var, "variance or deviation: real")                                                          \
-    X(var_mean, "variance or deviation, and mean")                                                 \
+    X(var, "variance: real")                                                                       \
+    X(std, "deviation: real")                                                                      \
+    X(var_mean, "variance and mean")                                                               \
+    X(std_mean, "deviation and mean")                                                              \
     X(norm, "norms: real, dtype= wins")                                                            \
     X(softmax_online, "maximum and sum of exponentials with the dimension kept")                   \
     X(full, "given sizes, dtype= or the default")                                                  \
@@ -269,7 +278,12 @@ enum op_flags {
     X(sym, "a number by arithmetic on numbers")                                                    \
     X(sym_size, "a size, or all")                                                                  \
     X(sym_stride, "a stride, or all")                                                              \
-    X(sym_numel, "the number of elements, the offset, the number of dimensions")                   \
+    X(sym_numel, "the number of elements")                                                         \
+    X(sym_dim, "the number of dimensions")                                                         \
+    X(is_complex, "is the dtype complex?")                                                         \
+    X(is_floating, "is the dtype a float?")                                                        \
+    X(is_contiguous, "is it contiguous?")                                                          \
+    X(is_dense, "non-overlapping and dense?")                                                      \
     X(local_scalar, "a number read from a tensor: a new symbol")                                   \
     X(cond, "the results of the first branch")                                                     \
     X(while_loop, "as the carried operands")                                                       \

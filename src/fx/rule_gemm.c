@@ -67,10 +67,14 @@ bool shape_addbmm(struct infer *x)
 bool shape_mv(struct infer *x)
 {
     int added = in_param(x, "mat"); /* of addmv */
-    const struct type *a = in_tensor(x, added != NO_PARAM ? added : 0);
+    const struct type *a = in_tensor(x, added != NO_PARAM ? added : 0), *self = in_tensor(x, 0);
 
-    return a != NULL && a->n == 2 &&
-           out_tensor(x, (enum dtype)a->dtype, 1, a->size, NULL, a->device);
+    if (a == NULL || self == NULL || a->n != 2)
+        return false;
+    /* torch's kernels differ on what an empty product and a broadcast vector add up to. */
+    if (added != NO_PARAM && is_zero(x, a->size[0]) && (self->n != 1 || !is_zero(x, self->size[0])))
+        return false;
+    return out_tensor(x, (enum dtype)a->dtype, 1, a->size, NULL, a->device);
 }
 
 bool shape_dot(struct infer *x)

@@ -1,64 +1,79 @@
 /* Shape rules of reductions. Results are contiguous, whatever the operand's layout is. */
 #include "fx/rule.h"
 
-struct sizes {
+struct reduced {
     uint32_t n;
-    sym_id *size;
+    sym_id *size, *stride;
 };
 
-enum empty_dims { EMPTY_IS_ALL, EMPTY_IS_NONE };
+enum {
+    EMPTY_IS_NONE =
+        1,        /* an empty list of dimensions reduces nothing; elsewhere it stands for all */
+    PUT_BACK = 2, /* kept dimensions are put back in: left of a size of 0 their stride is 0 */
+};
 
-/* The operand's sizes without the dimensions that the call names (dim= or dims=; None and a call without
- * either: all), or with 1 in their places. prims take an empty list at its word; most others do not. */
-static bool reduced(struct infer *x, const struct type *t, enum empty_dims empty, struct sizes *out)
+/* Which dimensions the call names: dim= or dims=; all for None and where there is neither. */
+static bool reduced_dims(struct infer *x, uint32_t n_dim, unsigned how, bool **out)
 {
-    int p = in_param(x, "dim"), prims = in_param(x, "dims"), keep = in_param(x, "keepdim");
-    bool keepdim = false, all = true;
-    bool *drop = arena_zeroed(x->arena, (t->n + 1) * sizeof(*drop));
+    int p = in_param(x, "dim"), prims = in_param(x, "dims");
+    bool *drop = arena_zeroed(x->arena, (n_dim + 1) * sizeof(*drop)), all = true;
 
     if (p == NO_PARAM)
         p = prims;
-    if (keep != NO_PARAM && !in_bool(x, keep, &keepdim))
-        return false;
     if (in_given(x, p)) {
         const int64_t *dim;
         uint32_t n, d;
 
         if (!in_ints(x, p, &dim, &n))
             return false;
-        all = n == 0 && empty == EMPTY_IS_ALL && p != prims;
+        all = n == 0 && !(how & EMPTY_IS_NONE) && p != prims; /* prims take it at its word, too */
         for (uint32_t i = 0; i < n; i++) {
-            if (!wrap_dim(dim[i], t->n, &d))
+            if (!wrap_dim(dim[i], n_dim, &d))
                 return false;
             drop[d] = true;
         }
     }
-    *out = (struct sizes){0, new_syms(x, t->n)};
-    for (uint32_t i = 0; i < t->n; i++)
-        if (!all && !drop[i])
-            out->size[out->n++] = t->size[i];
-        else if (keepdim)
-            out->size[out->n++] = num(x, 1);
+    for (uint32_t i = 0; all && i < n_dim; i++)
+        drop[i] = true;
+    *out = drop;
     return true;
 }
 
-static bool out_reduced(struct infer *x, const struct type *t, enum dtype dtype,
-                        enum empty_dims empty)
+static bool reduce(struct infer *x, const struct type *t, unsigned how, struct reduced *out)
 {
-    struct sizes s;
+    int keep = in_param(x, "keepdim");
+    bool *drop, keepdim = false;
 
-    return dtype != DTYPE_NONE && reduced(x, t, empty, &s) &&
-           out_tensor(x, dtype, s.n, s.size, NULL, t->device);
+    if ((keep != NO_PARAM && !in_bool(x, keep, &keepdim)) || !reduced_dims(x, t->n, how, &drop))
+        return false;
+    *out = (struct reduced){0, new_syms(x, t->n), new_syms(x, t->n)};
+    for (uint32_t i = 0; i < t->n; i++)
+        if (!drop[i] || keepdim)
+            out->size[out->n++] = drop[i] ? num(x, 1) : t->size[i];
+    out->stride = contiguous_strides(x, out->n, out->size);
+    for (uint32_t i = t->n; keepdim && how & PUT_BACK && i-- > 1;)
+        if (drop[i - 1] && (is_zero(x, out->size[i]) || is_zero(x, out->stride[i])))
+            out->stride[i - 1] = num(x, 0);
+    return true;
 }
 
-static bool out_two(struct infer *x, const struct type *t, enum dtype first, enum dtype second)
+static bool out_reduced(struct infer *x, const struct type *t, enum dtype dtype, unsigned how)
 {
-    struct sizes s;
+    struct reduced r;
 
-    if (!reduced(x, t, EMPTY_IS_ALL, &s))
+    return dtype != DTYPE_NONE && reduce(x, t, how, &r) &&
+           out_tensor(x, dtype, r.n, r.size, r.stride, t->device);
+}
+
+static bool out_two(struct infer *x, const struct type *t, enum dtype first, unsigned how_first,
+                    enum dtype second, unsigned how_second)
+{
+    struct reduced a, b;
+
+    if (!reduce(x, t, how_first, &a) || !reduce(x, t, how_second, &b))
         return false;
-    type_id item[2] = {new_tensor(x, first, s.n, s.size, NULL, t->device),
-                       new_tensor(x, second, s.n, s.size, NULL, t->device)};
+    type_id item[2] = {new_tensor(x, first, a.n, a.size, a.stride, t->device),
+                       new_tensor(x, second, b.n, b.size, b.stride, t->device)};
     return out_list(x, item, 2);
 }
 
@@ -86,14 +101,31 @@ bool shape_reduce(struct infer *x)
     if (t == NULL)
         return false;
     enum dtype d = (enum dtype)t->dtype;
-    return out_reduced(x, t, dtype_or(x, is_integral(d) ? DTYPE_I64 : d), EMPTY_IS_ALL);
+    return out_reduced(x, t, dtype_or(x, is_integral(d) ? DTYPE_I64 : d), PUT_BACK);
+}
+
+bool shape_mean(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    return t != NULL && out_reduced(x, t, dtype_or(x, (enum dtype)t->dtype), 0);
+}
+
+bool shape_nansum(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL)
+        return false;
+    enum dtype d = (enum dtype)t->dtype;
+    return out_reduced(x, t, dtype_or(x, is_integral(d) ? DTYPE_I64 : d), EMPTY_IS_NONE);
 }
 
 bool shape_reduce_same(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
 
-    return t != NULL && out_reduced(x, t, dtype_or(x, (enum dtype)t->dtype), EMPTY_IS_ALL);
+    return t != NULL && out_reduced(x, t, dtype_or(x, (enum dtype)t->dtype), PUT_BACK);
 }
 
 /* torch's fake kernel keeps all dimensions for an empty list, its others none: no answer. */
@@ -106,30 +138,36 @@ bool shape_reduce_float(struct infer *x)
     if (t == NULL || !in_ints(x, in_param(x, "dim"), &dim, &n) || n == 0)
         return false;
     enum dtype d = (enum dtype)t->dtype;
-    return out_reduced(x, t, is_integral(d) ? DTYPE_DEFAULT : d, EMPTY_IS_ALL);
+    return out_reduced(x, t, is_integral(d) ? DTYPE_DEFAULT : d, 0);
 }
 
-/* uint8 was the bool of old. */
+/* uint8 was the bool of old. A call that reduces nothing is an element-wise one. */
 bool shape_reduce_bool(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
+    const int64_t *dim;
+    uint32_t n;
 
-    return t != NULL &&
-           out_reduced(x, t, t->dtype == DTYPE_U8 ? DTYPE_U8 : DTYPE_B8, EMPTY_IS_NONE);
+    if (t == NULL)
+        return false;
+    enum dtype d = t->dtype == DTYPE_U8 ? DTYPE_U8 : DTYPE_B8;
+    if (in_ints(x, in_param(x, "dim"), &dim, &n) && n == 0)
+        return out_type(x, new_like(x, t, d));
+    return out_reduced(x, t, d, 0);
 }
 
 bool shape_reduce_pair(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
 
-    return t != NULL && out_two(x, t, (enum dtype)t->dtype, DTYPE_I64);
+    return t != NULL && out_two(x, t, (enum dtype)t->dtype, 0, DTYPE_I64, 0);
 }
 
 bool shape_arg_reduce(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
 
-    return t != NULL && out_reduced(x, t, DTYPE_I64, EMPTY_IS_ALL);
+    return t != NULL && out_reduced(x, t, DTYPE_I64, 0);
 }
 
 bool shape_count(struct infer *x)
@@ -141,30 +179,83 @@ bool shape_aminmax(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
 
-    return t != NULL && out_two(x, t, (enum dtype)t->dtype, (enum dtype)t->dtype);
+    return t != NULL &&
+           out_two(x, t, (enum dtype)t->dtype, PUT_BACK, (enum dtype)t->dtype, PUT_BACK);
+}
+
+static bool deviation(struct infer *x, unsigned how)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    return t != NULL && out_reduced(x, t, dtype_or(x, dtype_real_of((enum dtype)t->dtype)), how);
+}
+
+static bool deviation_mean(struct infer *x, unsigned how)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    return t != NULL &&
+           out_two(x, t, dtype_real_of((enum dtype)t->dtype), how, (enum dtype)t->dtype, 0);
 }
 
 bool shape_var(struct infer *x)
 {
-    const struct type *t = in_tensor(x, 0);
+    return deviation(x, PUT_BACK);
+}
 
-    return t != NULL &&
-           out_reduced(x, t, dtype_or(x, dtype_real_of((enum dtype)t->dtype)), EMPTY_IS_ALL);
+bool shape_std(struct infer *x)
+{
+    return deviation(x, 0);
 }
 
 bool shape_var_mean(struct infer *x)
 {
-    const struct type *t = in_tensor(x, 0);
-
-    return t != NULL && out_two(x, t, dtype_real_of((enum dtype)t->dtype), (enum dtype)t->dtype);
+    return deviation_mean(x, PUT_BACK);
 }
 
+bool shape_std_mean(struct infer *x)
+{
+    return deviation_mean(x, 0);
+}
+
+/* Is this norm a sum of powers, and not a count, a maximum or a minimum? */
+static bool is_power_norm(struct infer *x)
+{
+    int p = in_param(x, "ord");
+    sym_id ord;
+    struct sym_num v;
+
+    if (p == NO_PARAM)
+        p = in_param(x, "p");
+    if (!in_given(x, p))
+        return true; /* 2 */
+    return in_sym(x, p, &ord) && sym_as_number(x->sym, ord, &v) &&
+           (v.kind == SYM_T_FLOAT ? v.f != 0 : v.i != 0);
+}
+
+/* A norm over dimensions of size 1 is the absolute value, in its operand's layout. */
 bool shape_norm(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
+    struct reduced r;
+    bool *drop, trivial = true;
 
-    return t != NULL &&
-           out_reduced(x, t, dtype_real_of(dtype_or(x, (enum dtype)t->dtype)), EMPTY_IS_ALL);
+    if (t == NULL || !reduced_dims(x, t->n, 0, &drop) || !reduce(x, t, PUT_BACK, &r))
+        return false;
+    enum dtype dtype = dtype_real_of(dtype_or(x, (enum dtype)t->dtype));
+    for (uint32_t i = 0; i < t->n; i++)
+        trivial &= !drop[i] || is_one(x, t->size[i]);
+    if (trivial && is_power_norm(x)) {
+        const sym_id *like = like_strides(x, t, FORMAT_PRESERVE);
+        uint32_t n = 0;
+
+        if (like == NULL)
+            return out_type(x, type_tensor(x->type, dtype, r.n, r.size, NULL, t->device));
+        for (uint32_t i = 0; i < t->n; i++)
+            if (!drop[i] || r.n == t->n)
+                r.stride[n++] = like[i];
+    }
+    return out_tensor(x, dtype, r.n, r.size, r.stride, t->device);
 }
 
 bool shape_softmax_online(struct infer *x)
@@ -178,6 +269,9 @@ bool shape_softmax_online(struct infer *x)
     sym_id *size = new_syms(x, t->n);
     for (uint32_t i = 0; i < t->n; i++)
         size[i] = i == d ? num(x, 1) : t->size[i];
-    type_id item = new_tensor(x, (enum dtype)t->dtype, t->n, size, NULL, t->device);
+    sym_id *stride = contiguous_strides(x, t->n, size);
+    if (d + 1 < t->n && is_zero(x, size[d + 1]))
+        stride[d] = size[d + 1]; /* put back in */
+    type_id item = new_tensor(x, (enum dtype)t->dtype, t->n, size, stride, t->device);
     return out_list(x, (type_id[]){item, item}, 2);
 }
