@@ -61,6 +61,11 @@ static sym_id length_of(struct infer *x, sym_id start, sym_id end, sym_id step)
     return is_one(x, step) ? length : sym_ceildiv(s, length, step);
 }
 
+sym_id sliced_size(struct infer *x, sym_id size, sym_id start, sym_id end, sym_id step)
+{
+    return length_of(x, place_in(x, start, size), place_in(x, end, size), step);
+}
+
 bool shape_slice(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -74,9 +79,7 @@ bool shape_slice(struct infer *x)
     if ((in_given(x, 2) && !in_sym(x, 2, &start)) || (in_given(x, 3) && !in_sym(x, 3, &end)) ||
         !in_sym(x, 4, &step))
         return false;
-    start = place_in(x, start, t->size[d]);
-    end = place_in(x, end, t->size[d]);
-    return out_type(x, part(x, t, d, length_of(x, start, end, step), step));
+    return out_type(x, part(x, t, d, sliced_size(x, t->size[d], start, end, step), step));
 }
 
 bool shape_narrow(struct infer *x)

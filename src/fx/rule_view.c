@@ -30,7 +30,7 @@ static bool all_numbers(struct infer *x, uint32_t n, const sym_id *size)
 
 /* Strides of t seen with other sizes, or NULL where it takes a copy. From the last dimension on, old
  * dimensions that follow each other without a gap form a run; the new dimensions must fill run by run. */
-static sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
+sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
 {
     struct symtab *s = x->sym;
 
@@ -368,8 +368,8 @@ bool shape_squeeze(struct infer *x)
 }
 
 /* t repeated to these sizes (-1: as it is); false where they do not fit. */
-static bool expanded(struct infer *x, const struct type *t, uint32_t n, const sym_id *want,
-                     sym_id *size, sym_id *stride)
+bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *want, sym_id *size,
+               sym_id *stride)
 {
     if (n < t->n || !t->strided)
         return false;
@@ -412,7 +412,7 @@ bool shape_expand(struct infer *x)
         return false;
     }
     sym_id *size = new_syms(x, n), *stride = new_syms(x, n);
-    return expanded(x, t, n, want, size, stride) && like_of(x, t, n, size, stride);
+    return expand_to(x, t, n, want, size, stride) && like_of(x, t, n, size, stride);
 }
 
 bool shape_broadcast_in_dim(struct infer *x)

@@ -1,0 +1,281 @@
+/* Shape rules of communication: collectives, what is fused with them, and the buffers around them. */
+#include "fx/rule.h"
+
+/* The group's size, as the operand says it or the group does. */
+static bool group_size(struct infer *x, sym_id *out)
+{
+    int64_t n;
+
+    if (in_sym(x, in_param(x, "group_size"), out))
+        return true;
+    if (!in_group_size(x, &n))
+        return false;
+    *out = num(x, n);
+    return true;
+}
+
+/* t with a dimension multiplied or divided by the group's size, new and contiguous. */
+static type_id scaled(struct infer *x, const struct type *t, uint32_t d, sym_id by, bool up)
+{
+    sym_id *size = new_syms(x, t->n);
+
+    if (d >= t->n)
+        return 0;
+    memcpy(size, t->size, t->n * sizeof(*size));
+    size[d] = up ? sym_mul(x->sym, size[d], by) : sym_floordiv(x->sym, size[d], by);
+    return new_tensor(x, (enum dtype)t->dtype, t->n, size, contiguous_strides(x, t->n, size),
+                      t->device);
+}
+
+static bool scaled_one(struct infer *x, bool up)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id by;
+
+    return t != NULL && group_size(x, &by) && out_type(x, scaled(x, t, 0, by, up));
+}
+
+static bool scaled_list(struct infer *x, bool up)
+{
+    const struct type *const *t;
+    uint32_t n;
+    sym_id by;
+
+    if (!in_tensors(x, 0, &t, &n) || !group_size(x, &by))
+        return false;
+    type_id *item = arena_array(x->arena, type_id, n);
+    for (uint32_t i = 0; i < n; i++)
+        item[i] = t[i] ? scaled(x, t[i], 0, by, up) : 0;
+    return out_list(x, item, n);
+}
+
+bool shape_all_gather(struct infer *x)
+{
+    return scaled_one(x, true);
+}
+
+bool shape_all_gather_list(struct infer *x)
+{
+    return scaled_list(x, true);
+}
+
+bool shape_all_gather_low(struct infer *x)
+{
+    return scaled_one(x, true);
+}
+
+bool shape_reduce_scatter(struct infer *x)
+{
+    return scaled_one(x, false);
+}
+
+bool shape_reduce_scatter_list(struct infer *x)
+{
+    return scaled_list(x, false);
+}
+
+bool shape_reduce_scatter_low(struct infer *x)
+{
+    return scaled_one(x, false);
+}
+
+bool shape_all_to_all(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    const sym_id *split;
+    uint32_t n;
+
+    if (t == NULL || t->n == 0)
+        return false;
+    sym_id *size = new_syms(x, t->n);
+    memcpy(size, t->size, t->n * sizeof(*size));
+    if (in_given(x, 1)) {
+        if (!in_syms(x, 1, &split, &n))
+            return false;
+        size[0] = num(x, 0);
+        for (uint32_t i = 0; i < n; i++)
+            size[0] = sym_add(x->sym, size[0], split[i]);
+    }
+    return out_tensor(x, (enum dtype)t->dtype, t->n, size, NULL, t->device);
+}
+
+bool shape_shard_dim_alltoall(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    int64_t gather, shard;
+    uint32_t a, b;
+    sym_id by;
+
+    if (t == NULL || t->n == 0 || !in_int(x, 1, &gather) || !in_int(x, 2, &shard) ||
+        !group_size(x, &by) || !wrap_dim(gather, t->n, &a) || !wrap_dim(shard, t->n, &b))
+        return false;
+    sym_id *size = new_syms(x, t->n);
+    memcpy(size, t->size, t->n * sizeof(*size));
+    size[a] = sym_mul(x->sym, size[a], by);
+    size[b] = sym_floordiv(x->sym, size[b], by);
+    return out_tensor(x, (enum dtype)t->dtype, t->n, size, NULL, t->device);
+}
+
+/* ---- fused with products ---- */
+
+/* [..., k] x [k, n] */
+static sym_id *product_size(struct infer *x, const struct type *a, const struct type *b)
+{
+    if (a->n < 2 || b->n != 2)
+        return NULL;
+    sym_id *size = new_syms(x, a->n);
+    memcpy(size, a->size, a->n * sizeof(*size));
+    size[a->n - 1] = b->size[1];
+    return size;
+}
+
+bool shape_fused_ag_mm(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 0);
+    const struct type *const *b;
+    int64_t dim;
+    uint32_t n, d;
+    sym_id by;
+    bool keep = true;
+
+    if (a == NULL || !in_tensors(x, 1, &b, &n) || !in_int(x, in_param(x, "gather_dim"), &dim) ||
+        !wrap_dim(dim, a->n, &d) || a->n == 0 || !group_size(x, &by))
+        return false;
+    if (in_param(x, "return_A") >= 0 && !in_bool(x, in_param(x, "return_A"), &keep))
+        return false;
+    sym_id *size = new_syms(x, a->n);
+    memcpy(size, a->size, a->n * sizeof(*size));
+    size[d] = sym_mul(x->sym, size[d], by);
+    struct type all = *a;
+    all.size = size;
+    type_id *item = arena_array(x->arena, type_id, n), result[2];
+    result[0] = keep ? new_tensor(x, (enum dtype)a->dtype, a->n, size,
+                                  contiguous_strides(x, a->n, size), a->device)
+                     : type_none(x->type);
+    int p_dtypes = in_param(x, "out_dtypes");
+    const tuck_value *dtypes = p_dtypes >= 0 ? x->arg[p_dtypes] : NULL;
+    const tuck_value *v = dtypes != NULL && value_is_container(dtypes) ? dtypes + 1 : NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        sym_id *out = b[i] ? product_size(x, &all, b[i]) : NULL;
+        enum dtype dtype = (enum dtype)a->dtype;
+        if (v != NULL && i < dtypes->a) {
+            const struct str *name = str_at(&x->store->str, v->a);
+            if (v->kind == TUCK_V_DTYPE)
+                dtype = dtype_by_name(name->at, name->len);
+            v = value_next(v);
+        }
+        item[i] = out ? new_tensor(x, dtype, a->n, out, contiguous_strides(x, a->n, out), a->device)
+                      : 0;
+    }
+    result[1] = type_list(x->type, item, n);
+    return out_list(x, result, 2);
+}
+
+bool shape_fused_mm_rs(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 0), *b = in_tensor(x, 1);
+    int64_t dim;
+    uint32_t d;
+    sym_id by, *size;
+
+    if (a == NULL || b == NULL || !in_int(x, in_param(x, "scatter_dim"), &dim) ||
+        !wrap_dim(dim, a->n, &d) || !group_size(x, &by) || (size = product_size(x, a, b)) == NULL)
+        return false;
+    size[d] = sym_floordiv(x->sym, size[d], by);
+    return out_tensor(x, (enum dtype)a->dtype, a->n, size, NULL, a->device);
+}
+
+bool shape_fused_scaled_mm_rs(struct infer *x)
+{
+    const struct type *a = in_tensor(x, 0), *b = in_tensor(x, 1);
+    int p_shape = in_param(x, "output_shape");
+    enum dtype dtype = DTYPE_NONE;
+    const sym_id *given;
+    int64_t dim;
+    uint32_t n, d;
+    sym_id by, *size;
+
+    if (a == NULL || b == NULL || !in_int(x, in_param(x, "orig_scatter_dim"), &dim) ||
+        !group_size(x, &by) || (size = product_size(x, a, b)) == NULL)
+        return false;
+    n = a->n;
+    if (in_given(x, p_shape)) {
+        if (!in_syms(x, p_shape, &given, &n))
+            return false;
+        size = new_syms(x, n);
+        memcpy(size, given, n * sizeof(*size));
+    }
+    if (n == 0 || !wrap_dim(dim, n, &d))
+        return false;
+    if (!in_dtype(x, in_param(x, "out_dtype"), &dtype))
+        dtype = (enum dtype)a->dtype;
+    size[d] = sym_floordiv(x->sym, size[d], by);
+    return out_tensor(x, dtype, n, size, NULL, a->device);
+}
+
+/* ---- flat buffers ---- */
+
+/* The part of the buffer that belongs to this rank, and the buffer. */
+bool shape_all_gather_copy_in(struct infer *x)
+{
+    const struct type *buffer = in_tensor(x, 1);
+    sym_id length;
+
+    if (buffer == NULL || buffer->n != 1 || !in_sym(x, 3, &length))
+        return false;
+    type_id part = new_tensor(x, (enum dtype)buffer->dtype, 1, &length, buffer->stride,
+                              buffer->device);
+    return out_list(x, (type_id[]){part, in_type(x, 1)}, 2);
+}
+
+/* The number of elements of a list, and where they are. */
+static bool total_elements(struct infer *x, sym_id *out, str_id *device)
+{
+    const struct type *const *t;
+    uint32_t n;
+
+    if (!in_tensors(x, 0, &t, &n) || n == 0)
+        return false;
+    *out = num(x, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        if (t[i] == NULL)
+            return false;
+        *out = sym_add(x->sym, *out, numel(x, t[i]));
+    }
+    *device = t[0]->device;
+    return true;
+}
+
+bool shape_bucket_all_gather(struct infer *x)
+{
+    enum dtype dtype;
+    sym_id total, by;
+    str_id device;
+
+    if (!in_dtype(x, in_param(x, "dtype"), &dtype) || !total_elements(x, &total, &device) ||
+        !group_size(x, &by))
+        return false;
+    total = sym_mul(x->sym, total, by);
+    return out_tensor(x, dtype, 1, &total, NULL, device);
+}
+
+bool shape_bucket_reduce_scatter(struct infer *x)
+{
+    const struct type *const *t;
+    uint32_t n;
+    sym_id total;
+    str_id device;
+
+    if (!total_elements(x, &total, &device) || !in_tensors(x, 0, &t, &n))
+        return false;
+    return out_tensor(x, (enum dtype)t[0]->dtype, 1, &total, NULL, device);
+}
+
+bool shape_accumulate_grad(struct infer *x)
+{
+    const struct type *old = in_tensor(x, 1), *fresh = in_tensor(x, 2);
+
+    if (old != NULL)
+        return out_type(x, in_type(x, 1));
+    return fresh != NULL && !in_given(x, 1) && out_type(x, in_type(x, 2));
+}
