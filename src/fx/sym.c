@@ -36,7 +36,7 @@ void symtab_assume(struct symtab *t, unsigned assume)
     t->assume = assume;
 }
 
-/* ---- Interning ---------------------------------------------------------------------------------- */
+/* ---- Interning ------------------------------------------------------------------------------- */
 
 /* "s12" with prefix "s": the prefix, then digits only. */
 static bool is_numbered(const char *name, const char *prefix)
@@ -213,7 +213,7 @@ sym_id sym_intern(struct symtab *t, enum sym_op op, str_id name, uint32_t base)
     return intern(t, v, base);
 }
 
-/* ---- Leaves ------------------------------------------------------------------------------------- */
+/* ---- Leaves ---------------------------------------------------------------------------------- */
 
 sym_id sym_int(struct symtab *t, int64_t v)
 {
@@ -265,7 +265,7 @@ sym_id sym_symbol(struct symtab *t, const char *name, size_t len)
     return sym_intern(t, SYM_SYMBOL, str_intern(&t->names, name, len), t->stack.len);
 }
 
-/* ---- Numbers ------------------------------------------------------------------------------------ */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 struct sym_num sym_num_int(int64_t v)
 {
@@ -297,7 +297,7 @@ bool sym_num_mul(struct sym_num *a, struct sym_num b)
     return !__builtin_mul_overflow(a->i, b.i, &a->i) && a->i != INT64_MIN;
 }
 
-/* ---- Asking ------------------------------------------------------------------------------------- */
+/* ---- Asking ---------------------------------------------------------------------------------- */
 
 bool sym_as_number(const struct symtab *t, sym_id id, struct sym_num *out)
 {

@@ -15,14 +15,14 @@
  *
  * What is promised. Rewrites of integers keep the value for all integers, negative ones included,
  * with Python's // and %, as long as the original has a value; a division by what may be zero can
- * vanish. Mod, which PyTorch defines for non-negative operands only, is Python's % like PythonMod. Only
- * symtab_assume() makes symbols non-negative. Expressions with floats are rearranged as real numbers,
- * as sympy does, and so can differ in the last digit.
+ * vanish. Mod, which PyTorch defines for non-negative operands only, is Python's % like PythonMod.
+ * Only symtab_assume() makes symbols non-negative. Expressions with floats are rearranged as real
+ * numbers, as sympy does, and so can differ in the last digit.
  *
  * Id 0 is "no expression". It is what a constructor gives for an operand that is 0, for an integer
- * outside of -(2**63 - 1) .. 2**63 - 1, for a float that is not finite, for an expression deeper than
- * SYM_MAX_DEPTH or with more than SYM_MAX_SIZE parts (which also bounds every recursion below). So a
- * chain of constructors needs one check, at its end, and is never wrong.
+ * outside of -(2**63 - 1) .. 2**63 - 1, for a float that is not finite, for an expression deeper
+ * than SYM_MAX_DEPTH or with more than SYM_MAX_SIZE parts (which also bounds every recursion
+ * below). So a chain of constructors needs one check, at its end, and is never wrong.
  */
 #ifndef TUCK_FX_SYM_H
 #define TUCK_FX_SYM_H
@@ -43,9 +43,9 @@ enum sym_type {
     SYM_T_JOIN, /* in the table below: as the operands */
 };
 
-/* One row an operator: enumerator, name in the text (NULL: has a syntax of its own), sympy's class and
- * the rank of it (its printer sorts by them), number of operands, type, printing precedence (an operand
- * that binds no tighter than its surroundings gets parentheses).
+/* One row an operator: enumerator, name in the text (NULL: has a syntax of its own), sympy's class
+ * and the rank of it (its printer sorts by them), number of operands, type, printing precedence (an
+ * operand that binds no tighter than its surroundings gets parentheses).
  */
 /* clang-format off */
 #define SYM_OPS(X) \
@@ -155,8 +155,8 @@ struct symtab {
     uint32_t n_slot;
     uint32_t mark;
     unsigned assume;
-    /* Scratch with stack discipline. Here, and not on the C stack, so that nothing leaks when memory
-     * runs out in the middle of something. */
+    /* Scratch with stack discipline. Here, and not on the C stack, so that nothing leaks when
+     * memory runs out in the middle of something. */
     VEC(sym_id) stack;
     VEC(struct sym_term) term;
     VEC(struct sym_frame) frame;
@@ -184,13 +184,13 @@ sym_id sym_mul(struct symtab *t, sym_id a, sym_id b);
 sym_id sym_pow(struct symtab *t, sym_id a, sym_id b);
 sym_id sym_floordiv(struct symtab *t, sym_id a, sym_id b);
 sym_id sym_ceildiv(struct symtab *t, sym_id a, sym_id b);
-/* Python's a % b: Mod where both are known to be non-negative, PythonMod elsewhere, as PyTorch does. */
+/* Python's a % b: Mod where both are known to be non-negative, else PythonMod, as PyTorch does. */
 sym_id sym_mod(struct symtab *t, sym_id a, sym_id b);
 /* Python's a / b: IntTrueDiv of integers, FloatTrueDiv of others. */
 sym_id sym_truediv(struct symtab *t, sym_id a, sym_id b);
 
-/* Any operator of the table but INT, FLOAT, BOOL, SYMBOL and CALL; ADD, MUL, MIN, MAX, AND, OR take any
- * number of operands. */
+/* Any operator of the table but INT, FLOAT, BOOL, SYMBOL and CALL; ADD, MUL, MIN, MAX, AND, OR take
+ * any number of operands. */
 sym_id sym_make(struct symtab *t, enum sym_op op, const sym_id *args, uint32_t n);
 
 /* A function by its name in the text; one that is not known stays a function of its operands. */
@@ -221,14 +221,14 @@ static inline sym_id sym_to_float(struct symtab *t, sym_id a)
     return sym_make1(t, SYM_TOFLOAT, a);
 }
 
-/* What either of PyTorch's printers writes, and Python's operators. 0: not an expression, or one that
- * no id can stand for (see above). */
+/* What either of PyTorch's printers writes, and Python's operators. 0: not an expression, or one
+ * that no id can stand for (see above). */
 sym_id sym_parse(struct symtab *t, const char *s, size_t len);
 
 /* As PyTorch prints a size. Parsing the text gives the same id again. */
 void sym_print(const struct symtab *t, sym_id id, struct buf *out);
 
-/* ---- Asking ------------------------------------------------------------------------------------- */
+/* ---- Asking ---------------------------------------------------------------------------------- */
 
 static inline enum sym_type sym_type(const struct symtab *t, sym_id id)
 {
@@ -247,17 +247,17 @@ static inline bool sym_nonneg(const struct symtab *t, sym_id id)
     return id != 0 && t->node.at[id].nonneg;
 }
 
-/* Calls fn once for each symbol; fn must not use the table's walks (this, sym_subst, sym_normal). */
+/* Calls fn once for each symbol; fn must not use the table's walks: this, sym_subst, sym_normal. */
 void sym_symbols(struct symtab *t, sym_id id,
                  void (*fn)(void *ctx, sym_id symbol, const char *name), void *ctx);
 
-/* The expression with symbols replaced: fn gives what to put for one, or the symbol itself. fn may make
- * expressions, but must not use the table's walks. */
+/* The expression with symbols replaced: fn gives what to put for one, or the symbol itself. fn may
+ * make expressions, but must not use the table's walks. */
 sym_id sym_subst(struct symtab *t, sym_id id,
                  sym_id (*fn)(void *ctx, sym_id symbol, const char *name), void *ctx);
 
-/* A form for comparing, not for printing: products multiplied out (within bounds), remainders written
- * with //, comparisons as Eq(d, 0) or d >= 0. */
+/* A form for comparing, not for printing: products multiplied out (within bounds), remainders
+ * written with //, comparisons as Eq(d, 0) or d >= 0. */
 sym_id sym_normal(struct symtab *t, sym_id id);
 
 /* True: equal wherever both have a value. False: not known to be. */
@@ -267,7 +267,7 @@ enum sym_status {
     SYM_OK,
     SYM_UNBOUND,   /* lookup did not know a symbol */
     SYM_OVERFLOW,  /* the value, or one on the way to it, is too large */
-    SYM_UNDEFINED, /* division by zero, a function that we do not know, a float that is not finite */
+    SYM_UNDEFINED, /* division by zero, an unknown function, a float that is not finite */
 };
 
 /* The value of a symbol: an integer or a float. False: not known. */
@@ -276,7 +276,7 @@ typedef bool (*sym_lookup_fn)(void *ctx, const char *name, struct sym_num *out);
 enum sym_status sym_eval(const struct symtab *t, sym_id id, sym_lookup_fn lookup, void *ctx,
                          struct sym_num *out);
 
-/* ---- Between sym*.c ------------------------------------------------------------------------------
+/* ---- Between sym*.c -----------------------------------------------------------------------------
  *
  * The functions that "take" consume the operands on t->stack from `base` on. */
 
@@ -338,14 +338,15 @@ bool sym_num_add(struct sym_num *a, struct sym_num b); /* false: does not fit */
 bool sym_num_mul(struct sym_num *a, struct sym_num b);
 struct sym_num sym_num_int(int64_t v);
 
-/* sympy's order: of anything, of the terms of a sum, of the operands of And and Or. 0 only if a == b. */
+/* sympy's order: of anything, of the terms of a sum, of the operands of And and Or. 0 only for
+ * a == b. */
 int sym_order(const struct symtab *t, sym_id a, sym_id b);
 int sym_order_terms(const struct symtab *t, sym_id a, sym_id b);
 int sym_order_logic(const struct symtab *t, sym_id a, sym_id b);
 void sym_sort(struct symtab *t, uint32_t first,
               int (*order)(const struct symtab *t, sym_id a, sym_id b));
 
-/* The constant that op gives for constant operands; 0: it has no value, or they are not all constant. */
+/* What op gives for constant operands; 0: it has no value, or they are not all constant. */
 sym_id sym_fold(struct symtab *t, enum sym_op op, uint32_t base);
 
 #endif

@@ -1,7 +1,7 @@
 /* Division with Python's rounding: a//b is floor(a/b), a % b is a - b*(a//b).
  *
- * What is taken out or cancelled is what PyTorch's FloorDiv and Mod take out, where it is valid for all
- * integers: PyTorch also merges (a//b)//c for a c that may be negative.
+ * What is taken out or cancelled is what PyTorch's FloorDiv and Mod take out, where it is valid for
+ * all integers: PyTorch also merges (a//b)//c for a c that may be negative.
  */
 #include "fx/sym.h"
 
@@ -131,7 +131,7 @@ static bool power_is_in_all(const struct symtab *t, sym_id a, sym_id f, int64_t 
 }
 
 /* A factor of the product b that is in all terms of a; 0: there is none. Where it is zero so is the
- * divisor, and nothing has a value. PyTorch cancels powers whole: s0**2//s0 stays, unless `deep`. */
+ * divisor, and nothing has a value. PyTorch cancels whole powers: s0**2//s0 stays; not if deep. */
 static sym_id common_factor(const struct symtab *t, sym_id a, sym_id b, bool deep, int64_t *exp)
 {
     struct sym_num c;
@@ -167,7 +167,7 @@ static sym_id opaque(struct symtab *t, enum sym_op op, sym_id a, sym_id b)
     return id;
 }
 
-/* Move the terms that `by` divides out of *a; their quotients are the result, 0 if there are none. */
+/* Move the terms that `by` divides out of *a; the sum of their quotients, 0 if there are none. */
 static sym_id take_quotients(struct symtab *t, sym_id *a, int64_t by)
 {
     uint32_t base = t->stack.len, n = sym_n_terms(t, *a), n_out = 0;

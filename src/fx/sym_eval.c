@@ -1,5 +1,5 @@
-/* Values, as Python computes them. Integers are computed with 128 bits, so that a sum whose terms are
- * larger than the result still has one; what leaves must fit 64.
+/* Values, as Python computes them. Integers are computed with 128 bits, so that a sum whose terms
+ * are larger than the result still has one; what leaves must fit 64.
  */
 #include "fx/sym.h"
 
@@ -62,7 +62,7 @@ static enum sym_status give_bool(bool v, struct value *out)
     return SYM_OK;
 }
 
-/* ---- Operators of two --------------------------------------------------------------------------- */
+/* ---- Operators of two ------------------------------------------------------------------------ */
 
 static enum sym_status add(struct value a, struct value b, struct value *out)
 {
@@ -235,7 +235,7 @@ static enum sym_status round_decimal(struct value a, struct value digits, struct
     return give_float(strtod(text, NULL), out);
 }
 
-/* ---- Operators of any number -------------------------------------------------------------------- */
+/* ---- Operators of any number ----------------------------------------------------------------- */
 
 static bool is_flat(enum sym_op op)
 {
@@ -258,7 +258,7 @@ static enum sym_status accumulate(enum sym_op op, struct value v, struct value *
     }
 }
 
-/* ---- All with at most three operands ------------------------------------------------------------ */
+/* ---- All with at most three operands --------------------------------------------------------- */
 
 static enum sym_status convert(enum sym_op op, struct value a, struct value *out)
 {
@@ -330,7 +330,7 @@ static enum sym_status apply(enum sym_op op, const struct value *a, struct value
     }
 }
 
-/* ---- Trees -------------------------------------------------------------------------------------- */
+/* ---- Trees ----------------------------------------------------------------------------------- */
 
 struct env {
     const struct symtab *t;
@@ -340,7 +340,7 @@ struct env {
 
 static enum sym_status eval(const struct env *e, sym_id id, struct value *out);
 
-/* One False decides And, whatever the others are: the order of the operands is not the program's. */
+/* One False decides And, whatever the others are: their order is not the program's. */
 static enum sym_status eval_logic(const struct env *e, sym_id id, struct value *out)
 {
     const struct sym_node *v = sym_at(e->t, id);

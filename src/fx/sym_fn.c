@@ -1,9 +1,9 @@
-/* Everything that is neither a sum, a product nor a division: extremes, comparisons, logic, conversions;
- * and the two constructors that take any operator, by its number and by its name.
+/* Everything that is neither a sum, a product nor a division: extremes, comparisons, logic,
+ * conversions; and the two constructors that take any operator, by its number and by its name.
  */
 #include "fx/sym.h"
 
-/* ---- Min, Max, And, Or: flat, sorted, each operand once ----------------------------------------- */
+/* ---- Min, Max, And, Or: flat, sorted, each operand once -------------------------------------- */
 
 /* The operands on the stack, those of nested `op` in their place, to t->term. */
 static bool gather(struct symtab *t, enum sym_op op, uint32_t base)
@@ -134,7 +134,7 @@ sym_id sym_take_logic(struct symtab *t, enum sym_op op, uint32_t base)
     return take_lattice(t, op, base);
 }
 
-/* ---- Comparisons and Not ------------------------------------------------------------------------ */
+/* ---- Comparisons and Not --------------------------------------------------------------------- */
 
 static enum sym_op inverse(enum sym_op op)
 {
@@ -149,8 +149,9 @@ static enum sym_op inverse(enum sym_op op)
     }
 }
 
-/* Not a of a comparison of integers (a float may be a NaN, which compares with nothing), or of a Not;
- * 0: it has no shorter form. Nothing is decided here, the sides are those of a comparison that stands. */
+/* Not a of a comparison of integers (a float may be a NaN, which compares with nothing), or of a
+ * Not; 0: it has no shorter form. Nothing is decided here, the sides are those of a comparison that
+ * stands. */
 static sym_id opposite(struct symtab *t, sym_id a)
 {
     uint32_t base = t->stack.len;
@@ -235,7 +236,7 @@ sym_id sym_compare(struct symtab *t, enum sym_op op, sym_id a, sym_id b)
     return id;
 }
 
-/* ---- The rest ----------------------------------------------------------------------------------- */
+/* ---- The rest -------------------------------------------------------------------------------- */
 
 sym_id sym_truediv(struct symtab *t, sym_id a, sym_id b)
 {

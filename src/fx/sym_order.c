@@ -1,9 +1,10 @@
 /* The order in which sympy prints: of factors in a product, terms in a sum, operands of Max or And.
  *
- * Everything is compared by, in this order: the class of the expression without its number in front and
- * without its exponent, its operands (fewer first), the exponent, the number. Symbols compare by name,
- * byte by byte. The order depends on the expressions only, never on ids, so it is the same in every
- * table; and since equal expressions have one id, a comparison goes down one path of both trees.
+ * Everything is compared by, in this order: the class of the expression without its number in front
+ * and without its exponent, its operands (fewer first), the exponent, the number. Symbols compare
+ * by name, byte by byte. The order depends on the expressions only, never on ids, so it is the same
+ * in every table; and since equal expressions have one id, a comparison goes down one path of both
+ * trees.
  */
 #include "fx/sym.h"
 
@@ -122,7 +123,7 @@ int sym_order(const struct symtab *t, sym_id a, sym_id b)
     return c != 0 ? c : order_numbers(x.coef, y.coef);
 }
 
-/* Sums are printed by falling exponents, of the first base that differs. a and b have no numbers. */
+/* Sums are printed by falling exponents of the first base that differs. a and b have no numbers. */
 int sym_order_terms(const struct symtab *t, sym_id a, sym_id b)
 {
     if (a == b)

@@ -1,5 +1,5 @@
-/* Text to expression, by operator precedence and with a stack of its own: how deep parentheses may nest
- * is limited by memory only, and a sum of a thousand terms is put together once.
+/* Text to expression, by operator precedence and with a stack of its own: how deep parentheses may
+ * nest is limited by memory only, and a sum of a thousand terms is put together once.
  *
  * The precedences are Python's, lowest first: comparison, |, &, + -, * / // %, unary - ~, **.
  */
@@ -73,7 +73,7 @@ static sym_id pop(struct symtab *t)
     return t->stack.at[--t->stack.len];
 }
 
-/* ---- Operands ----------------------------------------------------------------------------------- */
+/* ---- Operands -------------------------------------------------------------------------------- */
 
 static const char *skip_digits(const char *p, const char *end)
 {
@@ -150,8 +150,8 @@ static sym_id parse_name(struct text *s, bool *called)
     return sym_symbol(s->t, name, len);
 }
 
-/* -a*b is printed for the product of -1, a and b: in front of a term, a minus is such a factor. So it is
- * for -a//b, which is (-a)//b. */
+/* -a*b is printed for the product of -1, a and b: in front of a term, a minus is such a factor. So
+ * it is for -a//b, which is (-a)//b. */
 static void begin_minus(struct text *s, uint32_t base)
 {
     struct sym_frame *f = top(s);
@@ -192,7 +192,7 @@ static bool parse_operand(struct text *s, bool *done)
     return true;
 }
 
-/* ---- Operators ---------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 /* The right operand of the frame's operator is complete: join it with what stands before it. */
 static bool settle(struct symtab *t, struct sym_frame f)

@@ -1,8 +1,8 @@
 /* Expressions as sympy's printer writes them, with the functions of PyTorch. The order of terms and
  * factors is that of the stored form; here are the parentheses and the numbers.
  *
- * An operand is put in parentheses if its precedence is not above that of what surrounds it. PyTorch
- * gives its functions low precedences, whence 2*((s0//2)) and s0 - (PythonMod(u0, 2)).
+ * An operand is put in parentheses if its precedence is not above that of what surrounds it.
+ * PyTorch gives its functions low precedences, whence 2*((s0//2)) and s0 - (PythonMod(u0, 2)).
  */
 #include "fx/sym.h"
 

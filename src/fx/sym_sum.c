@@ -1,9 +1,9 @@
 /* Sums, products and powers.
  *
- * A sum holds at least two terms, none of them a sum: products with at most one number, in front, and
- * at most one number alone. A product holds at least two factors, none of them a product: a number
- * other than 1, then bases and bases to a constant power above 1, each base once. Both are stored in
- * the order in which they are printed.
+ * A sum holds at least two terms, none of them a sum: products with at most one number, in front,
+ * and at most one number alone. A product holds at least two factors, none of them a product: a
+ * number other than 1, then bases and bases to a constant power above 1, each base once. Both are
+ * stored in the order in which they are printed.
  */
 #include "fx/sym.h"
 
@@ -66,7 +66,7 @@ static sym_id scaled(struct symtab *t, struct sym_num coef, sym_id rest)
     return id;
 }
 
-/* ---- Sums --------------------------------------------------------------------------------------- */
+/* ---- Sums ------------------------------------------------------------------------------------ */
 
 /* Take the operands apart into t->term and *constant. */
 static bool gather_terms(struct symtab *t, uint32_t base, struct sym_num *constant)
@@ -89,7 +89,7 @@ static bool gather_terms(struct symtab *t, uint32_t base, struct sym_num *consta
     return true;
 }
 
-/* Push the terms, the constant last; sympy begins 4 - 2*s0 with the number. False: one is too large. */
+/* Push the terms, the constant last; sympy begins 4 - 2*s0 with the number. False: too large. */
 static bool push_sum(struct symtab *t, uint32_t first, struct sym_num constant)
 {
     uint32_t base = t->stack.len, n = t->term.len;
@@ -151,7 +151,7 @@ sym_id sym_take_sum(struct symtab *t, uint32_t base)
     return id;
 }
 
-/* ---- Products ----------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 static bool gather_factors(struct symtab *t, uint32_t base, struct sym_num *coef, bool *has_float)
 {
@@ -253,7 +253,7 @@ sym_id sym_take_product(struct symtab *t, uint32_t base)
     return id;
 }
 
-/* ---- Powers ------------------------------------------------------------------------------------- */
+/* ---- Powers ---------------------------------------------------------------------------------- */
 
 static sym_id number_power(struct symtab *t, struct sym_num x, int64_t exp)
 {
@@ -320,7 +320,7 @@ sym_id sym_pow(struct symtab *t, sym_id a, sym_id b)
     return id;
 }
 
-/* ---- By two ------------------------------------------------------------------------------------- */
+/* ---- By two ---------------------------------------------------------------------------------- */
 
 sym_id sym_add(struct symtab *t, sym_id a, sym_id b)
 {

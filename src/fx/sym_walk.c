@@ -1,8 +1,9 @@
-/* Expressions made again from the leaves up: with symbols replaced, or in the form for comparing. */
+/* Expressions made again from the leaves up: with symbols replaced, or in a form for comparing. */
 #include "fx/sym.h"
 
-/* More terms than this, and a product stays as it is. */
-#define MAX_EXPANDED 512
+/* More terms than this or a higher power of a sum, and a product stays as it is. */
+#define MAX_EXPANDED 256
+#define MAX_POWER 16
 
 struct walk {
     struct symtab *t;
@@ -11,7 +12,7 @@ struct walk {
     void *ctx;
 };
 
-/* ---- The form for comparing --------------------------------------------------------------------- */
+/* ---- The form for comparing ------------------------------------------------------------------ */
 
 /* a*b for a sum a and a sum or something else b, every term by every term; 0: too many. */
 static sym_id multiply_out(struct symtab *t, sym_id a, sym_id b)
@@ -44,7 +45,7 @@ static sym_id expand(struct symtab *t, sym_id id)
             acc = multiply_out(t, acc, sym_pow(t, f, sym_int(t, exp)));
             continue;
         }
-        if (exp > MAX_EXPANDED)
+        if (exp > MAX_POWER)
             return id;
         for (int64_t e = 0; e < exp && acc != 0; e++)
             acc = multiply_out(t, acc, f);
@@ -147,7 +148,7 @@ static sym_id take_normal(struct symtab *t, enum sym_op op, uint32_t base)
     }
 }
 
-/* ---- The walk ----------------------------------------------------------------------------------- */
+/* ---- The walk -------------------------------------------------------------------------------- */
 
 /* As deep as the expression; each node once. */
 static sym_id rebuild(struct walk *w, sym_id id)

@@ -1,8 +1,8 @@
 /* Sizes as expressions: parsing, canonical form, printing, values.
  *
  *   test_sym           the tests
- *   test_sym --eval    lines "expression;symbol=value,…" from standard input: a line with the value each
- *   test_sym --print   lines "expression": a line with the canonical text each
+ *   test_sym --eval    for each line "expression;symbol=value,…" of standard input: the value
+ *   test_sym --print   for each line "expression": its canonical text
  *
  * The last two are what the comparison with PyTorch drives.
  */
@@ -19,7 +19,7 @@
 
 #define LENGTH(a) (sizeof(a) / sizeof(*(a)))
 
-/* ---- A table for a test, inside a guard --------------------------------------------------------- */
+/* ---- A table for a test, inside a guard ------------------------------------------------------ */
 
 struct fixture {
     struct mem mem;
@@ -101,7 +101,7 @@ static void value_text(struct fixture *f, sym_id id, char *values, char *text, s
         snprintf(text, size, "%lld", (long long)v.i);
 }
 
-/* ---- Parsing and printing ----------------------------------------------------------------------- */
+/* ---- Parsing and printing -------------------------------------------------------------------- */
 
 /* Texts of PyTorch's normal printer: canonical already. */
 /* clang-format off */
@@ -301,7 +301,7 @@ static void test_not_expressions(void **state)
     assert_true(with_table(NULL, 0, check_not_expressions));
 }
 
-/* ---- Building ----------------------------------------------------------------------------------- */
+/* ---- Building -------------------------------------------------------------------------------- */
 
 static void count_symbol(void *ctx, sym_id symbol, const char *name)
 {
@@ -441,7 +441,7 @@ static void test_same(void **state)
     assert_true(with_table(NULL, 0, check_same));
 }
 
-/* ---- Values ------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 static const char *const values[][3] = {
     {"12*s27**2", "s27=5", "300"},
@@ -517,7 +517,7 @@ static void test_values(void **state)
 
 /* ---- Against a reference ------------------------------------------------------------------------
  *
- * Random trees: written out with all parentheses, computed by the few lines below, which know nothing of
+ * Random trees: written out with all parentheses, computed by a few lines that know nothing of
  * canonical forms. */
 
 static uint64_t random_state;
@@ -743,7 +743,7 @@ static void test_random(void **state)
     assert_true(with_table(NULL, SYM_NONNEG_S | SYM_NONNEG_U, check_random));
 }
 
-/* ---- Sizes -------------------------------------------------------------------------------------- */
+/* ---- Sizes ----------------------------------------------------------------------------------- */
 
 static sym_id parse_repeated(struct fixture *f, const char *before, const char *core,
                              const char *after, int n)
@@ -803,7 +803,7 @@ static void test_sizes(void **state)
     assert_true(with_table(NULL, 0, check_sizes));
 }
 
-/* ---- No memory ---------------------------------------------------------------------------------- */
+/* ---- No memory ------------------------------------------------------------------------------- */
 
 struct counter {
     size_t calls, fail_at, bytes;
@@ -862,7 +862,7 @@ static void test_no_memory(void **state)
     assert_true(c.fail_at > 10);
 }
 
-/* ---- For the comparison with PyTorch ------------------------------------------------------------ */
+/* ---- For the comparison with PyTorch --------------------------------------------------------- */
 
 static void answer_lines(struct fixture *f, bool eval)
 {
