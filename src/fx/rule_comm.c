@@ -118,6 +118,20 @@ bool shape_shard_dim_alltoall(struct infer *x)
 
 /* ---- fused with products ---- */
 
+/* Strides of what is gathered along d: that dimension is the outermost. */
+static sym_id *gathered_strides(struct infer *x, uint32_t n, const sym_id *size, uint32_t d)
+{
+    sym_id *stride = new_syms(x, n), at = num(x, 1);
+
+    for (uint32_t i = n; i > 0; i--)
+        if (i - 1 != d) {
+            stride[i - 1] = at;
+            at = sym_mul(x->sym, at, size[i - 1]);
+        }
+    stride[d] = at;
+    return stride;
+}
+
 /* [..., k] x [k, n] */
 static sym_id *product_size(struct infer *x, const struct type *a, const struct type *b)
 {
@@ -150,7 +164,7 @@ bool shape_fused_ag_mm(struct infer *x)
     all.size = size;
     type_id *item = arena_array(x->arena, type_id, n), result[2];
     result[0] = keep ? new_tensor(x, (enum dtype)a->dtype, a->n, size,
-                                  contiguous_strides(x, a->n, size), a->device)
+                                  gathered_strides(x, a->n, size, d), a->device)
                      : type_none(x->type);
     int p_dtypes = in_param(x, "out_dtypes");
     const tuck_value *dtypes = p_dtypes >= 0 ? x->arg[p_dtypes] : NULL;
@@ -164,7 +178,8 @@ bool shape_fused_ag_mm(struct infer *x)
                 dtype = dtype_by_name(name->at, name->len);
             v = value_next(v);
         }
-        item[i] = out ? new_tensor(x, dtype, a->n, out, contiguous_strides(x, a->n, out), a->device)
+        item[i] = out ? new_tensor(x, dtype, a->n, out, gathered_strides(x, a->n, out, d),
+                                   a->device)
                       : 0;
     }
     result[1] = type_list(x->type, item, n);

@@ -1,0 +1,274 @@
+/* Shape rules of indexing: reads at places that a tensor names. */
+#include "fx/rule.h"
+
+static bool fresh_of(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
+{
+    return out_tensor(x, (enum dtype)t->dtype, n, size, NULL, t->device);
+}
+
+/* ---- x[i, None, j] ---- */
+
+static bool is_mask(const struct type *t)
+{
+    return t->dtype == DTYPE_B8 || t->dtype == DTYPE_U8;
+}
+
+/* One entry a dimension of t: the tensor that indexes it, or NULL. A mask of k dimensions stands for k
+ * vectors of as many elements as it has ones. */
+static bool spread_indices(struct infer *x, const struct type *t, const struct type *const *index,
+                           const bool *absent, uint32_t n, const struct type **out)
+{
+    uint32_t d = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t span = absent[i] || !is_mask(index[i]) ? 1 : index[i]->n;
+        if (d + span > t->n)
+            return false;
+        if (absent[i]) {
+            d++;
+            continue;
+        }
+        const struct type *use = index[i];
+        if (is_mask(use)) {
+            struct type *ones = arena_alloc(x->arena, sizeof(*ones));
+            sym_id *count = new_syms(x, 1);
+            *ones = *use;
+            *count = fresh_symbol(x);
+            ones->n = 1;
+            ones->size = count;
+            use = ones;
+        }
+        for (uint32_t k = 0; k < span; k++)
+            out[d++] = use;
+    }
+    return true;
+}
+
+/* Sizes and strides of t indexed: the dimensions that are indexed give way to those of the indices, in
+ * their place where they follow each other, else in front. Strides as of a loop over t in which the new
+ * dimensions stand still. */
+static type_id indexed(struct infer *x, const struct type *t, const struct type *const *index)
+{
+    uint32_t first = t->n, last = 0, n_index = 0, n_new, n = 0, k = 0;
+    const struct type **list = arena_array(x->arena, const struct type *, t->n);
+    const sym_id *new_size;
+
+    for (uint32_t d = 0; d < t->n; d++)
+        if (index[d] != NULL) {
+            first = d < first ? d : first;
+            last = d;
+            list[n_index++] = index[d];
+        }
+    if (n_index == 0 || !t->strided || !broadcast_sizes(x, list, n_index, &n_new, &new_size))
+        return 0;
+    bool adjacent = last - first + 1 == n_index;
+    uint32_t at = adjacent ? first : 0, n_out = t->n - n_index + n_new;
+    sym_id *size = new_syms(x, n_out), *stride = new_syms(x, n_out);
+    for (uint32_t i = 0; i < n_out; i++) {
+        if (i >= at && i < at + n_new) {
+            size[i] = new_size[k++];
+            stride[i] = num(x, 0);
+            continue;
+        }
+        while (index[n] != NULL)
+            n++;
+        size[i] = t->size[n];
+        stride[i] = t->stride[n++];
+    }
+    struct type *seen = arena_alloc(x->arena, sizeof(*seen));
+    *seen = *t;
+    seen->n = n_out;
+    seen->size = size;
+    seen->stride = stride;
+    const struct type *one = seen;
+    return new_tensor(x, (enum dtype)t->dtype, n_out, size,
+                      elementwise_strides(x, &one, 1, n_out, size), t->device);
+}
+
+bool shape_index(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0), *mask = in_tensor(x, in_param(x, "mask"));
+    int p = in_param(x, "indices");
+    const struct type *const *index;
+    uint32_t n, n_dim;
+
+    if (t == NULL || !in_tensors(x, p, &index, &n) || x->arg[p]->kind == TUCK_V_NODE)
+        return false;
+    bool *absent = arena_zeroed(x->arena, n + 1);
+    const tuck_value *v = x->arg[p] + 1;
+    for (uint32_t i = 0; i < n; i++, v = value_next(v)) {
+        absent[i] = v->kind == TUCK_V_NONE;
+        if (!absent[i] && index[i] == NULL)
+            return false; /* unknown */
+    }
+    const struct type **by_dim = arena_zeroed(x->arena, (t->n + 1) * sizeof(*by_dim));
+    if (!spread_indices(x, t, index, absent, n, by_dim))
+        return false;
+    type_id result = indexed(x, t, by_dim);
+    if (result == 0 || in_param(x, "mask") < 0)
+        return out_type(x, result);
+    /* _unsafe_masked_index: then where() over the mask and what was read. */
+    struct type *read = arena_alloc(x->arena, sizeof(*read));
+    *read = *type_at(x->type, result);
+    const struct type *both[] = {mask, read};
+    const sym_id *size;
+    if (mask == NULL || !broadcast_sizes(x, both, 2, &n_dim, &size))
+        return false;
+    return out_tensor(x, (enum dtype)t->dtype, n_dim, size,
+                      elementwise_strides(x, both, 2, n_dim, size), t->device);
+}
+
+/* ---- along one dimension ---- */
+
+bool shape_gather(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0), *index = in_tensor(x, 2);
+
+    return t != NULL && index != NULL && fresh_of(x, t, index->n, index->size);
+}
+
+bool shape_index_select(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0), *index = in_tensor(x, 2);
+    int64_t dim;
+    uint32_t d;
+
+    if (t == NULL || index == NULL || index->n > 1 || !in_int(x, 1, &dim) ||
+        !wrap_dim(dim, t->n, &d))
+        return false;
+    if (t->n == 0)
+        return fresh_of(x, t, 0, t->size);
+    sym_id *size = new_syms(x, t->n);
+    memcpy(size, t->size, t->n * sizeof(*size));
+    size[d] = numel(x, index);
+    return fresh_of(x, t, t->n, size);
+}
+
+bool shape_take(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0), *index = in_tensor(x, 1);
+    int p_dim = in_param(x, "dim");
+    int64_t dim;
+    uint32_t d;
+
+    if (t == NULL || index == NULL)
+        return false;
+    if (p_dim < 0)
+        return fresh_of(x, t, index->n, index->size);
+    if (!in_given(x, p_dim)) { /* take_along_dim of everything */
+        sym_id all = numel(x, index);
+        return fresh_of(x, t, 1, &all);
+    }
+    if (!in_int(x, p_dim, &dim) || t->n != index->n || !wrap_dim(dim, t->n, &d))
+        return false;
+    sym_id *size = new_syms(x, t->n);
+    for (uint32_t i = 0; i < t->n; i++)
+        size[i] = i == d || is_one(x, t->size[i]) ? index->size[i] : t->size[i];
+    return fresh_of(x, t, t->n, size);
+}
+
+/* ---- embeddings ---- */
+
+bool shape_embedding(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0), *index = in_tensor(x, 1);
+
+    if (t == NULL || index == NULL || t->n != 2)
+        return false;
+    sym_id *size = new_syms(x, index->n + 1);
+    for (uint32_t i = 0; i < index->n; i++)
+        size[i] = index->size[i];
+    size[index->n] = t->size[1];
+    return fresh_of(x, t, index->n + 1, size);
+}
+
+bool shape_embedding_backward(struct infer *x)
+{
+    const struct type *grad = in_tensor(x, 0);
+    sym_id rows;
+
+    if (grad == NULL || grad->n == 0 || !in_sym(x, 2, &rows))
+        return false;
+    return fresh_of(x, grad, 2, (sym_id[]){rows, grad->size[grad->n - 1]});
+}
+
+/* The sums, which bag an index belongs to, the bags' sizes, and for mode max where the largest was. */
+bool shape_embedding_bag(struct infer *x)
+{
+    enum { SUM, MEAN, MAX };
+    const struct type *t = in_tensor(x, 0), *index = in_tensor(x, 1), *start = in_tensor(x, 2);
+    int64_t mode;
+    bool last;
+
+    if (t == NULL || index == NULL || start == NULL || t->n != 2 || index->n != 1 ||
+        start->n != 1 || !in_int(x, in_param(x, "mode"), &mode) ||
+        !in_bool(x, in_param(x, "include_last_offset"), &last))
+        return false;
+    sym_id bags = last ? sym_sub(x->sym, start->size[0], num(x, 1)) : start->size[0];
+    sym_id one = num(x, 1), none = num(x, 0), rows[2] = {bags, t->size[1]};
+    enum dtype dtype = (enum dtype)index->dtype;
+    bool cpu = strcmp(str_text(&x->store->str, t->device), "cpu") == 0;
+    type_id item[4];
+
+    if (!cpu || (mode != SUM && mode != MEAN && mode != MAX))
+        return false;
+    item[0] = new_tensor(x, (enum dtype)t->dtype, 2, rows, contiguous_strides(x, 2, rows),
+                         t->device);
+    item[1] = new_tensor(x, dtype, 1, mode == SUM ? &none : index->size, &one, t->device);
+    item[2] = new_tensor(x, dtype, 1, &bags, &one, t->device);
+    item[3] = mode == MAX ? new_tensor(x, dtype, 2, rows, contiguous_strides(x, 2, rows), t->device)
+                          : item[2];
+    return out_list(x, item, 4);
+}
+
+/* ---- sizes that data decides ---- */
+
+bool shape_masked_select(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id count = fresh_symbol(x);
+
+    return t != NULL && fresh_of(x, t, 1, &count);
+}
+
+/* One row an element that is not zero, stored column by column; or a list of the columns. */
+bool shape_nonzero(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id count, one = num(x, 1);
+
+    if (t == NULL)
+        return false;
+    count = fresh_symbol(x);
+    if (x->sig->results[0].depth == 0)
+        return out_tensor(x, DTYPE_I64, 2, (sym_id[]){count, num(x, t->n)}, (sym_id[]){one, count},
+                          t->device);
+    uint32_t n = t->n ? t->n : 1;
+    type_id *item = arena_array(x->arena, type_id, n);
+    for (uint32_t i = 0; i < n; i++)
+        item[i] = new_tensor(x, DTYPE_I64, 1, &count, &one, t->device);
+    return out_list(x, item, n);
+}
+
+bool shape_nonzero_static(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id rows;
+
+    return t != NULL && in_sym(x, 1, &rows) &&
+           out_tensor(x, DTYPE_I64, 2, (sym_id[]){rows, num(x, t->n)}, NULL, t->device);
+}
+
+bool shape_one_hot(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id classes;
+
+    if (t == NULL || !in_sym(x, 1, &classes) || sym_is_int(x->sym, classes, -1))
+        return false;
+    sym_id *size = new_syms(x, t->n + 1);
+    for (uint32_t i = 0; i < t->n; i++)
+        size[i] = t->size[i];
+    size[t->n] = classes;
+    return out_tensor(x, DTYPE_I64, t->n + 1, size, NULL, t->device);
+}
