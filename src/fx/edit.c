@@ -190,6 +190,18 @@ static void put_adapted(struct buf *b, const tuck_graph *g, const char *s)
     buf_str(b, end);
 }
 
+/* The first annotation of a text without any decides how those to come look. */
+static void note_annotation(tuck_graph *g, uint32_t ann)
+{
+    const struct fx_meta *m = ann ? ann_tensor(g->store, ann) : NULL;
+
+    if (m == NULL || is_annotated(g))
+        return;
+    g->style.annotated = true;
+    g->style.strides = m->has_strides;
+    g->style.devices = m->device != 0;
+}
+
 /* The number of an annotation given by its inner text; 0 = none. *ok = false: it is not one. */
 static uint32_t make_annotation(struct buf *b, tuck_graph *g, const char *inner, bool *ok)
 {
@@ -311,7 +323,7 @@ static bool param_fits(const tuck_graph *g, const struct fx_param *q, uint32_t i
 {
     int rank = param_rank(g, q);
     int before = i > 0 ? param_rank(g, &g->param.at[i - 1]) : 0;
-    int after = i < g->param.len ? param_rank(g, &g->param.at[i]) : 3;
+    int after = i < g->param.len ? param_rank(g, &g->param.at[i]) : 4;
 
     return before <= rank && rank <= after && !(rank >= 2 && (before == rank || after == rank)) &&
            !(rank == 3 && i < g->param.len);
@@ -590,6 +602,7 @@ static void do_add(void *p)
     vec_reserve(m, &g->node, 1);
 
     /* From here on nothing can fail. */
+    note_annotation(g, init.ann);
     x->n = graph_add_node(g, x->before, init);
     graph_take_vals(g, x->n, v, n_vals(x->args), n_args, n_kwargs);
     name_enter(g, init.name, x->n);
@@ -768,6 +781,7 @@ static void do_set_annotation(void *p)
     x->status = ok ? TUCK_OK : TUCK_EINVAL;
     if (!ok)
         return;
+    note_annotation(g, ann);
     node_at(g, x->n)->ann = ann;
     uint32_t at = param_of(g, x->n);
     if (node_at(g, x->n)->kind == TUCK_PLACEHOLDER && at != NO_PARAM)

@@ -86,6 +86,7 @@ struct fx_param {
     uint32_t ann;
     str_id dflt;       /* default value, verbatim; 0 = none */
     str_id descriptor; /* comment behind it in the expanded form */
+    uint32_t line, column; /* in the text it was read from */
     uint32_t storage;  /* inputs with the same number share their storage; 0 = not said */
     bool aliased;      /* the placeholder's name differs: `l_x_ = L_x_` follows */
 };
@@ -134,6 +135,7 @@ struct tuck_graph {
     VEC(type_id) type;             /* by node id, after infer_graph() */
     type_id result;                /* what the graph returns, after infer_graph() */
     VEC(uint32_t) frees_at, frees; /* as read, where they are not what the rule gives; by node id */
+    struct storage_order *order;   /* who wrote what before whom, as it was before the first edit */
     struct fx_names *names;        /* name → node and suffix counters; made when first needed */
     uint32_t first_line;
     str_id source_name; /* file it was read from, for diagnostics */

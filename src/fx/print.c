@@ -753,7 +753,7 @@ static void do_print(void *arg)
             if (g->style.head == 0)
                 buf_str(p->b, "\n\n");
             print_tree(p, g);
-            buf_str(p->b, "\n    \n");
+            buf_str(p->b, "\n    "); /* gm.code has no final newline */
             continue;
         }
         if (p->form == TUCK_FORM_TEXT && x->doc != NULL)

@@ -27,6 +27,10 @@ struct diag_pos read_pos(struct reader *r, const char *at, size_t len)
     const char *bol = r->bol;
     uint32_t line = r->line;
 
+    if (r->pin != NULL) {
+        at = r->pin;
+        len = 1;
+    }
     while (at < bol) {
         bol--;
         while (bol > r->text->at && bol[-1] != '\n')
@@ -64,6 +68,18 @@ void read_warn(struct reader *r, const char *at, size_t len, const char *note, c
     va_start(ap, fmt);
     diag_vadd(r->diags, TUCK_WARNING, read_pos(r, at, len), note, fmt, ap);
     va_end(ap);
+}
+
+void read_again(struct reader *r)
+{
+    r->p = r->stmt;
+    r->bol = r->stmt_bol;
+    r->line = r->stmt_line;
+    values_clear(&r->vals);
+    r->open_at_text.len = 0;
+    r->brackets = 0;
+    r->lenient = 0;
+    r->freed.len = 0;
 }
 
 void read_newline(struct reader *r)
@@ -129,12 +145,22 @@ uint32_t read_define(struct reader *r, str_id name, const char *at, struct fx_no
             const char *text = str_text(&r->store->str, name);
             uint32_t line = node_at(r->g, known)->line;
             snprintf(note, sizeof(note), "first defined in line %u", line);
-            read_error(r, at, strlen(text), line ? note : NULL, "name '%s' is defined twice", text);
+            if (init.line != 0) /* a parameter, of a line above */
+                diag_add(r->diags, TUCK_ERROR,
+                         (struct diag_pos){
+                             .source = &r->source, .line = init.line, .column = init.column},
+                         line ? note : NULL, "name '%s' is defined twice", text);
+            else
+                read_error(r, at, strlen(text), line ? note : NULL, "name '%s' is defined twice",
+                           text);
+            r->failed = true;
             return 0;
         }
         init.name = name;
     }
-    if (at != NULL && at >= r->bol) { /* the usual: no need to look for the line */
+    if (init.line != 0) {
+        /* the caller knows */
+    } else if (at != NULL && at >= r->bol && r->pin == NULL) { /* the usual: no need to look for the line */
         init.line = file_line(r, r->line);
         init.column = (uint32_t)(at - r->bol) + 1;
     } else if (at != NULL) {
@@ -224,6 +250,8 @@ static bool read_param(struct reader *r)
     size_t n = ident_len(r->p);
     if (n == 0)
         return read_error(r, r->p, 1, NULL, "expected the name of a parameter");
+    q.line = file_line(r, r->line);
+    q.column = (uint32_t)(s - r->bol) + 1;
     r->p += n;
     q.text = intern(r, s, (size_t)(r->p - s));
     const char *before = r->p;
@@ -351,7 +379,13 @@ static bool params_to_nodes(struct reader *r)
         const char *text = str_text(&r->store->str, q->text);
         size_t stars = strspn(text, "*");
         str_id name = stars ? intern(r, text + stars, strlen(text + stars)) : q->text;
-        uint32_t n = add_placeholder(r, name, q->text, q->ann, r->p);
+        style_of_ann(r, q->ann);
+        struct fx_node init = {.kind = TUCK_PLACEHOLDER,
+                               .target = q->text,
+                               .ann = q->ann,
+                               .line = q->line,
+                               .column = q->column};
+        uint32_t n = read_define(r, name, r->p, init);
 
         if (n == 0)
             return false;

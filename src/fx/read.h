@@ -40,6 +40,10 @@ struct reader {
     const char *bol; /* beginning of the cursor's line … */
     uint32_t line;   /* … and its number in this text, from 0 */
 
+    const char *pin; /* set: diagnostics point here, because the cursor runs over a rewritten copy */
+    const char *stmt, *stmt_bol; /* where the statement being read began, … */
+    uint32_t stmt_line;          /* … to go back to for another reading */
+
     tuck_graph *g;
     bool by_name;     /* names are those of a finished graph: look them up in its table */
     bool nested;      /* reading a nested class: undefined names are let through */
@@ -60,7 +64,6 @@ struct reader {
     VEC(uint32_t) open_graph; /* indents of the classes we are inside of */
     VEC(tuck_graph *) open_at;
     bool want_descriptors; /* reading an expanded return */
-    bool saw_frees, self_freed, self_kept;
 };
 
 /* read.c */
@@ -69,6 +72,7 @@ bool read_error(struct reader *r, const char *at, size_t len, const char *note, 
                 ...) __attribute__((format(printf, 5, 6)));
 void read_warn(struct reader *r, const char *at, size_t len, const char *note, const char *fmt,
                ...) __attribute__((format(printf, 5, 6)));
+void read_again(struct reader *r);     /* back to the beginning of the statement */
 void read_newline(struct reader *r);   /* step over the '\n' under the cursor */
 void read_blanks(struct reader *r);    /* blanks of this line */
 void read_space(struct reader *r);     /* blanks, newlines and comments: inside brackets */

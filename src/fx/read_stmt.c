@@ -376,11 +376,7 @@ static void read_tail(struct reader *r)
 /* A statement that has no other reading: kept word for word. */
 static enum stmt read_opaque(struct reader *r, const char *start, str_id lead)
 {
-    values_clear(&r->vals);
-    r->open_at_text.len = 0;
-    r->brackets = 0;
-    r->lenient = 0;
-    r->p = start;
+    read_again(r);
     const char *bol = r->bol;
     if (!read_balanced(r))
         return STMT_ERROR;
@@ -524,7 +520,6 @@ static bool read_alias(struct reader *r, str_id name, uint32_t node)
 static enum stmt read_return(struct reader *r, str_id lead)
 {
     struct fx_style *st = &r->g->style;
-    const char *start = r->p;
 
     r->p += 6;
     read_blanks(r);
@@ -557,7 +552,7 @@ static enum stmt read_return(struct reader *r, str_id lead)
     read_blanks(r);
     if (!ok || !at_end(r->p)) {
         const char *at = r->p;
-        r->p = start;
+        read_again(r);
         if (!read_balanced(r))
             return STMT_ERROR;
         read_error(r, at, 1, NULL, "this is no value that can be returned");
@@ -599,11 +594,10 @@ enum stmt read_statement(struct reader *r, str_id lead)
     uint32_t ann = 0;
     struct rhs x;
 
-    values_clear(&r->vals);
-    r->open_at_text.len = 0;
-    r->brackets = 0;
-    r->lenient = 0;
-    r->freed.len = 0;
+    r->stmt = start;
+    r->stmt_bol = r->bol;
+    r->stmt_line = r->line;
+    read_again(r);
     if (n == 6 && starts_with(start, "return") && start[6] != '=')
         return read_return(r, lead);
     if (n == 0)
@@ -631,7 +625,7 @@ enum stmt read_statement(struct reader *r, str_id lead)
                 note_frees(r);
                 return STMT_SKIP;
             }
-            r->p = start;
+            read_again(r);
             if (read_balanced(r))
                 read_define(r, name, start, (struct fx_node){.kind = 0}); /* reports it */
             return STMT_ERROR;
@@ -673,14 +667,10 @@ enum stmt read_statement(struct reader *r, str_id lead)
     str_id id = str_find(&r->store->str, start, n);
     uint32_t node = id ? read_lookup(r, id) : 0;
     if (node != 0 && ann == 0) {
-        uint32_t line = r->line;
-        const char *bol = r->bol;
         if (read_inplace(r, node, start, n, lead))
             return STMT_NODE;
         if (r->failed)
             return STMT_ERROR;
-        r->line = line;
-        r->bol = bol;
     }
     return read_opaque(r, start, lead);
 }

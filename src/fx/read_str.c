@@ -166,7 +166,9 @@ static bool parse_arguments(struct reader *r, uint32_t *n_args, uint32_t *n_kwar
     size_t len = r->tmp.len;
     char *text = arena_str(&r->g->arena, r->tmp.at, len); /* r->tmp is used by what follows */
     r->p = text;
+    r->pin = p;
     bool ok = read_arguments(r, n_args, n_kwargs) && *r->p == '\0';
+    r->pin = NULL;
     r->p = p;
     r->bol = bol;
     r->line = line;

@@ -402,6 +402,8 @@ static bool push_expression(struct reader *r, const char *from, const char *to)
     const char *unknown = NULL;
     size_t unknown_len = 0;
 
+    if (strchr("+-*/%|&^<>=~", to[-1]) != NULL)
+        return false; /* an operator without its right side */
     if (is_complex(from, to)) {
         push_text(r, TUCK_V_NUMBER, from, (size_t)(to - from));
         return true;

@@ -1,0 +1,147 @@
+/* Shape rules of convolutions. */
+#include "fx/rule.h"
+
+/* What a convolution is told; lists have one item a spatial dimension. */
+struct window {
+    uint32_t n;
+    const sym_id *stride, *padding, *dilation, *output_padding;
+    bool transposed, same; /* same: padding='same' */
+    sym_id groups;
+};
+
+/* A list of n numbers; a shorter one of length 1 is repeated. */
+static bool spatial_list(struct infer *x, const char *name, uint32_t n, const sym_id **out)
+{
+    uint32_t len;
+
+    if (!in_syms(x, in_param(x, name), out, &len) || (len != n && len != 1))
+        return false;
+    if (len == n)
+        return true;
+    sym_id *all = new_syms(x, n);
+    for (uint32_t i = 0; i < n; i++)
+        all[i] = (*out)[0];
+    *out = all;
+    return true;
+}
+
+static bool read_window(struct infer *x, uint32_t n, struct window *w)
+{
+    int transposed = in_param(x, "transposed"), extra = in_param(x, "output_padding");
+    const char *padding;
+    sym_id *zero = new_syms(x, n);
+
+    for (uint32_t i = 0; i < n; i++)
+        zero[i] = num(x, 0);
+    *w = (struct window){.n = n, .padding = zero, .output_padding = zero};
+    /* conv_transpose*() have no flag, but are the only ones of their kind with output_padding. */
+    if (transposed == NO_PARAM)
+        w->transposed = extra != NO_PARAM;
+    else if (!in_bool(x, transposed, &w->transposed))
+        return false;
+    if (in_str(x, in_param(x, "padding"), &padding) && *padding != '[')
+        w->same = strcmp(padding, "same") == 0;
+    else if (!spatial_list(x, "padding", n, &w->padding))
+        return false;
+    return spatial_list(x, "stride", n, &w->stride) &&
+           spatial_list(x, "dilation", n, &w->dilation) &&
+           (!w->transposed || spatial_list(x, "output_padding", n, &w->output_padding)) &&
+           in_sym(x, in_param(x, "groups"), &w->groups);
+}
+
+/* The size along spatial dimension i, for size `in` and kernel `k`. */
+static sym_id window_size(struct infer *x, const struct window *w, uint32_t i, sym_id in, sym_id k)
+{
+    struct symtab *t = x->sym;
+    sym_id one = num(x, 1), two = num(x, 2);
+    sym_id span = sym_mul(t, w->dilation[i], sym_sub(t, k, one)); /* of the kernel, less 1 */
+    sym_id pad = sym_mul(t, two, w->padding[i]);
+
+    if (w->same)
+        pad = span;
+    if (w->transposed) {
+        sym_id size = sym_mul(t, sym_sub(t, in, one), w->stride[i]);
+        size = sym_add(t, sym_sub(t, size, pad), span);
+        return sym_add(t, size, sym_add(t, w->output_padding[i], one));
+    }
+    sym_id room = sym_sub(t, sym_sub(t, sym_add(t, in, pad), span), one);
+    return sym_add(t, sym_floordiv(t, room, w->stride[i]), one);
+}
+
+enum layout { LAYOUT_PLAIN, LAYOUT_LAST, LAYOUT_UNKNOWN };
+
+static bool is_cpu(struct infer *x, const struct type *t)
+{
+    return t->device != 0 && strcmp(str_text(&x->store->str, t->device), "cpu") == 0;
+}
+
+/* On cpu an image in channels-last layout, or a kernel, makes the result so. Elsewhere it depends on the
+ * library that torch was built with (cuDNN follows, others do not). */
+static enum layout conv_layout(struct infer *x, const struct type *in, const struct type *weight)
+{
+    if (weight->n < 4)
+        return LAYOUT_PLAIN;
+    if (!in->strided || !weight->strided)
+        return LAYOUT_UNKNOWN;
+    bool last = (in->n == weight->n && is_channels_last(x, in)) || is_channels_last(x, weight);
+    if (!last)
+        return LAYOUT_PLAIN;
+    if (!is_cpu(x, in))
+        return LAYOUT_UNKNOWN;
+    return weight->n == 4 ? LAYOUT_LAST : LAYOUT_PLAIN;
+}
+
+static type_id conv_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
+                           enum layout layout, str_id device)
+{
+    if (layout == LAYOUT_UNKNOWN)
+        return type_tensor(x->type, dtype, n, size, NULL, device);
+    bool last = layout == LAYOUT_LAST && (n == 4 || n == 5);
+    return new_tensor(x, dtype, n, size, last ? channels_last_strides(x, n, size) : NULL, device);
+}
+
+bool shape_conv(struct infer *x)
+{
+    const struct type *in = in_tensor(x, 0), *weight = in_tensor(x, 1);
+    struct window w;
+
+    if (in == NULL || weight == NULL || weight->n < 3 || weight->n > 5 ||
+        (in->n != weight->n && in->n + 1 != weight->n) || !read_window(x, weight->n - 2, &w))
+        return false;
+    uint32_t batch = in->n == weight->n; /* dimensions in front of the channels */
+    sym_id *size = new_syms(x, in->n);
+    size[0] = in->size[0];
+    size[batch] = w.transposed ? sym_mul(x->sym, weight->size[1], w.groups) : weight->size[0];
+    for (uint32_t i = 0; i < w.n; i++) {
+        uint32_t d = batch + 1 + i;
+        size[d] = window_size(x, &w, i, in->size[d], weight->size[2 + i]);
+    }
+    return out_type(x, conv_tensor(x, (enum dtype)in->dtype, in->n, size,
+                                   conv_layout(x, in, weight), in->device));
+}
+
+bool shape_conv_nd(struct infer *x)
+{
+    return shape_conv(x);
+}
+
+bool shape_conv_backward(struct infer *x)
+{
+    const struct type *grad = in_tensor(x, 0), *in = in_tensor(x, 1), *weight = in_tensor(x, 2);
+    const int64_t *mask;
+    uint32_t n;
+
+    if (grad == NULL || in == NULL || weight == NULL || grad->n < 3 ||
+        !in_ints(x, in_param(x, "output_mask"), &mask, &n) || n != 3)
+        return false;
+    enum layout layout = conv_layout(x, in, weight);
+    enum dtype dtype = (enum dtype)grad->dtype;
+    type_id item[3] = {type_none(x->type), type_none(x->type), type_none(x->type)};
+    if (mask[0])
+        item[0] = conv_tensor(x, dtype, in->n, in->size, layout, grad->device);
+    if (mask[1])
+        item[1] = conv_tensor(x, dtype, weight->n, weight->size, layout, grad->device);
+    if (mask[2])
+        item[2] = new_tensor(x, dtype, 1, &grad->size[1], NULL, grad->device);
+    return out_list(x, item, 3);
+}

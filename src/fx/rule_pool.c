@@ -1,0 +1,280 @@
+/* Shape rules of pooling, resizing and grid sampling. */
+#include "fx/rule.h"
+
+/* How many of the last dimensions a list parameter speaks of: i[2] of two; of a list without a size: as
+ * many as it has. */
+static uint32_t n_spatial(struct infer *x, int p, const struct type *t)
+{
+    const sym_id *list;
+    uint32_t n;
+
+    if (p >= 0 && x->sig->params[p].list_size > 0)
+        return x->sig->params[p].list_size;
+    if (in_syms(x, p, &list, &n))
+        return n;
+    return t->n > 2 ? t->n - 2 : 0;
+}
+
+/* A list of n numbers; one of length 1 is repeated, an absent or empty one is `otherwise`. */
+static bool spatial_list(struct infer *x, const char *name, uint32_t n, const int64_t *otherwise,
+                         const int64_t **out)
+{
+    const int64_t *list;
+    uint32_t len = 0;
+    int p = in_param(x, name);
+
+    if (p != NO_PARAM && !in_ints(x, p, &list, &len))
+        return false;
+    if (len == 0) {
+        *out = otherwise;
+        return otherwise != NULL;
+    }
+    if (len != n && len != 1)
+        return false;
+    int64_t *all = arena_array(x->arena, int64_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        all[i] = list[len == 1 ? 0 : i];
+    *out = all;
+    return true;
+}
+
+static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
+
+/* May results follow `like` into a channels-last layout? */
+enum follow { FOLLOW, STAY_PLAIN };
+
+/* A tensor in the layout that `like` suggests. One of a single spatial dimension is seen with another one
+ * of size 1 before it, as torch pools it. */
+static type_id new_pooled(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
+                          const struct type *like, enum follow follow)
+{
+    if (follow == STAY_PLAIN || like->n != n || n < 3 || n > 5)
+        return new_tensor(x, dtype, n, size, NULL, like->device);
+    if (!like->strided)
+        return type_tensor(x->type, dtype, n, size, NULL, like->device);
+    if (n != 3) {
+        bool last = is_channels_last(x, like);
+        return new_tensor(x, dtype, n, size, last ? channels_last_strides(x, n, size) : NULL,
+                          like->device);
+    }
+    const sym_id *s = like->size, *t = like->stride;
+    const sym_id wide_size[4] = {s[0], s[1], num(x, 1), s[2]};
+    const sym_id wide_stride[4] = {t[0], t[1], sym_mul(x->sym, s[2], t[2]), t[2]};
+    struct type wide = {
+        .kind = TYPE_TENSOR, .strided = true, .n = 4, .size = wide_size, .stride = wide_stride};
+    if (!is_channels_last(x, &wide))
+        return new_tensor(x, dtype, n, size, NULL, like->device);
+    const sym_id out_size[4] = {size[0], size[1], num(x, 1), size[2]};
+    const sym_id *out = channels_last_strides(x, 4, out_size);
+    return new_tensor(x, dtype, n, size, (sym_id[]){out[0], out[1], out[3]}, like->device);
+}
+
+/* ---- windows ---- */
+
+/* With ceil_mode the last window may hang over the end, but must begin before it. */
+static sym_id pooled(struct infer *x, sym_id in, int64_t kernel, int64_t stride, int64_t padding,
+                     int64_t dilation, bool ceil_mode)
+{
+    struct symtab *t = x->sym;
+    int64_t known, span = dilation * (kernel - 1) + 1;
+
+    if (stride <= 0)
+        return 0;
+    sym_id room = sym_add(t, in, num(x, 2 * padding - span + (ceil_mode ? stride - 1 : 0)));
+    sym_id out = sym_add(t, sym_floordiv(t, room, num(x, stride)), num(x, 1));
+    if (!ceil_mode || stride == 1)
+        return out;
+    int64_t n;
+    if (!sym_as_int(t, in, &known) || !sym_as_int(t, out, &n))
+        return 0; /* whether the last one goes depends on the size */
+    return (n - 1) * stride >= known + padding ? num(x, n - 1) : out;
+}
+
+static bool pooled_sizes(struct infer *x, const struct type *t, sym_id **out)
+{
+    int p = in_param(x, "kernel_size");
+    uint32_t n = n_spatial(x, p, t);
+    const int64_t *kernel, *stride, *padding, *dilation;
+    bool ceil_mode = false;
+    int ceil = in_param(x, "ceil_mode");
+
+    if (n == 0 || n > 3 || (t->n != n + 1 && t->n != n + 2) ||
+        !spatial_list(x, "kernel_size", n, NULL, &kernel) ||
+        !spatial_list(x, "stride", n, kernel, &stride) ||
+        !spatial_list(x, "padding", n, zeros, &padding) ||
+        !spatial_list(x, "dilation", n, ones, &dilation) ||
+        (ceil != NO_PARAM && !in_bool(x, ceil, &ceil_mode)))
+        return false;
+    sym_id *size = new_syms(x, t->n);
+    for (uint32_t i = 0; i < t->n; i++)
+        size[i] = t->size[i];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t d = t->n - n + i;
+        size[d] = pooled(x, t->size[d], kernel[i], stride[i], padding[i], dilation[i], ceil_mode);
+    }
+    *out = size;
+    return true;
+}
+
+/* Averages over three dimensions have no channels-last form; maxima, which have a dilation, do. */
+static enum follow pool_follow(struct infer *x, const struct type *t)
+{
+    uint32_t n = n_spatial(x, in_param(x, "kernel_size"), t);
+
+    return n == 3 && in_param(x, "dilation") == NO_PARAM ? STAY_PLAIN : FOLLOW;
+}
+
+bool shape_pool(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id *size;
+
+    return t != NULL && pooled_sizes(x, t, &size) &&
+           out_type(x, new_pooled(x, (enum dtype)t->dtype, t->n, size, t, pool_follow(x, t)));
+}
+
+static bool out_pool_pair(struct infer *x, enum dtype second)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id *size;
+
+    if (t == NULL || !pooled_sizes(x, t, &size))
+        return false;
+    enum follow follow = pool_follow(x, t);
+    type_id item[2] = {new_pooled(x, (enum dtype)t->dtype, t->n, size, t, follow),
+                       new_pooled(x, second, t->n, size, t, follow)};
+    return out_list(x, item, 2);
+}
+
+bool shape_pool_pair(struct infer *x)
+{
+    return out_pool_pair(x, DTYPE_I64);
+}
+
+bool shape_pool_low(struct infer *x)
+{
+    return out_pool_pair(x, DTYPE_I8);
+}
+
+bool shape_pool_offsets(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    return t != NULL && out_type(x, new_like(x, t, DTYPE_I64));
+}
+
+/* ---- given output sizes ---- */
+
+static bool given_sizes(struct infer *x, const struct type *t, uint32_t *n_out, sym_id **out)
+{
+    int p = in_param(x, "output_size");
+    uint32_t n = n_spatial(x, p, t), len;
+    const sym_id *list;
+
+    if (!in_syms(x, p, &list, &len) || n == 0 || n > 3 || (len != n && len != 1) ||
+        (t->n != n + 1 && t->n != n + 2))
+        return false;
+    sym_id *size = new_syms(x, t->n);
+    for (uint32_t i = 0; i < t->n; i++)
+        size[i] = i < t->n - n ? t->size[i] : list[len == 1 ? 0 : i - (t->n - n)];
+    *n_out = n;
+    *out = size;
+    return true;
+}
+
+bool shape_adaptive_pool(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id *size;
+    uint32_t n;
+
+    return t != NULL && given_sizes(x, t, &n, &size) &&
+           out_type(
+               x, new_pooled(x, (enum dtype)t->dtype, t->n, size, t, n == 3 ? STAY_PLAIN : FOLLOW));
+}
+
+bool shape_adaptive_pool_pair(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id *size;
+    uint32_t n;
+
+    if (t == NULL || !given_sizes(x, t, &n, &size))
+        return false;
+    enum follow follow = n == 3 ? STAY_PLAIN : FOLLOW;
+    type_id item[2] = {new_pooled(x, (enum dtype)t->dtype, t->n, size, t, follow),
+                       new_pooled(x, DTYPE_I64, t->n, size, t, follow)};
+    return out_list(x, item, 2);
+}
+
+/* ---- resizing ---- */
+
+/* The integer part of size * factor. */
+static sym_id scaled(struct infer *x, sym_id size, sym_id factor)
+{
+    struct sym_num f;
+    int64_t n;
+
+    if (!sym_as_number(x->sym, factor, &f))
+        return 0;
+    double by = f.kind == SYM_T_FLOAT ? f.f : (double)f.i;
+    if (sym_as_int(x->sym, size, &n))
+        return num(x, (int64_t)((double)n * by));
+    sym_id product = sym_mul(x->sym, sym_to_float(x->sym, size), sym_float(x->sym, by));
+    return sym_make1(x->sym, SYM_TRUNC, product);
+}
+
+bool shape_upsample(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    const sym_id *factor;
+    uint32_t n;
+
+    if (t == NULL || t->n < 3 || t->n > 5)
+        return false;
+    sym_id *size = new_syms(x, t->n);
+    if (in_given(x, in_param(x, "output_size"))) {
+        if (!given_sizes(x, t, &n, &size))
+            return false;
+    } else {
+        if (!in_syms(x, in_param(x, "scale_factors"), &factor, &n) || t->n != n + 2)
+            return false;
+        for (uint32_t i = 0; i < t->n; i++)
+            size[i] = i < 2 ? t->size[i] : scaled(x, t->size[i], factor[i - 2]);
+    }
+    return out_type(
+        x, new_pooled(x, (enum dtype)t->dtype, t->n, size, t, t->n == 3 ? STAY_PLAIN : FOLLOW));
+}
+
+static bool out_upsample_backward(struct infer *x, enum follow follow)
+{
+    const struct type *t = in_tensor(x, 0);
+    const sym_id *size;
+    uint32_t n;
+
+    return t != NULL && in_syms(x, in_param(x, "input_size"), &size, &n) && n == t->n &&
+           out_type(x,
+                    new_pooled(x, (enum dtype)t->dtype, n, size, t, n == 3 ? STAY_PLAIN : follow));
+}
+
+bool shape_upsample_backward(struct infer *x)
+{
+    return out_upsample_backward(x, FOLLOW);
+}
+
+bool shape_upsample_backward_plain(struct infer *x)
+{
+    return out_upsample_backward(x, STAY_PLAIN);
+}
+
+bool shape_grid_sampler(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0), *grid = in_tensor(x, 1);
+
+    if (t == NULL || grid == NULL || t->n < 4 || grid->n != t->n)
+        return false;
+    sym_id *size = new_syms(x, t->n);
+    for (uint32_t i = 0; i < t->n; i++)
+        size[i] = i < 2 ? t->size[i] : grid->size[i - 1];
+    return out_tensor(x, (enum dtype)t->dtype, t->n, size, NULL, t->device);
+}

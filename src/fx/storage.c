@@ -1,0 +1,333 @@
+#include "fx/storage.h"
+
+#include "fx/infer.h"
+#include "fx/ops.h"
+
+/* ---- union-find ---- */
+
+uint32_t storage_root(const struct storages *s, uint32_t storage)
+{
+    while (s->join[storage] != storage) {
+        s->join[storage] = s->join[s->join[storage]]; /* halve the path */
+        storage = s->join[storage];
+    }
+    return storage;
+}
+
+struct build {
+    struct storages *s;
+    const tuck_graph *g;
+    struct arena *a;
+    struct mem *mem;
+    VEC(uint32_t) join;
+};
+
+static uint32_t fresh(struct build *b)
+{
+    if (b->join.len == 0)
+        vec_push(b->mem, &b->join, 0);
+    uint32_t id = b->join.len;
+    vec_push(b->mem, &b->join, id); /* its own root */
+    b->s->join = b->join.at;
+    return id;
+}
+
+/* The smaller number wins, so that roots do not depend on the order of joins. */
+static void join(struct build *b, uint32_t x, uint32_t y)
+{
+    if (x == 0 || y == 0)
+        return;
+    x = storage_root(b->s, x);
+    y = storage_root(b->s, y);
+    if (x < y)
+        b->join.at[y] = x;
+    else
+        b->join.at[x] = y;
+}
+
+uint32_t storage_of(const struct storages *s, uint32_t node, uint32_t item)
+{
+    return item < s->count[node] ? storage_root(s, s->of[s->first[node] + item]) : 0;
+}
+
+/* ---- results ---- */
+
+static const struct op_sig *sig_of(struct build *b, uint32_t op)
+{
+    if (b->s->sig[op] == NULL) {
+        struct op_sig *sig = arena_new(b->a, struct op_sig);
+        if (!op_sig_parse(b->a, op_at(op), sig, NULL))
+            *sig = (struct op_sig){.n_params = 0};
+        b->s->sig[op] = sig;
+    }
+    return b->s->sig[op];
+}
+
+static const tuck_value *bound(const tuck_graph *g, const struct fx_node *x,
+                               const struct op_sig *sig, uint32_t p)
+{
+    const tuck_value *v = x->vals;
+
+    for (uint32_t i = 0; i < x->n_args; i++, v = value_next(v))
+        if (i == p)
+            return v;
+    for (uint32_t i = 0; i < x->n_kwargs; i++) {
+        if (strcmp(graph_str(g, v->a), sig->params[p].name) == 0)
+            return v + 1;
+        v = value_next(v + 1);
+    }
+    return NULL;
+}
+
+/* Results whose storages are to be told apart: those that getitems ask for. */
+static uint32_t items_of(const tuck_graph *g, const struct fx_node *x)
+{
+    uint32_t n = 1;
+
+    for (uint32_t u = x->use_first; u != 0; u = g->use.at[u].next) {
+        const struct fx_node *y = node_at(g, g->use.at[u].user);
+        if (op_at(y->op)->form == OP_FORM_GETITEM && y->n_args == 2 && g->use.at[u].slot == 0 &&
+            y->vals[1].kind == TUCK_V_INT && y->vals[1].u.i >= 0 && y->vals[1].u.i < 65536 &&
+            y->vals[1].u.i + 1 > n)
+            n = (uint32_t)y->vals[1].u.i + 1;
+    }
+    return n;
+}
+
+static void give(struct build *b, uint32_t node, uint32_t storage)
+{
+    vec_push(b->mem, &b->s->pool, storage);
+    b->s->count[node]++;
+}
+
+/* Storage number k of an operand: of the k-th item of a list, or of the one tensor. */
+static uint32_t operand_storage(const struct build *b, const tuck_value *v, uint32_t k)
+{
+    if (v == NULL)
+        return 0;
+    if (v->kind == TUCK_V_NODE) {
+        uint32_t n = b->s->count[v->a];
+        return n == 0 ? 0 : b->s->pool.at[b->s->first[v->a] + (k < n ? k : n - 1)];
+    }
+    if (!value_is_container(v) || v->a == 0)
+        return 0;
+    const tuck_value *item = value_item(v, k < v->a ? k : v->a - 1);
+    return item->kind == TUCK_V_NODE ? operand_storage(b, item, 0) : 0;
+}
+
+/* All that an argument list mentions becomes one storage, which is returned; 0 = nothing mentioned. */
+static uint32_t join_operands(struct build *b, const struct fx_node *x)
+{
+    uint32_t all = 0;
+
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        if (x->vals[i].kind != TUCK_V_NODE)
+            continue;
+        uint32_t d = x->vals[i].a;
+        for (uint32_t k = 0; k < b->s->count[d]; k++) {
+            uint32_t one = b->s->pool.at[b->s->first[d] + k];
+            if (all != 0)
+                join(b, all, one);
+            all = one;
+        }
+    }
+    return all;
+}
+
+/* A nested graph's results share with its inputs what they share inside; here, conservatively, with all. */
+static void unknown_results(struct build *b, uint32_t n, const struct fx_node *x)
+{
+    uint32_t all = join_operands(b, x), items = items_of(b->g, x);
+
+    for (uint32_t k = 0; k < items; k++)
+        give(b, n, all ? all : fresh(b));
+}
+
+static void known_results(struct build *b, uint32_t n, const struct fx_node *x)
+{
+    const struct op_sig *sig = sig_of(b, x->op);
+    uint32_t items = items_of(b->g, x);
+
+    if (sig->n_results == 0)
+        return;
+    for (uint32_t k = 0; k < items; k++) {
+        /* One result that is a list: all its items follow its mark. Several: each has its own. */
+        uint32_t r = sig->n_results == 1 ? 0 : k < sig->n_results ? k : sig->n_results - 1;
+        int p = op_result_alias_of(sig, r);
+        uint32_t shared = 0;
+
+        if (p >= 0) {
+            bool aligned = sig->params[p].depth > 0 && sig->results[r].depth > 0;
+            shared = operand_storage(b, bound(b->g, x, sig, (uint32_t)p), aligned ? k : 0);
+        }
+        give(b, n, shared ? shared : fresh(b));
+    }
+}
+
+static void getitem_result(struct build *b, uint32_t n, const struct fx_node *x)
+{
+    const tuck_value *v = x->vals;
+
+    if (v->kind != TUCK_V_NODE)
+        return;
+    const tuck_value *i = value_next(v);
+    uint32_t k = i->kind == TUCK_V_INT && i->u.i >= 0 ? (uint32_t)i->u.i : 0;
+    uint32_t s = operand_storage(b, v, k);
+    if (s != 0)
+        give(b, n, s);
+}
+
+static void results_of(struct build *b, uint32_t n)
+{
+    const struct fx_node *x = node_at(b->g, n);
+    const struct op_row *row = op_at(x->op);
+
+    switch (x->kind) {
+    case TUCK_PLACEHOLDER:
+    case TUCK_GET_ATTR:
+        give(b, n, fresh(b));
+        break;
+    case TUCK_OUTPUT:
+        break;
+    case TUCK_CALL_FUNCTION:
+    case TUCK_CALL_METHOD:
+        if (row->form == OP_FORM_GETITEM && x->n_args == 2)
+            getitem_result(b, n, x);
+        else if (x->op == 0 || row->cls == OP_HOP)
+            unknown_results(b, n, x);
+        else if (row->cls != OP_SCALAR && row->cls != OP_ASSERT && row->cls != OP_GROUP)
+            known_results(b, n, x);
+        break;
+    default:
+        unknown_results(b, n, x);
+        break;
+    }
+}
+
+/* Inputs that a script says share a storage, and attributes read twice. */
+static void join_inputs(struct build *b)
+{
+    const tuck_graph *g = b->g;
+    struct arena_mark mark = arena_mark(b->a);
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < g->param.len; i++)
+        if (g->param.at[i].storage > most)
+            most = g->param.at[i].storage;
+    if (most > 0) {
+        uint32_t *seen = arena_zeroed(b->a, ((size_t)most + 1) * sizeof(*seen));
+        for (uint32_t i = 0; i < g->param.len; i++) {
+            uint32_t k = g->param.at[i].storage, n = g->param.at[i].node;
+            if (k == 0 || n == 0 || b->s->count[n] == 0)
+                continue;
+            if (seen[k] != 0)
+                join(b, seen[k], b->s->pool.at[b->s->first[n]]);
+            seen[k] = b->s->pool.at[b->s->first[n]];
+        }
+    }
+    arena_release(b->a, mark);
+    uint32_t *by_target = arena_zeroed(b->a, g->store->str.all.len * sizeof(*by_target));
+    for_each_node(g, n) {
+        const struct fx_node *x = node_at(g, n);
+        if (x->kind != TUCK_GET_ATTR)
+            continue;
+        if (by_target[x->target] != 0)
+            join(b, by_target[x->target], b->s->pool.at[b->s->first[n]]);
+        by_target[x->target] = b->s->pool.at[b->s->first[n]];
+    }
+}
+
+static void do_build(void *p)
+{
+    struct build *b = p;
+    struct storages *s = b->s;
+    const tuck_graph *g = b->g;
+
+    s->first = arena_zeroed(b->a, g->node.len * sizeof(*s->first));
+    s->count = arena_zeroed(b->a, g->node.len * sizeof(*s->count));
+    s->sig = arena_zeroed(b->a, ((size_t)op_count() + 1) * sizeof(*s->sig));
+    for_each_node(g, n) {
+        s->first[n] = s->pool.len;
+        if (node_may_write(g, n))
+            sig_of(b, node_at(g, n)->op);
+        results_of(b, n);
+    }
+    if (b->join.len > 0)
+        join_inputs(b);
+    /* Everything that grew moves into the arena. */
+    s->n = b->join.len ? b->join.len - 1 : 0;
+    s->of = arena_array(b->a, uint32_t, s->pool.len);
+    uint32_t *join_copy = arena_array(b->a, uint32_t, (size_t)s->n + 1);
+    if (s->pool.len > 0)
+        memcpy(s->of, s->pool.at, s->pool.len * sizeof(*s->of));
+    join_copy[0] = 0;
+    if (s->n > 0)
+        memcpy(join_copy, b->join.at, ((size_t)s->n + 1) * sizeof(*join_copy));
+    s->join = join_copy;
+}
+
+void storages_build(const tuck_graph *g, struct arena *a, struct storages *s)
+{
+    struct build b = {.s = s, .g = g, .a = a, .mem = a->mem};
+
+    *s = (struct storages){.g = g};
+    bool ok = mem_guard(a->mem, do_build, &b);
+    vec_free(a->mem, &b.join);
+    vec_free(a->mem, &s->pool);
+    if (!ok)
+        mem_exhausted(a->mem);
+}
+
+/* ---- accesses ---- */
+
+bool node_is_barrier(const tuck_graph *g, uint32_t node)
+{
+    const struct fx_node *x = node_at(g, node);
+
+    return x->kind == TUCK_OPAQUE || x->kind == TUCK_CALL_MODULE ||
+           ((x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) && x->op == 0);
+}
+
+bool node_may_write(const tuck_graph *g, uint32_t node)
+{
+    return node_is_barrier(g, node) || op_at(node_at(g, node)->op)->flags & OP_F_MUTATES;
+}
+
+/* A view only makes a new name for what is there. */
+static bool touches_nothing(const struct fx_node *x)
+{
+    const struct op_row *row = op_at(x->op);
+
+    return x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_GET_ATTR || x->kind == TUCK_RESULT ||
+           row->form == OP_FORM_GETITEM || row->flags & OP_F_METADATA ||
+           (row->cls == OP_VIEW && !(row->flags & (OP_F_MAYBE | OP_F_MUTATES)));
+}
+
+void storage_accesses(const struct storages *s, uint32_t node,
+                      void (*fn)(void *ctx, uint32_t storage, enum access how), void *ctx)
+{
+    const tuck_graph *g = s->g;
+    const struct fx_node *x = node_at(g, node);
+    bool barrier = node_is_barrier(g, node);
+    const struct op_sig *sig = node_may_write(g, node) ? s->sig[x->op] : NULL;
+    const tuck_value *v = x->vals;
+
+    if (touches_nothing(x))
+        return;
+    for (uint32_t i = 0; i < x->n_args + x->n_kwargs; i++) {
+        int p = (int)i;
+        if (i >= x->n_args) {
+            const struct str *key = str_at(&g->store->str, v->a);
+            p = sig ? op_param_find(sig, key->at, key->len) : -1;
+            v++;
+        }
+        bool written = barrier || (sig != NULL && p >= 0 && (uint32_t)p < sig->n_params &&
+                                   op_param_mutated(sig, (uint32_t)p));
+        const tuck_value *end = value_next(v);
+        for (; v < end; v++)
+            if (v->kind == TUCK_V_NODE)
+                for (uint32_t k = 0; k < s->count[v->a]; k++)
+                    fn(ctx, storage_root(s, s->of[s->first[v->a] + k]),
+                       written ? ACCESS_WRITE : ACCESS_READ);
+    }
+}

@@ -1,0 +1,78 @@
+/* Storages: which values share memory, who writes it, when it is live.
+ *
+ * Every tensor has a storage; views, waits, out= and in-place operators hand on the one of an operand.
+ * ops.def says which, its `lies` included. Where it is not known whether two values share (an operator that
+ * nobody knows, a reshape that may copy), they do: what is treated as shared is never reordered wrongly.
+ */
+#ifndef TUCK_FX_STORAGE_H
+#define TUCK_FX_STORAGE_H
+
+#include "fx/graph.h"
+
+struct op_sig;
+
+struct storages {
+    const tuck_graph *g;
+    uint32_t n;      /* storages are numbered from 1 */
+    uint32_t *first; /* by node: where its results begin in `of` … */
+    uint32_t *count; /* … and how many it has; 0 = none (a number, nothing) */
+    uint32_t *of;    /* storage of each result; several results of a list each have one */
+    uint32_t *join;  /* storages found to be the same: a forest, see storage_root() */
+    const struct op_sig **sig; /* by operator, of those that were met */
+    VEC(uint32_t) pool;        /* `of` while it grows */
+};
+
+/* All in the arena a, which must belong to the same struct mem as the graph. */
+void storages_build(const tuck_graph *g, struct arena *a, struct storages *s);
+
+uint32_t storage_root(const struct storages *s, uint32_t storage);
+
+/* The storage of a node's result number `item` (0 for a single result); 0 = none. */
+uint32_t storage_of(const struct storages *s, uint32_t node, uint32_t item);
+
+enum access { ACCESS_READ, ACCESS_WRITE };
+
+/* Everything a node touches: fn is called with a storage (a root) and how it is accessed, possibly more than
+ * once for the same. Making a view touches nothing. */
+void storage_accesses(const struct storages *s, uint32_t node,
+                      void (*fn)(void *ctx, uint32_t storage, enum access how), void *ctx);
+
+/* A barrier: reads and writes everything it can reach, and keeps its place among all other barriers and all
+ * writes. */
+bool node_is_barrier(const tuck_graph *g, uint32_t node);
+/* May it write anything at all? */
+bool node_may_write(const tuck_graph *g, uint32_t node);
+
+/* ---- the order of reads and writes ---------------------------------------------------------------- */
+
+/* For every node that touches a storage somebody writes: the write before it. Taken before the first edit,
+ * compared by lint: an edit may not move a read over a write. */
+struct storage_order {
+    uint32_t n_node; /* nodes with ids from here on are newer than this record */
+    uint32_t *start; /* by node, n_node + 1 of them: its entries in `writer` */
+    uint32_t *writer; /* node that wrote last, 0 = what came in */
+    uint32_t n_writer;
+};
+
+/* Memory is the graph's own; g->order is replaced. Leaves through the store's guard. */
+void storage_order_record(tuck_graph *g);
+
+/* Compare with what was recorded; diagnostics name both nodes. False: something was broken. */
+bool storage_order_check(const tuck_graph *g, tuck_diags *diags);
+
+/* ---- memory ----------------------------------------------------------------------------------------- */
+
+struct storage_peak {
+    int64_t peak;      /* bytes live at once, inputs never freed */
+    int64_t inputs;    /* of them inputs and attributes */
+    uint32_t node;     /* where */
+    size_t unknown;    /* storages whose size is not known, counted as nothing */
+};
+
+/* The peak of live storage in the order of the graph. Needs infer_graph(). `size` gives a value to sizes with
+ * symbols: NULL = those are unknown. */
+void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a,
+                  bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx,
+                  struct storage_peak *out);
+
+#endif
