@@ -1,0 +1,46 @@
+#!/bin/bash
+# usage: bench/run.sh [-o FILE.json] [-r ROW]        (make bench)
+# Generates graphs of growing size, measures the rows of bench.c on them and Python's ast.parse beside
+# it. Fails when a requirement is missed.
+#
+#   B=build/release   the build that is measured
+#   CC=gcc            for the two programs of this folder
+#   SIZES="…"         nodes of the graphs
+#   RUNS=3            the best of so many counts
+set -eu
+cd "$(dirname "$0")/.."
+B=${B:-build/release}
+CC=${CC:-gcc}
+RUNS=${RUNS:-3}
+read -r -a sizes <<<"${SIZES:-10000 30000 100000 300000 1000000}"
+beside=100000                   # the size that Python parses
+
+# Different models, shardings and dtypes; two with symbolic sizes. Together as rich in collectives as
+# the corpus is.
+models=(fsdp/llama_regather ddp/bert_bf16 tp/llama_sp fsdp/llama_dynamic ddp/resnet
+        moe/llama_fsdp_ep tp/llama_loss_parallel ddp/gpt2_dynamic fsdp/llama_hsdp)
+
+[ "${MAKELEVEL:-0}" -gt 0 ] || make -s "B=$B" all       # `make bench` has done it
+command -v python3 >/dev/null || { echo "bench: python3 is needed, for ast.parse" >&2; exit 1; }
+mkdir -p "$B/bench"
+compile() {
+    "$CC" -std=c17 -O2 -g -Wall -Wextra -D_GNU_SOURCE -Iinclude -Isrc \
+        -o "$B/bench/$1" "bench/$1.c" "$B/libtuck.a" -ljansson -lm
+}
+compile gen
+compile bench
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+graphs=()
+for n in "${sizes[@]}" "$beside"; do
+    [ -f "$work/$n.txt" ] || "$B/bench/gen" "$n" "${models[@]/#/tests/graphs/}" >"$work/$n.txt"
+done
+for n in "${sizes[@]}"; do
+    graphs+=("$work/$n.txt")
+done
+python3 bench/check_gen.py "${graphs[0]}"
+speed=$(python3 bench/ast_parse.py "$work/$beside.txt" "$RUNS")
+tool=()
+[ ! -x "$B/tuck" ] || tool=(-t "$B/tuck")
+"$B/bench/bench" -a "$speed" -n "$RUNS" "${tool[@]}" "$@" "${graphs[@]}"
