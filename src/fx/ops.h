@@ -228,12 +228,14 @@ enum op_flags {
     X(conv_nd, "conv1d to conv_transpose3d: parameters without a transposed flag")                 \
     X(conv_backward, "gradients of input, weight, bias as the mask asks")                          \
     X(pool, "windows over the last dimensions")                                                    \
-    X(pool_pair, "the same with indices or offsets")                                               \
+    X(pool_pair, "the same with indices")                                                          \
+    X(pool_low, "the same with offsets in the windows, int8")                                      \
     X(pool_offsets, "offsets to int64 indices")                                                    \
     X(adaptive_pool, "given output sizes in the last dimensions")                                  \
     X(adaptive_pool_pair, "the same with indices")                                                 \
     X(upsample, "given output sizes, or scales, in the last dimensions")                           \
     X(upsample_backward, "given input sizes")                                                      \
+    X(upsample_backward_plain, "the same, always contiguous")                                      \
     X(grid_sampler, "sizes of the grid")                                                           \
     X(layer_norm, "out, mean, rstd")                                                               \
     X(layer_norm_backward, "gradients of input, weight, bias as the mask asks")                    \
@@ -242,9 +244,11 @@ enum op_flags {
     X(group_norm, "out, mean, rstd by group")                                                      \
     X(group_norm_backward, "gradients of input, weight, bias as the mask asks")                    \
     X(batch_norm, "out, saved mean, saved inverse deviation, and what the variant adds")           \
+    X(batch_norm_eval, "the same with given statistics")                                           \
     X(batch_norm_backward, "gradients of input, weight, bias")                                     \
     X(softmax, "as operand 0; half_to_float or dtype= wins")                                       \
     X(softmax_backward, "as the gradient, in input_dtype")                                         \
+    X(log_softmax_backward, "element-wise in gradient and output, in input_dtype")                 \
     X(nll_loss, "loss by reduction, and the total weight")                                         \
     X(loss, "a number, or broadcast sizes without reduction")                                      \
     X(sdpa, "attention output alone")                                                              \
@@ -254,6 +258,7 @@ enum op_flags {
     X(sdpa_flash_cpu, "out, logsumexp")                                                            \
     X(sdpa_math, "out, attention weights")                                                         \
     X(sdpa_backward, "gradients as query, key, value")                                             \
+    X(sdpa_backward_cpu, "the same, heads behind the length in memory")                            \
     X(sdpa_efficient_backward, "the same and the bias's")                                          \
     X(foreach, "a list, element-wise on each item")                                                \
     X(foreach_reduce, "a list of numbers")                                                         \

@@ -131,6 +131,10 @@ void promote_tensor(struct promotion *p, const struct type *t);
 void promote_number(struct promotion *p, enum dtype_category kind);
 enum dtype promoted(const struct promotion *p); /* torch.result_type; DTYPE_NONE: refused */
 
+bool on_cpu(const struct infer *x, const struct type *t); /* false: elsewhere, or unknown */
+/* The dtype that kernels compute in: float32 for the 16-bit floats. */
+enum dtype wide_dtype(enum dtype d);
+
 /* ---- Results: each returns true, so that a rule can end in `return out_…` --------------------------- */
 
 bool out_type(struct infer *x, type_id t); /* 0: false, unknown */

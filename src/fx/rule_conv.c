@@ -70,11 +70,6 @@ static sym_id window_size(struct infer *x, const struct window *w, uint32_t i, s
 
 enum layout { LAYOUT_PLAIN, LAYOUT_LAST, LAYOUT_UNKNOWN };
 
-static bool is_cpu(struct infer *x, const struct type *t)
-{
-    return t->device != 0 && strcmp(str_text(&x->store->str, t->device), "cpu") == 0;
-}
-
 /* On cpu an image in channels-last layout, or a kernel, makes the result so. Elsewhere it depends on the
  * library that torch was built with (cuDNN follows, others do not). */
 static enum layout conv_layout(struct infer *x, const struct type *in, const struct type *weight)
@@ -86,7 +81,7 @@ static enum layout conv_layout(struct infer *x, const struct type *in, const str
     bool last = (in->n == weight->n && is_channels_last(x, in)) || is_channels_last(x, weight);
     if (!last)
         return LAYOUT_PLAIN;
-    if (!is_cpu(x, in))
+    if (!on_cpu(x, in))
         return LAYOUT_UNKNOWN;
     return weight->n == 4 ? LAYOUT_LAST : LAYOUT_PLAIN;
 }

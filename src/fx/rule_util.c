@@ -421,6 +421,16 @@ sym_id fresh_symbol(struct infer *x)
     return sym_symbol(x->sym, name, (size_t)n);
 }
 
+bool on_cpu(const struct infer *x, const struct type *t)
+{
+    return t->device != 0 && strcmp(str_text(&x->store->str, t->device), "cpu") == 0;
+}
+
+enum dtype wide_dtype(enum dtype d)
+{
+    return d == DTYPE_F16 || d == DTYPE_BF16 ? DTYPE_F32 : d;
+}
+
 /* ---- results ---- */
 
 bool out_type(struct infer *x, type_id t)

@@ -1,0 +1,259 @@
+/* Shape rules of scaled dot product attention. Operands are [batch, heads, length, width] unless the rule
+ * says otherwise; the kernels differ in the layouts of what they give. */
+#include "fx/rule.h"
+
+struct qkv {
+    const struct type *q, *k, *v;
+};
+
+/* query, key and value begin at parameter p. */
+static bool read_qkv(struct infer *x, int p, struct qkv *out)
+{
+    *out = (struct qkv){in_tensor(x, p), in_tensor(x, p + 1), in_tensor(x, p + 2)};
+    return out->q != NULL && out->k != NULL && out->v != NULL && out->q->n == 4 && out->k->n == 4 &&
+           out->v->n == 4;
+}
+
+static type_id scalar(struct infer *x, enum dtype dtype, const struct type *like)
+{
+    return new_tensor(x, dtype, 0, NULL, NULL, like->device);
+}
+
+/* A 4-d tensor whose heads lie behind the length in memory. */
+static type_id heads_inside(struct infer *x, enum dtype dtype, const sym_id *size, str_id device)
+{
+    sym_id order[4] = {size[0], size[2], size[1], size[3]};
+    const sym_id *s = contiguous_strides(x, 4, order);
+
+    return new_tensor(x, dtype, 4, size, (sym_id[]){s[0], s[2], s[1], s[3]}, device);
+}
+
+/* ---- forward ---- */
+
+/* Attention weights as the flash kernel returns them for debugging: keys rounded up to its blocks. */
+static sym_id debug_keys(struct infer *x, const struct qkv *a)
+{
+    int64_t width, keys;
+
+    if (!sym_as_int(x->sym, a->q->size[3], &width) || !sym_as_int(x->sym, a->k->size[2], &keys))
+        return 0;
+    int64_t block = width > 64 ? 64 : 128;
+    keys = (keys + block - 1) / block * block;
+    return num(x, keys <= 128 ? 128 : keys <= 256 ? 256 : keys);
+}
+
+bool shape_sdpa_flash(struct infer *x)
+{
+    struct qkv a;
+    bool debug;
+
+    if (!read_qkv(x, 0, &a) || !in_bool(x, in_param(x, "return_debug_mask"), &debug))
+        return false;
+    const struct type *q = a.q;
+    enum dtype dtype = (enum dtype)q->dtype;
+    type_id mask = new_tensor(x, dtype, 1, (sym_id[]){num(x, 0)}, NULL, q->device);
+    if (debug)
+        mask = new_tensor(x, dtype, 4,
+                          (sym_id[]){q->size[0], q->size[1], q->size[2], debug_keys(x, &a)}, NULL,
+                          q->device);
+    type_id item[9] = {
+        new_like(x, q, dtype),
+        new_tensor(x, DTYPE_F32, 3, q->size, NULL, q->device),
+        type_none(x->type), /* where sequences begin: only if their lengths vary */
+        type_none(x->type),
+        type_sym(x->type, q->size[2]),
+        type_sym(x->type, a.k->size[2]),
+        new_tensor(x, DTYPE_U64, 1, (sym_id[]){num(x, 2)}, NULL, q->device),
+        scalar(x, DTYPE_U64, q),
+        mask,
+    };
+    return out_list(x, item, 9);
+}
+
+bool shape_sdpa_efficient(struct infer *x)
+{
+    struct qkv a;
+    bool logsumexp;
+
+    if (!read_qkv(x, 0, &a) || !in_bool(x, in_param(x, "compute_log_sumexp"), &logsumexp))
+        return false;
+    const sym_id *s = a.q->size;
+    sym_id out[4] = {s[0], s[1], s[2], a.v->size[3]};
+    sym_id block = num(x, 32), rows = num(x, 0);
+    if (logsumexp)
+        rows = sym_mul(x->sym, sym_ceildiv(x->sym, s[2], block), block);
+    type_id item[4] = {
+        heads_inside(x, (enum dtype)a.q->dtype, out, a.q->device),
+        new_tensor(x, DTYPE_F32, 3, (sym_id[]){s[0], s[1], rows}, NULL, a.q->device),
+        scalar(x, DTYPE_I64, a.q),
+        scalar(x, DTYPE_I64, a.q),
+    };
+    return out_list(x, item, 4);
+}
+
+/* Dense, with the dimensions in the order of the query's strides. */
+static type_id in_order_of(struct infer *x, const struct type *q, const sym_id *size)
+{
+    uint32_t order[4] = {0, 1, 2, 3};
+    sym_id stride[4], at = num(x, 1);
+
+    if (!q->strided)
+        return type_tensor(x->type, (enum dtype)q->dtype, 4, size, NULL, q->device);
+    for (uint32_t i = 1; i < 4; i++)
+        for (uint32_t k = i;
+             k > 0 && hint_of(x, q->stride[order[k - 1]]) < hint_of(x, q->stride[order[k]]); k--) {
+            uint32_t swap = order[k];
+            order[k] = order[k - 1];
+            order[k - 1] = swap;
+        }
+    for (uint32_t i = 4; i-- > 0;) {
+        stride[order[i]] = at;
+        at = sym_mul(x->sym, at, size[order[i]]);
+    }
+    return new_tensor(x, (enum dtype)q->dtype, 4, size, stride, q->device);
+}
+
+bool shape_sdpa_cudnn(struct infer *x)
+{
+    struct qkv a;
+
+    if (!read_qkv(x, 0, &a))
+        return false;
+    const sym_id *s = a.q->size;
+    sym_id out[4] = {s[0], s[1], s[2], a.v->size[3]};
+    type_id item[9] = {
+        in_order_of(x, a.q, out),
+        new_tensor(x, DTYPE_F32, 4, (sym_id[]){s[0], s[1], s[2], num(x, 1)}, NULL, a.q->device),
+        type_none(x->type),
+        type_none(x->type),
+        type_sym(x->type, s[2]),
+        type_sym(x->type, a.k->size[2]),
+        scalar(x, DTYPE_I64, a.q),
+        scalar(x, DTYPE_I64, a.q),
+        type_none(x->type),
+    };
+    return out_list(x, item, 9);
+}
+
+bool shape_sdpa_flash_cpu(struct infer *x)
+{
+    struct qkv a;
+
+    if (!read_qkv(x, 0, &a))
+        return false;
+    const struct type *q = a.q;
+    const sym_id *s = contiguous_strides(x, 3, (sym_id[]){q->size[0], q->size[2], q->size[1]});
+    type_id item[2] = {
+        new_like(x, q, (enum dtype)q->dtype),
+        new_tensor(x, wide_dtype((enum dtype)q->dtype), 3, q->size, (sym_id[]){s[0], s[2], s[1]},
+                   q->device),
+    };
+    return out_list(x, item, 2);
+}
+
+/* Matrices in the last two dimensions, those before broadcast. */
+bool shape_sdpa_math(struct infer *x)
+{
+    const struct type *q = in_tensor(x, 0), *k = in_tensor(x, 1), *v = in_tensor(x, 2);
+    bool grouped;
+    uint32_t n, n_out;
+    const sym_id *batch, *batch_out;
+
+    if (q == NULL || k == NULL || v == NULL || q->n < 2 || k->n < 2 || v->n < 2 ||
+        !in_bool(x, in_param(x, "enable_gqa"), &grouped))
+        return false;
+    struct type tq = {.n = q->n - 2, .size = q->size}, tk = {.n = k->n - 2, .size = k->size};
+    struct type tv = {.n = v->n - 2, .size = v->size};
+    if (grouped)
+        tk = tv = tq; /* heads of key and value are repeated */
+    if (!broadcast_sizes(x, (const struct type *[]){&tq, &tk}, 2, &n, &batch) ||
+        !broadcast_sizes(x, (const struct type *[]){&tq, &tk, &tv}, 3, &n_out, &batch_out))
+        return false;
+    sym_id *weight = new_syms(x, n + 2), *out = new_syms(x, n_out + 2);
+    for (uint32_t i = 0; i < n; i++)
+        weight[i] = batch[i];
+    for (uint32_t i = 0; i < n_out; i++)
+        out[i] = batch_out[i];
+    weight[n] = out[n_out] = q->size[q->n - 2];
+    weight[n + 1] = k->size[k->n - 2];
+    out[n_out + 1] = v->size[v->n - 1];
+    type_id item[2] = {
+        new_tensor(x, (enum dtype)q->dtype, n_out + 2, out, NULL, q->device),
+        new_tensor(x, (enum dtype)q->dtype, n + 2, weight, NULL, q->device),
+    };
+    return out_list(x, item, 2);
+}
+
+/* Which kernel runs, and so the layout, is decided at run time. On cpu there are two, and they agree for a
+ * contiguous query. */
+bool shape_sdpa(struct infer *x)
+{
+    const struct type *q = in_tensor(x, 0), *v = in_tensor(x, 2);
+
+    if (q == NULL || v == NULL || q->n < 2 || v->n < 2)
+        return false;
+    sym_id *size = new_syms(x, q->n);
+    for (uint32_t i = 0; i < q->n; i++)
+        size[i] = i + 1 < q->n ? q->size[i] : v->size[v->n - 1];
+    bool known = on_cpu(x, q) && is_contiguous(x, q);
+    return out_type(x, type_tensor(x->type, (enum dtype)q->dtype, q->n, size,
+                                   known ? contiguous_strides(x, q->n, size) : NULL, q->device));
+}
+
+/* ---- backward: behind the gradient come query, key, value ---- */
+
+bool shape_sdpa_backward(struct infer *x)
+{
+    struct qkv a;
+
+    if (!read_qkv(x, 1, &a))
+        return false;
+    type_id item[3] = {new_like(x, a.q, (enum dtype)a.q->dtype),
+                       new_like(x, a.k, (enum dtype)a.k->dtype),
+                       new_like(x, a.v, (enum dtype)a.v->dtype)};
+    return out_list(x, item, 3);
+}
+
+bool shape_sdpa_backward_cpu(struct infer *x)
+{
+    struct qkv a;
+
+    if (!read_qkv(x, 1, &a))
+        return false;
+    type_id item[3] = {heads_inside(x, (enum dtype)a.q->dtype, a.q->size, a.q->device),
+                       heads_inside(x, (enum dtype)a.k->dtype, a.k->size, a.k->device),
+                       heads_inside(x, (enum dtype)a.v->dtype, a.v->size, a.v->device)};
+    return out_list(x, item, 3);
+}
+
+/* Rows of the bias's gradient begin at multiples of 16 elements. */
+static type_id bias_gradient(struct infer *x, const struct type *bias)
+{
+    sym_id block = num(x, 16);
+
+    if (bias == NULL || bias->n == 0)
+        return 0;
+    sym_id *whole = new_syms(x, bias->n);
+    memcpy(whole, bias->size, bias->n * sizeof(*whole));
+    sym_id *last = &whole[bias->n - 1];
+    *last = sym_mul(x->sym, sym_ceildiv(x->sym, *last, block), block);
+    return new_tensor(x, (enum dtype)bias->dtype, bias->n, bias->size,
+                      contiguous_strides(x, bias->n, whole), bias->device);
+}
+
+bool shape_sdpa_efficient_backward(struct infer *x)
+{
+    struct qkv a;
+    const int64_t *mask;
+    uint32_t n;
+
+    if (!read_qkv(x, 1, &a) || !in_ints(x, in_param(x, "grad_input_mask"), &mask, &n) || n != 4)
+        return false;
+    type_id item[4] = {heads_inside(x, (enum dtype)a.q->dtype, a.q->size, a.q->device),
+                       heads_inside(x, (enum dtype)a.k->dtype, a.k->size, a.k->device),
+                       heads_inside(x, (enum dtype)a.v->dtype, a.v->size, a.v->device),
+                       type_none(x->type)};
+    if (mask[3] && in_given(x, in_param(x, "attn_bias")))
+        item[3] = bias_gradient(x, in_tensor(x, in_param(x, "attn_bias")));
+    return out_list(x, item, 4);
+}
