@@ -520,6 +520,7 @@ static bool read_alias(struct reader *r, str_id name, uint32_t node)
 static enum stmt read_return(struct reader *r, str_id lead)
 {
     struct fx_style *st = &r->g->style;
+    const char *start = r->p;
 
     r->p += 6;
     read_blanks(r);
@@ -560,8 +561,10 @@ static enum stmt read_return(struct reader *r, str_id lead)
     }
     struct fx_node init = {.kind = TUCK_OUTPUT, .comment = r->comment, .lead = lead};
     str_id name = intern(r, "output", 6);
+    struct diag_pos pos = read_pos(r, start, 6);
     init.name = name;
-    init.line = r->line;
+    init.line = pos.line;
+    init.column = pos.column;
     uint32_t n = graph_add_node(r->g, 0, init);
     graph_set_vals(r->g, n, r->vals.v.at, r->vals.v.len, 1, 0);
     r->g->output = n;
