@@ -1,0 +1,370 @@
+#include "support/support.h"
+
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+static void die(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    abort();
+}
+
+/* ---- texts ---- */
+
+bool text_add(void *ctx, const char *s, size_t n)
+{
+    struct text *t = ctx;
+
+    if (t->cap - t->len < n + 1) {
+        t->cap = (t->len + n + 1) * 2;
+        t->at = realloc(t->at, t->cap);
+        if (t->at == NULL)
+            die("no memory for a text of %zu bytes", t->cap);
+    }
+    memcpy(t->at + t->len, s, n);
+    t->len += n;
+    t->at[t->len] = '\0';
+    return true;
+}
+
+void text_clear(struct text *t)
+{
+    t->len = 0;
+    text_add(t, "", 0);
+}
+
+void text_done(struct text *t)
+{
+    free(t->at);
+    *t = (struct text){NULL, 0, 0};
+}
+
+static void text_printf(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void text_printf(struct text *t, const char *fmt, ...)
+{
+    va_list ap;
+    char *s = NULL;
+
+    va_start(ap, fmt);
+    if (vasprintf(&s, fmt, ap) < 0)
+        die("no memory");
+    va_end(ap);
+    text_add(t, s, strlen(s));
+    free(s);
+}
+
+struct text text_of_file(const char *path)
+{
+    struct text t = {NULL, 0, 0};
+    char chunk[65536];
+    FILE *f = fopen(path, "rb");
+    size_t n;
+
+    if (f == NULL)
+        die("cannot open %s", path);
+    text_clear(&t);
+    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0)
+        text_add(&t, chunk, n);
+    fclose(f);
+    return t;
+}
+
+/* ---- graphs ---- */
+
+char *graph_text(const tuck_graph *g)
+{
+    struct text t = {NULL, 0, 0};
+
+    text_clear(&t);
+    tuck_status st = tuck_graph_print(g, TUCK_FORM_TEXT, NULL, text_add, &t);
+    if (st != TUCK_OK)
+        die("cannot print: %s", tuck_status_text(st));
+    return t.at;
+}
+
+char *diags_text(const tuck_diags *d)
+{
+    struct text t = {NULL, 0, 0};
+
+    text_clear(&t);
+    for (size_t i = 0; i < tuck_diags_count(d); i++) {
+        const tuck_diag *x = tuck_diags_at(d, i);
+        text_printf(&t, "%s:%u:%u: %s: %s", x->file, x->line, x->column,
+                    x->severity == TUCK_ERROR ? "error" : "warning", x->message);
+        if (x->note != NULL)
+            text_printf(&t, " (%s)", x->note);
+        text_add(&t, "\n", 1);
+    }
+    return t.at;
+}
+
+tuck_doc *read_or_null(const char *text, struct text *why)
+{
+    tuck_diags *d = tuck_diags_new(NULL);
+    tuck_doc *doc = NULL;
+    tuck_status st = tuck_doc_read_text(text, strlen(text), "t.txt", NULL, d, &doc);
+
+    if (st != TUCK_OK && why != NULL) {
+        char *s = diags_text(d);
+        text_add(why, s, strlen(s));
+        free(s);
+    }
+    tuck_diags_free(d);
+    return st == TUCK_OK ? doc : NULL;
+}
+
+tuck_doc *read_or_die(const char *text)
+{
+    struct text why = {NULL, 0, 0};
+    tuck_doc *doc;
+
+    text_clear(&why);
+    doc = read_or_null(text, &why);
+    if (doc == NULL)
+        die("%s\n--- in the text\n%s", why.at, text);
+    text_done(&why);
+    return doc;
+}
+
+char *check_fixpoint(const tuck_graph *g)
+{
+    struct text why = {NULL, 0, 0};
+    char *once = graph_text(g), *twice = NULL;
+
+    text_clear(&why);
+    tuck_doc *doc = read_or_null(once, &why);
+    if (doc == NULL) {
+        text_printf(&why, "--- cannot be read\n%s", once);
+        free(once);
+        return why.at;
+    }
+    twice = graph_text(tuck_doc_graph(doc, 0));
+    bool same = strcmp(once, twice) == 0;
+    if (!same)
+        text_printf(&why, "--- printed\n%s\n--- read and printed again\n%s", once, twice);
+    else if (tuck_graph_size(tuck_doc_graph(doc, 0)) != tuck_graph_size(g)) {
+        text_printf(&why, "%zu nodes printed, %zu read\n%s", tuck_graph_size(g),
+                    tuck_graph_size(tuck_doc_graph(doc, 0)), once);
+        same = false;
+    }
+    tuck_doc_free(doc);
+    free(once);
+    free(twice);
+    if (!same)
+        return why.at;
+    text_done(&why);
+    return NULL;
+}
+
+/* ---- users ---- */
+
+struct mention {
+    uint32_t def, user;
+};
+
+struct mentions {
+    struct mention *at;
+    size_t n, cap;
+};
+
+static void mention(struct mentions *m, uint32_t def, uint32_t user)
+{
+    if (m->n == m->cap) {
+        m->cap = m->cap ? 2 * m->cap : 64;
+        m->at = realloc(m->at, m->cap * sizeof(*m->at));
+        if (m->at == NULL)
+            die("no memory");
+    }
+    m->at[m->n++] = (struct mention){def, user};
+}
+
+static void mention_all(struct mentions *m, const tuck_value *v, uint32_t user)
+{
+    const tuck_value *end = tuck_value_next(v);
+
+    for (; v < end; v++)
+        if (!tuck_is_none(tuck_value_node(v)))
+            mention(m, tuck_value_node(v).id, user);
+}
+
+static int by_def(const void *a, const void *b)
+{
+    const struct mention *x = a, *y = b;
+
+    if (x->def != y->def)
+        return x->def < y->def ? -1 : 1;
+    return (x->user > y->user) - (x->user < y->user);
+}
+
+char *check_users(const tuck_graph *g)
+{
+    struct mentions said = {NULL, 0, 0}, kept = {NULL, 0, 0};
+    struct text why = {NULL, 0, 0};
+    size_t n_nodes = 0;
+    tuck_node last = {0};
+
+    for (tuck_node n = tuck_graph_first(g); !tuck_is_none(n); n = tuck_graph_next(g, n)) {
+        for (size_t i = 0; i < tuck_node_arg_count(g, n); i++)
+            mention_all(&said, tuck_node_arg(g, n, i), n.id);
+        for (size_t i = 0; i < tuck_node_kwarg_count(g, n); i++)
+            mention_all(&said, tuck_node_kwarg(g, n, i), n.id);
+        size_t uses = 0;
+        for (tuck_use u = tuck_node_uses(g, n); u.id; u = tuck_use_next(g, u), uses++)
+            mention(&kept, n.id, tuck_use_user(g, u).id);
+        if (uses != tuck_node_use_count(g, n))
+            text_printf(&why, "%s has %zu uses and counts %zu\n", tuck_node_name(g, n), uses,
+                        tuck_node_use_count(g, n));
+        if (tuck_graph_prev(g, n).id != last.id)
+            text_printf(&why, "%s has another before it than behind it\n", tuck_node_name(g, n));
+        last = n;
+        n_nodes++;
+    }
+    if (n_nodes != tuck_graph_size(g) || tuck_graph_last(g).id != last.id)
+        text_printf(&why, "%zu nodes in the list, %zu counted\n", n_nodes, tuck_graph_size(g));
+    if (said.n > 0)
+        qsort(said.at, said.n, sizeof(*said.at), by_def);
+    if (kept.n > 0)
+        qsort(kept.at, kept.n, sizeof(*kept.at), by_def);
+    if (said.n != kept.n ||
+        (said.n > 0 && memcmp(said.at, kept.at, said.n * sizeof(*said.at)) != 0))
+        text_printf(&why, "users are not what the arguments say (%zu mentions, %zu uses)\n", said.n,
+                    kept.n);
+    free(said.at);
+    free(kept.at);
+    return why.at;
+}
+
+/* ---- files ---- */
+
+struct paths {
+    char **at;
+    size_t n;
+    const char *end;
+};
+
+static void walk(struct paths *p, const char *dir)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+
+    if (d == NULL)
+        die("cannot open %s", dir);
+    while ((e = readdir(d)) != NULL) {
+        char *path = NULL;
+
+        if (e->d_name[0] == '.')
+            continue;
+        if (asprintf(&path, "%s/%s", dir, e->d_name) < 0)
+            die("no memory");
+        size_t n = strlen(path), m = strlen(p->end);
+        if (e->d_type == DT_DIR) {
+            walk(p, path);
+        } else if (n >= m && strcmp(path + n - m, p->end) == 0) {
+            p->at = realloc(p->at, (p->n + 1) * sizeof(*p->at));
+            if (p->at == NULL)
+                die("no memory");
+            p->at[p->n++] = path;
+            continue;
+        }
+        free(path);
+    }
+    closedir(d);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char **find_paths(const char *dir, const char *end, size_t *n_out)
+{
+    struct paths p = {NULL, 0, end};
+
+    walk(&p, dir);
+    if (p.n > 0)
+        qsort(p.at, p.n, sizeof(*p.at), by_text);
+    *n_out = p.n;
+    return p.at;
+}
+
+void free_paths(char **paths, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(paths[i]);
+    free(paths);
+}
+
+/* ---- memory ---- */
+
+static void *faulty_resize(void *ctx, void *p, size_t old_size, size_t new_size)
+{
+    struct faulty *f = ctx;
+
+    if (new_size == 0) {
+        f->live -= p ? old_size : 0;
+        free(p);
+        return NULL;
+    }
+    f->calls++;
+    if (f->fail_at != 0 && (f->calls == f->fail_at || (f->stay && f->calls > f->fail_at))) {
+        f->failed = true;
+        return NULL;
+    }
+    /* Always another block: who keeps a pointer over a resize is found out. */
+    void *q = malloc(new_size);
+    if (q == NULL)
+        die("no memory");
+    if (p != NULL)
+        memcpy(q, p, old_size < new_size ? old_size : new_size);
+    free(p);
+    f->live += new_size - (p ? old_size : 0);
+    return q;
+}
+
+tuck_allocator faulty_allocator(struct faulty *f)
+{
+    return (tuck_allocator){f, faulty_resize};
+}
+
+/* ---- random numbers ---- */
+
+uint64_t rng_next(struct rng *r)
+{
+    uint64_t z = (r->state += 0x9E3779B97F4A7C15u);
+
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+uint32_t rng_below(struct rng *r, uint32_t n)
+{
+    return n ? (uint32_t)((rng_next(r) >> 32) * n >> 32) : 0;
+}
+
+uint64_t seed_of(const char *test)
+{
+    const char *s = getenv("TUCK_SEED");
+    uint64_t seed = s ? strtoull(s, NULL, 0) : (uint64_t)time(NULL) * 1000003u;
+
+    printf("# %s: TUCK_SEED=%llu\n", test, (unsigned long long)seed);
+    fflush(stdout);
+    return seed;
+}
+
+size_t rounds(size_t n)
+{
+    return getenv("TUCK_SOAK") ? 10 * n : n;
+}
