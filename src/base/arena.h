@@ -36,7 +36,7 @@ static inline void *arena_alloc(struct arena *a, size_t size)
 {
     size_t need = (size + 7) & ~(size_t)7;
 
-    if (need < size || need > (size_t)(a->end - a->at))
+    if (need < size || a->at == NULL || need > (size_t)(a->end - a->at))
         return arena_alloc_slow(a, size);
     void *p = a->at;
     a->at += need;

@@ -683,8 +683,8 @@ static void check_frees(struct reader *r)
         const struct fx_node *x = &g->node.at[n];
         if (x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_OUTPUT || x->kind == TUCK_RESULT)
             continue;
-        const uint32_t *f = g->frees.at + g->frees_at.at[n];
         uint32_t n_read = g->frees_at.at[n + 1] - g->frees_at.at[n], k = 0;
+        const uint32_t *f = n_read ? g->frees.at + g->frees_at.at[n] : NULL;
         bool same = true;
 
         for (uint32_t i = 0; i < x->n_vals; i++) {
@@ -864,6 +864,8 @@ static bool find_forward(struct reader *r, const char *class_name, size_t class_
             return read_error(r, class_name, 1, NULL, "class without a method forward");
         read_script_line(r);
         skip_line(r);
+        if (*r->p == '\0') /* a last line without a newline leaves the cursor in it */
+            return read_error(r, class_name, 1, NULL, "class without a method forward");
     }
 }
 

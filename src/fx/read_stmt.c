@@ -561,7 +561,7 @@ static enum stmt read_return(struct reader *r, str_id lead)
     }
     struct fx_node init = {.kind = TUCK_OUTPUT, .comment = r->comment, .lead = lead};
     str_id name = intern(r, "output", 6);
-    struct diag_pos pos = read_pos(r, start, 6);
+    struct diag_pos pos = read_pos(r, r->stmt, 6);
     init.name = name;
     init.line = pos.line;
     init.column = pos.column;
