@@ -255,7 +255,7 @@ bool shape_repeat_interleave(struct infer *x)
         return false;
     if (p_repeats == 0) { /* indices to select by */
         total = total ? total : fresh_symbol(x);
-        return out_tensor(x, DTYPE_I64, 1, &total, NULL, t->device);
+        return fresh_of(x, t, 1, &total);
     }
     bool flat = !in_given(x, in_param(x, "dim"));
     if (!flat && (!in_int(x, in_param(x, "dim"), &dim) || !wrap_dim(dim, t->n, &d)))
@@ -277,22 +277,42 @@ bool shape_repeat_interleave(struct infer *x)
 
 /* ---- padding ---- */
 
+/* The last dimensions with more elements on either side (or fewer, where negative). Nothing added: a copy in
+ * the layout that is left; else channels last stays, but where three dimensions are mirrored or repeated. */
 bool shape_pad(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
+    const char *mode = "constant";
     const sym_id *pad;
+    bool more = false;
+    int64_t v;
     uint32_t n;
 
-    if (t == NULL || !in_syms(x, 1, &pad, &n) || n % 2 != 0 || n / 2 > t->n)
+    if (t == NULL || !in_syms(x, 1, &pad, &n) || n % 2 != 0 || n / 2 > t->n || !t->strided)
         return false;
+    bool constant = in_param(x, "value") >= 0;
+    if (in_param(x, "mode") >= 0) {
+        if (!in_str(x, in_param(x, "mode"), &mode))
+            return false;
+        constant = strcmp(mode, "constant") == 0;
+    }
     sym_id *size = new_syms(x, t->n);
     memcpy(size, t->size, t->n * sizeof(*size));
     for (uint32_t i = 0; i < n / 2; i++) {
         uint32_t d = t->n - 1 - i;
         size[d] = sym_add(x->sym, size[d], sym_add(x->sym, pad[2 * i], pad[2 * i + 1]));
     }
-    return out_tensor(x, (enum dtype)t->dtype, t->n, size,
-                      t->strided ? suggested_strides(x, t, t->n, size) : NULL, t->device);
+    for (uint32_t i = 0; i < n; i++)
+        more |= !sym_as_int(x->sym, pad[i], &v) || v > 0;
+    const sym_id *stride = !constant && n == 6 ? contiguous_strides(x, t->n, size)
+                                               : suggested_strides(x, t, t->n, size);
+    if (constant && !more) {
+        struct type *rest = arena_alloc(x->arena, sizeof(*rest));
+        *rest = *t;
+        rest->size = size;
+        stride = like_strides(x, rest, FORMAT_PRESERVE);
+    }
+    return out_tensor(x, (enum dtype)t->dtype, t->n, size, stride, t->device);
 }
 
 /* ---- filling in ---- */
@@ -326,8 +346,9 @@ bool shape_pixel_shuffle(struct infer *x)
     size[c] = up ? sym_floordiv(s, size[c], area) : sym_mul(s, size[c], area);
     for (uint32_t i = c + 1; i < t->n; i++)
         size[i] = up ? sym_mul(s, size[i], by) : sym_floordiv(s, size[i], by);
-    return out_tensor(x, (enum dtype)t->dtype, t->n, size, suggested_strides(x, t, t->n, size),
-                      t->device);
+    bool cpu = strcmp(str_text(&x->store->str, t->device), "cpu") == 0;
+    return out_tensor(x, (enum dtype)t->dtype, t->n, size,
+                      cpu ? suggested_strides(x, t, t->n, size) : NULL, t->device);
 }
 
 /* ---- lists of broadcast operands ---- */

@@ -313,7 +313,9 @@ bool shape_view_copy(struct infer *x)
 {
     uint32_t op = view_of_copy(x);
 
-    if (!(op ? rule_at(op_at(op)->shape)(x) : shape_reshape(x)))
+    bool copies = op == 0 ||
+                  op_at(op)->shape == OP_SHAPE_view; /* whether it could be a view or not */
+    if (!(copies ? shape_reshape(x) : rule_at(op_at(op)->shape)(x)))
         return false;
     return out_type(x, copied(x, x->result));
 }

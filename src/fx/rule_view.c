@@ -28,45 +28,111 @@ static bool all_numbers(struct infer *x, uint32_t n, const sym_id *size)
     return true;
 }
 
-/* Strides of t seen with other sizes, or NULL where it takes a copy. From the last dimension on, old
- * dimensions that follow each other without a gap form a run; the new dimensions must fill run by run. */
-sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
+/* Can t be seen with other sizes without a copy? From the last dimension on, old dimensions that follow
+ * each other without a gap form a run; the new dimensions must fill run by run. */
+static bool can_view(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
 {
     struct symtab *s = x->sym;
+    uint32_t to = n;
 
-    if (t->n == 0 || empty(x, t->n, t->size)) {
-        bool same = t->n == n && n > 0;
-        for (uint32_t i = 0; same && i < n; i++)
-            same = same_size(x, t->size[i], size[i]);
-        sym_id *out = contiguous_strides(x, n, size);
-        if (same)
-            memcpy(out, t->stride, n * sizeof(*out));
-        return out;
-    }
+    if (t->n == 0 || empty(x, t->n, t->size))
+        return true;
     /* Sizes that are equal by a guard we do not see cannot be matched; contiguous stays contiguous. */
     if ((!all_numbers(x, t->n, t->size) || !all_numbers(x, n, size)) && is_contiguous(x, t))
-        return contiguous_strides(x, n, size);
-
-    sym_id *out = new_syms(x, n);
-    uint32_t to = n;
+        return true;
     for (uint32_t from = t->n; from > 0;) {
-        sym_id base = t->stride[from - 1], run = t->size[from - 1];
+        sym_id base = t->stride[from - 1], run = t->size[from - 1], filled = num(x, 1);
         for (from--; from > 0; from--) {
             sym_id next = t->size[from - 1];
             if (!is_one(x, next) && !same_size(x, t->stride[from - 1], sym_mul(s, run, base)))
                 break;
             run = sym_mul(s, run, next);
         }
-        sym_id filled = num(x, 1);
-        while (to > 0 && (!same_size(x, filled, run) || is_one(x, size[to - 1]))) {
-            to--;
-            out[to] = sym_mul(s, filled, base);
-            filled = sym_mul(s, filled, size[to]);
-        }
+        while (to > 0 && (!same_size(x, filled, run) || is_one(x, size[to - 1])))
+            filled = sym_mul(s, filled, size[--to]);
         if (!same_size(x, filled, run))
-            return NULL;
+            return false;
     }
-    return to == 0 ? out : NULL;
+    return to == 0;
+}
+
+/* The dimensions of a tensor while a view is made of it, the ones not yet looked at: top is the next. */
+struct unseen {
+    sym_id *size, *stride;
+    uint32_t top, n;
+};
+
+static bool divides(struct infer *x, sym_id by, sym_id all)
+{
+    return is_one(x, by) ||
+           is_zero(x, sym_sub(x->sym, all, sym_mul(x->sym, by, sym_floordiv(x->sym, all, by))));
+}
+
+/* Make one of the next dimensions and those behind it, until `length` divides it. Neighbours must follow
+ * each other without a gap; those of size 1 are not asked. */
+static bool join_next(struct infer *x, struct unseen *u, sym_id length)
+{
+    struct symtab *s = x->sym;
+    uint32_t end = u->top;
+    sym_id all = u->size[end];
+
+    while (!divides(x, length, all)) {
+        if (++end >= u->n)
+            return false;
+        all = sym_mul(s, all, u->size[end]);
+    }
+    sym_id stride = u->stride[end];
+    for (uint32_t i = end; i-- > u->top;) {
+        if (is_one(x, u->size[i]))
+            continue;
+        if (hint_of(x, u->stride[i]) < hint_of(x, stride))
+            stride = u->stride[i];
+        if (!is_one(x, u->size[i + 1]) &&
+            !same_size(x, u->stride[i], sym_mul(s, u->stride[i + 1], u->size[i + 1])))
+            return false;
+    }
+    u->top = end;
+    u->size[end] = all;
+    u->stride[end] = stride;
+    return true;
+}
+
+/* Where several strides would do (sizes of 1), PyTorch's are these: new dimensions are taken from the first
+ * old ones on, by keeping, joining and cutting. */
+sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
+{
+    struct symtab *s = x->sym;
+    sym_id *out = contiguous_strides(x, n, size);
+    bool contiguous = is_contiguous(x, t);
+
+    if (t->n == 0 || n == 0 || empty(x, t->n, t->size))
+        return out;
+    if (contiguous && ((n == 1 && t->n > 1) || (n == 2 && t->n == 1)))
+        return out;
+    struct unseen u = {new_syms(x, t->n), new_syms(x, t->n), 0, t->n};
+    memcpy(u.size, t->size, t->n * sizeof(*u.size));
+    memcpy(u.stride, t->stride, t->n * sizeof(*u.stride));
+    sym_id last = t->stride[t->n - 1]; /* of the dimension before */
+    for (uint32_t i = 0; i < n; i++) {
+        if (u.top == u.n) {
+            if (!is_one(x, size[i]))
+                return contiguous ? contiguous_strides(x, n, size) : NULL;
+            out[i] = last;
+            continue;
+        }
+        if (!same_size(x, size[i], u.size[u.top]) && !join_next(x, &u, size[i]))
+            return contiguous ? contiguous_strides(x, n, size) : NULL;
+        if (same_size(x, size[i], u.size[u.top])) {
+            out[i] = last = u.stride[u.top++];
+            continue;
+        }
+        u.size[u.top] = sym_floordiv(s, u.size[u.top], size[i]);
+        out[i] = last = sym_mul(s, u.stride[u.top], u.size[u.top]);
+    }
+    for (; u.top < u.n; u.top++)
+        if (!is_one(x, u.size[u.top]))
+            return contiguous ? contiguous_strides(x, n, size) : NULL;
+    return out;
 }
 
 /* The -1 among the sizes of a view becomes a number. */
@@ -108,15 +174,6 @@ static bool wanted_sizes(struct infer *x, const struct type *t, uint32_t *n, con
     return in_syms(x, 1, size, n) && fill_size(x, numel(x, t), *n, *size, size);
 }
 
-static bool same_sizes(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
-{
-    bool same = t->n == n;
-
-    for (uint32_t i = 0; same && i < n; i++)
-        same = same_size(x, t->size[i], size[i]);
-    return same;
-}
-
 static bool as_view(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
 {
     if (!t->strided)
@@ -129,10 +186,9 @@ static bool as_reshape(struct infer *x, const struct type *t, uint32_t n, const 
 {
     if (!t->strided)
         return like_of(x, t, n, size, NULL);
-    if (same_sizes(x, t, n, size))
-        return like_of(x, t, n, size, t->stride);
-    sym_id *stride = view_strides(x, t, n, size);
-    return like_of(x, t, n, size, stride ? stride : contiguous_strides(x, n, size));
+    if (!can_view(x, t, n, size))
+        return like_of(x, t, n, size, contiguous_strides(x, n, size));
+    return as_view(x, t, n, size);
 }
 
 bool shape_view(struct infer *x)
@@ -163,6 +219,10 @@ bool shape_flatten(struct infer *x)
         return false;
     if (!wrap_dim(first, t->n, &a) || !wrap_dim(last, t->n, &b) || a > b)
         return false;
+    if (x->sig->n_params > 1 && a == b && t->n > 0)
+        return out_type(x, in_type(x, 0));
+    if (x->sig->n_params == 1 && t->strided && !is_contiguous(x, t)) /* ravel copies */
+        return like_of(x, t, 1, (sym_id[]){numel(x, t)}, (sym_id[]){num(x, 1)});
     sym_id *size = new_syms(x, t->n + 1), product = num(x, 1);
     for (uint32_t i = 0; i < t->n || i == 0; i++) {
         if (i >= a && i <= b) {
@@ -379,9 +439,10 @@ bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *
         bool fresh = d < missing;
         sym_id old = fresh ? num(x, 1) : t->size[d - missing];
         /* A new dimension steps over all that is inside it, should it stay of size 1. */
-        sym_id step = !fresh   ? t->stride[d - missing]
-                      : i == n ? num(x, 1)
-                               : sym_mul(x->sym, size[i], stride[i]);
+        sym_id step = !fresh      ? t->stride[d - missing]
+                      : t->n == 0 ? num(x, 0)
+                      : i == n    ? num(x, 1)
+                                  : sym_mul(x->sym, size[i], stride[i]);
 
         size[d] = want[d];
         if (sym_is_int(x->sym, want[d], -1)) {
@@ -425,21 +486,21 @@ bool shape_broadcast_in_dim(struct infer *x)
     if (t == NULL || !t->strided || !in_syms(x, 1, &want, &n) || !in_ints(x, 2, &place, &n_place) ||
         n_place != t->n)
         return false;
-    sym_id *size = new_syms(x, n), *stride = new_syms(x, n);
+    sym_id *stride = new_syms(x, n), step = num(x, 1);
     for (uint32_t i = n, k = n_place; i > 0; i--) {
-        uint32_t d = i - 1;
-        bool old = k > 0 && place[k - 1] == (int64_t)d;
-        size[d] = want[d];
+        bool old = k > 0 && place[k - 1] == (int64_t)i - 1;
+        /* step: over all that is inside, before anything is repeated */
+        bool repeated = !is_one(x, want[i - 1]);
         if (old) {
             k--;
-            stride[d] = is_one(x, t->size[k]) && !is_one(x, want[d]) ? num(x, 0) : t->stride[k];
-        } else {
-            stride[d] = !is_one(x, want[d]) ? num(x, 0)
-                        : i == n            ? num(x, 1)
-                                            : sym_mul(x->sym, size[i], stride[i]);
+            repeated &= is_one(x, t->size[k]);
+            step = t->stride[k];
         }
+        stride[i - 1] = repeated ? num(x, 0) : step;
+        if (old)
+            step = sym_mul(x->sym, step, t->size[k]);
     }
-    return like_of(x, t, n, size, stride);
+    return like_of(x, t, n, want, stride);
 }
 
 /* ---- others ---- */
