@@ -69,7 +69,8 @@ static void need_words(struct needs *x, const char *s)
 
 static void check_value(struct needs *x, const struct fx_node *n, const tuck_value *v)
 {
-    const char *s = graph_str(x->g, v->a);
+    bool text = v->kind != TUCK_V_NODE && !value_is_container(v);
+    const char *s = text ? graph_str(x->g, v->a) : "";
 
     switch (v->kind) {
     case TUCK_V_TEXT:

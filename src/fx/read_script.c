@@ -65,25 +65,23 @@ static bool element(const char **s, const char *to, const char **from, size_t *l
 /* Contiguous strides of the sizes from..to, as text. */
 static void put_strides(struct reader *r, const char *from, const char *to)
 {
-    struct symtab t;
+    struct symtab *t = &r->store->sym;
     const char *s = from, *e;
     size_t len, n = 0;
     sym_id stride[64], size[64];
 
-    symtab_init(&t, r->mem);
     while (element(&s, to, &e, &len) && n < 64)
-        size[n++] = sym_parse(&t, e, len);
-    sym_id at = sym_int(&t, 1);
+        size[n++] = sym_parse(t, e, len);
+    sym_id at = sym_int(t, 1);
     for (size_t i = n; i > 0; i--) {
         stride[i - 1] = at;
-        at = sym_mul(&t, at, size[i - 1]);
+        at = sym_mul(t, at, size[i - 1]);
     }
     for (size_t i = 0; i < n; i++) {
         buf_str(&r->tmp, i ? ", " : "");
         if (stride[i] != 0)
-            sym_print(&t, stride[i], &r->tmp);
+            sym_print(t, stride[i], &r->tmp);
     }
-    symtab_destroy(&t);
 }
 
 static void put_sizes(struct reader *r, const char *from, const char *to)

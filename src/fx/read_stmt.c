@@ -520,7 +520,6 @@ static bool read_alias(struct reader *r, str_id name, uint32_t node)
 static enum stmt read_return(struct reader *r, str_id lead)
 {
     struct fx_style *st = &r->g->style;
-    const char *start = r->p;
 
     r->p += 6;
     read_blanks(r);
