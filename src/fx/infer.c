@@ -1,5 +1,6 @@
 #include "fx/infer.h"
 
+#include "fx/effect.h"
 #include "fx/ops.h"
 #include "fx/run.h"
 
@@ -17,15 +18,15 @@ rule_fn rule_at(uint8_t shape)
 /* ---- memo: the same operator on the same types and literals ---- */
 
 /* What a call is, as far as rules look: operator, literals, types of the nodes. False: do not remember. */
-static bool make_key(struct infer_run *r, const tuck_graph *g, const struct fx_node *x)
+static bool make_key(struct infer_run *r, const tuck_graph *g, const struct fx_node *x, uint32_t op)
 {
-    const struct op_row *row = op_at(x->op);
+    const struct op_row *row = op_at(op);
     bool comm = row->cls == OP_COLLECTIVE || row->cls == OP_SYNC_COLLECTIVE || row->cls == OP_FSDP;
 
     if (row->flags & OP_F_DATADEP || row->cls == OP_HOP)
         return false;
     r->key.len = 0;
-    vec_push(r->mem, &r->key, (uint64_t)x->op << 32 | x->n_args);
+    vec_push(r->mem, &r->key, (uint64_t)op << 32 | x->n_args);
     for (uint32_t i = 0; i < x->n_vals; i++) {
         const tuck_value *v = &x->vals[i];
 
@@ -125,11 +126,12 @@ static void bind(struct infer *x, const struct fx_node *n)
 static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
 {
     const struct fx_node *node = node_at(g, n);
-    const struct op_row *row = op_at(node->op);
-    bool keep = make_key(r, g, node);
+    uint32_t op = node_op(g, n);
+    const struct op_row *row = op_at(op);
+    bool keep = make_key(r, g, node, op);
     uint32_t hash = keep ? key_hash(r) : 0;
 
-    if (node->op == 0 || row->shape == OP_SHAPE_none)
+    if (op == 0 || row->shape == OP_SHAPE_none)
         return 0;
     if (keep && r->n_memo > 0) {
         const struct memo *m = memo_probe(r, hash);
@@ -144,7 +146,7 @@ static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
                       .node = n,
                       .types = g->type.at,
                       .row = row,
-                      .sig = sig_of(r, node->op),
+                      .sig = sig_of(r, op),
                       .run = r};
     struct arena_mark mark = arena_mark(&r->scratch);
 
@@ -163,13 +165,10 @@ static type_id value_type(struct infer_run *r, const tuck_graph *g, const tuck_v
     struct typetab *t = &g->store->type;
 
     switch (v->kind) {
-    case TUCK_V_NODE:
-        return g->type.at[v->a];
-    case TUCK_V_NONE:
-        return type_none(t);
+    case TUCK_V_NODE: return g->type.at[v->a];
+    case TUCK_V_NONE: return type_none(t);
     case TUCK_V_INT:
-    case TUCK_V_BOOL:
-        return type_sym(t, sym_int(&g->store->sym, v->u.i));
+    case TUCK_V_BOOL: return type_sym(t, sym_int(&g->store->sym, v->u.i));
     case TUCK_V_LIST:
     case TUCK_V_TUPLE: {
         struct arena_mark mark = arena_mark(&r->scratch);
@@ -181,8 +180,7 @@ static type_id value_type(struct infer_run *r, const tuck_graph *g, const tuck_v
         arena_release(&r->scratch, mark);
         return out;
     }
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -247,31 +245,72 @@ static void report(struct infer_run *r, const tuck_graph *g, uint32_t n, type_id
              r->text.at + at, r->text.at);
 }
 
-static void infer_one(struct infer_run *r, tuck_graph *g)
+/* Enter a graph: its nodes are unknown, the walk stands at the first. */
+static void enter(struct infer_run *r, tuck_graph *g)
 {
-    const struct infer_options *o = r->options;
-
-    g->type.len = 0;
     vec_reserve(r->mem, &g->type, g->node.len);
     g->type.len = g->node.len;
     memset(g->type.at, 0, g->node.len * sizeof(*g->type.at));
     g->result = 0;
-    for_each_node(g, n) {
-        const struct fx_node *x = node_at(g, n);
-        type_id stated = type_of_ann(g->store, x->ann);
+    struct infer_walk at_first = {g, g->node.at[0].next};
+    vec_push(r->mem, &r->walk, at_first);
+}
 
-        if (x->kind == TUCK_OUTPUT) {
-            g->result = value_type(r, g, x->vals);
-        } else if (x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) {
-            type_id inferred = infer_call(r, g, n);
-            if (o->each != NULL)
-                o->each(o->ctx, g, n, inferred, stated);
-            if (o->check && disagree(g->store, stated, inferred))
-                report(r, g, n, stated, inferred);
-            g->type.at[n] =
-                o->ignore_annotations ? inferred : fuller(g->store, stated, inferred);
+static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
+{
+    const struct infer_options *o = r->options;
+    const struct fx_node *x = node_at(g, n);
+    type_id stated = type_of_ann(g->store, x->ann);
+
+    if (x->kind == TUCK_OUTPUT) {
+        g->result = value_type(r, g, x->vals);
+    } else if (x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) {
+        type_id inferred = infer_call(r, g, n);
+        if (o->each != NULL)
+            o->each(o->ctx, g, n, inferred, stated);
+        if (o->check && disagree(g->store, stated, inferred))
+            report(r, g, n, stated, inferred);
+        g->type.at[n] = o->ignore_annotations ? inferred : fuller(g->store, stated, inferred);
+    } else if (stated != 0) {
+        g->type.at[n] = stated; /* else what the caller passes, if anything */
+    }
+}
+
+/* A graph among the operands of a call that was not entered yet. */
+static tuck_graph *waits_for(const tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *x = node_at(g, n);
+
+    if (op_at(x->op)->cls != OP_HOP)
+        return NULL;
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        tuck_graph *child = x->vals[i].kind == TUCK_V_NODE ? child_of(g, x->vals[i].a) : NULL;
+        if (child != NULL && child->type.len == 0)
+            return child;
+    }
+    return NULL;
+}
+
+/* Graphs that a call takes come before the call, and inputs of theirs that are not annotated are what the
+ * call passes. */
+static void infer_from(struct infer_run *r, tuck_graph *top)
+{
+    enter(r, top);
+    while (r->walk.len > 0) {
+        struct infer_walk *w = &r->walk.at[r->walk.len - 1];
+        tuck_graph *g = w->g, *child;
+        uint32_t n = w->at, k = 0;
+
+        if (n == 0) {
+            r->walk.len--;
+        } else if ((child = waits_for(g, n)) != NULL) {
+            enter(r, child);
+            for_each_node (child, p)
+                if (node_at(child, p)->kind == TUCK_PLACEHOLDER)
+                    child->type.at[p] = passed_type(g, n, k++);
         } else {
-            g->type.at[n] = stated;
+            visit(r, g, n);
+            w->at = node_at(g, n)->next;
         }
     }
 }
@@ -318,20 +357,21 @@ static void do_infer(void *p)
     r->sig = arena_zeroed(&r->arena, (op_count() + 1) * sizeof(*r->sig));
     r->next_fresh = first_fresh(r->top->store);
     vec_push(r->mem, &r->order, r->top);
-    for (uint32_t i = 0; i < r->order.len; i++) /* the list grows as it is walked */
+    for (uint32_t i = 0; i < r->order.len; i++) { /* the list grows as it is walked */
+        r->order.at[i]->type.len = 0;
         for (uint32_t k = 0; k < r->order.at[i]->child.len; k++)
             vec_push(r->mem, &r->order, r->order.at[i]->child.at[k]);
-    while (r->order.len > 0) /* inner ones first: their results are asked for */
-        infer_one(r, r->order.at[--r->order.len]);
+    }
+    for (uint32_t i = 0; i < r->order.len; i++) /* the first, and graphs that no call takes */
+        if (r->order.at[i]->type.len == 0)
+            infer_from(r, r->order.at[i]);
 }
 
 void infer_graph(tuck_graph *g, const struct infer_options *options, tuck_diags *diags)
 {
     static const struct infer_options plain = {.check = false};
-    struct infer_run r = {.mem = &g->store->mem,
-                          .top = g,
-                          .options = options ? options : &plain,
-                          .diags = diags};
+    struct infer_run r = {
+        .mem = &g->store->mem, .top = g, .options = options ? options : &plain, .diags = diags};
 
     arena_init(&r.arena, r.mem);
     arena_init(&r.scratch, r.mem);
@@ -339,6 +379,7 @@ void infer_graph(tuck_graph *g, const struct infer_options *options, tuck_diags 
     bool ok = mem_guard(r.mem, do_infer, &r);
     vec_free(r.mem, &r.key);
     vec_free(r.mem, &r.order);
+    vec_free(r.mem, &r.walk);
     buf_destroy(&r.text);
     arena_destroy(&r.scratch);
     arena_destroy(&r.arena);

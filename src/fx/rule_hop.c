@@ -1,10 +1,9 @@
 /* Shape rules of operators that take graphs or operators: what the inner one returns. */
 #include "fx/run.h"
 
-/* Argument i of the call, NULL where there are not so many. */
-static const tuck_value *argument(const struct infer *x, uint32_t i)
+/* Argument i of a call, NULL where there are not so many. */
+static const tuck_value *argument_of(const struct fx_node *node, uint32_t i)
 {
-    const struct fx_node *node = node_at(x->g, x->node);
     const tuck_value *v = node->vals;
 
     if (i >= node->n_args)
@@ -12,6 +11,41 @@ static const tuck_value *argument(const struct infer *x, uint32_t i)
     while (i-- > 0)
         v = value_next(v);
     return v;
+}
+
+static const tuck_value *argument(const struct infer *x, uint32_t i)
+{
+    return argument_of(node_at(x->g, x->node), i);
+}
+
+/* invoke_subgraph(graph, 'name', ...): the name may be missing. */
+static uint32_t first_passed(const struct fx_node *node)
+{
+    const tuck_value *name = argument_of(node, 1);
+
+    return name != NULL && (name->kind == TUCK_V_STR || name->kind == TUCK_V_NONE) ? 2 : 1;
+}
+
+type_id passed_type(const tuck_graph *g, uint32_t call, uint32_t k)
+{
+    const struct fx_node *node = node_at(g, call);
+    const tuck_value *v = NULL, *list;
+
+    switch ((enum op_shape)op_at(node->op)->shape) {
+    case OP_SHAPE_control_deps: v = argument_of(node, 2 + k); break;
+    case OP_SHAPE_invoke_subgraph: v = argument_of(node, first_passed(node) + k); break;
+    case OP_SHAPE_cond:
+    case OP_SHAPE_while_loop: /* operands; or what is carried, then what is not */
+        for (uint32_t i = op_at(node->op)->shape == OP_SHAPE_cond ? 3 : 2;
+             v == NULL && (list = argument_of(node, i)) != NULL && value_is_container(list); i++) {
+            if (k < list->a)
+                v = value_item(list, k);
+            k -= list->a;
+        }
+        break;
+    default: break;
+    }
+    return v != NULL && v->kind == TUCK_V_NODE ? node_type(g, v->a) : 0;
 }
 
 static tuck_graph *graph_at(const struct infer *x, uint32_t i)
@@ -131,10 +165,7 @@ bool shape_control_deps(struct infer *x)
 
 bool shape_invoke_subgraph(struct infer *x)
 {
-    const tuck_value *name = argument(x, 1);
-    bool named = name != NULL && (name->kind == TUCK_V_STR || name->kind == TUCK_V_NONE);
-
-    return result_of_call(x, 0, named ? 2 : 1);
+    return result_of_call(x, 0, first_passed(node_at(x->g, x->node)));
 }
 
 bool shape_cond(struct infer *x)

@@ -16,18 +16,27 @@ typedef bool (*rule_fn)(struct infer *x);
 /* The rule of a row's shape column. */
 rule_fn rule_at(uint8_t shape);
 
+/* The type of what a call passes for input number k of the graph it takes; 0: not known. */
+type_id passed_type(const tuck_graph *g, uint32_t call, uint32_t k);
+
+struct infer_walk { /* a graph that is being inferred, and the node that is next */
+    tuck_graph *g;
+    uint32_t at;
+};
+
 struct infer_run {
     struct mem *mem;
     tuck_graph *top;
     const struct infer_options *options;
     tuck_diags *diags;
-    struct arena arena;   /* signatures, memo */
-    struct arena scratch; /* one rule's */
+    struct arena arena;        /* signatures, memo */
+    struct arena scratch;      /* one rule's */
     const struct op_sig **sig; /* by operator, parsed when first met */
     struct memo *memo;
     uint32_t n_memo, memo_used;
     VEC(uint64_t) key;
     VEC(tuck_graph *) order;
+    VEC(struct infer_walk) walk;
     struct buf text;
     uint32_t next_fresh;
 };
