@@ -78,6 +78,10 @@ enum op_flags {
     /* What torch 2.13 takes for fusible when it estimates costs: Inductor has a lowering of its own
      * for it and there is no formula of its flops. Wider than FUSIBLE, and for comparisons. */
     OP_F_LOWERED = 1 << 12,
+    /* Element-wise: strides are TensorIterator's, operands not converted before the loop. */
+    OP_F_ITERATOR = 1 << 13,
+    /* Element-wise: PyTorch composes it of other operators, and the layout of one goes into the next. */
+    OP_F_COMPOSED = 1 << 14,
 };
 
 /* ---- Rules that give sizes, strides, dtype and device of the results ------------------------- */
@@ -245,12 +249,14 @@ enum op_flags {
     X(group_norm_backward, "gradients of input, weight, bias as the mask asks")                    \
     X(batch_norm, "out, saved mean, saved inverse deviation, and what the variant adds")           \
     X(batch_norm_eval, "the same with given statistics")                                           \
+    X(batch_norm_library, "the same by cuDNN or MIOpen")                                           \
     X(batch_norm_backward, "gradients of input, weight, bias")                                     \
     X(softmax, "as operand 0; half_to_float or dtype= wins")                                       \
     X(softmax_backward, "as the gradient, in input_dtype")                                         \
     X(log_softmax_backward, "element-wise in gradient and output, in input_dtype")                 \
     X(nll_loss, "loss by reduction, and the total weight")                                         \
     X(loss, "a number, or broadcast sizes without reduction")                                      \
+    X(loss_entropy, "the same, target first, with weights")                                        \
     X(sdpa, "attention output alone")                                                              \
     X(sdpa_flash, "out, logsumexp, cum_seq, max_seq, rng_state and so on")                         \
     X(sdpa_efficient, "out, log_sumexp, seed, offset")                                             \

@@ -32,6 +32,8 @@ static bool scaled_one(struct infer *x, bool up)
     const struct type *t = in_tensor(x, 0);
     sym_id by;
 
+    if (t != NULL && t->n == 0 && up && group_size(x, &by)) /* numbers become a vector */
+        return out_tensor(x, (enum dtype)t->dtype, 1, &by, NULL, t->device);
     return t != NULL && group_size(x, &by) && out_type(x, scaled(x, t, 0, by, up));
 }
 
@@ -114,6 +116,45 @@ bool shape_shard_dim_alltoall(struct infer *x)
     size[a] = sym_mul(x->sym, size[a], by);
     size[b] = sym_floordiv(x->sym, size[b], by);
     return out_tensor(x, (enum dtype)t->dtype, t->n, size, NULL, t->device);
+}
+
+/* ---- from one to one ---- */
+
+/* Nothing, to be waited for. */
+static type_id sent(struct infer *x, const struct type *t)
+{
+    sym_id none = num(x, 0), one = num(x, 1);
+
+    return new_tensor(x, (enum dtype)t->dtype, 1, &none, &one, t->device);
+}
+
+bool shape_isend(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    return t != NULL && out_type(x, sent(x, t));
+}
+
+bool shape_batch_p2p(struct infer *x)
+{
+    int p_kinds = in_param(x, "op_list"), p_tensors = in_param(x, "tensors");
+    const tuck_value *kinds = p_kinds >= 0 ? x->arg[p_kinds] : NULL, *v, *given;
+    const struct type *const *t;
+    uint32_t n;
+
+    if (kinds == NULL || !value_is_container(kinds) || !in_tensors(x, p_tensors, &t, &n) ||
+        kinds->a != n || x->arg[p_tensors]->kind == TUCK_V_NODE)
+        return false;
+    type_id *item = arena_array(x->arena, type_id, n);
+    v = kinds + 1;
+    given = x->arg[p_tensors] + 1;
+    for (uint32_t i = 0; i < n; i++, v = value_next(v), given = value_next(given)) {
+        if (t[i] == NULL || v->kind != TUCK_V_STR)
+            return false;
+        bool send = strcmp(str_text(&x->store->str, v->a), "isend") == 0;
+        item[i] = send ? sent(x, t[i]) : x->types[given->a];
+    }
+    return out_list(x, item, n);
 }
 
 /* ---- fused with products ---- */
@@ -243,47 +284,56 @@ bool shape_all_gather_copy_in(struct infer *x)
     return out_list(x, (type_id[]){part, in_type(x, 1)}, 2);
 }
 
-/* The number of elements of a list, and where they are. */
-static bool total_elements(struct infer *x, sym_id *out, str_id *device)
+/* The dtype that out_dtype_ints of torch 2.13 means by a number. */
+static enum dtype dtype_by_index(int64_t index)
 {
-    const struct type *const *t;
-    uint32_t n;
-
-    if (!in_tensors(x, 0, &t, &n) || n == 0)
-        return false;
-    *out = num(x, 0);
-    for (uint32_t i = 0; i < n; i++) {
-        if (t[i] == NULL)
-            return false;
-        *out = sym_add(x->sym, *out, numel(x, t[i]));
-    }
-    *device = t[0]->device;
-    return true;
+    for (int d = DTYPE_NONE + 1; d < DTYPE_END; d++)
+        if (dtype_at((enum dtype)d)->index_2_13 == index)
+            return (enum dtype)d;
+    return DTYPE_NONE;
 }
 
+/* Every input in its output dtype, as elements of the buffer's, times the number of ranks. */
 bool shape_bucket_all_gather(struct infer *x)
 {
+    const struct type *const *t;
+    const int64_t *index;
     enum dtype dtype;
-    sym_id total, by;
-    str_id device;
+    sym_id total = num(x, 0), by;
+    uint32_t n, n_index;
 
-    if (!in_dtype(x, in_param(x, "dtype"), &dtype) || !total_elements(x, &total, &device) ||
+    if (!in_tensors(x, 0, &t, &n) || n == 0 || !in_dtype(x, in_param(x, "dtype"), &dtype) ||
+        !in_ints(x, in_param(x, "out_dtype_ints"), &index, &n_index) || n_index != n ||
         !group_size(x, &by))
         return false;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t bytes = dtype_at(dtype_by_index(index[i]))->bytes;
+        if (t[i] == NULL || bytes == 0)
+            return false;
+        sym_id length = sym_mul(x->sym, numel(x, t[i]), num(x, bytes));
+        total = sym_add(x->sym, total,
+                        sym_floordiv(x->sym, length, num(x, dtype_at(dtype)->bytes)));
+    }
     total = sym_mul(x->sym, total, by);
-    return out_tensor(x, dtype, 1, &total, NULL, device);
+    return out_tensor(x, dtype, 1, &total, NULL, t[0]->device);
 }
 
 bool shape_bucket_reduce_scatter(struct infer *x)
 {
     const struct type *const *t;
+    enum dtype dtype = DTYPE_NONE;
+    sym_id total = num(x, 0);
     uint32_t n;
-    sym_id total;
-    str_id device;
 
-    if (!total_elements(x, &total, &device) || !in_tensors(x, 0, &t, &n))
+    if (!in_tensors(x, 0, &t, &n) || n == 0)
         return false;
-    return out_tensor(x, (enum dtype)t[0]->dtype, 1, &total, NULL, device);
+    for (uint32_t i = 0; i < n; i++) {
+        if (t[i] == NULL)
+            return false;
+        dtype = i == 0 ? (enum dtype)t[i]->dtype : dtype_promote(dtype, (enum dtype)t[i]->dtype);
+        total = sym_add(x->sym, total, numel(x, t[i]));
+    }
+    return out_tensor(x, dtype, 1, &total, NULL, t[0]->device);
 }
 
 bool shape_accumulate_grad(struct infer *x)

@@ -181,31 +181,54 @@ bool shape_column_stack(struct infer *x)
     return stack_along(x, 2, 0, 1);
 }
 
+/* t padded to a multiple of `chunks` along d, the dimensions from d on seen as [chunks, rest]. */
+static struct type *chunked(struct infer *x, const struct type *t, uint32_t d, sym_id chunks)
+{
+    struct symtab *s = x->sym;
+    struct type *padded = arena_alloc(x->arena, sizeof(*padded)), *out;
+    sym_id *size = new_syms(x, t->n), *seen = new_syms(x, d + 2);
+
+    memcpy(size, t->size, t->n * sizeof(*size));
+    sym_id part = sym_ceildiv(s, size[d], chunks);
+    size[d] = sym_mul(s, part, chunks);
+    *padded = *t;
+    padded->size = size;
+    if (!same_size(x, size[d], t->size[d]))
+        padded->stride = suggested_strides(x, t, t->n, size);
+    for (uint32_t k = d + 1; k < t->n; k++)
+        part = sym_mul(s, part, size[k]);
+    memcpy(seen, size, d * sizeof(*seen));
+    seen[d] = chunks;
+    seen[d + 1] = part;
+    out = arena_alloc(x->arena, sizeof(*out));
+    *out = *t;
+    out->n = d + 2;
+    out->size = seen;
+    out->stride = view_strides(x, padded, d + 2, seen);
+    out->strided = out->stride != NULL;
+    return out;
+}
+
 bool shape_chunk_cat(struct infer *x)
 {
     const struct type *const *t;
-    struct symtab *s = x->sym;
     struct join j;
     int64_t dim;
-    uint32_t n, d;
-    sym_id chunks, width = num(x, 0);
+    uint32_t n, d, at;
+    sym_id chunks;
 
-    if (!in_tensors(x, 0, &t, &n) || !join_types(x, t, n, &j) || !in_int(x, 1, &dim) ||
-        !in_sym(x, 2, &chunks) || !wrap_dim(dim, t[0]->n, &d) || t[0]->n == 0)
+    if (!in_tensors(x, 0, &t, &n) || n == 0 || t[0] == NULL || t[0]->n == 0 ||
+        !in_int(x, 1, &dim) || !in_sym(x, 2, &chunks) || !wrap_dim(dim, t[0]->n, &d))
         return false;
+    const struct type **part = arena_array(x->arena, const struct type *, n);
     for (uint32_t i = 0; i < n; i++) {
-        if (t[i]->n <= d)
+        if (t[i] == NULL || t[i]->n <= d || !t[i]->strided)
             return false;
-        sym_id part = sym_ceildiv(s, t[i]->size[d], chunks);
-        for (uint32_t k = d + 1; k < t[i]->n; k++)
-            part = sym_mul(s, part, t[i]->size[k]);
-        width = sym_add(s, width, part);
+        part[i] = chunked(x, t[i], d, chunks);
     }
-    sym_id *size = new_syms(x, d + 2);
-    memcpy(size, t[0]->size, d * sizeof(*size));
-    size[d] = chunks;
-    size[d + 1] = width;
-    return out_tensor(x, j.dtype, d + 2, size, NULL, j.device);
+    if (!join_types(x, part, n, &j) || !join_sizes(x, &j, (int64_t)d + 1, &at))
+        return false;
+    return out_tensor(x, j.dtype, j.n_dim, j.size, join_strides(x, &j), j.device);
 }
 
 /* ---- repetition ---- */
@@ -346,9 +369,9 @@ bool shape_pixel_shuffle(struct infer *x)
     size[c] = up ? sym_floordiv(s, size[c], area) : sym_mul(s, size[c], area);
     for (uint32_t i = c + 1; i < t->n; i++)
         size[i] = up ? sym_mul(s, size[i], by) : sym_floordiv(s, size[i], by);
-    bool cpu = strcmp(str_text(&x->store->str, t->device), "cpu") == 0;
+    bool plain = up && strcmp(str_text(&x->store->str, t->device), "cpu") != 0;
     return out_tensor(x, (enum dtype)t->dtype, t->n, size,
-                      cpu ? suggested_strides(x, t, t->n, size) : NULL, t->device);
+                      plain ? NULL : suggested_strides(x, t, t->n, size), t->device);
 }
 
 /* ---- lists of broadcast operands ---- */
@@ -411,6 +434,37 @@ bool shape_broadcast_tensors(struct infer *x)
 
 /* ---- diagonals ---- */
 
+/* t with its last dimension at b and one of size 1 at a, then where() over that and a mask of the diagonal.
+ * a < b. */
+static bool embedded(struct infer *x, const struct type *t, sym_id side, uint32_t a, uint32_t b)
+{
+    uint32_t n = t->n + 1;
+    sym_id *size = new_syms(x, n), *wide = new_syms(x, n), *stride = new_syms(x, n);
+    sym_id *ones = new_syms(x, n), one = num(x, 1);
+
+    for (uint32_t i = 0, k = 0; i < n; i++) {
+        bool diagonal = i == a || i == b;
+        uint32_t old = i == b ? t->n - 1 : i == a ? 0 : k++;
+        size[i] = diagonal ? side : t->size[old];
+        wide[i] = i == a ? one : size[i];
+        ones[i] = diagonal ? side : one;
+        stride[i] = i == a ? sym_mul(x->sym, t->size[a], t->stride[a]) : t->stride[old];
+    }
+    struct type *spread = arena_alloc(x->arena, sizeof(*spread)), *mask;
+    mask = arena_alloc(x->arena, sizeof(*mask));
+    *spread = *mask = *t;
+    spread->n = mask->n = n;
+    spread->size = wide;
+    /* Another offset than 0 takes a copy. */
+    spread->stride = same_size(x, side, t->size[t->n - 1]) ? stride
+                                                           : contiguous_strides(x, n, wide);
+    mask->size = ones;
+    mask->stride = contiguous_strides(x, n, ones);
+    const struct type *both[] = {mask, spread};
+    return out_tensor(x, (enum dtype)t->dtype, n, size, elementwise_strides(x, both, 2, n, size),
+                      t->device);
+}
+
 bool shape_diag(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -425,10 +479,8 @@ bool shape_diag(struct infer *x)
         if (t->n == 0 || !in_int(x, 2, &first) || !in_int(x, 3, &second) ||
             !wrap_dim(first, t->n + 1, &a) || !wrap_dim(second, t->n + 1, &b) || a == b)
             return false;
-        sym_id *size = new_syms(x, t->n + 1), side = sym_add(s, t->size[t->n - 1], more);
-        for (uint32_t i = 0, k = 0; i <= t->n; i++)
-            size[i] = i == a || i == b ? side : t->size[k++];
-        return fresh_of(x, t, t->n + 1, size);
+        sym_id side = sym_add(s, t->size[t->n - 1], more);
+        return t->strided && embedded(x, t, side, a < b ? a : b, a < b ? b : a);
     }
     if (in_param(x, "diagonal") >= 0 && t->n == 2) {
         sym_id rows = t->size[0], cols = t->size[1], zero = num(x, 0);
