@@ -345,6 +345,8 @@ static bool read_signature(struct reader *r)
     read_blanks(r);
     if (*r->p == '#')
         r->p += strcspn(r->p, "\n");
+    if (*r->p != '\n' && *r->p != '\0')
+        return read_error(r, r->p, 1, NULL, "the body must begin on a line of its own");
     if (*r->p == '\n')
         read_newline(r);
     return true;
@@ -713,6 +715,17 @@ static void check_frees(struct reader *r)
     }
 }
 
+/* "GraphModule(torch.nn.Module):" at s, or NULL: a class line, and where its name ends. */
+static const char *class_line(const char *s)
+{
+    const char *eol = s + strcspn(s, "\n");
+
+    for (const char *p = s; p < eol; p++)
+        if (*p == '(')
+            return starts_with(p, "(torch.nn.Module):") && p > s ? p : NULL;
+    return NULL;
+}
+
 /* The statements of a body, up to and with its return. */
 static bool read_body(struct reader *r, size_t def_indent)
 {
@@ -741,9 +754,10 @@ static bool read_body(struct reader *r, size_t def_indent)
         size_t indent = (size_t)(r->p - r->bol);
 
         if (*r->p == '\0' || indent < def_indent || (indent == def_indent && def_indent < r->body_indent) ||
-            (starts_with(r->p, "class ") && strstr(r->p, "(torch.nn.Module):") != NULL)) {
+            (starts_with(r->p, "def ") && indent <= def_indent) ||
+            (starts_with(r->p, "class ") && class_line(r->p + 6) != NULL)) {
             /* The body is over without a return: fine only where there is nothing in it. */
-            if (any)
+            if (any || r->comment != 0)
                 return read_error(r, *r->p ? r->p : r->bol, 1,
                                   "a graph ends with return: was the text cut off?",
                                   "the body that begins in line %u has no return",
@@ -813,17 +827,6 @@ static bool harmless(const char *s, const char *end)
         s += s < end;
     }
     return true;
-}
-
-/* "GraphModule(torch.nn.Module):" at s, or NULL: a class line, and where its name ends. */
-static const char *class_line(const char *s)
-{
-    const char *eol = s + strcspn(s, "\n");
-
-    for (const char *p = s; p < eol; p++)
-        if (*p == '(')
-            return starts_with(p, "(torch.nn.Module):") && p > s ? p : NULL;
-    return NULL;
 }
 
 /* Start a graph under `parent` (NULL: in the document); memory is reachable from the document. */
