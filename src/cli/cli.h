@@ -5,6 +5,7 @@
 #include <argp.h>
 
 #include "base/buf.h"
+#include "fx/graph.h"
 #include "tuck.h"
 
 /* One exit code a kind of failure; `tuck --help` prints them. */
@@ -35,6 +36,10 @@ struct input {
     long rank;  /* --rank, -1 = not given */
     const char **group; /* --group, n_group of them */
     size_t n_group;
+    const char **assume; /* --assume, n_assume of them */
+    size_t n_assume;
+    struct fx_hint *hint; /* what --assume and a script say of symbols */
+    size_t n_hint;
     tuck_diags *diags;
     tuck_doc *doc;
 };
@@ -47,6 +52,9 @@ void input_close(struct input *in);
 
 /* The chosen graphs: [*from, *to). EXIT_USAGE if --graph names none of them. */
 int input_range(const struct input *in, size_t *from, size_t *to);
+
+/* Infer every chosen graph; `check` reports where annotations disagree. An exit code. */
+int input_infer(struct input *in, bool check);
 
 /* Warn about groups whose size nothing says. */
 void input_warn_groups(struct input *in);

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "fx/infer.h"
 
-enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK };
+enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 
 static const struct argp_option options[] = {
     {"graph", OPT_GRAPH, "N", 0, "Of several graphs in the file, number N, from 0", 1},
@@ -15,6 +16,7 @@ static const struct argp_option options[] = {
      "The size of a process group, or its members: NAME=0,2,4,6 (global ranks)", 1},
     {"rank", OPT_RANK, "R", 0,
      "The global rank the text is of (default: the side-car's, or of the file's name)", 1},
+    {"assume", OPT_ASSUME, "SYMBOL=N", 0, "A value for a symbolic size, s0=4096, where bytes are told", 1},
     {0},
 };
 
@@ -27,6 +29,16 @@ static long number(struct argp_state *state, const char *what, const char *arg)
     if (errno != 0 || *arg == '\0' || *end != '\0' || v < 0)
         argp_error(state, "%s must be a number from 0 on, found '%s'", what, arg);
     return v;
+}
+
+static void append(struct argp_state *state, const char ***list, size_t *n, const char *arg)
+{
+    const char **more = realloc(*list, (*n + 1) * sizeof(*more));
+
+    if (more == NULL)
+        argp_failure(state, EXIT_MEMORY, ENOMEM, "options");
+    *list = more;
+    more[(*n)++] = arg;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -43,16 +55,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_RANK:
         in->rank = number(state, "--rank", arg);
         break;
-    case OPT_GROUP: {
-        const char **more = realloc(in->group, (in->n_group + 1) * sizeof(*more));
-        if (more == NULL)
-            argp_failure(state, EXIT_MEMORY, ENOMEM, "--group");
-        in->group = more;
-        in->group[in->n_group++] = arg;
+    case OPT_GROUP:
         if (strrchr(arg, '=') == NULL)
             argp_error(state, "--group wants NAME=SIZE or NAME=RANK,RANK,…, found '%s'", arg);
+        append(state, &in->group, &in->n_group, arg);
         break;
-    }
+    case OPT_ASSUME:
+        if (strchr(arg, '=') == NULL || strchr(arg, '=') == arg)
+            argp_error(state, "--assume wants SYMBOL=N, found '%s'", arg);
+        number(state, "the value in --assume", strchr(arg, '=') + 1);
+        append(state, &in->assume, &in->n_assume, arg);
+        break;
     case ARGP_KEY_ARG:
         if (in->path != NULL)
             argp_error(state, "one file only, found '%s' after '%s'", arg, in->path);
@@ -188,6 +201,46 @@ int input_range(const struct input *in, size_t *from, size_t *to)
     return EXIT_FINE;
 }
 
+struct intern_args {
+    struct fx_store *store;
+    const char *s;
+    size_t len;
+    str_id out;
+};
+
+static void do_intern(void *p)
+{
+    struct intern_args *a = p;
+
+    a->out = str_intern(&a->store->str, a->s, a->len);
+}
+
+/* What a script said of symbols, then what --assume says. */
+static int collect_hints(struct input *in)
+{
+    const tuck_doc *doc = in->doc;
+    size_t n = doc->hint.len + in->n_assume;
+
+    in->hint = n ? malloc(n * sizeof(*in->hint)) : NULL;
+    if (n > 0 && in->hint == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    for (uint32_t i = 0; i < doc->hint.len; i++)
+        in->hint[in->n_hint++] = doc->hint.at[i];
+    for (size_t i = 0; i < in->n_assume; i++) {
+        const char *s = in->assume[i], *eq = strchr(s, '=');
+        str_id symbol = str_find(&doc->store->str, s, (size_t)(eq - s));
+        /* A symbol that stands nowhere by itself may still be part of an expression. */
+        if (symbol == 0) {
+            struct intern_args a = {doc->store, s, (size_t)(eq - s), 0};
+            if (!mem_guard(&doc->store->mem, do_intern, &a))
+                return exit_code_of(TUCK_ENOMEM);
+            symbol = a.out;
+        }
+        in->hint[in->n_hint++] = (struct fx_hint){symbol, strtoll(eq + 1, NULL, 10)};
+    }
+    return EXIT_FINE;
+}
+
 int input_open(struct input *in)
 {
     size_t from, to;
@@ -212,6 +265,8 @@ int input_open(struct input *in)
     }
     if (code == EXIT_FINE)
         code = apply_groups(in, from, to);
+    if (code == EXIT_FINE)
+        code = collect_hints(in);
     if (code == EXIT_FINE && in->rank >= 0 && in->n_group > 0)
         for (size_t i = from; i < to && code == EXIT_FINE; i++)
             code = exit_code_of(
@@ -225,9 +280,38 @@ void input_close(struct input *in)
     tuck_doc_free(in->doc);
     tuck_diags_free(in->diags);
     free(in->group);
+    free(in->assume);
+    free(in->hint);
     in->doc = NULL;
     in->diags = NULL;
     in->group = NULL;
+}
+
+struct infer_args {
+    tuck_graph *g;
+    struct infer_options options;
+    tuck_diags *diags;
+};
+
+static void do_infer(void *p)
+{
+    struct infer_args *a = p;
+
+    infer_graph(a->g, &a->options, a->diags);
+}
+
+int input_infer(struct input *in, bool check)
+{
+    size_t from, to;
+    int code = input_range(in, &from, &to);
+
+    for (size_t i = from; code == EXIT_FINE && i < to; i++) {
+        struct infer_args a = {.g = tuck_doc_graph(in->doc, i), .diags = in->diags};
+        a.options.check = check;
+        if (!mem_guard(&a.g->store->mem, do_infer, &a))
+            code = exit_code_of(TUCK_ENOMEM);
+    }
+    return code;
 }
 
 void input_warn_groups(struct input *in)

@@ -16,8 +16,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     NULL, parse, "FILE",
     "Check the graphs of FILE: every use behind its definition, names, operators, collectives and "
-    "their waits. A collective without a wait is a warning; reading its result before the wait is an "
-    "error.\vExit code 1 if there are errors.",
+    "their waits, shapes against annotations. A collective without a wait is a warning; reading its "
+    "result before the wait is an error.\vExit code 1 if there are errors.",
     children, NULL, NULL};
 
 int cmd_lint(int argc, char **argv)
@@ -29,7 +29,11 @@ int cmd_lint(int argc, char **argv)
     int code = input_open(&in);
     if (code == EXIT_FINE)
         code = input_range(&in, &from, &to);
+    if (code == EXIT_FINE)
+        code = input_infer(&in, true);
     if (code == EXIT_FINE) {
+        warnings = tuck_diags_count(in.diags);
+        print_diags(in.diags);
         for (size_t i = from; i < to && code != EXIT_MEMORY; i++) {
             tuck_graph *g = tuck_doc_graph(in.doc, i);
             tuck_status st = tuck_graph_lint(g, in.diags);

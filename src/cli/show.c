@@ -6,10 +6,12 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "fx/assume.h"
 #include "fx/dtype.h"
-#include "fx/graph.h"
 #include "fx/groups.h"
+#include "fx/infer.h"
 #include "fx/ops.h"
+#include "fx/storage.h"
 
 enum { AS_SUMMARY, AS_TEXT, AS_CODE, AS_EXEC, AS_JSON, AS_DOT };
 
@@ -70,6 +72,10 @@ struct row {
 struct facts {
     struct mem mem;
     const tuck_graph *g;
+    struct assume assume;
+    struct storage_peak peak;
+    int64_t output_bytes;
+    size_t outputs_unsized;
     size_t kind[OP_CLASS_END + 1]; /* nodes by class; the last: unknown operators */
     size_t nodes, nested, opaque;
     size_t inputs, parameters, buffers, outputs;
@@ -77,45 +83,45 @@ struct facts {
     size_t inputs_unsized;
     VEC(struct row) row;
     VEC(const tuck_graph *) todo;
+    struct arena scratch;
+    struct buf text;
 };
 
-static int64_t bytes_of(const tuck_graph *g, uint32_t n)
+static int64_t bytes_of(struct assume *a, const tuck_graph *g, uint32_t n)
 {
-    const struct fx_meta *m = ann_tensor(g->store, g->node.at[n].ann);
     int64_t b;
 
-    return m != NULL && meta_bytes(m, &b) ? b : -1;
+    return assume_bytes(a, node_type(g, n), &b) ? b : -1;
 }
 
-/* Add b to *sum; once unknown, always unknown. */
-static void add_bytes(int64_t *sum, int64_t b)
+/* Of an operand: a tensor, or all the tensors of a list. */
+static int64_t operand_bytes(struct assume *a, const tuck_graph *g, const tuck_value *v)
 {
-    if (*sum >= 0 && (b < 0 || !size_add(*sum, b, sum)))
-        *sum = -1;
+    int64_t sum = 0;
+    const tuck_value *end = value_next(v);
+
+    for (; v < end; v++)
+        if (v->kind == TUCK_V_NODE) {
+            int64_t b = bytes_of(a, g, v->a);
+            if (b < 0 || !size_add(sum, b, &sum))
+                return -1;
+        }
+    return sum;
 }
 
 /* The message of a collective: the larger of what goes in and what comes out. */
-static int64_t message_bytes(const tuck_graph *g, uint32_t n)
+static int64_t message_bytes(struct assume *a, const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
-    int64_t in = 0, out = 0;
+    const struct type *t = type_at(&g->store->type, node_type(g, n));
+    int64_t in = x->n_vals > 0 ? operand_bytes(a, g, &x->vals[0]) : -1, out = 0, b;
 
-    if (x->n_vals > 0 && x->vals[0].kind == TUCK_V_NODE) {
-        in = bytes_of(g, x->vals[0].a);
-    } else if (x->n_vals > 0 && value_is_container(&x->vals[0])) {
-        for (size_t i = 0; i < x->vals[0].a; i++) {
-            const tuck_value *v = value_item(&x->vals[0], i);
-            add_bytes(&in, v->kind == TUCK_V_NODE ? bytes_of(g, v->a) : -1);
-        }
+    if (t->kind == TYPE_LIST) {
+        for (uint32_t i = 0; i < t->n && out >= 0; i++)
+            if (!assume_bytes(a, t->item[i], &b) || !size_add(out, b, &out))
+                out = -1;
     } else {
-        in = -1;
-    }
-    if (x->ann != 0) {
-        out = bytes_of(g, n);
-    } else {
-        for (uint32_t u = x->use_first; u != 0; u = g->use.at[u].next)
-            if (op_at(node_at(g, g->use.at[u].user)->op)->cls == OP_GETITEM)
-                add_bytes(&out, bytes_of(g, g->use.at[u].user));
+        out = bytes_of(a, g, n);
     }
     return in > out ? in : out;
 }
@@ -136,7 +142,7 @@ static void meet_collective(struct facts *f, const tuck_graph *g, uint32_t n)
                                .size = k >= 0 ? g->group.at[k].size : 0}));
         r = &f->row.at[f->row.len - 1];
     }
-    int64_t b = message_bytes(g, n);
+    int64_t b = message_bytes(&f->assume, g, n);
     r->count++;
     if (b >= 0) {
         r->sized++;
@@ -170,6 +176,13 @@ static const char *descriptor_of(const tuck_graph *g, uint32_t n)
         if (g->param.at[i].node == n)
             return graph_str(g, g->param.at[i].descriptor);
     return "";
+}
+
+static void start(struct facts *f, const struct show *s, const tuck_graph *g)
+{
+    f->g = g;
+    f->assume = (struct assume){.store = g->store, .given = s->in.hint, .n_given = s->in.n_hint};
+    arena_init(&f->scratch, &f->mem);
 }
 
 static void gather(void *p)
@@ -213,7 +226,7 @@ static void gather(void *p)
         if (node_at(g, n)->kind != TUCK_PLACEHOLDER)
             continue;
         f->inputs++;
-        int64_t b = bytes_of(g, n);
+        int64_t b = bytes_of(&f->assume, g, n);
         if (b >= 0)
             f->input_bytes += b;
         else
@@ -222,7 +235,11 @@ static void gather(void *p)
     if (g->output != 0) {
         const tuck_value *v = node_at(g, g->output)->vals;
         f->outputs = value_is_container(v) ? v->a : 1;
+        f->output_bytes = operand_bytes(&f->assume, g, v);
     }
+    struct storages s;
+    storages_build(g, &f->scratch, &s);
+    storage_peak(g, &s, &f->scratch, assume_size, &f->assume, &f->peak);
 }
 
 /* ---- the summary ---- */
@@ -304,6 +321,30 @@ static void put_collectives(const struct facts *f)
     }
 }
 
+/* The most that is live at once, in the order of the graph, inputs never freed. */
+static void put_peak(const struct facts *f)
+{
+    const struct storage_peak *p = &f->peak;
+    char total[32], inputs[32];
+
+    printf("  live storage ");
+    if (p->peak == 0) {
+        puts("unknown");
+        return;
+    }
+    printf("%s at most", human_bytes(p->peak, total));
+    if (p->node != 0)
+        printf(", at '%s'", graph_str(f->g, f->g->node.at[p->node].name));
+    printf("; %s of it inputs", human_bytes(p->inputs, inputs));
+    if (p->unknown > 0)
+        printf("; %zu of unknown size not counted", p->unknown);
+    putchar('\n');
+    if (f->assume.used_default)
+        printf("  assumed      %d for sizes that only data decides (u0, u1, …); say it with "
+               "--assume u0=N\n",
+               ASSUME_UNBACKED);
+}
+
 static void put_summary(const struct show *s, size_t i, const struct facts *f)
 {
     char bytes[32];
@@ -323,7 +364,11 @@ static void put_summary(const struct show *s, size_t i, const struct facts *f)
             printf(" and %zu of unknown size", f->inputs_unsized);
     }
     putchar('\n');
-    printf("  outputs      %zu\n", f->outputs);
+    printf("  outputs      %zu", f->outputs);
+    if (f->output_bytes > 0)
+        printf(", %s", human_bytes(f->output_bytes, bytes));
+    putchar('\n');
+    put_peak(f);
     put_classes(f);
     if (f->opaque > 0)
         printf("  opaque       %zu statement%s kept word for word\n", f->opaque,
@@ -333,35 +378,45 @@ static void put_summary(const struct show *s, size_t i, const struct facts *f)
 
 /* ---- JSON ---- */
 
-static void json_dims(struct json_out *j, const tuck_graph *g, const char *key,
-                      const struct fx_dim *dim, uint32_t n)
+static void json_dims(struct json_out *j, const tuck_graph *g, struct buf *text, const char *key,
+                      const sym_id *dim, uint32_t n)
 {
     json_open(j, key, '[');
-    for (uint32_t i = 0; i < n; i++)
-        if (dim[i].expr != 0)
-            json_str(j, NULL, graph_str(g, dim[i].expr));
-        else
-            json_int(j, NULL, dim[i].val);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t v;
+        if (sym_as_int(&g->store->sym, dim[i], &v)) {
+            json_int(j, NULL, v);
+        } else {
+            text->len = 0;
+            sym_print(&g->store->sym, dim[i], text);
+            json_str(j, NULL, buf_text(text));
+        }
+    }
     json_close(j, ']');
 }
 
-static void json_meta(struct json_out *j, const tuck_graph *g, uint32_t ann)
+/* What the text says of a node, or else what was inferred. */
+static void json_type(struct json_out *j, struct facts *f, const tuck_graph *g, uint32_t n)
 {
-    if (ann == 0)
-        return;
-    const struct fx_ann *a = ann_at(g->store, ann);
+    const struct type *t = type_at(&g->store->type, node_type(g, n));
     int64_t bytes;
 
-    json_str(j, "annotation", graph_str(g, a->inner));
-    if (a->meta == NULL)
+    if (node_at(g, n)->ann != 0)
+        json_str(j, "annotation", graph_str(g, ann_at(g->store, node_at(g, n)->ann)->inner));
+    if (t->kind == TYPE_SYM) {
+        f->text.len = 0;
+        sym_print(&g->store->sym, t->sym, &f->text);
+        json_str(j, "value", buf_text(&f->text));
+    }
+    if (t->kind != TYPE_TENSOR)
         return;
-    json_str(j, "dtype", dtype_at((enum dtype)a->meta->dtype)->name);
-    json_dims(j, g, "shape", a->meta->size, a->meta->ndim);
-    if (a->meta->has_strides)
-        json_dims(j, g, "stride", a->meta->stride, a->meta->ndim);
-    if (a->meta->device != 0)
-        json_str(j, "device", graph_str(g, a->meta->device));
-    if (meta_bytes(a->meta, &bytes))
+    json_str(j, "dtype", dtype_at((enum dtype)t->dtype)->name);
+    json_dims(j, g, &f->text, "shape", t->size, t->n);
+    if (t->strided)
+        json_dims(j, g, &f->text, "stride", t->stride, t->n);
+    if (t->device != 0)
+        json_str(j, "device", graph_str(g, t->device));
+    if (assume_bytes(&f->assume, node_type(g, n), &bytes))
         json_int(j, "bytes", bytes);
 }
 
@@ -373,7 +428,7 @@ static const char *kind_name(uint8_t kind)
     return name[kind];
 }
 
-static void json_node(struct json_out *j, const tuck_graph *g, uint32_t n)
+static void json_node(struct json_out *j, struct facts *f, const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
     const char *role = x->kind == TUCK_PLACEHOLDER ? role_of(descriptor_of(g, n)) : "";
@@ -388,7 +443,7 @@ static void json_node(struct json_out *j, const tuck_graph *g, uint32_t n)
         json_str(j, "class", x->op ? op_class_name((enum op_class)op_at(x->op)->cls) : "unknown");
     if (*role)
         json_str(j, "role", role);
-    json_meta(j, g, x->ann);
+    json_type(j, f, g, n);
     json_open(j, "inputs", '[');
     for (uint32_t i = 0; i < x->n_vals; i++)
         if (x->vals[i].kind == TUCK_V_NODE)
@@ -397,7 +452,7 @@ static void json_node(struct json_out *j, const tuck_graph *g, uint32_t n)
     json_int(j, "users", x->n_uses);
     int group = group_of(g, n);
     if (group >= 0) {
-        int64_t b = message_bytes(g, n);
+        int64_t b = message_bytes(&f->assume, g, n);
         json_str(j, "group", graph_str(g, g->group.at[group].name));
         if (b >= 0)
             json_int(j, "message_bytes", b);
@@ -458,11 +513,11 @@ static void json_collectives(struct json_out *j, const struct facts *f)
     json_close(j, ']');
 }
 
-static void json_nodes(struct json_out *j, const tuck_graph *g)
+static void json_nodes(struct json_out *j, struct facts *f, const tuck_graph *g)
 {
     json_open(j, "nodes", '[');
     for_each_node(g, n)
-        json_node(j, g, n);
+        json_node(j, f, g, n);
     json_close(j, ']');
 }
 
@@ -487,8 +542,10 @@ static void put_json(void *p)
         const tuck_graph *g = tuck_doc_graph(a->s->in.doc, i);
         struct facts *f = a->f;
 
-        *f = (struct facts){.mem = f->mem, .g = g, .row = f->row, .todo = f->todo};
+        arena_destroy(&f->scratch);
+        *f = (struct facts){.mem = f->mem, .row = f->row, .todo = f->todo, .text = f->text};
         f->row.len = f->todo.len = 0;
+        start(f, a->s, g);
         gather(f);
         json_open(&j, NULL, '{');
         json_str(&j, "name", graph_str(g, g->name));
@@ -499,9 +556,11 @@ static void put_json(void *p)
         json_int(&j, "node_count", (int64_t)f->nodes);
         json_int(&j, "input_count", (int64_t)f->inputs);
         json_int(&j, "output_count", (int64_t)f->outputs);
+        json_int(&j, "input_bytes", f->input_bytes);
+        json_int(&j, "peak_storage_bytes", f->peak.peak);
         json_groups(&j, g);
         json_collectives(&j, f);
-        json_nodes(&j, g);
+        json_nodes(&j, f, g);
         json_open(&j, "nested", '[');
         /* Flat, in the order of the text, with the path of names to each. */
         f->todo.len = 0;
@@ -512,7 +571,7 @@ static void put_json(void *p)
             json_open(&j, NULL, '{');
             json_str(&j, "name", graph_str(c, c->name));
             json_groups(&j, c);
-            json_nodes(&j, c);
+            json_nodes(&j, f, c);
             json_close(&j, '}');
             for (uint32_t k = c->child.len; k > 0; k--)
                 vec_push(&f->mem, &f->todo, c->child.at[k - 1]);
@@ -533,14 +592,16 @@ static int show_summary(struct show *s, size_t from, size_t to)
     int code = EXIT_FINE;
 
     for (size_t i = from; i < to && code == EXIT_FINE; i++) {
-        struct facts f = {.g = tuck_doc_graph(s->in.doc, i)};
+        struct facts f = {.g = NULL};
         mem_init(&f.mem, NULL);
+        start(&f, s, tuck_doc_graph(s->in.doc, i));
         if (mem_guard(&f.mem, gather, &f))
             put_summary(s, i, &f);
         else
             code = exit_code_of(TUCK_ENOMEM);
         vec_free(&f.mem, &f.row);
         vec_free(&f.mem, &f.todo);
+        arena_destroy(&f.scratch);
     }
     input_warn_groups(&s->in);
     return code;
@@ -550,16 +611,18 @@ static int show_json(struct show *s, size_t from, size_t to)
 {
     struct facts f = {.g = NULL};
     struct buf b;
-    struct mem m;
 
     mem_init(&f.mem, NULL);
-    mem_init(&m, NULL);
+    arena_init(&f.scratch, &f.mem);
+    buf_init(&f.text, &f.mem);
     buf_to(&b, &f.mem, to_stdout, NULL);
     struct json_args a = {s, &f, &b, from, to};
     bool ok = mem_guard(&f.mem, put_json, &a);
     buf_destroy(&b);
+    buf_destroy(&f.text);
     vec_free(&f.mem, &f.row);
     vec_free(&f.mem, &f.todo);
+    arena_destroy(&f.scratch);
     return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
 }
 
@@ -591,6 +654,8 @@ int cmd_show(int argc, char **argv)
     int code = input_open(&s.in);
     if (code == EXIT_FINE)
         code = input_range(&s.in, &from, &to);
+    if (code == EXIT_FINE && (s.form == AS_SUMMARY || s.form == AS_JSON))
+        code = input_infer(&s.in, false);
     if (code == EXIT_FINE)
         code = s.form == AS_SUMMARY ? show_summary(&s, from, to)
                : s.form == AS_JSON  ? show_json(&s, from, to)

@@ -414,7 +414,8 @@ static void fill(void *p)
     if (g->style.prologue == FX_BYTECODE)
         names_add_words(g, "_fn_args");
     for (uint32_t i = 0; i < g->param.len; i++)
-        names_add_words(g, graph_str(g, g->param.at[i].text));
+        if (g->param.at[i].node == 0 || g->param.at[i].aliased)
+            names_add_words(g, graph_str(g, g->param.at[i].text));
     for_each_node (g, n) {
         if (g->node.at[n].name != 0 && n != g->output)
             remember(g, g->node.at[n].name, n);

@@ -18,6 +18,8 @@ enum {
     F_HOST = OP_F_HOST,
     F_RESTRIDES = OP_F_RESTRIDES,
     F_LOWERED = OP_F_LOWERED,
+    F_ITERATOR = OP_F_ITERATOR,
+    F_COMPOSED = OP_F_COMPOSED,
 };
 
 static const struct op_row rows[] = {
@@ -242,7 +244,7 @@ const char *op_flag_name(unsigned i)
 {
     static const char *const names[] = {"effect", "mutates",   "random", "datadep", "metadata",
                                         "contig", "fixed",     "exact",  "maybe",   "fusible",
-                                        "host",   "restrides", "lowered"};
+                                        "host",   "restrides", "lowered", "iterator", "composed"};
 
     return i < sizeof(names) / sizeof(*names) ? names[i] : NULL;
 }

@@ -252,11 +252,13 @@ enum op_flags {
     X(batch_norm_library, "the same by cuDNN or MIOpen")                                           \
     X(batch_norm_backward, "gradients of input, weight, bias")                                     \
     X(softmax, "as operand 0; half_to_float or dtype= wins")                                       \
+    X(log_softmax, "the same by several steps")                                                    \
     X(softmax_backward, "as the gradient, in input_dtype")                                         \
     X(log_softmax_backward, "element-wise in gradient and output, in input_dtype")                 \
     X(nll_loss, "loss by reduction, and the total weight")                                         \
     X(loss, "a number, or broadcast sizes without reduction")                                      \
-    X(loss_entropy, "the same, target first, with weights")                                        \
+    X(loss_steps, "the same by several steps")                                                     \
+    X(loss_logits, "the same in the target's dtype")                                               \
     X(sdpa, "attention output alone")                                                              \
     X(sdpa_flash, "out, logsumexp, cum_seq, max_seq, rng_state and so on")                         \
     X(sdpa_efficient, "out, log_sumexp, seed, offset")                                             \

@@ -333,14 +333,15 @@ static bool read_line(struct reader *r)
     return true;
 }
 
-/* Names in this form may be ones that Python does not allow: %None. */
+/* Names in this form may be ones that Python does not allow, %None, or that the code needs for a global. */
 static void rename_reserved(tuck_graph *g)
 {
     for_each_node(g, n) {
         struct fx_node *x = node_at(g, n);
         const struct str *s = str_at(&g->store->str, x->name);
 
-        if (x->kind != TUCK_OUTPUT && name_is_reserved(s->at, s->len)) {
+        if (x->kind != TUCK_OUTPUT && (name_is_reserved(s->at, s->len) ||
+                                       (name_flags(g, x->name) & NAME_WORD) != 0)) {
             str_id name = name_create(g, s->at, s->len);
             name_forget(g, x->name);
             node_at(g, n)->name = name;

@@ -119,6 +119,26 @@ bool is_cpu(const struct infer *x, str_id device);
 /* Device of a call over these operands: that of the first that is no cpu scalar. */
 str_id common_device(struct infer *x, const struct type *const *t, uint32_t n);
 
+/* Steps of what PyTorch computes in several (rule_chain.c). Results are in x->arena and of operand a's dtype
+ * and device; strides that cannot be known are absent and stay so. */
+const struct type *step_two(struct infer *x, const struct type *a, const struct type *b); /* a op b */
+const struct type *step_one(struct infer *x, const struct type *a);                       /* op a */
+const struct type *step_copy(struct infer *x, const struct type *a); /* with another dtype */
+/* a.contiguous(memory_format=format): itself if it is so already. */
+const struct type *step_pack(struct infer *x, const struct type *a, enum mem_format format);
+const struct type *step_reshape(struct infer *x, const struct type *a, uint32_t n, const sym_id *size);
+/* A contiguous tensor on t's device. */
+const struct type *step_plain(struct infer *x, const struct type *t, uint32_t n, const sym_id *size);
+enum mem_format suggested_format(struct infer *x, const struct type *t);
+/* For out_list; what has no elements counts as contiguous. */
+type_id as_item(struct infer *x, const struct type *t, enum dtype dtype);
+/* Have dimensions of size 1 the strides they have in a contiguous or channels-last tensor? Where they have
+ * others, what several steps make of them is more than a rule can follow. */
+bool is_tidy(struct infer *x, const struct type *t);
+/* t, without strides unless all of these are tidy (NULL: none). */
+const struct type *tidy_only(struct infer *x, const struct type *t, const struct type *const *of,
+                             uint32_t n);
+
 /* ---- Promotion ----------------------------------------------------------------------------------- */
 
 /* Tensors with dimensions go before those without, and those before Python numbers. Begin with {0}. */

@@ -115,7 +115,7 @@ bool shape_index(struct infer *x)
     if (mask == NULL || !broadcast_sizes(x, both, 2, &n_dim, &size))
         return false;
     return out_tensor(x, (enum dtype)t->dtype, n_dim, size,
-                      elementwise_strides(x, both, 2, n_dim, size), t->device);
+                      reference_strides(x, both, 2, n_dim, size), t->device);
 }
 
 /* ---- along one dimension ---- */

@@ -461,7 +461,7 @@ static bool embedded(struct infer *x, const struct type *t, sym_id side, uint32_
     mask->size = ones;
     mask->stride = contiguous_strides(x, n, ones);
     const struct type *both[] = {mask, spread};
-    return out_tensor(x, (enum dtype)t->dtype, n, size, elementwise_strides(x, both, 2, n, size),
+    return out_tensor(x, (enum dtype)t->dtype, n, size, reference_strides(x, both, 2, n, size),
                       t->device);
 }
 

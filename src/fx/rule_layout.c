@@ -1,9 +1,9 @@
 /* Sizes, strides, device and dtype that come out of several operands, as PyTorch decides them.
  *
- * Strides of element-wise results follow TensorIterator where all sizes are numbers, and PyTorch's Python
- * reference implementation where one is symbolic: they differ in what they do about dimensions of size 1.
+ * There are two laws of element-wise strides: that of TensorIterator, and that of PyTorch's reference
+ * implementations in Python, which is behind most operators on fake tensors, and behind all where a size is
+ * symbolic. Both sort dimensions by the operands' strides; they differ in when they need not sort.
  */
-#include <stdlib.h>
 #include "fx/run.h"
 
 sym_id *new_syms(struct infer *x, uint32_t n)
@@ -314,27 +314,46 @@ static bool only_tensors(struct infer *x, const struct type *const *t, uint32_t 
     return true;
 }
 
+/* t.expand(size): repeated dimensions have stride 0, new ones of size 1 go on as in a contiguous tensor. */
+static const struct type *broadcast_to(struct infer *x, const struct type *t, uint32_t n_dim,
+                                       const sym_id *size)
+{
+    struct type *to = arena_alloc(x->arena, sizeof(*to));
+    sym_id *stride = new_syms(x, n_dim);
+    uint32_t missing = n_dim - t->n;
+
+    for (uint32_t i = n_dim; i-- > 0;) {
+        sym_id own = i >= missing ? t->size[i - missing] : num(x, 1);
+        if (is_one(x, own) && !is_one(x, size[i]))
+            stride[i] = num(x, 0);
+        else if (i >= missing)
+            stride[i] = t->stride[i - missing];
+        else
+            stride[i] = t->n == 0 ? num(x, 0) : sym_mul(x->sym, size[i + 1], stride[i + 1]);
+    }
+    *to = *t;
+    to->n = n_dim;
+    to->size = size;
+    to->stride = stride;
+    return to;
+}
+
 sym_id *reference_strides(struct infer *x, const struct type *const *t, uint32_t n, uint32_t n_dim,
                           const sym_id *size)
 {
     const struct type **list;
-    uint32_t n_list, k = 0;
+    uint32_t n_list;
 
     if (!only_tensors(x, t, n, &list, &n_list))
         return NULL;
-    for (uint32_t i = 0; i < n_list; i++) /* numbers on the host do not count */
-        if (list[i]->n > 0 || !(list[i]->device == 0 || is_cpu(x, list[i]->device)))
-            list[k++] = list[i];
-    n_list = k;
-    if (n_list > 0 && all_same_shape(x, list, n_list) && list[0]->n == n_dim) {
-        bool plain = all_contiguous(x, list, n_list, FORMAT_CONTIGUOUS);
-        bool last = all_contiguous(x, list, n_list, FORMAT_CHANNELS_LAST);
-
-        if (plain && !last)
-            return contiguous_strides(x, n_dim, size);
-        if (last && !plain)
-            return channels_last_strides(x, n_dim, size);
-    }
+    for (uint32_t i = 0; i < n_list; i++)
+        list[i] = broadcast_to(x, list[i], n_dim, size);
+    bool plain = all_contiguous(x, list, n_list, FORMAT_CONTIGUOUS);
+    bool last = all_contiguous(x, list, n_list, FORMAT_CHANNELS_LAST);
+    if (plain && !last)
+        return contiguous_strides(x, n_dim, size);
+    if (last && !plain)
+        return channels_last_strides(x, n_dim, size);
     return sorted_strides(x, list, n_list, n_dim, size, true);
 }
 
@@ -355,7 +374,7 @@ sym_id *elementwise_strides(struct infer *x, const struct type *const *t, uint32
     const struct type **list;
     uint32_t n_list;
 
-    if (getenv("REF") || any_symbolic(x, t, n))
+    if (any_symbolic(x, t, n))
         return reference_strides(x, t, n, n_dim, size);
     if (!only_tensors(x, t, n, &list, &n_list))
         return NULL;

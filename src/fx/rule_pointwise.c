@@ -1,5 +1,6 @@
 /* Element-wise operators: sizes broadcast, dtypes promoted, strides as the operands suggest. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "fx/rule.h"
 
@@ -9,7 +10,6 @@ struct operands {
     const struct type **t;
     uint32_t n;
     struct promotion dtype;
-    bool reference; /* laid out by PyTorch's reference implementation */
 };
 
 /* Numbers with these names take part in promotion; alpha, value, threshold and so on do not. */
@@ -28,6 +28,12 @@ static const struct type *number_type(void)
     static const struct type zero_dims = {.kind = TYPE_TENSOR, .dtype = DTYPE_I64, .strided = true};
 
     return &zero_dims;
+}
+
+/* prims take operands as they are: one dtype, one size, nothing converted. */
+static bool is_prim(const struct op_row *row)
+{
+    return strncmp(row->name, "prims.", 6) == 0;
 }
 
 /* Parameter p, if it is a tensor or a number that counts. False: it is a tensor of which nothing is known. */
@@ -56,28 +62,10 @@ static bool add_operand(struct infer *x, struct operands *o, uint32_t p)
 static bool gather(struct infer *x, struct operands *o)
 {
     *o = (struct operands){.t = arena_array(x->arena, const struct type *, x->sig->n_params)};
-    o->reference = strncmp(x->row->name, "prims.", 6) == 0;
     for (uint32_t p = 0; p < x->sig->n_params; p++)
         if (!add_operand(x, o, p))
             return false;
     return o->n > 0;
-}
-
-/* One result over all operands. */
-static type_id result_type(struct infer *x, const struct operands *o, enum dtype dtype)
-{
-    uint32_t n;
-    const sym_id *size, *stride;
-
-    if (!broadcast_sizes(x, o->t, o->n, &n, &size))
-        return 0;
-    stride = (o->reference ? reference_strides : elementwise_strides)(x, o->t, o->n, n, size);
-    return type_tensor(x->type, dtype, n, size, stride, common_device(x, o->t, o->n));
-}
-
-static bool result(struct infer *x, const struct operands *o, enum dtype dtype)
-{
-    return out_type(x, result_type(x, o, dtype));
 }
 
 static enum dtype to_float(enum dtype d)
@@ -85,6 +73,107 @@ static enum dtype to_float(enum dtype d)
     unsigned c = dtype_at(d)->category;
 
     return c == DTYPE_IS_BOOL || c == DTYPE_IS_INT || c == DTYPE_IS_UINT ? DTYPE_DEFAULT : d;
+}
+
+/* ---- strides ---- */
+
+static enum dtype widened(enum dtype d)
+{
+    return d == DTYPE_F16 || d == DTYPE_BF16 ? DTYPE_F32 : d == DTYPE_C32 ? DTYPE_C64 : d;
+}
+
+/* The tensors that have a part in the layout, those of another dtype than the loop's copied first. */
+static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype loop,
+                         const struct type **out)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < o->n; i++) {
+        if (o->t[i] == number_type())
+            continue;
+        out[n] = o->t[i];
+        if (loop != DTYPE_NONE && o->t[i]->dtype != loop && o->t[i]->strided) {
+            struct type *copy = arena_alloc(x->arena, sizeof(*copy));
+            *copy = *o->t[i];
+            copy->stride = like_strides(x, o->t[i], FORMAT_PRESERVE);
+            out[n] = copy;
+        }
+        n++;
+    }
+    return n;
+}
+
+static bool same_strides(const sym_id *a, const sym_id *b, uint32_t n)
+{
+    return n == 0 || memcmp(a, b, n * sizeof(*a)) == 0;
+}
+
+/* PyTorch composes the operator of others, whose layouts go into the next. Where all ways to compose one
+ * agree, that is the layout; elsewhere it is not known. */
+static const sym_id *composed_strides(struct infer *x, const struct operands *o, uint32_t n,
+                                      const sym_id *size)
+{
+    const struct type **t = arena_array(x->arena, const struct type *, o->n + 1);
+    uint32_t k = laid_out(x, o, DTYPE_NONE, t);
+    const sym_id *once = reference_strides(x, t, k, n, size);
+    const sym_id *iter = elementwise_strides(x, o->t, o->n, n, size);
+
+    if (once == NULL || iter == NULL || !same_strides(once, iter, n))
+        return NULL;
+    struct type step = {.kind = TYPE_TENSOR, .strided = true, .n = n, .size = size, .stride = once};
+    const struct type *just_step = &step;
+    if (!same_strides(once, reference_strides(x, &just_step, 1, n, size), n))
+        return NULL;
+    t[k] = &step;
+    if (!same_strides(once, reference_strides(x, t, k + 1, n, size), n))
+        return NULL;
+    for (uint32_t i = 0; i < k; i++) { /* any one of them may come first, or alone */
+        const struct type *pair[] = {t[i], &step};
+        if (!same_strides(once, reference_strides(x, pair, 2, n, size), n))
+            return NULL;
+    }
+    k = laid_out(x, o, DTYPE_END, t);
+    return same_strides(once, reference_strides(x, t, k, n, size), n) ? once : NULL;
+}
+
+/* One result over all operands; the loop computes in `loop`. */
+static type_id result_in(struct infer *x, const struct operands *o, enum dtype dtype, enum dtype loop)
+{
+    const struct type **t = arena_array(x->arena, const struct type *, o->n);
+    const sym_id *size, *stride;
+    uint32_t n;
+
+    if (!broadcast_sizes(x, o->t, o->n, &n, &size))
+        return 0;
+    const char *R1 = getenv("R1MODE");
+    if (R1 && *R1 == 'k' && !is_prim(x->row))
+        stride = reference_strides(x, t, laid_out(x, o, widened(loop), t), n, size);
+    else if (R1 && *R1 == 'r')
+        stride = reference_strides(x, t, laid_out(x, o, DTYPE_NONE, t), n, size);
+    else if (R1 && *R1 == 'i')
+        stride = elementwise_strides(x, o->t, o->n, n, size);
+    else if (R1 && *R1 == 'c')
+        stride = composed_strides(x, o, n, size);
+    else
+    if (x->row->flags & OP_F_COMPOSED)
+        stride = composed_strides(x, o, n, size);
+    else if (x->row->flags & OP_F_ITERATOR)
+        stride = elementwise_strides(x, o->t, o->n, n, size);
+    else if (is_prim(x->row))
+        stride = reference_strides(x, t, laid_out(x, o, DTYPE_NONE, t), n, size);
+    else
+        stride = reference_strides(x, t, laid_out(x, o, widened(loop), t), n, size);
+    return type_tensor(x->type, dtype, n, size, stride, common_device(x, o->t, o->n));
+}
+
+static type_id result_type(struct infer *x, const struct operands *o, enum dtype dtype)
+{
+    return result_in(x, o, dtype, dtype);
+}
+
+static bool result(struct infer *x, const struct operands *o, enum dtype dtype)
+{
+    return out_type(x, result_type(x, o, dtype));
 }
 
 /* ---- one tensor ---- */
@@ -122,14 +211,17 @@ bool shape_unary_real(struct infer *x)
 {
     struct operands o;
 
-    return gather_one(x, &o) && result(x, &o, dtype_real_of(promoted(&o.dtype)));
+    if (!gather_one(x, &o))
+        return false;
+    enum dtype d = promoted(&o.dtype);
+    return out_type(x, result_in(x, &o, dtype_real_of(d), d));
 }
 
 bool shape_unary_bool(struct infer *x)
 {
     struct operands o;
 
-    return gather_one(x, &o) && result(x, &o, DTYPE_B8);
+    return gather_one(x, &o) && out_type(x, result_in(x, &o, DTYPE_B8, promoted(&o.dtype)));
 }
 
 /* The second result: exponents (int32), masks (bool), or a buffer of the first's kind. */
@@ -169,7 +261,7 @@ bool shape_broadcast_bool(struct infer *x)
 {
     struct operands o;
 
-    return gather(x, &o) && result(x, &o, DTYPE_B8);
+    return gather(x, &o) && out_type(x, result_in(x, &o, DTYPE_B8, promoted(&o.dtype)));
 }
 
 bool shape_div_mode(struct infer *x)

@@ -1,0 +1,28 @@
+/* Numbers for symbols, where bytes have to be told: what the user says, what a script said, and for sizes that
+ * only data decides a default, which whoever uses it must mention.
+ */
+#ifndef TUCK_FX_ASSUME_H
+#define TUCK_FX_ASSUME_H
+
+#include "fx/graph.h"
+
+enum { ASSUME_UNBACKED = 8192 }; /* for u0, u1, … that nothing is said of */
+
+struct assume {
+    struct fx_store *store;
+    const struct fx_hint *given; /* later entries win */
+    size_t n_given;
+    bool used_default; /* some u<number> was taken for ASSUME_UNBACKED */
+    bool missing;      /* some symbol has no value at all */
+};
+
+/* The value of an expression; false: a symbol in it has none, or it does not fit. */
+bool assume_value(struct assume *a, sym_id v, int64_t *out);
+
+/* The same, in the form storage_peak() wants. */
+bool assume_size(void *assume, sym_id v, int64_t *out);
+
+/* Bytes of a tensor's elements. */
+bool assume_bytes(struct assume *a, type_id t, int64_t *out);
+
+#endif
