@@ -94,6 +94,7 @@ enum op_flags {
     X(alias, "sizes, strides and dtype of operand 0, sharing its storage or not")                  \
     X(like0, "fresh, as empty_like(operand 0)")                                                    \
     X(like1, "fresh, as empty_like(operand 1): the input of a backward operator")                  \
+    X(plain, "sizes and dtype of operand 0, contiguous")                                           \
     X(like_list, "a list, each as empty_like of the operand's item")                               \
     X(like_local, "as the second operand (symmetric memory: the local input)")                     \
     X(unary, "element-wise on operand 0, same dtype")                                              \
@@ -213,6 +214,7 @@ enum op_flags {
     X(embedding, "indices' sizes and the width of the weight")                                     \
     X(embedding_backward, "num_weights rows and the width of the gradient")                        \
     X(embedding_bag, "one row a bag, and bookkeeping tensors")                                     \
+    X(embedding_bag_forward, "the same, as laid out where no gradient follows")                    \
     X(masked_select, "a vector of data-dependent length")                                          \
     X(nonzero, "[data-dependent, dimensions] int64")                                               \
     X(nonzero_static, "[size, dimensions] int64")                                                  \

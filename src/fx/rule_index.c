@@ -75,6 +75,18 @@ static type_id indexed(struct infer *x, const struct type *t, const struct type 
         size[i] = t->size[n];
         stride[i] = t->stride[n++];
     }
+    /* Where the indices have no dimensions, PyTorch takes the first strides, whose ever they are. */
+    for (uint32_t i = 0, d = 0, rest = 0; n_new == 0 && i < n_out; i++) {
+        if (adjacent) {
+            stride[i] = t->stride[i];
+            continue;
+        }
+        while (i < n_index && index[d] == NULL)
+            d++;
+        while (i >= n_index && index[rest] != NULL)
+            rest++;
+        stride[i] = t->stride[i < n_index ? d++ : rest++];
+    }
     struct type *seen = arena_alloc(x->arena, sizeof(*seen));
     *seen = *t;
     seen->n = n_out;
@@ -107,15 +119,14 @@ bool shape_index(struct infer *x)
     type_id result = indexed(x, t, by_dim);
     if (result == 0 || in_param(x, "mask") < 0)
         return out_type(x, result);
-    /* _unsafe_masked_index: then where() over the mask and what was read. */
+    /* _unsafe_masked_index: then masked_fill(), which is contiguous. */
     struct type *read = arena_alloc(x->arena, sizeof(*read));
     *read = *type_at(x->type, result);
     const struct type *both[] = {mask, read};
     const sym_id *size;
     if (mask == NULL || !broadcast_sizes(x, both, 2, &n_dim, &size))
         return false;
-    return out_tensor(x, (enum dtype)t->dtype, n_dim, size,
-                      reference_strides(x, both, 2, n_dim, size), t->device);
+    return fresh_of(x, t, n_dim, size);
 }
 
 /* ---- along one dimension ---- */
@@ -192,33 +203,46 @@ bool shape_embedding_backward(struct infer *x)
     return fresh_of(x, grad, 2, (sym_id[]){rows, grad->size[grad->n - 1]});
 }
 
-/* The sums, which bag an index belongs to, the bags' sizes, and for mode max where the largest was. */
-bool shape_embedding_bag(struct infer *x)
+/* The sums, which bag an index belongs to, the bags' sizes, and for mode max where the largest was. Nobody
+ * needs to know the bag for a sum of rows that lie dense in a common dtype. */
+static bool bags_of(struct infer *x, bool forward_only)
 {
     enum { SUM, MEAN, MAX };
     const struct type *t = in_tensor(x, 0), *index = in_tensor(x, 1), *start = in_tensor(x, 2);
-    int64_t mode;
+    int64_t mode, skip = -1;
     bool last;
 
     if (t == NULL || index == NULL || start == NULL || t->n != 2 || index->n != 1 ||
-        start->n != 1 || !in_int(x, in_param(x, "mode"), &mode) ||
+        start->n != 1 || !t->strided || !in_int(x, in_param(x, "mode"), &mode) ||
         !in_bool(x, in_param(x, "include_last_offset"), &last))
+        return false;
+    if (in_given(x, in_param(x, "per_sample_weights")) || !is_cpu(x, t->device) || mode > MAX ||
+        (in_param(x, "padding_idx") >= 0 && !in_int(x, in_param(x, "padding_idx"), &skip)))
         return false;
     sym_id bags = last ? sym_sub(x->sym, start->size[0], num(x, 1)) : start->size[0];
     sym_id one = num(x, 1), none = num(x, 0), rows[2] = {bags, t->size[1]};
     enum dtype dtype = (enum dtype)index->dtype;
-    bool cpu = strcmp(str_text(&x->store->str, t->device), "cpu") == 0;
+    bool fast = is_one(x, t->stride[1]) && skip < 0 &&
+                (t->dtype == DTYPE_F32 || t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16);
+    const sym_id *stride = contiguous_strides(x, 2, rows);
     type_id item[4];
 
-    if (!cpu || (mode != SUM && mode != MEAN && mode != MAX))
-        return false;
-    item[0] = new_tensor(x, (enum dtype)t->dtype, 2, rows, contiguous_strides(x, 2, rows),
-                         t->device);
-    item[1] = new_tensor(x, dtype, 1, mode == SUM ? &none : index->size, &one, t->device);
-    item[2] = new_tensor(x, dtype, 1, &bags, &one, t->device);
-    item[3] = mode == MAX ? new_tensor(x, dtype, 2, rows, contiguous_strides(x, 2, rows), t->device)
-                          : item[2];
+    item[0] = new_tensor(x, (enum dtype)t->dtype, 2, rows, stride, t->device);
+    item[1] = new_tensor(x, dtype, 1, mode == SUM && fast ? &none : index->size, &one, t->device);
+    item[2] = new_tensor(x, dtype, 1, forward_only ? start->size : &bags, &one, t->device);
+    item[3] = mode == MAX ? new_tensor(x, dtype, 2, rows, stride, t->device)
+                          : new_tensor(x, dtype, 1, &bags, &one, t->device);
     return out_list(x, item, 4);
+}
+
+bool shape_embedding_bag(struct infer *x)
+{
+    return bags_of(x, false);
+}
+
+bool shape_embedding_bag_forward(struct infer *x)
+{
+    return bags_of(x, true);
 }
 
 /* ---- sizes that data decides ---- */
@@ -239,7 +263,7 @@ bool shape_nonzero(struct infer *x)
 
     if (t == NULL)
         return false;
-    count = fresh_symbol(x);
+    count = is_zero(x, numel(x, t)) ? num(x, 0) : fresh_symbol(x);
     if (x->sig->results[0].depth == 0)
         return out_tensor(x, DTYPE_I64, 2, (sym_id[]){count, num(x, t->n)}, (sym_id[]){one, count},
                           t->device);
@@ -255,20 +279,36 @@ bool shape_nonzero_static(struct infer *x)
     const struct type *t = in_tensor(x, 0);
     sym_id rows;
 
-    return t != NULL && in_sym(x, 1, &rows) &&
-           out_tensor(x, DTYPE_I64, 2, (sym_id[]){rows, num(x, t->n)}, NULL, t->device);
+    if (t == NULL || !in_sym(x, 1, &rows))
+        return false;
+    sym_id size[] = {rows, num(x, t->n)}, by_column[] = {num(x, 1), rows};
+    return out_tensor(x, DTYPE_I64, 2, size, is_cpu(x, t->device) ? NULL : by_column, t->device);
 }
 
+/* A comparison of the operand, with a dimension more, and a vector of the classes. */
 bool shape_one_hot(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
-    sym_id classes;
+    sym_id classes, one = num(x, 1);
 
-    if (t == NULL || !in_sym(x, 1, &classes) || sym_is_int(x->sym, classes, -1))
+    if (t == NULL || !t->strided || !in_sym(x, 1, &classes) || sym_is_int(x->sym, classes, -1))
         return false;
-    sym_id *size = new_syms(x, t->n + 1);
-    for (uint32_t i = 0; i < t->n; i++)
-        size[i] = t->size[i];
-    size[t->n] = classes;
-    return out_tensor(x, DTYPE_I64, t->n + 1, size, NULL, t->device);
+    uint32_t n = t->n + 1;
+    sym_id *size = new_syms(x, n), *wide = new_syms(x, n), *stride = new_syms(x, n);
+    for (uint32_t i = 0; i < n; i++) {
+        size[i] = i < t->n ? t->size[i] : classes;
+        wide[i] = i < t->n ? t->size[i] : one;
+        stride[i] = i < t->n ? t->stride[i] : one;
+    }
+    struct type *column = arena_alloc(x->arena, sizeof(*column)), *row;
+    row = arena_alloc(x->arena, sizeof(*row));
+    *column = *row = *t;
+    column->n = n;
+    column->size = wide;
+    column->stride = stride;
+    row->n = 1;
+    row->size = &classes;
+    row->stride = &one;
+    const struct type *both[] = {column, row};
+    return out_tensor(x, DTYPE_I64, n, size, reference_strides(x, both, 2, n, size), t->device);
 }

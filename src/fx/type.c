@@ -183,9 +183,7 @@ static void print_flat(const struct fx_store *s, const struct type *x, struct bu
                        bool devices)
 {
     switch (x->kind) {
-    case TYPE_NONE:
-        buf_str(b, "None");
-        break;
+    case TYPE_NONE: buf_str(b, "None"); break;
     case TYPE_TENSOR:
         buf_str(b, dtype_at((enum dtype)x->dtype)->abbr);
         print_dims(s, x->size, x->n, b);
@@ -199,28 +197,35 @@ static void print_flat(const struct fx_store *s, const struct type *x, struct bu
         sym_print(&s->sym, x->sym, b);
         buf_chr(b, ')');
         break;
-    default:
-        buf_chr(b, '?');
-        break;
+    default: buf_chr(b, '?'); break;
     }
+}
+
+/* A list's items, and those of the lists in it. */
+static void print_list(const struct fx_store *s, const struct type *x, struct buf *b, bool strides,
+                       bool devices, bool inner)
+{
+    buf_chr(b, '(');
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct type *item = type_at(&s->type, x->item[i]);
+        buf_str(b, i ? ", " : "");
+        if (item->kind != TYPE_LIST)
+            print_flat(s, item, b, strides, devices);
+        else if (!inner)
+            print_list(s, item, b, strides, devices, true);
+        else
+            buf_printf(b, "(%u items)",
+                       item->n); /* two levels are all that a reader wants to see */
+    }
+    buf_chr(b, ')');
 }
 
 void type_print(const struct fx_store *s, type_id id, struct buf *b, bool strides, bool devices)
 {
     const struct type *x = type_at(&s->type, id);
 
-    if (x->kind != TYPE_LIST) {
+    if (x->kind == TYPE_LIST)
+        print_list(s, x, b, strides, devices, false);
+    else
         print_flat(s, x, b, strides, devices);
-        return;
-    }
-    buf_chr(b, '(');
-    for (uint32_t i = 0; i < x->n; i++) {
-        const struct type *item = type_at(&s->type, x->item[i]);
-        buf_str(b, i ? ", " : "");
-        if (item->kind == TYPE_LIST)
-            buf_printf(b, "(%u items)", item->n); /* one level is all that a reader wants to see */
-        else
-            print_flat(s, item, b, strides, devices);
-    }
-    buf_chr(b, ')');
 }

@@ -362,17 +362,20 @@ def draw_calls(row, make, count=CALLS):
     return found
 
 
-def infer(calls):
-    """What Tuck infers for each call."""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        text = "".join(call.graph() for call in calls)
-        if os.environ.get("SHAPES_KEEP"):
-            with open(os.environ["SHAPES_KEEP"], "w") as copy:
-                copy.write(text)
-        file.write(text)
-        file.flush()
+def infer(calls, groups=None):
+    """What Tuck infers for each call. groups: name of a process group -> its size."""
+    text = "".join(call.graph() for call in calls)
+    if os.environ.get("SHAPES_KEEP"):
+        with open(os.environ["SHAPES_KEEP"], "w") as copy:
+            copy.write(text)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "calls.txt")
+        with open(path, "w") as file:
+            file.write(text)
+        with open(os.path.join(folder, "calls.json"), "w") as file:
+            json.dump({"groups": {name: {"size": n} for name, n in (groups or {}).items()}}, file)
         done = subprocess.run(
-            [program("test_infer"), "--infer", file.name], capture_output=True, text=True
+            [program("test_infer"), "--infer", path], capture_output=True, text=True
         )
     if done.returncode:
         raise AssertionError(f"test_infer fails\n{done.stderr}\n{done.stdout[-500:]}")
@@ -401,14 +404,14 @@ def without_strides(text):
     return re.sub(r"(\w\[[^]]*\])\[[^]]*\]", r"\1", text)
 
 
-def compare(generators, least=20):
+def compare(generators, least=20, groups=None):
     """generators: row name -> generator. ({row: calls}, sentences about what differs)."""
     drawn, complaints, counts = [], [], {}
     for name, make in generators.items():
         calls = draw_calls(rows()[name], make)
         counts[name] = len(calls)
         drawn += calls
-    answers = infer([call for call, _ in drawn])
+    answers = infer([call for call, _ in drawn], groups)
     wrong = {}
     for (call, wanted), got in zip(drawn, answers):
         if "composed" in call.row["flags"] and same(got, without_strides(wanted)):
@@ -427,7 +430,7 @@ def compare(generators, least=20):
 class ShapeTest(unittest.TestCase):
     """Subclasses set RULES, ROWS and SKIP. Every row of the rules must be covered or skipped."""
 
-    RULES, ROWS, SKIP = {}, {}, {}
+    RULES, ROWS, SKIP, GROUPS = {}, {}, {}, {}
 
     def __init_subclass__(cls):
         cls.test_rows = cls.check  # so that this class itself is no test
@@ -439,7 +442,7 @@ class ShapeTest(unittest.TestCase):
             make = self.ROWS.get(name) or self.RULES.get(row["shape"])
             if make and name not in self.SKIP and re.search(only, name):
                 generators[name] = make
-        counts, complaints = compare(generators)
+        counts, complaints = compare(generators, groups=self.GROUPS)
         if complaints:
             total = f"seed {SEED}: {sum(counts.values())} calls of {len(counts)} rows"
             self.fail(total + f", {len(complaints)} complaints\n" + some(complaints, 400))
