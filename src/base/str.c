@@ -40,21 +40,31 @@ uint32_t hash_bytes(const char *s, size_t len)
     return (uint32_t)(h >> 32);
 }
 
+/* Names are numbered, and mm_170 and mm_171 stand near each other in a text. The last character goes in
+ * unmixed, so that they are neighbours here too: to have met one is to have the other in the cache. */
+static uint32_t hash_str(const char *s, size_t len)
+{
+    return len > 0 ? hash_bytes(s, len - 1) << 4 | (s[len - 1] & 15) : 0;
+}
+
 static void grow(struct strtab *t)
 {
     struct mem *m = t->bytes.mem;
     uint32_t n = t->n_slot ? t->n_slot * 2 : 64;
-    uint32_t *slot;
+    struct str_slot *slot;
 
     if (n == 0 || t->n_slot > UINT32_MAX / 4)
         mem_exhausted(m);
     slot = mem_resize(m, NULL, 0, n * sizeof(*slot));
     memset(slot, 0, n * sizeof(*slot));
-    for (uint32_t id = 1; id < t->all.len; id++) {
-        uint32_t i = t->all.at[id].hash & (n - 1);
-        while (slot[i] != 0)
+    for (uint32_t k = 0; k < t->n_slot; k++) {
+        uint32_t i = t->slot[k].hash & (n - 1);
+
+        if (t->slot[k].id == 0)
+            continue;
+        while (slot[i].id != 0)
             i = (i + 1) & (n - 1);
-        slot[i] = id;
+        slot[i] = t->slot[k];
     }
     mem_free(m, t->slot, t->n_slot * sizeof(*t->slot));
     t->slot = slot;
@@ -62,42 +72,42 @@ static void grow(struct strtab *t)
 }
 
 /* The slot that holds s, or the free one where it would go. */
-static uint32_t probe(const struct strtab *t, const char *s, size_t len, uint32_t hash)
+static struct str_slot *probe(const struct strtab *t, const char *s, size_t len, uint32_t hash)
 {
     uint32_t i = hash & (t->n_slot - 1);
 
-    while (t->slot[i] != 0) {
-        const struct str *e = &t->all.at[t->slot[i]];
-
-        if (e->hash == hash && e->len == len && memcmp(e->at, s, len) == 0)
+    for (; t->slot[i].id != 0; i = (i + 1) & (t->n_slot - 1)) {
+        if (t->slot[i].hash != hash)
+            continue;
+        const struct str *e = &t->all.at[t->slot[i].id];
+        if (e->len == len && memcmp(e->at, s, len) == 0)
             break;
-        i = (i + 1) & (t->n_slot - 1);
     }
-    return i;
+    return &t->slot[i];
 }
 
 str_id str_find(const struct strtab *t, const char *s, size_t len)
 {
-    return t->n_slot ? t->slot[probe(t, s, len, hash_bytes(s, len))] : 0;
+    return t->n_slot ? probe(t, s, len, hash_str(s, len))->id : 0;
 }
 
 str_id str_intern(struct strtab *t, const char *s, size_t len)
 {
     struct mem *m = t->bytes.mem;
-    uint32_t hash = hash_bytes(s, len);
+    uint32_t hash = hash_str(s, len);
 
     if (t->all.len == 0)
         vec_push(m, &t->all, (struct str){.at = ""});
     if (t->all.len >= t->n_slot / 2)
         grow(t);
-    uint32_t i = probe(t, s, len, hash);
-    if (t->slot[i] != 0)
-        return t->slot[i];
+    struct str_slot *slot = probe(t, s, len, hash);
+    if (slot->id != 0)
+        return slot->id;
     if (len > UINT32_MAX)
         mem_exhausted(m);
     vec_reserve(m, &t->all, 1);
     const char *copy = arena_str(&t->bytes, s, len);
-    t->all.at[t->all.len] = (struct str){.at = copy, .len = (uint32_t)len, .hash = hash};
-    t->slot[i] = t->all.len;
+    t->all.at[t->all.len] = (struct str){.at = copy, .len = (uint32_t)len};
+    *slot = (struct str_slot){hash, t->all.len};
     return t->all.len++;
 }

@@ -12,16 +12,20 @@ typedef uint32_t str_id;
 struct str {
     const char *at; /* NUL behind it */
     uint32_t len;
-    uint32_t hash;
     /* Scratch for the owner of the table, zero at first. A reader that meets the same name again finds
      * here what it was, without a second hash table. */
     uint32_t owner, node, tag;
 };
 
+struct str_slot {
+    uint32_t hash;
+    str_id id; /* 0 = free */
+};
+
 struct strtab {
     struct arena bytes;
-    VEC(struct str) all; /* [0] is the absent string */
-    uint32_t *slot;      /* open addressing; str ids, 0 = free */
+    VEC(struct str) all;   /* [0] is the absent string */
+    struct str_slot *slot; /* open addressing */
     uint32_t n_slot;
 };
 
