@@ -77,6 +77,7 @@ void read_newline(struct reader *r);   /* step over the '\n' under the cursor */
 void read_blanks(struct reader *r);    /* blanks of this line */
 void read_space(struct reader *r);     /* blanks, newlines and comments: inside brackets */
 size_t ident_len(const char *s);       /* of the identifier at s, 0 = none */
+size_t path_len(const char *s, size_t n); /* of a.b.c at s, whose first identifier is n long */
 bool starts_with(const char *s, const char *prefix);
 uint32_t read_define(struct reader *r, str_id name, const char *at, struct fx_node init);
 uint32_t read_lookup(struct reader *r, str_id name); /* node of that name, 0 = none */

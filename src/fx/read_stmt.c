@@ -308,8 +308,7 @@ static bool read_rhs(struct reader *r, struct rhs *x)
         if (n == 4)
             return false;
     }
-    while (s[n] == '.' && ident_len(s + n + 1) > 0)
-        n += 1 + ident_len(s + n + 1);
+    n = path_len(s, n);
     if (s[n] != '(')
         return read_operand(r, false) && read_binary(r, x);
     x->target = intern(r, s, n);

@@ -12,10 +12,15 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* May c stand in a name: digits, letters, '_', all that is not ASCII? Asked for most characters of a
+ * text, so it is one look into a table of bits. */
 static bool word(char c)
 {
-    return digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           (unsigned char)c >= 0x80;
+    static const uint64_t bits[4] = {0x03FF000000000000, 0x07FFFFFE87FFFFFE, UINT64_MAX,
+                                     UINT64_MAX};
+    unsigned char u = (unsigned char)c;
+
+    return bits[u / 64] >> u % 64 & 1;
 }
 
 size_t ident_len(const char *s)
@@ -26,6 +31,17 @@ size_t ident_len(const char *s)
         return 0;
     while (word(s[n]))
         n++;
+    return n;
+}
+
+size_t path_len(const char *s, size_t n)
+{
+    while (s[n] == '.') {
+        size_t more = ident_len(s + n + 1);
+        if (more == 0)
+            break;
+        n += 1 + more;
+    }
     return n;
 }
 
@@ -562,8 +578,7 @@ static bool read_ident(struct reader *r, size_t n, bool *opened)
     }
     if (defined(r, s, n)) /* an attribute of a node: no operand that FX prints */
         return false;
-    while (s[n] == '.' && ident_len(s + n + 1) > 0)
-        n += 1 + ident_len(s + n + 1);
+    n = path_len(s, n);
     r->p += n;
     if (*r->p != '(') {
         push_name(r, s, n);
