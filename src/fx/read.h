@@ -66,6 +66,14 @@ struct reader {
     bool want_descriptors; /* reading an expanded return */
 };
 
+/* Behind the blanks at s: there is one at most, as a rule, and that is faster than strspn(). */
+static inline const char *after_blanks(const char *s)
+{
+    while (*s == ' ')
+        s++;
+    return s;
+}
+
 /* read.c */
 struct diag_pos read_pos(struct reader *r, const char *at, size_t len);
 bool read_error(struct reader *r, const char *at, size_t len, const char *note, const char *fmt,

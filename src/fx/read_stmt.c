@@ -13,7 +13,7 @@ static bool at_end(const char *s)
  * brackets and strings. */
 bool read_annotation(struct reader *r, const char *stop_at, uint32_t *ann_out)
 {
-    const char *s = r->p, *e = s + strspn(s, " ");
+    const char *s = r->p, *e = after_blanks(s);
     int depth = 0;
 
     if (*e != ':')
@@ -390,10 +390,9 @@ static enum stmt read_opaque(struct reader *r, const char *start, str_id lead)
         if (n == 0)
             break;
         vec_push(r->mem, &r->names, intern(r, s, n));
-        s += n;
-        s += strspn(s, " ");
+        s = after_blanks(s + n);
         if (*s == ',') {
-            s += 1 + strspn(s + 1, " ");
+            s = after_blanks(s + 1);
             if (*s != '=')
                 continue;
         }
@@ -483,7 +482,7 @@ static bool read_inplace(struct reader *r, uint32_t node, const char *object, si
     if (ident_len(r->p) != len || strncmp(r->p, object, len) != 0)
         return false;
     r->p += len;
-    const char *e = r->p + strspn(r->p, " ");
+    const char *e = after_blanks(r->p);
     if (!at_end(e) || !make_node(r, &x, intern(r, name, n), name, ann, lead))
         return false;
     read_tail(r);
@@ -607,7 +606,7 @@ enum stmt read_statement(struct reader *r, str_id lead)
     if (*r->p == ':' || (*r->p == ' ' && r->p[1] == ':')) {
         if (!read_annotation(r, ";#", &ann))
             return read_opaque(r, start, lead);
-        const char *s = r->p + strspn(r->p, " ");
+        const char *s = after_blanks(r->p);
         if (at_end(s) && r->g->style.prologue == FX_PLAIN && r->g->n_nodes == 0) {
             add_pending(r, intern(r, start, n), ann);
             return STMT_SKIP;
@@ -632,7 +631,7 @@ enum stmt read_statement(struct reader *r, str_id lead)
             return STMT_ERROR;
         }
         size_t m = ident_len(r->p);
-        if (m > 0 && at_end(r->p + m + strspn(r->p + m, " ")) && ann == 0) {
+        if (m > 0 && at_end(after_blanks(r->p + m)) && ann == 0) {
             str_id other = str_find(&r->store->str, r->p, m);
             uint32_t node = other ? read_lookup(r, other) : 0;
             if (node != 0 && read_alias(r, name, node)) {
@@ -641,7 +640,7 @@ enum stmt read_statement(struct reader *r, str_id lead)
                 return STMT_SKIP;
             }
         }
-        bool wrapped = *r->p == '(' && r->p[1 + strspn(r->p + 1, " ")] == '\n';
+        bool wrapped = *r->p == '(' && *after_blanks(r->p + 1) == '\n';
         if (wrapped) { /* black: a whole right-hand side in parentheses */
             r->p++;
             r->brackets = 1;
@@ -656,7 +655,7 @@ enum stmt read_statement(struct reader *r, str_id lead)
         }
         if (r->failed)
             return STMT_ERROR;
-        const char *e = r->p + strspn(r->p, " ");
+        const char *e = after_blanks(r->p);
         if (ok && at_end(e)) {
             if (!make_node(r, &x, name, start, ann, lead))
                 return STMT_ERROR;

@@ -280,7 +280,7 @@ static uint32_t defined_later(const struct reader *r, const char *s, size_t len)
 
     for (const char *p = r->p; (p = strchr(p, '\n')) != NULL && ++line;) {
         p++;
-        const char *q = p + strspn(p, " ");
+        const char *q = after_blanks(p);
         if (starts_with(q, "return") || starts_with(q, "class "))
             break;
         if (strncmp(q, s, len) == 0 && (q[len] == ':' || starts_with(q + len, " = ")) &&
@@ -359,7 +359,7 @@ void read_raw(struct reader *r, const char *from, const char *to)
             s += s < to;
             continue;
         }
-        const char *after = s + n + strspn(s + n, " ");
+        const char *after = after_blanks(s + n);
         uint32_t node = s > from && s[-1] == '.'                      ? 0
                         : *after == '=' && after[1] != '=' && s > from ? 0
                                                                        : defined(r, s, n);
@@ -548,8 +548,7 @@ static bool close_container(struct reader *r, uint32_t base, const char **text)
 
 static bool is_key(const char *s, size_t n)
 {
-    s += n;
-    s += strspn(s, " ");
+    s = after_blanks(s + n);
     return s[0] == '=' && s[1] != '=';
 }
 
@@ -665,7 +664,7 @@ static bool read_atom(struct reader *r, bool expressions, bool *opened)
 /* `mm,  # PlainAOTOutput(idx=0)` in an expanded return: the comment is about the item before it. */
 static void read_descriptor(struct reader *r)
 {
-    const char *s = r->p + strspn(r->p, " ");
+    const char *s = after_blanks(r->p);
     uint32_t items = innermost(r)->a;
 
     if (*s != '#')
@@ -678,6 +677,8 @@ static void read_descriptor(struct reader *r)
 
 static bool operator_follows(const char *s)
 {
+    if (*s == ',' || *s == ')' || *s == ']') /* the usual */
+        return false;
     s += strspn(s, " \n");
     return strchr("+-*/%|&^<>", *s) != NULL ? *s != '\0' : (*s == '=' || *s == '!') && s[1] == '=';
 }
