@@ -102,7 +102,24 @@ static void candidate(struct buf *b, tuck_kind kind, const char *target)
     }
 }
 
-/* Does the text use a word for a global that is the name of a node? It would then mean the node. */
+static const char *raw_name(const tuck_graph *g, const struct fx_param *q)
+{
+    const char *s = graph_str(g, q->text);
+
+    return s + strspn(s, "*");
+}
+
+static bool is_param(tuck_graph *g, str_id name)
+{
+    if ((name_flags(g, name) & NAME_PARAM) == 0)
+        return false;
+    for (uint32_t i = 0; i < g->param.len; i++)
+        if (strcmp(raw_name(g, &g->param.at[i]), graph_str(g, name)) == 0)
+            return true;
+    return false; /* one was, once */
+}
+
+/* Does the text use a word for a global that is the name of a node or a parameter? It would mean that. */
 static bool words_taken(tuck_graph *g, const char *s)
 {
     while (*s != '\0') {
@@ -120,7 +137,7 @@ static bool words_taken(tuck_graph *g, const char *s)
             n++;
         }
         str_id id = str_find(&g->store->str, s, n);
-        if (id != 0 && name_lookup(g, id) != 0)
+        if (id != 0 && (name_lookup(g, id) != 0 || is_param(g, id)))
             return true;
         for (s += n; *s == '.';)
             s += 1 + strcspn(s + 1, ".()[]{},:; +-*/%|&^<>=~!");
@@ -301,13 +318,6 @@ static uint32_t param_of(const tuck_graph *g, uint32_t node)
         if (g->param.at[i - 1].node == node)
             return i - 1;
     return NO_PARAM;
-}
-
-static const char *raw_name(const tuck_graph *g, const struct fx_param *q)
-{
-    const char *s = graph_str(g, q->text);
-
-    return s + strspn(s, "*");
 }
 
 /* Python wants them in this order. */
@@ -502,7 +512,7 @@ static bool param_taken(tuck_graph *g, const char *target, uint32_t self)
     for (uint32_t i = 0; i < g->param.len; i++)
         if (g->param.at[i].node != self && strcmp(raw_name(g, &g->param.at[i]), name) == 0)
             return true;
-    return id != 0 && (name_flags(g, id) & NAME_INNER) != 0;
+    return id != 0 && (name_flags(g, id) & (NAME_INNER | NAME_WORD)) != 0;
 }
 
 /* Operator, spelling and target of a call. Words the text then uses for globals are noted; false: one of
@@ -562,7 +572,7 @@ static bool name_new(struct edit *x, struct fx_node *init, struct fx_param *q)
             target = graph_str(g, init->name);
         init->target = q->text = intern(g, target);
         q->aliased = strcmp(raw_name(g, q), graph_str(g, init->name)) != 0;
-        names_add_words(g, raw_name(g, q));
+        names_add_param(g, q->text);
     }
     return true;
 }
@@ -744,7 +754,7 @@ static void do_set_target(void *p)
         q = g->param.at[at];
         q.text = now.target;
         q.aliased = strcmp(raw_name(g, &q), graph_str(g, now.name)) != 0;
-        names_add_words(g, raw_name(g, &q));
+        names_add_param(g, q.text);
         struct fx_param old = remove_param(g, at); /* it must fit between its neighbours */
         bool fits = param_fits(g, &q, at);
         insert_param(g, at, fits ? q : old);

@@ -213,8 +213,9 @@ static inline const char *graph_str(const tuck_graph *g, str_id s)
 /* names.c: names the way PyTorch makes them */
 enum fx_name_flags {
     NAME_USED = 1,  /* a node is or was called so */
-    NAME_WORD = 2,  /* the text says it for something else: a global, a symbol, a parameter */
-    NAME_INNER = 4, /* a nested graph says it and does not define it */
+    NAME_WORD = 2,  /* the text says it for something else: a global, a symbol */
+    NAME_PARAM = 4, /* a parameter is or was called so */
+    NAME_INNER = 8, /* a nested graph says it and does not define it */
 };
 bool name_is_reserved(const char *s, size_t len);
 void names_need(tuck_graph *g); /* make the table, if there is none yet */
@@ -223,6 +224,7 @@ str_id name_create(tuck_graph *g, const char *candidate, size_t len);
 uint32_t name_lookup(tuck_graph *g, str_id name); /* node, or 0 */
 unsigned name_flags(tuck_graph *g, str_id name);
 void names_add_words(tuck_graph *g, const char *text); /* identifiers that no new node may have */
+void names_add_param(tuck_graph *g, str_id text);
 void name_forget(tuck_graph *g, str_id name);
 void name_enter(tuck_graph *g, str_id name, uint32_t node);
 void names_free(tuck_graph *g);

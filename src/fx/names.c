@@ -365,6 +365,16 @@ void names_add_words(tuck_graph *g, const char *s)
     }
 }
 
+void names_add_param(tuck_graph *g, str_id text)
+{
+    const char *s = graph_str(g, text);
+
+    names_need(g);
+    s += strspn(s, "*");
+    str_id id = str_find(&g->store->str, s, strlen(s));
+    slot_of(g, id ? id : str_intern(&g->store->str, s, strlen(s)))->flags |= NAME_PARAM;
+}
+
 static void add_words_of(tuck_graph *g, const struct fx_node *x)
 {
     if (x->kind == TUCK_CALL_FUNCTION && x->syntax == FX_CALL)
@@ -414,8 +424,7 @@ static void fill(void *p)
     if (g->style.prologue == FX_BYTECODE)
         names_add_words(g, "_fn_args");
     for (uint32_t i = 0; i < g->param.len; i++)
-        if (g->param.at[i].node == 0 || g->param.at[i].aliased)
-            names_add_words(g, graph_str(g, g->param.at[i].text));
+        names_add_param(g, g->param.at[i].text);
     for_each_node (g, n) {
         if (g->node.at[n].name != 0 && n != g->output)
             remember(g, g->node.at[n].name, n);

@@ -346,6 +346,8 @@ static void rename_reserved(tuck_graph *g)
             name_forget(g, x->name);
             node_at(g, n)->name = name;
             name_enter(g, name, n);
+            for (uint32_t i = 0; x->kind == TUCK_PLACEHOLDER && i < g->param.len; i++)
+                g->param.at[i].aliased |= g->param.at[i].node == n;
         }
     }
 }

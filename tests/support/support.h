@@ -32,7 +32,8 @@ char *diags_text(const tuck_diags *d);
 char **find_paths(const char *dir, const char *end, size_t *n_out);
 void free_paths(char **paths, size_t n);
 
-/* Print, read, print: the same again? NULL if so, else what went wrong, to be freed. */
+/* Print, read, print: the same text again, and the same nodes, targets, arguments behind it? NULL if so,
+ * else what went wrong, to be freed. */
 char *check_fixpoint(const tuck_graph *g);
 
 /* Are the users of every node those that the arguments say, counted anew through the public interface?

@@ -586,6 +586,7 @@ static void test_operators(void **state)
         {"operator.add", "x", NULL, NULL, "add = operator.add(x)"},
         {"operator.add", "x", "2*s0", NULL, "add = operator.add(x, 2*s0)"},
         {"operator.add", "x", "s0", NULL, "add = x + s0"},
+        {"operator.add", "x", "y * 2", NULL, "add = operator.add(x, y * 2)"},
         {"operator.eq", "device(type='cpu')", "x", NULL, "eq = operator.eq(device(type='cpu'), x)"},
         {"operator.eq", "x", "device(type='cpu')", NULL, "eq = x == device(type='cpu')"},
         {"operator.mul", "x", "-1", NULL, "mul = x * -1"},
@@ -663,6 +664,13 @@ static void test_inputs(void **state)
     assert_int_equal(try_at(g, tuck_after(add), TUCK_PLACEHOLDER, "z", NULL, NULL), TUCK_EINVAL);
     assert_int_equal(tuck_node_move(g, add, tuck_before(x)), TUCK_EINVAL);
     assert_int_equal(tuck_node_move(g, x, tuck_after(add)), TUCK_EINVAL);
+    /* A parameter hides a global, so that neither may come to the other. */
+    assert_int_equal(try_at(g, tuck_at_end(), TUCK_CALL_FUNCTION, "L_a_", NULL, "x", NULL),
+                     TUCK_EINVAL);
+    tuck_node h = call(g, "helper", "x", NULL);
+    assert_int_equal(try_at(g, tuck_at_end(), TUCK_PLACEHOLDER, "helper", NULL, NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_node_set_target(g, x, "helper"), TUCK_EINVAL);
+    assert_int_equal(tuck_node_erase(g, h), TUCK_OK);
     /* Names of parameters are unique, and no names of nodes. */
     static const char *const bad[] = {"x",   "L_a_", "l_a_", "add_tensor", "self",
                                       "a b", "",     "***k", "1x",         "*"};
