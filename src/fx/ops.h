@@ -151,6 +151,7 @@ enum op_flags {
     X(split_copy, "the list of the view operator of the same name, each contiguous")               \
     X(backward_sizes, "given sizes (input_sizes), dtype of operand 0, contiguous")                 \
     X(cat, "operands joined along a dimension")                                                    \
+    X(prims_cat, "the same, contiguous and in the dtype of the first")                             \
     X(stack, "operands joined along a new dimension")                                              \
     X(hstack, "joined along dimension 1, vectors along 0")                                         \
     X(vstack, "joined along dimension 0, vectors as rows")                                         \
@@ -240,6 +241,8 @@ enum op_flags {
     X(adaptive_pool, "given output sizes in the last dimensions")                                  \
     X(adaptive_pool_pair, "the same with indices")                                                 \
     X(upsample, "given output sizes, or scales, in the last dimensions")                           \
+    X(upsample_packed, "the same, made contiguous in a format")                                    \
+    X(upsample_linear, "the same by interpolation")                                                \
     X(upsample_backward, "given input sizes")                                                      \
     X(upsample_backward_plain, "the same, always contiguous")                                      \
     X(grid_sampler, "sizes of the grid")                                                           \

@@ -102,6 +102,8 @@ bool is_dense(struct infer *x, const struct type *t); /* non-overlapping and den
 sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format format);
 /* Strides of t seen with other sizes of as many elements; NULL where that takes a copy. */
 sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size);
+/* The same as kernels pick them: where PyTorch's view is part of another operator. */
+sym_id *inner_view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size);
 /* t repeated to the sizes `want` (-1: as it is): fills size and stride; false where they do not fit. */
 bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *want, sym_id *size,
                sym_id *stride);
@@ -132,8 +134,8 @@ const struct type *step_plain(struct infer *x, const struct type *t, uint32_t n,
 enum mem_format suggested_format(struct infer *x, const struct type *t);
 /* For out_list; what has no elements counts as contiguous. */
 type_id as_item(struct infer *x, const struct type *t, enum dtype dtype);
-/* Have dimensions of size 1 the strides they have in a contiguous or channels-last tensor? Where they have
- * others, what several steps make of them is more than a rule can follow. */
+/* Contiguous to the letter, or without a dimension of size 1: what several steps make of the strides of those
+ * is more than a rule can follow. */
 bool is_tidy(struct infer *x, const struct type *t);
 /* t, without strides unless all of these are tidy (NULL: none). */
 const struct type *tidy_only(struct infer *x, const struct type *t, const struct type *const *of,
@@ -167,6 +169,9 @@ type_id new_like(struct infer *x, const struct type *t, enum dtype dtype);
 /* stride NULL: unknown. */
 bool out_layout(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                 const sym_id *stride, str_id device);
+/* .contiguous() of a tensor as t with these sizes and strides: strides of dimensions of size 1 stay odd. */
+bool out_contiguous(struct infer *x, const struct type *t, uint32_t n, const sym_id *size,
+                    const sym_id *stride);
 bool out_sym(struct infer *x, sym_id v);
 bool out_list(struct infer *x, const type_id *item, uint32_t n);
 bool out_none(struct infer *x);

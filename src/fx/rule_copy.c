@@ -111,6 +111,19 @@ static void options_of(struct infer *x, const struct type *t, enum dtype *dtype,
         *device = t->device;
 }
 
+/* A copy to another device keeps the strides as they are, even those of repeated dimensions. */
+static bool out_moved(struct infer *x, const struct type *t, enum dtype dtype, str_id device,
+                      enum mem_format format)
+{
+    bool other = in_param(x, "other") >= 0;
+    bool moved = other ? device != t->device : in_given(x, in_param(x, "device"));
+    bool converted = other ? dtype != t->dtype : in_given(x, in_param(x, "dtype"));
+
+    if (moved && !converted && format == FORMAT_NONE)
+        return out_layout(x, dtype, t->n, t->size, t->stride, device);
+    return out_format(x, t, dtype, device, format);
+}
+
 bool shape_to_copy(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -120,12 +133,30 @@ bool shape_to_copy(struct infer *x)
     if (t == NULL)
         return false;
     options_of(x, t, &dtype, &device);
-    return out_format(x, t, dtype, device, in_format(x, in_param(x, "memory_format")));
+    return out_moved(x, t, dtype, device, in_format(x, in_param(x, "memory_format")));
 }
 
+/* empty_like and its kin do not copy strides, but their order. */
 bool shape_like(struct infer *x)
 {
-    return shape_to_copy(x);
+    const struct type *t = in_tensor(x, 0);
+    enum mem_format format = in_format(x, in_param(x, "memory_format"));
+    enum dtype dtype;
+    str_id device;
+
+    if (t == NULL)
+        return false;
+    options_of(x, t, &dtype, &device);
+    if (format != FORMAT_NONE && format != FORMAT_PRESERVE)
+        return out_format(x, t, dtype, device, format);
+    return out_layout(x, dtype, t->n, t->size, reference_strides(x, &t, 1, t->n, t->size), device);
+}
+
+bool shape_plain(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    return t != NULL && out_tensor(x, (enum dtype)t->dtype, t->n, t->size, NULL, t->device);
 }
 
 bool shape_convert(struct infer *x)
@@ -136,6 +167,14 @@ bool shape_convert(struct infer *x)
 bool shape_device_put(struct infer *x)
 {
     return shape_to_copy(x);
+}
+
+/* The memory format that a tensor seems to have. */
+static enum mem_format suggested(struct infer *x, const struct type *t)
+{
+    if (!is_channels_last(x, t))
+        return FORMAT_CONTIGUOUS;
+    return t->n == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D;
 }
 
 bool shape_to(struct infer *x)
@@ -155,15 +194,23 @@ bool shape_to(struct infer *x)
         device = other->device;
     }
     bool kept = format == FORMAT_NONE || format == FORMAT_PRESERVE ||
-                (t->strided && is_contiguous_as(x, t, format));
+                (t->strided && suggested(x, t) == format);
     if (!copy && kept && dtype == t->dtype && device == t->device)
         return shape_alias(x);
-    return out_format(x, t, dtype, device, format);
+    return out_moved(x, t, dtype, device, format);
 }
 
+/* Strides stay as they are, gaps and all, unless a dimension is repeated. */
 bool shape_copy(struct infer *x)
 {
-    return out_like(x, 0);
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL)
+        return false;
+    for (uint32_t i = 0; t->strided && i < t->n; i++)
+        if (is_zero(x, t->stride[i]) && !is_one(x, t->size[i]) && !is_zero(x, t->size[i]))
+            return out_like(x, 0);
+    return shape_alias(x);
 }
 
 bool shape_contiguous(struct infer *x)

@@ -153,6 +153,16 @@ static sym_id steps(struct infer *x, sym_id start, sym_id end, sym_id step)
     return sym_ceildiv(x->sym, sym_sub(x->sym, end, start), step);
 }
 
+/* A vector of int64 counts in integers: 1.7 is 1. */
+static sym_id whole(struct infer *x, sym_id v)
+{
+    struct sym_num n;
+
+    if (!sym_as_number(x->sym, v, &n) || n.kind != SYM_T_FLOAT)
+        return v;
+    return n.f > -9e18 && n.f < 9e18 ? num(x, (int64_t)n.f) : 0;
+}
+
 bool shape_arange(struct infer *x)
 {
     sym_id start = num(x, 0), end, step = num(x, 1);
@@ -169,30 +179,37 @@ bool shape_arange(struct infer *x)
         return false;
     if (in_param(x, "step") >= 0 && !in_sym(x, in_param(x, "step"), &step))
         return false;
-    if (is_zero(x, step))
-        return false;
-    return out_vector(x, dtype_or(x, is_float ? DTYPE_DEFAULT : DTYPE_I64),
-                      steps(x, start, end, step));
+    enum dtype dtype = dtype_or(x, is_float ? DTYPE_DEFAULT : DTYPE_I64);
+    if (dtype == DTYPE_I64) {
+        start = whole(x, start);
+        end = whole(x, end);
+        step = whole(x, step);
+    }
+    return !is_zero(x, step) && out_vector(x, dtype, steps(x, start, end, step));
 }
 
 bool shape_linspace(struct infer *x)
 {
     sym_id n;
+    str_id device = 0;
     struct promotion both = {0};
 
     for (int p = 0; p < 2; p++) {
         const struct type *t = in_tensor(x, p);
         enum dtype_category kind;
-        if (t != NULL)
+        if (t != NULL) {
             promote_tensor(&both, t);
-        else if (in_number(x, p, &kind))
+            device = device == 0 ? t->device : device;
+        } else if (in_number(x, p, &kind))
             promote_number(&both, kind);
         else
             return false;
     }
     bool is_complex = dtype_at(promoted(&both))->category == DTYPE_IS_COMPLEX;
+    if (device == 0 || in_given(x, in_param(x, "device")))
+        device = device_or_cpu(x);
     return in_sym(x, in_param(x, "steps"), &n) &&
-           out_vector(x, dtype_or(x, is_complex ? DTYPE_C64 : DTYPE_DEFAULT), n);
+           out_tensor(x, dtype_or(x, is_complex ? DTYPE_C64 : DTYPE_DEFAULT), 1, &n, NULL, device);
 }
 
 bool shape_randperm(struct infer *x)
@@ -248,6 +265,5 @@ bool shape_inductor_random(struct infer *x)
 
     if (seed == NULL || !sizes_of(x, &size, &n))
         return false;
-    in_dtype(x, in_param(x, "align_dtype"), &dtype);
     return out_tensor(x, dtype, n, size, NULL, seed->device);
 }

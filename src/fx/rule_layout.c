@@ -53,6 +53,19 @@ sym_id *channels_last_strides(struct infer *x, uint32_t n, const sym_id *size)
     return dense_strides(x, n, size, n == 5 ? last_3d : last_2d);
 }
 
+/* The same as references make them: a size of 0 counts. */
+static sym_id *channels_last_raw(struct infer *x, uint32_t n, const sym_id *size)
+{
+    sym_id *s = new_syms(x, n), at = num(x, 1);
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t d = n == 5 ? last_3d[i] : last_2d[i];
+        s[d] = at;
+        at = sym_mul(x->sym, at, size[d]);
+    }
+    return s;
+}
+
 static bool is_empty(const struct infer *x, const struct type *t)
 {
     for (uint32_t i = 0; i < t->n; i++)
@@ -251,8 +264,8 @@ sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format form
 {
     switch (format) {
     case FORMAT_CONTIGUOUS: return contiguous_strides(x, t->n, t->size);
-    case FORMAT_CHANNELS_LAST: return t->n == 4 ? channels_last_strides(x, t->n, t->size) : NULL;
-    case FORMAT_CHANNELS_LAST_3D: return t->n == 5 ? channels_last_strides(x, t->n, t->size) : NULL;
+    case FORMAT_CHANNELS_LAST: return t->n == 4 ? channels_last_raw(x, t->n, t->size) : NULL;
+    case FORMAT_CHANNELS_LAST_3D: return t->n == 5 ? channels_last_raw(x, t->n, t->size) : NULL;
     default: break;
     }
     if (!t->strided)

@@ -13,19 +13,32 @@ bool shape_scan(struct infer *x)
         return out_type(x, in_type(x, 0));
     if (!in_dtype(x, in_param(x, "dtype"), &dtype)) {
         unsigned c = dtype_at((enum dtype)t->dtype)->category;
-        bool whole = c == DTYPE_IS_BOOL || c == DTYPE_IS_INT;
+        bool whole = (c == DTYPE_IS_BOOL || c == DTYPE_IS_INT) && in_param(x, "dtype") >= 0;
         dtype = whole ? DTYPE_I64 : (enum dtype)t->dtype;
     }
-    return out_type(x, new_like(x, t, dtype));
+    return out_tensor(x, dtype, t->n, t->size, NULL, t->device);
 }
 
+/* Another dtype in the order of strides of t; unknown strides stay so. */
+static type_id in_order_of(struct infer *x, const struct type *t, enum dtype dtype)
+{
+    return type_tensor(x->type, dtype, t->n, t->size, reference_strides(x, &t, 1, t->n, t->size),
+                       t->device);
+}
+
+/* A scan's results are contiguous, a sort's keep the order of strides. */
 bool shape_sort(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
 
     if (t == NULL)
         return false;
-    type_id item[2] = {new_like(x, t, (enum dtype)t->dtype), new_like(x, t, DTYPE_I64)};
+    bool scan = x->row->cls == OP_SCAN;
+    type_id item[2];
+    for (int i = 0; i < 2; i++) {
+        enum dtype d = i == 0 ? (enum dtype)t->dtype : DTYPE_I64;
+        item[i] = scan ? new_tensor(x, d, t->n, t->size, NULL, t->device) : in_order_of(x, t, d);
+    }
     return out_list(x, item, 2);
 }
 
@@ -33,7 +46,7 @@ bool shape_argsort(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
 
-    return t != NULL && out_type(x, new_like(x, t, DTYPE_I64));
+    return t != NULL && out_type(x, in_order_of(x, t, DTYPE_I64));
 }
 
 bool shape_topk(struct infer *x)
@@ -78,13 +91,38 @@ bool shape_histc(struct infer *x)
            out_tensor(x, (enum dtype)t->dtype, 1, &bins, NULL, t->device);
 }
 
+/* Nothing dropped: the operand itself. Else mask * input * scale, the mask laid out first. */
 bool shape_native_dropout(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
+    bool train = true;
+    sym_id p;
+    struct sym_num rate;
 
-    if (t == NULL)
+    if (t == NULL || !in_sym(x, 1, &p) || !sym_as_number(x->sym, p, &rate))
         return false;
-    type_id item[2] = {new_like(x, t, (enum dtype)t->dtype), new_like(x, t, DTYPE_B8)};
+    if (in_given(x, 2) && !in_bool(x, 2, &train))
+        return false;
+    double drop = rate.kind == SYM_T_FLOAT ? rate.f : (double)rate.i;
+    type_id item[2] = {in_type(x, 0), in_order_of(x, t, DTYPE_B8)};
+    if (!train || drop == 0)
+        return out_list(x, item, 2);
+    if (!t->strided || drop == 1) {
+        item[0] = in_order_of(x, t, (enum dtype)t->dtype);
+        return out_list(x, item, 2);
+    }
+    struct type draw = *t, mask = *t, product = *t, wide = *t;
+    const struct type *one = t, *pair[2] = {&mask, &wide};
+    draw.stride = reference_strides(x, &one, 1, t->n, t->size);
+    one = &draw;
+    mask.stride = reference_strides(x, &one, 1, t->n, t->size);
+    if (t->dtype == DTYPE_F16 || t->dtype == DTYPE_BF16)
+        wide.stride = like_strides(x, t, FORMAT_PRESERVE);
+    product.stride = reference_strides(x, pair, 2, t->n, t->size);
+    one = &product;
+    item[0] = in_order_of(x, one, (enum dtype)t->dtype);
+    one = &draw;
+    item[1] = in_order_of(x, one, DTYPE_B8);
     return out_list(x, item, 2);
 }
 
