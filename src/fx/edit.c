@@ -4,6 +4,7 @@
 #include "fx/args.h"
 #include "fx/ops.h"
 #include "fx/print.h"
+#include "fx/storage.h"
 
 /* ---- texts that callers hand in ---- */
 
@@ -634,6 +635,9 @@ static tuck_status run(struct edit *x, void (*fn)(void *))
 {
     struct mem *m = &x->g->store->mem;
 
+    if (!graph_begin_edit(x->g))
+        return TUCK_ENOMEM;
+
     buf_init(&x->b, m);
     bool enough = mem_guard(m, fn, x);
     buf_destroy(&x->b);
@@ -880,6 +884,8 @@ tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where)
                 return TUCK_EINVAL;
         }
     }
+    if (!graph_begin_edit(g))
+        return TUCK_ENOMEM;
     for (uint32_t k = n.id; k != next;) { /* with the names an opaque statement assigns */
         uint32_t after = node_at(g, k)->next;
         graph_unlink(g, k);
@@ -957,6 +963,8 @@ tuck_status tuck_node_replace_uses(tuck_graph *g, tuck_node old, tuck_node with,
         for (uint32_t u = node_at(g, old.id)->use_first; u != 0; u = g->use.at[u].next)
             if (g->use.at[u].user == with.id)
                 return TUCK_EINVAL; /* it would use itself */
+    if (!graph_begin_edit(g))
+        return TUCK_ENOMEM;
     bool any = false;
     for (uint32_t u = node_at(g, old.id)->use_first, next; u != 0; u = next) {
         uint32_t user = g->use.at[u].user;

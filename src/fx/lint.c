@@ -9,6 +9,7 @@
  */
 #include "fx/effect.h"
 #include "fx/print.h"
+#include "fx/storage.h"
 
 #include <stdio.h>
 
@@ -472,6 +473,8 @@ static void check_graph(struct lint *x)
     check_order(x);
     check_names(x);
     check_spelling(x);
+    if (!storage_order_check(x->g, x->diags))
+        x->errors++;
     for_each_node (x->g, n) {
         if (is_start(x, n))
             check_start(x, n);

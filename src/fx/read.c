@@ -807,6 +807,8 @@ static bool read_body(struct reader *r, size_t def_indent)
         r->p += strcspn(r->p, "\n");
         if (*r->p == '\n')
             read_newline(r);
+        else
+            r->bol = r->p; /* the text ends here: do not read this line again */
     }
     if (!inputs && !params_to_nodes(r))
         return false;

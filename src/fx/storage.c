@@ -134,13 +134,56 @@ static uint32_t join_operands(struct build *b, const struct fx_node *x)
     return all;
 }
 
-/* A nested graph's results share with its inputs what they share inside; here, conservatively, with all. */
+/* Nothing is known: the results share with every operand. */
 static void unknown_results(struct build *b, uint32_t n, const struct fx_node *x)
 {
     uint32_t all = join_operands(b, x), items = items_of(b->g, x);
 
     for (uint32_t k = 0; k < items; k++)
         give(b, n, all ? all : fresh(b));
+}
+
+/* A graph of its own without nested ones: what its results share with its inputs. 0 = it has nested ones,
+ * or no result. The inner storages are numbered apart from ours. */
+static uint32_t nested_results(struct build *b, const tuck_graph *child, struct storages *in)
+{
+    if (child == NULL || child->child.len > 0 || child->output == 0)
+        return 0;
+    storages_build(child, b->a, in);
+    const tuck_value *v = node_at(child, child->output)->vals;
+    return value_is_container(v) ? v->a : 1;
+}
+
+/* control_deps(deps, graph, operands…) and invoke_subgraph(graph, name, operands…): the operands from
+ * argument 2 on are the graph's inputs. */
+static void subgraph_results(struct build *b, uint32_t n, const struct fx_node *x)
+{
+    const tuck_value *first = x->vals, *second = first ? value_next(first) : NULL;
+    const tuck_value *sub = first && first->kind == TUCK_V_NODE ? first : second;
+    tuck_graph *child = x->n_args >= 2 && sub->kind == TUCK_V_NODE ? child_of(b->g, sub->a) : NULL;
+    struct storages in;
+    uint32_t results = nested_results(b, child, &in);
+
+    if (results == 0) {
+        unknown_results(b, n, x);
+        return;
+    }
+    const tuck_value *out = node_at(child, child->output)->vals;
+    for (uint32_t k = 0; k < results; k++) {
+        const tuck_value *v = value_is_container(out) ? value_item(out, k) : out;
+        uint32_t inner = v->kind == TUCK_V_NODE ? storage_of(&in, v->a, 0) : 0, shared = 0;
+        const tuck_value *operand = value_next(second);
+        uint32_t i = 2;
+        for_each_node(child, p) {
+            if (node_at(child, p)->kind != TUCK_PLACEHOLDER || i >= x->n_args)
+                break;
+            if (inner != 0 && storage_of(&in, p, 0) == inner)
+                shared = operand_storage(b, operand, 0);
+            operand = value_next(operand);
+            i++;
+        }
+        give(b, n, shared ? shared : fresh(b));
+    }
 }
 
 static void known_results(struct build *b, uint32_t n, const struct fx_node *x)
@@ -183,8 +226,12 @@ static void results_of(struct build *b, uint32_t n)
     const struct op_row *row = op_at(x->op);
 
     switch (x->kind) {
-    case TUCK_PLACEHOLDER:
     case TUCK_GET_ATTR:
+        if (child_of(b->g, n) != NULL)
+            break; /* a nested graph, no tensor */
+        give(b, n, fresh(b));
+        break;
+    case TUCK_PLACEHOLDER:
         give(b, n, fresh(b));
         break;
     case TUCK_OUTPUT:
@@ -193,6 +240,8 @@ static void results_of(struct build *b, uint32_t n)
     case TUCK_CALL_METHOD:
         if (row->form == OP_FORM_GETITEM && x->n_args == 2)
             getitem_result(b, n, x);
+        else if (row->shape == OP_SHAPE_control_deps || row->shape == OP_SHAPE_invoke_subgraph)
+            subgraph_results(b, n, x);
         else if (x->op == 0 || row->cls == OP_HOP)
             unknown_results(b, n, x);
         else if (row->cls != OP_SCALAR && row->cls != OP_ASSERT && row->cls != OP_GROUP)
@@ -229,7 +278,7 @@ static void join_inputs(struct build *b)
     uint32_t *by_target = arena_zeroed(b->a, g->store->str.all.len * sizeof(*by_target));
     for_each_node(g, n) {
         const struct fx_node *x = node_at(g, n);
-        if (x->kind != TUCK_GET_ATTR)
+        if (x->kind != TUCK_GET_ATTR || b->s->count[n] == 0)
             continue;
         if (by_target[x->target] != 0)
             join(b, by_target[x->target], b->s->pool.at[b->s->first[n]]);

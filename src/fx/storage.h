@@ -57,6 +57,10 @@ struct storage_order {
 /* Memory is the graph's own; g->order is replaced. Leaves through the store's guard. */
 void storage_order_record(tuck_graph *g);
 
+/* Before an edit that moves, adds or rewires: the order as it is now, if nothing was edited yet. False: no
+ * memory. */
+bool graph_begin_edit(tuck_graph *g);
+
 /* Compare with what was recorded; diagnostics name both nodes. False: something was broken. */
 bool storage_order_check(const tuck_graph *g, tuck_diags *diags);
 

@@ -122,6 +122,16 @@ void storage_order_record(tuck_graph *g)
         mem_exhausted(m);
 }
 
+static void do_begin(void *g)
+{
+    storage_order_record(g);
+}
+
+bool graph_begin_edit(tuck_graph *g)
+{
+    return g->edited || mem_guard(&g->store->mem, do_begin, g);
+}
+
 struct check {
     const tuck_graph *g;
     tuck_diags *diags;

@@ -1,15 +1,21 @@
 /* Stable topological sort: of the nodes that could come next, the one that stood first.
  *
  * Uses are hard: a node stands behind what it uses. On top of them nodes with effects keep the order they
- * have among each other, as long as no use says otherwise: that order is soft. Kahn's algorithm runs over
+ * have among each other, and reads and writes of one storage keep theirs, as long as no use says otherwise:
+ * that order is soft. Kahn's algorithm runs over
  * both; only where the soft edges hold up everything, the first node that they alone hold up is let go.
  * A heap of old places gives the next node: O((n + e) log n).
  */
 #include "fx/effect.h"
+#include "fx/storage.h"
 
 struct heap {
     uint32_t *at; /* places; the smallest is at[0] */
     uint32_t n;
+};
+
+struct soft { /* `to` should stay behind `from` */
+    uint32_t from, to;
 };
 
 struct topo {
@@ -19,8 +25,9 @@ struct topo {
     uint32_t *node;             /* by place: what stood there */
     uint32_t *place;            /* by node */
     uint32_t *hard;             /* by node: uses of nodes that are not out yet */
-    uint8_t *held;              /* by node: the one with effects before it is not out yet */
-    uint32_t *next_effect;      /* by node: the next one with effects */
+    uint32_t *held;             /* by node: soft edges from nodes that are not out yet */
+    VEC(struct soft) soft;      /* all soft edges, by `from` once they are sorted */
+    uint32_t *soft_start;       /* by node: its first */
     bool *out_yet;              /* by node */
     struct heap ready, blocked; /* blocked: by soft edges alone */
     uint32_t *order;            /* the result, without return */
@@ -56,6 +63,111 @@ static uint32_t heap_pop(struct heap *h)
     return top;
 }
 
+static void add_soft(struct topo *x, uint32_t from, uint32_t to)
+{
+    if (from != to)
+        vec_push(&x->mem, &x->soft, ((struct soft){from, to}));
+}
+
+struct reading {
+    uint32_t node, next;
+};
+
+/* Reads and writes of storages that somebody writes: a read stays between the writes around it. */
+struct accesses {
+    struct topo *x;
+    uint32_t *writer; /* by storage: who wrote it last */
+    uint32_t *reader; /* by storage: the newest entry of `reads` since then */
+    bool *written;    /* by storage: by anybody */
+    VEC(struct reading) reads; /* [0] unused: 0 ends a list */
+    uint32_t node;
+};
+
+static void mark_written(void *ctx, uint32_t storage, enum access how)
+{
+    struct accesses *a = ctx;
+
+    a->written[storage] |= how == ACCESS_WRITE;
+}
+
+static void meet_access(void *ctx, uint32_t storage, enum access how)
+{
+    struct accesses *a = ctx;
+
+    if (!a->written[storage])
+        return;
+    if (a->writer[storage] != 0)
+        add_soft(a->x, a->writer[storage], a->node);
+    if (how == ACCESS_READ) {
+        vec_reserve(&a->x->mem, &a->reads, 1);
+        a->reads.at[a->reads.len].node = a->node;
+        a->reads.at[a->reads.len].next = a->reader[storage];
+        a->reader[storage] = a->reads.len++;
+    } else {
+        for (uint32_t r = a->reader[storage]; r != 0; r = a->reads.at[r].next)
+            add_soft(a->x, a->reads.at[r].node, a->node);
+        a->reader[storage] = 0;
+        a->writer[storage] = a->node;
+    }
+}
+
+static void do_accesses(void *p)
+{
+    struct accesses *a = p;
+    struct topo *x = a->x;
+    struct storages s;
+
+    storages_build(x->g, &x->arena, &s);
+    size_t n = (size_t)s.n + 1;
+    a->writer = arena_zeroed(&x->arena, n * sizeof(*a->writer));
+    a->reader = arena_zeroed(&x->arena, n * sizeof(*a->reader));
+    a->written = arena_zeroed(&x->arena, n * sizeof(*a->written));
+    vec_reserve(&x->mem, &a->reads, 1);
+    a->reads.len = 1;
+    for_each_node (x->g, k)
+        storage_accesses(&s, k, mark_written, a);
+    for_each_node (x->g, k) {
+        a->node = k;
+        storage_accesses(&s, k, meet_access, a);
+    }
+}
+
+static void add_accesses(struct topo *x)
+{
+    struct accesses a = {.x = x};
+    bool writes = false;
+
+    for_each_node (x->g, n)
+        writes |= node_may_write(x->g, n);
+    if (!writes)
+        return;
+    bool ok = mem_guard(&x->mem, do_accesses, &a);
+    vec_free(&x->mem, &a.reads);
+    if (!ok)
+        mem_exhausted(&x->mem);
+}
+
+/* Edges by where they begin, so that a node finds its own. */
+static void sort_soft(struct topo *x)
+{
+    uint32_t ids = x->g->node.len;
+    uint32_t *start = arena_zeroed(&x->arena, ((size_t)ids + 1) * sizeof(*start));
+    struct soft *sorted = arena_array(&x->arena, struct soft, x->soft.len);
+
+    for (uint32_t i = 0; i < x->soft.len; i++) {
+        start[x->soft.at[i].from + 1]++;
+        x->held[x->soft.at[i].to]++;
+    }
+    for (uint32_t n = 0; n < ids; n++)
+        start[n + 1] += start[n];
+    x->soft_start = arena_array(&x->arena, uint32_t, (size_t)ids + 1);
+    memcpy(x->soft_start, start, ((size_t)ids + 1) * sizeof(*start));
+    for (uint32_t i = 0; i < x->soft.len; i++)
+        sorted[start[x->soft.at[i].from]++] = x->soft.at[i];
+    if (x->soft.len > 0)
+        memcpy(x->soft.at, sorted, x->soft.len * sizeof(*sorted));
+}
+
 static void prepare(struct topo *x)
 {
     const tuck_graph *g = x->g;
@@ -65,14 +177,12 @@ static void prepare(struct topo *x)
     x->order = arena_array(&x->arena, uint32_t, g->n_nodes);
     x->place = arena_array(&x->arena, uint32_t, ids);
     x->hard = arena_array(&x->arena, uint32_t, ids);
-    x->held = arena_array(&x->arena, uint8_t, ids);
-    x->next_effect = arena_array(&x->arena, uint32_t, ids);
+    x->held = arena_array(&x->arena, uint32_t, ids);
     x->out_yet = arena_array(&x->arena, bool, ids);
     x->ready.at = arena_array(&x->arena, uint32_t, g->n_nodes);
     x->blocked.at = arena_array(&x->arena, uint32_t, g->n_nodes);
     memset(x->hard, 0, ids * sizeof(*x->hard));
     memset(x->held, 0, ids * sizeof(*x->held));
-    memset(x->next_effect, 0, ids * sizeof(*x->next_effect));
     memset(x->out_yet, 0, ids * sizeof(*x->out_yet));
     for_each_node (g, n) {
         const struct fx_node *node = node_at(g, n);
@@ -84,11 +194,12 @@ static void prepare(struct topo *x)
         if (node->kind == TUCK_PLACEHOLDER || node->kind == TUCK_OUTPUT ||
             node->kind == TUCK_RESULT || !node_has_effect(g, n))
             continue;
-        x->held[n] = last != 0;
         if (last != 0)
-            x->next_effect[last] = n;
+            add_soft(x, last, n);
         last = n;
     }
+    add_accesses(x);
+    sort_soft(x);
 }
 
 /* The return comes last by itself, further names of an opaque statement right behind it. */
@@ -114,10 +225,10 @@ static void put_out(struct topo *x, uint32_t n)
     for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next)
         if (--x->hard[g->use.at[u].user] == 0)
             offer(x, g->use.at[u].user);
-    uint32_t next = x->next_effect[n];
-    if (next != 0 && x->held[next]) {
-        x->held[next] = 0;
-        offer(x, next); /* what blocked holds of it is stepped over later */
+    for (uint32_t i = x->soft_start[n]; i < x->soft_start[n + 1]; i++) {
+        uint32_t to = x->soft.at[i].to;
+        if (x->held[to] > 0 && --x->held[to] == 0)
+            offer(x, to); /* what blocked holds of it is stepped over later */
     }
     if (node_at(g, n)->kind == TUCK_OPAQUE)
         for (uint32_t k = node_at(g, n)->next; node_at(g, k)->kind == TUCK_RESULT;
@@ -203,7 +314,7 @@ tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags)
 
     mem_init(&x.mem, &g->store->mem.alloc);
     arena_init(&x.arena, &x.mem);
-    bool ok = mem_guard(&x.mem, do_sort, &x);
+    bool ok = graph_begin_edit(g) && mem_guard(&x.mem, do_sort, &x);
     if (ok && x.cycle) {
         struct cycle_args a = {&x, diags};
         ok = mem_guard(&x.mem, do_report, &a);
@@ -217,6 +328,7 @@ tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags)
         if (moved)
             graph_edited(g, true);
     }
+    vec_free(&x.mem, &x.soft);
     arena_destroy(&x.arena);
     return !ok ? TUCK_ENOMEM : x.cycle ? TUCK_ELINT : TUCK_OK;
 }
