@@ -28,18 +28,25 @@ static type_id heads_inside(struct infer *x, enum dtype dtype, const sym_id *siz
     return new_tensor(x, dtype, 4, size, (sym_id[]){s[0], s[2], s[1], s[3]}, device);
 }
 
+/* Dense, of the given sizes, with the dimensions in the order of t's strides. */
+static type_id in_order_of(struct infer *x, const struct type *t, const sym_id *size)
+{
+    const sym_id *stride = t->strided ? reference_strides(x, &t, 1, t->n, size) : NULL;
+
+    return type_tensor(x->type, (enum dtype)t->dtype, t->n, size, stride, t->device);
+}
+
 /* ---- forward ---- */
 
-/* Attention weights as the flash kernel returns them for debugging: keys rounded up to its blocks. */
+/* Attention weights as the flash kernel returns them for debugging: keys rounded up to its blocks. Longer
+ * sequences are padded in ways of their own. */
 static sym_id debug_keys(struct infer *x, const struct qkv *a)
 {
-    int64_t width, keys;
+    int64_t keys;
 
-    if (!sym_as_int(x->sym, a->q->size[3], &width) || !sym_as_int(x->sym, a->k->size[2], &keys))
+    if (!sym_as_int(x->sym, a->k->size[2], &keys) || keys > 256)
         return 0;
-    int64_t block = width > 64 ? 64 : 128;
-    keys = (keys + block - 1) / block * block;
-    return num(x, keys <= 128 ? 128 : keys <= 256 ? 256 : keys);
+    return num(x, keys <= 128 ? 128 : 256);
 }
 
 bool shape_sdpa_flash(struct infer *x)
@@ -57,7 +64,7 @@ bool shape_sdpa_flash(struct infer *x)
                           (sym_id[]){q->size[0], q->size[1], q->size[2], debug_keys(x, &a)}, NULL,
                           q->device);
     type_id item[9] = {
-        new_like(x, q, dtype),
+        in_order_of(x, q, q->size),
         new_tensor(x, DTYPE_F32, 3, q->size, NULL, q->device),
         type_none(x->type), /* where sequences begin: only if their lengths vary */
         type_none(x->type),
@@ -91,26 +98,18 @@ bool shape_sdpa_efficient(struct infer *x)
     return out_list(x, item, 4);
 }
 
-/* Dense, with the dimensions in the order of the query's strides. */
-static type_id in_order_of(struct infer *x, const struct type *q, const sym_id *size)
+/* Does every dimension have its place, or is it contiguous to the letter? */
+static bool has_order(struct infer *x, const struct type *t)
 {
-    uint32_t order[4] = {0, 1, 2, 3};
-    sym_id stride[4], at = num(x, 1);
+    bool plain = t->strided, distinct = t->strided;
 
-    if (!q->strided)
-        return type_tensor(x->type, (enum dtype)q->dtype, 4, size, NULL, q->device);
-    for (uint32_t i = 1; i < 4; i++)
-        for (uint32_t k = i;
-             k > 0 && hint_of(x, q->stride[order[k - 1]]) < hint_of(x, q->stride[order[k]]); k--) {
-            uint32_t swap = order[k];
-            order[k] = order[k - 1];
-            order[k - 1] = swap;
-        }
-    for (uint32_t i = 4; i-- > 0;) {
-        stride[order[i]] = at;
-        at = sym_mul(x->sym, at, size[order[i]]);
+    for (uint32_t i = 0; t->strided && i < t->n; i++) {
+        plain &= same_size(x, t->stride[i], contiguous_strides(x, t->n, t->size)[i]);
+        distinct &= !is_zero(x, t->stride[i]);
+        for (uint32_t k = 0; k < i; k++)
+            distinct &= hint_of(x, t->stride[i]) != hint_of(x, t->stride[k]);
     }
-    return new_tensor(x, (enum dtype)q->dtype, 4, size, stride, q->device);
+    return plain || distinct;
 }
 
 bool shape_sdpa_cudnn(struct infer *x)
@@ -121,8 +120,11 @@ bool shape_sdpa_cudnn(struct infer *x)
         return false;
     const sym_id *s = a.q->size;
     sym_id out[4] = {s[0], s[1], s[2], a.v->size[3]};
+    type_id value = type_tensor(x->type, (enum dtype)a.q->dtype, 4, out, NULL, a.q->device);
+    if (has_order(x, a.q))
+        value = in_order_of(x, a.q, out);
     type_id item[9] = {
-        in_order_of(x, a.q, out),
+        value,
         new_tensor(x, DTYPE_F32, 4, (sym_id[]){s[0], s[1], s[2], num(x, 1)}, NULL, a.q->device),
         type_none(x->type),
         type_none(x->type),
@@ -144,7 +146,7 @@ bool shape_sdpa_flash_cpu(struct infer *x)
     const struct type *q = a.q;
     const sym_id *s = contiguous_strides(x, 3, (sym_id[]){q->size[0], q->size[2], q->size[1]});
     type_id item[2] = {
-        new_like(x, q, (enum dtype)q->dtype),
+        in_order_of(x, q, q->size),
         new_tensor(x, wide_dtype((enum dtype)q->dtype), 3, q->size, (sym_id[]){s[0], s[2], s[1]},
                    q->device),
     };
@@ -208,9 +210,8 @@ bool shape_sdpa_backward(struct infer *x)
 
     if (!read_qkv(x, 1, &a))
         return false;
-    type_id item[3] = {new_like(x, a.q, (enum dtype)a.q->dtype),
-                       new_like(x, a.k, (enum dtype)a.k->dtype),
-                       new_like(x, a.v, (enum dtype)a.v->dtype)};
+    type_id item[3] = {in_order_of(x, a.q, a.q->size), in_order_of(x, a.k, a.k->size),
+                       in_order_of(x, a.v, a.v->size)};
     return out_list(x, item, 3);
 }
 

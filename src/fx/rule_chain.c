@@ -67,18 +67,16 @@ enum mem_format suggested_format(struct infer *x, const struct type *t)
 
 bool is_tidy(struct infer *x, const struct type *t)
 {
-    bool ones = false, plain = true, last = t->n == 4 || t->n == 5;
+    bool ones = false, plain = true;
 
     if (!t->strided)
         return false;
-    const sym_id *by_plain = contiguous_strides(x, t->n, t->size);
-    const sym_id *by_last = last ? channels_last_strides(x, t->n, t->size) : by_plain;
+    const sym_id *stride = contiguous_strides(x, t->n, t->size);
     for (uint32_t i = 0; i < t->n; i++) {
         ones |= is_one(x, t->size[i]);
-        plain &= same_size(x, t->stride[i], by_plain[i]);
-        last = last && same_size(x, t->stride[i], by_last[i]);
+        plain &= same_size(x, t->stride[i], stride[i]);
     }
-    return !ones || plain || last;
+    return !ones || plain;
 }
 
 const struct type *tidy_only(struct infer *x, const struct type *t, const struct type *const *of,

@@ -68,31 +68,71 @@ static sym_id window_size(struct infer *x, const struct window *w, uint32_t i, s
     return sym_add(t, sym_floordiv(t, room, w->stride[i]), one);
 }
 
-enum layout { LAYOUT_PLAIN, LAYOUT_LAST, LAYOUT_UNKNOWN };
-
-/* On cpu an image in channels-last layout, or a kernel, makes the result so. Elsewhere it depends on the
- * library that torch was built with (cuDNN follows, others do not). */
-static enum layout conv_layout(struct infer *x, const struct type *in, const struct type *weight)
+/* t as torch computes with it: a batch in front where there is none, a second spatial dimension of size 1
+ * before a single one. */
+static struct type widen(struct infer *x, const struct type *t, bool batch, bool flat)
 {
-    if (weight->n < 4)
-        return LAYOUT_PLAIN;
-    if (!in->strided || !weight->strided)
-        return LAYOUT_UNKNOWN;
-    bool last = (in->n == weight->n && is_channels_last(x, in)) || is_channels_last(x, weight);
-    if (!last)
-        return LAYOUT_PLAIN;
-    if (!on_cpu(x, in))
-        return LAYOUT_UNKNOWN;
-    return weight->n == 4 ? LAYOUT_LAST : LAYOUT_PLAIN;
+    sym_id *size = new_syms(x, t->n + 2), *stride = new_syms(x, t->n + 2);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        sym_id span = t->strided ? sym_mul(x->sym, t->size[i], t->stride[i]) : 0;
+
+        if ((i == 0 && batch) || (i == (batch ? 1u : 2u) && flat)) {
+            size[n] = num(x, 1);
+            stride[n++] = span;
+        }
+        size[n] = t->size[i];
+        stride[n++] = t->strided ? t->stride[i] : 0;
+    }
+    return (struct type){.kind = TYPE_TENSOR,
+                         .dtype = t->dtype,
+                         .strided = t->strided,
+                         .n = n,
+                         .size = size,
+                         .stride = stride,
+                         .device = t->device};
 }
 
-static type_id conv_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
-                           enum layout layout, str_id device)
+enum layout { LAYOUT_PLAIN, LAYOUT_LAST, LAYOUT_UNKNOWN };
+
+/* On cpu an image in channels-last layout, or a kernel, makes the result so; with three spatial dimensions
+ * only where oneDNN computes it, which for 16-bit floats depends on the processor and for single images on
+ * the number of threads. Elsewhere it depends on the library that torch was built with: cuDNN follows, others do not. */
+static enum layout conv_layout(struct infer *x, const struct type *in, const struct type *weight)
 {
+    if (!in->strided || !weight->strided)
+        return LAYOUT_UNKNOWN;
+    if (!is_channels_last(x, in) && !is_channels_last(x, weight))
+        return LAYOUT_PLAIN;
+    for (uint32_t i = 0; i < in->n; i++)
+        if (is_zero(x, in->size[i]))
+            return LAYOUT_UNKNOWN;
+    if (!on_cpu(x, in))
+        return LAYOUT_UNKNOWN;
+    if (in->n == 4 || (in->dtype == DTYPE_F32 && !is_one(x, in->size[0])))
+        return LAYOUT_LAST;
+    return in->dtype == DTYPE_F64 ? LAYOUT_PLAIN : LAYOUT_UNKNOWN;
+}
+
+/* batch, flat: dimensions that widen() added and that go again. */
+static type_id conv_tensor(struct infer *x, const struct type *like, uint32_t n, const sym_id *size,
+                           enum layout layout, bool batch, bool flat)
+{
+    enum dtype dtype = (enum dtype)like->dtype;
+
     if (layout == LAYOUT_UNKNOWN)
-        return type_tensor(x->type, dtype, n, size, NULL, device);
-    bool last = layout == LAYOUT_LAST && (n == 4 || n == 5);
-    return new_tensor(x, dtype, n, size, last ? channels_last_strides(x, n, size) : NULL, device);
+        return type_tensor(x->type, dtype, n, size, NULL, like->device);
+    if (layout == LAYOUT_PLAIN)
+        return new_tensor(x, dtype, n, size, NULL, like->device);
+    struct type wide = widen(x, &(struct type){.n = n, .size = size}, batch, flat);
+    const sym_id *last = channels_last_strides(x, wide.n, wide.size);
+    sym_id *stride = new_syms(x, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i + batch;
+        stride[i] = last[at + (flat && at >= 2)];
+    }
+    return new_tensor(x, dtype, n, size, stride, like->device);
 }
 
 bool shape_conv(struct infer *x)
@@ -111,8 +151,11 @@ bool shape_conv(struct infer *x)
         uint32_t d = batch + 1 + i;
         size[d] = window_size(x, &w, i, in->size[d], weight->size[2 + i]);
     }
-    return out_type(x, conv_tensor(x, (enum dtype)in->dtype, in->n, size,
-                                   conv_layout(x, in, weight), in->device));
+    bool flat = w.n == 1; /* made contiguous, lest it look like another layout */
+    struct type wide_in = widen(x, flat ? step_pack(x, in, FORMAT_CONTIGUOUS) : in, !batch, flat);
+    struct type wide_weight = widen(x, weight, false, flat);
+    enum layout layout = conv_layout(x, &wide_in, &wide_weight);
+    return out_type(x, conv_tensor(x, in, in->n, size, layout, !batch, flat));
 }
 
 bool shape_conv_nd(struct infer *x)
@@ -129,14 +172,16 @@ bool shape_conv_backward(struct infer *x)
     if (grad == NULL || in == NULL || weight == NULL || grad->n < 3 ||
         !in_ints(x, in_param(x, "output_mask"), &mask, &n) || n != 3)
         return false;
-    enum layout layout = conv_layout(x, in, weight);
-    enum dtype dtype = (enum dtype)grad->dtype;
+    bool flat = weight->n == 3;
+    struct type wide_in = widen(x, flat ? step_pack(x, in, FORMAT_CONTIGUOUS) : in, false, flat);
+    struct type wide_weight = widen(x, weight, false, flat);
+    enum layout layout = conv_layout(x, &wide_in, &wide_weight);
     type_id item[3] = {type_none(x->type), type_none(x->type), type_none(x->type)};
     if (mask[0])
-        item[0] = conv_tensor(x, dtype, in->n, in->size, layout, grad->device);
+        item[0] = conv_tensor(x, grad, in->n, in->size, layout, false, flat);
     if (mask[1])
-        item[1] = conv_tensor(x, dtype, weight->n, weight->size, layout, grad->device);
+        item[1] = conv_tensor(x, grad, weight->n, weight->size, layout, false, flat);
     if (mask[2])
-        item[2] = new_tensor(x, dtype, 1, &grad->size[1], NULL, grad->device);
+        item[2] = new_tensor(x, (enum dtype)grad->dtype, 1, &grad->size[1], NULL, grad->device);
     return out_list(x, item, 3);
 }

@@ -45,7 +45,8 @@ bool shape_loss(struct infer *x)
 static const struct type *shared_layout(struct infer *x, const struct loss *l)
 {
     const struct type *t = step_two(x, l->in, l->target);
-    bool same = t->strided && l->in->n == t->n && l->target->n == t->n && is_dense(x, l->in);
+    bool same = t->strided && l->in->n == t->n && l->target->n == t->n && is_dense(x, l->in) &&
+                is_tidy(x, l->in);
 
     for (uint32_t i = 0; same && i < t->n; i++)
         same = l->in->stride[i] == l->target->stride[i] &&

@@ -75,7 +75,7 @@ bool shape_layer_norm(struct infer *x)
 
     if (!read_normal(x, 0, &a))
         return false;
-    const struct type *t = step_pack(x, a.t, FORMAT_CONTIGUOUS);
+    const struct type *t = tidy_only(x, step_pack(x, a.t, FORMAT_CONTIGUOUS), &a.t, 1);
     type_id stat = as_item(x, a.stat, stat_dtype(x, a.t));
     return out_list(x, (type_id[]){as_item(x, t, (enum dtype)a.t->dtype), stat, stat}, 3);
 }
@@ -211,9 +211,9 @@ bool shape_group_norm_backward(struct infer *x)
     const sym_id by_channel[4] = {g.batch, g.groups, weighted ? g.size[2] : one, one};
     const sym_id by_group[4] = {g.batch, g.groups, one, one};
     const struct type *stat = step_plain(x, t, 4, by_group);
-    const struct type *a = step_two(x, step_reshape(x, grad, 4, g.size),
+    const struct type *a = step_two(x, step_reshape(x, widened(x, grad), 4, g.size),
                                     step_plain(x, t, 4, by_channel));
-    const struct type *b = step_two(x, step_reshape(x, t, 4, g.size), stat);
+    const struct type *b = step_two(x, step_reshape(x, widened(x, t), 4, g.size), stat);
     const struct type *out = step_reshape(x, step_two(x, step_two(x, a, b), stat), t->n, t->size);
     out = tidy_only(x, out, (const struct type *[]){grad, t}, 2);
     type_id weight = new_tensor(x, dtype, 1, &g.channels, NULL, t->device);
@@ -241,8 +241,10 @@ static type_id running_out(struct infer *x, const char *name, const struct type 
 
     if (r == NULL)
         return 0;
-    return new_tensor(x, training ? dtype_promote(wide, (enum dtype)r->dtype) : wide, r->n, r->size,
-                      NULL, r->device);
+    if (training)
+        return new_tensor(x, dtype_promote(wide, (enum dtype)r->dtype), r->n, r->size, NULL,
+                          r->device);
+    return new_like(x, r, wide);
 }
 
 /* On cpu nothing is saved unless the statistics come from the batch. */
@@ -301,8 +303,13 @@ bool shape_batch_norm_library(struct infer *x)
     memcpy(item, list->item, n * sizeof(*item));
     if (training && n > 3) /* computed as elsewhere */
         return out_list(x, item, n);
-    sym_id saved = training ? in_tensor(x, 0)->size[1] : num(x, 0);
+    const struct type *t = in_tensor(x, 0);
+    sym_id saved = training ? t->size[1] : num(x, 0);
     item[1] = item[2] = new_tensor(x, (enum dtype)weight->dtype, 1, &saved, NULL, weight->device);
+    if (n == 3 && t->strided) { /* MIOpen makes a new tensor */
+        const sym_id *stride = like_strides(x, t, suggested_format(x, t));
+        item[0] = new_tensor(x, (enum dtype)t->dtype, t->n, t->size, stride, t->device);
+    }
     return out_list(x, item, n);
 }
 
@@ -416,7 +423,7 @@ bool shape_log_softmax_backward(struct infer *x)
     const struct type *stat = along_dim(x, grad);
     if (stat == NULL)
         return false;
-    const struct type *t = step_two(x, grad, step_two(x, step_one(x, out), stat));
+    const struct type *t = step_two(x, widened(x, grad), step_two(x, step_one(x, out), stat));
     t = tidy_only(x, t, (const struct type *[]){grad, out}, 2);
     return out_type(x, as_item(x, t, dtype));
 }

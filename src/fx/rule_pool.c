@@ -43,16 +43,16 @@ static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
 /* May results follow `like` into a channels-last layout? */
 enum follow { FOLLOW, STAY_PLAIN };
 
-/* A tensor in the layout that `like` suggests. One of a single spatial dimension is seen with another one
- * of size 1 before it, as torch pools it. */
+/* A tensor in the layout that `like` suggests; n_window: its spatial dimensions. A single one is seen with
+ * another of size 1 before it, as torch pools it. */
 static type_id new_pooled(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
-                          const struct type *like, enum follow follow)
+                          const struct type *like, uint32_t n_window, enum follow follow)
 {
-    if (follow == STAY_PLAIN || like->n != n || n < 3 || n > 5)
+    if (follow == STAY_PLAIN || like->n != n || n != n_window + 2 || n > 5)
         return new_tensor(x, dtype, n, size, NULL, like->device);
     if (!like->strided)
         return type_tensor(x->type, dtype, n, size, NULL, like->device);
-    if (n != 3) {
+    if (n_window != 1) {
         bool last = is_channels_last(x, like);
         return new_tensor(x, dtype, n, size, last ? channels_last_strides(x, n, size) : NULL,
                           like->device);
@@ -130,7 +130,8 @@ bool shape_pool(struct infer *x)
     sym_id *size;
 
     return t != NULL && pooled_sizes(x, t, &size) &&
-           out_type(x, new_pooled(x, (enum dtype)t->dtype, t->n, size, t, pool_follow(x, t)));
+           out_type(x, new_pooled(x, (enum dtype)t->dtype, t->n, size, t,
+                                  n_spatial(x, in_param(x, "kernel_size"), t), pool_follow(x, t)));
 }
 
 static bool out_pool_pair(struct infer *x, enum dtype second)
@@ -140,9 +141,10 @@ static bool out_pool_pair(struct infer *x, enum dtype second)
 
     if (t == NULL || !pooled_sizes(x, t, &size))
         return false;
+    uint32_t n = n_spatial(x, in_param(x, "kernel_size"), t);
     enum follow follow = pool_follow(x, t);
-    type_id item[2] = {new_pooled(x, (enum dtype)t->dtype, t->n, size, t, follow),
-                       new_pooled(x, second, t->n, size, t, follow)};
+    type_id item[2] = {new_pooled(x, (enum dtype)t->dtype, t->n, size, t, n, follow),
+                       new_pooled(x, second, t->n, size, t, n, follow)};
     return out_list(x, item, 2);
 }
 
@@ -160,7 +162,7 @@ bool shape_pool_offsets(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
 
-    return t != NULL && out_type(x, new_like(x, t, DTYPE_I64));
+    return t != NULL && out_type(x, as_item(x, tidy_only(x, step_one(x, t), &t, 1), DTYPE_I64));
 }
 
 /* ---- given output sizes ---- */
@@ -189,8 +191,8 @@ bool shape_adaptive_pool(struct infer *x)
     uint32_t n;
 
     return t != NULL && given_sizes(x, t, &n, &size) &&
-           out_type(
-               x, new_pooled(x, (enum dtype)t->dtype, t->n, size, t, n == 3 ? STAY_PLAIN : FOLLOW));
+           out_type(x, new_pooled(x, (enum dtype)t->dtype, t->n, size, t, n,
+                                  n == 3 ? STAY_PLAIN : FOLLOW));
 }
 
 bool shape_adaptive_pool_pair(struct infer *x)
@@ -202,8 +204,8 @@ bool shape_adaptive_pool_pair(struct infer *x)
     if (t == NULL || !given_sizes(x, t, &n, &size))
         return false;
     enum follow follow = n == 3 ? STAY_PLAIN : FOLLOW;
-    type_id item[2] = {new_pooled(x, (enum dtype)t->dtype, t->n, size, t, follow),
-                       new_pooled(x, DTYPE_I64, t->n, size, t, follow)};
+    type_id item[2] = {new_pooled(x, (enum dtype)t->dtype, t->n, size, t, n, follow),
+                       new_pooled(x, DTYPE_I64, t->n, size, t, n, follow)};
     return out_list(x, item, 2);
 }
 
@@ -224,26 +226,66 @@ static sym_id scaled(struct infer *x, sym_id size, sym_id factor)
     return sym_make1(x->sym, SYM_TRUNC, product);
 }
 
-bool shape_upsample(struct infer *x)
+static bool upsampled_sizes(struct infer *x, const struct type *t, sym_id **out)
 {
-    const struct type *t = in_tensor(x, 0);
     const sym_id *factor;
     uint32_t n;
 
     if (t == NULL || t->n < 3 || t->n > 5)
         return false;
+    if (in_given(x, in_param(x, "output_size")))
+        return given_sizes(x, t, &n, out);
+    if (!in_syms(x, in_param(x, "scale_factors"), &factor, &n) || t->n != n + 2)
+        return false;
     sym_id *size = new_syms(x, t->n);
-    if (in_given(x, in_param(x, "output_size"))) {
-        if (!given_sizes(x, t, &n, &size))
-            return false;
-    } else {
-        if (!in_syms(x, in_param(x, "scale_factors"), &factor, &n) || t->n != n + 2)
-            return false;
-        for (uint32_t i = 0; i < t->n; i++)
-            size[i] = i < 2 ? t->size[i] : scaled(x, t->size[i], factor[i - 2]);
-    }
-    return out_type(
-        x, new_pooled(x, (enum dtype)t->dtype, t->n, size, t, t->n == 3 ? STAY_PLAIN : FOLLOW));
+    for (uint32_t i = 0; i < t->n; i++)
+        size[i] = i < 2 ? t->size[i] : scaled(x, t->size[i], factor[i - 2]);
+    *out = size;
+    return true;
+}
+
+/* Contiguous, then brought into the layout that the operand suggests: what is in both stays as it is. */
+static const struct type *upsampled(struct infer *x, const struct type *t, const sym_id *size)
+{
+    const struct type *out = step_plain(x, t, t->n, size);
+
+    if (!t->strided)
+        return tidy_only(x, out, &t, 1);
+    return t->n == 3 ? out : step_pack(x, out, suggested_format(x, t));
+}
+
+bool shape_upsample(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id *size;
+
+    return upsampled_sizes(x, t, &size) &&
+           out_type(x, new_pooled(x, (enum dtype)t->dtype, t->n, size, t, t->n - 2,
+                                  t->n == 3 ? STAY_PLAIN : FOLLOW));
+}
+
+bool shape_upsample_packed(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id *size;
+
+    return upsampled_sizes(x, t, &size) &&
+           out_type(x, as_item(x, upsampled(x, t, size), (enum dtype)t->dtype));
+}
+
+/* Elsewhere than on cpu, few channels are not worth another layout. */
+bool shape_upsample_linear(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    sym_id *size;
+
+    if (!upsampled_sizes(x, t, &size))
+        return false;
+    const struct type *out = upsampled(x, t, size), *plain = step_plain(x, t, t->n, size);
+    if (!on_cpu(x, t) && hint_of(x, t->size[1]) < 16)
+        out = plain;
+    out = tidy_only(x, out, (const struct type *[]){t, out}, 2);
+    return out_type(x, as_item(x, out, (enum dtype)t->dtype));
 }
 
 static bool out_upsample_backward(struct infer *x, enum follow follow)
@@ -253,8 +295,8 @@ static bool out_upsample_backward(struct infer *x, enum follow follow)
     uint32_t n;
 
     return t != NULL && in_syms(x, in_param(x, "input_size"), &size, &n) && n == t->n &&
-           out_type(x,
-                    new_pooled(x, (enum dtype)t->dtype, n, size, t, n == 3 ? STAY_PLAIN : follow));
+           out_type(x, new_pooled(x, (enum dtype)t->dtype, n, size, t, n - 2,
+                                  n == 3 ? STAY_PLAIN : follow));
 }
 
 bool shape_upsample_backward(struct infer *x)
@@ -276,5 +318,11 @@ bool shape_grid_sampler(struct infer *x)
     sym_id *size = new_syms(x, t->n);
     for (uint32_t i = 0; i < t->n; i++)
         size[i] = i < 2 ? t->size[i] : grid->size[i - 1];
-    return out_tensor(x, (enum dtype)t->dtype, t->n, size, NULL, t->device);
+    const struct type *out = step_plain(x, t, t->n, size);
+    out = tidy_only(x, out, (const struct type *[]){t, grid}, 2);
+    for (uint32_t i = 0; i < t->n; i++)
+        if (is_one(x, size[i]) && !(is_contiguous(x, t) && is_contiguous(x, grid)))
+            return out_type(
+                x, type_tensor(x->type, (enum dtype)t->dtype, t->n, size, NULL, t->device));
+    return out_type(x, as_item(x, out, (enum dtype)t->dtype));
 }
