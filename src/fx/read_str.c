@@ -176,6 +176,56 @@ static bool parse_arguments(struct reader *r, uint32_t *n_args, uint32_t *n_kwar
     return ok;
 }
 
+/* Can s..s+len stand in a signature or an annotation? Brackets and quotes balanced, nothing that ends it. */
+static bool is_contained(const char *s, size_t len, const char *never)
+{
+    int depth = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == '\'' || s[i] == '"') {
+            char q = s[i];
+            for (i++; i < len && s[i] != q; i++)
+                if (s[i] == '\\')
+                    return false;
+            if (i >= len)
+                return false;
+        }
+        depth += strchr("([{", s[i]) != NULL;
+        depth -= strchr(")]}", s[i]) != NULL;
+        if (depth < 0 || (depth == 0 && strchr(never, s[i]) != NULL))
+            return false;
+    }
+    return depth == 0 && len > 0;
+}
+
+/* Identifiers with dots between. */
+static bool is_path(const char *s)
+{
+    size_t n;
+
+    while ((n = ident_len(s)) > 0) {
+        s += n;
+        if (*s == '\0')
+            return true;
+        if (*s++ != '.')
+            break;
+    }
+    return false;
+}
+
+/* Can this be called, read, or be the name of a parameter, in code? */
+static bool is_target(tuck_kind kind, const char *s, size_t len)
+{
+    size_t stars = kind == TUCK_PLACEHOLDER ? strspn(s, "*") : 0;
+
+    if (kind == TUCK_PLACEHOLDER)
+        return stars < len && stars <= 2 && ident_len(s + stars) == len - stars;
+    for (size_t i = 0; i < len; i++)
+        if (s[i] == '"' || s[i] == '\\' || (unsigned char)s[i] < ' ')
+            return false;
+    return len > 0 && s[0] != '.' && s[len - 1] != '.';
+}
+
 static bool bad_line(struct reader *r, const char *at)
 {
     if (!r->failed)
@@ -225,10 +275,14 @@ static bool read_call(struct reader *r, const char *s, tuck_kind kind, const cha
         return bad_line(r, s);
     /* Outside torch a global goes by its mangled name: math.sqrt is math_sqrt in code. */
     char *mangled = arena_str(&r->g->arena, target, target_len);
-    if (kind == TUCK_CALL_FUNCTION && x->syntax == FX_CALL && !starts_with(mangled, "torch."))
-        for (char *c2 = mangled; *c2; c2++)
-            if (!(*c2 == '_' || ident_len(c2) > 0 || (*c2 >= '0' && *c2 <= '9')))
-                *c2 = '_';
+    if (kind == TUCK_CALL_FUNCTION && x->syntax == FX_CALL &&
+        !(starts_with(mangled, "torch.") && is_path(mangled))) {
+        for (char *m = mangled; *m; m++)
+            if (ident_len(m) == 0 && !(*m >= '0' && *m <= '9'))
+                *m = '_';
+        if (*mangled >= '0' && *mangled <= '9')
+            return bad_line(r, s);
+    }
     x->target = intern(r, mangled, target_len);
     /* builtin getattr of two arguments is printed x.attr where it can be */
     const tuck_value *v = r->vals.v.at;
@@ -276,6 +330,8 @@ static bool read_line(struct reader *r)
         const char *e = s + m;
         while (e > s && e[-1] == ' ')
             e--;
+        if (!is_contained(s, (size_t)(e - s), ",=:;#\"'"))
+            return bad_line(r, s);
         r->tmp.len = 0;
         buf_str(&r->tmp, " : ");
         buf_add(&r->tmp, s, (size_t)(e - s));
@@ -301,7 +357,7 @@ static bool read_line(struct reader *r)
             break;
         }
     const char *after = x.kind ? target_of(s, &target, &target_len) : NULL;
-    if (after == NULL)
+    if (after == NULL || !is_target((tuck_kind)x.kind, target, target_len))
         return bad_line(r, s);
     x.target = intern(r, target, target_len);
     if (x.kind >= TUCK_CALL_FUNCTION && x.kind <= TUCK_CALL_MODULE &&
@@ -326,7 +382,9 @@ static bool read_line(struct reader *r)
             size_t m = strcspn(d, "\n");
             while (m > 0 && d[m - 1] != ')')
                 m--;
-            q.dflt = intern(r, d, m > 0 ? m - 1 : 0);
+            if (m < 2 || !is_contained(d, m - 1, ",=:;#"))
+                return bad_line(r, after);
+            q.dflt = intern(r, d, m - 1);
         }
         vec_push(r->mem, &r->g->param, q);
     }
