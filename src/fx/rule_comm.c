@@ -114,11 +114,10 @@ bool shape_shard_dim_alltoall(struct infer *x)
     sym_id *size = new_syms(x, t->n);
     memcpy(size, t->size, t->n * sizeof(*size));
     size[a] = sym_mul(x->sym, size[a], by);
-    /* What is empty is a slice, which is contiguous already. */
+    /* A slice, copied unless it is contiguous already. */
     const sym_id *whole = contiguous_strides(x, t->n, size);
     size[b] = sym_floordiv(x->sym, size[b], by);
-    return out_tensor(x, (enum dtype)t->dtype, t->n, size, is_zero(x, numel(x, t)) ? whole : NULL,
-                      t->device);
+    return out_contiguous(x, t, t->n, size, whole);
 }
 
 /* ---- from one to one ---- */

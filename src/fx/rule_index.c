@@ -61,6 +61,10 @@ static type_id indexed(struct infer *x, const struct type *t, const struct type 
         }
     if (n_index == 0 || !t->strided || !broadcast_sizes(x, list, n_index, &n_new, &new_size))
         return 0;
+    /* PyTorch's index.Tensor goes by the last index and does not broadcast one on the cpu without dimensions. */
+    if (x->row->flags & OP_F_DATADEP && list[n_index - 1]->n == 0 &&
+        is_cpu(x, list[n_index - 1]->device))
+        n_new = 0;
     bool adjacent = last - first + 1 == n_index;
     uint32_t at = adjacent ? first : 0, n_out = t->n - n_index + n_new;
     sym_id *size = new_syms(x, n_out), *stride = new_syms(x, n_out);
@@ -94,7 +98,7 @@ static type_id indexed(struct infer *x, const struct type *t, const struct type 
     seen->stride = stride;
     const struct type *one = seen;
     return new_tensor(x, (enum dtype)t->dtype, n_out, size,
-                      elementwise_strides(x, &one, 1, n_out, size), t->device);
+                      reference_strides(x, &one, 1, n_out, size), t->device);
 }
 
 bool shape_index(struct infer *x)
@@ -119,14 +123,20 @@ bool shape_index(struct infer *x)
     type_id result = indexed(x, t, by_dim);
     if (result == 0 || in_param(x, "mask") < 0)
         return out_type(x, result);
-    /* _unsafe_masked_index: then masked_fill(), which is contiguous. */
+    /* _unsafe_masked_index: then masked_fill(~mask). */
     struct type *read = arena_alloc(x->arena, sizeof(*read));
     *read = *type_at(x->type, result);
-    const struct type *both[] = {mask, read};
-    const sym_id *size;
-    if (mask == NULL || !broadcast_sizes(x, both, 2, &n_dim, &size))
+    if (mask == NULL || !mask->strided)
         return false;
-    return fresh_of(x, t, n_dim, size);
+    struct type *zeros = arena_alloc(x->arena, sizeof(*zeros));
+    *zeros = *mask;
+    zeros->stride = reference_strides(x, &mask, 1, mask->n, mask->size);
+    static const struct type number = {.kind = TYPE_TENSOR, .strided = true};
+    const struct type *all[] = {zeros, &number, read};
+    const sym_id *size;
+    if (!broadcast_sizes(x, all, 3, &n_dim, &size))
+        return false;
+    return out_contiguous(x, t, n_dim, size, reference_strides(x, all, 3, n_dim, size));
 }
 
 /* ---- along one dimension ---- */

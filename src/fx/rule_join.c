@@ -5,8 +5,13 @@
 static sym_id *suggested_strides(struct infer *x, const struct type *t, uint32_t n,
                                  const sym_id *size)
 {
-    return n == t->n && is_channels_last(x, t) ? channels_last_strides(x, n, size)
-                                               : contiguous_strides(x, n, size);
+    if (n != t->n || !is_channels_last(x, t))
+        return contiguous_strides(x, n, size);
+    sym_id *stride = channels_last_strides(x, n, size), at = size[1];
+    for (uint32_t i = n; i-- > 2; at = sym_mul(x->sym, at, size[i]))
+        stride[i] = at; /* in this order no size counts as 1 */
+    stride[0] = at;
+    return stride;
 }
 
 static bool fresh_of(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
@@ -96,6 +101,19 @@ bool shape_cat(struct infer *x)
     return out_tensor(x, j.dtype, j.n_dim, j.size, join_strides(x, &j), j.device);
 }
 
+bool shape_prims_cat(struct infer *x)
+{
+    const struct type *const *t;
+    struct join j;
+    int64_t dim;
+    uint32_t n, d;
+
+    if (!in_tensors(x, 0, &t, &n) || !join_types(x, t, n, &j) || !in_int(x, 1, &dim) ||
+        !join_sizes(x, &j, dim, &d))
+        return false;
+    return fresh_of(x, t[0], j.n_dim, j.size);
+}
+
 /* Joined along a dimension that is then split, so that channels last stays in the rest. */
 bool shape_stack(struct infer *x)
 {
@@ -117,7 +135,7 @@ bool shape_stack(struct infer *x)
         return false;
     struct type joined = {.kind = TYPE_TENSOR, .strided = true, .n = j.n_dim, .size = j.size};
     joined.stride = join_strides(x, &j);
-    sym_id *stride = view_strides(x, &joined, n_dim, size);
+    sym_id *stride = inner_view_strides(x, &joined, n_dim, size);
     return stride != NULL && out_tensor(x, j.dtype, n_dim, size, stride, j.device);
 }
 
@@ -204,7 +222,7 @@ static struct type *chunked(struct infer *x, const struct type *t, uint32_t d, s
     *out = *t;
     out->n = d + 2;
     out->size = seen;
-    out->stride = view_strides(x, padded, d + 2, seen);
+    out->stride = inner_view_strides(x, padded, d + 2, seen);
     out->strided = out->stride != NULL;
     return out;
 }
@@ -301,7 +319,8 @@ bool shape_repeat_interleave(struct infer *x)
 /* ---- padding ---- */
 
 /* The last dimensions with more elements on either side (or fewer, where negative). Nothing added: a copy in
- * the layout that is left; else channels last stays, but where three dimensions are mirrored or repeated. */
+ * the layout that is left; else channels last stays, but not where three dimensions are mirrored or repeated,
+ * or two on another device than the cpu. */
 bool shape_pad(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -327,8 +346,9 @@ bool shape_pad(struct infer *x)
     }
     for (uint32_t i = 0; i < n; i++)
         more |= !sym_as_int(x->sym, pad[i], &v) || v > 0;
-    const sym_id *stride = !constant && n == 6 ? contiguous_strides(x, t->n, size)
-                                               : suggested_strides(x, t, t->n, size);
+    bool plain = !constant && (n == 6 || !is_cpu(x, t->device));
+    const sym_id *stride = plain ? contiguous_strides(x, t->n, size)
+                                 : suggested_strides(x, t, t->n, size);
     if (constant && !more) {
         struct type *rest = arena_alloc(x->arena, sizeof(*rest));
         *rest = *t;
@@ -369,7 +389,7 @@ bool shape_pixel_shuffle(struct infer *x)
     size[c] = up ? sym_floordiv(s, size[c], area) : sym_mul(s, size[c], area);
     for (uint32_t i = c + 1; i < t->n; i++)
         size[i] = up ? sym_mul(s, size[i], by) : sym_floordiv(s, size[i], by);
-    bool plain = up && strcmp(str_text(&x->store->str, t->device), "cpu") != 0;
+    bool plain = up && !is_cpu(x, t->device);
     return out_tensor(x, (enum dtype)t->dtype, t->n, size,
                       plain ? NULL : suggested_strides(x, t, t->n, size), t->device);
 }
@@ -434,35 +454,38 @@ bool shape_broadcast_tensors(struct infer *x)
 
 /* ---- diagonals ---- */
 
-/* t with its last dimension at b and one of size 1 at a, then where() over that and a mask of the diagonal.
- * a < b. */
+/* t with its last dimension at b and one of size 1 at a, then where() over a mask of the diagonal, that, and
+ * a number. a < b. */
 static bool embedded(struct infer *x, const struct type *t, sym_id side, uint32_t a, uint32_t b)
 {
+    static const struct type number = {.kind = TYPE_TENSOR, .strided = true};
     uint32_t n = t->n + 1;
+    struct type padded = *t, spread, mask;
     sym_id *size = new_syms(x, n), *wide = new_syms(x, n), *stride = new_syms(x, n);
-    sym_id *ones = new_syms(x, n), one = num(x, 1);
+    sym_id *ones = new_syms(x, n), *old_size = new_syms(x, n), one = num(x, 1);
 
+    if (!same_size(x, side, t->size[t->n - 1])) { /* another offset than 0 takes a copy */
+        memcpy(old_size, t->size, t->n * sizeof(*old_size));
+        old_size[t->n - 1] = side;
+        padded.size = old_size;
+        padded.stride = contiguous_strides(x, t->n, old_size);
+    }
     for (uint32_t i = 0, k = 0; i < n; i++) {
         bool diagonal = i == a || i == b;
         uint32_t old = i == b ? t->n - 1 : i == a ? 0 : k++;
         size[i] = diagonal ? side : t->size[old];
         wide[i] = i == a ? one : size[i];
         ones[i] = diagonal ? side : one;
-        stride[i] = i == a ? sym_mul(x->sym, t->size[a], t->stride[a]) : t->stride[old];
+        stride[i] = i == a ? sym_mul(x->sym, padded.size[a], padded.stride[a]) : padded.stride[old];
     }
-    struct type *spread = arena_alloc(x->arena, sizeof(*spread)), *mask;
-    mask = arena_alloc(x->arena, sizeof(*mask));
-    *spread = *mask = *t;
-    spread->n = mask->n = n;
-    spread->size = wide;
-    /* Another offset than 0 takes a copy. */
-    spread->stride = same_size(x, side, t->size[t->n - 1]) ? stride
-                                                           : contiguous_strides(x, n, wide);
-    mask->size = ones;
-    mask->stride = contiguous_strides(x, n, ones);
-    const struct type *both[] = {mask, spread};
-    return out_tensor(x, (enum dtype)t->dtype, n, size, reference_strides(x, both, 2, n, size),
-                      t->device);
+    spread = mask = padded;
+    spread.n = mask.n = n;
+    spread.size = wide;
+    spread.stride = stride;
+    mask.size = ones;
+    mask.stride = contiguous_strides(x, n, ones);
+    const struct type *all[] = {&mask, &spread, &number};
+    return out_contiguous(x, t, n, size, reference_strides(x, all, 3, n, size));
 }
 
 bool shape_diag(struct infer *x)

@@ -466,6 +466,19 @@ bool out_layout(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *siz
     return out_type(x, type_tensor(x->type, dtype, n, size, stride, device));
 }
 
+bool out_contiguous(struct infer *x, const struct type *t, uint32_t n, const sym_id *size,
+                    const sym_id *stride)
+{
+    struct type made = *t;
+
+    made.n = n;
+    made.size = size;
+    made.stride = stride;
+    made.strided = stride != NULL;
+    return out_tensor(x, (enum dtype)t->dtype, n, size, is_contiguous(x, &made) ? stride : NULL,
+                      t->device);
+}
+
 bool out_sym(struct infer *x, sym_id v)
 {
     return out_type(x, type_sym(x->type, v));

@@ -28,18 +28,19 @@ static bool all_numbers(struct infer *x, uint32_t n, const sym_id *size)
     return true;
 }
 
-/* Can t be seen with other sizes without a copy? From the last dimension on, old dimensions that follow
- * each other without a gap form a run; the new dimensions must fill run by run. */
-static bool can_view(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
+sym_id *inner_view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
 {
     struct symtab *s = x->sym;
+    sym_id *out = contiguous_strides(x, n, size);
     uint32_t to = n;
 
     if (t->n == 0 || empty(x, t->n, t->size))
-        return true;
+        return out;
     /* Sizes that are equal by a guard we do not see cannot be matched; contiguous stays contiguous. */
     if ((!all_numbers(x, t->n, t->size) || !all_numbers(x, n, size)) && is_contiguous(x, t))
-        return true;
+        return out;
+    /* From the last dimension on, old ones that follow each other without a gap form a run; the new ones
+     * must fill run by run. */
     for (uint32_t from = t->n; from > 0;) {
         sym_id base = t->stride[from - 1], run = t->size[from - 1], filled = num(x, 1);
         for (from--; from > 0; from--) {
@@ -48,12 +49,14 @@ static bool can_view(struct infer *x, const struct type *t, uint32_t n, const sy
                 break;
             run = sym_mul(s, run, next);
         }
-        while (to > 0 && (!same_size(x, filled, run) || is_one(x, size[to - 1])))
-            filled = sym_mul(s, filled, size[--to]);
+        while (to > 0 && (!same_size(x, filled, run) || is_one(x, size[to - 1]))) {
+            out[--to] = sym_mul(s, filled, base);
+            filled = sym_mul(s, filled, size[to]);
+        }
         if (!same_size(x, filled, run))
-            return false;
+            return NULL;
     }
-    return to == 0;
+    return to == 0 ? out : NULL;
 }
 
 /* The dimensions of a tensor while a view is made of it, the ones not yet looked at: top is the next. */
@@ -186,7 +189,7 @@ static bool as_reshape(struct infer *x, const struct type *t, uint32_t n, const 
 {
     if (!t->strided)
         return like_of(x, t, n, size, NULL);
-    if (!can_view(x, t, n, size))
+    if (inner_view_strides(x, t, n, size) == NULL)
         return like_of(x, t, n, size, contiguous_strides(x, n, size));
     return as_view(x, t, n, size);
 }
