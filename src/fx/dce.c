@@ -4,6 +4,7 @@
  * at each node and at each use. A call of nested graphs would be missed if anything in them would.
  */
 #include "fx/effect.h"
+#include "fx/storage.h"
 
 struct tree {
     tuck_graph *g;
@@ -35,6 +36,8 @@ static void prepare(void *p)
         for (uint32_t k = 0; k < g->child.len; k++)
             vec_push(x->mem, &x->tree, ((struct tree){.g = g->child.at[k]}));
         names_need(g);
+        if (!g->edited)
+            storage_order_record(g);
         most = g->n_nodes > most ? g->n_nodes : most;
         ids = g->node.len > ids ? g->node.len : ids;
     }

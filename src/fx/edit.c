@@ -870,6 +870,8 @@ tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where)
     uint32_t next = skip_results(g, x->next);
     if (before == next)
         return TUCK_OK; /* it is there */
+    if (!graph_begin_edit(g))
+        return TUCK_ENOMEM;
     if (x->kind == TUCK_PLACEHOLDER) {
         if (inputs_fixed(g))
             return TUCK_EINVAL;
@@ -884,8 +886,6 @@ tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where)
                 return TUCK_EINVAL;
         }
     }
-    if (!graph_begin_edit(g))
-        return TUCK_ENOMEM;
     for (uint32_t k = n.id; k != next;) { /* with the names an opaque statement assigns */
         uint32_t after = node_at(g, k)->next;
         graph_unlink(g, k);

@@ -473,8 +473,10 @@ static void check_graph(struct lint *x)
     check_order(x);
     check_names(x);
     check_spelling(x);
-    if (!storage_order_check(x->g, x->diags))
-        x->errors++;
+    tuck_status order = storage_order_check(x->g, x->diags);
+    if (order == TUCK_ENOMEM)
+        mem_exhausted(&x->mem);
+    x->errors += order != TUCK_OK;
     for_each_node (x->g, n) {
         if (is_start(x, n))
             check_start(x, n);

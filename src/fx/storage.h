@@ -61,8 +61,8 @@ void storage_order_record(tuck_graph *g);
  * memory. */
 bool graph_begin_edit(tuck_graph *g);
 
-/* Compare with what was recorded; diagnostics name both nodes. False: something was broken. */
-bool storage_order_check(const tuck_graph *g, tuck_diags *diags);
+/* Compare with what was recorded; diagnostics name both nodes. TUCK_ELINT: something was broken. */
+tuck_status storage_order_check(const tuck_graph *g, tuck_diags *diags);
 
 /* ---- memory ----------------------------------------------------------------------------------------- */
 

@@ -194,18 +194,18 @@ static void do_check(void *p)
     }
 }
 
-bool storage_order_check(const tuck_graph *g, tuck_diags *diags)
+tuck_status storage_order_check(const tuck_graph *g, tuck_diags *diags)
 {
     struct check c = {.g = g, .diags = diags, .fine = true};
 
     if (g->order == NULL)
-        return true;
+        return TUCK_OK;
     mem_init(&c.mem, &g->store->mem.alloc);
     arena_init(&c.scratch, &c.mem);
     bool ok = mem_guard(&c.mem, do_check, &c);
     vec_free(&c.mem, &c.t.found);
     arena_destroy(&c.scratch);
-    return ok && c.fine;
+    return !ok ? TUCK_ENOMEM : c.fine ? TUCK_OK : TUCK_ELINT;
 }
 
 /* ---- memory ---- */

@@ -389,7 +389,7 @@ static const struct {
 
 /* ---- checks ---- */
 
-/* Reads without a wait are what random edits make; everything else is a mistake. */
+/* Reads without a wait, and over a write, are what random edits make; everything else is a mistake. */
 static void check_lint(struct run *x)
 {
     tuck_diags *d = tuck_diags_new(NULL);
@@ -397,7 +397,8 @@ static void check_lint(struct run *x)
     assert_int_not_equal(tuck_graph_lint(x->root, d), TUCK_ENOMEM);
     for (size_t i = 0; i < tuck_diags_count(d); i++) {
         const tuck_diag *m = tuck_diags_at(d, i);
-        if (m->severity == TUCK_ERROR && strstr(m->message, " reads ") == NULL)
+        if (m->severity == TUCK_ERROR && strstr(m->message, " reads ") == NULL &&
+            strstr(m->message, "to the same storage") == NULL)
             fail_msg("after %s: %s\n%s", x->did, m->message, graph_text(x->root));
     }
     tuck_diags_free(d);
@@ -484,7 +485,7 @@ static void test_corpus(void **state)
 
     for (size_t i = 0; i < n_paths; i++) { /* the small ones to the front */
         struct text t = text_of_file(path[i]);
-        if (t.len < 7000) {
+        if (t.len < 16000) {
             char *p = path[i];
             path[i] = path[n_small];
             path[n_small++] = p;

@@ -231,6 +231,7 @@ static const char small[] =
     "        a: \"f32[4][1]cpu\" = torch.ops.aten.neg.default(x)\n"
     "        b: \"f32[4][1]cpu\" = torch.ops.aten.add.Tensor(a, x, alpha = 2)\n"
     "        dead = torch.ops.aten.mul.Tensor(b, y);  dead = None\n"
+    "        wr = torch.ops.aten.copy_.default(y, b);  wr = None\n"
     "        sub = self.sub\n"
     "        c = torch.ops.higher_order.invoke_subgraph([sub, (a, x)], 'n', x);  sub = a = x = "
     "None\n"
@@ -253,15 +254,16 @@ static tuck_doc *read_with(const char *text, const tuck_allocator *alloc)
 
 /* Run op with request k refused on a fresh graph. True: there was memory for all of it. */
 static bool run_once(const struct op *op, const char *text, size_t graph, size_t k, bool stay,
-                     bool names_first)
+                     bool edited_first)
 {
     struct faulty f = {.fail_at = 0};
     tuck_allocator alloc = faulty_allocator(&f);
     tuck_doc *doc = read_with(text, &alloc);
     tuck_graph *g = tuck_doc_graph(doc, graph);
 
-    if (names_first) /* with and without the table of names */
-        tuck_graph_find(g, tuck_node_name(g, tuck_graph_first(g)));
+    tuck_node first = tuck_graph_first(g);
+    if (edited_first) /* with and without what the first edit makes: names, order of writes */
+        (void)!tuck_node_set_annotation(g, first, tuck_node_annotation(g, first));
     char *before = graph_text(g);
     f.fail_at = f.calls + k;
     f.stay = stay;
