@@ -89,37 +89,26 @@ bool shape_outer(struct infer *x)
 {
     bool added = in_param(x, "vec1") != NO_PARAM;
     const struct type *a = in_tensor(x, added), *b = in_tensor(x, added + 1);
-    const struct type *all[2];
-    uint32_t n;
-    const sym_id *size;
+    struct promotion p = {0};
 
     if (a == NULL || b == NULL || a->n != 1 || b->n != 1)
         return false;
-    enum dtype dtype = dtype_promote((enum dtype)a->dtype, (enum dtype)b->dtype);
-    sym_id *product = new_syms(x, 2);
-    product[0] = a->size[0];
-    product[1] = b->size[0];
-    str_id device = common_device(x, (const struct type *[]){a, b}, 2);
-    if (!added)
-        return dtype != DTYPE_NONE && out_tensor(x, dtype, 2, product, NULL, device);
-
-    const struct type *matrix = in_tensor(x, 0);
-    if (matrix == NULL)
+    promote_tensor(&p, a);
+    promote_tensor(&p, b);
+    sym_id *size = new_syms(x, 2);
+    size[0] = a->size[0];
+    size[1] = b->size[0];
+    const struct type *t = step_plain(x, a, 2, size);
+    if (added) {
+        const struct type *matrix = in_tensor(x, 0);
+        if (matrix == NULL || matrix->n > 2)
+            return false;
+        promote_tensor(&p, matrix);
+        t = tidy_only(x, step_two(x, matrix, t), &matrix, 1);
+    }
+    if (promoted(&p) == DTYPE_NONE)
         return false;
-    struct type t = {.kind = TYPE_TENSOR,
-                     .dtype = (uint8_t)dtype,
-                     .strided = true,
-                     .n = 2,
-                     .size = product,
-                     .stride = contiguous_strides(x, 2, product),
-                     .device = device};
-    all[0] = matrix;
-    all[1] = &t;
-    dtype = dtype_promote((enum dtype)matrix->dtype, dtype);
-    if (dtype == DTYPE_NONE || !broadcast_sizes(x, all, 2, &n, &size) || n != 2)
-        return false;
-    const sym_id *stride = elementwise_strides(x, all, 2, n, size);
-    return out_type(x, type_tensor(x->type, dtype, n, size, stride, common_device(x, all, 2)));
+    return out_type(x, as_item(x, t, promoted(&p)));
 }
 
 /* Matrices in the last two dimensions, those before broadcast; a vector has one dimension less. */

@@ -83,7 +83,8 @@ bool shape_nll_loss(struct infer *x)
     type_id loss = total;
     if (!l.reduced && l.in->n > 1) { /* chosen by the target where that is not to be ignored */
         const struct type *chosen = step_plain(x, l.in, l.target->n, l.target->size);
-        loss = as_item(x, step_two(x, step_one(x, l.target), chosen), dtype);
+        chosen = step_two(x, step_one(x, l.target), chosen);
+        loss = as_item(x, tidy_only(x, chosen, &l.target, 1), dtype);
     }
     return out_list(x, (type_id[]){loss, total}, 2);
 }

@@ -152,7 +152,7 @@ bool shape_reduce_bool(struct infer *x)
         return false;
     enum dtype d = t->dtype == DTYPE_U8 ? DTYPE_U8 : DTYPE_B8;
     if (in_ints(x, in_param(x, "dim"), &dim, &n) && n == 0)
-        return out_type(x, new_like(x, t, d));
+        return out_type(x, as_item(x, step_one(x, t), d));
     return out_reduced(x, t, d, 0);
 }
 
@@ -218,8 +218,11 @@ bool shape_std_mean(struct infer *x)
     return deviation_mean(x, 0);
 }
 
-/* Is this norm a sum of powers, and not a count, a maximum or a minimum? */
-static bool is_power_norm(struct infer *x)
+/* What a norm sums: a count, absolute values and extremes are done then; of powers a root is taken, which is an
+ * element-wise step more. */
+enum norm_kind { NORM_EXTREME, NORM_SUM, NORM_POWER };
+
+static enum norm_kind norm_kind(struct infer *x)
 {
     int p = in_param(x, "ord");
     sym_id ord;
@@ -228,33 +231,29 @@ static bool is_power_norm(struct infer *x)
     if (p == NO_PARAM)
         p = in_param(x, "p");
     if (!in_given(x, p))
-        return true; /* 2 */
-    return in_sym(x, p, &ord) && sym_as_number(x->sym, ord, &v) &&
-           (v.kind == SYM_T_FLOAT ? v.f != 0 : v.i != 0);
+        return NORM_POWER; /* 2 */
+    if (!in_sym(x, p, &ord) || !sym_as_number(x->sym, ord, &v))
+        return NORM_EXTREME; /* inf */
+    double value = v.kind == SYM_T_FLOAT ? v.f : (double)v.i;
+    return value == 0 ? NORM_EXTREME : value == 1 ? NORM_SUM : NORM_POWER;
 }
 
-/* A norm over dimensions of size 1 is the absolute value, in its operand's layout. */
+/* A norm over dimensions of size 1 is the absolute value, at times in its operand's layout. */
 bool shape_norm(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
+    enum norm_kind kind = norm_kind(x);
     struct reduced r;
-    bool *drop, trivial = true;
+    bool *drop, trivial = kind != NORM_EXTREME;
 
-    if (t == NULL || !reduced_dims(x, t->n, 0, &drop) || !reduce(x, t, PUT_BACK, &r))
+    if (t == NULL || !reduced_dims(x, t->n, 0, &drop) ||
+        !reduce(x, t, kind == NORM_POWER ? 0 : PUT_BACK, &r))
         return false;
     enum dtype dtype = dtype_real_of(dtype_or(x, (enum dtype)t->dtype));
     for (uint32_t i = 0; i < t->n; i++)
         trivial &= !drop[i] || is_one(x, t->size[i]);
-    if (trivial && is_power_norm(x)) {
-        const sym_id *like = like_strides(x, t, FORMAT_PRESERVE);
-        uint32_t n = 0;
-
-        if (like == NULL)
-            return out_type(x, type_tensor(x->type, dtype, r.n, r.size, NULL, t->device));
-        for (uint32_t i = 0; i < t->n; i++)
-            if (!drop[i] || r.n == t->n)
-                r.stride[n++] = like[i];
-    }
+    if (trivial && !(is_contiguous(x, t) && is_tidy(x, t)))
+        return out_type(x, type_tensor(x->type, dtype, r.n, r.size, NULL, t->device));
     return out_tensor(x, dtype, r.n, r.size, r.stride, t->device);
 }
 

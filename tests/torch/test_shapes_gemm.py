@@ -57,7 +57,10 @@ def outer(r, row):
     if row["name"] != "aten.addr.default":
         return [a, b], {}
     dtype = a.dtype if r.random() < 0.5 else r.dtype()
-    return [r.tensor(r.shrink([*a.size, *b.size]), dtype), a, b], {}
+    matrix = r.tensor(r.shrink([*a.size, *b.size]), dtype)
+    if 1 in matrix.size:
+        matrix.stride = dense(matrix.size)
+    return [matrix, a, b], {}
 
 
 def matmul(r, row):

@@ -443,7 +443,7 @@ class NormTest(ShapeTest):
         "log_softmax": tidy(softmax),
         "softmax_backward": tidy(softmax_backward),
         "log_softmax_backward": tidy(softmax_backward),
-        "nll_loss": nll_loss,
+        "nll_loss": tidy(nll_loss),
         "loss": loss,
         "loss_steps": loss_steps,
         "loss_logits": loss_steps,
