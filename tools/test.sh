@@ -135,6 +135,7 @@ all_tests() {
     build asan tests
     build stress tests
     check "build with clang" make -j"$jobs" -Otarget -s WERROR=1 CC=clang B=build/clang all
+    check "an operator added by the book" tests/add_operator.sh
     check "layers" tools/check-layers
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
     check "format" make -s check-format
