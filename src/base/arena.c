@@ -53,7 +53,8 @@ char *arena_str(struct arena *a, const char *s, size_t len)
 {
     char *p = arena_alloc(a, len + 1);
 
-    memcpy(p, s, len);
+    if (len > 0)
+        memcpy(p, s, len);
     p[len] = '\0';
     return p;
 }

@@ -80,8 +80,8 @@ static struct str_slot *probe(const struct strtab *t, const char *s, size_t len,
         if (t->slot[i].hash != hash)
             continue;
         const struct str *e = &t->all.at[t->slot[i].id];
-        if (e->len == len && memcmp(e->at, s, len) == 0)
-            break;
+        if (e->len == len && (len == 0 || memcmp(e->at, s, len) == 0))
+            break; /* s may be NULL where there is nothing */
     }
     return &t->slot[i];
 }
