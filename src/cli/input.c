@@ -314,6 +314,18 @@ int input_infer(struct input *in, bool check)
     return code;
 }
 
+/* Was the same said of a graph before this one? */
+static bool unknown_before(const struct input *in, size_t from, size_t to, const char *name)
+{
+    for (size_t i = from; i < to; i++) {
+        const tuck_graph *g = tuck_doc_graph(in->doc, i);
+        for (size_t k = 0; k < tuck_graph_group_count(g); k++)
+            if (tuck_graph_group_size(g, k) == 0 && strcmp(tuck_graph_group_name(g, k), name) == 0)
+                return true;
+    }
+    return false;
+}
+
 void input_warn_groups(struct input *in)
 {
     size_t from, to;
@@ -322,12 +334,14 @@ void input_warn_groups(struct input *in)
         return;
     for (size_t i = from; i < to; i++) {
         const tuck_graph *g = tuck_doc_graph(in->doc, i);
-        for (size_t k = 0; k < tuck_graph_group_count(g); k++)
-            if (tuck_graph_group_size(g, k) == 0)
+        for (size_t k = 0; k < tuck_graph_group_count(g); k++) {
+            const char *name = tuck_graph_group_name(g, k);
+            if (tuck_graph_group_size(g, k) == 0 && !unknown_before(in, from, i, name))
                 fprintf(stderr,
                         "%s: warning: the size of group '%s' is unknown\n"
                         "  note: say it with --group '%s=SIZE', or in a side-car file\n",
-                        in->path, tuck_graph_group_name(g, k), tuck_graph_group_name(g, k));
+                        in->path, name, name);
+        }
     }
 }
 

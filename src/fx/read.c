@@ -918,17 +918,16 @@ static bool read_class(struct reader *r, const char *s, size_t indent)
     return true;
 }
 
-/* ` ===== Forward graph 0 =====`: what the graph below is called. */
+/* ` ===== Forward graph 0 =====`, behind any prefix: what the graph below is called; 0 = no banner. */
 static str_id banner_title(struct reader *r, const char *s, const char *eol)
 {
-    while (s < eol && *s == ' ')
+    while (s < eol && !starts_with(s, "====="))
         s++;
-    size_t n = strspn(s, "=");
     const char *e = eol;
     while (e > s && (e[-1] == ' ' || e[-1] == '='))
         e--;
-    s += n + (n < (size_t)(eol - s) && s[n] == ' ');
-    return n >= 5 && e > s ? intern(r, s, (size_t)(e - s)) : 0;
+    s += strspn(s, "= ");
+    return e > s && e + 6 <= eol ? intern(r, s, (size_t)(e - s)) : 0;
 }
 
 /* wrap lines that gm.code puts before a bare def. */
@@ -1117,8 +1116,9 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
             end_of_graph(r, &x);
             x.noise = true;
         } else {
-            if (*s == '=' || (*s == ' ' && s[1] == '='))
-                x.title = banner_title(r, s, eol);
+            str_id title = banner_title(r, s, eol);
+            if (title != 0)
+                x.title = title;
             if (is_wrap(s)) {
                 if (x.head == NULL)
                     x.head = r->bol;
