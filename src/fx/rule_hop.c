@@ -332,18 +332,28 @@ bool shape_auto_functionalized(struct infer *x)
 
 /* ---- flex attention ---- */
 
+/* The output is laid out in the query's order of dimensions; of two with one stride the later is inside. */
 bool shape_flex_attention(struct infer *x)
 {
-    const struct type *q = in_tensor(x, 0), *k = in_tensor(x, 1), *v = in_tensor(x, 2);
+    const struct type *q = in_tensor(x, 0), *v = in_tensor(x, 2);
+    sym_id size[4], stride[4], at = num(x, 1);
+    uint32_t order[4] = {3, 2, 1, 0};
 
-    if (q == NULL || k == NULL || v == NULL || q->n != 4 || v->n != 4 || !q->strided)
+    if (q == NULL || v == NULL || q->n != 4 || v->n != 4 || !q->strided)
         return false;
-    sym_id *size = new_syms(x, 4);
-    memcpy(size, q->size, 4 * sizeof(*size));
-    size[3] = v->size[3];
-    sym_id *stride = like_strides(x, q, FORMAT_PRESERVE);
-    if (!same_size(x, size[3], q->size[3]))
-        return false;
+    for (uint32_t i = 0; i < 4; i++)
+        size[i] = i == 3 ? v->size[3] : q->size[i];
+    for (uint32_t i = 1; i < 4; i++)
+        for (uint32_t k = i;
+             k > 0 && hint_of(x, q->stride[order[k]]) < hint_of(x, q->stride[order[k - 1]]); k--) {
+            uint32_t inner = order[k];
+            order[k] = order[k - 1];
+            order[k - 1] = inner;
+        }
+    for (uint32_t i = 0; i < 4; i++) {
+        stride[order[i]] = at;
+        at = sym_mul(x->sym, at, size[order[i]]);
+    }
     type_id out = new_tensor(x, (enum dtype)q->dtype, 4, size, stride, q->device);
     type_id lse = new_tensor(x, DTYPE_F32, 3, size, contiguous_strides(x, 3, size), q->device);
     return out_list(x, (type_id[]){out, lse, lse}, 3);
