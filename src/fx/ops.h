@@ -105,9 +105,12 @@ enum op_flags {
     X(broadcast, "all tensor and number operands broadcast and promoted")                          \
     X(broadcast_float, "the same, integers become the default float")                              \
     X(broadcast_bool, "the same, result bool")                                                     \
+    X(logical, "result bool; what is not bool is compared with 0 first")                           \
     X(div_mode, "division: as broadcast_float without a rounding mode, as broadcast with one")     \
     X(where, "operands 1 and 2 promoted, all three broadcast")                                     \
     X(masked_fill, "sizes broadcast, dtype of operand 0")                                          \
+    X(relu, "where(x <= 0, 0, x)")                                                                 \
+    X(tri, "where(mask of the last two dimensions, x, 0)")                                         \
     X(complex, "two real operands to one complex")                                                 \
     X(glu, "one dimension halved")                                                                 \
     X(clone, "operand 0 in a memory format")                                                       \

@@ -1,6 +1,5 @@
 /* Element-wise operators: sizes broadcast, dtypes promoted, strides as the operands suggest. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "fx/rule.h"
 
@@ -55,7 +54,8 @@ static bool add_operand(struct infer *x, struct operands *o, uint32_t p)
     if (!in_number(x, (int)p, &kind))
         return false;
     o->t[o->n++] = number_type();
-    promote_number(&o->dtype, kind);
+    if (!is_prim(x->row))
+        promote_number(&o->dtype, kind);
     return true;
 }
 
@@ -82,6 +82,15 @@ static enum dtype widened(enum dtype d)
     return d == DTYPE_F16 || d == DTYPE_BF16 ? DTYPE_F32 : d == DTYPE_C32 ? DTYPE_C64 : d;
 }
 
+/* alpha * other: a product of its own, unless alpha is 1. */
+static bool is_scaled(struct infer *x, uint32_t i)
+{
+    int p = in_param(x, "alpha");
+    sym_id alpha;
+
+    return i == 1 && p >= 0 && in_sym(x, p, &alpha) && !is_one(x, alpha);
+}
+
 /* The tensors that have a part in the layout, those of another dtype than the loop's copied first. */
 static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype loop,
                          const struct type **out)
@@ -92,11 +101,15 @@ static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype l
         if (o->t[i] == number_type())
             continue;
         out[n] = o->t[i];
-        if (loop != DTYPE_NONE && o->t[i]->dtype != loop && o->t[i]->strided) {
+        bool copied = loop != DTYPE_NONE && o->t[i]->dtype != loop, scaled = is_scaled(x, i);
+        if ((copied || scaled) && o->t[i]->strided) {
             struct type *copy = arena_alloc(x->arena, sizeof(*copy));
             *copy = *o->t[i];
-            copy->stride = like_strides(x, o->t[i], FORMAT_PRESERVE);
+            if (copied)
+                copy->stride = like_strides(x, copy, FORMAT_PRESERVE);
             out[n] = copy;
+            if (scaled)
+                copy->stride = reference_strides(x, &out[n], 1, copy->n, copy->size);
         }
         n++;
     }
@@ -108,53 +121,53 @@ static bool same_strides(const sym_id *a, const sym_id *b, uint32_t n)
     return n == 0 || memcmp(a, b, n * sizeof(*a)) == 0;
 }
 
-/* PyTorch composes the operator of others, whose layouts go into the next. Where all ways to compose one
- * agree, that is the layout; elsewhere it is not known. */
+static const struct type zero_dims = {.kind = TYPE_TENSOR, .dtype = DTYPE_F32, .strided = true};
+
+/* PyTorch composes the operator of others, whose layouts go into the next. Where all operands are laid out
+ * alike and every step keeps that, it is the layout; elsewhere it is not known. */
 static const sym_id *composed_strides(struct infer *x, const struct operands *o, uint32_t n,
                                       const sym_id *size)
 {
     const struct type **t = arena_array(x->arena, const struct type *, o->n + 1);
     uint32_t k = laid_out(x, o, DTYPE_NONE, t);
-    const sym_id *once = reference_strides(x, t, k, n, size);
-    const sym_id *iter = elementwise_strides(x, o->t, o->n, n, size);
+    const struct type *first = NULL;
 
-    if (once == NULL || iter == NULL || !same_strides(once, iter, n))
-        return NULL;
-    struct type step = {.kind = TYPE_TENSOR, .strided = true, .n = n, .size = size, .stride = once};
-    const struct type *just_step = &step;
-    if (!same_strides(once, reference_strides(x, &just_step, 1, n, size), n))
-        return NULL;
-    t[k] = &step;
-    if (!same_strides(once, reference_strides(x, t, k + 1, n, size), n))
-        return NULL;
-    for (uint32_t i = 0; i < k; i++) { /* any one of them may come first, or alone */
-        const struct type *pair[] = {t[i], &step};
-        if (!same_strides(once, reference_strides(x, pair, 2, n, size), n))
+    for (uint32_t i = 0; i < k; i++) {
+        if (t[i]->n == 0 && n > 0)
+            continue;
+        if (!t[i]->strided || t[i]->n != n || !same_strides(t[i]->size, size, n))
             return NULL;
+        if (first != NULL && !same_strides(t[i]->stride, first->stride, n))
+            return NULL;
+        first = t[i];
     }
-    k = laid_out(x, o, DTYPE_END, t);
-    return same_strides(once, reference_strides(x, t, k, n, size), n) ? once : NULL;
+    if (first == NULL)
+        return NULL;
+    const struct type *with_number[] = {first, &zero_dims};
+    bool stays = same_strides(reference_strides(x, with_number, 1, n, size), first->stride, n) &&
+                 same_strides(reference_strides(x, with_number, 2, n, size), first->stride, n);
+    return stays ? first->stride : NULL;
+}
+
+/* Composed operators turn bool into something else now and then. */
+static bool is_unsure(const struct infer *x, const struct operands *o)
+{
+    for (uint32_t i = 0; x->row->flags & OP_F_COMPOSED && i < o->n; i++)
+        if (o->t[i]->dtype == DTYPE_B8)
+            return true;
+    return false;
 }
 
 /* One result over all operands; the loop computes in `loop`. */
-static type_id result_in(struct infer *x, const struct operands *o, enum dtype dtype, enum dtype loop)
+static type_id result_in(struct infer *x, const struct operands *o, enum dtype dtype,
+                         enum dtype loop)
 {
     const struct type **t = arena_array(x->arena, const struct type *, o->n);
     const sym_id *size, *stride;
     uint32_t n;
 
-    if (!broadcast_sizes(x, o->t, o->n, &n, &size))
+    if (is_unsure(x, o) || !broadcast_sizes(x, o->t, o->n, &n, &size))
         return 0;
-    const char *R1 = getenv("R1MODE");
-    if (R1 && *R1 == 'k' && !is_prim(x->row))
-        stride = reference_strides(x, t, laid_out(x, o, widened(loop), t), n, size);
-    else if (R1 && *R1 == 'r')
-        stride = reference_strides(x, t, laid_out(x, o, DTYPE_NONE, t), n, size);
-    else if (R1 && *R1 == 'i')
-        stride = elementwise_strides(x, o->t, o->n, n, size);
-    else if (R1 && *R1 == 'c')
-        stride = composed_strides(x, o, n, size);
-    else
     if (x->row->flags & OP_F_COMPOSED)
         stride = composed_strides(x, o, n, size);
     else if (x->row->flags & OP_F_ITERATOR)
@@ -247,7 +260,12 @@ bool shape_broadcast(struct infer *x)
 {
     struct operands o;
 
-    return gather(x, &o) && result(x, &o, promoted(&o.dtype));
+    if (!gather(x, &o))
+        return false;
+    enum dtype d = promoted(&o.dtype);
+    if (d == DTYPE_B8 && in_param(x, "exponent") >= 0)
+        d = DTYPE_I64; /* a power is never bool */
+    return result(x, &o, d);
 }
 
 bool shape_broadcast_float(struct infer *x)
@@ -255,6 +273,28 @@ bool shape_broadcast_float(struct infer *x)
     struct operands o;
 
     return gather(x, &o) && result(x, &o, to_float(promoted(&o.dtype)));
+}
+
+/* logical_and and its kin: what is not bool is compared with 0 first. */
+bool shape_logical(struct infer *x)
+{
+    struct operands o;
+
+    if (!gather(x, &o))
+        return false;
+    for (uint32_t i = 0; i < o.n; i++) {
+        struct operands one = {.t = &o.t[i], .n = 1};
+        if (o.t[i]->dtype == DTYPE_B8 || o.t[i]->n == 0 || !o.t[i]->strided)
+            continue;
+        struct type *copy = arena_alloc(x->arena, sizeof(*copy));
+        const struct type *step[1];
+        *copy = *o.t[i];
+        laid_out(x, &one, widened((enum dtype)copy->dtype), step);
+        copy->stride = reference_strides(x, step, 1, copy->n, copy->size);
+        copy->dtype = DTYPE_B8;
+        o.t[i] = copy;
+    }
+    return out_type(x, result_in(x, &o, DTYPE_B8, DTYPE_NONE));
 }
 
 bool shape_broadcast_bool(struct infer *x)
@@ -274,31 +314,88 @@ bool shape_div_mode(struct infer *x)
     return result(x, &o, in_given(x, in_param(x, "rounding_mode")) ? d : to_float(d));
 }
 
+/* ---- where, and what is made of it ---- */
+
+/* where(mask, a, b), NULL for a number; a and b are converted to the result's dtype first. A number counts
+ * as a tensor of no dimensions. */
+static type_id chosen(struct infer *x, const struct type *mask, const struct type *a,
+                      const struct type *b, enum dtype dtype)
+{
+    const struct type *t[3] = {mask, a ? a : &zero_dims, b ? b : &zero_dims};
+    const sym_id *size;
+    uint32_t n;
+
+    for (int i = 1; i < 3; i++)
+        if (t[i]->n > 0 && t[i]->dtype != dtype && t[i]->strided) {
+            struct type *copy = arena_alloc(x->arena, sizeof(*copy));
+            *copy = *t[i];
+            copy->stride = like_strides(x, t[i], FORMAT_PRESERVE);
+            t[i] = copy;
+        }
+    if (!broadcast_sizes(x, t, 3, &n, &size))
+        return 0;
+    return type_tensor(x->type, dtype, n, size, reference_strides(x, t, 3, n, size),
+                       common_device(x, t, 3));
+}
+
 bool shape_where(struct infer *x)
 {
-    struct operands o;
+    const struct type *mask = in_tensor(x, 0), *t[2];
     struct promotion dtype = {0};
 
-    if (!gather(x, &o) || o.n != 3)
+    if (mask == NULL)
         return false;
     for (int p = 1; p <= 2; p++) {
         enum dtype_category kind;
-        if (o.t[p] != number_type())
-            promote_tensor(&dtype, o.t[p]);
-        else if (in_number(x, p, &kind))
+        t[p - 1] = in_tensor(x, p);
+        if (t[p - 1] != NULL)
+            promote_tensor(&dtype, t[p - 1]);
+        else if (!in_number(x, p, &kind))
+            return false;
+        else if (!is_prim(x->row))
             promote_number(&dtype, kind);
     }
-    return result(x, &o, promoted(&dtype));
+    return out_type(x, chosen(x, mask, t[0], t[1], promoted(&dtype)));
 }
 
 bool shape_masked_fill(struct infer *x)
 {
-    struct operands o;
+    const struct type *t = in_tensor(x, 0), *mask = in_tensor(x, 1);
 
-    if (!gather(x, &o) || o.n < 2)
+    return t != NULL && mask != NULL && out_type(x, chosen(x, mask, NULL, t, (enum dtype)t->dtype));
+}
+
+/* where(x <= threshold, 0, x), or the operand itself. */
+bool shape_relu(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    struct operands o;
+    bool inplace = false;
+
+    in_bool(x, in_param(x, "inplace"), &inplace);
+    if (inplace)
+        return out_type(x, in_type(x, 0));
+    if (t == NULL || !gather_one(x, &o))
         return false;
-    o.n = 2;
-    return result(x, &o, (enum dtype)o.t[0]->dtype);
+    struct type mask = *t;
+    const struct type **one = arena_array(x->arena, const struct type *, o.n);
+    laid_out(x, &o, widened((enum dtype)t->dtype), one);
+    mask.stride = t->strided ? reference_strides(x, one, 1, t->n, t->size) : NULL;
+    return out_type(x, chosen(x, &mask, NULL, t, (enum dtype)t->dtype));
+}
+
+/* where(mask of the last two dimensions, x, 0). */
+bool shape_tri(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL || t->n < 2)
+        return false;
+    struct type mask = {.kind = TYPE_TENSOR, .dtype = DTYPE_B8, .strided = true, .n = 2};
+    mask.size = t->size + (t->n - 2);
+    mask.stride = contiguous_strides(x, 2, mask.size);
+    mask.device = t->device;
+    return out_type(x, chosen(x, &mask, t, NULL, (enum dtype)t->dtype));
 }
 
 bool shape_complex(struct infer *x)
@@ -308,46 +405,62 @@ bool shape_complex(struct infer *x)
     return gather(x, &o) && result(x, &o, dtype_complex_of(promoted(&o.dtype)));
 }
 
+/* a * sigmoid(b), a and b the halves. */
 bool shape_glu(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
     int64_t dim;
     uint32_t d;
 
-    if (t == NULL || !in_int(x, in_param(x, "dim"), &dim) || t->n == 0 || !wrap_dim(dim, t->n, &d))
+    if (t == NULL || !t->strided || !in_int(x, in_param(x, "dim"), &dim) || t->n == 0 ||
+        !wrap_dim(dim, t->n, &d))
         return false;
     sym_id *size = new_syms(x, t->n);
     memcpy(size, t->size, t->n * sizeof(*size));
     size[d] = sym_floordiv(x->sym, size[d], num(x, 2));
-    return out_tensor(x, (enum dtype)t->dtype, t->n, size, NULL, t->device);
+    struct type half = *t, gate = *t;
+    const struct type *pair[2] = {&half, &gate};
+    half.size = gate.size = size;
+    gate.stride = elementwise_strides(x, pair, 1, t->n, size);
+    if (widened((enum dtype)t->dtype) != t->dtype) {
+        half.stride = like_strides(x, &half, FORMAT_PRESERVE);
+        gate.stride = like_strides(x, &gate, FORMAT_PRESERVE);
+    }
+    return out_layout(x, (enum dtype)t->dtype, t->n, size,
+                      reference_strides(x, pair, 2, t->n, size), t->device);
 }
 
 /* ---- lists ---- */
 
-/* What one item's dtype becomes: as in the operator without _foreach_ in its name. */
-static enum dtype item_dtype(const struct infer *x, const struct operands *o)
+/* The row of the operator without _foreach_ in its name. */
+static const struct op_row *item_row(const struct infer *x)
 {
     static const char mark[] = "_foreach_";
     const char *from = strstr(x->row->name, mark);
-    enum dtype d = promoted(&o->dtype);
     char name[64];
 
     if (from == NULL)
-        return DTYPE_NONE;
+        return op_at(0);
     const char *rest = from + sizeof(mark) - 1;
     int n = snprintf(name, sizeof(name), "%.*s%.*s", (int)(from - x->row->name), x->row->name,
                      (int)strcspn(rest, "."), rest);
-    const struct op_row *row = op_at(n > 0 && (size_t)n < sizeof(name) ? op_find(name, (size_t)n)
-                                                                       : 0);
+    return op_at(n > 0 && (size_t)n < sizeof(name) ? op_find(name, (size_t)n) : 0);
+}
+
+/* One item, by that row. */
+static type_id item_type(struct infer *x, const struct op_row *row, const struct operands *o)
+{
+    enum dtype d = promoted(&o->dtype), own = (enum dtype)o->t[0]->dtype;
+
     switch (row->shape) {
-    case OP_SHAPE_unary:
     case OP_SHAPE_clone:
-    case OP_SHAPE_copy: return (enum dtype)o->t[0]->dtype;
-    case OP_SHAPE_unary_real: return dtype_real_of((enum dtype)o->t[0]->dtype);
+    case OP_SHAPE_copy: return new_like(x, o->t[0], own);
+    case OP_SHAPE_unary: return result_in(x, o, own, own);
+    case OP_SHAPE_unary_real: return result_in(x, o, dtype_real_of(own), own);
     case OP_SHAPE_unary_float:
-    case OP_SHAPE_broadcast_float: return to_float(d);
-    case OP_SHAPE_broadcast: return d;
-    default: return DTYPE_NONE;
+    case OP_SHAPE_broadcast_float: return result_in(x, o, to_float(d), to_float(d));
+    case OP_SHAPE_broadcast: return result_in(x, o, d, d);
+    default: return 0;
     }
 }
 
@@ -392,6 +505,7 @@ static bool gather_item(struct infer *x, struct operands *o, const struct list_p
 
 bool shape_foreach(struct infer *x)
 {
+    const struct op_row *row = item_row(x);
     struct list_param *list = arena_zeroed(x->arena, (x->sig->n_params + 1) * sizeof(*list));
     uint32_t n = 0;
 
@@ -404,7 +518,7 @@ bool shape_foreach(struct infer *x)
     type_id *item = arena_array(x->arena, type_id, n);
     for (uint32_t i = 0; i < n; i++) {
         struct operands o;
-        item[i] = gather_item(x, &o, list, i) ? result_type(x, &o, item_dtype(x, &o)) : 0;
+        item[i] = gather_item(x, &o, list, i) ? item_type(x, row, &o) : 0;
     }
     return out_list(x, item, n);
 }
