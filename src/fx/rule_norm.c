@@ -256,7 +256,7 @@ static bool out_batch_norm(struct infer *x, bool training)
         return false;
     const struct type *stat = channel_stat(x, t, true), *by = channel_stat(x, t, false);
     const struct type *out = step_two(x, step_two(x, widened(x, t), stat), stat);
-    out = affine(x, out, weight_bias, by);
+    out = tidy_only(x, affine(x, out, weight_bias, by), &t, 1);
     sym_id saved = training || !on_cpu(x, t) ? t->size[1] : num(x, 0);
     type_id item[6];
     item[0] = as_item(x, out, (enum dtype)t->dtype);

@@ -153,9 +153,15 @@ bool shape_pool_pair(struct infer *x)
     return out_pool_pair(x, DTYPE_I64);
 }
 
+/* Offsets are indices made smaller, which is an element-wise step. */
 bool shape_pool_low(struct infer *x)
 {
-    return out_pool_pair(x, DTYPE_I8);
+    if (!out_pool_pair(x, DTYPE_I8))
+        return false;
+    const type_id *pair = type_at(x->type, x->result)->item;
+    struct type offsets = *type_at(x->type, pair[1]);
+    type_id item[2] = {pair[0], as_item(x, step_one(x, &offsets), DTYPE_I8)};
+    return out_list(x, item, 2);
 }
 
 bool shape_pool_offsets(struct infer *x)
