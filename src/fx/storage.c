@@ -158,9 +158,9 @@ static uint32_t nested_results(struct build *b, const tuck_graph *child, struct 
  * argument 2 on are the graph's inputs. */
 static void subgraph_results(struct build *b, uint32_t n, const struct fx_node *x)
 {
-    const tuck_value *first = x->vals, *second = first ? value_next(first) : NULL;
-    const tuck_value *sub = first && first->kind == TUCK_V_NODE ? first : second;
-    tuck_graph *child = x->n_args >= 2 && sub->kind == TUCK_V_NODE ? child_of(b->g, sub->a) : NULL;
+    const tuck_value *first = x->vals, *second = x->n_args >= 2 ? value_next(first) : NULL;
+    const tuck_value *sub = second && first->kind == TUCK_V_NODE ? first : second;
+    tuck_graph *child = sub && sub->kind == TUCK_V_NODE ? child_of(b->g, sub->a) : NULL;
     struct storages in;
     uint32_t results = nested_results(b, child, &in);
 
