@@ -1,4 +1,5 @@
-/* Shape rules of parts: slices, selects, the lists of them; copies of what a view would show. */
+/* Shape rules of parts: slices, selects, the lists of them, real and imaginary parts; copies of what a view
+ * would show. */
 #include "fx/rule.h"
 #include "fx/run.h"
 
@@ -282,6 +283,53 @@ bool shape_unbind(struct infer *x)
     return out_list(x, item, (uint32_t)n);
 }
 
+/* ---- real and imaginary parts ---- */
+
+bool shape_view_as_real(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL || dtype_at((enum dtype)t->dtype)->category != DTYPE_IS_COMPLEX || !t->strided)
+        return false;
+    sym_id *size = new_syms(x, t->n + 1), *stride = new_syms(x, t->n + 1);
+    for (uint32_t i = 0; i < t->n; i++) {
+        size[i] = t->size[i];
+        stride[i] = sym_mul(x->sym, t->stride[i], num(x, 2));
+    }
+    size[t->n] = num(x, 2);
+    stride[t->n] = num(x, 1);
+    return out_tensor(x, dtype_real_of((enum dtype)t->dtype), t->n + 1, size, stride, t->device);
+}
+
+bool shape_view_as_complex(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL || t->n == 0 || !t->strided || !sym_is_int(x->sym, t->size[t->n - 1], 2))
+        return false;
+    sym_id *stride = new_syms(x, t->n);
+    for (uint32_t i = 0; i + 1 < t->n; i++)
+        stride[i] = sym_floordiv(x->sym, t->stride[i], num(x, 2));
+    return out_tensor(x, dtype_complex_of((enum dtype)t->dtype), t->n - 1, t->size, stride,
+                      t->device);
+}
+
+bool shape_real(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL)
+        return false;
+    if (dtype_at((enum dtype)t->dtype)->category != DTYPE_IS_COMPLEX)
+        return out_type(x, in_type(x, 0));
+    if (!t->strided)
+        return false;
+    sym_id *stride = new_syms(x, t->n);
+    for (uint32_t i = 0; i < t->n; i++)
+        stride[i] = sym_mul(x->sym, t->stride[i], num(x, 2));
+    return out_tensor(x, dtype_real_of((enum dtype)t->dtype), t->n, t->size, stride, t->device);
+}
+
 /* ---- copies ---- */
 
 /* The type without gaps: what clone makes of a view. */
@@ -341,5 +389,18 @@ bool shape_backward_sizes(struct infer *x)
 
     if (t == NULL || !in_syms(x, 1, &size, &n))
         return false;
+    if (in_param(x, "input_sizes") < 0) { /* sum_to_size: nothing to sum, or a sum in t's order */
+        bool same = n == t->n && n > 0;
+        for (uint32_t i = 0; same && i < n; i++)
+            same = same_size(x, size[i], t->size[i]);
+        if (same)
+            return out_type(x, in_type(x, 0));
+        if (!is_contiguous(x, t) || is_zero(x, numel(x, t)))
+            return false;
+        enum dtype_category kind = (enum dtype_category)dtype_at((enum dtype)t->dtype)->category;
+        return out_tensor(
+            x, kind == DTYPE_IS_INT || kind == DTYPE_IS_BOOL ? DTYPE_I64 : (enum dtype)t->dtype, n,
+            size, NULL, t->device);
+    }
     return out_tensor(x, (enum dtype)t->dtype, n, size, NULL, t->device);
 }

@@ -520,51 +520,6 @@ bool shape_as_strided(struct infer *x)
     return out_tensor(x, (enum dtype)t->dtype, n, size, stride, t->device);
 }
 
-bool shape_view_as_real(struct infer *x)
-{
-    const struct type *t = in_tensor(x, 0);
-
-    if (t == NULL || dtype_at((enum dtype)t->dtype)->category != DTYPE_IS_COMPLEX || !t->strided)
-        return false;
-    sym_id *size = new_syms(x, t->n + 1), *stride = new_syms(x, t->n + 1);
-    for (uint32_t i = 0; i < t->n; i++) {
-        size[i] = t->size[i];
-        stride[i] = sym_mul(x->sym, t->stride[i], num(x, 2));
-    }
-    size[t->n] = num(x, 2);
-    stride[t->n] = num(x, 1);
-    return out_tensor(x, dtype_real_of((enum dtype)t->dtype), t->n + 1, size, stride, t->device);
-}
-
-bool shape_view_as_complex(struct infer *x)
-{
-    const struct type *t = in_tensor(x, 0);
-
-    if (t == NULL || t->n == 0 || !t->strided || !sym_is_int(x->sym, t->size[t->n - 1], 2))
-        return false;
-    sym_id *stride = new_syms(x, t->n);
-    for (uint32_t i = 0; i + 1 < t->n; i++)
-        stride[i] = sym_floordiv(x->sym, t->stride[i], num(x, 2));
-    return out_tensor(x, dtype_complex_of((enum dtype)t->dtype), t->n - 1, t->size, stride,
-                      t->device);
-}
-
-bool shape_real(struct infer *x)
-{
-    const struct type *t = in_tensor(x, 0);
-
-    if (t == NULL)
-        return false;
-    if (dtype_at((enum dtype)t->dtype)->category != DTYPE_IS_COMPLEX)
-        return out_type(x, in_type(x, 0));
-    if (!t->strided)
-        return false;
-    sym_id *stride = new_syms(x, t->n);
-    for (uint32_t i = 0; i < t->n; i++)
-        stride[i] = sym_mul(x->sym, t->stride[i], num(x, 2));
-    return out_tensor(x, dtype_real_of((enum dtype)t->dtype), t->n, t->size, stride, t->device);
-}
-
 bool shape_diagonal(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);

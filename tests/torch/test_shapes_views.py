@@ -288,6 +288,12 @@ def unfold_backward(r, row):
     return [r.tensor(size), x.size, dim, window, step], {}
 
 
+def sum_to_size(r, row):
+    size = [n or 1 for n in r.size()]
+    x = r.tensor(size, stride=dense(size))
+    return [x, r.shrink(size)], {}
+
+
 # ---- joins ---------------------------------------------------------------------------------------
 
 
@@ -434,6 +440,7 @@ class ViewTest(ShapeTest):
         "aten.diagonal_backward.default": diagonal_backward,
         "aten.unfold_backward.default": unfold_backward,
         "aten._reshape_alias.default": reshape_alias,
+        "aten.sum_to_size.default": sum_to_size,
     }
     SKIP = {
         "aten.narrow.Tensor": "its start is data",
