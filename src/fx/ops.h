@@ -109,7 +109,8 @@ enum op_flags {
     X(div_mode, "division: as broadcast_float without a rounding mode, as broadcast with one")     \
     X(where, "operands 1 and 2 promoted, all three broadcast")                                     \
     X(masked_fill, "sizes broadcast, dtype of operand 0")                                          \
-    X(relu, "where(x <= 0, 0, x)")                                                                 \
+    X(relu, "where(x <= 0, 0, x), or of the gradient")                                             \
+    X(fma, "a * b, then + c")                                                                      \
     X(tri, "where(mask of the last two dimensions, x, 0)")                                         \
     X(complex, "two real operands to one complex")                                                 \
     X(glu, "one dimension halved")                                                                 \

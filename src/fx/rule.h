@@ -40,18 +40,23 @@ enum { NO_PARAM = -1 };
 /* The place of a parameter by name, or NO_PARAM: for rules shared by operators of unlike signatures. */
 int in_param(const struct infer *x, const char *name);
 
-bool in_given(const struct infer *x, int p);                 /* there, and not None */
-type_id in_type(struct infer *x, int p);                     /* of any operand; 0 = unknown */
-const struct type *in_tensor(struct infer *x, int p);        /* NULL: None, unknown, no tensor */
-bool in_sym(struct infer *x, int p, sym_id *out);            /* an int, float or bool, symbolic or not */
-bool in_int(struct infer *x, int p, int64_t *out);           /* a known int */
+bool in_given(const struct infer *x, int p);          /* there, and not None */
+type_id in_type(struct infer *x, int p);              /* of any operand; 0 = unknown */
+const struct type *in_tensor(struct infer *x, int p); /* NULL: None, unknown, no tensor */
+bool in_sym(struct infer *x, int p, sym_id *out);     /* an int, float or bool, symbolic or not */
+bool in_int(struct infer *x, int p, int64_t *out);    /* a known int */
 bool in_bool(struct infer *x, int p, bool *out);
 bool in_str(struct infer *x, int p, const char **out);
-bool in_dtype(struct infer *x, int p, enum dtype *out);      /* false: None or absent */
-bool in_device(struct infer *x, int p, str_id *out);         /* "cuda:0"; false: None or absent */
+bool in_dtype(struct infer *x, int p, enum dtype *out); /* false: None or absent */
+bool in_device(struct infer *x, int p, str_id *out);    /* "cuda:0"; false: None or absent */
 
-enum mem_format { FORMAT_NONE, FORMAT_CONTIGUOUS, FORMAT_PRESERVE, FORMAT_CHANNELS_LAST,
-                  FORMAT_CHANNELS_LAST_3D };
+enum mem_format {
+    FORMAT_NONE,
+    FORMAT_CONTIGUOUS,
+    FORMAT_PRESERVE,
+    FORMAT_CHANNELS_LAST,
+    FORMAT_CHANNELS_LAST_3D
+};
 enum mem_format in_format(struct infer *x, int p);
 
 /* Lists of numbers; a single number stands for a list of any length asked for in the signature (i[2]). */
@@ -63,7 +68,8 @@ bool in_tensors(struct infer *x, int p, const struct type *const **out, uint32_t
 
 /* Is the operand a Python number (literal or symbolic)? Its kind for promotion: DTYPE_IS_BOOL … COMPLEX. */
 bool in_number(struct infer *x, int p, enum dtype_category *out);
-bool in_number_at(struct infer *x, int p, uint32_t i, enum dtype_category *out); /* item i of a list */
+bool in_number_at(struct infer *x, int p, uint32_t i,
+                  enum dtype_category *out); /* item i of a list */
 
 /* The size of the process group that parameter group_name names; false: unknown. */
 bool in_group_size(struct infer *x, int64_t *out);
@@ -96,7 +102,8 @@ sym_id *channels_last_strides(struct infer *x, uint32_t n, const sym_id *size);
 bool is_contiguous(struct infer *x, const struct type *t);
 /* is_contiguous(memory_format=format). */
 bool is_contiguous_as(struct infer *x, const struct type *t, enum mem_format format);
-bool is_channels_last(struct infer *x, const struct type *t); /* 4-d or 5-d, as PyTorch suggests it */
+bool is_channels_last(struct infer *x,
+                      const struct type *t);          /* 4-d or 5-d, as PyTorch suggests it */
 bool is_dense(struct infer *x, const struct type *t); /* non-overlapping and dense */
 /* Strides of empty_like(t) with memory_format: preserve keeps a dense layout, else orders by stride. */
 sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format format);
@@ -123,14 +130,17 @@ str_id common_device(struct infer *x, const struct type *const *t, uint32_t n);
 
 /* Steps of what PyTorch computes in several (rule_chain.c). Results are in x->arena and of operand a's dtype
  * and device; strides that cannot be known are absent and stay so. */
-const struct type *step_two(struct infer *x, const struct type *a, const struct type *b); /* a op b */
-const struct type *step_one(struct infer *x, const struct type *a);                       /* op a */
+const struct type *step_two(struct infer *x, const struct type *a,
+                            const struct type *b);                   /* a op b */
+const struct type *step_one(struct infer *x, const struct type *a);  /* op a */
 const struct type *step_copy(struct infer *x, const struct type *a); /* with another dtype */
 /* a.contiguous(memory_format=format): itself if it is so already. */
 const struct type *step_pack(struct infer *x, const struct type *a, enum mem_format format);
-const struct type *step_reshape(struct infer *x, const struct type *a, uint32_t n, const sym_id *size);
+const struct type *step_reshape(struct infer *x, const struct type *a, uint32_t n,
+                                const sym_id *size);
 /* A contiguous tensor on t's device. */
-const struct type *step_plain(struct infer *x, const struct type *t, uint32_t n, const sym_id *size);
+const struct type *step_plain(struct infer *x, const struct type *t, uint32_t n,
+                              const sym_id *size);
 enum mem_format suggested_format(struct infer *x, const struct type *t);
 /* For out_list; what has no elements counts as contiguous. */
 type_id as_item(struct infer *x, const struct type *t, enum dtype dtype);
@@ -166,6 +176,8 @@ bool out_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *siz
 type_id new_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                    const sym_id *stride, str_id device);
 type_id new_like(struct infer *x, const struct type *t, enum dtype dtype);
+/* t written anew: strides stay, gaps and all, unless a dimension is repeated. */
+type_id new_copied(struct infer *x, const struct type *t);
 /* stride NULL: unknown. */
 bool out_layout(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                 const sym_id *stride, str_id device);

@@ -200,17 +200,19 @@ bool shape_to(struct infer *x)
     return out_moved(x, t, dtype, device, format);
 }
 
-/* Strides stay as they are, gaps and all, unless a dimension is repeated. */
+type_id new_copied(struct infer *x, const struct type *t)
+{
+    for (uint32_t i = 0; t->strided && i < t->n; i++)
+        if (is_zero(x, t->stride[i]) && !is_one(x, t->size[i]) && !is_zero(x, t->size[i]))
+            return new_like(x, t, (enum dtype)t->dtype);
+    return type_tensor(x->type, (enum dtype)t->dtype, t->n, t->size, t->stride, t->device);
+}
+
 bool shape_copy(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
 
-    if (t == NULL)
-        return false;
-    for (uint32_t i = 0; t->strided && i < t->n; i++)
-        if (is_zero(x, t->stride[i]) && !is_one(x, t->size[i]) && !is_zero(x, t->size[i]))
-            return out_like(x, 0);
-    return shape_alias(x);
+    return t != NULL && out_type(x, new_copied(x, t));
 }
 
 bool shape_contiguous(struct infer *x)

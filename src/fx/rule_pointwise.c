@@ -92,24 +92,27 @@ static bool is_scaled(struct infer *x, uint32_t i)
 }
 
 /* The tensors that have a part in the layout, those of another dtype than the loop's copied first. */
-static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype loop,
-                         const struct type **out)
+static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype loop, uint32_t n_dim,
+                         const sym_id *size, const struct type **out)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < o->n; i++) {
         if (o->t[i] == number_type())
             continue;
-        out[n] = o->t[i];
         bool copied = loop != DTYPE_NONE && o->t[i]->dtype != loop, scaled = is_scaled(x, i);
+        out[n] = o->t[i];
         if ((copied || scaled) && o->t[i]->strided) {
             struct type *copy = arena_alloc(x->arena, sizeof(*copy));
             *copy = *o->t[i];
             if (copied)
                 copy->stride = like_strides(x, copy, FORMAT_PRESERVE);
             out[n] = copy;
-            if (scaled)
-                copy->stride = reference_strides(x, &out[n], 1, copy->n, copy->size);
+            if (scaled) { /* broadcast before */
+                copy->stride = reference_strides(x, &out[n], 1, n_dim, size);
+                copy->size = size;
+                copy->n = n_dim;
+            }
         }
         n++;
     }
@@ -129,7 +132,7 @@ static const sym_id *composed_strides(struct infer *x, const struct operands *o,
                                       const sym_id *size)
 {
     const struct type **t = arena_array(x->arena, const struct type *, o->n + 1);
-    uint32_t k = laid_out(x, o, DTYPE_NONE, t);
+    uint32_t k = laid_out(x, o, DTYPE_NONE, n, size, t);
     const struct type *first = NULL;
 
     for (uint32_t i = 0; i < k; i++) {
@@ -149,11 +152,13 @@ static const sym_id *composed_strides(struct infer *x, const struct operands *o,
     return stays ? first->stride : NULL;
 }
 
-/* Composed operators turn bool into something else now and then. */
+/* Composed operators turn bool, and gradients that are no floats, into something else now and then. */
 static bool is_unsure(const struct infer *x, const struct operands *o)
 {
+    bool backward = in_param(x, "grad_output") >= 0;
+
     for (uint32_t i = 0; x->row->flags & OP_F_COMPOSED && i < o->n; i++)
-        if (o->t[i]->dtype == DTYPE_B8)
+        if (o->t[i]->dtype == DTYPE_B8 || (backward && !dtype_is_float((enum dtype)o->t[i]->dtype)))
             return true;
     return false;
 }
@@ -173,9 +178,9 @@ static type_id result_in(struct infer *x, const struct operands *o, enum dtype d
     else if (x->row->flags & OP_F_ITERATOR)
         stride = elementwise_strides(x, o->t, o->n, n, size);
     else if (is_prim(x->row))
-        stride = reference_strides(x, t, laid_out(x, o, DTYPE_NONE, t), n, size);
+        stride = reference_strides(x, t, laid_out(x, o, DTYPE_NONE, n, size, t), n, size);
     else
-        stride = reference_strides(x, t, laid_out(x, o, widened(loop), t), n, size);
+        stride = reference_strides(x, t, laid_out(x, o, widened(loop), n, size, t), n, size);
     return type_tensor(x->type, dtype, n, size, stride, common_device(x, o->t, o->n));
 }
 
@@ -275,26 +280,58 @@ bool shape_broadcast_float(struct infer *x)
     return gather(x, &o) && result(x, &o, to_float(promoted(&o.dtype)));
 }
 
-/* logical_and and its kin: what is not bool is compared with 0 first. */
+/* logical_and and its kin: what is not bool is compared with 0 first, broadcast already. */
 bool shape_logical(struct infer *x)
 {
     struct operands o;
+    const sym_id *size;
+    uint32_t n;
 
-    if (!gather(x, &o))
+    if (!gather(x, &o) || !broadcast_sizes(x, o.t, o.n, &n, &size))
         return false;
     for (uint32_t i = 0; i < o.n; i++) {
         struct operands one = {.t = &o.t[i], .n = 1};
+        const struct type *step[1];
         if (o.t[i]->dtype == DTYPE_B8 || o.t[i]->n == 0 || !o.t[i]->strided)
             continue;
         struct type *copy = arena_alloc(x->arena, sizeof(*copy));
-        const struct type *step[1];
         *copy = *o.t[i];
-        laid_out(x, &one, widened((enum dtype)copy->dtype), step);
-        copy->stride = reference_strides(x, step, 1, copy->n, copy->size);
+        laid_out(x, &one, widened((enum dtype)copy->dtype), n, size, step);
+        copy->stride = reference_strides(x, step, 1, n, size);
+        copy->size = size;
+        copy->n = n;
         copy->dtype = DTYPE_B8;
         o.t[i] = copy;
     }
     return out_type(x, result_in(x, &o, DTYPE_B8, DTYPE_NONE));
+}
+
+/* a * b + c in two steps; each may be a number. */
+bool shape_fma(struct infer *x)
+{
+    struct operands o;
+    const struct type *t[2];
+    const sym_id *size;
+    uint32_t n, k;
+
+    if (!gather(x, &o) || o.n != 3)
+        return false;
+    enum dtype d = promoted(&o.dtype);
+    struct operands factors = {.t = o.t, .n = 2}, rest = {.t = o.t + 2, .n = 1};
+    struct type product = {.kind = TYPE_TENSOR};
+    k = laid_out(x, &factors, widened(d), 0, NULL, t);
+    if (!broadcast_sizes(x, t, k, &n, &size))
+        return false;
+    product.n = n;
+    product.size = size;
+    product.stride = reference_strides(x, t, k, n, size);
+    product.strided = product.stride != NULL;
+    t[0] = &product;
+    k = 1 + laid_out(x, &rest, widened(d), 0, NULL, &t[1]);
+    if (!broadcast_sizes(x, t, k, &n, &size))
+        return false;
+    return out_layout(x, d, n, size, reference_strides(x, t, k, n, size),
+                      common_device(x, o.t, o.n));
 }
 
 bool shape_broadcast_bool(struct infer *x)
@@ -358,33 +395,48 @@ bool shape_where(struct infer *x)
     return out_type(x, chosen(x, mask, t[0], t[1], promoted(&dtype)));
 }
 
+/* t.contiguous(): itself, or a copy. */
+static bool made_contiguous(struct infer *x, type_id id)
+{
+    struct type t = *type_at(x->type, id);
+
+    if (id == 0 || !t.strided || is_contiguous(x, &t))
+        return out_type(x, id);
+    return out_tensor(x, (enum dtype)t.dtype, t.n, t.size, NULL, t.device);
+}
+
 bool shape_masked_fill(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0), *mask = in_tensor(x, 1);
 
-    return t != NULL && mask != NULL && out_type(x, chosen(x, mask, NULL, t, (enum dtype)t->dtype));
+    return t != NULL && mask != NULL &&
+           made_contiguous(x, chosen(x, mask, NULL, t, (enum dtype)t->dtype));
 }
 
-/* where(x <= threshold, 0, x), or the operand itself. */
+/* where(x <= threshold, 0, x), or the operand itself; backward: where(x <= threshold, 0, gradient). */
 bool shape_relu(struct infer *x)
 {
-    const struct type *t = in_tensor(x, 0);
+    int p = in_param(x, "grad_output");
+    const struct type *grad = in_tensor(x, p), *t = in_tensor(x, p >= 0 ? in_param(x, "self") : 0);
     struct operands o;
     bool inplace = false;
 
     in_bool(x, in_param(x, "inplace"), &inplace);
     if (inplace)
         return out_type(x, in_type(x, 0));
-    if (t == NULL || !gather_one(x, &o))
+    if (t == NULL || (p >= 0 && grad == NULL))
         return false;
     struct type mask = *t;
-    const struct type **one = arena_array(x->arena, const struct type *, o.n);
-    laid_out(x, &o, widened((enum dtype)t->dtype), one);
+    const struct type *one[1];
+    o = (struct operands){.t = &t, .n = 1};
+    laid_out(x, &o, widened((enum dtype)t->dtype), t->n, t->size, one);
     mask.stride = t->strided ? reference_strides(x, one, 1, t->n, t->size) : NULL;
-    return out_type(x, chosen(x, &mask, NULL, t, (enum dtype)t->dtype));
+    t = p >= 0 ? grad : t;
+    enum dtype d = p >= 0 && grad->dtype == DTYPE_B8 ? DTYPE_I64 : (enum dtype)t->dtype;
+    return out_type(x, chosen(x, &mask, NULL, t, d));
 }
 
-/* where(mask of the last two dimensions, x, 0). */
+/* where(mask of the last two dimensions, x, 0), contiguous. */
 bool shape_tri(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -395,7 +447,7 @@ bool shape_tri(struct infer *x)
     mask.size = t->size + (t->n - 2);
     mask.stride = contiguous_strides(x, 2, mask.size);
     mask.device = t->device;
-    return out_type(x, chosen(x, &mask, t, NULL, (enum dtype)t->dtype));
+    return made_contiguous(x, chosen(x, &mask, t, NULL, (enum dtype)t->dtype));
 }
 
 bool shape_complex(struct infer *x)
@@ -453,8 +505,8 @@ static type_id item_type(struct infer *x, const struct op_row *row, const struct
     enum dtype d = promoted(&o->dtype), own = (enum dtype)o->t[0]->dtype;
 
     switch (row->shape) {
-    case OP_SHAPE_clone:
-    case OP_SHAPE_copy: return new_like(x, o->t[0], own);
+    case OP_SHAPE_clone: return new_like(x, o->t[0], own);
+    case OP_SHAPE_copy: return new_copied(x, o->t[0]);
     case OP_SHAPE_unary: return result_in(x, o, own, own);
     case OP_SHAPE_unary_real: return result_in(x, o, dtype_real_of(own), own);
     case OP_SHAPE_unary_float:

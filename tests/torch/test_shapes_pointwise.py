@@ -458,7 +458,7 @@ class PointwiseTest(ShapeTest):
         **dict.fromkeys(["unary", "unary_float", "unary_real", "unary_bool"], by_schema),
         **dict.fromkeys(["broadcast", "broadcast_float", "broadcast_bool", "logical"], by_schema),
         **{"unary_pair": only(FLOATS), "masked_fill": masked_fill, "where": where},
-        **{"relu": by_schema, "tri": tri, "complex": only(FLOATS), "div_mode": div_mode, "glu": glu, "foreach": foreach},
+        **{"relu": by_schema, "fma": by_schema, "tri": tri, "complex": only(FLOATS), "div_mode": div_mode, "glu": glu, "foreach": foreach},
         **{"foreach_reduce": foreach_reduce},
     }
     SKIP = {"torch.Tensor.__add__": "torch answers NotImplemented to a call from outside"}
@@ -520,4 +520,21 @@ class ScanTest(ShapeTest):
 
 class SelfTest(ShapeTest):
     RULES = {"self": inplace}
-    ROWS = {}
+    ROWS = {
+        **dict.fromkeys(
+            [f"aten.{name}.out" for name in
+             "add addmm amax baddbmm bmm cat div mm mul _chunk_cat".split()], out
+        ),
+        **dict.fromkeys(
+            ["aten.masked_fill_.Scalar", "aten.masked_fill_.Tensor", "aten.masked_scatter_.default"],
+            masked,
+        ),
+        **dict.fromkeys(["aten.copy_.int", "aten.copy_.float"], copy_number),
+        **{"aten.random_.from": random_range, "aten.put_.default": put},
+        **dict.fromkeys(["aten.tril_.default", "aten.triu_.default"], tri),
+        "aten.fill_diagonal_.default": fill_diagonal,
+    }  # fmt: skip
+
+
+class VoidTest(ShapeTest):
+    RULES = {"void": lambda r, row: foreach(r, row) if "_foreach_" in row["name"] else None}
