@@ -83,6 +83,18 @@ static bool read_and_print(struct job *j)
     return ok;
 }
 
+static bool read_infer_print(struct job *j)
+{
+    size_t len = 0;
+
+    if (tuck_doc_read_file(j->path, NULL, NULL, &j->doc) != TUCK_OK)
+        return false;
+    bool ok = tuck_graph_infer(tuck_doc_graph(j->doc, 0), true, NULL) == TUCK_OK &&
+              tuck_doc_print(j->doc, TUCK_FORM_TEXT, NULL, sink, &len) == TUCK_OK && len > 0;
+    tuck_doc_free(j->doc);
+    return ok;
+}
+
 /* The tool as people start it. */
 static bool show_text(struct job *j)
 {
@@ -104,6 +116,11 @@ static bool show_text(struct job *j)
 
 static const struct row rows[] = {
     {"read + print", "tuck_doc_read_file(), tuck_doc_print()", NULL, read_and_print, {20, 1.1, 8}},
+    {"read + infer + print",
+     "the same with tuck_graph_infer() between, every annotation checked",
+     NULL,
+     read_infer_print,
+     {15, 1.1, 8}},
     {"tuck show", "tuck show --text GRAPH >/dev/null", NULL, show_text, {20, 1.1, 8}},
 };
 

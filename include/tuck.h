@@ -44,8 +44,8 @@ TUCK_API const char *tuck_version(void);
 
 typedef enum tuck_status {
     TUCK_OK = 0,
-    TUCK_ENOMEM = -1,  /* the allocator refused */
-    TUCK_EINVAL = -2,  /* the call makes no sense: bad argument, node of another graph, name taken */
+    TUCK_ENOMEM = -1, /* the allocator refused */
+    TUCK_EINVAL = -2, /* the call makes no sense: bad argument, node of another graph, name taken */
     TUCK_ESYNTAX = -3, /* the text is not a graph, or a broken one: see the diagnostics */
     TUCK_EIO = -4,     /* a file could not be read or written */
     TUCK_ELINT = -5,   /* the graph breaks a rule: see the diagnostics */
@@ -200,29 +200,29 @@ TUCK_API uint32_t tuck_node_line(const tuck_graph *g, tuck_node n);
 typedef enum tuck_value_kind {
     TUCK_V_NONE = 1,
     TUCK_V_BOOL,
-    TUCK_V_INT,     /* fits 64 bits */
-    TUCK_V_FLOAT,   /* inf and nan too */
-    TUCK_V_NUMBER,  /* any other number, as text: complex, integers beyond 64 bits */
-    TUCK_V_STR,     /* its text is what the quotes mean, escapes resolved */
-    TUCK_V_BYTES,   /* as text, b'..' */
-    TUCK_V_DTYPE,   /* torch.float32 */
-    TUCK_V_LAYOUT,  /* torch.strided */
-    TUCK_V_FORMAT,  /* torch.contiguous_format */
-    TUCK_V_DEVICE,  /* device(type='cuda', index=0) */
-    TUCK_V_NAME,    /* any other global used as a value: Ellipsis, C.RED, torch.per_tensor_affine */
-    TUCK_V_OP,      /* an operator used as a value: torch.ops.aten.mm.default */
-    TUCK_V_SYM,     /* an expression of symbols: 2*s0 + 1 */
-    TUCK_V_TEXT,    /* part of a TUCK_V_RAW */
-    TUCK_V_NODE,    /* another node's result */
-    TUCK_V_KEY,     /* inside a TUCK_V_CALL: the next value's keyword */
-    TUCK_V_LIST,    /* containers from here on */
+    TUCK_V_INT,    /* fits 64 bits */
+    TUCK_V_FLOAT,  /* inf and nan too */
+    TUCK_V_NUMBER, /* any other number, as text: complex, integers beyond 64 bits */
+    TUCK_V_STR,    /* its text is what the quotes mean, escapes resolved */
+    TUCK_V_BYTES,  /* as text, b'..' */
+    TUCK_V_DTYPE,  /* torch.float32 */
+    TUCK_V_LAYOUT, /* torch.strided */
+    TUCK_V_FORMAT, /* torch.contiguous_format */
+    TUCK_V_DEVICE, /* device(type='cuda', index=0) */
+    TUCK_V_NAME,   /* any other global used as a value: Ellipsis, C.RED, torch.per_tensor_affine */
+    TUCK_V_OP,     /* an operator used as a value: torch.ops.aten.mm.default */
+    TUCK_V_SYM,    /* an expression of symbols: 2*s0 + 1 */
+    TUCK_V_TEXT,   /* part of a TUCK_V_RAW */
+    TUCK_V_NODE,   /* another node's result */
+    TUCK_V_KEY,    /* inside a TUCK_V_CALL: the next value's keyword */
+    TUCK_V_LIST,   /* containers from here on */
     TUCK_V_TUPLE,
-    TUCK_V_SIZE,    /* torch.Size([..]) */
-    TUCK_V_DICT,    /* key, value, key, value … */
+    TUCK_V_SIZE, /* torch.Size([..]) */
+    TUCK_V_DICT, /* key, value, key, value … */
     TUCK_V_SET,
-    TUCK_V_SLICE,   /* start, stop, step */
-    TUCK_V_CALL,    /* Name(..): a TUCK_V_NAME, then the arguments */
-    TUCK_V_RAW,     /* what has no other reading, word for word: TUCK_V_TEXT and TUCK_V_NODE pieces */
+    TUCK_V_SLICE, /* start, stop, step */
+    TUCK_V_CALL,  /* Name(..): a TUCK_V_NAME, then the arguments */
+    TUCK_V_RAW,   /* what has no other reading, word for word: TUCK_V_TEXT and TUCK_V_NODE pieces */
 } tuck_value_kind;
 
 /* One value of an argument list. Containers are followed by their items, so a whole argument list is
@@ -250,7 +250,7 @@ static inline tuck_value_kind tuck_value_kind_of(const tuck_value *v)
 }
 
 TUCK_API bool tuck_value_is_container(const tuck_value *v);
-TUCK_API size_t tuck_value_len(const tuck_value *v);                      /* items; 0 for atoms */
+TUCK_API size_t tuck_value_len(const tuck_value *v);                       /* items; 0 for atoms */
 TUCK_API const tuck_value *tuck_value_item(const tuck_value *v, size_t i); /* NULL: no such item */
 TUCK_API const tuck_value *tuck_value_next(const tuck_value *v); /* what follows v and its items */
 TUCK_API int64_t tuck_value_int(const tuck_value *v);            /* int or bool, else 0 */
@@ -268,6 +268,19 @@ TUCK_API size_t tuck_node_use_count(const tuck_graph *g, tuck_node n);
 TUCK_API tuck_use tuck_node_uses(const tuck_graph *g, tuck_node n);
 TUCK_API tuck_use tuck_use_next(const tuck_graph *g, tuck_use u);
 TUCK_API tuck_node tuck_use_user(const tuck_graph *g, tuck_use u);
+
+/* ---- Types ------------------------------------------------------------------------------------
+ * The dtype, sizes, strides and device of every node, from the inputs on. Where the text is annotated the
+ * annotation is believed, and `check` adds a warning where the operands say otherwise. Where there is no
+ * rule the type is unknown, and nothing downstream guesses. An edit makes the types of new nodes unknown
+ * until the next call. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_infer(tuck_graph *g, bool check, tuck_diags *diags);
+
+/* As an annotation is written, f32[8, s0][s0, 1]cuda:0; lists of results in parentheses; "?" = unknown. */
+TUCK_API tuck_status tuck_node_type(const tuck_graph *g, tuck_node n, tuck_write_fn write,
+                                    void *ctx);
+/* The bytes of a tensor; false: no tensor, unknown, or with symbols in its sizes. */
+TUCK_API bool tuck_node_bytes(const tuck_graph *g, tuck_node n, int64_t *out);
 
 /* ---- Process groups ------------------------------------------------------------------------------
  * What is known of the groups that collectives name. A group that is a value in the graph goes by its
@@ -324,7 +337,8 @@ TUCK_API void tuck_args_node(tuck_args *a, tuck_node n);
 /* Any operand in Python's spelling, on one line: "torch.bfloat16", "device(type='cuda', index=0)",
  * "[1, x]". Names of nodes are nodes; other undefined names are an error. */
 TUCK_API void tuck_args_text(tuck_args *a, const char *text);
-TUCK_API void tuck_args_value(tuck_args *a, const tuck_value *v); /* a copy of one of the same graph */
+TUCK_API void tuck_args_value(tuck_args *a,
+                              const tuck_value *v); /* a copy of one of the same graph */
 /* Opens a list, tuple, dict, set, slice or torch.Size; tuck_args_close() closes the innermost. */
 TUCK_API void tuck_args_open(tuck_args *a, tuck_value_kind container);
 TUCK_API void tuck_args_close(tuck_args *a);
@@ -368,8 +382,7 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_set_target(tuck_graph *g, tuck_no
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_set_annotation(tuck_graph *g, tuck_node n,
                                                               const char *annotation);
 /* The new name is a wish, as in tuck_graph_add(). */
-TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_rename(tuck_graph *g, tuck_node n,
-                                                      const char *name);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_rename(tuck_graph *g, tuck_node n, const char *name);
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where);
 /* Only a node without users. An input takes its parameter along. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_erase(tuck_graph *g, tuck_node n);

@@ -152,9 +152,7 @@ static void do_print(void *p)
     struct buf *b = x->b;
     const tuck_diag *d = x->d;
     const char *bold = x->colour ? "\033[1m" : "", *off = x->colour ? "\033[0m" : "";
-    const char *tint = !x->colour                     ? ""
-                       : d->severity == TUCK_ERROR ? "\033[1;31m"
-                                                      : "\033[1;35m";
+    const char *tint = !x->colour ? "" : d->severity == TUCK_ERROR ? "\033[1;31m" : "\033[1;35m";
 
     buf_str(b, bold);
     if (*d->file != '\0') {

@@ -14,7 +14,7 @@ struct json_out {
 void json_begin(struct json_out *j, struct buf *b);
 /* key == NULL: an item of a list, or the whole document. */
 void json_open(struct json_out *j, const char *key, char bracket); /* '{' or '[' */
-void json_close(struct json_out *j, char bracket);                /* '}' or ']' */
+void json_close(struct json_out *j, char bracket);                 /* '}' or ']' */
 void json_str(struct json_out *j, const char *key, const char *s);
 void json_int(struct json_out *j, const char *key, int64_t v);
 void json_float(struct json_out *j, const char *key, double v); /* not finite: null */

@@ -21,7 +21,7 @@ enum {
 
 struct command {
     const char *name;
-    const char *summary; /* one line */
+    const char *summary;               /* one line */
     int (*run)(int argc, char **argv); /* argv[0] is the command's full name, "tuck show" */
 };
 
@@ -32,8 +32,8 @@ int cmd_ops(int argc, char **argv);
 /* Options that every command which reads a graph accepts, as an argp child. */
 struct input {
     const char *path;
-    long graph; /* --graph, -1 = all */
-    long rank;  /* --rank, -1 = not given */
+    long graph;         /* --graph, -1 = all */
+    long rank;          /* --rank, -1 = not given */
     const char **group; /* --group, n_group of them */
     size_t n_group;
     const char **assume; /* --assume, n_assume of them */

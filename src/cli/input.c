@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "fx/infer.h"
 
 enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 
@@ -16,7 +15,8 @@ static const struct argp_option options[] = {
      "The size of a process group, or its members: NAME=0,2,4,6 (global ranks)", 1},
     {"rank", OPT_RANK, "R", 0,
      "The global rank the text is of (default: the side-car's, or of the file's name)", 1},
-    {"assume", OPT_ASSUME, "SYMBOL=N", 0, "A value for a symbolic size, s0=4096, where bytes are told", 1},
+    {"assume", OPT_ASSUME, "SYMBOL=N", 0,
+     "A value for a symbolic size, s0=4096, where bytes are told", 1},
     {0},
 };
 
@@ -46,15 +46,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct input *in = state->input;
 
     switch (key) {
-    case ARGP_KEY_INIT:
-        in->graph = in->rank = -1;
-        break;
-    case OPT_GRAPH:
-        in->graph = number(state, "--graph", arg);
-        break;
-    case OPT_RANK:
-        in->rank = number(state, "--rank", arg);
-        break;
+    case ARGP_KEY_INIT: in->graph = in->rank = -1; break;
+    case OPT_GRAPH: in->graph = number(state, "--graph", arg); break;
+    case OPT_RANK: in->rank = number(state, "--rank", arg); break;
     case OPT_GROUP:
         if (strrchr(arg, '=') == NULL)
             argp_error(state, "--group wants NAME=SIZE or NAME=RANK,RANK,…, found '%s'", arg);
@@ -75,8 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (in->path == NULL)
             argp_error(state, "which file? `-' is standard input");
         break;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
@@ -107,21 +100,13 @@ void print_diags(tuck_diags *d)
 int exit_code_of(tuck_status st)
 {
     switch (st) {
-    case TUCK_OK:
-        return EXIT_FINE;
-    case TUCK_ENOMEM:
-        fputs("tuck: out of memory\n", stderr);
-        return EXIT_MEMORY;
-    case TUCK_EINVAL:
-        return EXIT_USAGE;
-    case TUCK_ESYNTAX:
-        return EXIT_INPUT;
-    case TUCK_EIO:
-        return EXIT_FILE;
-    case TUCK_ELINT:
-        return EXIT_FOUND;
-    case TUCK_EEXEC:
-        return EXIT_REFUSED;
+    case TUCK_OK: return EXIT_FINE;
+    case TUCK_ENOMEM: fputs("tuck: out of memory\n", stderr); return EXIT_MEMORY;
+    case TUCK_EINVAL: return EXIT_USAGE;
+    case TUCK_ESYNTAX: return EXIT_INPUT;
+    case TUCK_EIO: return EXIT_FILE;
+    case TUCK_ELINT: return EXIT_FOUND;
+    case TUCK_EEXEC: return EXIT_REFUSED;
     }
     return EXIT_INPUT;
 }
@@ -287,30 +272,13 @@ void input_close(struct input *in)
     in->group = NULL;
 }
 
-struct infer_args {
-    tuck_graph *g;
-    struct infer_options options;
-    tuck_diags *diags;
-};
-
-static void do_infer(void *p)
-{
-    struct infer_args *a = p;
-
-    infer_graph(a->g, &a->options, a->diags);
-}
-
 int input_infer(struct input *in, bool check)
 {
     size_t from, to;
     int code = input_range(in, &from, &to);
 
-    for (size_t i = from; code == EXIT_FINE && i < to; i++) {
-        struct infer_args a = {.g = tuck_doc_graph(in->doc, i), .diags = in->diags};
-        a.options.check = check;
-        if (!mem_guard(&a.g->store->mem, do_infer, &a))
-            code = exit_code_of(TUCK_ENOMEM);
-    }
+    for (size_t i = from; code == EXIT_FINE && i < to; i++)
+        code = exit_code_of(tuck_graph_infer(tuck_doc_graph(in->doc, i), check, in->diags));
     return code;
 }
 
@@ -355,7 +323,11 @@ const char *human_bytes(int64_t bytes, char out[32])
         v /= 1024;
         u++;
     }
-    snprintf(out, 32, u == 0 ? "%.0f %s" : v < 10 ? "%.2f %s" : v < 100 ? "%.1f %s" : "%.0f %s", v,
-             unit[u]);
+    snprintf(out, 32,
+             u == 0    ? "%.0f %s"
+             : v < 10  ? "%.2f %s"
+             : v < 100 ? "%.1f %s"
+                       : "%.0f %s",
+             v, unit[u]);
     return out;
 }

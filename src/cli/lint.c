@@ -14,11 +14,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    NULL, parse, "FILE",
+    NULL,
+    parse,
+    "FILE",
     "Check the graphs of FILE: every use behind its definition, names, operators, collectives and "
-    "their waits, shapes against annotations. A collective without a wait is a warning; reading its "
+    "their waits, shapes against annotations. A collective without a wait is a warning; reading "
+    "its "
     "result before the wait is an error.\vExit code 1 if there are errors.",
-    children, NULL, NULL};
+    children,
+    NULL,
+    NULL};
 
 int cmd_lint(int argc, char **argv)
 {

@@ -20,14 +20,15 @@ static void print_help(FILE *f)
           f);
     for (size_t i = 0; i < N_COMMANDS; i++)
         fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("  help       the options of a command: tuck help show\n\n"
-          "  -?, --help     this text\n"
-          "  -V, --version  the version\n\n"
-          "A FILE of `-` is standard input.\n\n"
-          "Exit codes: 0 fine; 1 problems found (lint); 2 wrong usage; 3 the text cannot be read\n"
-          "as a graph; 4 a file cannot be read or written; 5 out of memory; 6 refused: there is no\n"
-          "such output for this graph.\n",
-          f);
+    fputs(
+        "  help       the options of a command: tuck help show\n\n"
+        "  -?, --help     this text\n"
+        "  -V, --version  the version\n\n"
+        "A FILE of `-` is standard input.\n\n"
+        "Exit codes: 0 fine; 1 problems found (lint); 2 wrong usage; 3 the text cannot be read\n"
+        "as a graph; 4 a file cannot be read or written; 5 out of memory; 6 refused: there is no\n"
+        "such output for this graph.\n",
+        f);
 }
 
 static const struct command *find(const char *name)

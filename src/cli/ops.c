@@ -22,24 +22,26 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct ops *o = state->input;
 
     switch (key) {
-    case 'j':
-        o->json = true;
-        return 0;
+    case 'j': o->json = true; return 0;
     case ARGP_KEY_ARG:
         if (o->name != NULL)
             argp_error(state, "one name only");
         o->name = arg;
         return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
 static const struct argp argp = {
-    options, parse, "[NAME]",
-    "The operators Tuck knows, one a line: name, class, what it reads, writes and returns. With NAME "
+    options,
+    parse,
+    "[NAME]",
+    "The operators Tuck knows, one a line: name, class, what it reads, writes and returns. With "
+    "NAME "
     "(aten.mm.default, torch.ops.aten.mm.default, aten.mm, or a part of a name) only those.",
-    NULL, NULL, NULL};
+    NULL,
+    NULL,
+    NULL};
 
 static void flags_of(const struct op_row *row, char *out, size_t size)
 {
@@ -154,8 +156,9 @@ int cmd_ops(int argc, char **argv)
             found++;
         }
     if (found == 0) {
-        fprintf(stderr, "tuck: no operator '%s' in the table; unknown ones are kept and never "
-                        "moved across\n",
+        fprintf(stderr,
+                "tuck: no operator '%s' in the table; unknown ones are kept and never "
+                "moved across\n",
                 o.name);
         return EXIT_FOUND;
     }

@@ -53,10 +53,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {{&input_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-    options, parse, "FILE",
+    options,
+    parse,
+    "FILE",
     "Show the graphs of FILE: a dump of print_readable, tlparse or TORCH_LOGS, gm.code, a runnable "
     "script, str(graph).",
-    children, NULL, NULL};
+    children,
+    NULL,
+    NULL};
 
 /* ---- gathering ---- */
 
@@ -194,7 +198,7 @@ static void gather(void *p)
         const tuck_graph *g = f->todo.at[--f->todo.len];
 
         f->nodes += g->n_nodes;
-        for_each_node(g, n) {
+        for_each_node (g, n) {
             const struct fx_node *x = node_at(g, n);
             uint8_t cls = op_at(x->op)->cls;
 
@@ -222,7 +226,7 @@ static void gather(void *p)
         f->parameters += strcmp(role, "parameter") == 0;
         f->buffers += strcmp(role, "buffer") == 0;
     }
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         if (node_at(g, n)->kind != TUCK_PLACEHOLDER)
             continue;
         f->inputs++;
@@ -276,8 +280,11 @@ static void put_classes(const struct facts *f)
             break;
         done[best] = true;
         const char *name = best == OP_CLASS_END ? "unknown" : op_class_name((enum op_class)best);
-        printf("%s%s %zu", shown == 0 ? "" : shown % 6 == 0 ? "\n               " : "  ", name,
-               f->kind[best]);
+        printf("%s%s %zu",
+               shown == 0       ? ""
+               : shown % 6 == 0 ? "\n               "
+                                : "  ",
+               name, f->kind[best]);
         shown++;
     }
     puts(shown ? "" : "none");
@@ -422,9 +429,9 @@ static void json_type(struct json_out *j, struct facts *f, const tuck_graph *g, 
 
 static const char *kind_name(uint8_t kind)
 {
-    static const char *const name[] = {"",       "placeholder", "get_attr", "call_function",
-                                       "call_method", "call_module", "output",   "opaque",
-                                       "result"};
+    static const char *const name[] = {
+        "",       "placeholder", "get_attr", "call_function", "call_method", "call_module",
+        "output", "opaque",      "result"};
     return name[kind];
 }
 
@@ -516,7 +523,7 @@ static void json_collectives(struct json_out *j, const struct facts *f)
 static void json_nodes(struct json_out *j, struct facts *f, const tuck_graph *g)
 {
     json_open(j, "nodes", '[');
-    for_each_node(g, n)
+    for_each_node (g, n)
         json_node(j, f, g, n);
     json_close(j, ']');
 }

@@ -215,7 +215,7 @@ void graph_number(tuck_graph *g)
 
     if (g->ordered)
         return;
-    for_each_node(g, n)
+    for_each_node (g, n)
         g->node.at[n].pos = ++pos;
     g->ordered = true;
 }

@@ -39,7 +39,7 @@ struct fx_node {
     uint16_t op;    /* row of ops.def, 0 = unknown */
     str_id name;
     str_id target;
-    uint32_t n_vals; /* all values, those inside containers too */
+    uint32_t n_vals;  /* all values, those inside containers too */
     tuck_value *vals; /* n_args arguments, then n_kwargs times a key and a value */
     uint32_t n_args, n_kwargs;
     uint32_t use_first, use_last, n_uses;
@@ -62,38 +62,38 @@ enum fx_return { FX_RETURN_PLAIN, FX_RETURN_PYTREE, FX_RETURN_BYTECODE, FX_RETUR
 
 /* What the text looked like, so that it can look so again. */
 struct fx_style {
-    uint8_t form;      /* enum fx_form */
-    uint8_t frees;     /* enum fx_frees */
-    uint8_t prologue;  /* enum fx_prologue */
-    uint8_t ret;       /* enum fx_return */
-    bool expanded;     /* one parameter a line */
-    bool ret_expanded; /* one returned value a line */
-    bool annotated;    /* values have annotations at all … */
+    uint8_t form;                /* enum fx_form */
+    uint8_t frees;               /* enum fx_frees */
+    uint8_t prologue;            /* enum fx_prologue */
+    uint8_t ret;                 /* enum fx_return */
+    bool expanded;               /* one parameter a line */
+    bool ret_expanded;           /* one returned value a line */
+    bool annotated;              /* values have annotations at all … */
     bool strides, devices, bare; /* … with strides, with devices, without quotes */
-    bool blank_indented; /* empty lines carry the indent: before 2.13 */
-    bool pass_body;      /* an empty graph printed as `pass` */
-    bool silent_inputs;  /* annotations of inputs come from elsewhere and are not in the text */
-    str_id ret_type;     /* "torch.Tensor" of `-> torch.Tensor` */
-    str_id head;         /* lines before a bare def: wrap(..) calls */
-    str_id flat_call;    /* pytree: what tree_flatten_spec is called with */
+    bool blank_indented;         /* empty lines carry the indent: before 2.13 */
+    bool pass_body;              /* an empty graph printed as `pass` */
+    bool silent_inputs; /* annotations of inputs come from elsewhere and are not in the text */
+    str_id ret_type;    /* "torch.Tensor" of `-> torch.Tensor` */
+    str_id head;        /* lines before a bare def: wrap(..) calls */
+    str_id flat_call;   /* pytree: what tree_flatten_spec is called with */
 };
 
 /* One parameter of the signature. Usually each is a placeholder; behind a pytree prologue the
  * placeholders are what the parameters were flattened into. */
 struct fx_param {
-    str_id text;       /* as in the signature, with stars */
-    uint32_t node;     /* the placeholder it is, 0 = none */
+    str_id text;   /* as in the signature, with stars */
+    uint32_t node; /* the placeholder it is, 0 = none */
     uint32_t ann;
-    str_id dflt;       /* default value, verbatim; 0 = none */
-    str_id descriptor; /* comment behind it in the expanded form */
+    str_id dflt;           /* default value, verbatim; 0 = none */
+    str_id descriptor;     /* comment behind it in the expanded form */
     uint32_t line, column; /* in the text it was read from */
-    uint32_t storage;  /* inputs with the same number share their storage; 0 = not said */
-    bool aliased;      /* the placeholder's name differs: `l_x_ = L_x_` follows */
+    uint32_t storage;      /* inputs with the same number share their storage; 0 = not said */
+    bool aliased;          /* the placeholder's name differs: `l_x_ = L_x_` follows */
 };
 
 /* What a group of ranks is known to be. */
 struct fx_group {
-    str_id name; /* as collectives call it */
+    str_id name;   /* as collectives call it */
     uint32_t node; /* placeholder or call that yields it, where it is a value; 0 = a string */
     int64_t size;  /* 0 = unknown */
     int64_t rank;  /* this rank's place in it, -1 = unknown */
@@ -128,8 +128,9 @@ struct tuck_graph {
     str_id gap;             /* raw text before it: empty lines, comments */
     struct fx_style style;
     VEC(struct fx_param) param;
-    VEC(struct fx_placeholder_note) note; /* flattened placeholders with a descriptor of their own */
-    VEC(str_id) out_descriptor;           /* per returned item, expanded form */
+    VEC(struct fx_placeholder_note)
+    note;                       /* flattened placeholders with a descriptor of their own */
+    VEC(str_id) out_descriptor; /* per returned item, expanded form */
     VEC(tuck_graph *) child;
     VEC(struct fx_group) group;
     VEC(type_id) type;             /* by node id, after infer_graph() */
@@ -139,9 +140,9 @@ struct tuck_graph {
     struct fx_names *names;        /* name → node and suffix counters; made when first needed */
     uint32_t first_line;
     str_id source_name; /* file it was read from, for diagnostics */
-    bool fresh;   /* made, not read: it has no gap of its own */
-    bool edited;  /* no longer what was read: print by rule */
-    bool ordered; /* node.pos is up to date */
+    bool fresh;         /* made, not read: it has no gap of its own */
+    bool edited;        /* no longer what was read: print by rule */
+    bool ordered;       /* node.pos is up to date */
     bool frees_verbatim;
 };
 

@@ -228,7 +228,7 @@ static void do_collect(void *p)
     while (w->todo.len > 0) {
         tuck_graph *g = w->todo.at[--w->todo.len];
 
-        for_each_node(g, n)
+        for_each_node (g, n)
             if (communicates(node_at(g, n)))
                 visit(w, g, n);
         for (uint32_t i = 0; i < w->n_script; i++) {
@@ -280,8 +280,7 @@ static void do_group_of(void *p)
 
     if (!communicates(x) || !op_sig_parse(&a->arena, op_at(x->op), &sig, NULL))
         return;
-    const tuck_value *v =
-        argument(a->g, x, op_param_find(&sig, "group_name", 10), "group_name");
+    const tuck_value *v = argument(a->g, x, op_param_find(&sig, "group_name", 10), "group_name");
     if (v != NULL && name_value(&a->name, a->g, v)) {
         str_id name = str_find(&a->g->store->str, a->name.at ? a->name.at : "", a->name.len);
         for (uint32_t i = 0; i < a->g->group.len; i++)
@@ -554,9 +553,9 @@ static void take(struct sidecar *s, json_t *root, int64_t file_rank, int64_t *ra
             learn_one(s, name, v);
     }
     if (*rank < 0)
-        *rank = file_rank >= 0                 ? file_rank
+        *rank = file_rank >= 0             ? file_rank
                 : json_is_integer(printed) ? json_integer_value(printed)
-                                               : -1;
+                                           : -1;
 }
 
 tuck_status tuck_graph_read_sidecar(tuck_graph *g, const char *graph_path, int64_t rank,

@@ -37,7 +37,7 @@ struct fx_ann {
     uint8_t what; /* enum ann_what */
     str_id expr;  /* of Sym(expr) */
     const struct fx_meta *meta; /* of a tensor */
-    uint32_t type;   /* type_id, once it was asked for */
+    uint32_t type;              /* type_id, once it was asked for */
     bool type_known;
 };
 

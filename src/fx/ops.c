@@ -242,8 +242,8 @@ const char *op_shape_meaning(enum op_shape shape)
 
 const char *op_flag_name(unsigned i)
 {
-    static const char *const names[] = {"effect", "mutates",   "random", "datadep", "metadata",
-                                        "contig", "fixed",     "exact",  "maybe",   "fusible",
+    static const char *const names[] = {"effect", "mutates",   "random",  "datadep",  "metadata",
+                                        "contig", "fixed",     "exact",   "maybe",    "fusible",
                                         "host",   "restrides", "lowered", "iterator", "composed"};
 
     return i < sizeof(names) / sizeof(*names) ? names[i] : NULL;

@@ -17,15 +17,9 @@ static void put(struct printer *p, const tuck_graph *g, str_id s)
 static void print_atom(struct printer *p, const tuck_graph *g, const tuck_value *v)
 {
     switch (v->kind) {
-    case TUCK_V_NONE:
-        buf_add(p->b, "None", 4);
-        break;
-    case TUCK_V_BOOL:
-        buf_str(p->b, v->u.i ? "True" : "False");
-        break;
-    case TUCK_V_INT:
-        buf_int(p->b, v->u.i);
-        break;
+    case TUCK_V_NONE: buf_add(p->b, "None", 4); break;
+    case TUCK_V_BOOL: buf_str(p->b, v->u.i ? "True" : "False"); break;
+    case TUCK_V_INT: buf_int(p->b, v->u.i); break;
     case TUCK_V_FLOAT:
         if (v->a != 0)
             put(p, g, v->a);
@@ -40,56 +34,39 @@ static void print_atom(struct printer *p, const tuck_graph *g, const tuck_value 
             value_str_repr(p->b, s->at, s->len);
         }
         break;
-    case TUCK_V_NODE:
-        put(p, g, g->node.at[v->a].name);
-        break;
+    case TUCK_V_NODE: put(p, g, g->node.at[v->a].name); break;
     case TUCK_V_KEY:
         put(p, g, v->a);
         buf_chr(p->b, '=');
         break;
-    default:
-        put(p, g, v->a);
-        break;
+    default: put(p, g, v->a); break;
     }
 }
 
 static const char *opening(uint8_t kind)
 {
     switch (kind) {
-    case TUCK_V_LIST:
-        return "[";
-    case TUCK_V_TUPLE:
-        return "(";
-    case TUCK_V_SIZE:
-        return "torch.Size([";
+    case TUCK_V_LIST: return "[";
+    case TUCK_V_TUPLE: return "(";
+    case TUCK_V_SIZE: return "torch.Size([";
     case TUCK_V_DICT:
-    case TUCK_V_SET:
-        return "{";
-    case TUCK_V_SLICE:
-        return "slice(";
-    default:
-        return "";
+    case TUCK_V_SET: return "{";
+    case TUCK_V_SLICE: return "slice(";
+    default: return "";
     }
 }
 
 static const char *closing(const struct open_value *o)
 {
     switch (o->kind) {
-    case TUCK_V_LIST:
-        return "]";
-    case TUCK_V_TUPLE:
-        return o->n == 1 ? ",)" : ")";
-    case TUCK_V_SIZE:
-        return "])";
+    case TUCK_V_LIST: return "]";
+    case TUCK_V_TUPLE: return o->n == 1 ? ",)" : ")";
+    case TUCK_V_SIZE: return "])";
     case TUCK_V_DICT:
-    case TUCK_V_SET:
-        return "}";
-    case TUCK_V_SLICE:
-        return ")";
-    case TUCK_V_CALL:
-        return o->n == 1 ? "()" : ")";
-    default:
-        return "";
+    case TUCK_V_SET: return "}";
+    case TUCK_V_SLICE: return ")";
+    case TUCK_V_CALL: return o->n == 1 ? "()" : ")";
+    default: return "";
     }
 }
 
@@ -302,9 +279,7 @@ static void print_node(struct printer *p, const tuck_graph *g, const struct fx_n
         buf_add(p->b, " = ", 3);
     }
     switch (x->kind) {
-    case TUCK_GET_ATTR:
-        print_path(p, "self", graph_str(g, x->target));
-        break;
+    case TUCK_GET_ATTR: print_path(p, "self", graph_str(g, x->target)); break;
     case TUCK_CALL_MODULE:
         print_path(p, "self", graph_str(g, x->target));
         print_args(p, g, x, 0);
@@ -343,7 +318,7 @@ static void find_last_uses(struct printer *p, const tuck_graph *g)
     p->last.len = 0;
     vec_reserve(p->mem, &p->last, g->node.len);
     memset(p->last.at, 0, g->node.len * sizeof(*p->last.at));
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         const struct fx_node *x = &g->node.at[n];
         for (uint32_t i = 0; i < x->n_vals; i++)
             if (x->vals[i].kind == TUCK_V_NODE)
@@ -503,7 +478,7 @@ static void print_flat_annotations(struct printer *p, const tuck_graph *g, size_
 {
     bool any = false, lines = g->style.expanded && p->form == TUCK_FORM_TEXT;
 
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         const struct fx_node *x = &g->node.at[n];
         if (x->kind != TUCK_PLACEHOLDER || x->ann == 0)
             continue;
@@ -536,13 +511,12 @@ static void print_flat_annotations(struct printer *p, const tuck_graph *g, size_
 /* `a, b, = `: the flattened inputs. */
 static void print_flat_names(struct printer *p, const tuck_graph *g)
 {
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         const struct fx_node *x = &g->node.at[n];
         if (x->kind != TUCK_PLACEHOLDER)
             continue;
         put(p, g, x->name);
-        if (x->ann != 0 && ann_at(g->store, x->ann)->form == ANN_TYPE &&
-            p->form != TUCK_FORM_EXEC)
+        if (x->ann != 0 && ann_at(g->store, x->ann)->form == ANN_TYPE && p->form != TUCK_FORM_EXEC)
             buf_chr(p->b, ' '); /* FX cuts `e : torch.Tensor` at the colon and keeps the blank */
         buf_str(p->b, ", ");
     }
@@ -555,7 +529,7 @@ static void print_prologue(struct printer *p, const tuck_graph *g, size_t indent
     case FX_BOXED:
         buf_fill(p->b, ' ', indent);
         buf_str(p->b, "args_iter = iter(args_list)\n");
-        for_each_node(g, n) {
+        for_each_node (g, n) {
             if (g->node.at[n].kind != TUCK_PLACEHOLDER)
                 continue;
             buf_fill(p->b, ' ', indent);
@@ -582,8 +556,7 @@ static void print_prologue(struct printer *p, const tuck_graph *g, size_t indent
         print_flat_names(p, g);
         buf_str(p->b, "self._dynamo_bytecode_flatten(*_fn_args)\n");
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -680,7 +653,7 @@ static void print_one(struct printer *p, const tuck_graph *g, uint32_t depth)
         first = false;
     if (g->style.prologue != FX_PLAIN && g->style.prologue != FX_PYTREE)
         first = true;
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         const struct fx_node *x = &g->node.at[n];
 
         if (x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_RESULT)

@@ -16,7 +16,7 @@ struct printer {
     struct buf *b;
     tuck_form form;
     VEC(struct open_value) open;
-    VEC(uint32_t) last; /* per node: the last statement that mentions it */
+    VEC(uint32_t) last;           /* per node: the last statement that mentions it */
     VEC(const tuck_graph *) todo; /* nested graphs still to print, … */
     VEC(uint32_t) todo_depth;     /* … and how deep */
 };

@@ -12,7 +12,7 @@ struct needs {
 /* Names that every Python has, and those that generated code gets: torch, device, inf … */
 static bool is_builtin(const char *s, size_t len)
 {
-    static const char *const ours[] = {"torch",    "device",    "inf",   "nan",
+    static const char *const ours[] = {"torch",    "device",    "inf",    "nan",
                                        "NoneType", "fx_pytree", "pytree", NULL};
 
     for (const char *const *p = ours; *p; p++)
@@ -97,17 +97,10 @@ static void check_value(struct needs *x, const struct fx_node *n, const tuck_val
     case TUCK_V_OP:
     case TUCK_V_DTYPE:
     case TUCK_V_LAYOUT:
-    case TUCK_V_FORMAT:
-        need(x, s);
-        break;
-    case TUCK_V_SIZE:
-        need(x, "torch");
-        break;
-    case TUCK_V_SYM:
-        need_words(x, s);
-        break;
-    default:
-        break;
+    case TUCK_V_FORMAT: need(x, s); break;
+    case TUCK_V_SIZE: need(x, "torch"); break;
+    case TUCK_V_SYM: need_words(x, s); break;
+    default: break;
     }
 }
 
@@ -119,7 +112,7 @@ static void check_graph(struct needs *x, const tuck_graph *g)
         need(x, "fx_pytree");
     if (g->style.ret == FX_RETURN_PYTREE)
         need(x, "pytree");
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         const struct fx_node *node = &g->node.at[n];
 
         if (node->kind == TUCK_CALL_FUNCTION && node->syntax == FX_CALL)

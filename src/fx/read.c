@@ -50,7 +50,8 @@ struct diag_pos read_pos(struct reader *r, const char *at, size_t len)
                              .length = (uint32_t)(len < 200 ? len : 200)};
 }
 
-bool read_error(struct reader *r, const char *at, size_t len, const char *note, const char *fmt, ...)
+bool read_error(struct reader *r, const char *at, size_t len, const char *note, const char *fmt,
+                ...)
 {
     va_list ap;
 
@@ -160,7 +161,8 @@ uint32_t read_define(struct reader *r, str_id name, const char *at, struct fx_no
     }
     if (init.line != 0) {
         /* the caller knows */
-    } else if (at != NULL && at >= r->bol && r->pin == NULL) { /* the usual: no need to look for the line */
+    } else if (at != NULL && at >= r->bol &&
+               r->pin == NULL) { /* the usual: no need to look for the line */
         init.line = file_line(r, r->line);
         init.column = (uint32_t)(at - r->bol) + 1;
     } else if (at != NULL) {
@@ -544,8 +546,9 @@ static uint32_t spilled_lines(const char *s)
     size_t n = ident_len(colon);
     const char *eol = s + strcspn(s, "\n");
 
-    if (n == 0 || colon[n] != ':' || starts_with(colon, "File:") || starts_with(colon, "Annotation:") ||
-        starts_with(colon, "recompute:") || starts_with(colon, "ac_graph_id:"))
+    if (n == 0 || colon[n] != ':' || starts_with(colon, "File:") ||
+        starts_with(colon, "Annotation:") || starts_with(colon, "recompute:") ||
+        starts_with(colon, "ac_graph_id:"))
         return 0;
     for (const char *p = colon; p + 1 < eol; p++)
         if (p[0] == ' ' && p[1] == '#')
@@ -677,11 +680,11 @@ static void check_frees(struct reader *r)
 
     memset(last, 0, g->node.len * sizeof(*last));
     vec_push(r->mem, &g->frees_at, g->frees.len);
-    for_each_node(g, n)
+    for_each_node (g, n)
         for (uint32_t i = 0; i < g->node.at[n].n_vals; i++)
             if (g->node.at[n].vals[i].kind == TUCK_V_NODE)
                 last[g->node.at[n].vals[i].a] = n;
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         const struct fx_node *x = &g->node.at[n];
         if (x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_OUTPUT || x->kind == TUCK_RESULT)
             continue;
@@ -753,7 +756,8 @@ static bool read_body(struct reader *r, size_t def_indent)
         str_id lead = read_lead(r);
         size_t indent = (size_t)(r->p - r->bol);
 
-        if (*r->p == '\0' || indent < def_indent || (indent == def_indent && def_indent < r->body_indent) ||
+        if (*r->p == '\0' || indent < def_indent ||
+            (indent == def_indent && def_indent < r->body_indent) ||
             (starts_with(r->p, "def ") && indent <= def_indent) ||
             (starts_with(r->p, "class ") && class_line(r->p + 6) != NULL)) {
             /* The body is over without a return: fine only where there is nothing in it. */
@@ -843,8 +847,8 @@ static void begin_graph(struct reader *r, tuck_graph *parent)
     if (parent != NULL)
         parent->child.at[parent->child.len++] = g;
     else
-        r->doc->entry.at[r->doc->entry.len++] =
-            (struct fx_entry){.graph = g, .rank = r->text->rank, .line = file_line(r, r->line)};
+        r->doc->entry.at[r->doc->entry.len++] = (struct fx_entry){
+            .graph = g, .rank = r->text->rank, .line = file_line(r, r->line)};
     r->g = g;
     g->source_name = intern(r, r->file, strlen(r->file));
     g->first_line = file_line(r, r->line);
@@ -879,7 +883,7 @@ static void annotate_attributes(struct reader *r)
 {
     if (r->attribute.len == 0)
         return;
-    for_each_node(r->g, n) {
+    for_each_node (r->g, n) {
         struct fx_node *x = node_at(r->g, n);
         for (uint32_t i = 0; x->kind == TUCK_GET_ATTR && i < r->attribute.len; i++)
             if (r->attribute.at[i].name == x->target && x->ann == 0)
@@ -977,9 +981,9 @@ static bool read_class_here(struct reader *r, struct scan *x, const char *s, siz
 {
     const char *before = r->bol;
     str_id title = x->title;
-    bool banner = before[strspn(before, " ")] != 'c' || !starts_with(before + strspn(before, " "), "class ");
-    bool top = banner || indent == 0 || r->open_graph.len == 0 ||
-               r->open_graph.at[0] >= indent;
+    bool banner = before[strspn(before, " ")] != 'c' ||
+                  !starts_with(before + strspn(before, " "), "class ");
+    bool top = banner || indent == 0 || r->open_graph.len == 0 || r->open_graph.at[0] >= indent;
 
     if (banner)
         x->noise = true;

@@ -40,7 +40,8 @@ struct reader {
     const char *bol; /* beginning of the cursor's line … */
     uint32_t line;   /* … and its number in this text, from 0 */
 
-    const char *pin; /* set: diagnostics point here, because the cursor runs over a rewritten copy */
+    const char
+        *pin; /* set: diagnostics point here, because the cursor runs over a rewritten copy */
     const char *stmt, *stmt_bol; /* where the statement being read began, … */
     uint32_t stmt_line;          /* … to go back to for another reading */
 
@@ -50,18 +51,18 @@ struct reader {
     bool failed;      /* an error was reported: do not try another reading */
     int brackets;     /* open around the operand: newlines are blanks there */
     uint32_t lenient; /* open reprs: names inside are not ours */
-    str_id comment; /* in force */
+    str_id comment;   /* in force */
     uint32_t body_indent;
     struct value_list vals;
     VEC(const char *) open_at_text; /* where each open container of vals began */
     struct buf tmp;
-    VEC(uint32_t) freed;      /* nodes named in the frees of the statement being read */
+    VEC(uint32_t) freed; /* nodes named in the frees of the statement being read */
     VEC(struct pending_ann) pending;
     VEC(struct pending_ann) attribute; /* of self, as a script's __init__ makes them */
     VEC(struct script_storage) storage;
     VEC(struct fx_group) group; /* as a script sets them up */
-    VEC(str_id) names;        /* of an assignment to several */
-    VEC(uint32_t) open_graph; /* indents of the classes we are inside of */
+    VEC(str_id) names;          /* of an assignment to several */
+    VEC(uint32_t) open_graph;   /* indents of the classes we are inside of */
     VEC(tuck_graph *) open_at;
     bool want_descriptors; /* reading an expanded return */
 };
@@ -78,13 +79,13 @@ static inline const char *after_blanks(const char *s)
 struct diag_pos read_pos(struct reader *r, const char *at, size_t len);
 bool read_error(struct reader *r, const char *at, size_t len, const char *note, const char *fmt,
                 ...) __attribute__((format(printf, 5, 6)));
-void read_warn(struct reader *r, const char *at, size_t len, const char *note, const char *fmt,
-               ...) __attribute__((format(printf, 5, 6)));
-void read_again(struct reader *r);     /* back to the beginning of the statement */
-void read_newline(struct reader *r);   /* step over the '\n' under the cursor */
-void read_blanks(struct reader *r);    /* blanks of this line */
-void read_space(struct reader *r);     /* blanks, newlines and comments: inside brackets */
-size_t ident_len(const char *s);       /* of the identifier at s, 0 = none */
+void read_warn(struct reader *r, const char *at, size_t len, const char *note, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+void read_again(struct reader *r);        /* back to the beginning of the statement */
+void read_newline(struct reader *r);      /* step over the '\n' under the cursor */
+void read_blanks(struct reader *r);       /* blanks of this line */
+void read_space(struct reader *r);        /* blanks, newlines and comments: inside brackets */
+size_t ident_len(const char *s);          /* of the identifier at s, 0 = none */
 size_t path_len(const char *s, size_t n); /* of a.b.c at s, whose first identifier is n long */
 bool starts_with(const char *s, const char *prefix);
 uint32_t read_define(struct reader *r, str_id name, const char *at, struct fx_node init);

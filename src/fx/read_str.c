@@ -56,8 +56,8 @@ static bool is_one_of(const char *s, size_t len, const char *const *list)
 /* One bare word of an argument list. */
 static void put_word(struct reader *r, const struct coerce *c, const char *s, size_t len)
 {
-    static const char *const plain[] = {"None", "True", "False", "inf", "-inf", "nan", "Ellipsis",
-                                        NULL};
+    static const char *const plain[] = {"None", "True", "False",    "inf",
+                                        "-inf", "nan",  "Ellipsis", NULL};
 
     while (len > 0 && s[len - 1] == ' ')
         len--;
@@ -347,9 +347,9 @@ static bool read_line(struct reader *r)
     static const struct {
         const char *word;
         tuck_kind kind;
-    } kinds[] = {{"placeholder", TUCK_PLACEHOLDER},     {"PlaceHolder", TUCK_PLACEHOLDER},
-                 {"get_attr", TUCK_GET_ATTR},           {"call_function", TUCK_CALL_FUNCTION},
-                 {"call_method", TUCK_CALL_METHOD},     {"call_module", TUCK_CALL_MODULE}};
+    } kinds[] = {{"placeholder", TUCK_PLACEHOLDER}, {"PlaceHolder", TUCK_PLACEHOLDER},
+                 {"get_attr", TUCK_GET_ATTR},       {"call_function", TUCK_CALL_FUNCTION},
+                 {"call_method", TUCK_CALL_METHOD}, {"call_module", TUCK_CALL_MODULE}};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         if (starts_with(s, kinds[i].word) && s[strlen(kinds[i].word)] == '[') {
             x.kind = (uint8_t)kinds[i].kind;
@@ -394,12 +394,12 @@ static bool read_line(struct reader *r)
 /* Names in this form may be ones that Python does not allow, %None, or that the code needs for a global. */
 static void rename_reserved(tuck_graph *g)
 {
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         struct fx_node *x = node_at(g, n);
         const struct str *s = str_at(&g->store->str, x->name);
 
-        if (x->kind != TUCK_OUTPUT && (name_is_reserved(s->at, s->len) ||
-                                       (name_flags(g, x->name) & NAME_WORD) != 0)) {
+        if (x->kind != TUCK_OUTPUT &&
+            (name_is_reserved(s->at, s->len) || (name_flags(g, x->name) & NAME_WORD) != 0)) {
             str_id name = name_create(g, s->at, s->len);
             name_forget(g, x->name);
             node_at(g, n)->name = name;

@@ -124,9 +124,8 @@ static bool read_string(struct reader *r)
         value_str_decode(&r->tmp, s, len);
         content = str_intern(&r->store->str, r->tmp.at ? r->tmp.at : "", r->tmp.len);
     }
-    push(r, (tuck_value){.kind = TUCK_V_STR,
-                         .a = content,
-                         .u.i = str_intern(&r->store->str, s, len)});
+    push(r,
+         (tuck_value){.kind = TUCK_V_STR, .a = content, .u.i = str_intern(&r->store->str, s, len)});
     for (; s < e; s++)
         if (*s == '\n') { /* a triple-quoted string */
             r->line++;
@@ -226,23 +225,53 @@ static bool among(const char *s, size_t len, const char *const *list)
 /* Functions that PyTorch prints in sizes. */
 static bool is_function(const char *s, size_t len)
 {
-    static const char *const names[] = {
-        "Mod",         "PythonMod",   "FloorDiv",   "CleanDiv",     "CeilDiv",      "Max",
-        "Min",         "IntTrueDiv",  "CeilToInt",  "FloatTrueDiv", "PowByNatural", "FloatPow",
-        "FloorToInt",  "TruncToInt",  "RoundToInt", "ToFloat",      "Where",        "Identity",
-        "Eq",          "Ne",          "Lt",         "Le",           "Gt",           "Ge",
-        "And",         "Or",          "Not",        "Abs",          "Piecewise",    "TruncToFloat",
-        "RoundDecimal", "ModularIndexing", "BitwiseFn_bitwise_and", "BitwiseFn_bitwise_or",
-        "LShift",      "RShift",      "OpaqueUnaryFn_sqrt", NULL};
+    static const char *const names[] = {"Mod",
+                                        "PythonMod",
+                                        "FloorDiv",
+                                        "CleanDiv",
+                                        "CeilDiv",
+                                        "Max",
+                                        "Min",
+                                        "IntTrueDiv",
+                                        "CeilToInt",
+                                        "FloatTrueDiv",
+                                        "PowByNatural",
+                                        "FloatPow",
+                                        "FloorToInt",
+                                        "TruncToInt",
+                                        "RoundToInt",
+                                        "ToFloat",
+                                        "Where",
+                                        "Identity",
+                                        "Eq",
+                                        "Ne",
+                                        "Lt",
+                                        "Le",
+                                        "Gt",
+                                        "Ge",
+                                        "And",
+                                        "Or",
+                                        "Not",
+                                        "Abs",
+                                        "Piecewise",
+                                        "TruncToFloat",
+                                        "RoundDecimal",
+                                        "ModularIndexing",
+                                        "BitwiseFn_bitwise_and",
+                                        "BitwiseFn_bitwise_or",
+                                        "LShift",
+                                        "RShift",
+                                        "OpaqueUnaryFn_sqrt",
+                                        NULL};
 
     return among(s, len, names);
 }
 
 static tuck_value_kind name_kind(const char *s, size_t len)
 {
-    static const char *const layouts[] = {"strided",    "sparse_coo", "sparse_csr", "sparse_csc",
-                                          "sparse_bsr", "sparse_bsc", "jagged",     "_mkldnn",
-                                          NULL};
+    static const char *const layouts[] = {"strided",    "sparse_coo", "sparse_csr",
+                                          "sparse_csc", "sparse_bsr", "sparse_bsc",
+                                          "jagged",     "_mkldnn",    NULL};
     static const char *const formats[] = {"contiguous_format", "preserve_format", "channels_last",
                                           "channels_last_3d", NULL};
 
@@ -360,7 +389,7 @@ void read_raw(struct reader *r, const char *from, const char *to)
             continue;
         }
         const char *after = after_blanks(s + n);
-        uint32_t node = s > from && s[-1] == '.'                      ? 0
+        uint32_t node = s > from && s[-1] == '.'                       ? 0
                         : *after == '=' && after[1] != '=' && s > from ? 0
                                                                        : defined(r, s, n);
         if (node != 0) {
@@ -625,10 +654,8 @@ static bool read_atom(struct reader *r, bool expressions, bool *opened)
         return read_ident(r, n, opened);
     switch (*s) {
     case '\'':
-    case '"':
-        return read_string(r);
-    case '<':
-        return read_angle(r);
+    case '"': return read_string(r);
+    case '<': return read_angle(r);
     case '[':
     case '(':
     case '{':
@@ -645,8 +672,7 @@ static bool read_atom(struct reader *r, bool expressions, bool *opened)
             return true;
         }
         break;
-    default:
-        break;
+    default: break;
     }
     if (read_number(r))
         return true;
@@ -715,7 +741,8 @@ bool read_operand(struct reader *r, bool expressions)
                 continue;
         }
         bool inside = r->vals.open.len > base;
-        if (start != NULL && (text != NULL || ((expressions || inside) && operator_follows(r->p)))) {
+        if (start != NULL &&
+            (text != NULL || ((expressions || inside) && operator_follows(r->p)))) {
             const char *e = (expressions || inside) && operator_follows(r->p)
                                 ? expression_end(r, r->p)
                                 : r->p;

@@ -174,7 +174,7 @@ static void subgraph_results(struct build *b, uint32_t n, const struct fx_node *
         uint32_t inner = v->kind == TUCK_V_NODE ? storage_of(&in, v->a, 0) : 0, shared = 0;
         const tuck_value *operand = value_next(second);
         uint32_t i = 2;
-        for_each_node(child, p) {
+        for_each_node (child, p) {
             if (node_at(child, p)->kind != TUCK_PLACEHOLDER || i >= x->n_args)
                 break;
             if (inner != 0 && storage_of(&in, p, 0) == inner)
@@ -231,11 +231,8 @@ static void results_of(struct build *b, uint32_t n)
             break; /* a nested graph, no tensor */
         give(b, n, fresh(b));
         break;
-    case TUCK_PLACEHOLDER:
-        give(b, n, fresh(b));
-        break;
-    case TUCK_OUTPUT:
-        break;
+    case TUCK_PLACEHOLDER: give(b, n, fresh(b)); break;
+    case TUCK_OUTPUT: break;
     case TUCK_CALL_FUNCTION:
     case TUCK_CALL_METHOD:
         if (row->form == OP_FORM_GETITEM && x->n_args == 2)
@@ -247,9 +244,7 @@ static void results_of(struct build *b, uint32_t n)
         else if (row->cls != OP_SCALAR && row->cls != OP_ASSERT && row->cls != OP_GROUP)
             known_results(b, n, x);
         break;
-    default:
-        unknown_results(b, n, x);
-        break;
+    default: unknown_results(b, n, x); break;
     }
 }
 
@@ -276,7 +271,7 @@ static void join_inputs(struct build *b)
     }
     arena_release(b->a, mark);
     uint32_t *by_target = arena_zeroed(b->a, g->store->str.all.len * sizeof(*by_target));
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
         if (x->kind != TUCK_GET_ATTR || b->s->count[n] == 0)
             continue;
@@ -295,7 +290,7 @@ static void do_build(void *p)
     s->first = arena_zeroed(b->a, g->node.len * sizeof(*s->first));
     s->count = arena_zeroed(b->a, g->node.len * sizeof(*s->count));
     s->sig = arena_zeroed(b->a, ((size_t)op_count() + 1) * sizeof(*s->sig));
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         s->first[n] = s->pool.len;
         if (node_may_write(g, n))
             sig_of(b, node_at(g, n)->op);

@@ -13,11 +13,11 @@ struct op_sig;
 
 struct storages {
     const tuck_graph *g;
-    uint32_t n;      /* storages are numbered from 1 */
-    uint32_t *first; /* by node: where its results begin in `of` … */
-    uint32_t *count; /* … and how many it has; 0 = none (a number, nothing) */
-    uint32_t *of;    /* storage of each result; several results of a list each have one */
-    uint32_t *join;  /* storages found to be the same: a forest, see storage_root() */
+    uint32_t n;                /* storages are numbered from 1 */
+    uint32_t *first;           /* by node: where its results begin in `of` … */
+    uint32_t *count;           /* … and how many it has; 0 = none (a number, nothing) */
+    uint32_t *of;              /* storage of each result; several results of a list each have one */
+    uint32_t *join;            /* storages found to be the same: a forest, see storage_root() */
     const struct op_sig **sig; /* by operator, of those that were met */
     VEC(uint32_t) pool;        /* `of` while it grows */
 };
@@ -48,8 +48,8 @@ bool node_may_write(const tuck_graph *g, uint32_t node);
 /* For every node that touches a storage somebody writes: the write before it. Taken before the first edit,
  * compared by lint: an edit may not move a read over a write. */
 struct storage_order {
-    uint32_t n_node; /* nodes with ids from here on are newer than this record */
-    uint32_t *start; /* by node, n_node + 1 of them: its entries in `writer` */
+    uint32_t n_node;  /* nodes with ids from here on are newer than this record */
+    uint32_t *start;  /* by node, n_node + 1 of them: its entries in `writer` */
     uint32_t *writer; /* node that wrote last, 0 = what came in */
     uint32_t n_writer;
 };
@@ -67,10 +67,10 @@ tuck_status storage_order_check(const tuck_graph *g, tuck_diags *diags);
 /* ---- memory ----------------------------------------------------------------------------------------- */
 
 struct storage_peak {
-    int64_t peak;      /* bytes live at once, inputs never freed */
-    int64_t inputs;    /* of them inputs and attributes */
-    uint32_t node;     /* where */
-    size_t unknown;    /* storages whose size is not known, counted as nothing */
+    int64_t peak;   /* bytes live at once, inputs never freed */
+    int64_t inputs; /* of them inputs and attributes */
+    uint32_t node;  /* where */
+    size_t unknown; /* storages whose size is not known, counted as nothing */
 };
 
 /* The peak of live storage in the order of the graph. Needs infer_graph(). `size` gives a value to sizes with

@@ -8,8 +8,8 @@
 /* One walk in order: the last write of each storage, asked for at every access. */
 struct tracker {
     const struct storages *s;
-    uint32_t *last; /* by storage: node that wrote it last */
-    bool *written;  /* by storage: somebody writes it at all */
+    uint32_t *last;      /* by storage: node that wrote it last */
+    bool *written;       /* by storage: somebody writes it at all */
     VEC(uint32_t) found; /* writers before the accesses of the node at hand */
     struct mem *mem;
     uint32_t node;
@@ -47,7 +47,7 @@ static void tracker_start(struct tracker *t, const struct storages *s, struct ar
     *t = (struct tracker){.s = s, .mem = a->mem};
     t->last = arena_zeroed(a, n * sizeof(*t->last));
     t->written = arena_zeroed(a, n * sizeof(*t->written));
-    for_each_node(s->g, k)
+    for_each_node (s->g, k)
         storage_accesses(s, k, mark_written, t);
 }
 
@@ -81,7 +81,7 @@ static void do_record(void *p)
     /* By node id, not by order: entries are laid out once all are known. */
     uint32_t *from = arena_zeroed(&r->scratch, ((size_t)g->node.len + 1) * sizeof(*from));
     uint32_t *count = arena_zeroed(&r->scratch, ((size_t)g->node.len + 1) * sizeof(*count));
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         tracker_step(&r->t, n);
         from[n] = r->writer.len;
         count[n] = r->t.found.len;
@@ -107,7 +107,7 @@ void storage_order_record(tuck_graph *g)
     struct mem *m = &g->store->mem;
     bool writes = false;
 
-    for_each_node(g, n)
+    for_each_node (g, n)
         writes |= node_may_write(g, n);
     g->order = NULL;
     if (!writes) /* nothing to break */
@@ -176,7 +176,7 @@ static void do_check(void *p)
     storages_build(g, &c->scratch, &c->s);
     tracker_start(&c->t, &c->s, &c->scratch);
     c->t.mem = &c->mem;
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         tracker_step(&c->t, n);
         if (n >= o->n_node)
             continue;
@@ -257,7 +257,7 @@ void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a
     int64_t live = 0;
 
     *out = (struct storage_peak){.peak = 0};
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
         for (uint32_t k = 0; k < s->count[n]; k++) {
             struct life *l = &life[storage_root(s, s->of[s->first[n] + k])];
@@ -282,8 +282,7 @@ void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a
         for (uint32_t i = 0; i < x->n_vals; i++)
             if (x->vals[i].kind == TUCK_V_NODE)
                 for (uint32_t k = 0; k < s->count[x->vals[i].a]; k++) {
-                    struct life *l =
-                        &life[storage_root(s, s->of[s->first[x->vals[i].a] + k])];
+                    struct life *l = &life[storage_root(s, s->of[s->first[x->vals[i].a] + k])];
                     l->last = x->kind == TUCK_OUTPUT ? UINT32_MAX : n;
                 }
     }
@@ -297,7 +296,7 @@ void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a
             }
         }
     out->inputs = out->peak = live;
-    for_each_node(g, n) {
+    for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
         for (uint32_t k = 0; k < s->count[n]; k++) {
             uint32_t root = storage_root(s, s->of[s->first[n] + k]);

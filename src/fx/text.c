@@ -194,8 +194,8 @@ static struct stream *stream_of(struct splitter *x, const struct prefix *p)
 }
 
 /* Append a line without its terminal escapes. */
-static void add_line(struct mem *m, struct stream *t, const char *s, const char *eol,
-                     uint32_t line, uint32_t column)
+static void add_line(struct mem *m, struct stream *t, const char *s, const char *eol, uint32_t line,
+                     uint32_t column)
 {
     vec_push(m, &t->text.line, line);
     vec_push(m, &t->text.column, column);
@@ -365,11 +365,14 @@ static void do_unprefix(void *p)
 }
 
 size_t text_unprefix(struct mem *m, const struct fx_text *src, size_t from, uint32_t line,
-                     const char *prefix, size_t prefix_len, struct fx_text *out,
-                     uint32_t *end_line)
+                     const char *prefix, size_t prefix_len, struct fx_text *out, uint32_t *end_line)
 {
-    struct unprefix x = {
-        .mem = m, .src = src, .from = from, .line = line, .prefix = prefix, .prefix_len = prefix_len};
+    struct unprefix x = {.mem = m,
+                         .src = src,
+                         .from = from,
+                         .line = line,
+                         .prefix = prefix,
+                         .prefix_len = prefix_len};
 
     buf_init(&x.t.buf, m);
     if (!mem_guard(m, do_unprefix, &x)) {

@@ -10,13 +10,13 @@
 struct fx_text {
     const char *at; /* at[len] is NUL */
     size_t len;
-    char *own;          /* at, if it is ours */
-    size_t own_size;    /* bytes allocated for it */
-    VEC(uint32_t) line; /* line in the file of each line here; empty = the same, plus line0 */
+    char *own;            /* at, if it is ours */
+    size_t own_size;      /* bytes allocated for it */
+    VEC(uint32_t) line;   /* line in the file of each line here; empty = the same, plus line0 */
     VEC(uint32_t) column; /* bytes cut off in front of each line; empty = none */
     uint32_t line0;
-    int rank;  /* of the lines' prefix, -1 = none said */
-    bool log;  /* lines had a prefix: what stands between graphs is noise */
+    int rank; /* of the lines' prefix, -1 = none said */
+    bool log; /* lines had a prefix: what stands between graphs is noise */
 };
 
 struct fx_texts {

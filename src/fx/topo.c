@@ -76,9 +76,9 @@ struct reading {
 /* Reads and writes of storages that somebody writes: a read stays between the writes around it. */
 struct accesses {
     struct topo *x;
-    uint32_t *writer; /* by storage: who wrote it last */
-    uint32_t *reader; /* by storage: the newest entry of `reads` since then */
-    bool *written;    /* by storage: by anybody */
+    uint32_t *writer;          /* by storage: who wrote it last */
+    uint32_t *reader;          /* by storage: the newest entry of `reads` since then */
+    bool *written;             /* by storage: by anybody */
     VEC(struct reading) reads; /* [0] unused: 0 ends a list */
     uint32_t node;
 };

@@ -51,7 +51,8 @@ static bool printable(uint32_t c)
         return false;
     /* The separators, format and private characters that Python escapes; unassigned ones print raw
      * here. Only strings made by Tuck come this way: those that were read keep their spelling. */
-    if ((c >= 0x2000 && c <= 0x200F) || (c >= 0x2028 && c <= 0x202F) || (c >= 0x205F && c <= 0x206F))
+    if ((c >= 0x2000 && c <= 0x200F) || (c >= 0x2028 && c <= 0x202F) ||
+        (c >= 0x205F && c <= 0x206F))
         return false;
     return c != 0x3000 && c != 0xFEFF && !(c >= 0xD800 && c <= 0xF8FF) && c < 0xF0000;
 }

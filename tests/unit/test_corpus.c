@@ -176,10 +176,10 @@ static void same_graph_in_other_clothes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folder_big),      cmocka_unit_test(folder_ddp),
-        cmocka_unit_test(folder_fsdp),     cmocka_unit_test(folder_tp),
-        cmocka_unit_test(folder_moe),      cmocka_unit_test(folder_exec),
-        cmocka_unit_test(folder_forms),    cmocka_unit_test(folder_forms213),
+        cmocka_unit_test(folder_big),       cmocka_unit_test(folder_ddp),
+        cmocka_unit_test(folder_fsdp),      cmocka_unit_test(folder_tp),
+        cmocka_unit_test(folder_moe),       cmocka_unit_test(folder_exec),
+        cmocka_unit_test(folder_forms),     cmocka_unit_test(folder_forms213),
         cmocka_unit_test(folder_synthetic), cmocka_unit_test(same_graph_in_other_clothes),
     };
 

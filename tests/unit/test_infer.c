@@ -133,8 +133,8 @@ static void each(void *ctx, const tuck_graph *g, uint32_t n, type_id inferred, t
         type_print(g->store, inferred, &b, true, true);
         buf_str(&b, "  instead of  ");
         type_print(g->store, stated, &b, true, true);
-        printf("%s:%u: %s = %s: %s\n", graph_str(g, g->source_name), x->line,
-               graph_str(g, x->name), graph_str(g, x->target), buf_text(&b));
+        printf("%s:%u: %s = %s: %s\n", graph_str(g, g->source_name), x->line, graph_str(g, x->name),
+               graph_str(g, x->target), buf_text(&b));
         buf_destroy(&b);
     }
 }

@@ -74,7 +74,8 @@ static void views_waits_and_out_share(void **state)
               "    split = torch.ops.aten.split.Tensor(x, 2)\n"
               "    getitem = split[0]\n"
               "    getitem_1 = split[1]\n"
-              "    gather = torch.ops._c10d_functional.all_gather_into_tensor_out.default(x, 2, '0', out = y)\n"
+              "    gather = torch.ops._c10d_functional.all_gather_into_tensor_out.default(x, 2, "
+              "'0', out = y)\n"
               "    wait = torch.ops._c10d_functional.wait_tensor.default(gather)\n"
               "    add_ = torch.ops.aten.add_.Tensor(clone, 1)\n"
               "    unsafe = torch.ops.aten._unsafe_view.default(clone, [16])\n"
@@ -82,7 +83,8 @@ static void views_waits_and_out_share(void **state)
               "    values = topk[0]\n"
               "    indices = topk[1]\n"
               "    mine = torch.ops.my.op.default(clone, values)\n"
-              "    return (view, permute, getitem, getitem_1, wait, add_, unsafe, values, indices, mine)\n");
+              "    return (view, permute, getitem, getitem_1, wait, add_, unsafe, values, indices, "
+              "mine)\n");
     assert_int_equal(storage(&w, "view"), storage(&w, "x"));
     assert_int_equal(storage(&w, "permute"), storage(&w, "x"));
     assert_int_equal(storage(&w, "getitem"), storage(&w, "x"));
@@ -164,10 +166,18 @@ static void lint_sees_a_read_moved_over_a_write(void **state)
         const char *what, *to, *message;
         bool after;
     } cases[] = {
-        {"after", "add_", "'after' stood behind the write of 'add_' to the same storage, and does not any more", false},
-        {"before", "add_", "'before' stood before the write of 'add_' to the same storage, and does not any more", true},
-        {"after", "mul_", "'after' stood behind the write of 'add_' to the same storage, and does not any more", true},
-        {"mul_", "add_", "'mul_' stood behind the write of 'add_' to the same storage, and does not any more", false},
+        {"after", "add_",
+         "'after' stood behind the write of 'add_' to the same storage, and does not any more",
+         false},
+        {"before", "add_",
+         "'before' stood before the write of 'add_' to the same storage, and does not any more",
+         true},
+        {"after", "mul_",
+         "'after' stood behind the write of 'add_' to the same storage, and does not any more",
+         true},
+        {"mul_", "add_",
+         "'mul_' stood behind the write of 'add_' to the same storage, and does not any more",
+         false},
     };
 
     (void)state;
