@@ -110,12 +110,14 @@ static const char *raw_name(const tuck_graph *g, const struct fx_param *q)
     return s + strspn(s, "*");
 }
 
-static bool is_param(tuck_graph *g, str_id name)
+/* Is there a parameter of that name, but for the one of node `self`? */
+static bool is_param(tuck_graph *g, str_id name, uint32_t self)
 {
     if ((name_flags(g, name) & NAME_PARAM) == 0)
         return false;
     for (uint32_t i = 0; i < g->param.len; i++)
-        if (strcmp(raw_name(g, &g->param.at[i]), graph_str(g, name)) == 0)
+        if ((self == 0 || g->param.at[i].node != self) &&
+            strcmp(raw_name(g, &g->param.at[i]), graph_str(g, name)) == 0)
             return true;
     return false; /* one was, once */
 }
@@ -138,7 +140,7 @@ static bool words_taken(tuck_graph *g, const char *s)
             n++;
         }
         str_id id = str_find(&g->store->str, s, n);
-        if (id != 0 && (name_lookup(g, id) != 0 || is_param(g, id)))
+        if (id != 0 && (name_lookup(g, id) != 0 || is_param(g, id, 0)))
             return true;
         for (s += n; *s == '.';)
             s += 1 + strcspn(s + 1, ".()[]{},:; +-*/%|&^<>=~!");
@@ -506,14 +508,12 @@ static bool param_taken(tuck_graph *g, const char *target, uint32_t self)
 {
     const char *name = param_name(target);
     str_id id = str_find(&g->store->str, name, strlen(name));
-    uint32_t node = id ? name_lookup(g, id) : 0;
 
-    if (node != 0 && node != self)
-        return true;
-    for (uint32_t i = 0; i < g->param.len; i++)
-        if (g->param.at[i].node != self && strcmp(raw_name(g, &g->param.at[i]), name) == 0)
-            return true;
-    return id != 0 && (name_flags(g, id) & (NAME_INNER | NAME_WORD)) != 0;
+    if (id == 0)
+        return false;
+    uint32_t node = name_lookup(g, id);
+    return (node != 0 && node != self) || is_param(g, id, self) ||
+           (name_flags(g, id) & (NAME_INNER | NAME_WORD)) != 0;
 }
 
 /* Operator, spelling and target of a call. Words the text then uses for globals are noted; false: one of
