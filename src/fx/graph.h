@@ -132,6 +132,7 @@ struct tuck_graph {
     note;                       /* flattened placeholders with a descriptor of their own */
     VEC(str_id) out_descriptor; /* per returned item, expanded form */
     VEC(tuck_graph *) child;
+    uint32_t child_hint; /* where child_of() found the last one */
     VEC(struct fx_group) group;
     VEC(type_id) type;             /* by node id, after infer_graph() */
     type_id result;                /* what the graph returns, after infer_graph() */

@@ -465,18 +465,11 @@ static void print_signature(struct printer *p, const tuck_graph *g, size_t inden
     buf_str(p->b, ":\n");
 }
 
-static str_id note_of(const tuck_graph *g, uint32_t node)
-{
-    for (uint32_t i = 0; i < g->note.len; i++)
-        if (g->note.at[i].node == node)
-            return g->note.at[i].descriptor;
-    return 0;
-}
-
 /* The annotations that stand before a pytree prologue. */
 static void print_flat_annotations(struct printer *p, const tuck_graph *g, size_t indent)
 {
     bool any = false, lines = g->style.expanded && p->form == TUCK_FORM_TEXT;
+    uint32_t next = 0; /* notes are in the order of the placeholders */
 
     for_each_node (g, n) {
         const struct fx_node *x = &g->node.at[n];
@@ -493,10 +486,11 @@ static void print_flat_annotations(struct printer *p, const tuck_graph *g, size_
             buf_str(p->b, "; ");
             continue;
         }
-        str_id note = note_of(g, n);
-        if (note != 0) {
+        while (next < g->note.len && !node_alive(g, g->note.at[next].node))
+            next++;
+        if (next < g->note.len && g->note.at[next].node == n) {
             buf_str(p->b, "  # ");
-            put(p, g, note);
+            put(p, g, g->note.at[next++].descriptor);
         }
         buf_chr(p->b, '\n');
     }

@@ -1,9 +1,12 @@
 /* Inside the reader: what its parts share.
  *
- *   read.c        finds graphs in a text, classes, signatures, what stands around them
+ *   read.c        finds graphs in a text: classes, functions, what stands around them
+ *   read_inputs.c signatures and prologues
+ *   read_body.c   the statements of a body and the lines between them
  *   read_stmt.c   one statement of a body
  *   read_value.c  operands
  *   read_str.c    the str(graph) form
+ *   read_util.c   positions, errors, blanks, names
  *   read_script.c what a runnable script says of its inputs and groups
  *
  * Functions return false when the text cannot be read; the error is then in the diagnostics, and no
@@ -75,7 +78,7 @@ static inline const char *after_blanks(const char *s)
     return s;
 }
 
-/* read.c */
+/* read_util.c */
 struct diag_pos read_pos(struct reader *r, const char *at, size_t len);
 bool read_error(struct reader *r, const char *at, size_t len, const char *note, const char *fmt,
                 ...) __attribute__((format(printf, 5, 6)));
@@ -93,6 +96,27 @@ uint32_t read_lookup(struct reader *r, str_id name); /* node of that name, 0 = n
 /* Scan a whole statement: strings and brackets balanced, up to the newline or ';' outside. Reports what
  * is not. The cursor ends on the terminator. */
 bool read_balanced(struct reader *r);
+
+uint32_t read_file_line(const struct reader *r, uint32_t line); /* of a line of this text */
+void read_skip_line(struct reader *r);
+void read_go_to(struct reader *r, const char *p, const char *bol, uint32_t line);
+
+static inline str_id read_intern(struct reader *r, const char *s, size_t len)
+{
+    return str_intern(&r->store->str, s, len);
+}
+
+/* read_inputs.c */
+bool read_signature(struct reader *r); /* from behind "def forward(" to the line behind the colon */
+/* Is there a prologue at the cursor, the first statement of the body? *done: the inputs are known. */
+bool read_prologue(struct reader *r, bool *done);
+bool read_at_bare_annotation(struct reader *r);
+bool read_params_to_nodes(struct reader *r); /* the parameters are the placeholders */
+
+/* read_body.c */
+bool read_body(struct reader *r, size_t def_indent); /* up to and with its return */
+const char *read_class_line(const char *s); /* where the name of the class at s ends; NULL: none */
+bool read_is_profiler(const char *s);       /* a line that gm.code adds when it records calls */
 
 /* read_stmt.c */
 enum stmt { STMT_ERROR, STMT_NODE, STMT_RETURN, STMT_SKIP };

@@ -9,11 +9,6 @@
 #include "fx/read.h"
 #include "fx/sym.h"
 
-static str_id intern(struct reader *r, const char *s, size_t len)
-{
-    return str_intern(&r->store->str, s, len);
-}
-
 /* The argument `key=` of the call on this line; NULL: not there. */
 static const char *keyword(const char *s, const char *key)
 {
@@ -158,8 +153,10 @@ static void read_storage(struct reader *r, const char *s)
         put_device(r, device);
     if (r->tmp.len == 0)
         buf_str(&r->tmp, "cpu");
-    str_id name = intern(r, s, ident_len(s));
-    str_id dev = intern(r, r->tmp.at, r->tmp.len);
+    str_id name = read_intern(r, s, ident_len(s));
+    str_id dev = read_intern(r, r->tmp.at, r->tmp.len);
+    struct str *mark = &r->store->str.all.at[name]; /* found again when a tensor names it */
+    mark->tag = r->storage.len + 1;
     vec_push(r->mem, &r->storage, ((struct script_storage){name, dev}));
 }
 
@@ -171,11 +168,11 @@ static void read_tensor(struct reader *r, const char *s)
     str_id name = str_find(&r->store->str, p, ident_len(p)), device = 0;
     uint32_t storage = 0;
 
-    for (uint32_t i = 0; i < r->storage.len; i++)
-        if (r->storage.at[i].name == name) {
-            device = r->storage.at[i].device;
-            storage = i + 1;
-        }
+    uint32_t tag = str_at(&r->store->str, name)->tag;
+    if (tag > 0 && tag <= r->storage.len && r->storage.at[tag - 1].name == name) {
+        storage = tag;
+        device = r->storage.at[tag - 1].device;
+    }
     p += ident_len(p);
     p += strspn(p, ", ");
     if (node == 0 || (p = inside(p, &from, &to)) == NULL)
@@ -194,9 +191,10 @@ static void read_tensor(struct reader *r, const char *s)
     buf_chr(&r->tmp, ']');
     buf_str(&r->tmp, device ? str_text(&r->store->str, device) : "cpu");
     annotate(r, node);
-    for (uint32_t i = 0; i < r->g->param.len; i++)
-        if (r->g->param.at[i].node == node)
-            r->g->param.at[i].storage = storage;
+    /* Parameters became nodes one after another. */
+    uint32_t i = r->g->param.len > 0 ? node - r->g->param.at[0].node : 0;
+    if (i < r->g->param.len && r->g->param.at[i].node == node)
+        r->g->param.at[i].storage = storage;
 }
 
 /* reader.symint(6, expr='s77')  # arg0_1 */
@@ -266,7 +264,7 @@ static void read_attribute(struct reader *r, const char *s)
         else
             buf_str(&r->tmp, "cpu");
     }
-    str_id id = intern(r, name, len);
+    str_id id = read_intern(r, name, len);
     uint32_t ann = ann_from_inner(r->store, r->tmp.at, r->tmp.len);
     vec_push(r->mem, &r->attribute, ((struct pending_ann){id, ann, 0}));
 }
@@ -289,7 +287,8 @@ static void read_groups(struct reader *r, const char *s)
             const char *body = name + len + (name[len] != '\n' && name[len] != '\0');
             const char *end = body + strcspn(body, "}\n");
             const char *size = strstr(body, "'size': "), *rank = strstr(body, "'rank': ");
-            struct fx_group g = {.name = intern(r, name, len), .rank = -1, .from = GROUP_SCRIPT};
+            struct fx_group g = {
+                .name = read_intern(r, name, len), .rank = -1, .from = GROUP_SCRIPT};
 
             if (size != NULL && size < end)
                 g.size = atoll(size + 8);
@@ -324,7 +323,7 @@ bool read_script_line(struct reader *r)
         read_attribute(r, s);
     else if (n > 1 && strchr("su", *s) != NULL && starts_with(s + n, " = ") && s == r->bol &&
              strspn(s + 1, "0123456789") == n - 1 && s[n + 3] >= '0' && s[n + 3] <= '9')
-        vec_push(r->mem, &r->doc->hint, ((struct fx_hint){intern(r, s, n), atoll(s + n + 3)}));
+        vec_push(r->mem, &r->doc->hint, ((struct fx_hint){read_intern(r, s, n), atoll(s + n + 3)}));
     else
         return false;
     return true;

@@ -116,11 +116,6 @@ static void push_node(struct reader *r, uint32_t node)
     values_push(r->mem, &r->vals, (tuck_value){.kind = TUCK_V_NODE, .a = node});
 }
 
-static str_id intern(struct reader *r, const char *s, size_t len)
-{
-    return str_intern(&r->store->str, s, len);
-}
-
 static bool finish_call(struct reader *r, struct rhs *x, uint32_t before)
 {
     r->p++;
@@ -178,7 +173,7 @@ static bool read_path(struct reader *r, const char **base, size_t *base_len)
 /* self.a.b or self.a.b(..). */
 static bool read_self(struct reader *r, struct rhs *x)
 {
-    x->target = intern(r, r->tmp.at ? r->tmp.at : "", r->tmp.len);
+    x->target = read_intern(r, r->tmp.at ? r->tmp.at : "", r->tmp.len);
     if (r->tmp.len == 0)
         return false;
     if (*r->p == '(') {
@@ -195,14 +190,14 @@ static bool read_member(struct reader *r, struct rhs *x, uint32_t node)
     push_node(r, node);
     if (*r->p == '(') {
         x->kind = TUCK_CALL_METHOD;
-        x->target = intern(r, r->tmp.at, r->tmp.len);
+        x->target = read_intern(r, r->tmp.at, r->tmp.len);
         return finish_call(r, x, 1);
     }
     x->kind = TUCK_CALL_FUNCTION;
     x->syntax = FX_ATTRIBUTE;
-    x->target = intern(r, "getattr", 7);
+    x->target = read_intern(r, "getattr", 7);
     x->n_args = 2;
-    str_id name = intern(r, r->tmp.at, r->tmp.len);
+    str_id name = read_intern(r, r->tmp.at, r->tmp.len);
     values_push(r->mem, &r->vals, (tuck_value){.kind = TUCK_V_STR, .a = name});
     return true;
 }
@@ -213,7 +208,7 @@ static void set_operator(struct reader *r, struct rhs *x, uint32_t op, uint32_t 
 
     x->kind = TUCK_CALL_FUNCTION;
     x->syntax = FX_OPERATOR;
-    x->target = intern(r, name, strlen(name));
+    x->target = read_intern(r, name, strlen(name));
     x->n_args = n_args;
 }
 
@@ -311,7 +306,7 @@ static bool read_rhs(struct reader *r, struct rhs *x)
     n = path_len(s, n);
     if (s[n] != '(')
         return read_operand(r, false) && read_binary(r, x);
-    x->target = intern(r, s, n);
+    x->target = read_intern(r, s, n);
     r->p += n;
     return finish_call(r, x, 0);
 }
@@ -389,7 +384,7 @@ static enum stmt read_opaque(struct reader *r, const char *start, str_id lead)
         size_t n = ident_len(s);
         if (n == 0)
             break;
-        vec_push(r->mem, &r->names, intern(r, s, n));
+        vec_push(r->mem, &r->names, read_intern(r, s, n));
         s = after_blanks(s + n);
         if (*s == ',') {
             s = after_blanks(s + 1);
@@ -482,7 +477,7 @@ static bool read_inplace(struct reader *r, uint32_t node, const char *object, si
         return false;
     r->p += len;
     const char *e = after_blanks(r->p);
-    if (!at_end(e) || !make_node(r, &x, intern(r, name, n), name, ann, lead))
+    if (!at_end(e) || !make_node(r, &x, read_intern(r, name, n), name, ann, lead))
         return false;
     read_tail(r);
     return true;
@@ -556,7 +551,7 @@ static enum stmt read_return(struct reader *r, str_id lead)
         return STMT_ERROR;
     }
     struct fx_node init = {.kind = TUCK_OUTPUT, .comment = r->comment, .lead = lead};
-    str_id name = intern(r, "output", 6);
+    str_id name = read_intern(r, "output", 6);
     struct diag_pos pos = read_pos(r, r->stmt, 6);
     init.name = name;
     init.line = pos.line;
@@ -577,9 +572,12 @@ static void add_pending(struct reader *r, str_id name, uint32_t ann)
     if (*r->p == '#') {
         r->p += 1 + (r->p[1] == ' ');
         size_t n = strcspn(r->p, "\n");
-        descriptor = intern(r, r->p, n);
+        descriptor = read_intern(r, r->p, n);
         r->p += n;
     }
+    struct str *mark = &r->store->str.all.at[name]; /* found again when the name comes */
+    mark->owner = ~r->g->serial;
+    mark->node = r->pending.len;
     vec_push(r->mem, &r->pending, ((struct pending_ann){name, ann, descriptor}));
     if (*r->p == ';')
         r->p++;
@@ -607,13 +605,13 @@ enum stmt read_statement(struct reader *r, str_id lead)
             return read_opaque(r, start, lead);
         const char *s = after_blanks(r->p);
         if (at_end(s) && r->g->style.prologue == FX_PLAIN && r->g->n_nodes == 0) {
-            add_pending(r, intern(r, start, n), ann);
+            add_pending(r, read_intern(r, start, n), ann);
             return STMT_SKIP;
         }
     }
     read_blanks(r);
     if (*r->p == '=' && r->p[1] != '=') {
-        str_id name = intern(r, start, n);
+        str_id name = read_intern(r, start, n);
         uint32_t known = read_lookup(r, name);
 
         r->p++;

@@ -11,11 +11,6 @@
 #include "fx/ops.h"
 #include "fx/read.h"
 
-static str_id intern(struct reader *r, const char *s, size_t len)
-{
-    return str_intern(&r->store->str, s, len);
-}
-
 /* An argument list in this form, turned into the usual one in r->tmp: % taken off, strings quoted. What
  * is no number, name of a node or container is a string unless the signature wants something else. */
 struct coerce {
@@ -283,7 +278,7 @@ static bool read_call(struct reader *r, const char *s, tuck_kind kind, const cha
         if (*mangled >= '0' && *mangled <= '9')
             return bad_line(r, s);
     }
-    x->target = intern(r, mangled, target_len);
+    x->target = read_intern(r, mangled, target_len);
     /* builtin getattr of two arguments is printed x.attr where it can be */
     const tuck_value *v = r->vals.v.at;
     if (kind == TUCK_CALL_FUNCTION && target_len == 7 && memcmp(target, "getattr", 7) == 0 &&
@@ -359,12 +354,12 @@ static bool read_line(struct reader *r)
     const char *after = x.kind ? target_of(s, &target, &target_len) : NULL;
     if (after == NULL || !is_target((tuck_kind)x.kind, target, target_len))
         return bad_line(r, s);
-    x.target = intern(r, target, target_len);
+    x.target = read_intern(r, target, target_len);
     if (x.kind >= TUCK_CALL_FUNCTION && x.kind <= TUCK_CALL_MODULE &&
         !read_call(r, after, (tuck_kind)x.kind, target, target_len, &x, &n_args, &n_kwargs))
         return false;
     r->p = at;
-    str_id name = intern(r, at, n);
+    str_id name = read_intern(r, at, n);
     uint32_t node = read_define(r, name, at, x);
     if (node == 0)
         return false;
@@ -384,7 +379,7 @@ static bool read_line(struct reader *r)
                 m--;
             if (m < 2 || !is_contained(d, m - 1, ",=:;#"))
                 return bad_line(r, after);
-            q.dflt = intern(r, d, m - 1);
+            q.dflt = read_intern(r, d, m - 1);
         }
         vec_push(r->mem, &r->g->param, q);
     }
@@ -414,7 +409,7 @@ bool read_strgraph(struct reader *r)
 {
     tuck_graph *g = r->g;
 
-    g->name = intern(r, "GraphModule", 11);
+    g->name = read_intern(r, "GraphModule", 11);
     g->style = (struct fx_style){.form = FX_CLASS, .frees = FX_FREES_FULL};
     r->comment = 0;
     r->nested = false;
