@@ -93,8 +93,11 @@ enum op_flags {
     X(self, "the operand mutated or returned (out=, in place, waits), with all it has")            \
     X(alias, "sizes, strides and dtype of operand 0, sharing its storage or not")                  \
     X(like0, "fresh, as empty_like(operand 0)")                                                    \
-    X(like1, "fresh, as empty_like(operand 1): the input of a backward operator")                  \
     X(plain, "sizes and dtype of operand 0, contiguous")                                           \
+    X(like1, "the gradient of operand 1: its sizes, contiguous or channels last")                  \
+    X(plain1, "the gradient of operand 1: its sizes, contiguous")                                  \
+    X(index_add, "operand 0 copied, then made contiguous")                                         \
+    X(index_fill, "operand 0, contiguous unless it is dense")                                      \
     X(like_list, "a list, each as empty_like of the operand's item")                               \
     X(like_local, "as the second operand (symmetric memory: the local input)")                     \
     X(unary, "element-wise on operand 0, same dtype")                                              \

@@ -59,9 +59,25 @@ bool shape_like0(struct infer *x)
     return out_like(x, 0);
 }
 
+/* The gradient of a pool's input is channels last where the input is; one without batch never is. */
 bool shape_like1(struct infer *x)
 {
-    return out_like(x, 1);
+    const struct type *t = in_tensor(x, 1);
+    int kernel = in_param(x, "kernel_size");
+
+    if (t == NULL || !t->strided)
+        return false;
+    bool batch = kernel < 0 || t->n == x->sig->params[kernel].list_size + 2u;
+    bool last = batch && is_channels_last(x, t);
+    return out_tensor(x, (enum dtype)t->dtype, t->n, t->size,
+                      last ? channels_last_strides(x, t->n, t->size) : NULL, t->device);
+}
+
+bool shape_plain1(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 1);
+
+    return t != NULL && out_tensor(x, (enum dtype)t->dtype, t->n, t->size, NULL, t->device);
 }
 
 bool shape_like_local(struct infer *x)
@@ -157,6 +173,28 @@ bool shape_plain(struct infer *x)
     const struct type *t = in_tensor(x, 0);
 
     return t != NULL && out_tensor(x, (enum dtype)t->dtype, t->n, t->size, NULL, t->device);
+}
+
+/* Copied, then made contiguous: strides that are contiguous but for dimensions of size 1 stay. */
+bool shape_index_add(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL || !t->strided)
+        return false;
+    struct type copy = *t;
+    copy.stride = reference_strides(x, &t, 1, t->n, t->size);
+    return out_tensor(x, (enum dtype)t->dtype, t->n, t->size,
+                      is_contiguous(x, &copy) ? copy.stride : NULL, t->device);
+}
+
+bool shape_index_fill(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL || !t->strided)
+        return false;
+    return is_dense(x, t) ? shape_alias(x) : shape_plain(x);
 }
 
 bool shape_convert(struct infer *x)

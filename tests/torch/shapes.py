@@ -452,14 +452,16 @@ class ShapeTest(unittest.TestCase):
     def __init_subclass__(cls):
         cls.test_rows = cls.check  # so that this class itself is no test
 
-    def check(self):
-        only = os.environ.get("SHAPES_ROWS", "")
-        generators = {}
+    def generators(self):
+        only, found = os.environ.get("SHAPES_ROWS", ""), {}
         for name, row in rows().items():
             make = self.ROWS.get(name) or self.RULES.get(row["shape"])
             if make and name not in self.SKIP and re.search(only, name):
-                generators[name] = make
-        counts, complaints = compare(generators, groups=self.GROUPS)
+                found[name] = make
+        return found
+
+    def check(self):
+        counts, complaints = compare(self.generators())
         if complaints:
             total = f"seed {SEED}: {sum(counts.values())} calls of {len(counts)} rows"
             self.fail(total + f", {len(complaints)} complaints\n" + some(complaints, 400))

@@ -2,7 +2,7 @@
 
 import torch
 
-from shapes import ANY, FLOATS, INTS, ShapeTest, by_schema, dense
+from shapes import ANY, FLOATS, INTS, ShapeTest, by_schema, dense, rows
 
 FORMATS = (torch.preserve_format, torch.contiguous_format)
 
@@ -166,13 +166,32 @@ def aliased(r, row):
 
 def inplace(r, row):
     """The first operand is what it is; the others fit into it."""
-    args, kwargs = by_schema(r, row)
+    drawn = by_schema(r, row)
+    if drawn is None or not hasattr(drawn[0][0], "size"):
+        return None
+    args, kwargs = drawn
     x = args[0]
     if r.random() < 0.8:
         x.stride = dense(x.size)
-        args = [x] + [r.tensor(r.shrink(x.size), x.dtype) if hasattr(a, "size") else a
-                      for a in args[1:]]  # fmt: skip
+    args = [x] + [
+        r.tensor(r.shrink(x.size), x.dtype if r.random() < 0.7 else a.dtype)
+        if hasattr(a, "size") else a
+        for a in args[1:]
+    ]  # fmt: skip
     return args, kwargs
+
+
+def gemm(r, row):
+    name = row["name"].split(".")[1]
+    n, m, k, b = (r.randrange(1, 5) for _ in range(4))
+    sizes = {"addmm_": [[n, m], [n, k], [k, m]], "addmv_": [[n], [n, k], [k]],
+             "addr_": [[n, m], [n], [m]], "baddbmm_": [[b, n, m], [b, n, k], [b, k, m]],
+             "addbmm_": [[n, m], [b, n, k], [b, k, m]],
+             "_mm_plus_mm": [[n, k], [k, m], [n, k], [k, m], [n, m]]}[name]  # fmt: skip
+    dtype = r.dtype(FLOATS)
+    args = [r.tensor(size, dtype) for size in sizes]
+    args[-1 if "mm_plus" in name else 0].stride = dense(sizes[-1 if "mm_plus" in name else 0])
+    return args, {}
 
 
 def masked(r, row):
@@ -298,6 +317,67 @@ def loss_backward(r, row):
     for p in row["params"][3:]:
         args.append({"reduction": reduction, "weight": None}.get(p["name"], 1.0))
     return args, {}
+
+
+def spatial(r, n):
+    """[batch, channels, *n lengths], or without batch."""
+    return [r.randrange(1, 4) for _ in range(r.among(1, 2))] + [r.randrange(4, 8) for _ in range(n)]
+
+
+def pool_backward(r, row):
+    name = row["name"].split(".")[1]
+    n = 3 if "3d" in name else 2
+    size = spatial(r, n)
+    x = r.tensor(size, FLOATS)
+    half = size[:-n] + [k // 2 for k in size[-n:]]
+    grad = r.tensor(half, x.dtype)
+    index = r.tensor(half, "int64")
+    args = {
+        "_adaptive_avg": [], "adaptive_max": [index],
+        "avg": [[2] * n, [2] * n, [0] * n, False, True, None],
+        "max": [[2] * n, [2] * n, [0] * n, [1] * n, False, index],
+        "fractional_max": [[2] * n, half[-n:], index],
+    }[name.split("_pool")[0]]  # fmt: skip
+    return [grad, x, *args], {}
+
+
+def pad_backward(r, row):
+    n = int(row["name"].split("pad")[1][0])
+    size = spatial(r, n)
+    x = r.tensor(size, FLOATS)
+    pad = [r.randrange(3) for _ in range(2 * n)]
+    sizes = list(size)
+    for i in range(n):
+        sizes[-1 - i] += pad[2 * i] + pad[2 * i + 1]
+    return [r.tensor(sizes, x.dtype), x, pad], {}
+
+
+def nll_backward(r, row):
+    wide = "2d" in row["name"]
+    rest = [r.randrange(1, 4), r.randrange(1, 4)] if wide else []
+    n, c = r.randrange(1, 5), r.randrange(1, 5)
+    x = r.tensor([n, c, *rest], FLOATS)
+    reduction = r.randrange(3)
+    grad = r.tensor([n, *rest] if reduction == 0 else [], x.dtype)
+    target = r.tensor([n, *rest], "int64")
+    total = r.tensor([], x.dtype)
+    return [grad, x, target, None, reduction, -100, total], {}
+
+
+def glu_backward(r, row):
+    x = r.tensor([2 * r.randrange(1, 3) for _ in range(r.randrange(1, 5))], FLOATS)
+    dim = r.dim(x)
+    half = list(x.size)
+    half[dim] //= 2
+    return [r.tensor(half, x.dtype), x, dim], {}
+
+
+def backward(r, row):
+    name = row["name"]
+    if "_pool" in name:
+        return pool_backward(r, row)
+    return (pad_backward if "_pad" in name else nll_backward if "nll" in name else
+            glu_backward if "glu" in name else loss_backward)(r, row)  # fmt: skip
 
 
 # ---- factories -----------------------------------------------------------------------------------
@@ -465,40 +545,77 @@ class PointwiseTest(ShapeTest):
     ROWS = dict.fromkeys(["aten.flip.default", "prims.rev.default"], flip)
 
 
+def written(r, row):
+    name = row["name"]
+    if "index_put" in name:
+        return index_put(r, row)
+    if "masked_scatter" in name:
+        return masked_scatter(r, row)
+    if "scatter" in name:
+        return scatter(r, row)
+    if ".put." in name:
+        return put(r, row)
+    return index_along(r, row)
+
+
+def collective(r, row):
+    x = r.tensor()
+    if row["name"].split(".")[1] in ("all_reduce_", "broadcast_", "wait_tensor"):
+        x.stride = dense(x.size)  # what is waited for has no gaps
+    rest = {"all_reduce": ["sum", "0"], "broadcast": [0, "0"]}
+    return [x] + rest.get(row["name"].split(".")[1].rstrip("_"), []), {}
+
+
+def fresh(r, row):
+    """As large as the first operand."""
+    name = row["name"]
+    if any(word in name for word in ("index", "scatter", ".put.")):
+        return written(r, row)
+    if name.startswith("_c10d_functional"):
+        return collective(r, row)
+    if "bernoulli" in name or "dirichlet" in name:
+        return by_schema(r, row, FLOATS)
+    return copies(r, row) if len(row["params"]) != 1 else aliased(r, row)
+
+
+def random_like(r, row):
+    if "index_put" in row["name"]:
+        return index_put(r, row)
+    return copies(r, row) if row["name"].split(".")[1] == "clone" else by_schema(r, row)
+
+
+NEEDS_GROUP = "it wants a process group, or a device that is not there"
+NO_FAKE = dict.fromkeys(
+    """_c10d_functional.all_gather_into_tensor_out.default
+    _c10d_functional.all_reduce_coalesced_.default _c10d_functional.irecv.default
+    _c10d_functional.reduce_scatter_tensor_out.default _c10d_functional.wait_tensors.default
+    c10d_functional.irecv.default c10d_functional.all_reduce.default
+    c10d_functional.broadcast.default symm_mem.memset32_.default
+    symm_mem.multimem_all_gather_out.default symm_mem.multimem_all_reduce_.default
+    symm_mem.multimem_one_shot_all_reduce.default symm_mem.one_shot_all_reduce.default
+    symm_mem.multimem_one_shot_all_reduce_out.default
+    symm_mem.multimem_one_shot_reduce_out.default symm_mem.nvshmem_all_to_all.default
+    symm_mem.nvshmem_broadcast.default symm_mem.one_shot_all_reduce_copy_out.default
+    symm_mem.one_shot_all_reduce_out.default symm_mem.reduce_scatter_out.default
+    symm_mem.stream_write_value32_.default symm_mem.two_shot_all_reduce_.default
+    symm_mem.two_shot_all_reduce_out.default aten.pin_memory.default""".split(),
+    NEEDS_GROUP,
+)
+
+
 class CopyTest(ShapeTest):
     RULES = {
-        **{"alias": aliased, "clone": copies, "to_copy": copies, "convert": convert, "to": to},
-        **{"device_put": device_put, "copy": copy, "contiguous": copies, "like": copies},
-        **{"force_stride": force_stride},
+        **{"alias": aliased, "clone": random_like, "to_copy": copies, "convert": convert, "to": to},
+        **{"device_put": device_put, "copy": copy, "contiguous": copies, "like": fresh},
+        **{"force_stride": force_stride, "plain": fresh, "index_add": fresh, "index_fill": fresh},
+        **{"like0": fresh, "like1": backward, "plain1": backward},
     }
     ROWS = {
         **dict.fromkeys(["aten.full_like.default", "prims.full_like.default"], full_like),
         **dict.fromkeys(["aten.randint_like.default", "aten.randint_like.low_dtype"], randint_like),
+        "aten.uniform.default": only(FLOATS),
     }
-
-
-def written(r, row):
-    name = row["name"]
-    if "masked_index_put" in name or "index_put" in name:
-        return index_put(r, row)
-    if "scatter" in name and "masked" not in name:
-        return scatter(r, row)
-    return index_along(r, row)
-
-
-class IndexedTest(ShapeTest):
-    RULES = {"like0": written, "like1": loss_backward}
-    ROWS = {
-        **{"aten.masked_scatter.default": masked_scatter, "aten.put.default": put},
-        **{"aten.fill_diagonal_.default": fill_diagonal},
-        **{
-            f"_c10d_functional.{name}.default": lambda r, row: (
-                [r.tensor(), *({"all_reduce": ["sum"]}.get(row["name"].split(".")[1], [0])), "0"],
-                {},
-            )
-            for name in ("all_reduce", "broadcast")
-        },
-    }
+    SKIP = NO_FAKE
 
 
 class FactoryTest(ShapeTest):
@@ -518,8 +635,15 @@ class ScanTest(ShapeTest):
     }
 
 
+def given_back(r, row):
+    name = row["name"].split(".")[1]
+    if any(word in name for word in ("index", "scatter")) and "masked" not in name:
+        return written(r, row)
+    return inplace(r, row)
+
+
 class SelfTest(ShapeTest):
-    RULES = {"self": inplace}
+    RULES = {"self": given_back}
     ROWS = {
         **dict.fromkeys(
             [f"aten.{name}.out" for name in
@@ -532,9 +656,30 @@ class SelfTest(ShapeTest):
         **dict.fromkeys(["aten.copy_.int", "aten.copy_.float"], copy_number),
         **{"aten.random_.from": random_range, "aten.put_.default": put},
         **dict.fromkeys(["aten.tril_.default", "aten.triu_.default"], tri),
+        **dict.fromkeys([f"aten.{name}_.default" for name in "addmm addmv addr baddbmm addbmm".split()],
+                        gemm),
+        **dict.fromkeys([f"_c10d_functional.{name}.default" for name in
+                         "all_reduce_ broadcast_ wait_tensor".split()], collective),
+        "c10d_functional.wait_tensor.default": collective,
+        "inductor._mm_plus_mm.default": gemm,
         "aten.fill_diagonal_.default": fill_diagonal,
     }  # fmt: skip
+    SKIP = NO_FAKE | {"torch.Tensor.add_": "needs methods"}
 
 
 class VoidTest(ShapeTest):
+    """Of most there is nothing to compare: they return nothing, and so says the signature."""
+
     RULES = {"void": lambda r, row: foreach(r, row) if "_foreach_" in row["name"] else None}
+
+    def generators(self):
+        every = super().generators()
+        return {
+            name: make for name, make in every.items()
+            if name.startswith("aten._foreach_") and not name.endswith("Tensor")
+        }  # fmt: skip
+
+    def test_signatures(self):
+        for name, row in rows().items():
+            if row["shape"] == "void":
+                self.assertEqual(row["results"], [], name)
