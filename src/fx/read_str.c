@@ -418,9 +418,10 @@ bool read_strgraph(struct reader *r)
         if (*r->p == '%') {
             if (!read_line(r))
                 return false;
-        } else if (starts_with(r->p, "return")) {
+        } else if (starts_with(r->p, "return") && ident_len(r->p) == 6) {
+            const char *at = r->p;
             if (read_statement(r, 0) != STMT_RETURN)
-                return false;
+                return bad_line(r, at);
             vec_free(r->mem, &g->frees_at);
             rename_reserved(g);
             return true;
