@@ -79,6 +79,8 @@ static void copy_lists(struct copy *x, const tuck_graph *g, tuck_graph *c)
         struct fx_group q = g->group.at[i];
 
         q.node = x->id.at[q.node];
+        if (q.node == 0 && g->group.at[i].node != 0)
+            continue; /* the node that yielded it is gone */
         if (q.ranks != NULL && q.size > 0) {
             int64_t *ranks = arena_array(&c->arena, int64_t, (size_t)q.size);
             memcpy(ranks, q.ranks, (size_t)q.size * sizeof(*ranks));

@@ -216,6 +216,26 @@ static void test_copy(void **state)
     assert_int_equal(tuck_graph_copy(NULL, &copy), TUCK_EINVAL);
 }
 
+/* What is known of groups of ranks comes along, and its memory is the copy's own. */
+static void test_copy_groups(void **state)
+{
+    (void)state;
+    tuck_doc *doc = read_or_die(
+        HEAD
+        "        a = torch.ops.c10d_functional.all_reduce.default(x, 'sum', '', [0, 2, 5], 3)\n"
+        "        b = torch.ops.c10d_functional.wait_tensor.default(a)\n"
+        "        return (b,)\n");
+    tuck_graph *g = tuck_doc_graph(doc, 0), *copy;
+
+    assert_int_equal(g->group.len, 1);
+    assert_int_equal(tuck_graph_copy(g, &copy), TUCK_OK);
+    tuck_doc_free(doc);
+    assert_int_equal(copy->group.len, 1);
+    assert_int_equal(copy->group.at[0].size, 3);
+    assert_int_equal(copy->group.at[0].ranks[2], 5);
+    tuck_graph_free(copy);
+}
+
 /* As deep as the text lets it be: a copy must not need the stack. */
 static void test_copy_deep(void **state)
 {
@@ -755,6 +775,85 @@ static void test_lint_nested(void **state)
     tuck_doc_free(doc);
 }
 
+/* What a nested graph starts and returns must be waited for around it. */
+static void test_lint_hidden(void **state)
+{
+    (void)state;
+    static const char children[] =
+        "\n"
+        "    class s(torch.nn.Module):\n"
+        "        def forward(self, x):\n"
+        "            a = torch.ops._c10d_functional.all_reduce.default(x, 'sum', '0');  x = None\n"
+        "            return a\n"
+        "\n"
+        "    class t(torch.nn.Module):\n"
+        "        def forward(self, x):\n"
+        "            r = self.r\n"
+        "            i = torch.ops.higher_order.control_deps((x,), r, x);  r = None\n"
+        "            j = torch.ops.aten.neg.default(x);  x = None\n"
+        "            return (j, i)\n"
+        "\n"
+        "        class r(torch.nn.Module):\n"
+        "            def forward(self, x):\n"
+        "                a = "
+        "torch.ops._c10d_functional.all_gather_into_tensor_coalesced.default([x], 2, "
+        "'0');  x = None\n"
+        "                i = a[0];  a = None\n"
+        "                return i\n"
+        "\n"
+        "    class u(torch.nn.Module):\n"
+        "        def forward(self, x):\n"
+        "            a = torch.ops._c10d_functional.all_reduce_.default(x, 'sum', '0')\n"
+        "            w = torch.ops._c10d_functional.wait_tensor.default(x);  x = w = None\n"
+        "            return a\n";
+    static const struct {
+        const char *body, *want;
+    } cases[] = {
+        {"        s = self.s\n"
+         "        a = torch.ops.higher_order.control_deps((x,), s, x)\n"
+         "        n = torch.ops.aten.neg.default(a)\n"
+         "        return (n,)\n",
+         "t.txt:5:9: error: 'n' reads 'a' without a wait (the result of "
+         "_c10d_functional.all_reduce.default is good after a wait for it)\n"},
+        {"        s = self.s\n"
+         "        a = torch.ops.higher_order.control_deps((x,), s, x)\n"
+         "        b = torch.ops.higher_order.control_deps((a,), s, y)\n"
+         "        w = torch.ops._c10d_functional.wait_tensor.default(b)\n"
+         "        return (w,)\n",
+         "t.txt:4:9: warning: 'a' is never waited for (_c10d_functional.all_reduce.default starts "
+         "it, "
+         "a wait ends it)\n"},
+        {"        t = self.t\n"
+         "        a = torch.ops.higher_order.invoke_subgraph(t, 't', x)\n"
+         "        i = a[0]\n"
+         "        j = a[1]\n"
+         "        n = torch.ops.aten.add.Tensor(i, j)\n"
+         "        return (n,)\n",
+         "t.txt:7:9: error: 'n' reads 'j' without a wait (the result of "
+         "_c10d_functional.all_gather_into_tensor_coalesced.default is good after a wait for "
+         "it)\n"},
+        {"        u = self.u\n"
+         "        a = torch.ops.higher_order.control_deps((x,), u, x)\n"
+         "        n = torch.ops.aten.neg.default(a)\n"
+         "        return (n,)\n",
+         ""},
+        {"        s = self.missing\n"
+         "        a = torch.ops.higher_order.control_deps((x,), s, x)\n"
+         "        n = torch.ops.aten.neg.default(a)\n"
+         "        return (n,)\n",
+         ""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char text[4096];
+
+        snprintf(text, sizeof(text), HEAD "%s%s", cases[i].body, children);
+        tuck_doc *doc = read_or_die(text);
+        assert_lint(tuck_doc_graph(doc, 0), cases[i].want);
+        tuck_doc_free(doc);
+    }
+}
+
 /* What PyTorch printed is in order. */
 static void test_lint_corpus(void **state)
 {
@@ -854,15 +953,26 @@ static void test_dot_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),        cmocka_unit_test(test_look),
-        cmocka_unit_test(test_copy),          cmocka_unit_test(test_copy_corpus),
-        cmocka_unit_test(test_copy_deep),     cmocka_unit_test(test_dead),
-        cmocka_unit_test(test_dead_nested),   cmocka_unit_test(test_sort),
-        cmocka_unit_test(test_sort_effects),  cmocka_unit_test(test_lint_structure),
-        cmocka_unit_test(test_lint_broken),   cmocka_unit_test(test_lint_collectives),
-        cmocka_unit_test(test_lint_in_place), cmocka_unit_test(test_lint_waits),
-        cmocka_unit_test(test_lint_nested),   cmocka_unit_test(test_lint_corpus),
-        cmocka_unit_test(test_dot),           cmocka_unit_test(test_dot_refused),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_look),
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_copy_corpus),
+        cmocka_unit_test(test_copy_deep),
+        cmocka_unit_test(test_copy_groups),
+        cmocka_unit_test(test_dead),
+        cmocka_unit_test(test_dead_nested),
+        cmocka_unit_test(test_sort),
+        cmocka_unit_test(test_sort_effects),
+        cmocka_unit_test(test_lint_structure),
+        cmocka_unit_test(test_lint_broken),
+        cmocka_unit_test(test_lint_collectives),
+        cmocka_unit_test(test_lint_in_place),
+        cmocka_unit_test(test_lint_waits),
+        cmocka_unit_test(test_lint_nested),
+        cmocka_unit_test(test_lint_hidden),
+        cmocka_unit_test(test_lint_corpus),
+        cmocka_unit_test(test_dot),
+        cmocka_unit_test(test_dot_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
