@@ -146,8 +146,7 @@ test:             ## install what is missing, build all variants, run all tests
 	@tools/test.sh
 
 test-torch:       ## compare with PyTorch, in an environment of its own
-	@tools/deps build
-	@$(MAKE) --no-print-directory -s V=release all
+	@tools/deps build test torch
 	@tests/torch/run.sh
 
 soak:             ## the long tests: property tests with TUCK_SOAK=1, then fuzzing (FUZZ_SECONDS=600)

@@ -44,7 +44,7 @@ complete || make_environment
 exec 9>&-
 
 if [ -z "$TUCK" ]; then
-    make --no-print-directory -s V=release all || complain "Tuck does not build"
+    make --no-print-directory -s -j"$(nproc)" V=release tests || complain "Tuck does not build"
     TUCK=$PWD/build/release/tuck
 fi
 [ -x "$TUCK" ] || complain "there is no $TUCK"
