@@ -18,8 +18,9 @@ enum {
     F_HOST = OP_F_HOST,
     F_RESTRIDES = OP_F_RESTRIDES,
     F_LOWERED = OP_F_LOWERED,
-    F_ITERATOR = OP_F_ITERATOR,
+    F_AS_IS = OP_F_AS_IS,
     F_COMPOSED = OP_F_COMPOSED,
+    F_NARROW = OP_F_NARROW,
 };
 
 static const struct op_row rows[] = {
@@ -242,9 +243,9 @@ const char *op_shape_meaning(enum op_shape shape)
 
 const char *op_flag_name(unsigned i)
 {
-    static const char *const names[] = {"effect", "mutates",   "random",  "datadep",  "metadata",
-                                        "contig", "fixed",     "exact",   "maybe",    "fusible",
-                                        "host",   "restrides", "lowered", "iterator", "composed"};
+    static const char *const names[] = {
+        "effect", "mutates", "random", "datadep",   "metadata", "contig", "fixed",    "exact",
+        "maybe",  "fusible", "host",   "restrides", "lowered",  "as_is",  "composed", "narrow"};
 
     return i < sizeof(names) / sizeof(*names) ? names[i] : NULL;
 }

@@ -78,10 +78,12 @@ enum op_flags {
     /* What torch 2.13 takes for fusible when it estimates costs: Inductor has a lowering of its own
      * for it and there is no formula of its flops. Wider than FUSIBLE, and for comparisons. */
     OP_F_LOWERED = 1 << 12,
-    /* Element-wise: strides are TensorIterator's, operands not converted before the loop. */
-    OP_F_ITERATOR = 1 << 13,
+    /* Element-wise: operands are not converted before the loop. */
+    OP_F_AS_IS = 1 << 13,
     /* Element-wise: PyTorch composes it of other operators, and the layout of one goes into the next. */
     OP_F_COMPOSED = 1 << 14,
+    /* Element-wise: 16-bit floats are not widened to float32 before the loop. */
+    OP_F_NARROW = 1 << 15,
 };
 
 /* ---- Rules that give sizes, strides, dtype and device of the results ------------------------- */
@@ -97,7 +99,6 @@ enum op_flags {
     X(like1, "the gradient of operand 1: its sizes, contiguous or channels last")                  \
     X(plain1, "the gradient of operand 1: its sizes, contiguous")                                  \
     X(index_add, "operand 0 copied, then made contiguous")                                         \
-    X(index_fill, "operand 0, contiguous unless it is dense")                                      \
     X(like_list, "a list, each as empty_like of the operand's item")                               \
     X(like_local, "as the second operand (symmetric memory: the local input)")                     \
     X(unary, "element-wise on operand 0, same dtype")                                              \

@@ -188,15 +188,6 @@ bool shape_index_add(struct infer *x)
                       is_contiguous(x, &copy) ? copy.stride : NULL, t->device);
 }
 
-bool shape_index_fill(struct infer *x)
-{
-    const struct type *t = in_tensor(x, 0);
-
-    if (t == NULL || !t->strided)
-        return false;
-    return is_dense(x, t) ? shape_alias(x) : shape_plain(x);
-}
-
 bool shape_convert(struct infer *x)
 {
     return shape_to_copy(x);

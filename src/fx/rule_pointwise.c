@@ -173,14 +173,18 @@ static type_id result_in(struct infer *x, const struct operands *o, enum dtype d
 
     if (is_unsure(x, o) || !broadcast_sizes(x, o->t, o->n, &n, &size))
         return 0;
-    if (x->row->flags & OP_F_COMPOSED)
+    if (x->row->flags & OP_F_COMPOSED) {
         stride = composed_strides(x, o, n, size);
-    else if (x->row->flags & OP_F_ITERATOR)
-        stride = elementwise_strides(x, o->t, o->n, n, size);
-    else if (is_prim(x->row))
-        stride = reference_strides(x, t, laid_out(x, o, DTYPE_NONE, n, size, t), n, size);
-    else
-        stride = reference_strides(x, t, laid_out(x, o, widened(loop), n, size, t), n, size);
+    } else {
+        unsigned how = x->row->flags;
+        bool as_is = is_prim(x->row) || how & OP_F_AS_IS;
+        enum dtype wanted = as_is ? DTYPE_NONE : how & OP_F_NARROW ? loop : widened(loop);
+        uint32_t k = laid_out(x, o, wanted, n, size, t), kept = 0;
+        for (uint32_t i = 0; i < k; i++) /* prims pass over numbers on the host */
+            if (!is_prim(x->row) || t[i]->n > 0 || n == 0)
+                t[kept++] = t[i];
+        stride = reference_strides(x, t, kept, n, size);
+    }
     return type_tensor(x->type, dtype, n, size, stride, common_device(x, o->t, o->n));
 }
 
@@ -268,8 +272,14 @@ bool shape_broadcast(struct infer *x)
     if (!gather(x, &o))
         return false;
     enum dtype d = promoted(&o.dtype);
-    if (d == DTYPE_B8 && in_param(x, "exponent") >= 0)
+    int p = in_param(x, "exponent");
+    sym_id power;
+    if (p < 0)
+        return result(x, &o, d);
+    if (d == DTYPE_B8)
         d = DTYPE_I64; /* a power is never bool */
+    if (o.t[0]->dtype == d && in_sym(x, p, &power) && is_one(x, power))
+        return out_type(x, new_like(x, o.t[0], d));
     return result(x, &o, d);
 }
 
@@ -316,6 +326,11 @@ bool shape_fma(struct infer *x)
 
     if (!gather(x, &o) || o.n != 3)
         return false;
+    for (int p = 0; p < 3; p++) {
+        enum dtype_category kind;
+        if (o.t[p] == number_type() && in_number(x, p, &kind))
+            promote_number(&o.dtype, kind);
+    }
     enum dtype d = promoted(&o.dtype);
     struct operands factors = {.t = o.t, .n = 2}, rest = {.t = o.t + 2, .n = 1};
     struct type product = {.kind = TYPE_TENSOR};
@@ -358,21 +373,26 @@ bool shape_div_mode(struct infer *x)
 static type_id chosen(struct infer *x, const struct type *mask, const struct type *a,
                       const struct type *b, enum dtype dtype)
 {
-    const struct type *t[3] = {mask, a ? a : &zero_dims, b ? b : &zero_dims};
+    const struct type *all[3] = {mask, a, b}, *t[3];
     const sym_id *size;
-    uint32_t n;
+    uint32_t n, k = 0;
 
-    for (int i = 1; i < 3; i++)
-        if (t[i]->n > 0 && t[i]->dtype != dtype && t[i]->strided) {
+    for (int i = 0; i < 3; i++) {
+        const struct type *one = all[i] ? all[i] : &zero_dims;
+        if (all[i] == NULL && is_prim(x->row))
+            continue;
+        if (i > 0 && one->n > 0 && one->dtype != dtype && one->strided) {
             struct type *copy = arena_alloc(x->arena, sizeof(*copy));
-            *copy = *t[i];
-            copy->stride = like_strides(x, t[i], FORMAT_PRESERVE);
-            t[i] = copy;
+            *copy = *one;
+            copy->stride = like_strides(x, one, FORMAT_PRESERVE);
+            one = copy;
         }
-    if (!broadcast_sizes(x, t, 3, &n, &size))
+        t[k++] = one;
+    }
+    if (!broadcast_sizes(x, t, k, &n, &size))
         return 0;
-    return type_tensor(x->type, dtype, n, size, reference_strides(x, t, 3, n, size),
-                       common_device(x, t, 3));
+    return type_tensor(x->type, dtype, n, size, reference_strides(x, t, k, n, size),
+                       common_device(x, t, k));
 }
 
 bool shape_where(struct infer *x)
@@ -389,7 +409,7 @@ bool shape_where(struct infer *x)
             promote_tensor(&dtype, t[p - 1]);
         else if (!in_number(x, p, &kind))
             return false;
-        else if (!is_prim(x->row))
+        else if (!is_prim(x->row) || (in_tensor(x, 1) == NULL && in_tensor(x, 2) == NULL))
             promote_number(&dtype, kind);
     }
     return out_type(x, chosen(x, mask, t[0], t[1], promoted(&dtype)));
@@ -473,13 +493,11 @@ bool shape_glu(struct infer *x)
     struct type half = *t, gate = *t;
     const struct type *pair[2] = {&half, &gate};
     half.size = gate.size = size;
-    gate.stride = elementwise_strides(x, pair, 1, t->n, size);
-    if (widened((enum dtype)t->dtype) != t->dtype) {
-        half.stride = like_strides(x, &half, FORMAT_PRESERVE);
-        gate.stride = like_strides(x, &gate, FORMAT_PRESERVE);
-    }
-    return out_layout(x, (enum dtype)t->dtype, t->n, size,
-                      reference_strides(x, pair, 2, t->n, size), t->device);
+    const sym_id *once = gate.stride = reference_strides(x, pair, 1, t->n, size);
+    half.stride = like_strides(x, &half, FORMAT_PRESERVE);
+    const sym_id *twice = reference_strides(x, pair, 2, t->n, size);
+    bool known = same_strides(once, twice, t->n) && same_strides(once, half.stride, t->n);
+    return out_layout(x, (enum dtype)t->dtype, t->n, size, known ? once : NULL, t->device);
 }
 
 /* ---- lists ---- */
@@ -511,7 +529,10 @@ static type_id item_type(struct infer *x, const struct op_row *row, const struct
     case OP_SHAPE_unary_real: return result_in(x, o, dtype_real_of(own), own);
     case OP_SHAPE_unary_float:
     case OP_SHAPE_broadcast_float: return result_in(x, o, to_float(d), to_float(d));
-    case OP_SHAPE_broadcast: return result_in(x, o, d, d);
+    case OP_SHAPE_broadcast:
+        if (d == DTYPE_B8 && in_param(x, "exponent") >= 0)
+            d = DTYPE_I64;
+        return result_in(x, o, d, d);
     default: return 0;
     }
 }

@@ -607,7 +607,7 @@ class CopyTest(ShapeTest):
     RULES = {
         **{"alias": aliased, "clone": random_like, "to_copy": copies, "convert": convert, "to": to},
         **{"device_put": device_put, "copy": copy, "contiguous": copies, "like": fresh},
-        **{"force_stride": force_stride, "plain": fresh, "index_add": fresh, "index_fill": fresh},
+        **{"force_stride": force_stride, "plain": fresh, "index_add": fresh},
         **{"like0": fresh, "like1": backward, "plain1": backward},
     }
     ROWS = {
