@@ -399,15 +399,16 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_remove_dead(tuck_graph *g, size_
 
 /* Put every node behind what it uses, moving as little as a stable sort does: of the nodes that could
  * come next, the one that stood first. Nodes with effects (those that tuck_graph_remove_dead() would
- * keep) stay in the order they have among each other, but where a use says otherwise. Nested graphs are
- * left alone. TUCK_ELINT on a cycle, which the diagnostic names, and nothing moved. */
+ * keep) stay in the order they have among each other, and reads on their side of writes to the same
+ * storage, but where a use says otherwise. Nested graphs are left alone. TUCK_ELINT on a cycle, which
+ * the diagnostic names, and nothing moved. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags);
 
 /* Check uses, order, names, the pairing of collectives and waits; nested graphs too. The result of a
  * collective may go into a wait, into [i], into questions about its sizes, into what is not known, and
  * nowhere else; a buffer it works on in place must not be touched until the wait. A collective that is
- * never waited for, or returned so by the outermost graph, is a warning. TUCK_ELINT if there was an
- * error; warnings alone are fine. */
+ * never waited for, or returned so by the outermost graph, is a warning. That an edit moved a read over
+ * a write to the same storage is an error. TUCK_ELINT if there was an error; warnings alone are fine. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lint(const tuck_graph *g, tuck_diags *diags);
 
 #ifdef __cplusplus
