@@ -299,6 +299,21 @@ static bool read_call(struct reader *r, const char *s, tuck_kind kind, const cha
     return true;
 }
 
+/* Parameters have names of their own, which must differ as well. A name that is no node's is marked. */
+static bool note_parameter(struct reader *r, str_id target)
+{
+    struct str *s = &r->store->str.all.at[target];
+    uint32_t node = read_lookup(r, target);
+
+    if (node != 0)
+        return node_at(r->g, node)->kind != TUCK_PLACEHOLDER ||
+               node_at(r->g, node)->target != target;
+    if (s->owner == ~r->g->serial)
+        return false;
+    s->owner = ~r->g->serial;
+    return true;
+}
+
 /* One `%name : … = …` line. */
 static bool read_line(struct reader *r)
 {
@@ -359,6 +374,9 @@ static bool read_line(struct reader *r)
         !read_call(r, after, (tuck_kind)x.kind, target, target_len, &x, &n_args, &n_kwargs))
         return false;
     r->p = at;
+    if (x.kind == TUCK_PLACEHOLDER && !note_parameter(r, x.target))
+        return read_error(r, target, target_len, NULL, "parameter '%.*s' stands here twice",
+                          (int)target_len, target);
     str_id name = read_intern(r, at, n);
     uint32_t node = read_define(r, name, at, x);
     if (node == 0)
