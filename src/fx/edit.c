@@ -1,419 +1,10 @@
 /* Changing a graph. Every function checks first, then gets all the memory it may need, and changes the
  * graph last: what fails leaves no trace but a few bytes in an arena. */
-#include "base/utf8.h"
-#include "fx/args.h"
+#include "fx/edit.h"
+
 #include "fx/ops.h"
 #include "fx/print.h"
 #include "fx/storage.h"
-
-/* ---- texts that callers hand in ---- */
-
-/* Nothing that would break the line it is printed in. */
-static bool plain_text(const char *s)
-{
-    size_t len = strlen(s);
-
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)s[i] < ' ' || s[i] == 0x7F)
-            return false;
-    return len > 0 && utf8_check(s, len) == len;
-}
-
-/* a.b.c: identifiers with dots between. */
-static bool is_dotted(const char *s)
-{
-    size_t from = 0;
-
-    if (!plain_text(s) || strncmp(s, "self.", 5) == 0)
-        return false;
-    for (size_t i = 0;; i++) {
-        if (s[i] != '.' && s[i] != '\0')
-            continue;
-        if (i == from || (s[from] >= '0' && s[from] <= '9'))
-            return false;
-        for (size_t k = from; k < i; k++) {
-            char one[2] = {s[k], '\0'};
-            if (!(s[k] >= '0' && s[k] <= '9') && !is_identifier(one))
-                return false;
-        }
-        if (s[i] == '\0')
-            return true;
-        from = i + 1;
-    }
-}
-
-/* What stands behind "self.": any text between dots, as getattr(self, "0") prints it. */
-static bool is_path(const char *s)
-{
-    size_t len = strlen(s);
-
-    return plain_text(s) && strchr(s, '"') == NULL && *s != '.' && s[len - 1] != '.' &&
-           strstr(s, "..") == NULL;
-}
-
-/* A parameter: x, *args, **kwargs. Its name, or NULL. */
-static const char *param_name(const char *s)
-{
-    size_t stars = strspn(s, "*");
-
-    return stars <= 2 && is_identifier(s + stars) && plain_text(s) && strcmp(s, "self") != 0
-               ? s + stars
-               : NULL;
-}
-
-/* ---- names ---- */
-
-static bool is_magic(const char *s, size_t len)
-{
-    return len > 4 && memcmp(s, "__", 2) == 0 && memcmp(s + len - 2, "__", 2) == 0;
-}
-
-static const char *last_part(const char *s)
-{
-    const char *dot = strrchr(s, '.');
-
-    return dot ? dot + 1 : s;
-}
-
-/* What PyTorch would call a node with this target: the function's __name__ (of an overload "add.Tensor"),
- * or the path or method itself, in snake case. */
-static void candidate(struct buf *b, tuck_kind kind, const char *target)
-{
-    const char *s = target;
-    size_t len = strlen(s);
-
-    if (kind == TUCK_CALL_FUNCTION) {
-        const struct op_row *row = op_at(op_find(s, len));
-        if (strncmp(s, "torch.ops.", 10) == 0 && strchr(s + 10, '.') != NULL)
-            s = strchr(s + 10, '.') + 1;
-        else if (strchr(s, '.') == NULL && *row->name != '\0')
-            s = last_part(row->name); /* math_sqrt is math.sqrt */
-        else
-            s = last_part(s);
-        len = strlen(s);
-    } else if (is_magic(s, len)) {
-        s += 2;
-        len -= 4;
-    }
-    for (size_t i = 0; i < len; i++) {
-        bool upper = s[i] >= 'A' && s[i] <= 'Z';
-        if (upper && i > 0 && s[i - 1] >= 'a' && s[i - 1] <= 'z')
-            buf_chr(b, '_');
-        buf_chr(b, upper ? (char)(s[i] + ('a' - 'A')) : s[i]);
-    }
-}
-
-static const char *raw_name(const tuck_graph *g, const struct fx_param *q)
-{
-    const char *s = graph_str(g, q->text);
-
-    return s + strspn(s, "*");
-}
-
-/* Is there a parameter of that name, but for the one of node `self`? */
-static bool is_param(tuck_graph *g, str_id name, uint32_t self)
-{
-    if ((name_flags(g, name) & NAME_PARAM) == 0)
-        return false;
-    for (uint32_t i = 0; i < g->param.len; i++)
-        if ((self == 0 || g->param.at[i].node != self) &&
-            strcmp(raw_name(g, &g->param.at[i]), graph_str(g, name)) == 0)
-            return true;
-    return false; /* one was, once */
-}
-
-/* Does the text use a word for a global that is the name of a node or a parameter? It would mean that. */
-static bool words_taken(tuck_graph *g, const char *s)
-{
-    while (*s != '\0') {
-        size_t n = 0;
-        char one[2] = {*s, '\0'};
-
-        if (!is_identifier(one)) {
-            s++;
-            continue;
-        }
-        while (s[n] != '\0') {
-            char c[2] = {s[n], '\0'};
-            if (!(s[n] >= '0' && s[n] <= '9') && !is_identifier(c))
-                break;
-            n++;
-        }
-        str_id id = str_find(&g->store->str, s, n);
-        if (id != 0 && (name_lookup(g, id) != 0 || is_param(g, id, 0)))
-            return true;
-        for (s += n; *s == '.';)
-            s += 1 + strcspn(s + 1, ".()[]{},:; +-*/%|&^<>=~!");
-    }
-    return false;
-}
-
-/* The globals and symbols of new arguments: free to be used, and noted as taken. */
-static bool enter_words(tuck_graph *g, const tuck_args *a)
-{
-    for (uint32_t i = 0; a != NULL && i < a->list.v.len; i++) {
-        const tuck_value *v = &a->list.v.at[i];
-
-        if (v->kind != TUCK_V_NAME && v->kind != TUCK_V_SYM)
-            continue;
-        if (words_taken(g, graph_str(g, v->a)))
-            return false;
-        names_add_words(g, graph_str(g, v->a));
-    }
-    return true;
-}
-
-/* ---- annotations ---- */
-
-/* A Python type, as `x : torch.Tensor` has it. */
-static bool is_type(const char *s)
-{
-    int depth = 0;
-
-    for (; *s != '\0'; s++) {
-        if (*s == '[' || *s == '(')
-            depth++;
-        else if ((*s == ']' || *s == ')') && --depth < 0)
-            return false;
-        else if (strchr("\"'#;:={}", *s) != NULL || (*s == ',' && depth == 0))
-            return false;
-    }
-    return depth == 0;
-}
-
-/* Has the text any annotations that a new one should look like? */
-static bool is_annotated(const tuck_graph *g)
-{
-    const struct fx_style *st = &g->style;
-
-    if (st->annotated || st->strides || st->devices)
-        return true;
-    for (uint32_t i = 0; i < g->param.len; i++)
-        if (g->param.at[i].node != 0 && node_at(g, g->param.at[i].node)->ann != 0)
-            return true;
-    return false;
-}
-
-/* f32[8, 4][4, 1]cuda:0 without what the text around does not say. */
-static void put_adapted(struct buf *b, const tuck_graph *g, const char *s)
-{
-    const char *size = strchr(s, '['), *stride, *device, *end;
-
-    stride = size + strcspn(size, "]") + 1;
-    device = *stride == '[' ? stride + strcspn(stride, "]") + 1 : stride;
-    end = device + strcspn(device, ",)");
-    buf_add(b, s, (size_t)(stride - s));
-    if (g->style.strides)
-        buf_add(b, stride, (size_t)(device - stride));
-    if (g->style.devices)
-        buf_add(b, device, (size_t)(end - device));
-    buf_str(b, end);
-}
-
-/* The first annotation of a text without any decides how those to come look. */
-static void note_annotation(tuck_graph *g, uint32_t ann)
-{
-    const struct fx_meta *m = ann ? ann_tensor(g->store, ann) : NULL;
-
-    if (m == NULL || is_annotated(g))
-        return;
-    g->style.annotated = true;
-    g->style.strides = m->has_strides;
-    g->style.devices = m->device != 0;
-}
-
-/* The number of an annotation given by its inner text; 0 = none. *ok = false: it is not one. */
-static uint32_t make_annotation(struct buf *b, tuck_graph *g, const char *inner, bool *ok)
-{
-    struct fx_store *st = g->store;
-    struct fx_meta meta;
-
-    *ok = true;
-    if (inner == NULL || *inner == '\0')
-        return 0;
-    *ok = plain_text(inner) && strchr(inner, '"') == NULL;
-    if (!*ok)
-        return 0;
-    b->len = 0;
-    if (meta_parse(st, inner, strlen(inner), &meta)) {
-        buf_str(b, g->style.bare ? ": " : ": \"");
-        if (is_annotated(g))
-            put_adapted(b, g, inner);
-        else
-            buf_str(b, inner);
-        buf_str(b, g->style.bare ? "" : "\"");
-        return ann_intern(st, b->at, b->len);
-    }
-    buf_printf(b, ": \"%s\"", inner);
-    bool known = str_find(&st->str, b->at, b->len) != 0;
-    if (known || (strncmp(inner, "Sym(", 4) == 0 && inner[strlen(inner) - 1] == ')'))
-        return ann_intern(st, b->at, b->len);
-    *ok = is_type(inner);
-    b->len = 0;
-    buf_printf(b, " : %s", inner);
-    return *ok ? ann_intern(st, b->at, b->len) : 0;
-}
-
-/* ---- how a call is spelled ---- */
-
-/* Can it be an operand of a + b and still be read? */
-static bool is_simple(const tuck_graph *g, const tuck_value *v, bool first)
-{
-    switch (v->kind) {
-    case TUCK_V_SYM: return is_identifier(graph_str(g, v->a));
-    case TUCK_V_NAME: return strpbrk(graph_str(g, v->a), "|([ ") == NULL;
-    case TUCK_V_RAW: return false;
-    case TUCK_V_DEVICE:
-    case TUCK_V_CALL:
-    case TUCK_V_SIZE:
-    case TUCK_V_SLICE: return !first; /* name(..) at the beginning is a call */
-    default: return true;
-    }
-}
-
-static uint8_t spelling(const tuck_graph *g, uint32_t op, const tuck_value *v, uint32_t n_args,
-                        uint32_t n_kwargs)
-{
-    const tuck_value *second = n_args > 1 ? value_next(v) : NULL;
-    bool node = n_args > 0 && v->kind == TUCK_V_NODE;
-    bool fits;
-
-    if (n_kwargs > 0)
-        return FX_CALL;
-    switch (op_at(op)->form) {
-    case OP_FORM_BINARY:
-        fits = n_args == 2 && is_simple(g, v, true) && is_simple(g, second, false);
-        break;
-    case OP_FORM_UNARY: fits = n_args == 1 && node; break;
-    case OP_FORM_AUGMENTED: fits = n_args == 2 && node && is_simple(g, second, false); break;
-    case OP_FORM_GETITEM: fits = n_args == 2 && node; break;
-    case OP_FORM_SETITEM:
-        fits = n_args == 3 && node && is_simple(g, value_next(second), false);
-        break;
-    default:
-        if (op != 0 && op == op_find("getattr", 7) && n_args == 2 && node &&
-            second->kind == TUCK_V_STR && is_identifier(graph_str(g, second->a)))
-            return FX_ATTRIBUTE;
-        return FX_CALL;
-    }
-    return fits ? FX_OPERATOR : FX_CALL;
-}
-
-/* ---- parameters ---- */
-
-#define NO_PARAM UINT32_MAX
-
-/* Placeholders are the parameters, one each? Else something flattens the parameters into them. */
-static bool has_params(const tuck_graph *g)
-{
-    return g->style.prologue == FX_PLAIN;
-}
-
-/* Behind a flattening whose shape stands outside the text, inputs come as they are. */
-static bool inputs_fixed(const tuck_graph *g)
-{
-    return g->style.prologue == FX_PYTREE || g->style.prologue == FX_BYTECODE;
-}
-
-static uint32_t param_of(const tuck_graph *g, uint32_t node)
-{
-    for (uint32_t i = g->param.len; i > 0; i--) /* the last one is asked for most */
-        if (g->param.at[i - 1].node == node)
-            return i - 1;
-    return NO_PARAM;
-}
-
-/* Python wants them in this order. */
-static int param_rank(const tuck_graph *g, const struct fx_param *q)
-{
-    size_t stars = strspn(graph_str(g, q->text), "*");
-
-    return stars > 0 ? (int)stars + 1 : q->dflt != 0;
-}
-
-/* May q stand between the parameters i - 1 and i? */
-static bool param_fits(const tuck_graph *g, const struct fx_param *q, uint32_t i)
-{
-    int rank = param_rank(g, q);
-    int before = i > 0 ? param_rank(g, &g->param.at[i - 1]) : 0;
-    int after = i < g->param.len ? param_rank(g, &g->param.at[i]) : 4;
-
-    return before <= rank && rank <= after && !(rank >= 2 && (before == rank || after == rank)) &&
-           !(rank == 3 && i < g->param.len);
-}
-
-static void insert_param(tuck_graph *g, uint32_t i, struct fx_param q)
-{
-    struct fx_param *at = g->param.at + i;
-
-    memmove(at + 1, at, (g->param.len - i) * sizeof(*at));
-    *at = q;
-    g->param.len++;
-}
-
-static struct fx_param remove_param(tuck_graph *g, uint32_t i)
-{
-    struct fx_param q = g->param.at[i], *at = g->param.at + i;
-
-    memmove(at, at + 1, (g->param.len - i - 1) * sizeof(*at));
-    g->param.len--;
-    return q;
-}
-
-/* ---- places ---- */
-
-static uint32_t last_placeholder(const tuck_graph *g)
-{
-    uint32_t n = 0;
-
-    if (has_params(g))
-        return g->param.len > 0 ? g->param.at[g->param.len - 1].node : 0;
-    while (g->node.at[g->node.at[n].next].kind == TUCK_PLACEHOLDER)
-        n = g->node.at[n].next;
-    return n;
-}
-
-/* Behind the names that an opaque statement assigns, which go where it goes. */
-static uint32_t skip_results(const tuck_graph *g, uint32_t n)
-{
-    while (n != 0 && g->node.at[n].kind == TUCK_RESULT)
-        n = g->node.at[n].next;
-    return n;
-}
-
-/* The node before which one of this kind comes at that place, 0 = the end. `self` is the node on the
- * move, 0 = a new one. False: the text has no such place. */
-static bool find_place(const tuck_graph *g, tuck_where w, uint8_t kind, uint32_t self,
-                       uint32_t *before)
-{
-    const struct fx_node *at = g->node.at;
-    uint32_t b, prev;
-
-    if (!tuck_is_none(w.node)) {
-        if (!node_alive(g, w.node.id))
-            return false;
-        b = w.after ? skip_results(g, at[w.node.id].next) : w.node.id;
-        if (at[b].kind == TUCK_RESULT)
-            return false;
-    } else if (kind == TUCK_PLACEHOLDER) {
-        b = w.after ? at[last_placeholder(g)].next : at[0].next;
-    } else if (kind == TUCK_OUTPUT) {
-        b = 0;
-    } else {
-        b = w.after ? g->output : at[last_placeholder(g)].next;
-    }
-    if (b == self && self != 0)
-        b = skip_results(g, at[self].next);
-    prev = at[b].prev;
-    if (self != 0 && b == skip_results(g, at[self].next))
-        prev = at[self].prev;
-    *before = b;
-    if (kind == TUCK_PLACEHOLDER)
-        return prev == 0 || at[prev].kind == TUCK_PLACEHOLDER;
-    if (kind == TUCK_OUTPUT)
-        return b == 0;
-    return b == 0 ? g->output == 0 : at[b].kind != TUCK_PLACEHOLDER;
-}
 
 /* ---- new graphs ---- */
 
@@ -444,7 +35,7 @@ tuck_status tuck_graph_new(const char *name, const tuck_allocator *alloc, tuck_g
 {
     struct new_args x = {.name = name ? name : "GraphModule"};
 
-    if (g_out == NULL || !plain_text(x.name) || strpbrk(x.name, " (#") != NULL)
+    if (g_out == NULL || !edit_plain_text(x.name) || strpbrk(x.name, " (#") != NULL)
         return TUCK_EINVAL;
     x.store = store_new(alloc);
     if (x.store == NULL)
@@ -494,11 +85,11 @@ static bool args_fit(tuck_kind kind, const tuck_args *a)
 static bool target_fits(tuck_kind kind, const char *target)
 {
     switch (kind) {
-    case TUCK_PLACEHOLDER: return param_name(target) != NULL;
+    case TUCK_PLACEHOLDER: return edit_param_name(target) != NULL;
     case TUCK_GET_ATTR:
-    case TUCK_CALL_MODULE: return is_path(target);
-    case TUCK_CALL_METHOD: return plain_text(target) && is_identifier(target);
-    case TUCK_CALL_FUNCTION: return is_dotted(target);
+    case TUCK_CALL_MODULE: return edit_is_path(target);
+    case TUCK_CALL_METHOD: return edit_plain_text(target) && is_identifier(target);
+    case TUCK_CALL_FUNCTION: return edit_is_dotted(target);
     default: return false;
     }
 }
@@ -506,13 +97,13 @@ static bool target_fits(tuck_kind kind, const char *target)
 /* A parameter of that name would clash with another one, a node or a global. */
 static bool param_taken(tuck_graph *g, const char *target, uint32_t self)
 {
-    const char *name = param_name(target);
+    const char *name = edit_param_name(target);
     str_id id = str_find(&g->store->str, name, strlen(name));
 
     if (id == 0)
         return false;
     uint32_t node = name_lookup(g, id);
-    return (node != 0 && node != self) || is_param(g, id, self) ||
+    return (node != 0 && node != self) || edit_is_param(g, id, self) ||
            (name_flags(g, id) & (NAME_INNER | NAME_WORD)) != 0;
 }
 
@@ -524,12 +115,12 @@ static bool set_callee(tuck_graph *g, struct fx_node *x, const char *target, con
     uint32_t op = op_find(target, strlen(target));
 
     x->op = (uint16_t)op;
-    x->syntax = spelling(g, op, v, n_args, n_kwargs);
+    x->syntax = edit_spelling(g, op, v, n_args, n_kwargs);
     if (x->syntax == FX_OPERATOR)
         target = op_at(op)->name;
     else if (x->syntax == FX_ATTRIBUTE)
         target = "getattr";
-    else if (words_taken(g, target))
+    else if (edit_words_taken(g, target))
         return false;
     else
         names_add_words(g, target);
@@ -564,15 +155,16 @@ static bool name_new(struct edit *x, struct fx_node *init, struct fx_param *q)
     if (x->name != NULL)
         buf_str(&x->b, x->name);
     else
-        candidate(&x->b, x->kind, target);
-    if (x->kind == TUCK_PLACEHOLDER && has_params(g) && target != NULL && param_taken(g, target, 0))
+        edit_candidate(&x->b, x->kind, target);
+    if (x->kind == TUCK_PLACEHOLDER && edit_has_params(g) && target != NULL &&
+        param_taken(g, target, 0))
         return false;
     init->name = name_create(g, x->b.at ? x->b.at : "", x->b.len);
     if (x->kind == TUCK_PLACEHOLDER) {
-        if (target == NULL || !has_params(g))
+        if (target == NULL || !edit_has_params(g))
             target = graph_str(g, init->name);
         init->target = q->text = intern(g, target);
-        q->aliased = strcmp(raw_name(g, q), graph_str(g, init->name)) != 0;
+        q->aliased = strcmp(edit_raw_name(g, q), graph_str(g, init->name)) != 0;
         names_add_param(g, q->text);
     }
     return true;
@@ -590,9 +182,9 @@ static void do_add(void *p)
     bool ok;
 
     x->status = TUCK_EINVAL;
-    init.ann = q.ann = make_annotation(&x->b, g, x->annotation, &ok);
+    init.ann = q.ann = edit_annotation(&x->b, g, x->annotation, &ok);
     tuck_value *v = copy_vals(g, x->args);
-    if (!ok || !enter_words(g, x->args))
+    if (!ok || !edit_enter_words(g, x->args))
         return;
     if (x->kind == TUCK_CALL_FUNCTION) {
         if (!set_callee(g, &init, x->target, v, n_args, n_kwargs))
@@ -602,24 +194,24 @@ static void do_add(void *p)
     }
     if (!name_new(x, &init, &q))
         return;
-    bool param = x->kind == TUCK_PLACEHOLDER && has_params(g);
+    bool param = x->kind == TUCK_PLACEHOLDER && edit_has_params(g);
     if (param) {
         uint32_t prev = g->node.at[x->before].prev;
-        at = prev != 0 ? param_of(g, prev) + 1 : 0;
-        if (!param_fits(g, &q, at))
+        at = prev != 0 ? edit_param_of(g, prev) + 1 : 0;
+        if (!edit_param_fits(g, &q, at))
             return;
         vec_reserve(m, &g->param, 1);
     }
     vec_reserve(m, &g->node, 1);
 
     /* From here on nothing can fail. */
-    note_annotation(g, init.ann);
+    edit_note_annotation(g, init.ann);
     x->n = graph_add_node(g, x->before, init);
     graph_take_vals(g, x->n, v, n_vals(x->args), n_args, n_kwargs);
     name_enter(g, init.name, x->n);
     if (param) {
         q.node = x->n;
-        insert_param(g, at, q);
+        edit_insert_param(g, at, q);
     }
     if (x->kind == TUCK_OUTPUT) {
         g->output = x->n;
@@ -660,7 +252,7 @@ tuck_status tuck_graph_add(tuck_graph *g, tuck_where where, tuck_kind kind, cons
     tuck_status st = args_check(args, g);
     if (st != TUCK_OK)
         return st;
-    if (!args_fit(kind, args) || !find_place(g, where, (uint8_t)kind, 0, &x.before))
+    if (!args_fit(kind, args) || !edit_place(g, where, (uint8_t)kind, 0, &x.before))
         return TUCK_EINVAL;
     if (kind == TUCK_OUTPUT) {
         if (g->output != 0 || annotation != NULL)
@@ -668,12 +260,12 @@ tuck_status tuck_graph_add(tuck_graph *g, tuck_where where, tuck_kind kind, cons
         x.target = "output";
         x.name = "output";
     } else if (kind == TUCK_PLACEHOLDER && target == NULL) {
-        if (name == NULL || inputs_fixed(g))
+        if (name == NULL || edit_inputs_fixed(g))
             return TUCK_EINVAL;
     } else if (target == NULL || !target_fits(kind, target)) {
         return TUCK_EINVAL;
     }
-    if (kind == TUCK_PLACEHOLDER && inputs_fixed(g))
+    if (kind == TUCK_PLACEHOLDER && edit_inputs_fixed(g))
         return TUCK_EINVAL;
     st = run(&x, do_add);
     if (st == TUCK_OK && n_out != NULL)
@@ -704,7 +296,7 @@ static void do_set_args(void *p)
 
     x->status = TUCK_EINVAL;
     tuck_value *v = copy_vals(g, x->args);
-    if (!enter_words(g, x->args))
+    if (!edit_enter_words(g, x->args))
         return;
     if (now.kind == TUCK_CALL_FUNCTION &&
         !set_callee(g, &now, graph_str(g, now.target), v, n_args, n_kwargs))
@@ -752,16 +344,16 @@ static void do_set_target(void *p)
         now.target = intern(g, x->target);
     }
     if (now.kind == TUCK_PLACEHOLDER) {
-        at = param_of(g, x->n);
+        at = edit_param_of(g, x->n);
         if (at == NO_PARAM || param_taken(g, x->target, x->n))
             return;
         q = g->param.at[at];
         q.text = now.target;
-        q.aliased = strcmp(raw_name(g, &q), graph_str(g, now.name)) != 0;
+        q.aliased = strcmp(edit_raw_name(g, &q), graph_str(g, now.name)) != 0;
         names_add_param(g, q.text);
-        struct fx_param old = remove_param(g, at); /* it must fit between its neighbours */
-        bool fits = param_fits(g, &q, at);
-        insert_param(g, at, fits ? q : old);
+        struct fx_param old = edit_remove_param(g, at); /* it must fit between its neighbours */
+        bool fits = edit_param_fits(g, &q, at);
+        edit_insert_param(g, at, fits ? q : old);
         if (!fits)
             return;
     }
@@ -780,7 +372,7 @@ tuck_status tuck_node_set_target(tuck_graph *g, tuck_node n, const char *target)
     if (g == NULL || !node_alive(g, n.id) || target == NULL)
         return TUCK_EINVAL;
     tuck_kind kind = (tuck_kind)node_at(g, n.id)->kind;
-    if (!target_fits(kind, target) || (kind == TUCK_PLACEHOLDER && !has_params(g)))
+    if (!target_fits(kind, target) || (kind == TUCK_PLACEHOLDER && !edit_has_params(g)))
         return TUCK_EINVAL;
     return run(&x, do_set_target);
 }
@@ -790,14 +382,14 @@ static void do_set_annotation(void *p)
     struct edit *x = p;
     tuck_graph *g = x->g;
     bool ok;
-    uint32_t ann = make_annotation(&x->b, g, x->annotation, &ok);
+    uint32_t ann = edit_annotation(&x->b, g, x->annotation, &ok);
 
     x->status = ok ? TUCK_OK : TUCK_EINVAL;
     if (!ok)
         return;
-    note_annotation(g, ann);
+    edit_note_annotation(g, ann);
     node_at(g, x->n)->ann = ann;
-    uint32_t at = param_of(g, x->n);
+    uint32_t at = edit_param_of(g, x->n);
     if (node_at(g, x->n)->kind == TUCK_PLACEHOLDER && at != NO_PARAM)
         g->param.at[at].ann = ann;
     graph_edited(g, false);
@@ -820,13 +412,13 @@ static void do_rename(void *p)
     struct edit *x = p;
     tuck_graph *g = x->g;
     str_id old = node_at(g, x->n)->name, now = 0;
-    uint32_t at = node_at(g, x->n)->kind == TUCK_PLACEHOLDER ? param_of(g, x->n) : NO_PARAM;
+    uint32_t at = node_at(g, x->n)->kind == TUCK_PLACEHOLDER ? edit_param_of(g, x->n) : NO_PARAM;
 
     x->status = TUCK_EINVAL;
     names_need(g);
     if (name_flags(g, old) & NAME_INNER)
         return; /* a nested graph means this node by that name */
-    if (at != NO_PARAM && strcmp(raw_name(g, &g->param.at[at]), x->name) == 0 &&
+    if (at != NO_PARAM && strcmp(edit_raw_name(g, &g->param.at[at]), x->name) == 0 &&
         !name_is_reserved(x->name, strlen(x->name)))
         now = intern(g, x->name); /* back to what its parameter is called */
     if (now == 0 || name_lookup(g, now) != 0)
@@ -835,7 +427,8 @@ static void do_rename(void *p)
     name_forget(g, old);
     node_at(g, x->n)->name = now;
     if (at != NO_PARAM)
-        g->param.at[at].aliased = strcmp(raw_name(g, &g->param.at[at]), graph_str(g, now)) != 0;
+        g->param.at[at].aliased = strcmp(edit_raw_name(g, &g->param.at[at]), graph_str(g, now)) !=
+                                  0;
     else if (node_at(g, x->n)->kind == TUCK_PLACEHOLDER)
         node_at(g, x->n)->target = now;
     graph_edited(g, false);
@@ -865,23 +458,23 @@ tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where)
     if (g == NULL || !node_alive(g, n.id))
         return TUCK_EINVAL;
     struct fx_node *x = node_at(g, n.id);
-    if (x->kind == TUCK_RESULT || !find_place(g, where, x->kind, n.id, &before))
+    if (x->kind == TUCK_RESULT || !edit_place(g, where, x->kind, n.id, &before))
         return TUCK_EINVAL;
-    uint32_t next = skip_results(g, x->next);
+    uint32_t next = edit_skip_results(g, x->next);
     if (before == next)
         return TUCK_OK; /* it is there */
     if (!graph_begin_edit(g))
         return TUCK_ENOMEM;
     if (x->kind == TUCK_PLACEHOLDER) {
-        if (inputs_fixed(g))
+        if (edit_inputs_fixed(g))
             return TUCK_EINVAL;
         uint32_t prev = node_at(g, before)->prev;
-        uint32_t from = param_of(g, n.id);
+        uint32_t from = edit_param_of(g, n.id);
         if (from != NO_PARAM) {
-            struct fx_param q = remove_param(g, from);
-            uint32_t to = prev != 0 ? param_of(g, prev) + 1 : 0;
-            bool fits = param_fits(g, &q, to);
-            insert_param(g, fits ? to : from, q);
+            struct fx_param q = edit_remove_param(g, from);
+            uint32_t to = prev != 0 ? edit_param_of(g, prev) + 1 : 0;
+            bool fits = edit_param_fits(g, &q, to);
+            edit_insert_param(g, fits ? to : from, q);
             if (!fits)
                 return TUCK_EINVAL;
         }
@@ -908,8 +501,8 @@ static void do_erase(void *p)
     names_need(g);
     if (node->name != 0 && node->kind != TUCK_OUTPUT && (name_flags(g, node->name) & NAME_INNER))
         return;
-    if (node->kind == TUCK_PLACEHOLDER && param_of(g, x->n) != NO_PARAM)
-        remove_param(g, param_of(g, x->n));
+    if (node->kind == TUCK_PLACEHOLDER && edit_param_of(g, x->n) != NO_PARAM)
+        edit_remove_param(g, edit_param_of(g, x->n));
     if (node->kind == TUCK_OUTPUT)
         keep_descriptors(g, NULL, NULL);
     for (uint32_t k = node->next;
@@ -944,7 +537,7 @@ tuck_status tuck_node_erase(tuck_graph *g, tuck_node n)
     struct edit x = {.g = g, .n = n.id};
 
     if (g == NULL || !node_alive(g, n.id) || node_at(g, n.id)->kind == TUCK_RESULT ||
-        !unused(g, n.id) || (node_at(g, n.id)->kind == TUCK_PLACEHOLDER && inputs_fixed(g)))
+        !unused(g, n.id) || (node_at(g, n.id)->kind == TUCK_PLACEHOLDER && edit_inputs_fixed(g)))
         return TUCK_EINVAL;
     return run(&x, do_erase);
 }

@@ -124,7 +124,6 @@ enum op_flags {
     X(device_put, "operand 0 on another device")                                                   \
     X(to, "as to_copy, or operand 0 itself where nothing changes")                                 \
     X(copy, "sizes and dtype of operand 0, data of operand 1")                                     \
-    X(atleast, "dimensions of size 1 added until there are one, two, three")                       \
     X(contiguous, "operand 0 itself, or a contiguous copy")                                        \
     X(force_stride, "operand 0 with the given strides")                                            \
     X(view, "given sizes (one may be -1), strides as a view of operand 0")                         \

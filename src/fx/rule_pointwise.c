@@ -134,17 +134,20 @@ static const sym_id *composed_strides(struct infer *x, const struct operands *o,
     const struct type **t = arena_array(x->arena, const struct type *, o->n + 1);
     uint32_t k = laid_out(x, o, DTYPE_NONE, n, size, t);
     const struct type *first = NULL;
+    bool has_number = false;
 
     for (uint32_t i = 0; i < k; i++) {
-        if (t[i]->n == 0 && n > 0)
+        if (t[i]->n == 0 && n > 0) {
+            has_number = true;
             continue;
+        }
         if (!t[i]->strided || t[i]->n != n || !same_strides(t[i]->size, size, n))
             return NULL;
         if (first != NULL && !same_strides(t[i]->stride, first->stride, n))
             return NULL;
         first = t[i];
     }
-    if (first == NULL)
+    if (first == NULL || (has_number && !is_contiguous(x, first)))
         return NULL;
     const struct type *with_number[] = {first, &zero_dims};
     bool stays = same_strides(reference_strides(x, with_number, 1, n, size), first->stride, n) &&
@@ -290,7 +293,7 @@ bool shape_broadcast_float(struct infer *x)
     return gather(x, &o) && result(x, &o, to_float(promoted(&o.dtype)));
 }
 
-/* logical_and and its kin: what is not bool is compared with 0 first, broadcast already. */
+/* logical_and and its kin: unless all are bool, they are promoted, broadcast, and compared with 0 first. */
 bool shape_logical(struct infer *x)
 {
     struct operands o;
@@ -299,14 +302,15 @@ bool shape_logical(struct infer *x)
 
     if (!gather(x, &o) || !broadcast_sizes(x, o.t, o.n, &n, &size))
         return false;
+    enum dtype d = promoted(&o.dtype);
     for (uint32_t i = 0; i < o.n; i++) {
         struct operands one = {.t = &o.t[i], .n = 1};
         const struct type *step[1];
-        if (o.t[i]->dtype == DTYPE_B8 || o.t[i]->n == 0 || !o.t[i]->strided)
+        if (d == DTYPE_B8 || o.t[i]->n == 0 || !o.t[i]->strided)
             continue;
         struct type *copy = arena_alloc(x->arena, sizeof(*copy));
         *copy = *o.t[i];
-        laid_out(x, &one, widened((enum dtype)copy->dtype), n, size, step);
+        laid_out(x, &one, widened(d), n, size, step);
         copy->stride = reference_strides(x, step, 1, n, size);
         copy->size = size;
         copy->n = n;

@@ -493,3 +493,10 @@ bool out_none(struct infer *x)
 {
     return out_type(x, type_none(x->type));
 }
+
+/* The rule of operators that have none. */
+bool shape_none(struct infer *x)
+{
+    x->result = 0;
+    return false;
+}
