@@ -39,6 +39,8 @@ bool read_annotation(struct reader *r, const char *stop_at, uint32_t *ann_out)
                 break;
             }
         }
+        if (depth != 0)
+            return false; /* a type does not run over the end of its line */
         while (e > s && e[-1] == ' ')
             e--;
     }
