@@ -49,11 +49,9 @@ bool shape_full(struct infer *x)
 
     if (!sizes_of(x, &size, &n))
         return false;
-    if (format == FORMAT_CHANNELS_LAST || format == FORMAT_CHANNELS_LAST_3D) {
-        if (n != (format == FORMAT_CHANNELS_LAST ? 4u : 5u))
-            return false;
-        stride = channels_last_strides(x, n, size);
-    }
+    struct type plain = {.kind = TYPE_TENSOR, .n = n, .size = size};
+    if (format != FORMAT_NONE && (stride = like_strides(x, &plain, format)) == NULL)
+        return false;
     if (in_param(x, "stride") >= 0 &&
         (!in_syms(x, in_param(x, "stride"), &stride, &n_stride) || n != n_stride))
         return false;

@@ -151,7 +151,8 @@ static const sym_id *composed_strides(struct infer *x, const struct operands *o,
         return NULL;
     const struct type *with_number[] = {first, &zero_dims};
     bool stays = same_strides(reference_strides(x, with_number, 1, n, size), first->stride, n) &&
-                 same_strides(reference_strides(x, with_number, 2, n, size), first->stride, n);
+                 same_strides(reference_strides(x, with_number, 2, n, size), first->stride, n) &&
+                 same_strides(elementwise_strides(x, &first, 1, n, size), first->stride, n);
     return stays ? first->stride : NULL;
 }
 
@@ -413,7 +414,7 @@ bool shape_where(struct infer *x)
             promote_tensor(&dtype, t[p - 1]);
         else if (!in_number(x, p, &kind))
             return false;
-        else if (!is_prim(x->row) || (in_tensor(x, 1) == NULL && in_tensor(x, 2) == NULL))
+        else if (!is_prim(x->row))
             promote_number(&dtype, kind);
     }
     return out_type(x, chosen(x, mask, t[0], t[1], promoted(&dtype)));

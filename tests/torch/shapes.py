@@ -355,7 +355,7 @@ def draw_calls(row, make, count=CALLS):
     seed = zlib.crc32(row["name"].encode()) + SEED * 1000003
     composed = "composed" in row["flags"]  # known for some layouts only: more of those
     if composed:
-        count *= 2
+        count = count * 5 // 2
     for i in range(count * TRIES):
         if len(found) == count:
             break
