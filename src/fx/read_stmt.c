@@ -310,7 +310,15 @@ static bool read_rhs(struct reader *r, struct rhs *x)
         return read_operand(r, false) && read_binary(r, x);
     x->target = read_intern(r, s, n);
     r->p += n;
-    return finish_call(r, x, 0);
+    if (!finish_call(r, x, 0))
+        return false;
+    const char *end = r->p + strspn(r->p, " ");
+    if (at_end(end) || *end == ')' || *end == '\n')
+        return true;
+    /* `device(type='cpu') == x`: a value that is written like a call, and an operator. */
+    values_clear(&r->vals);
+    r->p = s;
+    return read_operand(r, false) && read_binary(r, x);
 }
 
 /* ---- nodes ---- */
