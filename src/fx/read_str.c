@@ -18,6 +18,11 @@ struct coerce {
     uint32_t param; /* of the argument being read, at depth 1 */
 };
 
+static bool wants_type(const struct coerce *c, enum op_type type)
+{
+    return c->sig != NULL && c->param < c->sig->n_params && c->sig->params[c->param].type == type;
+}
+
 static bool wants_string(const struct coerce *c)
 {
     if (c->sig == NULL || c->param >= c->sig->n_params)
@@ -56,7 +61,17 @@ static void put_word(struct reader *r, const struct coerce *c, const char *s, si
 
     while (len > 0 && s[len - 1] == ' ')
         len--;
-    if (wants_string(c) && !(len == 4 && memcmp(s, "None", 4) == 0)) {
+    bool none = len == 4 && memcmp(s, "None", 4) == 0;
+    if (wants_type(c, OP_T_DEVICE) && !none && memchr(s, '(', len) == NULL) {
+        const char *colon = memchr(s, ':', len); /* cuda:0 */
+        size_t n = colon ? (size_t)(colon - s) : len;
+        buf_str(&r->tmp, "device(type='");
+        buf_add(&r->tmp, s, n);
+        buf_str(&r->tmp, colon ? "', index=" : "'");
+        if (colon)
+            buf_add(&r->tmp, colon + 1, len - n - 1);
+        buf_chr(&r->tmp, ')');
+    } else if (wants_string(c) && !none) {
         value_str_repr(&r->tmp, s, len);
     } else if (is_number(s, len) || is_one_of(s, len, plain) || memchr(s, '(', len) != NULL) {
         buf_add(&r->tmp, s, len);
