@@ -461,7 +461,7 @@ class ShapeTest(unittest.TestCase):
         return found
 
     def check(self):
-        counts, complaints = compare(self.generators())
+        counts, complaints = compare(self.generators(), groups=self.GROUPS)
         if complaints:
             total = f"seed {SEED}: {sum(counts.values())} calls of {len(counts)} rows"
             self.fail(total + f", {len(complaints)} complaints\n" + some(complaints, 400))
