@@ -202,9 +202,9 @@ static void print_annotation(struct printer *p, const tuck_graph *g, uint32_t an
 }
 
 /* What a script says of its inputs is known, but is not in the text of the graph. */
-static bool hide_inputs(const struct printer *p, const tuck_graph *g)
+static bool hide_inputs(const tuck_graph *g)
 {
-    return g->style.silent_inputs && !g->edited && p->form == TUCK_FORM_TEXT;
+    return g->style.silent_inputs && !g->edited;
 }
 
 static bool negative(const tuck_value *v)
@@ -274,7 +274,7 @@ static void print_node(struct printer *p, const tuck_graph *g, const struct fx_n
     }
     if (!is_inplace(x)) {
         put(p, g, x->name);
-        if (x->kind != TUCK_GET_ATTR || !hide_inputs(p, g))
+        if (x->kind != TUCK_GET_ATTR || !hide_inputs(g))
             print_annotation(p, g, x->ann);
         buf_add(p->b, " = ", 3);
     }
@@ -417,7 +417,7 @@ static void print_param(struct printer *p, const tuck_graph *g, const struct fx_
     uint32_t ann = q->node ? g->node.at[q->node].ann : q->ann;
 
     put(p, g, q->text);
-    if (!hide_inputs(p, g))
+    if (!hide_inputs(g))
         print_annotation(p, g, ann);
     if (q->dflt != 0) {
         buf_str(p->b, " = ");
