@@ -192,14 +192,9 @@ static type_id result_in(struct infer *x, const struct operands *o, enum dtype d
     return type_tensor(x->type, dtype, n, size, stride, common_device(x, o->t, o->n));
 }
 
-static type_id result_type(struct infer *x, const struct operands *o, enum dtype dtype)
-{
-    return result_in(x, o, dtype, dtype);
-}
-
 static bool result(struct infer *x, const struct operands *o, enum dtype dtype)
 {
-    return out_type(x, result_type(x, o, dtype));
+    return out_type(x, result_in(x, o, dtype, dtype));
 }
 
 /* ---- one tensor ---- */
@@ -259,11 +254,10 @@ bool shape_unary_pair(struct infer *x)
     if (!gather_one(x, &o))
         return false;
     enum dtype d = promoted(&o.dtype);
-    type_id item[2] = {result_type(x, &o, d),
-                       result_type(x, &o,
-                                   strcmp(second, "exponent") == 0 ? DTYPE_I32
-                                   : strcmp(second, "mask") == 0   ? DTYPE_B8
-                                                                   : d)};
+    enum dtype other = strcmp(second, "exponent") == 0 ? DTYPE_I32
+                       : strcmp(second, "mask") == 0   ? DTYPE_B8
+                                                       : d;
+    type_id item[2] = {result_in(x, &o, d, d), result_in(x, &o, other, d)};
     return item[0] != 0 && item[1] != 0 && out_list(x, item, 2);
 }
 
@@ -443,7 +437,7 @@ bool shape_relu(struct infer *x)
 {
     int p = in_param(x, "grad_output");
     const struct type *grad = in_tensor(x, p), *t = in_tensor(x, p >= 0 ? in_param(x, "self") : 0);
-    struct operands o;
+    struct operands o = {.t = &t, .n = 1};
     bool inplace = false;
 
     in_bool(x, in_param(x, "inplace"), &inplace);
@@ -453,7 +447,6 @@ bool shape_relu(struct infer *x)
         return false;
     struct type mask = *t;
     const struct type *one[1];
-    o = (struct operands){.t = &t, .n = 1};
     laid_out(x, &o, widened((enum dtype)t->dtype), t->n, t->size, one);
     mask.stride = t->strided ? reference_strides(x, one, 1, t->n, t->size) : NULL;
     t = p >= 0 ? grad : t;
@@ -597,26 +590,6 @@ bool shape_foreach(struct infer *x)
     for (uint32_t i = 0; i < n; i++) {
         struct operands o;
         item[i] = gather_item(x, &o, list, i) ? item_type(x, row, &o) : 0;
-    }
-    return out_list(x, item, n);
-}
-
-bool shape_foreach_reduce(struct infer *x)
-{
-    const struct type *const *t;
-    uint32_t n;
-    enum dtype given;
-    bool has_dtype = in_dtype(x, in_param(x, "dtype"), &given);
-
-    if (!in_tensors(x, 0, &t, &n))
-        return false;
-    type_id *item = arena_array(x->arena, type_id, n);
-    for (uint32_t i = 0; i < n; i++) {
-        enum dtype d = t[i] == NULL ? DTYPE_NONE : has_dtype ? given : (enum dtype)t[i]->dtype;
-        /* Norms are real, the largest value is what it was. */
-        item[i] = t[i] == NULL ? 0
-                               : new_tensor(x, in_param(x, "ord") >= 0 ? dtype_real_of(d) : d, 0,
-                                            NULL, NULL, t[i]->device);
     }
     return out_list(x, item, n);
 }

@@ -1,4 +1,5 @@
-/* Scans, sorts, searches, and dropout: results as large as the operand, or as one dimension says. */
+/* Scans, sorts, searches, dropout, numbers out of lists: results as large as the operand, as one dimension
+ * says, or without dimensions. */
 #include "fx/rule.h"
 
 /* Sums and products of integers are int64. */
@@ -135,4 +136,26 @@ bool shape_multinomial(struct infer *x)
         return false;
     size[0] = t->size[0];
     return in_sym(x, 1, &size[t->n - 1]) && out_tensor(x, DTYPE_I64, t->n, size, NULL, t->device);
+}
+
+/* ---- lists ---- */
+
+bool shape_foreach_reduce(struct infer *x)
+{
+    const struct type *const *t;
+    uint32_t n;
+    enum dtype given;
+    bool has_dtype = in_dtype(x, in_param(x, "dtype"), &given);
+
+    if (!in_tensors(x, 0, &t, &n))
+        return false;
+    type_id *item = arena_array(x->arena, type_id, n);
+    for (uint32_t i = 0; i < n; i++) {
+        enum dtype d = t[i] == NULL ? DTYPE_NONE : has_dtype ? given : (enum dtype)t[i]->dtype;
+        /* Norms are real, the largest value is what it was. */
+        item[i] = t[i] == NULL ? 0
+                               : new_tensor(x, in_param(x, "ord") >= 0 ? dtype_real_of(d) : d, 0,
+                                            NULL, NULL, t[i]->device);
+    }
+    return out_list(x, item, n);
 }
