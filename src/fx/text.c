@@ -204,10 +204,14 @@ static void add_line(struct mem *m, struct stream *t, const char *s, const char 
         while (stop < eol && *stop != '\033' && *stop != '\r')
             stop++;
         buf_add(&t->buf, s, (size_t)(stop - s));
-        if (stop < eol && *stop == '\033' && stop + 1 < eol && stop[1] == '[') {
+        if (stop + 1 < eol && *stop == '\033' && stop[1] == '[') {
             stop += 2;
             while (stop < eol && (is_digit(*stop) || *stop == ';' || *stop == '?'))
                 stop++;
+            if (stop < eol && (unsigned char)*stop >= 0x80) {
+                s = stop; /* no letter ends this sequence: do not cut a character in two */
+                continue;
+            }
         }
         s = stop < eol ? stop + 1 : eol;
     }
