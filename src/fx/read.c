@@ -130,8 +130,11 @@ static bool is_wrap(const char *s)
             break;
         n++;
     }
-    return n >= 4 && strncmp(s + n - 4, "wrap", 4) == 0 && s[n] == '(' &&
-           (s[n + 1] == '"' || s[n + 1] == '\'');
+    if (n < 4 || strncmp(s + n - 4, "wrap", 4) != 0 || s[n] != '(' ||
+        (s[n + 1] != '"' && s[n + 1] != '\''))
+        return false;
+    size_t len = strcspn(s, "\n"); /* nothing behind the call */
+    return len > n + 3 && s[len - 1] == ')' && s[len - 2] == s[n + 1];
 }
 
 struct scan {
@@ -308,7 +311,7 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
             str_id title = banner_title(r, s, eol);
             if (title != 0)
                 x.title = title;
-            if (is_wrap(s)) {
+            if (indent == 0 && is_wrap(s)) {
                 if (x.head == NULL)
                     x.head = r->bol;
             } else if (s < eol && *s != '#' && !read_is_profiler(s)) {
