@@ -447,7 +447,11 @@ bool shape_relu(struct infer *x)
         return false;
     struct type mask = *t;
     const struct type *one[1];
-    laid_out(x, &o, widened((enum dtype)t->dtype), t->n, t->size, one);
+    enum dtype_category kind = DTYPE_IS_INT; /* of what is compared with: 0, unless it is given */
+    in_number(x, in_param(x, "threshold"), &kind);
+    promote_tensor(&o.dtype, t);
+    promote_number(&o.dtype, kind);
+    laid_out(x, &o, widened(promoted(&o.dtype)), t->n, t->size, one);
     mask.stride = t->strided ? reference_strides(x, one, 1, t->n, t->size) : NULL;
     t = p >= 0 ? grad : t;
     enum dtype d = p >= 0 && grad->dtype == DTYPE_B8 ? DTYPE_I64 : (enum dtype)t->dtype;
