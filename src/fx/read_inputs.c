@@ -223,6 +223,20 @@ bool read_at_bare_annotation(struct reader *r)
     return yes;
 }
 
+/* ` = VALUE` and nothing else on the line? */
+static bool is_set_to(const char *s, const char *value)
+{
+    s += strspn(s, " ");
+    if (*s++ != '=')
+        return false;
+    s += strspn(s, " ");
+    if (!starts_with(s, value))
+        return false;
+    s += strlen(value);
+    s += strspn(s, " ");
+    return *s == '\n' || *s == '\0';
+}
+
 /* Is there a prologue at the cursor, the first statement of the body? *done: the inputs are known. */
 bool read_prologue(struct reader *r, bool *done)
 {
@@ -230,13 +244,13 @@ bool read_prologue(struct reader *r, bool *done)
     const char *s = r->p;
 
     *done = true;
-    if (starts_with(s, "args_iter = iter(args_list)")) {
+    if (ident_len(s) == 9 && starts_with(s, "args_iter") && is_set_to(s + 9, "iter(args_list)")) {
         st->prologue = FX_BOXED;
         read_skip_line(r);
         for (;;) {
             read_blanks(r);
             size_t n = ident_len(r->p);
-            if (!starts_with(r->p + n, " = next(args_iter)"))
+            if (n == 0 || !is_set_to(r->p + n, "next(args_iter)"))
                 break;
             str_id name = read_intern(r, r->p, n);
             if (add_placeholder(r, name, name, 0, r->p) == 0)
