@@ -79,7 +79,6 @@ struct facts {
     struct assume assume;
     struct storage_peak peak;
     int64_t output_bytes;
-    size_t outputs_unsized;
     size_t kind[OP_CLASS_END + 1]; /* nodes by class; the last: unknown operators */
     size_t nodes, nested, opaque;
     size_t inputs, parameters, buffers, outputs;

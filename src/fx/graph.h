@@ -111,7 +111,7 @@ struct fx_store {
     uint32_t refs; /* graphs and documents that use it */
     uint32_t last_serial;
     struct fx_words {
-        str_id none, self, torch, empty;
+        str_id empty;
     } word;
 };
 

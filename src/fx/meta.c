@@ -210,21 +210,3 @@ const struct fx_meta *ann_tensor(const struct fx_store *st, uint32_t ann)
 {
     return st->anns.at[ann].meta;
 }
-
-bool meta_numel(const struct fx_meta *m, int64_t *out)
-{
-    int64_t n = 1;
-
-    for (uint32_t i = 0; i < m->ndim; i++)
-        if (m->size[i].expr != 0 || !size_mul(n, m->size[i].val, &n))
-            return false;
-    *out = n;
-    return true;
-}
-
-bool meta_bytes(const struct fx_meta *m, int64_t *out)
-{
-    int64_t n;
-
-    return meta_numel(m, &n) && size_mul(n, dtype_at(m->dtype)->bytes, out);
-}

@@ -53,8 +53,4 @@ const struct fx_meta *ann_tensor(const struct fx_store *s, uint32_t ann);
 /* Parse what stands between the quotes as a tensor; false: it is something else. */
 bool meta_parse(struct fx_store *s, const char *text, size_t len, struct fx_meta *out);
 
-/* Elements and bytes; false where a size is symbolic or the product does not fit. */
-bool meta_numel(const struct fx_meta *m, int64_t *out);
-bool meta_bytes(const struct fx_meta *m, int64_t *out);
-
 #endif

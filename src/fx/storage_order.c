@@ -66,8 +66,6 @@ struct record {
     struct storages s;
     struct tracker t;
     VEC(uint32_t) writer;
-    VEC(uint32_t) start;
-    bool any;
 };
 
 static void do_record(void *p)
@@ -116,7 +114,6 @@ void storage_order_record(tuck_graph *g)
     bool ok = mem_guard(m, do_record, &r);
     vec_free(m, &r.t.found);
     vec_free(m, &r.writer);
-    vec_free(m, &r.start);
     arena_destroy(&r.scratch);
     if (!ok)
         mem_exhausted(m);

@@ -7,9 +7,6 @@ static void fill(void *p)
 
     vec_push(&s->mem, &s->anns, (struct fx_ann){.text = 0}); /* number 0: no annotation */
     s->word.empty = str_intern(t, "", 0);
-    s->word.none = str_intern(t, "None", 4);
-    s->word.self = str_intern(t, "self", 4);
-    s->word.torch = str_intern(t, "torch", 5);
 }
 
 static void destroy(struct fx_store *s)
