@@ -55,7 +55,7 @@ static void flags_of(const struct op_row *row, char *out, size_t size)
 
 static void put_one(const struct op_row *row)
 {
-    char flags[256];
+    char flags[512];
 
     flags_of(row, flags, sizeof(flags));
     printf("%s\n  class      %s: %s\n", row->name, op_class_name((enum op_class)row->cls),

@@ -5,30 +5,17 @@
 
 /* As ops.def spells them. */
 enum {
-    F_EFFECT = OP_F_EFFECT,
-    F_MUTATES = OP_F_MUTATES,
-    F_RANDOM = OP_F_RANDOM,
-    F_DATADEP = OP_F_DATADEP,
-    F_METADATA = OP_F_METADATA,
-    F_CONTIG = OP_F_CONTIG,
-    F_FIXED = OP_F_FIXED,
-    F_EXACT = OP_F_EXACT,
-    F_MAYBE = OP_F_MAYBE,
-    F_FUSIBLE = OP_F_FUSIBLE,
-    F_HOST = OP_F_HOST,
-    F_RESTRIDES = OP_F_RESTRIDES,
-    F_LOWERED = OP_F_LOWERED,
-    F_AS_IS = OP_F_AS_IS,
-    F_COMPOSED = OP_F_COMPOSED,
-    F_NARROW = OP_F_NARROW,
+#define X(id, ...) F_##id = OP_F_##id,
+    OP_FLAGS(X)
+#undef X
 };
 
 static const struct op_row rows[] = {
     {"", "-> ()", NULL, NULL, 0, OP_CLASS_END, OP_SHAPE_none, OP_FORM_CALL},
 #define OP(name, cls, flags, sig, shape, lies)                                                     \
-    {name, sig, lies, NULL, (uint16_t)(flags), OP_##cls, OP_SHAPE_##shape, OP_FORM_CALL},
+    {name, sig, lies, NULL, (flags), OP_##cls, OP_SHAPE_##shape, OP_FORM_CALL},
 #define PYOP(name, form, symbol, cls, flags, sig, shape, lies)                                     \
-    {name, sig, lies, symbol, (uint16_t)(flags), OP_##cls, OP_SHAPE_##shape, OP_FORM_##form},
+    {name, sig, lies, symbol, (flags), OP_##cls, OP_SHAPE_##shape, OP_FORM_##form},
 #include "fx/ops.def"
 };
 
@@ -244,8 +231,10 @@ const char *op_shape_meaning(enum op_shape shape)
 const char *op_flag_name(unsigned i)
 {
     static const char *const names[] = {
-        "effect", "mutates", "random", "datadep",   "metadata", "contig", "fixed",    "exact",
-        "maybe",  "fusible", "host",   "restrides", "lowered",  "as_is",  "composed", "narrow"};
+#define X(id, name, meaning) name,
+        OP_FLAGS(X)
+#undef X
+    };
 
     return i < sizeof(names) / sizeof(*names) ? names[i] : NULL;
 }

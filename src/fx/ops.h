@@ -52,39 +52,43 @@ enum op_class {
 
 /* ---- Flags ----------------------------------------------------------------------------------- */
 
-enum op_flags {
-    /* Never dead code, though nobody uses its result. */
-    OP_F_EFFECT = 1 << 0,
-    /* Writes an operand; the signature says which. */
-    OP_F_MUTATES = 1 << 1,
-    /* Reads and advances a random state. */
-    OP_F_RANDOM = 1 << 2,
-    /* The result's sizes, or its value on the host, depend on data. */
-    OP_F_DATADEP = 1 << 3,
-    /* Asks for sizes and strides, never for data: may stand between a collective and its wait. */
-    OP_F_METADATA = 1 << 4,
-    /* Operands must be contiguous; have the graph's order of strides; have the graph's strides. */
-    OP_F_CONTIG = 1 << 5,
-    OP_F_FIXED = 1 << 6,
-    OP_F_EXACT = 1 << 7,
-    /* The aliases (and writes) of the signature hold or not, as strides, dtypes or flags decide. */
-    OP_F_MAYBE = 1 << 8,
-    /* One loop over the result that may become part of another loop. */
-    OP_F_FUSIBLE = 1 << 9,
-    /* The host waits for the device to know the result. */
-    OP_F_HOST = 1 << 10,
-    /* Changes sizes, strides or storage of an operand in place. */
-    OP_F_RESTRIDES = 1 << 11,
-    /* What torch 2.13 takes for fusible when it estimates costs: Inductor has a lowering of its own
-     * for it and there is no formula of its flops. Wider than FUSIBLE, and for comparisons. */
-    OP_F_LOWERED = 1 << 12,
-    /* Element-wise: operands are not converted before the loop. */
-    OP_F_AS_IS = 1 << 13,
-    /* Element-wise: PyTorch composes it of other operators, and the layout of one goes into the next. */
-    OP_F_COMPOSED = 1 << 14,
-    /* Element-wise: 16-bit floats are not widened to float32 before the loop. */
-    OP_F_NARROW = 1 << 15,
+/* LOWERED: Inductor has a lowering of its own for it and there is no formula of its flops. It is wider
+ * than FUSIBLE, and for comparisons. */
+#define OP_FLAGS(X)                                                                                \
+    X(EFFECT, "effect", "never dead code, though nobody uses its result")                          \
+    X(MUTATES, "mutates", "writes an operand; the signature says which")                           \
+    X(RANDOM, "random", "reads and advances a random state")                                       \
+    X(DATADEP, "datadep", "the result's sizes, or its value on the host, depend on data")          \
+    X(METADATA, "metadata",                                                                        \
+      "asks for sizes and strides, never for data: may stand between a collective and its wait")   \
+    X(CONTIG, "contig", "operands must be contiguous")                                             \
+    X(FIXED, "fixed", "operands must have the graph's order of strides")                           \
+    X(EXACT, "exact", "operands must have the graph's strides")                                    \
+    X(MAYBE, "maybe",                                                                              \
+      "aliases and writes of the signature hold or not, as strides, dtypes or flags decide")       \
+    X(FUSIBLE, "fusible", "one loop over the result that may become part of another loop")         \
+    X(HOST, "host", "the host waits for the device to know the result")                            \
+    X(RESTRIDES, "restrides", "changes sizes, strides or storage of an operand in place")          \
+    X(LOWERED, "lowered", "taken for fusible when torch 2.13 estimates costs")                     \
+    X(AS_IS, "as_is", "element-wise: operands are not converted before the loop")                  \
+    X(COMPOSED, "composed",                                                                        \
+      "element-wise: composed of other operators, the layout of one goes into the next")           \
+    X(NARROW, "narrow", "element-wise: 16-bit floats are not widened to float32 before the loop")
+
+enum op_flag_bit {
+#define X(id, ...) OP_BIT_##id,
+    OP_FLAGS(X)
+#undef X
+        OP_BIT_END
 };
+
+enum op_flags {
+#define X(id, ...) OP_F_##id = 1 << OP_BIT_##id,
+    OP_FLAGS(X)
+#undef X
+};
+
+_Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
 
 /* ---- Rules that give sizes, strides, dtype and device of the results ------------------------- */
 
@@ -343,7 +347,7 @@ struct op_row {
     const char *signature; /* parameters and results; see ops.def */
     const char *lies;      /* what the schema does not say, or NULL */
     const char *symbol;    /* of operators printed as syntax, else NULL */
-    uint16_t flags;        /* enum op_flags */
+    uint32_t flags;        /* enum op_flags */
     uint8_t cls;           /* enum op_class */
     uint8_t shape;         /* enum op_shape */
     uint8_t form;          /* enum op_form */
