@@ -73,7 +73,12 @@ enum op_class {
     X(AS_IS, "as_is", "element-wise: operands are not converted before the loop")                  \
     X(COMPOSED, "composed",                                                                        \
       "element-wise: composed of other operators, the layout of one goes into the next")           \
-    X(NARROW, "narrow", "element-wise: 16-bit floats are not widened to float32 before the loop")
+    X(NARROW, "narrow", "element-wise: 16-bit floats are not widened to float32 before the loop")  \
+    X(ALL_REDUCE, "all_reduce", "a collective of this kind, in whatever form")                     \
+    X(ALL_GATHER, "all_gather", "a collective of this kind, in whatever form")                     \
+    X(REDUCE_SCATTER, "reduce_scatter", "a collective of this kind, in whatever form")             \
+    X(ALL_TO_ALL, "all_to_all", "a collective of this kind, in whatever form")                     \
+    X(BROADCAST, "broadcast", "a collective of this kind, in whatever form")
 
 enum op_flag_bit {
 #define X(id, ...) OP_BIT_##id,
