@@ -1,0 +1,589 @@
+/* From what a caller says about ops and buffers to the arrays of a problem. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "problem/problem.h"
+
+/* Sums of sizes and of runtimes stay below this, so that differences and budgets fit as well. */
+#define LARGEST (INT64_MAX / 8)
+
+struct problem_op_row {
+    str_id name, coll, kernel;
+    double runtime;
+    int64_t bytes;
+    uint32_t group;
+    uint32_t dep, member, out; /* where its lists begin; `out` counts outputs, not inputs */
+    uint8_t kind;
+    bool is_async;
+};
+
+struct problem_buf_row {
+    str_id name;
+    int64_t size_alloc, size_free;
+    uint32_t producer;
+    uint8_t flags;
+};
+
+/* ---- the builder ---- */
+
+bool problem_begin(struct problem_builder *b, const tuck_allocator *alloc, const char *source)
+{
+    struct mem m;
+
+    *b = (struct problem_builder){.p = NULL};
+    mem_init(&m, alloc);
+    struct problem *p = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*p));
+    if (p == NULL)
+        return false;
+    *p = (struct problem){.mem = m};
+    arena_init(&p->arena, &p->mem);
+    strtab_init(&p->str, &p->mem);
+    b->p = p;
+    b->source = source;
+    return true;
+}
+
+static void drop_rows(struct problem_builder *b)
+{
+    struct mem *m = &b->p->mem;
+
+    vec_free(m, &b->op);
+    vec_free(m, &b->buf);
+    vec_free(m, &b->dep);
+    vec_free(m, &b->dep_flags);
+    vec_free(m, &b->member);
+    vec_free(m, &b->group_name);
+    vec_free(m, &b->succ);
+    vec_free(m, &b->order);
+    vec_free(m, &b->graph_input);
+    vec_free(m, &b->graph_output);
+    vec_free(m, &b->mutation);
+}
+
+void problem_abandon(struct problem_builder *b)
+{
+    if (b->p == NULL)
+        return;
+    drop_rows(b);
+    problem_free(b->p);
+    b->p = NULL;
+}
+
+void problem_free(struct problem *p)
+{
+    if (p == NULL)
+        return;
+    strtab_destroy(&p->str);
+    arena_destroy(&p->arena);
+    struct mem m = p->mem;
+    mem_free(&m, p, sizeof(*p));
+}
+
+static str_id intern(struct problem_builder *b, const char *s)
+{
+    return s ? str_intern(&b->p->str, s, strlen(s)) : 0;
+}
+
+static uint32_t add_buf(struct problem_builder *b, const char *name, int64_t size_alloc,
+                        int64_t size_free, uint32_t producer, unsigned flags)
+{
+    vec_push(&b->p->mem, &b->buf,
+             ((struct problem_buf_row){intern(b, name), size_alloc, size_free, producer,
+                                       (uint8_t)flags}));
+    return b->buf.len - 1;
+}
+
+uint32_t problem_input(struct problem_builder *b, const char *name, int64_t bytes, unsigned flags)
+{
+    int64_t size = flags & PROBLEM_FREEABLE ? bytes : 0;
+
+    b->n_input++;
+    return add_buf(b, name, size, size, PROBLEM_NONE, PROBLEM_INPUT | flags);
+}
+
+/* Groups are few. */
+static uint32_t group_id(struct problem_builder *b, const char *name)
+{
+    str_id id = intern(b, name);
+
+    if (id == 0)
+        return PROBLEM_NONE;
+    struct str *s = &b->p->str.all.at[id];
+    if (s->tag == 0) {
+        vec_push(&b->p->mem, &b->group_name, id);
+        s->tag = b->group_name.len;
+    }
+    return s->tag - 1;
+}
+
+uint32_t problem_op(struct problem_builder *b, const struct problem_op *op)
+{
+    struct problem_op_row row = {
+        .name = intern(b, op->name),
+        .coll = intern(b, op->coll),
+        .kernel = intern(b, op->kernel),
+        .runtime = op->runtime,
+        .bytes = op->bytes > 0 ? op->bytes : -1,
+        .group = group_id(b, op->group),
+        .dep = b->dep.len,
+        .member = b->member.len,
+        .out = b->buf.len - b->n_input,
+        .kind = (uint8_t)op->kind,
+        .is_async = op->is_async,
+    };
+
+    vec_push(&b->p->mem, &b->op, row);
+    return b->op.len - 1;
+}
+
+void problem_fuses(struct problem_builder *b, const char *member)
+{
+    vec_push(&b->p->mem, &b->member, intern(b, member));
+}
+
+uint32_t problem_makes(struct problem_builder *b, const char *name, int64_t size_alloc,
+                       int64_t size_free)
+{
+    return add_buf(b, name, size_alloc, size_free, b->op.len - 1, 0);
+}
+
+static void needs(struct problem_builder *b, uint32_t target, unsigned flags)
+{
+    vec_push(&b->p->mem, &b->dep, target);
+    vec_push(&b->p->mem, &b->dep_flags, (uint8_t)flags);
+}
+
+void problem_needs(struct problem_builder *b, uint32_t buf, unsigned flags)
+{
+    needs(b, buf, flags & ~(unsigned)PROBLEM_ON_OP);
+}
+
+void problem_needs_op(struct problem_builder *b, uint32_t op, unsigned flags)
+{
+    needs(b, op, flags | PROBLEM_ON_OP);
+}
+
+void problem_reads(struct problem_builder *b, uint32_t buf)
+{
+    needs(b, buf, 0);
+    problem_keeps(b, buf, b->op.len - 1);
+}
+
+void problem_keeps(struct problem_builder *b, uint32_t buf, uint32_t op)
+{
+    vec_push(&b->p->mem, &b->succ, ((struct problem_pair){buf, op}));
+}
+
+void problem_follows(struct problem_builder *b, uint32_t buf, uint32_t op)
+{
+    vec_push(&b->p->mem, &b->order, ((struct problem_pair){buf, op}));
+}
+
+void problem_returns(struct problem_builder *b, uint32_t buf)
+{
+    b->buf.at[buf].flags |= PROBLEM_OUTPUT;
+}
+
+/* ---- what may be wrong ---- */
+
+static uint32_t target_op(const struct problem_builder *b, uint32_t d)
+{
+    return b->dep_flags.at[d] & PROBLEM_ON_OP ? b->dep.at[d] : b->buf.at[b->dep.at[d]].producer;
+}
+
+static uint32_t dep_end(const struct problem_builder *b, uint32_t op)
+{
+    return op + 1 < b->op.len ? b->op.at[op + 1].dep : b->dep.len;
+}
+
+static uint32_t member_end(const struct problem_builder *b, uint32_t op)
+{
+    return op + 1 < b->op.len ? b->op.at[op + 1].member : b->member.len;
+}
+
+/* Does `from` need `to`, at whatever distance? */
+static bool needs_indirectly(struct problem_builder *b, uint32_t from, uint32_t to)
+{
+    VEC(uint32_t) todo = {0};
+    struct arena_mark mark = arena_mark(&b->p->arena);
+    bool *seen = arena_zeroed(&b->p->arena, b->op.len), found = false;
+
+    /* On the arena rather than in a vector: nothing to free should memory run out. */
+    todo.at = arena_array(&b->p->arena, uint32_t, b->op.len);
+    todo.at[todo.len++] = from;
+    seen[from] = true;
+    while (todo.len > 0 && !found) {
+        uint32_t x = todo.at[--todo.len];
+        for (uint32_t d = b->op.at[x].dep; d < dep_end(b, x); d++) {
+            uint32_t y = target_op(b, d);
+            found |= y == to;
+            if (y != PROBLEM_NONE && !seen[y]) {
+                seen[y] = true;
+                todo.at[todo.len++] = y;
+            }
+        }
+    }
+    arena_release(&b->p->arena, mark);
+    return found;
+}
+
+/* Names are marked in the table of strings, so that meeting one again is a look-up. */
+static bool take_op_name(struct problem_builder *b, str_id name, uint32_t op,
+                         struct problem_fault *f)
+{
+    struct str *s = &b->p->str.all.at[name];
+
+    if (s->owner != 0 && s->owner != op + 1) {
+        *f = (struct problem_fault){.kind = PROBLEM_NAME_TWICE, .op = op, .other = s->owner - 1};
+        return false;
+    }
+    s->owner = op + 1;
+    return true;
+}
+
+static struct problem_fault check_names(struct problem_builder *b)
+{
+    struct problem_fault f = {.kind = PROBLEM_FINE};
+
+    for (uint32_t i = 0; i < b->op.len; i++)
+        if (!take_op_name(b, b->op.at[i].name, i, &f))
+            return f;
+    for (uint32_t i = 0; i < b->op.len; i++)
+        for (uint32_t k = b->op.at[i].member; k < member_end(b, i); k++)
+            if (!take_op_name(b, b->member.at[k], i, &f))
+                return f;
+    for (uint32_t i = 0; i < b->buf.len; i++) {
+        struct str *s = &b->p->str.all.at[b->buf.at[i].name];
+        if (s->node != 0 && s->node != i + 1)
+            return (struct problem_fault){
+                .kind = PROBLEM_BUF_TWICE, .buf = i, .other = s->node - 1};
+        s->node = i + 1;
+    }
+    return f;
+}
+
+static struct problem_fault check_order(struct problem_builder *b)
+{
+    for (uint32_t i = 0; i < b->op.len; i++)
+        for (uint32_t d = b->op.at[i].dep; d < dep_end(b, i); d++) {
+            uint32_t x = target_op(b, d);
+            if (x == PROBLEM_NONE || x < i)
+                continue;
+            bool cycle = x == i || needs_indirectly(b, x, i);
+            return (struct problem_fault){.kind = cycle ? PROBLEM_CYCLE : PROBLEM_LATE,
+                                          .op = i,
+                                          .other = x,
+                                          .item = d - b->op.at[i].dep};
+        }
+    for (uint32_t i = 0; i < b->succ.len; i++) {
+        uint32_t op = b->succ.at[i].op, buf = b->succ.at[i].buf, producer = b->buf.at[buf].producer;
+        if (producer != PROBLEM_NONE && op < producer)
+            return (struct problem_fault){.kind = PROBLEM_EARLY_USE, .op = op, .buf = buf};
+    }
+    return (struct problem_fault){.kind = PROBLEM_FINE};
+}
+
+static double unit_ns(const struct problem *p)
+{
+    const char *unit = str_text(&p->str, p->unit);
+
+    return strcmp(unit, "us") == 0   ? 1e3
+           : strcmp(unit, "ms") == 0 ? 1e6
+           : strcmp(unit, "s") == 0  ? 1e9
+                                     : 1;
+}
+
+static struct problem_fault check_sums(struct problem_builder *b)
+{
+    int64_t alloc = 0, freed = 0;
+    double ps = 0;
+
+    for (uint32_t i = 0; i < b->buf.len; i++)
+        if (!size_add(alloc, b->buf.at[i].size_alloc, &alloc) || alloc > LARGEST ||
+            !size_add(freed, b->buf.at[i].size_free, &freed) || freed > LARGEST)
+            return (struct problem_fault){.kind = PROBLEM_BYTES, .buf = i};
+    for (uint32_t i = 0; i < b->op.len; i++) {
+        ps += b->op.at[i].runtime * unit_ns(b->p) * 1e3 + 1;
+        if (!(ps < (double)LARGEST))
+            return (struct problem_fault){.kind = PROBLEM_TIME, .op = i};
+    }
+    return (struct problem_fault){.kind = PROBLEM_FINE};
+}
+
+struct problem_fault problem_check(struct problem_builder *b)
+{
+    struct problem_fault f = check_names(b);
+
+    if (f.kind == PROBLEM_FINE)
+        f = check_order(b);
+    return f.kind == PROBLEM_FINE ? check_sums(b) : f;
+}
+
+void problem_fault_text(const struct problem_builder *b, const struct problem_fault *f,
+                        struct buf *out)
+{
+    const struct strtab *t = &b->p->str;
+    const char *op = f->op < b->op.len ? str_text(t, b->op.at[f->op].name) : "";
+    const char *buf = f->buf < b->buf.len ? str_text(t, b->buf.at[f->buf].name) : "";
+    const char *other = f->other < b->op.len ? str_text(t, b->op.at[f->other].name) : "";
+
+    switch (f->kind) {
+    case PROBLEM_FINE: break;
+    case PROBLEM_NAME_TWICE:
+        buf_printf(out, "op number %u has a name of op number %u", f->op, f->other);
+        break;
+    case PROBLEM_BUF_TWICE: buf_printf(out, "two buffers are called '%s'", buf); break;
+    case PROBLEM_LATE:
+        buf_printf(out, "op '%s' needs what op '%s' makes, which stands behind it", op, other);
+        break;
+    case PROBLEM_CYCLE:
+        if (f->op == f->other)
+            buf_printf(out, "op '%s' needs itself", op);
+        else
+            buf_printf(out, "op '%s' needs op '%s', which needs op '%s'", op, other, op);
+        break;
+    case PROBLEM_EARLY_USE:
+        buf_printf(out, "op '%s' uses buffer '%s' and stands before the op that makes it", op, buf);
+        break;
+    case PROBLEM_BYTES:
+        buf_printf(out, "the sizes up to buffer '%s' add up to more than %lld bytes", buf,
+                   (long long)LARGEST);
+        break;
+    case PROBLEM_TIME:
+        buf_printf(out, "the runtimes up to op '%s' add up to more than %.0f days", op,
+                   (double)LARGEST / 1e12 / 86400);
+        break;
+    }
+}
+
+/* ---- the arrays ---- */
+
+static str_id *copy_names(struct arena *a, const str_id *from, uint32_t n)
+{
+    str_id *to = arena_array(a, str_id, n);
+
+    if (n > 0)
+        memcpy(to, from, n * sizeof(*to));
+    return to;
+}
+
+static bool says_extern(const char *kernel)
+{
+    return strstr(kernel, "extern_kernels") != NULL;
+}
+
+static void fill_ops(struct problem_builder *b)
+{
+    struct problem *p = b->p;
+    struct arena *a = &p->arena;
+    uint32_t n = p->n_op = b->op.len;
+
+    p->name = arena_array(a, str_id, n);
+    p->kind = arena_array(a, uint8_t, n);
+    p->flags = arena_array(a, uint8_t, n);
+    p->runtime = arena_array(a, double, n);
+    p->group = arena_array(a, uint32_t, n);
+    p->bytes = arena_array(a, int64_t, n);
+    p->coll = arena_array(a, str_id, n);
+    p->kernel = arena_array(a, str_id, n);
+    p->member_at = arena_array(a, uint32_t, (size_t)n + 1);
+    p->dep_at = arena_array(a, uint32_t, (size_t)n + 1);
+    p->out_at = arena_array(a, uint32_t, (size_t)n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct problem_op_row *x = &b->op.at[i];
+        bool gemm = x->kind == PROBLEM_GEMM ||
+                    (x->kernel && says_extern(str_text(&p->str, x->kernel)));
+
+        p->name[i] = x->name;
+        p->kind[i] = x->kind;
+        p->flags[i] = (uint8_t)((x->kind == PROBLEM_COLLECTIVE && x->is_async ? PROBLEM_ASYNC : 0) |
+                                (gemm ? PROBLEM_LIKE_GEMM : 0));
+        p->runtime[i] = x->runtime;
+        p->group[i] = x->group;
+        p->bytes[i] = x->bytes;
+        p->coll[i] = x->coll;
+        p->kernel[i] = x->kernel;
+        p->member_at[i] = x->member;
+        p->dep_at[i] = x->dep;
+        p->out_at[i] = b->n_input + x->out;
+    }
+    p->member_at[n] = b->member.len;
+    p->dep_at[n] = b->dep.len;
+    p->out_at[n] = b->buf.len;
+    p->member = copy_names(a, b->member.at, b->member.len);
+    p->dep = copy_names(a, b->dep.at, b->dep.len);
+    p->dep_flags = arena_array(a, uint8_t, b->dep.len);
+    if (b->dep.len > 0)
+        memcpy(p->dep_flags, b->dep_flags.at, b->dep.len);
+    p->n_group = b->group_name.len;
+    p->group_name = copy_names(a, b->group_name.at, p->n_group);
+}
+
+/* Ops per buffer, ascending and each once: sorted by op first, then dealt out by buffer. */
+static void fill_list(struct problem *p, const struct problem_pair *pair, uint32_t n,
+                      uint32_t **at_out, uint32_t **list_out)
+{
+    struct arena *a = &p->arena;
+    uint32_t *at = arena_array(a, uint32_t, (size_t)p->n_buf + 1);
+    uint32_t *list = arena_array(a, uint32_t, n);
+    struct arena_mark mark = arena_mark(a);
+    uint32_t *by_op = arena_zeroed(a, ((size_t)p->n_op + 1) * sizeof(*by_op));
+    uint32_t *place = arena_array(a, uint32_t, n);
+    uint32_t *fill = arena_zeroed(a, ((size_t)p->n_buf + 1) * sizeof(*fill));
+
+    for (uint32_t i = 0; i < n; i++) {
+        by_op[pair[i].op + 1]++;
+        fill[pair[i].buf + 1]++;
+    }
+    for (uint32_t i = 0; i < p->n_op; i++)
+        by_op[i + 1] += by_op[i];
+    for (uint32_t i = 0; i < p->n_buf; i++)
+        fill[i + 1] += fill[i];
+    for (uint32_t i = 0; i < n; i++)
+        place[by_op[pair[i].op]++] = i;
+    memcpy(at, fill, ((size_t)p->n_buf + 1) * sizeof(*at));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct problem_pair *x = &pair[place[i]];
+        if (fill[x->buf] == at[x->buf] || list[fill[x->buf] - 1] != x->op)
+            list[fill[x->buf]++] = x->op;
+    }
+    /* Close the gaps that duplicates left. */
+    uint32_t to = 0;
+    for (uint32_t i = 0; i < p->n_buf; i++) {
+        uint32_t from = at[i], end = fill[i];
+        at[i] = to;
+        for (; from < end; from++)
+            list[to++] = list[from];
+    }
+    at[p->n_buf] = to;
+    arena_release(a, mark);
+    *at_out = at;
+    *list_out = list;
+}
+
+static void fill_bufs(struct problem_builder *b)
+{
+    struct problem *p = b->p;
+    struct arena *a = &p->arena;
+    uint32_t n = p->n_buf = b->buf.len;
+
+    p->n_input = b->n_input;
+    p->buf_name = arena_array(a, str_id, n);
+    p->buf_flags = arena_array(a, uint8_t, n);
+    p->producer = arena_array(a, uint32_t, n);
+    p->size_alloc = arena_array(a, int64_t, n);
+    p->size_free = arena_array(a, int64_t, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct problem_buf_row *x = &b->buf.at[i];
+        p->buf_name[i] = x->name;
+        p->buf_flags[i] = x->flags;
+        p->producer[i] = x->producer;
+        p->size_alloc[i] = x->size_alloc;
+        p->size_free[i] = x->size_free;
+    }
+    fill_list(p, b->succ.at, b->succ.len, &p->succ_at, &p->succ);
+    for (uint32_t i = 0; i < b->succ.len; i++)
+        vec_push(&p->mem, &b->order, b->succ.at[i]);
+    fill_list(p, b->order.at, b->order.len, &p->order_at, &p->order);
+    p->n_graph_input = b->graph_input.len;
+    p->graph_input = copy_names(a, b->graph_input.at, p->n_graph_input);
+    p->n_graph_output = b->graph_output.len;
+    p->graph_output = copy_names(a, b->graph_output.at, p->n_graph_output);
+    p->n_mutation = b->mutation.len / 2;
+    p->mutation = copy_names(a, b->mutation.at, b->mutation.len);
+}
+
+/* Waits, in order: what a wait waits for may be what an earlier one waits for. */
+static void fill_waits(struct problem *p)
+{
+    struct arena *a = &p->arena;
+    uint32_t *seen = arena_zeroed(a, (size_t)p->n_op * sizeof(*seen)), len = 0, cap = 0;
+
+    p->wait_at = arena_array(a, uint32_t, (size_t)p->n_op + 1);
+    p->wait = NULL;
+    for (uint32_t w = 0; w < p->n_op; w++) {
+        p->wait_at[w] = len;
+        for (int through = 0; p->kind[w] == PROBLEM_WAIT && through < 2 && len == p->wait_at[w];
+             through++)
+            for (uint32_t d = p->dep_at[w]; d < p->dep_at[w + 1]; d++) {
+                uint32_t x = problem_dep_op(p, d);
+                if (x == PROBLEM_NONE || p->dep_flags[d] & PROBLEM_FAKE)
+                    continue;
+                bool direct = !through && p->kind[x] == PROBLEM_COLLECTIVE;
+                uint32_t n = direct ? 1 : through ? p->wait_at[x + 1] - p->wait_at[x] : 0;
+                if (len + n > cap) {
+                    uint32_t *old = p->wait;
+                    cap = 2 * cap + n + 16;
+                    p->wait = arena_array(a, uint32_t, cap);
+                    if (len > 0)
+                        memcpy(p->wait, old, len * sizeof(*old));
+                }
+                for (uint32_t k = 0; k < n; k++) {
+                    uint32_t c = direct ? x : p->wait[p->wait_at[x] + k];
+                    if (seen[c] != w + 1)
+                        p->wait[len++] = c;
+                    seen[c] = w + 1;
+                }
+            }
+    }
+    p->wait_at[p->n_op] = len;
+}
+
+/* ---- the end of building ---- */
+
+struct finish_args {
+    struct problem_builder *b;
+    tuck_diags *diags;
+    struct buf text;
+    bool fine;
+};
+
+static void do_finish(void *ctx)
+{
+    struct finish_args *f = ctx;
+    struct problem_builder *b = f->b;
+    struct problem_fault fault = problem_check(b);
+    struct diag_source src = {.file = b->source};
+
+    if (b->source != NULL)
+        b->p->source = intern(b, b->source);
+    f->fine = fault.kind == PROBLEM_FINE;
+    if (!f->fine) {
+        problem_fault_text(b, &fault, &f->text);
+        diag_add(f->diags, TUCK_ERROR, (struct diag_pos){.source = &src}, NULL, "%s",
+                 buf_text(&f->text));
+        return;
+    }
+    fill_ops(b);
+    fill_bufs(b);
+    fill_waits(b->p);
+}
+
+tuck_status problem_finish(struct problem_builder *b, tuck_diags *diags, struct problem **p_out)
+{
+    struct finish_args f = {.b = b, .diags = diags};
+
+    buf_init(&f.text, &b->p->mem);
+    bool ok = mem_guard(&b->p->mem, do_finish, &f);
+    buf_destroy(&f.text);
+    if (!ok || !f.fine) {
+        problem_abandon(b);
+        return ok ? TUCK_ELINT : TUCK_ENOMEM;
+    }
+    drop_rows(b);
+    *p_out = b->p;
+    b->p = NULL;
+    return TUCK_OK;
+}
+
+/* ---- times ---- */
+
+double problem_unit_ns(const struct problem *p)
+{
+    return unit_ns(p);
+}
+
+int64_t problem_ps(const struct problem *p, uint32_t op)
+{
+    return llround(p->runtime[op] * unit_ns(p) * 1e3);
+}
