@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "cli/cli.h"
 
 static const struct command commands[] = {
@@ -39,39 +40,14 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-/* Edits that turn a into b, to guess what was meant. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[32], n = strlen(b);
-
-    if (n >= 32 || strlen(a) >= 32)
-        return 32;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t above = row[j], best = diagonal + (a[i - 1] != b[j - 1]);
-            if (above + 1 < best)
-                best = above + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            diagonal = above;
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
 static int unknown(const char *name)
 {
     const struct command *near = NULL;
     size_t best = 4;
 
     for (size_t i = 0; i < N_COMMANDS; i++)
-        if (distance(name, commands[i].name) < best) {
-            best = distance(name, commands[i].name);
+        if (near_distance(name, commands[i].name) < best) {
+            best = near_distance(name, commands[i].name);
             near = &commands[i];
         }
     fprintf(stderr, "tuck: unknown command '%s'", name);

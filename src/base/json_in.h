@@ -1,0 +1,73 @@
+/* JSON on its way in: jansson reads it, this says where in the text a member stands, so that every complaint
+ * about a file has its line and names the member.
+ *
+ * jansson.h is not included here: it and json.h both have a json_null().
+ *
+ * A place is a chain of struct jin_at on the stack, from the root to the member that is looked at:
+ *
+ *   struct jin_at links = jin_member(&root, "links"), gbps = jin_member(&links, "gbps");
+ *   jin_want_number(in, &gbps, 0, false, 1e6, &v);      // c.json:4:31: error: links.gbps: must be …
+ *
+ * Errors are remembered in `bad`; readers go on and the caller looks at it in the end.
+ */
+#ifndef TUCK_BASE_JSON_IN_H
+#define TUCK_BASE_JSON_IN_H
+
+#include "base/diag.h"
+
+struct jin {
+    struct diag_source source;
+    tuck_diags *diags;
+    struct json_t *root;
+    bool bad;
+};
+
+struct jin_at {
+    const struct jin_at *up; /* NULL: the root */
+    const char *key;         /* NULL: item `index` of a list */
+    size_t index;
+    const struct json_t *v; /* NULL: absent */
+};
+
+/* The text stays the caller's and must live until jin_done(). TUCK_ESYNTAX: not JSON, which was said. */
+tuck_status jin_text(struct jin *in, const char *text, size_t len, const char *name,
+                     tuck_diags *diags);
+void jin_done(struct jin *in);
+
+/* A whole file ("-": standard input), with a NUL behind it; to be freed with mem_free(m, text, cap). */
+tuck_status file_load(struct mem *m, const char *path, tuck_diags *diags, char **text_out,
+                      size_t *len_out, size_t *cap_out);
+
+struct jin_at jin_root(const struct jin *in);
+struct jin_at jin_member(const struct jin_at *at, const char *key);
+struct jin_at jin_item(const struct jin_at *at, size_t index);
+bool jin_there(const struct jin_at *at); /* present and not null */
+size_t jin_len(const struct jin_at *at); /* items of a list, members of an object; 0 of the rest */
+
+/* The members of an object in their order:  for (void *i = jin_first(&at); i; i = jin_next(&at, i)) … */
+void *jin_first(const struct jin_at *at);
+void *jin_next(const struct jin_at *at, void *i);
+struct jin_at jin_at_iter(const struct jin_at *at, void *i);
+
+/* "member.path: message", at the member's place; of an absent one at its parent's. */
+void jin_error(struct jin *in, const struct jin_at *at, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void jin_warning(struct jin *in, const struct jin_at *at, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "must be WHAT, found …" */
+void jin_expected(struct jin *in, const struct jin_at *at, const char *what);
+
+/* The value at `at`. False: it is not of that kind or out of range, which was said. */
+bool jin_want_object(struct jin *in, const struct jin_at *at);
+bool jin_want_list(struct jin *in, const struct jin_at *at);
+bool jin_want_str(struct jin *in, const struct jin_at *at, const char **out);
+bool jin_want_int(struct jin *in, const struct jin_at *at, int64_t low, int64_t high, int64_t *out);
+/* low < value <= high, or low <= value where `closed`. */
+bool jin_want_number(struct jin *in, const struct jin_at *at, double low, bool closed, double high,
+                     double *out);
+
+/* Every member of an object must be one of these; names that begin with '_' are remarks. */
+void jin_known(struct jin *in, const struct jin_at *at, const char *const *names, size_t n);
+
+#endif
