@@ -411,6 +411,58 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *
  * a write to the same storage is an error. TUCK_ELINT if there was an error; warnings alone are fine. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lint(const tuck_graph *g, tuck_diags *diags);
 
+/* ---- Passes ------------------------------------------------------------------------------------
+ * A pass rewrites a graph and tells what it did. A pipeline is a list of them with options:
+ *
+ *   deduplicate_wait_tensors, bucket_all_gather(cap_mb=50:500)
+ *
+ * separated by commas or lines, # begins a comment. Of a list of values the last one repeats. Keys of
+ * PyTorch's configuration are accepted as they are (bucket_all_gathers_fx=all). docs/passes.md explains each. */
+
+TUCK_API size_t tuck_pass_count(void);
+TUCK_API const char *tuck_pass_name(size_t pass); /* NULL behind the last */
+TUCK_API const char *tuck_pass_help(size_t pass); /* one line */
+
+typedef struct tuck_option {
+    const char *name, *type, *dflt,
+        *help; /* type: bool, int, float, text, numbers, names, or a|b|c */
+} tuck_option;
+TUCK_API size_t tuck_pass_option_count(size_t pass);
+TUCK_API bool tuck_pass_option(size_t pass, size_t option, tuck_option *out);
+
+typedef struct tuck_pipeline tuck_pipeline;
+/* `name` stands in diagnostics. TUCK_EINVAL: an unknown pass or option, a value that is none. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_parse(const char *text, size_t len,
+                                                         const char *name,
+                                                         const tuck_allocator *alloc,
+                                                         tuck_diags *diags, tuck_pipeline **out);
+TUCK_API void tuck_pipeline_free(tuck_pipeline *p);
+TUCK_API size_t tuck_pipeline_count(const tuck_pipeline *p);
+
+typedef struct tuck_hint { /* a value for a symbolic size */
+    const char *symbol;
+    int64_t value;
+} tuck_hint;
+
+typedef struct tuck_run_options {
+    const tuck_hint *hints;
+    size_t n_hints;
+    /* Shown the graph before (after = false) and after each pass; false ends the run with TUCK_EIO. */
+    bool (*observe)(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g);
+    void *ctx;
+} tuck_run_options;
+
+typedef struct tuck_report tuck_report;
+/* Run the passes one by one; each is atomic. Where one fails the graph is what the passes before it made
+ * of it. *report_out (may be NULL) is written on failure too, and is the caller's to free. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
+                                                       const tuck_run_options *options,
+                                                       tuck_diags *diags, tuck_report **report_out);
+TUCK_API void tuck_report_free(tuck_report *t);
+/* As a table or as JSON (docs/passes.md); times = false leaves out how long each pass took. */
+TUCK_API tuck_status tuck_report_print(const tuck_report *t, bool json, bool times,
+                                       tuck_write_fn write, void *ctx);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,17 +2,18 @@
 
 #include <string.h>
 
-enum { LONGEST = 32 };
+enum { LONGEST = 64 }; /* longer names are not guessed */
 
-size_t near_distance(const char *a, const char *b)
+/* Edits (insert, drop, replace a character) that turn a into b. */
+static size_t distance(const char *a, size_t len_a, const char *b)
 {
     size_t row[LONGEST], n = strlen(b);
 
-    if (n >= LONGEST || strlen(a) >= LONGEST)
+    if (n >= LONGEST || len_a >= LONGEST)
         return LONGEST;
     for (size_t j = 0; j <= n; j++)
         row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
+    for (size_t i = 1; i <= len_a; i++) {
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
@@ -28,17 +29,39 @@ size_t near_distance(const char *a, const char *b)
     return row[n];
 }
 
-const char *near_word(const char *word, const char *const *known, size_t n)
+const char *near_name(const char *word, size_t len, const char *(*fn)(const void *ctx, size_t i),
+                      const void *ctx)
 {
-    const char *near = NULL;
-    size_t best = 4;
+    const char *best = NULL, *name;
+    size_t least = 4 + len / 8;
 
-    for (size_t i = 0; i < n; i++) {
-        size_t d = near_distance(word, known[i]);
-        if (d < best && d < strlen(known[i])) {
-            best = d;
-            near = known[i];
+    for (size_t i = 0; (name = fn(ctx, i)) != NULL; i++) {
+        size_t d = distance(word, len, name);
+        if (d > 1 && len >= 3 && strncmp(word, name, len) == 0)
+            d = 1; /* an abbreviation */
+        if (d < least) {
+            least = d;
+            best = name;
         }
     }
-    return near;
+    return best;
+}
+
+struct array {
+    const char *const *at;
+    size_t n;
+};
+
+static const char *array_at(const void *ctx, size_t i)
+{
+    const struct array *a = ctx;
+
+    return i < a->n ? a->at[i] : NULL;
+}
+
+const char *near_word(const char *word, const char *const *known, size_t n)
+{
+    struct array a = {known, n};
+
+    return near_name(word, strlen(word), array_at, &a);
 }

@@ -1,13 +1,15 @@
-/* What was probably meant: the known word that is closest to a misspelt one. */
+/* What was probably meant: for "unknown option 'cap'; did you mean 'cap_mb'?". */
 #ifndef TUCK_BASE_NEAR_H
 #define TUCK_BASE_NEAR_H
 
 #include <stddef.h>
 
-/* Edits (insert, drop, replace a character) that turn a into b; a large number for words beyond 31. */
-size_t near_distance(const char *a, const char *b);
+/* Of all names that fn yields for 0, 1, … (until NULL), the one that the fewest edits turn the word into, or
+ * that begins with it; NULL where none is near. */
+const char *near_name(const char *word, size_t len, const char *(*fn)(const void *ctx, size_t i),
+                      const void *ctx);
 
-/* The closest of n words, or NULL where none is close. */
+/* The same of n words in an array. */
 const char *near_word(const char *word, const char *const *known, size_t n);
 
 #endif

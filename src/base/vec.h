@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 
+struct arena;
+
 #ifdef TUCK_STRESS
 #define VEC_MIN 1
 #else
@@ -18,11 +20,17 @@
 
 /* Room for `more` elements behind len; returns the (possibly moved) array. */
 void *vec_room(struct mem *m, void *at, uint32_t len, uint32_t *cap, size_t elem, size_t more);
+void *vec_room_in(struct arena *a, void *at, uint32_t len, uint32_t *cap, size_t elem, size_t more);
 
 #define vec_reserve(m, v, more)                                                                    \
     ((v)->at = vec_room((m), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at), (more)))
 #define vec_push(m, v, x)                                                                          \
     ((void)((v)->len < (v)->cap || (vec_reserve((m), (v), 1), 1)), (v)->at[(v)->len++] = (x))
+/* The same with room from an arena: nothing to free, and what was outgrown stays in the arena. */
+#define vec_reserve_in(a, v, more)                                                                 \
+    ((v)->at = vec_room_in((a), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at), (more)))
+#define vec_push_in(a, v, x)                                                                       \
+    ((void)((v)->len < (v)->cap || (vec_reserve_in((a), (v), 1), 1)), (v)->at[(v)->len++] = (x))
 #define vec_free(m, v)                                                                             \
     (mem_free((m), (v)->at, (size_t)(v)->cap * sizeof(*(v)->at)), (v)->at = NULL,                  \
      (v)->len = (v)->cap = 0)

@@ -9,6 +9,9 @@ static const struct command commands[] = {
     {"show", "what a graph is; or print it as text, code, executable Python, JSON, DOT", cmd_show},
     {"lint", "check a graph: uses, order, collectives and their waits", cmd_lint},
     {"ops", "what Tuck knows of operators", cmd_ops},
+    {"passes", "the passes there are, with their options", cmd_passes},
+    {"optimize", "run passes over a graph and print it, with a report of what they did",
+     cmd_optimize},
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
@@ -40,19 +43,19 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
+static const char *command_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return i < N_COMMANDS ? commands[i].name : NULL;
+}
+
 static int unknown(const char *name)
 {
-    const struct command *near = NULL;
-    size_t best = 4;
+    const char *near = near_name(name, strlen(name), command_name, NULL);
 
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (near_distance(name, commands[i].name) < best) {
-            best = near_distance(name, commands[i].name);
-            near = &commands[i];
-        }
     fprintf(stderr, "tuck: unknown command '%s'", name);
     if (near != NULL)
-        fprintf(stderr, "; did you mean '%s'?", near->name);
+        fprintf(stderr, "; did you mean '%s'?", near);
     fputs("\nTry `tuck --help'.\n", stderr);
     return EXIT_USAGE;
 }

@@ -209,6 +209,15 @@ void graph_erase(tuck_graph *g, uint32_t n)
         g->output = 0;
 }
 
+void graph_swap(tuck_graph *a, tuck_graph *b)
+{
+    tuck_graph c = *a;
+
+    assert(a->store == b->store);
+    *a = *b;
+    *b = c;
+}
+
 void graph_number(tuck_graph *g)
 {
     uint32_t pos = 0;

@@ -190,7 +190,8 @@ void graph_unlink(tuck_graph *g, uint32_t n);
 void graph_link_before(tuck_graph *g, uint32_t n, uint32_t before);
 void graph_erase(tuck_graph *g, uint32_t n);
 void graph_redirect_use(tuck_graph *g, uint32_t use, uint32_t to);
-void graph_number(tuck_graph *g); /* bring node.pos up to date */
+void graph_swap(tuck_graph *a, tuck_graph *b); /* each becomes the other; of one store */
+void graph_number(tuck_graph *g);              /* bring node.pos up to date */
 void graph_edited(tuck_graph *g, bool order_too);
 
 static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)

@@ -256,6 +256,21 @@ static void enter(struct infer_run *r, tuck_graph *g)
     vec_push(r->mem, &r->walk, at_first);
 }
 
+/* After an edit: may the annotation be that of an older graph? */
+static bool outdated(const struct infer_options *o, const tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *x = node_at(g, n);
+
+    if (o->before == NULL || g != o->edited)
+        return false;
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        uint32_t a = x->vals[i].kind == TUCK_V_NODE ? x->vals[i].a : 0;
+        if (a != 0 && (a >= o->n_before || o->before[a] != g->type.at[a]))
+            return true;
+    }
+    return n >= o->n_before;
+}
+
 static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
 {
     const struct infer_options *o = r->options;
@@ -270,7 +285,8 @@ static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
             o->each(o->ctx, g, n, inferred, stated);
         if (o->check && disagree(g->store, stated, inferred))
             report(r, g, n, stated, inferred);
-        g->type.at[n] = o->ignore_annotations ? inferred : fuller(g->store, stated, inferred);
+        bool anew = o->ignore_annotations || (inferred != 0 && outdated(o, g, n));
+        g->type.at[n] = anew ? inferred : fuller(g->store, stated, inferred);
     } else if (stated != 0) {
         g->type.at[n] = stated; /* else what the caller passes, if anything */
     }

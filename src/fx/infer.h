@@ -12,6 +12,11 @@
 struct infer_options {
     bool ignore_annotations; /* but those of inputs and attributes: to test the rules */
     bool check;              /* report where annotation and inference disagree */
+    /* After an edit: the types before it, of the nodes that were there then. What is new, or works on what
+     * is new or has another type now, is inferred anew whatever its annotation says. NULL: no edit. */
+    const type_id *before;
+    uint32_t n_before;
+    const tuck_graph *edited; /* the graph that these are of: nested ones did not change */
     /* Called for every call node with what was inferred and what the text says (0 = nothing). */
     void (*each)(void *ctx, const tuck_graph *g, uint32_t node, type_id inferred, type_id stated);
     void *ctx;

@@ -1,0 +1,257 @@
+/* tuck optimize: run passes over the graphs of a file. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+
+enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES };
+
+struct optimize {
+    struct input in;
+    const char *passes, *file, *out, *report, *dump;
+    bool json, dot, no_times;
+    char *text; /* the pipeline: keys first, then the passes */
+    size_t len, cap;
+    size_t graph; /* being worked on */
+};
+
+static const struct argp_option options[] = {
+    {"passes", 'p', "LIST", 0, "Passes with their options: 'a(x=1),b'; `tuck passes` lists them",
+     0},
+    {"passes-file", OPT_FILE, "FILE", 0, "The same from a file: one pass a line, # comments", 0},
+    {"set", OPT_SET, "KEY=VALUE", 0, "A key of PyTorch's configuration; may be repeated", 0},
+    {"output", 'o', "FILE", 0, "The resulting text (default: standard output)", 0},
+    {"json", 'j', NULL, 0, "The report as JSON instead of a table", 0},
+    {"report", OPT_REPORT, "FILE", 0,
+     "The report goes there (default: standard output with -o, else standard error)", 0},
+    {"no-times", OPT_NO_TIMES, NULL, 0, "Leave the times out of the report: equal runs, equal text",
+     0},
+    {"dump", OPT_DUMP, "DIR", 0, "Write the graph before and after each pass into DIR", 0},
+    {"dump-dot", OPT_DOT, NULL, 0, "... as DOT instead of text", 0},
+    {NULL, 0, NULL, 0, "The graph:", 1},
+    {0},
+};
+
+/* One more line of the pipeline. */
+static void add_text(struct argp_state *state, struct optimize *o, const char *s, size_t len)
+{
+    if (o->len + len + 2 > o->cap) {
+        o->cap = (o->len + len + 2) * 2;
+        char *more = realloc(o->text, o->cap);
+        if (more == NULL)
+            argp_failure(state, EXIT_MEMORY, ENOMEM, "options");
+        o->text = more;
+    }
+    memcpy(o->text + o->len, s, len);
+    o->len += len;
+    o->text[o->len++] = '\n';
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct optimize *o = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->in; break;
+    case 'p': o->passes = arg; break;
+    case OPT_FILE: o->file = arg; break;
+    case OPT_SET:
+        if (strchr(arg, '=') == NULL)
+            argp_error(state, "--set wants KEY=VALUE, found '%s'", arg);
+        add_text(state, o, arg, strlen(arg));
+        break;
+    case 'o': o->out = arg; break;
+    case 'j': o->json = true; break;
+    case OPT_REPORT: o->report = arg; break;
+    case OPT_DUMP: o->dump = arg; break;
+    case OPT_DOT: o->dot = true; break;
+    case OPT_NO_TIMES: o->no_times = true; break;
+    case ARGP_KEY_END:
+        if (o->passes == NULL && o->file == NULL && o->len == 0)
+            argp_error(state, "which passes? Give --passes, --passes-file or --set");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp_child children[] = {{&input_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+    options,
+    parse,
+    "FILE",
+    "Run passes over the graphs of FILE and print the result in the syntax it was read in, with a "
+    "report of what each pass did and what it left alone.\v"
+    "A pass that fails leaves the graph as it was, nothing is written, and the exit code tells.",
+    children,
+    NULL,
+    NULL};
+
+static bool to_file(void *f, const char *text, size_t len)
+{
+    return fwrite(text, 1, len, f) == len;
+}
+
+static int complain(const char *path)
+{
+    fprintf(stderr, "tuck: %s: %s\n", path, strerror(errno));
+    return EXIT_FILE;
+}
+
+/* ---- the pipeline ---- */
+
+static int parse_one(const char *text, size_t len, const char *name, struct optimize *o,
+                     tuck_pipeline **out)
+{
+    tuck_status st = tuck_pipeline_parse(text, len, name, NULL, o->in.diags, out);
+
+    print_diags(o->in.diags);
+    return exit_code_of(st);
+}
+
+/* Keys of --set hold for the passes of --passes and --passes-file: one text. */
+static int read_pipeline(struct optimize *o, tuck_pipeline **out)
+{
+    char *whole = NULL;
+    size_t n = 0, cap = 0;
+    FILE *f = NULL;
+
+    if (o->len == 0 && o->passes != NULL && o->file == NULL)
+        return parse_one(o->passes, strlen(o->passes), "--passes", o, out);
+    FILE *mem = open_memstream(&whole, &cap);
+    if (mem == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    fwrite(o->text, 1, o->len, mem);
+    if (o->passes != NULL)
+        fprintf(mem, "%s\n", o->passes);
+    if (o->file != NULL) {
+        char part[4096];
+        f = fopen(o->file, "r");
+        if (f == NULL) {
+            int code = complain(o->file);
+            fclose(mem);
+            free(whole);
+            return code;
+        }
+        while ((n = fread(part, 1, sizeof(part), f)) > 0)
+            fwrite(part, 1, n, mem);
+        bool broken = ferror(f) != 0;
+        fclose(f);
+        if (broken) {
+            fclose(mem);
+            free(whole);
+            errno = EIO;
+            return complain(o->file);
+        }
+    }
+    fclose(mem);
+    int code = parse_one(whole, cap, o->file && o->len == 0 && !o->passes ? o->file : "--passes", o,
+                         out);
+    free(whole);
+    return code;
+}
+
+/* ---- the observer ---- */
+
+static bool dump(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g)
+{
+    const struct optimize *o = ctx;
+    char path[4096], number[32] = "";
+
+    if (tuck_doc_count(o->in.doc) > 1)
+        snprintf(number, sizeof(number), "graph%zu.", o->graph);
+    int n = snprintf(path, sizeof(path), "%s/%s%02zu.%s.%s.%s", o->dump, number, step, pass,
+                     after ? "after" : "before", o->dot ? "dot" : "txt");
+    FILE *f = n > 0 && (size_t)n < sizeof(path) ? fopen(path, "w") : NULL;
+    if (f == NULL) {
+        complain(path);
+        return false;
+    }
+    tuck_status st = o->dot ? tuck_graph_dot(g, to_file, f)
+                            : tuck_graph_print(g, TUCK_FORM_TEXT, o->in.diags, to_file, f);
+    bool ok = fclose(f) == 0 && st == TUCK_OK;
+    if (!ok)
+        complain(path);
+    return ok;
+}
+
+/* ---- running ---- */
+
+static int write_report(const struct optimize *o, const tuck_report *t)
+{
+    FILE *f = o->report ? fopen(o->report, "w") : o->out ? stdout : stderr;
+
+    if (f == NULL)
+        return complain(o->report);
+    tuck_status st = tuck_report_print(t, o->json, !o->no_times, to_file, f);
+    if (o->report != NULL && fclose(f) != 0)
+        return complain(o->report);
+    return exit_code_of(st);
+}
+
+static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i)
+{
+    struct input *in = &o->in;
+    tuck_hint *hint = calloc(in->n_hint + 1, sizeof(*hint));
+    tuck_report *report = NULL;
+    tuck_graph *g = tuck_doc_graph(in->doc, i);
+
+    if (hint == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    for (size_t k = 0; k < in->n_hint; k++)
+        hint[k] = (tuck_hint){graph_str(g, in->hint[k].symbol), in->hint[k].value};
+    o->graph = i;
+    tuck_run_options ro = {
+        .hints = hint, .n_hints = in->n_hint, .observe = o->dump ? dump : NULL, .ctx = o};
+    tuck_status st = tuck_pipeline_run(p, g, &ro, in->diags, &report);
+    print_diags(in->diags);
+    int code = st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
+    if (report != NULL && code == EXIT_FINE)
+        code = write_report(o, report);
+    tuck_report_free(report);
+    free(hint);
+    return code;
+}
+
+static int write_graph(struct optimize *o)
+{
+    FILE *f = o->out ? fopen(o->out, "w") : stdout;
+
+    if (f == NULL)
+        return complain(o->out);
+    tuck_status st = o->in.graph < 0
+                         ? tuck_doc_print(o->in.doc, TUCK_FORM_TEXT, o->in.diags, to_file, f)
+                         : tuck_graph_print(tuck_doc_graph(o->in.doc, (size_t)o->in.graph),
+                                            TUCK_FORM_TEXT, o->in.diags, to_file, f);
+    print_diags(o->in.diags);
+    if (o->out != NULL && fclose(f) != 0)
+        return complain(o->out);
+    return exit_code_of(st);
+}
+
+int cmd_optimize(int argc, char **argv)
+{
+    struct optimize o = {.passes = NULL};
+    tuck_pipeline *p = NULL;
+    size_t from, to;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    int code = input_open(&o.in);
+    if (code == EXIT_FINE)
+        code = input_range(&o.in, &from, &to);
+    if (code == EXIT_FINE)
+        code = read_pipeline(&o, &p);
+    if (code == EXIT_FINE && o.dump != NULL && mkdir(o.dump, 0777) != 0 && errno != EEXIST)
+        code = complain(o.dump);
+    for (size_t i = from; code == EXIT_FINE && i < to; i++)
+        code = run_on(&o, p, i);
+    if (code == EXIT_FINE)
+        code = write_graph(&o);
+    tuck_pipeline_free(p);
+    free(o.text);
+    input_close(&o.in);
+    return code;
+}

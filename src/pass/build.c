@@ -1,0 +1,143 @@
+/* The public editing functions, as passes want them: under the runner's guard a call either works or leaves
+ * through it, and what cannot be is a mistake of the pass. */
+#include "pass/build.h"
+
+static void must(struct pass_run *r, tuck_status st)
+{
+    if (st == TUCK_ENOMEM)
+        mem_exhausted(r->mem);
+    assert(st == TUCK_OK);
+    r->changed = true;
+    (void)st;
+}
+
+struct build build_at(struct pass_run *r, uint32_t before)
+{
+    const tuck_graph *g = r->g;
+
+    return (struct build){.r = r, .before = before, .comment = node_at(g, before)->comment};
+}
+
+struct build build_behind(struct pass_run *r, uint32_t node)
+{
+    struct build b = build_at(r, node_at(r->g, node)->next);
+
+    b.comment = node_at(r->g, node)->comment;
+    return b;
+}
+
+void build_call(struct build *b, const char *op)
+{
+    tuck_args_clear(b->r->args);
+    b->target = op;
+}
+
+void build_node(struct build *b, uint32_t n)
+{
+    tuck_args_node(b->r->args, (tuck_node){n});
+}
+
+void build_int(struct build *b, int64_t v)
+{
+    tuck_args_int(b->r->args, v);
+}
+
+void build_str(struct build *b, const char *s)
+{
+    tuck_args_str(b->r->args, s);
+}
+
+void build_none(struct build *b)
+{
+    tuck_args_none(b->r->args);
+}
+
+void build_text(struct build *b, const char *s)
+{
+    tuck_args_text(b->r->args, s);
+}
+
+void build_value(struct build *b, const tuck_value *v)
+{
+    tuck_args_value(b->r->args, v);
+}
+
+void build_open(struct build *b)
+{
+    tuck_args_open(b->r->args, TUCK_V_LIST);
+}
+
+void build_close(struct build *b)
+{
+    tuck_args_close(b->r->args);
+}
+
+void build_key(struct build *b, const char *name)
+{
+    tuck_args_key(b->r->args, name);
+}
+
+/* "operator.getitem" is itself; everything else lives in torch.ops. */
+static const char *full_target(struct build *b)
+{
+    struct arena *a = &b->r->arena;
+    size_t len = strlen(b->target);
+
+    if (strncmp(b->target, "operator.", 9) == 0)
+        return b->target;
+    char *s = arena_alloc(a, len + sizeof("torch.ops."));
+    memcpy(s, "torch.ops.", 10);
+    memcpy(s + 10, b->target, len + 1);
+    return s;
+}
+
+uint32_t build_end(struct build *b, const char *name)
+{
+    struct pass_run *r = b->r;
+    tuck_where where = b->before ? tuck_before((tuck_node){b->before}) : tuck_at_end();
+    tuck_node n = {0};
+
+    must(r,
+         tuck_graph_add(r->g, where, TUCK_CALL_FUNCTION, full_target(b), r->args, name, NULL, &n));
+    node_at(r->g, n.id)->comment = b->comment;
+    return n.id;
+}
+
+uint32_t build_getitem(struct build *b, uint32_t n, int64_t i)
+{
+    build_call(b, "operator.getitem");
+    build_node(b, n);
+    build_int(b, i);
+    return build_end(b, "getitem");
+}
+
+void build_replace(struct pass_run *r, uint32_t old, uint32_t with)
+{
+    must(r, tuck_node_replace_uses(r->g, (tuck_node){old}, (tuck_node){with}, (tuck_node){0}));
+}
+
+void build_replace_in(struct pass_run *r, uint32_t user, uint32_t slot, uint32_t with)
+{
+    const tuck_value *v = &node_at(r->g, user)->vals[slot];
+
+    assert(v->kind == TUCK_V_NODE);
+    graph_redirect_use(r->g, (uint32_t)v->u.i, with);
+    graph_edited(r->g, false);
+    r->changed = true;
+}
+
+bool build_may_erase(struct pass_run *r, uint32_t n)
+{
+    names_need(r->g);
+    return (name_flags(r->g, node_at(r->g, n)->name) & NAME_INNER) == 0;
+}
+
+void build_erase(struct pass_run *r, uint32_t n)
+{
+    must(r, tuck_node_erase(r->g, (tuck_node){n}));
+}
+
+void build_move(struct pass_run *r, uint32_t n, uint32_t before)
+{
+    must(r, tuck_node_move(r->g, (tuck_node){n}, tuck_before((tuck_node){before})));
+}

@@ -1,0 +1,87 @@
+#include "pass/comm.h"
+
+#include "fx/ops.h"
+#include "pass/build.h"
+
+enum comm_kind comm_kind(const tuck_graph *g, uint32_t n)
+{
+    uint32_t flags = op_at(node_op(g, n))->flags;
+
+    return flags & OP_F_ALL_REDUCE       ? COMM_ALL_REDUCE
+           : flags & OP_F_ALL_GATHER     ? COMM_ALL_GATHER
+           : flags & OP_F_REDUCE_SCATTER ? COMM_REDUCE_SCATTER
+           : flags & OP_F_ALL_TO_ALL     ? COMM_ALL_TO_ALL
+           : flags & OP_F_BROADCAST      ? COMM_BROADCAST
+                                         : COMM_NONE;
+}
+
+const char *comm_kind_name(enum comm_kind k)
+{
+    static const char *const name[] = {"none",           "all_reduce", "all_gather",
+                                       "reduce_scatter", "all_to_all", "broadcast"};
+
+    return name[k];
+}
+
+bool comm_starts(const tuck_graph *g, uint32_t n)
+{
+    uint8_t cls = op_at(node_op(g, n))->cls;
+
+    return cls == OP_COLLECTIVE || cls == OP_P2P;
+}
+
+bool comm_is_wait(const tuck_graph *g, uint32_t n)
+{
+    return op_at(node_op(g, n))->cls == OP_WAIT;
+}
+
+bool comm_communicates(const tuck_graph *g, uint32_t n)
+{
+    return comm_starts(g, n) || op_at(node_op(g, n))->cls == OP_SYNC_COLLECTIVE;
+}
+
+const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, const char *name)
+{
+    const struct op_sig *sig = sigs_get(s, node_op(g, n));
+    struct operand o = {.v = NULL};
+
+    while (operand_next(g, node_at(g, n), sig, &o))
+        if (o.param != NULL && strcmp(o.param->name, name) == 0)
+            return o.v;
+    return NULL;
+}
+
+/* The value that a wait is for, however many waits stand in between. */
+static uint32_t waited(const tuck_graph *g, const uint32_t *root, uint32_t wait)
+{
+    const struct fx_node *x = node_at(g, wait);
+
+    if (x->n_vals == 0 || x->vals[0].kind != TUCK_V_NODE)
+        return 0;
+    uint32_t v = x->vals[0].a;
+    return root[v] ? root[v] : v;
+}
+
+uint32_t comm_dedup_waits(struct pass_run *r)
+{
+    tuck_graph *g = r->g;
+    uint32_t *root = arena_zeroed(&r->arena, g->node.len * sizeof(*root));   /* of waits */
+    uint32_t *first = arena_zeroed(&r->arena, g->node.len * sizeof(*first)); /* by value */
+    uint32_t removed = 0, next;
+
+    for (uint32_t n = g->node.at[0].next; n != 0; n = next) {
+        next = node_at(g, n)->next;
+        uint32_t v = comm_is_wait(g, n) ? waited(g, root, n) : 0;
+        if (v == 0)
+            continue;
+        root[n] = v;
+        if (first[v] == 0) {
+            first[v] = n;
+        } else if (build_may_erase(r, n)) {
+            build_replace(r, n, first[v]);
+            build_erase(r, n);
+            removed++;
+        }
+    }
+    return removed;
+}

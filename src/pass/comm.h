@@ -1,0 +1,31 @@
+/* What passes ask of collectives. */
+#ifndef TUCK_PASS_COMM_H
+#define TUCK_PASS_COMM_H
+
+#include "fx/effect.h"
+#include "fx/graph.h"
+#include "pass/pass.h"
+
+enum comm_kind {
+    COMM_NONE, /* no collective, or of a kind that nothing merges */
+    COMM_ALL_REDUCE,
+    COMM_ALL_GATHER,
+    COMM_REDUCE_SCATTER,
+    COMM_ALL_TO_ALL,
+    COMM_BROADCAST,
+};
+
+enum comm_kind comm_kind(const tuck_graph *g, uint32_t n);
+const char *comm_kind_name(enum comm_kind k); /* "all_reduce" */
+
+bool comm_starts(const tuck_graph *g, uint32_t n);       /* a collective that a wait ends, or p2p */
+bool comm_is_wait(const tuck_graph *g, uint32_t n);      /* wait_tensor, wait_tensors */
+bool comm_communicates(const tuck_graph *g, uint32_t n); /* any of them, synchronous ones too */
+
+/* The operand of that name ("input", "group_size", "reduce_op", "group_name", "out"), or NULL. */
+const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, const char *name);
+
+/* Several waits of one value, chained ones too, become the first. How many went; the graph stays in order. */
+uint32_t comm_dedup_waits(struct pass_run *r);
+
+#endif

@@ -1,0 +1,176 @@
+/* What a pass is: a row with a name, a line of help, options, a contract and a function.
+ *
+ * Each folder of passes has one table of rows; src/pipeline puts them together, so that `tuck passes`, the
+ * parser of pipelines and the runner all read the same rows. A pass works on a graph that the runner has
+ * copied: whatever goes wrong, the caller's graph is as it was.
+ */
+#ifndef TUCK_PASS_PASS_H
+#define TUCK_PASS_PASS_H
+
+#include "fx/assume.h"
+#include "fx/graph.h"
+#include "pass/report.h"
+
+/* ---- Options ------------------------------------------------------------------------------------ */
+
+enum pass_type {
+    PASS_BOOL,   /* bool: true, false, True, False, 1, 0 */
+    PASS_INT,    /* int64_t; None is PASS_NO_INT */
+    PASS_FLOAT,  /* double; None is NAN */
+    PASS_TEXT,   /* const char *; None is NULL */
+    PASS_CHOICE, /* int: the place in `choices` */
+    PASS_FLOATS, /* struct pass_floats: 50:500 or [50, 500]; the last value repeats */
+    PASS_TEXTS,  /* struct pass_texts: a:b:c or [a, b, c] */
+};
+
+#define PASS_NO_INT INT64_MIN
+
+struct pass_floats {
+    const double *at;
+    uint32_t n; /* 0 = None */
+};
+
+struct pass_texts {
+    const char *const *at;
+    uint32_t n;
+};
+
+struct pass_option {
+    const char *name;
+    uint8_t type;        /* enum pass_type */
+    size_t at;           /* offset in the pass's struct of options */
+    const char *dflt;    /* as a user would write it */
+    const char *choices; /* of PASS_CHOICE: "none|all|only_fsdp" */
+    const char *help;    /* one line */
+};
+
+/* Value number i of a list whose last value repeats. */
+static inline double pass_float_at(const struct pass_floats *f, uint32_t i)
+{
+    return f->at[i < f->n ? i : f->n - 1];
+}
+
+/* ---- Passes ------------------------------------------------------------------------------------- */
+
+/* What a pass needs to find, and what is still right after it. The runner computes what is missing. */
+enum pass_facts {
+    PASS_TYPES = 1,  /* g->type: infer_graph() */
+    PASS_PLACES = 2, /* node.pos: graph_number() */
+};
+
+enum pass_level {
+    PASS_ON_GRAPH,    /* works on pass_run.g */
+    PASS_ON_SCHEDULE, /* works on pass_run.schedule */
+};
+
+struct pass_run;
+struct pipeline;
+
+struct pass {
+    const char *name;
+    const char *help; /* one line */
+    uint8_t level;    /* enum pass_level */
+    uint8_t needs, keeps;
+    const struct pass_option *options;
+    uint32_t n_options;
+    size_t options_size; /* of the struct that holds them */
+    /* Works on r->g, tells r what it did. Anything but TUCK_OK needs a diagnostic in r->diags, and makes
+     * the runner throw r->g away. NULL for a pass that only stands for others. */
+    tuck_status (*run)(struct pass_run *r, const void *options);
+    /* A list of passes under one name: appends them to the pipeline instead of itself. Or NULL. */
+    tuck_status (*expand)(struct pipeline *p, const void *options, struct diag_pos pos,
+                          tuck_diags *diags);
+};
+
+#define PASS_OPTIONS(table) (table), (uint32_t)(sizeof(table) / sizeof(*(table)))
+
+/* Rows of several folders, looked up by name. */
+struct pass_table {
+    const struct pass *const *row;
+    uint32_t n;
+    const struct pass_key *key;
+    uint32_t n_key;
+};
+
+/* A key of PyTorch's configuration: it turns passes on, or is an option of theirs by another name. */
+struct pass_key {
+    const char *name;
+    const char *help;
+    /* "all=bucket_all_gather|only_fsdp=bucket_fsdp_all_gather|none=": passes that a value turns on;
+     * NULL: the key is an option. */
+    const char *turns_on;
+    /* The option it sets, in every pass of `passes` ("a|b"), or NULL. */
+    const char *option, *passes;
+};
+
+/* ---- Pipelines: a list of passes with their options ---------------------------------------------- */
+
+struct pipeline_step {
+    const struct pass *pass;
+    const void *options; /* of options_size bytes */
+    const char *text;    /* as the report shows it: the options that were given, "cap_mb=50:500" */
+};
+
+struct pipeline {
+    struct mem mem;
+    struct arena arena;
+    const struct pass_table *table;
+    VEC(struct pipeline_step) step;
+    VEC(struct pipeline_setting) setting;
+    struct buf text; /* options of the step being read */
+};
+
+struct pipeline_setting { /* a key that is an option: holds for every step */
+    const struct pass_key *key;
+    const char *value;
+};
+
+/* text: "a(x=1),b" or one pass a line with # comments; `name` stands in diagnostics. */
+tuck_status pipeline_parse(struct pipeline *p, const char *text, size_t len, const char *name,
+                           tuck_diags *diags);
+/* One more step, its options as text ("x=1, y=2", may be ""). For expand() and for callers in C. */
+tuck_status pipeline_add(struct pipeline *p, const char *pass, const char *options,
+                         struct diag_pos pos, tuck_diags *diags);
+void pipeline_init(struct pipeline *p, const struct pass_table *table, const tuck_allocator *alloc);
+void pipeline_destroy(struct pipeline *p);
+
+const struct pass *pass_find(const struct pass_table *t, const char *name, size_t len);
+/* The options of a pass as they are by default, in the arena. */
+void *pass_defaults(const struct pass *pass, struct arena *a);
+const struct pass_option *pass_option_find(const struct pass *pass, const char *name, size_t len);
+/* Read a value into the struct of options. False: it is none, and *wanted says what would be. */
+bool pass_option_set(const struct pass_option *o, void *options, const char *value, size_t len,
+                     struct arena *a, const char **wanted);
+/* ---- Running ------------------------------------------------------------------------------------- */
+
+struct pass_run {
+    tuck_graph *g;      /* a copy: the pass may change it as it likes */
+    struct mem *mem;    /* the graph's; armed: allocation never returns NULL */
+    struct arena arena; /* for this pass, gone when it ends: arrays that grow, too (vec_push_in) */
+    struct assume assume;
+    struct pass_report *report;
+    tuck_diags *diags;
+    tuck_args *args; /* for the builder */
+    void *schedule;  /* PASS_ON_SCHEDULE: what it works on */
+    bool changed;    /* to be set by the pass */
+};
+
+/* A diagnostic about a node, with the place it stood at. Returns TUCK_EINVAL. */
+tuck_status pass_fail(struct pass_run *r, uint32_t node, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+struct runner_options {
+    const struct fx_hint *hint; /* values of symbols */
+    size_t n_hint;
+    /* Called before (after = false) and after each step. Anything but TUCK_OK ends the run. */
+    tuck_status (*observe)(void *ctx, const char *pass, uint32_t step, bool after,
+                           const tuck_graph *g);
+    void *ctx;
+};
+
+/* Run the steps of p, which all work on graphs, one after the other. Where one fails, g is what the steps before
+ * it made of it, and the report ends there. */
+tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct runner_options *o,
+                         struct tuck_report *report, tuck_diags *diags);
+
+#endif

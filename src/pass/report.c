@@ -1,0 +1,235 @@
+#include "pass/report.h"
+
+#include <stdio.h>
+
+static const char *const reason_name[] = {
+#define X(id, name, meaning) name,
+    LEFT_REASONS(X)
+#undef X
+};
+
+static const char *const reason_meaning[] = {
+#define X(id, name, meaning) meaning,
+    LEFT_REASONS(X)
+#undef X
+};
+
+static const char *const closed_name[] = {"cap", "key", "dependence", "order", "end"};
+
+const char *left_reason_name(enum left_reason why)
+{
+    return reason_name[why];
+}
+
+const char *left_reason_meaning(enum left_reason why)
+{
+    return reason_meaning[why];
+}
+
+static const char *keep(struct pass_report *p, const char *s)
+{
+    return arena_str(&p->all->arena, s ? s : "", s ? strlen(s) : 0);
+}
+
+const char *report_name(struct pass_report *p, const tuck_graph *g, uint32_t node)
+{
+    return keep(p, graph_str(g, node_at(g, node)->name));
+}
+
+void report_bucket(struct pass_report *p, const struct report_bucket *b)
+{
+    struct report_bucket c = *b;
+
+    c.kind = keep(p, b->kind);
+    c.group = keep(p, b->group);
+    c.key = keep(p, b->key);
+    c.result = keep(p, b->result);
+    c.member = arena_array(&p->all->arena, const char *, b->n_member);
+    for (uint32_t i = 0; i < b->n_member; i++)
+        c.member[i] = keep(p, b->member[i]);
+    vec_push_in(&p->all->arena, &p->bucket, c);
+}
+
+void report_left(struct pass_report *p, const tuck_graph *g, uint32_t node, enum left_reason why)
+{
+    struct report_left l = {report_name(p, g, node), why};
+
+    vec_push_in(&p->all->arena, &p->left, l);
+}
+
+void report_count(struct pass_report *p, const char *what, int64_t n)
+{
+    struct report_count c = {keep(p, what), n};
+
+    vec_push_in(&p->all->arena, &p->count, c);
+}
+
+void report_note(struct pass_report *p, const char *fmt, ...)
+{
+    va_list ap;
+    char room[256]; /* a sentence; more is cut */
+
+    va_start(ap, fmt);
+    vsnprintf(room, sizeof(room), fmt, ap);
+    va_end(ap);
+    p->note = keep(p, room);
+}
+
+/* ---- JSON ---- */
+
+static void bucket_json(struct json_out *j, const struct report_bucket *b)
+{
+    json_open(j, NULL, '{');
+    json_str(j, "kind", b->kind);
+    json_str(j, "group", b->group);
+    json_str(j, "key", b->key);
+    json_open(j, "members", '[');
+    for (uint32_t i = 0; i < b->n_member; i++)
+        json_str(j, NULL, b->member[i]);
+    json_close(j, ']');
+    json_int(j, "bytes", b->bytes);
+    json_str(j, "closed_by", closed_name[b->closed_by]);
+    json_str(j, "result", b->result);
+    json_close(j, '}');
+}
+
+static void pass_json(struct json_out *j, const struct pass_report *p, bool times)
+{
+    json_open(j, NULL, '{');
+    json_str(j, "name", p->name);
+    json_str(j, "options", p->options);
+    if (times)
+        json_float(j, "ms", p->ms);
+    json_bool(j, "changed", p->changed);
+    if (p->failed)
+        json_bool(j, "failed", true);
+    json_int(j, "nodes_before", p->before);
+    json_int(j, "nodes_after", p->after);
+    if (p->note != NULL)
+        json_str(j, "note", p->note);
+    if (p->count.len > 0) {
+        json_open(j, "counts", '{');
+        for (uint32_t i = 0; i < p->count.len; i++)
+            json_int(j, p->count.at[i].what, p->count.at[i].n);
+        json_close(j, '}');
+    }
+    json_open(j, "buckets", '[');
+    for (uint32_t i = 0; i < p->bucket.len; i++)
+        bucket_json(j, &p->bucket.at[i]);
+    json_close(j, ']');
+    json_open(j, "left", '[');
+    for (uint32_t i = 0; i < p->left.len; i++) {
+        json_open(j, NULL, '{');
+        json_str(j, "node", p->left.at[i].node);
+        json_str(j, "reason", reason_name[p->left.at[i].why]);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
+void report_json(const struct tuck_report *t, bool times, struct buf *b)
+{
+    struct json_out j;
+
+    json_begin(&j, b);
+    json_open(&j, NULL, '{');
+    json_int(&j, "schema", 1);
+    json_open(&j, "passes", '[');
+    for (uint32_t i = 0; i < t->pass.len; i++)
+        pass_json(&j, &t->pass.at[i], times);
+    json_close(&j, ']');
+    json_close(&j, '}');
+    json_end(&j);
+}
+
+/* ---- tables ---- */
+
+static void put_bytes(struct buf *b, int64_t bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    char text[32];
+    double v = (double)bytes;
+    int u = 0;
+
+    for (; v >= 1024 && u < 4; u++)
+        v /= 1024;
+    snprintf(text, sizeof(text), u == 0 ? "%.0f %s" : "%.1f %s", v, unit[u]);
+    buf_printf(b, "%11s", text);
+}
+
+static void put_names(struct buf *b, const char *const *name, uint32_t n)
+{
+    enum { SHOWN = 4 };
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (n > SHOWN && i == SHOWN - 1) {
+            buf_printf(b, " … %s", name[n - 1]);
+            break;
+        }
+        buf_printf(b, "%s%s", i ? " " : "", name[i]);
+    }
+}
+
+static void put_buckets(struct buf *b, const struct pass_report *p)
+{
+    if (p->bucket.len == 0)
+        return;
+    buf_printf(b, "  %-15s %-10s %-12s %7s %11s  %-10s  %s\n", "kind", "group", "key", "members",
+               "bytes", "closed by", "result = members");
+    for (uint32_t i = 0; i < p->bucket.len; i++) {
+        const struct report_bucket *k = &p->bucket.at[i];
+
+        buf_printf(b, "  %-15s %-10s %-12s %7u ", k->kind, k->group, k->key, k->n_member);
+        put_bytes(b, k->bytes);
+        buf_printf(b, "  %-10s  %s = ", closed_name[k->closed_by], k->result);
+        put_names(b, k->member, k->n_member);
+        buf_chr(b, '\n');
+    }
+}
+
+/* Many are left for the same reason: one line a reason. */
+static void put_left(struct buf *b, const struct pass_report *p)
+{
+    for (int why = 0; why < LEFT_END; why++) {
+        const char *name[4] = {NULL};
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < p->left.len; i++)
+            if ((int)p->left.at[i].why == why) {
+                if (n < 3)
+                    name[n] = p->left.at[i].node;
+                n++;
+            }
+        if (n == 0)
+            continue;
+        buf_printf(b, "  left %u, %s: ", n, reason_name[why]);
+        put_names(b, name, n < 3 ? n : 3);
+        buf_printf(b, "%s  (%s)\n", n > 3 ? " …" : "", reason_meaning[why]);
+    }
+}
+
+void report_table(const struct tuck_report *t, bool times, struct buf *b)
+{
+    for (uint32_t i = 0; i < t->pass.len; i++) {
+        const struct pass_report *p = &t->pass.at[i];
+
+        buf_printf(b, "%s%s%s%s: ", p->name, *p->options ? "(" : "", p->options,
+                   *p->options ? ")" : "");
+        if (p->failed)
+            buf_str(b, "failed");
+        else if (p->changed)
+            buf_printf(b, "%u → %u nodes", p->before, p->after);
+        else
+            buf_str(b, "nothing changed");
+        for (uint32_t k = 0; k < p->count.len; k++)
+            buf_printf(b, ", %lld %s", (long long)p->count.at[k].n, p->count.at[k].what);
+        if (times)
+            buf_printf(b, ", %.2f ms", p->ms);
+        buf_chr(b, '\n');
+        if (p->note != NULL)
+            buf_printf(b, "  %s\n", p->note);
+        put_buckets(b, p);
+        put_left(b, p);
+    }
+}

@@ -1,0 +1,94 @@
+/* What a pass did, bucket by bucket, and what it left alone, with the reason. */
+#ifndef TUCK_PASS_REPORT_H
+#define TUCK_PASS_REPORT_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/vec.h"
+#include "fx/graph.h"
+
+/* Why a candidate was left alone. A closed list: docs/passes.md explains each. */
+#define LEFT_REASONS(X)                                                                            \
+    X(ALONE, "alone", "nothing to merge it with: its bucket holds one")                            \
+    X(WAITS, "waits", "its result goes somewhere else than into one wait")                         \
+    X(NO_WAIT, "no_wait", "its result is never waited for in this graph")                          \
+    X(DEPENDENCE, "dependence", "it depends on a member of the bucket, or a member on it")         \
+    X(ORDER, "order", "merged, collectives of its group or reads and writes would change places")  \
+    X(OVERSIZED, "oversized", "by itself it is larger than the cap")                               \
+    X(UNHINTED, "unhinted", "its size has a symbol without a value: --assume gives one")           \
+    X(UNKNOWN_TYPE, "unknown_type", "its size or dtype is not known")                              \
+    X(UNKNOWN_GROUP, "unknown_group", "the size of its group is not known: --group gives it")      \
+    X(GROUP_OF_ONE, "group_of_one", "its group has one rank")                                      \
+    X(FILTERED, "filtered", "the filter of the pass does not take it")                             \
+    X(USERS, "users", "its wait has other users than one return or copy_")                         \
+    X(LAYOUT, "layout", "its operand is not laid out as the merged collective needs it")           \
+    X(ALIGNMENT, "alignment", "its bytes do not align with the dtype of the bucket")               \
+    X(MUTATED, "mutated", "its operand or its result is written in between")                       \
+    X(PATTERN, "pattern", "it does not have the shape that the pass rewrites")
+
+enum left_reason {
+#define X(id, ...) LEFT_##id,
+    LEFT_REASONS(X)
+#undef X
+        LEFT_END
+};
+
+const char *left_reason_name(enum left_reason why);
+const char *left_reason_meaning(enum left_reason why);
+
+enum closed_by { CLOSED_CAP, CLOSED_KEY, CLOSED_DEPENDENCE, CLOSED_ORDER, CLOSED_END };
+
+struct report_bucket {
+    const char *kind;  /* "all_gather" */
+    const char *group; /* name of the process group */
+    const char *key;   /* what its members have in common, beside the group: "bf16", "sum f32" */
+    const char **member;
+    uint32_t n_member;
+    int64_t bytes;
+    enum closed_by closed_by;
+    const char *result; /* the merged collective */
+};
+
+struct report_left {
+    const char *node;
+    enum left_reason why;
+};
+
+struct pass_report {
+    struct tuck_report *all;
+    const char *name;
+    const char *options; /* as given; "" */
+    const char *note;    /* more to say, for people: what a default was taken for; or NULL */
+    double ms;
+    bool changed, failed;
+    uint32_t before, after; /* nodes of the graph */
+    VEC(struct report_bucket) bucket;
+    VEC(struct report_left) left;
+    VEC(struct report_count) count;
+};
+
+struct report_count { /* "waits removed": 3 */
+    const char *what;
+    int64_t n;
+};
+
+struct tuck_report {
+    struct mem mem;
+    struct arena arena;
+    VEC(struct pass_report) pass;
+};
+
+/* Texts are copied. Memory runs out through the guard of whoever runs the passes: the report's mem is armed
+ * by the runner. */
+void report_bucket(struct pass_report *p, const struct report_bucket *b);
+void report_left(struct pass_report *p, const tuck_graph *g, uint32_t node, enum left_reason why);
+void report_count(struct pass_report *p, const char *what, int64_t n);
+void report_note(struct pass_report *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The name of a node, kept in the report. */
+const char *report_name(struct pass_report *p, const tuck_graph *g, uint32_t node);
+
+/* times = false leaves out how long each pass took. */
+void report_json(const struct tuck_report *t, bool times, struct buf *b);
+void report_table(const struct tuck_report *t, bool times, struct buf *b);
+
+#endif

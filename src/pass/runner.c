@@ -1,0 +1,202 @@
+/* Runs the steps of a pipeline: copies, computes what a pass needs, times it, brings types and annotations up to
+ * date, lints, and only then lets the caller's graph become the result. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "fx/infer.h"
+#include "fx/storage.h"
+#include "pass/pass.h"
+
+struct step {
+    const struct pipeline_step *what;
+    struct pass_run r;
+    struct tuck_report *report;
+    uint32_t n_before; /* ids of nodes made by the pass begin here */
+    type_id *before;   /* types at the start, by node */
+    tuck_status status;
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+tuck_status pass_fail(struct pass_run *r, uint32_t node, const char *fmt, ...)
+{
+    const tuck_graph *g = r->g;
+    struct diag_source src = {.file = graph_str(g, g->source_name)};
+    struct diag_pos pos = {.source = &src};
+    va_list ap;
+
+    if (node != 0) {
+        pos.line = node_at(g, node)->line;
+        pos.column = node_at(g, node)->column;
+    }
+    va_start(ap, fmt);
+    diag_vadd(r->diags, TUCK_ERROR, pos, NULL, fmt, ap);
+    va_end(ap);
+    return TUCK_EINVAL;
+}
+
+/* ---- types and annotations after a pass ---- */
+
+/* New nodes get an annotation, and old ones whose operands brought another type get theirs anew. */
+static void annotate(struct step *s)
+{
+    tuck_graph *g = s->r.g;
+    struct buf b;
+    bool enough = true;
+
+    if (!g->style.annotated)
+        return;
+    buf_init(&b, s->r.mem);
+    for_each_node (g, n) {
+        const struct type *t = type_at(&g->store->type, node_type(g, n));
+        uint8_t kind = node_at(g, n)->kind;
+
+        if (kind != TUCK_CALL_FUNCTION && kind != TUCK_CALL_METHOD)
+            continue;
+        if (t->kind != TYPE_TENSOR && t->kind != TYPE_SYM)
+            continue;
+        if (n < s->n_before && s->before[n] == node_type(g, n))
+            continue;
+        b.len = 0;
+        type_print(g->store, node_type(g, n), &b, true, true);
+        enough &= tuck_node_set_annotation(g, (tuck_node){n}, buf_text(&b)) != TUCK_ENOMEM;
+    }
+    buf_destroy(&b);
+    if (!enough)
+        mem_exhausted(s->r.mem);
+}
+
+static void infer(struct step *s, bool refresh)
+{
+    struct infer_options o = {
+        .before = refresh ? s->before : NULL, .n_before = s->n_before, .edited = s->r.g};
+
+    infer_graph(s->r.g, &o, NULL);
+}
+
+/* ---- one step ---- */
+
+static void do_pass(void *p)
+{
+    struct step *s = p;
+    const struct pass *pass = s->what->pass;
+    tuck_graph *g = s->r.g;
+    bool types = (pass->needs & PASS_TYPES) || !(pass->keeps & PASS_TYPES);
+
+    storage_order_record(g);
+    if (types)
+        infer(s, false);
+    if (pass->needs & PASS_PLACES)
+        graph_number(g);
+    s->n_before = g->node.len;
+    if (types) {
+        s->before = arena_array(&s->r.arena, type_id, g->node.len);
+        memcpy(s->before, g->type.at, g->node.len * sizeof(*s->before));
+    }
+    double start = now_ms();
+    s->status = pass->run(&s->r, s->what->options);
+    s->r.report->ms = now_ms() - start;
+    if (s->status == TUCK_OK && s->r.changed && !(pass->keeps & PASS_TYPES)) {
+        infer(s, true);
+        annotate(s);
+    }
+}
+
+static void do_guarded(void *p)
+{
+    struct step *s = p;
+
+    if (!mem_guard(s->r.mem, do_pass, s))
+        s->status = TUCK_ENOMEM;
+}
+
+static void do_begin_report(void *p)
+{
+    struct step *s = p;
+    struct tuck_report *t = s->report;
+    struct pass_report row = {.all = t,
+                              .name = s->what->pass->name,
+                              .options = arena_str(&t->arena, s->what->text, strlen(s->what->text)),
+                              .before = s->r.g->n_nodes};
+
+    vec_push_in(&t->arena, &t->pass, row);
+    s->r.report = &t->pass.at[t->pass.len - 1];
+}
+
+static tuck_status lint(struct step *s, tuck_diags *diags)
+{
+    size_t before = diags ? tuck_diags_errors(diags) : 0;
+    tuck_status st = tuck_graph_lint(s->r.g, diags);
+
+    if (st == TUCK_ELINT && diags && tuck_diags_errors(diags) > before)
+        diag_add(diags, TUCK_ERROR, NOWHERE, "this is a fault of Tuck: please report it",
+                 "pass %s broke the graph; it is left as it was", s->what->pass->name);
+    return st;
+}
+
+/* Run the pass on s->r.g, a copy. */
+static tuck_status run_on_copy(struct step *s, tuck_diags *diags)
+{
+    tuck_graph *g = s->r.g;
+
+    s->r.args = tuck_args_new(g);
+    if (s->r.args == NULL || !mem_guard(&s->report->mem, do_begin_report, s))
+        return TUCK_ENOMEM;
+    if (!mem_guard(&s->report->mem, do_guarded, s))
+        return TUCK_ENOMEM;
+    if (s->status == TUCK_OK && s->r.changed)
+        s->status = lint(s, diags);
+    s->r.report->changed = s->status == TUCK_OK && s->r.changed;
+    s->r.report->failed = s->status != TUCK_OK;
+    s->r.report->after = s->status == TUCK_OK ? g->n_nodes : s->r.report->before;
+    return s->status;
+}
+
+static tuck_status run_step(const struct pipeline_step *what, tuck_graph *g,
+                            const struct runner_options *o, struct tuck_report *report,
+                            tuck_diags *diags)
+{
+    struct step s = {.what = what, .report = report};
+    tuck_graph *work;
+    tuck_status st = tuck_graph_copy(g, &work);
+
+    if (st != TUCK_OK)
+        return st;
+    s.r = (struct pass_run){.g = work,
+                            .mem = &g->store->mem,
+                            .diags = diags,
+                            .assume = {.store = g->store, .given = o->hint, .n_given = o->n_hint}};
+    arena_init(&s.r.arena, s.r.mem);
+    st = run_on_copy(&s, diags);
+    tuck_args_free(s.r.args);
+    arena_destroy(&s.r.arena);
+    if (st == TUCK_OK && s.r.changed)
+        graph_swap(g, work);
+    graph_free(work);
+    return st;
+}
+
+tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct runner_options *o,
+                         struct tuck_report *report, tuck_diags *diags)
+{
+    tuck_status st = TUCK_OK;
+
+    for (uint32_t i = 0; i < p->step.len && st == TUCK_OK; i++) {
+        const struct pipeline_step *s = &p->step.at[i];
+
+        if (o->observe != NULL)
+            st = o->observe(o->ctx, s->pass->name, i, false, g);
+        if (st == TUCK_OK)
+            st = run_step(s, g, o, report, diags);
+        if (st == TUCK_OK && o->observe != NULL)
+            st = o->observe(o->ctx, s->pass->name, i, true, g);
+    }
+    return st;
+}

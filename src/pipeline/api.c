@@ -1,0 +1,187 @@
+/* Passes in the public interface. */
+#include "pipeline/table.h"
+
+struct tuck_pipeline {
+    struct pipeline p;
+};
+
+size_t tuck_pass_count(void)
+{
+    return all_passes.n;
+}
+
+const char *tuck_pass_name(size_t i)
+{
+    return i < all_passes.n ? all_passes.row[i]->name : NULL;
+}
+
+const char *tuck_pass_help(size_t i)
+{
+    return i < all_passes.n ? all_passes.row[i]->help : NULL;
+}
+
+size_t tuck_pass_option_count(size_t i)
+{
+    return i < all_passes.n ? all_passes.row[i]->n_options : 0;
+}
+
+bool tuck_pass_option(size_t i, size_t k, tuck_option *out)
+{
+    static const char *const type[] = {"bool",   "int",     "float", "text",
+                                       "choice", "numbers", "names"};
+
+    if (k >= tuck_pass_option_count(i) || out == NULL)
+        return false;
+    const struct pass_option *o = &all_passes.row[i]->options[k];
+    *out = (tuck_option){.name = o->name,
+                         .type = o->type == PASS_CHOICE ? o->choices : type[o->type],
+                         .dflt = o->dflt,
+                         .help = o->help};
+    return true;
+}
+
+tuck_status tuck_pipeline_parse(const char *text, size_t len, const char *name,
+                                const tuck_allocator *alloc, tuck_diags *diags, tuck_pipeline **out)
+{
+    struct mem m;
+
+    if (text == NULL || out == NULL)
+        return TUCK_EINVAL;
+    mem_init(&m, alloc);
+    tuck_pipeline *p = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*p));
+    if (p == NULL)
+        return TUCK_ENOMEM;
+    pipeline_init(&p->p, &all_passes, alloc);
+    tuck_status st = pipeline_parse(&p->p, text, len, name ? name : "", diags);
+    if (st != TUCK_OK)
+        tuck_pipeline_free(p);
+    else
+        *out = p;
+    return st;
+}
+
+void tuck_pipeline_free(tuck_pipeline *p)
+{
+    if (p == NULL)
+        return;
+    struct mem m = p->p.mem;
+    pipeline_destroy(&p->p);
+    mem_free(&m, p, sizeof(*p));
+}
+
+size_t tuck_pipeline_count(const tuck_pipeline *p)
+{
+    return p ? p->p.step.len : 0;
+}
+
+/* ---- running ---- */
+
+static tuck_status observe(void *ctx, const char *pass, uint32_t step, bool after,
+                           const tuck_graph *g)
+{
+    const tuck_run_options *o = ctx;
+
+    return o->observe(o->ctx, pass, step, after, g) ? TUCK_OK : TUCK_EIO;
+}
+
+struct hint_args {
+    tuck_graph *g;
+    const tuck_run_options *o;
+    struct fx_hint *hint;
+};
+
+static void do_hints(void *p)
+{
+    struct hint_args *x = p;
+    struct strtab *t = &x->g->store->str;
+
+    for (size_t i = 0; i < x->o->n_hints; i++)
+        x->hint[i] = (struct fx_hint){
+            str_intern(t, x->o->hints[i].symbol, strlen(x->o->hints[i].symbol)),
+            x->o->hints[i].value};
+}
+
+static struct tuck_report *report_new(const tuck_allocator *alloc)
+{
+    struct mem m;
+
+    mem_init(&m, alloc);
+    struct tuck_report *t = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*t));
+    if (t != NULL) {
+        *t = (struct tuck_report){.mem = m};
+        arena_init(&t->arena, &t->mem);
+    }
+    return t;
+}
+
+void tuck_report_free(tuck_report *t)
+{
+    if (t == NULL)
+        return;
+    struct mem m = t->mem;
+    arena_destroy(&t->arena);
+    mem_free(&m, t, sizeof(*t));
+}
+
+tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
+                              const tuck_run_options *options, tuck_diags *diags,
+                              tuck_report **report_out)
+{
+    tuck_run_options o = options ? *options : (tuck_run_options){.n_hints = 0};
+    struct runner_options ro = {.observe = o.observe ? observe : NULL, .ctx = &o};
+
+    if (p == NULL || g == NULL || (o.n_hints > 0 && o.hints == NULL))
+        return TUCK_EINVAL;
+    const tuck_allocator *alloc = &g->store->mem.alloc;
+    struct tuck_report *report = report_new(alloc);
+    size_t bytes = o.n_hints * sizeof(struct fx_hint);
+    struct hint_args x = {g, &o, bytes ? alloc->resize(alloc->ctx, NULL, 0, bytes) : NULL};
+    tuck_status st = TUCK_ENOMEM;
+
+    if (report != NULL && (bytes == 0 || x.hint != NULL) &&
+        mem_guard(&g->store->mem, do_hints, &x)) {
+        ro.hint = x.hint;
+        ro.n_hint = o.n_hints;
+        st = pipeline_run(&p->p, g, &ro, report, diags);
+    }
+    mem_free(&g->store->mem, x.hint, bytes);
+    if (report_out != NULL && report != NULL)
+        *report_out = report; /* of a failed run, too: what was done until then */
+    else
+        tuck_report_free(report);
+    return st;
+}
+
+/* ---- reports ---- */
+
+struct print_args {
+    const struct tuck_report *t;
+    struct buf b;
+    bool json, times;
+};
+
+static void do_print(void *p)
+{
+    struct print_args *x = p;
+
+    if (x->json)
+        report_json(x->t, x->times, &x->b);
+    else
+        report_table(x->t, x->times, &x->b);
+    buf_flush(&x->b);
+}
+
+tuck_status tuck_report_print(const tuck_report *t, bool json, bool times, tuck_write_fn write,
+                              void *ctx)
+{
+    struct mem m;
+
+    if (t == NULL || write == NULL)
+        return TUCK_EINVAL;
+    mem_init(&m, &t->mem.alloc);
+    struct print_args x = {.t = t, .json = json, .times = times};
+    buf_to(&x.b, &m, write, ctx);
+    bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
+    buf_destroy(&x.b);
+    return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;
+}
