@@ -232,4 +232,12 @@ void name_forget(tuck_graph *g, str_id name);
 void name_enter(tuck_graph *g, str_id name, uint32_t node);
 void names_free(tuck_graph *g);
 
+/* Where the frees of the statement of n end in g->frees: those behind its further results are its too. */
+static inline uint32_t frees_end(const tuck_graph *g, uint32_t n)
+{
+    for (n++; n < g->node.len && g->node.at[n].kind == TUCK_RESULT;)
+        n++;
+    return g->frees_at.at[n];
+}
+
 #endif

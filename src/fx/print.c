@@ -342,7 +342,7 @@ static void print_frees(struct printer *p, const tuck_graph *g, uint32_t n)
 
     if (g->frees_verbatim) {
         if (n + 1 < g->frees_at.len)
-            for (uint32_t i = g->frees_at.at[n]; i < g->frees_at.at[n + 1]; i++)
+            for (uint32_t i = g->frees_at.at[n]; i < frees_end(g, n); i++)
                 print_freed(p, g, g->frees.at[i], &any);
     } else if (g->style.frees != FX_FREES_NONE) {
         for (uint32_t i = 0; i < x->n_vals; i++) {

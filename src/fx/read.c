@@ -119,24 +119,6 @@ static str_id banner_title(struct reader *r, const char *s, const char *eol)
     return e > s && e + 6 <= eol ? read_intern(r, s, (size_t)(e - s)) : 0;
 }
 
-/* wrap lines that gm.code puts before a bare def. */
-static bool is_wrap(const char *s)
-{
-    size_t n = 0;
-
-    while (ident_len(s + n) > 0) {
-        n += ident_len(s + n);
-        if (s[n] != '.')
-            break;
-        n++;
-    }
-    if (n < 4 || strncmp(s + n - 4, "wrap", 4) != 0 || s[n] != '(' ||
-        (s[n + 1] != '"' && s[n + 1] != '\''))
-        return false;
-    size_t len = strcspn(s, "\n"); /* nothing behind the call */
-    return len > n + 3 && s[len - 1] == ')' && s[len - 2] == s[n + 1];
-}
-
 struct scan {
     const char *gap;  /* where the text between graphs began */
     const char *head; /* first wrap line of what may become a bare def */
@@ -311,7 +293,7 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
             str_id title = banner_title(r, s, eol);
             if (title != 0)
                 x.title = title;
-            if (indent == 0 && is_wrap(s)) {
+            if (indent == 0 && read_is_wrap(s)) {
                 if (x.head == NULL)
                     x.head = r->bol;
             } else if (s < eol && *s != '#' && !read_is_profiler(s)) {

@@ -56,6 +56,7 @@ struct reader {
     uint32_t lenient; /* open reprs: names inside are not ours */
     str_id comment;   /* in force */
     uint32_t body_indent;
+    bool indent_known; /* a line that will be printed has set body_indent */
     struct value_list vals;
     VEC(const char *) open_at_text; /* where each open container of vals began */
     struct buf tmp;
@@ -117,6 +118,7 @@ bool read_params_to_nodes(struct reader *r); /* the parameters are the placehold
 bool read_body(struct reader *r, size_t def_indent); /* up to and with its return */
 const char *read_class_line(const char *s); /* where the name of the class at s ends; NULL: none */
 bool read_is_profiler(const char *s);       /* a line that gm.code adds when it records calls */
+bool read_is_wrap(const char *s);           /* a line that gm.code puts before a bare def */
 
 /* read_stmt.c */
 enum stmt { STMT_ERROR, STMT_NODE, STMT_RETURN, STMT_SKIP };

@@ -44,6 +44,24 @@ bool read_is_profiler(const char *s)
            starts_with(s + n, ".__exit__(");
 }
 
+/* Is this `torch.fx._symbolic_trace.wrap("helper")`? */
+bool read_is_wrap(const char *s)
+{
+    size_t n = 0;
+
+    while (ident_len(s + n) > 0) {
+        n += ident_len(s + n);
+        if (s[n] != '.')
+            break;
+        n++;
+    }
+    if (n < 4 || strncmp(s + n - 4, "wrap", 4) != 0 || s[n] != '(' ||
+        (s[n + 1] != '"' && s[n + 1] != '\''))
+        return false;
+    size_t len = strcspn(s, "\n"); /* nothing behind the call */
+    return len > n + 3 && s[len - 1] == ')' && s[len - 2] == s[n + 1];
+}
+
 /* The comment of a lead: its '#' lines, each as far right of the body as it stands. */
 static str_id comment_of(struct reader *r, str_id lead)
 {
@@ -153,7 +171,7 @@ static void check_frees(struct reader *r)
         const struct fx_node *x = &g->node.at[n];
         if (x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_OUTPUT || x->kind == TUCK_RESULT)
             continue;
-        uint32_t n_read = g->frees_at.at[n + 1] - g->frees_at.at[n], k = 0;
+        uint32_t n_read = frees_end(g, n) - g->frees_at.at[n], k = 0;
         const uint32_t *f = n_read ? g->frees.at + g->frees_at.at[n] : NULL;
         bool same = true;
 
@@ -194,6 +212,42 @@ const char *read_class_line(const char *s)
     return NULL;
 }
 
+static bool at_class(const char *s)
+{
+    return starts_with(s, "class ") && read_class_line(s + 6) != NULL;
+}
+
+/* Is the `pass` at s all that the body has? */
+static bool is_whole_body(const char *s, size_t def_indent)
+{
+    s = after_blanks(s + 4);
+    if (*s != '\n' && *s != '\0' && *s != '#')
+        return false;
+    for (;;) {
+        s += strcspn(s, "\n");
+        if (*s == '\0')
+            return true;
+        size_t indent = strspn(++s, " \t");
+        if (s[indent] != '\n' && s[indent] != '#')
+            return indent <= def_indent || at_class(s + indent);
+    }
+}
+
+/* At the cursor a body is over that has no return. */
+static bool no_return(struct reader *r, const char *header)
+{
+    return read_error(r, *r->p ? r->p : r->bol, 1,
+                      "a graph ends with return: was the text cut off?",
+                      "the body that begins in line %u has no return", read_pos(r, header, 1).line);
+}
+
+/* Before a statement: the parameters are the inputs, unless annotations announce a prologue. */
+static bool read_parameters(struct reader *r, bool *inputs)
+{
+    *inputs = !read_at_bare_annotation(r);
+    return !*inputs || read_params_to_nodes(r);
+}
+
 /* The statements of a body, up to and with its return. */
 bool read_body(struct reader *r, size_t def_indent)
 {
@@ -203,6 +257,7 @@ bool read_body(struct reader *r, size_t def_indent)
 
     r->comment = 0;
     r->body_indent = 0;
+    r->indent_known = false;
     r->pending.len = 0;
     st->ret = FX_RETURN_MISSING;
     for (;;) {
@@ -223,35 +278,32 @@ bool read_body(struct reader *r, size_t def_indent)
 
         if (*r->p == '\0' || indent < def_indent ||
             (indent == def_indent && def_indent < r->body_indent) ||
-            (starts_with(r->p, "def ") && indent <= def_indent) ||
-            (starts_with(r->p, "class ") && read_class_line(r->p + 6) != NULL)) {
+            ((starts_with(r->p, "def ") || read_is_wrap(r->p)) && indent <= def_indent) ||
+            at_class(r->p)) {
             /* The body is over without a return: fine only where there is nothing in it. */
             if (any || r->comment != 0)
-                return read_error(r, *r->p ? r->p : r->bol, 1,
-                                  "a graph ends with return: was the text cut off?",
-                                  "the body that begins in line %u has no return",
-                                  read_file_line(r, r->line) ? read_pos(r, header, 1).line : 0);
+                return no_return(r, header);
             read_go_to(r, bol, bol, line);
             break;
         }
-        if (!inputs && r->pending.len == 0 && starts_with(r->p, "pass") && ident_len(r->p) == 4) {
+        if (!any && starts_with(r->p, "pass") && ident_len(r->p) == 4 &&
+            is_whole_body(r->p, def_indent)) {
             st->pass_body = true;
             r->p += 4;
             break;
         }
-        if (!inputs) {
+        if (!r->indent_known)
             r->body_indent = (uint32_t)indent;
+        if (!inputs) {
             if (!read_prologue(r, &inputs))
                 return false;
+            r->indent_known = inputs;
             if (inputs)
                 continue;
         }
-        if (!inputs && !read_at_bare_annotation(r)) {
-            if (!read_params_to_nodes(r))
-                return false;
-            inputs = true;
-        }
         any = true;
+        if (!inputs && !read_parameters(r, &inputs))
+            return false;
         enum stmt what = read_statement(r, lead);
         if (what == STMT_ERROR)
             return false;
@@ -265,6 +317,10 @@ bool read_body(struct reader *r, size_t def_indent)
             }
             if (*r->p == '\n' || *r->p == '\0' || *r->p == '#')
                 break;
+            if (at_class(r->p))
+                return no_return(r, header);
+            if (!inputs && !read_parameters(r, &inputs))
+                return false;
             what = read_statement(r, 0);
             if (what == STMT_ERROR)
                 return false;
@@ -273,11 +329,7 @@ bool read_body(struct reader *r, size_t def_indent)
         }
         if (what == STMT_RETURN)
             break;
-        r->p += strcspn(r->p, "\n");
-        if (*r->p == '\n')
-            read_newline(r);
-        else
-            r->bol = r->p; /* the text ends here: do not read this line again */
+        read_skip_line(r);
     }
     if (!inputs && !read_params_to_nodes(r))
         return false;

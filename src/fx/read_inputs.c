@@ -28,7 +28,7 @@ static bool read_param(struct reader *r)
         read_space(r);
         const char *from = r->p;
         int depth = 0;
-        for (; *r->p != '\0' && *r->p != '\n'; r->p++) {
+        for (; *r->p != '\0' && *r->p != '\n' && *r->p != '#'; r->p++) {
             if (*r->p == '\'' || *r->p == '"') {
                 char c = *r->p;
                 r->p += 1 + strcspn(r->p + 1, c == '"' ? "\"\n" : "'\n");
@@ -38,11 +38,16 @@ static bool read_param(struct reader *r)
                 depth++;
             } else if (depth == 0 && strchr(",)", *r->p)) {
                 break;
-            } else if (strchr(")]}", *r->p)) {
-                depth--;
+            } else if (strchr(")]}", *r->p) && --depth < 0) {
+                break;
             }
         }
-        q.dflt = read_intern(r, from, (size_t)(r->p - from));
+        if (depth != 0)
+            return read_error(r, from, 1, NULL, "the brackets of this default are not balanced");
+        const char *e = r->p;
+        while (e > from && e[-1] == ' ')
+            e--;
+        q.dflt = read_intern(r, from, (size_t)(e - from));
         read_space(r);
     }
     if (*r->p != ',' && *r->p != ')')
@@ -110,8 +115,7 @@ bool read_signature(struct reader *r)
         r->p += strcspn(r->p, "\n");
     if (*r->p != '\n' && *r->p != '\0')
         return read_error(r, r->p, 1, NULL, "the body must begin on a line of its own");
-    if (*r->p == '\n')
-        read_newline(r);
+    read_skip_line(r);
     return true;
 }
 
@@ -203,7 +207,7 @@ static bool read_flattened(struct reader *r, const char *call)
         if (descriptor != 0)
             vec_push(r->mem, &r->g->note, ((struct fx_placeholder_note){node, descriptor}));
         r->p += n;
-        r->p += strspn(r->p, " ,");
+        r->p += strspn(r->p, " \t,");
     }
     r->p = after;
     return true;

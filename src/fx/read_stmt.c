@@ -156,8 +156,8 @@ static bool read_path(struct reader *r, const char **base, size_t *base_len)
             const char *e = s;
             while (e < s + n && !(e[0] == '"' && e[1] == ')'))
                 e++;
-            if (e == s + n)
-                return false;
+            if (e == s + n || e == s || memchr(s, '.', (size_t)(e - s)) != NULL)
+                return false; /* FX has one getattr an element, and none that is empty */
             buf_str(&r->tmp, r->tmp.len > 0 ? "." : "");
             buf_add(&r->tmp, s, (size_t)(e - s));
             s = e + 2;
@@ -493,6 +493,16 @@ static bool read_inplace(struct reader *r, uint32_t node, const char *object, si
     return true;
 }
 
+/* The name of a parameter whose placeholder has another one now. */
+static const uint32_t FORMER_PARAMETER = UINT32_MAX;
+
+static bool is_former_parameter(const struct reader *r, str_id name)
+{
+    const struct str *s = str_at(&r->store->str, name);
+
+    return s->owner == ~r->g->serial && s->node == FORMER_PARAMETER;
+}
+
 /* `l_x_ = L_x_`: the placeholder of parameter L_x_ goes by another name. */
 static bool read_alias(struct reader *r, str_id name, uint32_t node)
 {
@@ -500,6 +510,8 @@ static bool read_alias(struct reader *r, str_id name, uint32_t node)
 
     if (x->kind != TUCK_PLACEHOLDER || x->n_uses > 0)
         return false;
+    if (is_former_parameter(r, name))
+        return false; /* aliases are printed in the order of the parameters: it would come too early */
     for (uint32_t i = 0; i < r->g->param.len; i++) {
         struct fx_param *q = &r->g->param.at[i];
         if (q->node != node)
@@ -507,8 +519,10 @@ static bool read_alias(struct reader *r, str_id name, uint32_t node)
         if (q->aliased)
             return false;
         q->aliased = true;
+        r->indent_known = true;
         struct str *old = &r->store->str.all.at[x->name];
-        old->owner = 0;
+        old->owner = ~r->g->serial;
+        old->node = FORMER_PARAMETER;
         x->name = name;
         x->line = r->line + 1;
         struct str *now = &r->store->str.all.at[name];
@@ -594,7 +608,7 @@ static void add_pending(struct reader *r, str_id name, uint32_t ann)
     read_blanks(r);
 }
 
-enum stmt read_statement(struct reader *r, str_id lead)
+static enum stmt read_one(struct reader *r, str_id lead)
 {
     const char *start = r->p;
     size_t n = ident_len(start);
@@ -605,7 +619,7 @@ enum stmt read_statement(struct reader *r, str_id lead)
     r->stmt_bol = r->bol;
     r->stmt_line = r->line;
     read_again(r);
-    if (n == 6 && starts_with(start, "return") && start[6] != '=')
+    if (n == 6 && starts_with(start, "return"))
         return read_return(r, lead);
     if (n == 0)
         return read_opaque(r, start, lead);
@@ -680,4 +694,12 @@ enum stmt read_statement(struct reader *r, str_id lead)
             return STMT_ERROR;
     }
     return read_opaque(r, start, lead);
+}
+
+enum stmt read_statement(struct reader *r, str_id lead)
+{
+    enum stmt what = read_one(r, lead);
+
+    r->indent_known |= what == STMT_NODE;
+    return what;
 }

@@ -231,9 +231,10 @@ static bool is_target(tuck_kind kind, const char *s, size_t len)
     if (kind == TUCK_PLACEHOLDER)
         return stars < len && stars <= 2 && ident_len(s + stars) == len - stars;
     for (size_t i = 0; i < len; i++)
-        if (s[i] == '"' || s[i] == '\\' || (unsigned char)s[i] < ' ')
+        if (s[i] == '"' || s[i] == '\\' || (unsigned char)s[i] < ' ' ||
+            (s[i] == '.' && (i == 0 || s[i - 1] == '.')))
             return false;
-    return len > 0 && s[0] != '.' && s[len - 1] != '.';
+    return len > 0 && s[len - 1] != '.';
 }
 
 static bool bad_line(struct reader *r, const char *at)
@@ -306,7 +307,9 @@ static bool read_call(struct reader *r, const char *s, tuck_kind kind, const cha
         uint32_t want = op_at(x->op)->form == OP_FORM_UNARY     ? 1
                         : op_at(x->op)->form == OP_FORM_SETITEM ? 3
                                                                 : 2;
-        if (*n_args != want || *n_kwargs != 0)
+        bool inplace = op_at(x->op)->form == OP_FORM_AUGMENTED ||
+                       op_at(x->op)->form == OP_FORM_SETITEM;
+        if (*n_args != want || *n_kwargs != 0 || (inplace && v->kind != TUCK_V_NODE))
             x->syntax = FX_CALL;
     }
     if (kind == TUCK_CALL_METHOD && (*n_args == 0 || v->kind != TUCK_V_NODE))
@@ -461,9 +464,7 @@ bool read_strgraph(struct reader *r)
         } else if (*r->p != '\n') {
             break;
         }
-        r->p += strcspn(r->p, "\n");
-        if (*r->p == '\n')
-            read_newline(r);
+        read_skip_line(r);
     }
     if (g->n_nodes > 0)
         return read_error(r, r->bol, 1, "a graph ends with return: was the text cut off?",

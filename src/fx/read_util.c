@@ -10,7 +10,11 @@ bool starts_with(const char *s, const char *prefix)
 
 uint32_t read_file_line(const struct reader *r, uint32_t line)
 {
-    return line < r->text->line.len ? r->text->line.at[line] : r->text->line0 + line + 1;
+    uint32_t n = r->text->line.len;
+
+    if (n > 0) /* the end of the text is a line behind the last */
+        return line < n ? r->text->line.at[line] : r->text->line.at[n - 1] + 1;
+    return r->text->line0 + line + 1;
 }
 
 /* `at` is in the cursor's line or, where an operand ran on, in one above it. */
@@ -107,8 +111,12 @@ void read_space(struct reader *r)
 void read_skip_line(struct reader *r)
 {
     r->p += strcspn(r->p, "\n");
-    if (*r->p == '\n')
+    if (*r->p == '\n') {
         read_newline(r);
+    } else if (r->p != r->bol) { /* as if it ended in a newline: no line is read twice */
+        r->line++;
+        r->bol = r->p;
+    }
 }
 
 void read_go_to(struct reader *r, const char *p, const char *bol, uint32_t line)

@@ -322,7 +322,6 @@ static uint32_t defined_later(const struct reader *r, const char *s, size_t len)
 static bool undefined(struct reader *r, const char *s, size_t len)
 {
     char note[80];
-    uint32_t later = defined_later(r, s, len);
 
     if (r->nested) {
         read_warn(r, s, len, "kept as it is: a nested graph may refer to the one around it",
@@ -330,6 +329,7 @@ static bool undefined(struct reader *r, const char *s, size_t len)
         push_text(r, TUCK_V_NAME, s, len);
         return true;
     }
+    uint32_t later = defined_later(r, s, len);
     snprintf(note, sizeof(note), "it is defined further down, in line %u", later);
     return read_error(r, s, len, later ? note : NULL, "undefined name '%.*s'", (int)len, s);
 }
