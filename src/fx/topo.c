@@ -1,11 +1,13 @@
 /* Stable topological sort: of the nodes that could come next, the one that stood first.
  *
- * Uses are hard: a node stands behind what it uses. On top of them nodes with effects keep the order they
- * have among each other, and reads and writes of one storage keep theirs, as long as no use says otherwise:
- * that order is soft. Kahn's algorithm runs over
+ * Uses are hard: a node stands behind what it uses; so are the edges that a pass gives. For tuck_graph_sort()
+ * there are soft ones on top: nodes with effects keep the order they have among each other, and reads and
+ * writes of one storage keep theirs, as long as no use says otherwise. Kahn's algorithm runs over
  * both; only where the soft edges hold up everything, the first node that they alone hold up is let go.
  * A heap of old places gives the next node: O((n + e) log n).
  */
+#include "fx/topo.h"
+
 #include "fx/effect.h"
 #include "fx/storage.h"
 
@@ -14,22 +16,25 @@ struct heap {
     uint32_t n;
 };
 
-struct soft { /* `to` should stay behind `from` */
-    uint32_t from, to;
+/* Edges by where they begin. */
+struct fan {
+    uint32_t *start; /* by node: its first; one more at the end */
+    uint32_t *to;
 };
 
 struct topo {
-    struct mem mem; /* of its own: the graph is touched when everything is known */
     tuck_graph *g;
-    struct arena arena;
-    uint32_t *node;             /* by place: what stood there */
-    uint32_t *place;            /* by node */
-    uint32_t *hard;             /* by node: uses of nodes that are not out yet */
-    uint32_t *held;             /* by node: soft edges from nodes that are not out yet */
-    VEC(struct soft) soft;      /* all soft edges, by `from` once they are sorted */
-    uint32_t *soft_start;       /* by node: its first */
+    struct arena *a;
+    const struct topo_edges *edges; /* hard ones of the caller's, or NULL */
+    bool effects;                   /* soft edges are wanted */
+    uint32_t *node;                 /* by place: what stood there */
+    uint32_t *place;                /* by node */
+    uint32_t *hard;                 /* by node: uses and hard edges from what is not out yet */
+    uint32_t *held;                 /* by node: soft edges from nodes that are not out yet */
+    struct fan extra, soft;
     bool *out_yet;              /* by node */
     struct heap ready, blocked; /* blocked: by soft edges alone */
+    VEC(uint32_t) points;       /* erased nodes that nothing holds up any more */
     uint32_t *order;            /* the result, without return */
     uint32_t n_order, n;
     bool cycle;
@@ -63,127 +68,71 @@ static uint32_t heap_pop(struct heap *h)
     return top;
 }
 
-static void add_soft(struct topo *x, uint32_t from, uint32_t to)
+/* Edges by where they begin, so that a node finds its own; `count` gets how many end at each. */
+static struct fan fan_out(struct topo *x, const struct topo_edges *e, uint32_t *count)
 {
-    if (from != to)
-        vec_push(&x->mem, &x->soft, ((struct soft){from, to}));
+    size_t ids = x->g->node.len;
+    struct fan f = {.start = arena_zeroed(x->a, (ids + 2) * sizeof(*f.start)),
+                    .to = arena_array(x->a, uint32_t, e->edge.len)};
+
+    for (uint32_t i = 0; i < e->edge.len; i++) {
+        f.start[e->edge.at[i].from + 2]++;
+        count[e->edge.at[i].to]++;
+    }
+    for (size_t n = 2; n < ids + 2; n++)
+        f.start[n] += f.start[n - 1];
+    /* start[n + 1] moves from the begin of n's to its end, which is where n + 1's begin. */
+    for (uint32_t i = 0; i < e->edge.len; i++)
+        f.to[f.start[e->edge.at[i].from + 1]++] = e->edge.at[i].to;
+    return f;
 }
 
-struct reading {
-    uint32_t node, next;
-};
-
-/* Reads and writes of storages that somebody writes: a read stays between the writes around it. */
-struct accesses {
-    struct topo *x;
-    uint32_t *writer;          /* by storage: who wrote it last */
-    uint32_t *reader;          /* by storage: the newest entry of `reads` since then */
-    bool *written;             /* by storage: by anybody */
-    VEC(struct reading) reads; /* [0] unused: 0 ends a list */
-    uint32_t node;
-};
-
-static void mark_written(void *ctx, uint32_t storage, enum access how)
+/* Nodes with effects, in the order they stand in. */
+static void line_up_effects(struct topo *x, struct topo_edges *soft)
 {
-    struct accesses *a = ctx;
+    const tuck_graph *g = x->g;
+    uint32_t last = 0;
 
-    a->written[storage] |= how == ACCESS_WRITE;
-}
+    for_each_node (g, n) {
+        uint8_t kind = node_at(g, n)->kind;
 
-static void meet_access(void *ctx, uint32_t storage, enum access how)
-{
-    struct accesses *a = ctx;
-
-    if (!a->written[storage])
-        return;
-    if (a->writer[storage] != 0)
-        add_soft(a->x, a->writer[storage], a->node);
-    if (how == ACCESS_READ) {
-        vec_reserve(&a->x->mem, &a->reads, 1);
-        a->reads.at[a->reads.len].node = a->node;
-        a->reads.at[a->reads.len].next = a->reader[storage];
-        a->reader[storage] = a->reads.len++;
-    } else {
-        for (uint32_t r = a->reader[storage]; r != 0; r = a->reads.at[r].next)
-            add_soft(a->x, a->reads.at[r].node, a->node);
-        a->reader[storage] = 0;
-        a->writer[storage] = a->node;
+        if (kind == TUCK_PLACEHOLDER || kind == TUCK_OUTPUT || kind == TUCK_RESULT ||
+            !node_has_effect(g, n))
+            continue;
+        if (last != 0)
+            topo_edge_add(x->a, soft, last, n);
+        last = n;
     }
 }
 
-static void do_accesses(void *p)
+/* Erased nodes that edges name; those that nothing stands before are out at once. */
+static void find_points(struct topo *x)
 {
-    struct accesses *a = p;
-    struct topo *x = a->x;
-    struct storages s;
+    const struct topo_edges *e = x->edges;
 
-    storages_build(x->g, &x->arena, &s);
-    size_t n = (size_t)s.n + 1;
-    a->writer = arena_zeroed(&x->arena, n * sizeof(*a->writer));
-    a->reader = arena_zeroed(&x->arena, n * sizeof(*a->reader));
-    a->written = arena_zeroed(&x->arena, n * sizeof(*a->written));
-    vec_reserve(&x->mem, &a->reads, 1);
-    a->reads.len = 1;
-    for_each_node (x->g, k)
-        storage_accesses(&s, k, mark_written, a);
-    for_each_node (x->g, k) {
-        a->node = k;
-        storage_accesses(&s, k, meet_access, a);
+    for (uint32_t i = 0; i < e->edge.len; i++) {
+        uint32_t n = e->edge.at[i].from;
+        if (!node_alive(x->g, n) && x->hard[n] == 0 && !x->out_yet[n]) {
+            x->out_yet[n] = true;
+            vec_push_in(x->a, &x->points, n);
+        }
     }
-}
-
-static void add_accesses(struct topo *x)
-{
-    struct accesses a = {.x = x};
-    bool writes = false;
-
-    for_each_node (x->g, n)
-        writes |= node_may_write(x->g, n);
-    if (!writes)
-        return;
-    bool ok = mem_guard(&x->mem, do_accesses, &a);
-    vec_free(&x->mem, &a.reads);
-    if (!ok)
-        mem_exhausted(&x->mem);
-}
-
-/* Edges by where they begin, so that a node finds its own. */
-static void sort_soft(struct topo *x)
-{
-    uint32_t ids = x->g->node.len;
-    uint32_t *start = arena_zeroed(&x->arena, ((size_t)ids + 1) * sizeof(*start));
-    struct soft *sorted = arena_array(&x->arena, struct soft, x->soft.len);
-
-    for (uint32_t i = 0; i < x->soft.len; i++) {
-        start[x->soft.at[i].from + 1]++;
-        x->held[x->soft.at[i].to]++;
-    }
-    for (uint32_t n = 0; n < ids; n++)
-        start[n + 1] += start[n];
-    x->soft_start = arena_array(&x->arena, uint32_t, (size_t)ids + 1);
-    memcpy(x->soft_start, start, ((size_t)ids + 1) * sizeof(*start));
-    for (uint32_t i = 0; i < x->soft.len; i++)
-        sorted[start[x->soft.at[i].from]++] = x->soft.at[i];
-    if (x->soft.len > 0)
-        memcpy(x->soft.at, sorted, x->soft.len * sizeof(*sorted));
 }
 
 static void prepare(struct topo *x)
 {
     const tuck_graph *g = x->g;
-    uint32_t ids = g->node.len, last = 0;
+    uint32_t ids = g->node.len;
+    struct topo_edges soft = {0};
 
-    x->node = arena_array(&x->arena, uint32_t, g->n_nodes);
-    x->order = arena_array(&x->arena, uint32_t, g->n_nodes);
-    x->place = arena_array(&x->arena, uint32_t, ids);
-    x->hard = arena_array(&x->arena, uint32_t, ids);
-    x->held = arena_array(&x->arena, uint32_t, ids);
-    x->out_yet = arena_array(&x->arena, bool, ids);
-    x->ready.at = arena_array(&x->arena, uint32_t, g->n_nodes);
-    x->blocked.at = arena_array(&x->arena, uint32_t, g->n_nodes);
-    memset(x->hard, 0, ids * sizeof(*x->hard));
-    memset(x->held, 0, ids * sizeof(*x->held));
-    memset(x->out_yet, 0, ids * sizeof(*x->out_yet));
+    x->node = arena_array(x->a, uint32_t, g->n_nodes);
+    x->order = arena_array(x->a, uint32_t, g->n_nodes);
+    x->place = arena_zeroed(x->a, ids * sizeof(*x->place));
+    x->hard = arena_zeroed(x->a, ids * sizeof(*x->hard));
+    x->held = arena_zeroed(x->a, ids * sizeof(*x->held));
+    x->out_yet = arena_zeroed(x->a, ids * sizeof(*x->out_yet));
+    x->ready.at = arena_array(x->a, uint32_t, g->n_nodes);
+    x->blocked.at = arena_array(x->a, uint32_t, g->n_nodes);
     for_each_node (g, n) {
         const struct fx_node *node = node_at(g, n);
 
@@ -191,15 +140,16 @@ static void prepare(struct topo *x)
         x->node[x->n++] = n;
         for (uint32_t i = 0; i < node->n_vals; i++)
             x->hard[n] += node->vals[i].kind == TUCK_V_NODE;
-        if (node->kind == TUCK_PLACEHOLDER || node->kind == TUCK_OUTPUT ||
-            node->kind == TUCK_RESULT || !node_has_effect(g, n))
-            continue;
-        if (last != 0)
-            add_soft(x, last, n);
-        last = n;
     }
-    add_accesses(x);
-    sort_soft(x);
+    if (x->effects) {
+        line_up_effects(x, &soft);
+        topo_keep_storages(g, x->a, &soft);
+        x->soft = fan_out(x, &soft, x->held);
+    }
+    if (x->edges != NULL) {
+        x->extra = fan_out(x, x->edges, x->hard);
+        find_points(x);
+    }
 }
 
 /* The return comes last by itself, further names of an opaque statement right behind it. */
@@ -216,17 +166,37 @@ static void offer(struct topo *x, uint32_t n)
         heap_push(x->held[n] ? &x->blocked : &x->ready, x->place[n]);
 }
 
+/* The caller's edges that begin at n. */
+static void let_go(struct topo *x, uint32_t n)
+{
+    if (x->edges == NULL)
+        return;
+    for (uint32_t i = x->extra.start[n]; i < x->extra.start[n + 1]; i++) {
+        uint32_t to = x->extra.to[i];
+        if (--x->hard[to] > 0)
+            continue;
+        if (node_alive(x->g, to)) {
+            offer(x, to);
+        } else {
+            x->out_yet[to] = true;
+            vec_push_in(x->a, &x->points, to);
+        }
+    }
+}
+
 static void put_out(struct topo *x, uint32_t n)
 {
     const tuck_graph *g = x->g;
+    uint32_t soft_end = x->effects ? x->soft.start[n + 1] : 0;
 
     x->order[x->n_order++] = n;
     x->out_yet[n] = true;
     for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next)
         if (--x->hard[g->use.at[u].user] == 0)
             offer(x, g->use.at[u].user);
-    for (uint32_t i = x->soft_start[n]; i < x->soft_start[n + 1]; i++) {
-        uint32_t to = x->soft.at[i].to;
+    let_go(x, n);
+    for (uint32_t i = x->effects ? x->soft.start[n] : 0; i < soft_end; i++) {
+        uint32_t to = x->soft.to[i];
         if (x->held[to] > 0 && --x->held[to] == 0)
             offer(x, to); /* what blocked holds of it is stepped over later */
     }
@@ -244,6 +214,8 @@ static void do_sort(void *p)
     for (uint32_t i = 0; i < x->n; i++)
         offer(x, x->node[i]);
     for (;;) {
+        while (x->points.len > 0)
+            let_go(x, x->points.at[--x->points.len]);
         struct heap *h = x->ready.n > 0 ? &x->ready : &x->blocked;
 
         if (h->n == 0)
@@ -280,7 +252,7 @@ static void report_cycle(struct topo *x, tuck_diags *diags)
             }
     }
     from = x->place[n] - 1;
-    buf_init(&b, &x->mem);
+    buf_init(&b, x->a->mem);
     for (uint32_t i = from; i < at && i < from + 16; i++)
         buf_printf(&b, "'%s' uses ", graph_str(g, node_at(g, x->order[i])->name));
     if (at - from > 16)
@@ -306,29 +278,50 @@ static void do_report(void *p)
     report_cycle(a->x, a->diags);
 }
 
+/* Link the nodes as sorted. */
+static void take_order(struct topo *x)
+{
+    tuck_graph *g = x->g;
+    bool moved = false;
+
+    for (uint32_t i = 0; i < x->n_order; i++) {
+        moved |= x->order[i] != x->node[i];
+        graph_unlink(g, x->order[i]);
+        graph_link_before(g, x->order[i], g->output);
+    }
+    if (moved)
+        graph_edited(g, true);
+}
+
 tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags)
 {
     if (g == NULL)
         return TUCK_EINVAL;
-    struct topo x = {.g = g};
+    struct mem mem; /* of its own: the graph is touched when everything is known */
+    struct arena arena;
+    struct topo x = {.g = g, .a = &arena, .effects = true};
 
-    mem_init(&x.mem, &g->store->mem.alloc);
-    arena_init(&x.arena, &x.mem);
-    bool ok = graph_begin_edit(g) && mem_guard(&x.mem, do_sort, &x);
+    mem_init(&mem, &g->store->mem.alloc);
+    arena_init(&arena, &mem);
+    bool ok = graph_begin_edit(g) && mem_guard(&mem, do_sort, &x);
     if (ok && x.cycle) {
         struct cycle_args a = {&x, diags};
-        ok = mem_guard(&x.mem, do_report, &a);
+        ok = mem_guard(&mem, do_report, &a);
     } else if (ok) {
-        bool moved = false;
-        for (uint32_t i = 0; i < x.n_order; i++) {
-            moved |= x.order[i] != x.node[i];
-            graph_unlink(g, x.order[i]);
-            graph_link_before(g, x.order[i], g->output);
-        }
-        if (moved)
-            graph_edited(g, true);
+        take_order(&x);
     }
-    vec_free(&x.mem, &x.soft);
-    arena_destroy(&x.arena);
+    arena_destroy(&arena);
     return !ok ? TUCK_ENOMEM : x.cycle ? TUCK_ELINT : TUCK_OK;
+}
+
+bool topo_sort_with(tuck_graph *g, struct arena *a, const struct topo_edges *e)
+{
+    struct topo x = {.g = g, .a = a, .edges = e};
+    struct arena_mark mark = arena_mark(a);
+
+    do_sort(&x);
+    if (!x.cycle)
+        take_order(&x);
+    arena_release(a, mark);
+    return !x.cycle;
 }

@@ -1,0 +1,172 @@
+/* The order that a sort has to keep: see topo.h. */
+#include "fx/topo.h"
+
+#include "fx/effect.h"
+#include "fx/storage.h"
+
+struct reading {
+    uint32_t node, next;
+};
+
+struct keep {
+    const tuck_graph *g;
+    struct arena *a;
+    struct topo_edges *e;
+    uint32_t *writer;          /* by storage: who wrote it last */
+    uint32_t *reader;          /* by storage: the newest entry of `reads` since then */
+    bool *written;             /* by storage: by anybody */
+    VEC(struct reading) reads; /* [0] unused: 0 ends a list */
+    uint32_t node;
+};
+
+static void mark_written(void *ctx, uint32_t storage, enum access how)
+{
+    struct keep *k = ctx;
+
+    k->written[storage] |= how == ACCESS_WRITE;
+}
+
+static void meet_access(void *ctx, uint32_t storage, enum access how)
+{
+    struct keep *k = ctx;
+
+    if (!k->written[storage])
+        return;
+    if (k->writer[storage] != 0)
+        topo_edge_add(k->a, k->e, k->writer[storage], k->node);
+    if (how == ACCESS_READ) {
+        vec_push_in(k->a, &k->reads, ((struct reading){k->node, k->reader[storage]}));
+        k->reader[storage] = k->reads.len - 1;
+    } else {
+        for (uint32_t r = k->reader[storage]; r != 0; r = k->reads.at[r].next)
+            topo_edge_add(k->a, k->e, k->reads.at[r].node, k->node);
+        k->reader[storage] = 0;
+        k->writer[storage] = k->node;
+    }
+}
+
+static void meet_read(void *ctx, uint32_t storage, enum access how)
+{
+    (void)how;
+    meet_access(ctx, storage, ACCESS_READ);
+}
+
+/* What a wait waits for, through picking from a list; 0 = not a collective of this graph. */
+static uint32_t started(const tuck_graph *g, uint32_t wait)
+{
+    const struct fx_node *x = node_at(g, wait);
+
+    if (op_at(x->op)->cls != OP_WAIT || x->n_vals == 0 || x->vals[0].kind != TUCK_V_NODE)
+        return 0;
+    uint32_t n = x->vals[0].a;
+    x = node_at(g, n);
+    if (op_at(x->op)->cls == OP_GETITEM && x->n_vals > 0 && x->vals[0].kind == TUCK_V_NODE)
+        n = x->vals[0].a;
+    uint8_t cls = op_at(node_at(g, n)->op)->cls;
+    return cls == OP_COLLECTIVE || cls == OP_P2P ? n : 0;
+}
+
+static void do_storages(struct keep *k)
+{
+    const tuck_graph *g = k->g;
+    struct storages s;
+    /* A list of n results has n waits; were each to read all n operands, that would be n * n. The first ends
+     * the transfer of all. */
+    bool *ended = arena_zeroed(k->a, g->node.len * sizeof(*ended));
+
+    storages_build(g, k->a, &s);
+    size_t n = (size_t)s.n + 1;
+    k->writer = arena_zeroed(k->a, n * sizeof(*k->writer));
+    k->reader = arena_zeroed(k->a, n * sizeof(*k->reader));
+    k->written = arena_zeroed(k->a, n * sizeof(*k->written));
+    vec_push_in(k->a, &k->reads, ((struct reading){0, 0}));
+    for_each_node (g, x)
+        storage_accesses(&s, x, mark_written, k);
+    for_each_node (g, x) {
+        uint32_t start = started(g, x);
+
+        k->node = x;
+        if (start != 0 && !ended[start])
+            storage_accesses(&s, start, meet_read, k);
+        ended[start] = true;
+        storage_accesses(&s, x, meet_access, k);
+    }
+}
+
+void topo_keep_storages(const tuck_graph *g, struct arena *a, struct topo_edges *e)
+{
+    struct keep k = {.g = g, .a = a, .e = e};
+
+    for_each_node (g, n)
+        if (node_may_write(g, n)) { /* else there is nothing to keep */
+            do_storages(&k);
+            break;
+        }
+}
+
+/* Random numbers, tokens, graphs with effects: what is neither a write to a storage, nor communication, nor a
+ * check, but would be missed. */
+static bool is_kept_in_line(const tuck_graph *g, uint32_t n)
+{
+    const struct op_row *row = op_at(node_op(g, n));
+
+    if (row->flags & OP_F_RANDOM)
+        return true;
+    switch (row->cls) {
+    case OP_COLLECTIVE:
+    case OP_SYNC_COLLECTIVE:
+    case OP_P2P:
+    case OP_WAIT:
+    case OP_ASSERT: return false;
+    default: return !(row->flags & OP_F_MUTATES) && node_has_effect(g, n);
+    }
+}
+
+static void keep_effects(const tuck_graph *g, struct arena *a, struct topo_edges *e)
+{
+    VEC(uint32_t) loose = {0}; /* since the barrier */
+    uint32_t barrier = 0, line = 0;
+
+    for_each_node (g, n) {
+        uint8_t kind = node_at(g, n)->kind;
+        bool in_line;
+
+        if (kind == TUCK_PLACEHOLDER || kind == TUCK_OUTPUT || kind == TUCK_RESULT)
+            continue;
+        if (node_is_barrier(g, n)) {
+            if (barrier != 0)
+                topo_edge_add(a, e, barrier, n);
+            for (uint32_t i = 0; i < loose.len; i++)
+                topo_edge_add(a, e, loose.at[i], n);
+            loose.len = 0;
+            barrier = n;
+            line = 0;
+        } else if ((in_line = is_kept_in_line(g, n)) || node_may_write(g, n)) {
+            if (barrier != 0)
+                topo_edge_add(a, e, barrier, n);
+            if (in_line && line != 0)
+                topo_edge_add(a, e, line, n);
+            if (in_line)
+                line = n;
+            vec_push_in(a, &loose, n);
+        }
+    }
+}
+
+void topo_keep(const tuck_graph *g, struct arena *a, struct topo_edges *e)
+{
+    topo_keep_storages(g, a, e);
+    keep_effects(g, a, e);
+}
+
+void topo_map(struct topo_edges *e, uint32_t first, const uint32_t *stand_in, uint32_t n)
+{
+    for (uint32_t i = first; i < e->edge.len; i++) {
+        struct topo_edge *x = &e->edge.at[i];
+
+        if (x->from < n && stand_in[x->from] != 0)
+            x->from = stand_in[x->from];
+        if (x->to < n && stand_in[x->to] != 0)
+            x->to = stand_in[x->to];
+    }
+}
