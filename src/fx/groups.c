@@ -263,6 +263,38 @@ void groups_collect(tuck_doc *doc, const struct fx_group *script, uint32_t n_scr
         mem_exhausted(w.mem);
 }
 
+/* A group of that name: index into g->group, or -1. */
+static int index_of(const tuck_graph *g, str_id name)
+{
+    for (uint32_t i = 0; i < g->group.len; i++)
+        if (g->group.at[i].name == name)
+            return (int)i;
+    return -1;
+}
+
+static str_id group_name(const tuck_graph *g, const tuck_value *v, struct buf *b)
+{
+    if (v->kind == TUCK_V_STR)
+        return v->a;
+    return name_value(b, g, v) ? str_find(&g->store->str, b->at ? b->at : "", b->len) : 0;
+}
+
+/* The group whose members are printed. */
+static int group_of_ranks(const tuck_graph *g, const tuck_value *v)
+{
+    int out = -1;
+
+    for (uint32_t i = 0; v != NULL && v->kind == TUCK_V_LIST && i < g->group.len; i++) {
+        const struct fx_group *q = &g->group.at[i];
+        bool same = q->ranks != NULL && q->size == (int64_t)v->a;
+        for (uint32_t k = 0; same && k < v->a; k++)
+            same = value_item(v, k)->u.i == q->ranks[k];
+        if (same)
+            out = (int)i;
+    }
+    return out;
+}
+
 struct of_args {
     const tuck_graph *g;
     uint32_t node;
@@ -281,22 +313,10 @@ static void do_group_of(void *p)
     if (!communicates(x) || !op_sig_parse(&a->arena, op_at(x->op), &sig, NULL))
         return;
     const tuck_value *v = argument(a->g, x, op_param_find(&sig, "group_name", 10), "group_name");
-    if (v != NULL && name_value(&a->name, a->g, v)) {
-        str_id name = str_find(&a->g->store->str, a->name.at ? a->name.at : "", a->name.len);
-        for (uint32_t i = 0; i < a->g->group.len; i++)
-            if (a->g->group.at[i].name == name)
-                a->out = (int)i;
-        return;
-    }
-    v = argument(a->g, x, op_param_find(&sig, "ranks", 5), "ranks");
-    for (uint32_t i = 0; v != NULL && v->kind == TUCK_V_LIST && i < a->g->group.len; i++) {
-        const struct fx_group *q = &a->g->group.at[i];
-        bool same = q->ranks != NULL && q->size == (int64_t)v->a;
-        for (uint32_t k = 0; same && k < v->a; k++)
-            same = value_item(v, k)->u.i == q->ranks[k];
-        if (same)
-            a->out = (int)i;
-    }
+    if (v != NULL)
+        a->out = index_of(a->g, group_name(a->g, v, &a->name));
+    else
+        a->out = group_of_ranks(a->g, argument(a->g, x, op_param_find(&sig, "ranks", 5), "ranks"));
 }
 
 int group_of(const tuck_graph *g, uint32_t node)
@@ -311,6 +331,52 @@ int group_of(const tuck_graph *g, uint32_t node)
     buf_destroy(&a.name);
     arena_destroy(&a.arena);
     return a.out;
+}
+
+struct all_of {
+    const tuck_graph *g;
+    struct walk w;
+    int32_t *of, *by_name;
+};
+
+static void do_groups_of(void *p)
+{
+    struct all_of *x = p;
+    const tuck_graph *g = x->g;
+
+    x->w.place = arena_zeroed(&x->w.arena, (op_count() + 1) * sizeof(*x->w.place));
+    x->by_name = arena_zeroed(&x->w.arena, g->store->str.all.len * sizeof(*x->by_name));
+    for (uint32_t i = 0; i < g->group.len; i++) /* 0 = no such group */
+        x->by_name[g->group.at[i].name] = (int32_t)i + 1;
+    for_each_node (g, n) {
+        const struct fx_node *node = node_at(g, n);
+
+        if (!communicates(node))
+            continue;
+        const struct places *at = places_of(&x->w, node->op);
+        const tuck_value *v = argument(g, node, at->group, "group_name");
+        if (v != NULL)
+            x->of[n] = x->by_name[group_name(g, v, &x->w.name)] - 1;
+        else
+            x->of[n] = group_of_ranks(g, argument(g, node, at->ranks, "ranks"));
+    }
+}
+
+const int32_t *groups_of_nodes(const tuck_graph *g, struct arena *a)
+{
+    struct all_of x = {.g = g, .w = {.mem = a->mem, .store = g->store}};
+
+    x.of = arena_array(a, int32_t, g->node.len);
+    for (uint32_t n = 0; n < g->node.len; n++)
+        x.of[n] = -1;
+    arena_init(&x.w.arena, a->mem);
+    buf_init(&x.w.name, a->mem);
+    bool ok = mem_guard(a->mem, do_groups_of, &x);
+    buf_destroy(&x.w.name);
+    arena_destroy(&x.w.arena);
+    if (!ok)
+        mem_exhausted(a->mem);
+    return x.of;
 }
 
 /* ---- later sources ---- */

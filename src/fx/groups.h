@@ -19,4 +19,7 @@ void groups_collect(tuck_doc *doc, const struct fx_group *script, uint32_t n_scr
 /* The group of a collective: index into g->group, or -1 (none, or not one we know of). */
 int group_of(const tuck_graph *g, uint32_t node);
 
+/* The same for all nodes at once, by node id, in the arena. Leaves through its guard. */
+const int32_t *groups_of_nodes(const tuck_graph *g, struct arena *a);
+
 #endif

@@ -1,5 +1,6 @@
 #include "pass/comm.h"
 
+#include "fx/groups.h"
 #include "fx/ops.h"
 #include "pass/build.h"
 
@@ -49,6 +50,36 @@ const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, 
         if (o.param != NULL && strcmp(o.param->name, name) == 0)
             return o.v;
     return NULL;
+}
+
+const int32_t *comm_groups(struct pass_run *r)
+{
+    return groups_of_nodes(r->g, &r->arena);
+}
+
+void comm_chain(struct pass_run *r, struct topo_edges *e)
+{
+    const tuck_graph *g = r->g;
+    const int32_t *group = comm_groups(r);
+    uint32_t *last = arena_zeroed(&r->arena, ((size_t)g->group.len + 1) * sizeof(*last));
+
+    for_each_node (g, n) {
+        if (!comm_communicates(g, n))
+            continue;
+        uint32_t *before = &last[group[n] + 1];
+        if (*before != 0)
+            topo_edge_add(&r->arena, e, *before, n);
+        *before = n;
+    }
+}
+
+void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32_t first,
+               uint32_t last)
+{
+    if (first == last)
+        return;
+    topo_edge_add(&r->arena, e, first, merged);
+    topo_edge_add(&r->arena, e, merged, last);
 }
 
 /* The value that a wait is for, however many waits stand in between. */

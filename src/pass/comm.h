@@ -4,6 +4,7 @@
 
 #include "fx/effect.h"
 #include "fx/graph.h"
+#include "fx/topo.h"
 #include "pass/pass.h"
 
 enum comm_kind {
@@ -24,6 +25,17 @@ bool comm_communicates(const tuck_graph *g, uint32_t n); /* any of them, synchro
 
 /* The operand of that name ("input", "group_size", "reduce_op", "group_name", "out"), or NULL. */
 const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, const char *name);
+
+/* The group of every node that communicates, by node id: an index into g->group; -1 = none, or not known. */
+const int32_t *comm_groups(struct pass_run *r);
+
+/* All ranks must issue the collectives of a group in the same order: edges from each to the next, as they stand
+ * now. Those whose group is not known are one group. For a sort behind an edit that erases some of them: what
+ * they are merged into is held between them by comm_hold(). */
+void comm_chain(struct pass_run *r, struct topo_edges *e);
+/* `merged` stands between the places of two erased collectives, the first and the last of those it replaces. */
+void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32_t first,
+               uint32_t last);
 
 /* Several waits of one value, chained ones too, become the first. How many went; the graph stays in order. */
 uint32_t comm_dedup_waits(struct pass_run *r);
