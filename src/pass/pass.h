@@ -8,6 +8,7 @@
 #define TUCK_PASS_PASS_H
 
 #include "fx/assume.h"
+#include "fx/effect.h"
 #include "fx/graph.h"
 #include "pass/report.h"
 
@@ -148,6 +149,7 @@ struct pass_run {
     struct mem *mem;    /* the graph's; armed: allocation never returns NULL */
     struct arena arena; /* for this pass, gone when it ends: arrays that grow, too (vec_push_in) */
     struct assume assume;
+    struct sigs sigs; /* signatures of operators: comm_operand() */
     struct pass_report *report;
     tuck_diags *diags;
     tuck_args *args; /* for the builder */

@@ -174,8 +174,10 @@ static tuck_status run_step(const struct pipeline_step *what, tuck_graph *g,
                             .diags = diags,
                             .assume = {.store = g->store, .given = o->hint, .n_given = o->n_hint}};
     arena_init(&s.r.arena, s.r.mem);
+    sigs_init(&s.r.sigs, s.r.mem);
     st = run_on_copy(&s, diags);
     tuck_args_free(s.r.args);
+    sigs_destroy(&s.r.sigs);
     arena_destroy(&s.r.arena);
     if (st == TUCK_OK && s.r.changed)
         graph_swap(g, work);
