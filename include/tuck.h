@@ -306,6 +306,140 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_rank(tuck_graph *g, int64_t 
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_read_sidecar(tuck_graph *g, const char *graph_path,
                                                              int64_t rank, tuck_diags *diags);
 
+/* ---- Cost --------------------------------------------------------------------------------------
+ * What collectives and kernels take on a machine: docs/cost-model.md. A cluster never changes once it is
+ * made and may be used by several threads. */
+
+typedef struct tuck_cluster tuck_cluster;
+
+/* By name, DEVICE[xPER_NODE[xNODES]]: "h100x8x4", "a100", "cpu-loopback". TUCK_EINVAL: no such name. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_cluster_preset(const char *name,
+                                                         const tuck_allocator *alloc,
+                                                         tuck_diags *diags, tuck_cluster **out);
+/* From a cluster file, or its text. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_cluster_read_file(const char *path,
+                                                            const tuck_allocator *alloc,
+                                                            tuck_diags *diags, tuck_cluster **out);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_cluster_read_text(const char *text, size_t len,
+                                                            const char *name,
+                                                            const tuck_allocator *alloc,
+                                                            tuck_diags *diags, tuck_cluster **out);
+/* Where nothing is said: h100x8 with as many nodes as the graph's largest group needs; cpu-loopback for
+ * graphs on the cpu. Needs tuck_graph_infer() to tell the one from the other. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_cluster_for_graph(const tuck_graph *g,
+                                                            const tuck_allocator *alloc,
+                                                            tuck_diags *diags, tuck_cluster **out);
+TUCK_API void tuck_cluster_free(tuck_cluster *c);
+
+TUCK_API const char *tuck_cluster_name(const tuck_cluster *c); /* "h100x8x4" */
+TUCK_API int64_t tuck_cluster_per_node(const tuck_cluster *c);
+TUCK_API int64_t tuck_cluster_ranks(const tuck_cluster *c); /* on all nodes together */
+
+typedef enum tuck_coll {
+    TUCK_ALL_REDUCE = 1,
+    TUCK_ALL_GATHER,
+    TUCK_REDUCE_SCATTER,
+    TUCK_ALL_TO_ALL,
+    TUCK_BROADCAST,
+    TUCK_P2P,
+    TUCK_SHARD_DIM_ALLTOALL,
+} tuck_coll;
+
+typedef enum tuck_algorithm {
+    TUCK_ALGO_LIBRARY = 1, /* whatever the library that was measured took */
+    TUCK_ALGO_RING,
+    TUCK_ALGO_TREE,
+    TUCK_ALGO_ONE_SHOT, /* needs symmetric memory, and so does the next */
+    TUCK_ALGO_TWO_SHOT,
+    TUCK_ALGO_HIERARCHICAL,
+    TUCK_ALGO_PAIRWISE,
+    TUCK_ALGO_DIRECT,
+} tuck_algorithm;
+
+/* How a time is found. AUTO: the first of the next four that knows the case. */
+typedef enum tuck_cost_model {
+    TUCK_MODEL_AUTO,
+    TUCK_MODEL_TABLE,      /* measured points, between them log-log; outside by their law */
+    TUCK_MODEL_LAW,        /* a + c sqrt(bytes) + bytes/B, fitted to measured points */
+    TUCK_MODEL_NCCL,       /* NCCL's own formulas */
+    TUCK_MODEL_ALPHA_BETA, /* Hockney, hierarchical over nodes */
+    TUCK_MODEL_TORCH,      /* what PyTorch's Inductor estimates, 2026 */
+    TUCK_MODEL_TORCH_OLD,  /* … and from 2023 to early 2026 */
+} tuck_cost_model;
+
+/* "all_reduce", "ring", "alpha-beta"; the other way round 0 or, for models, -1 where there is no such. */
+TUCK_API const char *tuck_coll_name(tuck_coll coll);
+TUCK_API const char *tuck_algorithm_name(tuck_algorithm a);
+TUCK_API const char *tuck_cost_model_name(tuck_cost_model m);
+TUCK_API tuck_coll tuck_coll_by_name(const char *name);
+TUCK_API int tuck_cost_model_by_name(const char *name);
+
+/* A question. Zero is a good default of everything but coll and ranks. */
+typedef struct tuck_collective {
+    tuck_coll coll;
+    int64_t bytes;          /* the full message: the larger of what goes in and what comes out */
+    int64_t ranks;          /* of the group */
+    int64_t stride;         /* between its members' global ranks; 0 = 1 */
+    const int64_t *members; /* global ranks, `ranks` of them, instead of a stride; or NULL */
+    tuck_cost_model model;  /* TABLE and LAW fall back as AUTO does where they know nothing */
+    bool symmetric;    /* the operand is in symmetric memory: one-shot and two-shot may be taken */
+    bool hierarchical; /* it may be done in phases, within nodes and across them */
+    int64_t
+        one_shot_bytes; /* PyTorch's rule: one-shot up to this size, whatever it costs; 0 = off */
+} tuck_collective;
+
+enum { TUCK_MAX_ALTERNATIVES = 16 };
+
+/* An answer, with how it came about. Times in us; latency_us + ramp_us + bytes_us = us. */
+typedef struct tuck_collective_cost {
+    double us;
+    double latency_us; /* whatever the size */
+    double ramp_us;  /* of a three-term law: the part that grows with the square root of the size */
+    double bytes_us; /* moving the bytes */
+    tuck_cost_model model;
+    tuck_algorithm algorithm;
+    const char *protocol;    /* of NCCL: "LL", "LL128", "SIMPLE", "NVLS"; else "" */
+    const char *source;      /* where the numbers come from, one line */
+    int64_t nodes, per_node; /* how the group lies: nodes, most ranks on one */
+    uint32_t n_alternatives; /* the one taken is among them, cheapest first */
+    struct {
+        double us;
+        tuck_cost_model model;
+        tuck_algorithm algorithm;
+        const char *protocol;
+        bool symmetric; /* needs symmetric memory */
+    } alternative[TUCK_MAX_ALTERNATIVES];
+} tuck_collective_cost;
+
+/* TUCK_EINVAL: no such collective, negative sizes, members that are no ranks. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_cost_collective(const tuck_cluster *c,
+                                                          const tuck_collective *q,
+                                                          tuck_collective_cost *out);
+
+/* The smallest message that keeps a link busy for the share `efficiency` (0.9) of its time: PyTorch's
+ * estimate for TUCK_MODEL_TORCH and AUTO, else from the model itself. bytes of q is not looked at. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_cost_saturation(const tuck_cluster *c,
+                                                          const tuck_collective *q,
+                                                          double efficiency, int64_t *bytes_out);
+
+/* What nodes take by measurement, by their names: {"schema": 1, "unit": "ns", "nodes": {"mm_3": 51200.0}}. */
+typedef struct tuck_profile tuck_profile;
+
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_profile_read_file(const char *path,
+                                                            const tuck_allocator *alloc,
+                                                            tuck_diags *diags, tuck_profile **out);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_profile_read_text(const char *text, size_t len,
+                                                            const char *name,
+                                                            const tuck_allocator *alloc,
+                                                            tuck_diags *diags, tuck_profile **out);
+TUCK_API void tuck_profile_free(tuck_profile *p);
+TUCK_API size_t tuck_profile_count(const tuck_profile *p);
+/* The time of a node of that name; false: it is not in the profile. */
+TUCK_API bool tuck_profile_ns(const tuck_profile *p, const char *name, double *ns_out);
+/* A profile file from times by node id, such as tuck_graph_cost() gives; those below 0 are left out. */
+TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const double *ns, tuck_write_fn write,
+                                        void *ctx);
+
 /* ---- Editing -----------------------------------------------------------------------------------
  * Users are kept right by every call. A call that fails changes nothing.
  *

@@ -288,6 +288,13 @@ static void complain(struct jin *in, const struct jin_at *at, tuck_severity seve
     struct mem m;
     struct complaint c = {.in = in, .at = at, .severity = severity, .fmt = fmt};
 
+    if (++in->n_said > JIN_MOST) {
+        if (in->n_said == JIN_MOST + 1)
+            diag_add(in->diags, severity, (struct diag_pos){.source = &in->source}, NULL,
+                     "there is more like this");
+        return;
+    }
+
     mem_init(&m, in->diags ? &in->diags->mem.alloc : NULL);
     buf_init(&c.text, &m);
     va_copy(c.ap, ap);

@@ -20,7 +20,12 @@ struct jin {
     tuck_diags *diags;
     struct json_t *root;
     bool bad;
+    uint32_t n_said; /* complaints so far; after JIN_MOST they are only counted */
 };
+
+enum {
+    JIN_MOST = 20
+}; /* each is looked up in the text: a file that is wrong throughout must not take long */
 
 struct jin_at {
     const struct jin_at *up; /* NULL: the root */

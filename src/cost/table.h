@@ -1,0 +1,46 @@
+/* Measured times of one collective on one kind of group, and the law behind them. */
+#ifndef TUCK_COST_TABLE_H
+#define TUCK_COST_TABLE_H
+
+#include "base/mem.h"
+
+/* T = a + c sqrt(S) + S/b; us, us per sqrt(byte), bytes per us. No coefficient is negative, so T never falls. */
+struct cost_law {
+    double a, c, b;
+};
+
+double law_time(const struct cost_law *l, double bytes);
+
+struct cost_point {
+    double bytes, us;
+};
+
+struct cost_table {
+    uint8_t coll;  /* tuck_coll */
+    uint8_t where; /* enum cost_where */
+    uint8_t algo;  /* tuck_algorithm */
+    bool builtin;
+    int64_t p;
+    uint32_t n;
+    const struct cost_point *raw; /* sizes strictly increasing */
+    double *smooth;               /* us, non-decreasing: the isotonic regression of raw */
+    struct cost_law law;
+    uint32_t n_changed;    /* points that the regression moved … */
+    double largest_change; /* … by at most this share of their time */
+};
+
+/* Fill smooth[], law, n_changed and largest_change from raw. smooth and scratch must have room for n. */
+void table_prepare(struct cost_table *t, uint32_t *scratch);
+
+/* Between points log-log, outside by the law, scaled so that it goes on from the last point. */
+double table_time(const struct cost_table *t, double bytes);
+
+/* The law that fits best: relative least squares under a, c, 1/b >= 0, on sizes from 64 KiB on where there
+ * are at least four such points, else on all. */
+struct cost_law law_fit(const struct cost_point *at, uint32_t n);
+
+/* A law for p ranks out of those for p1 < p < p2. */
+struct cost_law law_between(const struct cost_law *l1, int64_t p1, const struct cost_law *l2,
+                            int64_t p2, int64_t p);
+
+#endif
