@@ -24,6 +24,8 @@
     X(LAYOUT, "layout", "its operand is not laid out as the merged collective needs it")           \
     X(ALIGNMENT, "alignment", "its bytes do not align with the dtype of the bucket")               \
     X(MUTATED, "mutated", "its operand or its result is written in between")                       \
+    X(SHARED, "shared", "what follows uses the same storage by another name")                      \
+    X(KEY, "key", "group, reduce op, dtype or sizes differ from its partner's")                    \
     X(PATTERN, "pattern", "it does not have the shape that the pass rewrites")
 
 enum left_reason {
