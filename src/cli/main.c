@@ -12,6 +12,8 @@ static const struct command commands[] = {
     {"passes", "the passes there are, with their options", cmd_passes},
     {"optimize", "run passes over a graph and print it, with a report of what they did",
      cmd_optimize},
+    {"lower", "the program a graph becomes: buffers, kernels, what each reads and writes",
+     cmd_lower},
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };

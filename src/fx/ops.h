@@ -78,7 +78,8 @@ enum op_class {
     X(ALL_GATHER, "all_gather", "a collective of this kind, in whatever form")                     \
     X(REDUCE_SCATTER, "reduce_scatter", "a collective of this kind, in whatever form")             \
     X(ALL_TO_ALL, "all_to_all", "a collective of this kind, in whatever form")                     \
-    X(BROADCAST, "broadcast", "a collective of this kind, in whatever form")
+    X(BROADCAST, "broadcast", "a collective of this kind, in whatever form")                       \
+    X(SYMMETRIC, "symmetric", "its first operand must live in symmetric memory of the group")
 
 enum op_flag_bit {
 #define X(id, ...) OP_BIT_##id,

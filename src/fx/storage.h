@@ -66,6 +66,11 @@ tuck_status storage_order_check(const tuck_graph *g, tuck_diags *diags);
 
 /* ---- memory ----------------------------------------------------------------------------------------- */
 
+/* Bytes that a tensor of this type keeps alive: up to its last element, which for an expanded or sliced one is
+ * not its number of elements. `size` gives a value to sizes with symbols: NULL = those are unknown. */
+bool storage_bytes(const tuck_graph *g, type_id id, bool (*size)(void *ctx, sym_id v, int64_t *out),
+                   void *ctx, int64_t *out);
+
 struct storage_peak {
     int64_t peak;   /* bytes live at once, inputs never freed */
     int64_t inputs; /* of them inputs and attributes */

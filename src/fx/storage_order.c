@@ -207,10 +207,8 @@ tuck_status storage_order_check(const tuck_graph *g, tuck_diags *diags)
 
 /* ---- memory ---- */
 
-/* Bytes that a tensor of this type keeps alive: up to its last element, which for an expanded or sliced one is
- * not its number of elements. */
-static bool bytes_of(const tuck_graph *g, type_id id, bool (*size)(void *, sym_id, int64_t *),
-                     void *ctx, int64_t *out)
+bool storage_bytes(const tuck_graph *g, type_id id, bool (*size)(void *, sym_id, int64_t *),
+                   void *ctx, int64_t *out)
 {
     struct fx_store *st = g->store;
     const struct type *t = type_at(&st->type, id);
@@ -264,7 +262,7 @@ void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a
             if (ty->kind == TYPE_LIST && k < ty->n)
                 t = ty->item[k];
             /* The largest value that lives in it; views of a part do not make it smaller. */
-            if (bytes_of(g, t, size, ctx, &b)) {
+            if (storage_bytes(g, t, size, ctx, &b)) {
                 l->known = true;
                 if (b > l->bytes)
                     l->bytes = b;

@@ -2,6 +2,8 @@
 
 #include "fx/graph.h"
 
+const struct type type_unknown = {.kind = TYPE_UNKNOWN};
+
 void typetab_init(struct typetab *t, struct mem *m)
 {
     *t = (struct typetab){.mem = m};

@@ -43,10 +43,12 @@ struct typetab {
 void typetab_init(struct typetab *t, struct mem *m);
 void typetab_destroy(struct typetab *t);
 
-/* Pointers hold until the next type is made. */
+extern const struct type type_unknown;
+
+/* Pointers hold until the next type is made. A table in which nothing was made yet knows the unknown. */
 static inline const struct type *type_at(const struct typetab *t, type_id id)
 {
-    return &t->all.at[id];
+    return id != 0 ? &t->all.at[id] : &type_unknown;
 }
 
 /* The arrays are copied. A size or stride of 0 (an expression that could not be formed) makes the whole

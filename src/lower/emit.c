@@ -1,0 +1,302 @@
+/* Ops and buffers, one after the other, with what follows from who touches what. */
+#include <stdio.h>
+
+#include "lower/lower.h"
+
+/* ---- names ---- */
+
+/* A name that no op or buffer has: str.owner marks those that are taken. */
+static str_id take_name(struct lower *l, uint32_t node, const char *suffix, uint32_t mark)
+{
+    struct strtab *t = &l->p->str;
+    const char *base = graph_str(l->g, node_at(l->g, node)->name);
+
+    l->text.len = 0;
+    buf_printf(&l->text, "%s%s", *base ? base : "op", suffix);
+    size_t len = l->text.len;
+    str_id id = str_intern(t, l->text.at, len);
+    for (unsigned k = 1; t->all.at[id].owner & mark; k++) {
+        l->text.len = len;
+        buf_printf(&l->text, "#%u", k);
+        id = str_intern(t, l->text.at, l->text.len);
+    }
+    t->all.at[id].owner |= mark;
+    return id;
+}
+
+enum { NAME_OF_OP = 1, NAME_OF_BUF = 2 };
+
+str_id lower_keep(struct lower *l, const char *s)
+{
+    return s ? str_intern(&l->p->str, s, strlen(s)) : 0;
+}
+
+const char *lower_kernel(const struct lower *l, uint32_t node)
+{
+    uint32_t op = node_op(l->g, node);
+
+    return op != 0 ? op_at(op)->name : graph_str(l->g, node_at(l->g, node)->target);
+}
+
+/* ---- ops ---- */
+
+uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const char *suffix,
+                  const char *kernel)
+{
+    struct arena *a = &l->scratch;
+    uint32_t id = l->op.len;
+    struct program_op op = {.name = take_name(l, node, suffix, NAME_OF_OP),
+                            .kernel = lower_keep(l, kernel),
+                            .kind = (uint8_t)kind,
+                            .node = node,
+                            .group = PROGRAM_NONE,
+                            .message = -1,
+                            .ns = -1};
+
+    vec_push_in(a, &l->op, op);
+    vec_push_in(a, &l->use_from, l->use.len);
+    vec_push_in(a, &l->followed, PROGRAM_NONE);
+    vec_push_in(a, &l->ended_from, 0);
+    vec_push_in(a, &l->met, 0);
+    return id;
+}
+
+void lower_joins(struct lower *l, uint32_t op, uint32_t node)
+{
+    struct lower_pair row = {op, lower_keep(l, graph_str(l->g, node_at(l->g, node)->name))};
+
+    vec_push_in(&l->scratch, &l->node, row);
+    l->made_by[node] = op;
+}
+
+void lower_depends(struct lower *l, uint32_t op, uint32_t on, unsigned flags)
+{
+    if (on == PROGRAM_NONE || on == op || l->followed.at[on] == op)
+        return;
+    struct lower_dep_row row = {op, {on, PROGRAM_NONE, (uint8_t)flags}};
+
+    vec_push_in(&l->scratch, &l->dep, row);
+    if (flags == 0)
+        l->followed.at[on] = op;
+}
+
+/* ---- buffers ---- */
+
+type_id lower_result_type(const struct lower *l, uint32_t node, uint32_t item)
+{
+    type_id id = node_type(l->g, node);
+    const struct type *t = type_at(&l->g->store->type, id);
+
+    if (t->kind != TYPE_LIST)
+        return id;
+    return item < t->n ? t->item[item] : 0;
+}
+
+/* Sizes as numbers: the program is for given values of the symbols. */
+static bool number(struct lower *l, sym_id v, int64_t *out)
+{
+    if (assume_value(&l->assume, v, out))
+        return true;
+    if (l->status == TUCK_OK) {
+        l->status = TUCK_EINVAL;
+        l->text.len = 0;
+        sym_print(&l->g->store->sym, v, &l->text);
+        diag_add(l->diags, TUCK_ERROR, NOWHERE, "give its symbols values with --assume SYMBOL=N",
+                 "the size %s has no value", buf_text(&l->text));
+    }
+    return false;
+}
+
+static str_id type_text(struct lower *l, const struct type *t)
+{
+    const struct dtype_row *d = dtype_at((enum dtype)t->dtype);
+    struct buf *b = &l->text;
+    int64_t v;
+
+    b->len = 0;
+    buf_str(b, *d->abbr ? d->abbr : d->name);
+    for (int part = 0; part < (t->strided ? 2 : 1); part++) {
+        buf_chr(b, '[');
+        for (uint32_t i = 0; i < t->n; i++) {
+            if (!number(l, part ? t->stride[i] : t->size[i], &v))
+                return 0;
+            if (i > 0)
+                buf_str(b, ", ");
+            buf_int(b, v);
+        }
+        buf_chr(b, ']');
+    }
+    if (t->device != 0)
+        buf_str(b, graph_str(l->g, t->device));
+    return str_intern(&l->p->str, b->at, b->len);
+}
+
+static bool size_of(void *ctx, sym_id v, int64_t *out)
+{
+    return number(ctx, v, out);
+}
+
+uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, const char *suffix)
+{
+    const struct type *t = type_at(&l->g->store->type, type);
+    struct program_buf b = {.producer = op, .offset = -1, .group = PROGRAM_NONE};
+    uint32_t id = l->buf.len;
+
+    if (t->kind != TYPE_TENSOR && t->kind != TYPE_UNKNOWN)
+        return PROGRAM_NONE;
+    if (t->kind == TYPE_TENSOR) {
+        struct type copy = *t; /* sizes may be made while it is printed */
+        b.type = type_text(l, &copy);
+    }
+    if (b.type == 0 || !storage_bytes(l->g, type, size_of, l, &b.bytes)) {
+        b.bytes = 0;
+        b.flags |= PROGRAM_UNKNOWN;
+        l->p->n_unknown++;
+    }
+    b.name = take_name(l, node, suffix, NAME_OF_BUF);
+    vec_push_in(&l->scratch, &l->buf, b);
+    vec_push_in(&l->scratch, &l->track, ((struct lower_track){PROGRAM_NONE, PROGRAM_NONE}));
+    if (op != PROGRAM_NONE)
+        lower_uses(l, op, id, PROGRAM_WRITES);
+    return id;
+}
+
+void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access how)
+{
+    if (buf == PROGRAM_NONE)
+        return;
+    struct lower_track *t = &l->track.at[buf];
+
+    if (t->written_by == op || (how == PROGRAM_READS && t->read_by == op))
+        return;
+    struct lower_use_row row = {op, {buf, (uint8_t)how}};
+    vec_push_in(&l->scratch, &l->use, row);
+    if (how == PROGRAM_READS)
+        t->read_by = op;
+    else
+        t->written_by = op;
+}
+
+/* ---- what a node touches ---- */
+
+struct access_args {
+    struct lower *l;
+    uint32_t op;
+};
+
+static void touch(void *ctx, uint32_t root, enum access how)
+{
+    struct access_args *a = ctx;
+
+    lower_uses(a->l, a->op, a->l->storage[root].buf,
+               how == ACCESS_WRITE ? PROGRAM_MUTATES : PROGRAM_READS);
+}
+
+void lower_accesses(struct lower *l, uint32_t op, uint32_t node)
+{
+    struct access_args a = {l, op};
+
+    storage_accesses(&l->s, node, touch, &a);
+}
+
+/* Only the loop that makes it looks at it: no buffer. */
+static bool is_inside(const struct lower *l, uint32_t root, uint32_t node)
+{
+    const struct lower_storage *s = &l->storage[root];
+
+    return l->region[node] != 0 && s->region == l->region[node] && !s->output && !s->input;
+}
+
+void lower_results(struct lower *l, uint32_t op, uint32_t node)
+{
+    for (uint32_t k = 0; k < l->s.count[node]; k++) {
+        uint32_t root = storage_of(&l->s, node, k);
+        struct lower_storage *s = &l->storage[root];
+        char suffix[16] = "";
+
+        if (s->buf != PROGRAM_NONE || is_inside(l, root, node))
+            continue;
+        if (k > 0)
+            snprintf(suffix, sizeof(suffix), ".%u", k);
+        s->buf = lower_buf(l, op, node, lower_result_type(l, node, k), suffix);
+        if (s->buf != PROGRAM_NONE && s->output) {
+            l->buf.at[s->buf].flags |= PROGRAM_OUTPUT;
+            l->buf.at[s->buf].layout = PROGRAM_FIXED;
+        }
+    }
+}
+
+/* ---- order that no buffer tells of ---- */
+
+void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node)
+{
+    const struct fx_node *x = node_at(l->g, node);
+
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        if (x->vals[i].kind != TUCK_V_NODE)
+            continue;
+        lower_depends(l, op, l->made_by[x->vals[i].a], 0);
+        for (uint32_t k = l->more_from[x->vals[i].a]; k != 0; k = l->link.at[k].next)
+            lower_depends(l, op, l->link.at[k].op, 0);
+    }
+}
+
+/* Nodes with effects keep their order among each other, writes and barriers theirs. */
+void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node)
+{
+    const tuck_graph *g = l->g;
+    bool barrier = node_is_barrier(g, node), writes = node_may_write(g, node);
+    bool comm = l->role[node] == ROLE_COLLECTIVE || l->role[node] == ROLE_WAIT;
+
+    if (barrier) {
+        l->op.at[op].flags |= PROGRAM_BARRIER;
+        for (uint32_t i = 0; i < l->since_barrier.len; i++)
+            lower_depends(l, op, l->since_barrier.at[i], 0);
+        l->since_barrier.len = 0;
+    }
+    if (barrier || writes)
+        lower_depends(l, op, l->last_barrier, 0);
+    if (writes && !barrier)
+        vec_push_in(&l->scratch, &l->since_barrier, op);
+    if (barrier)
+        l->last_barrier = op;
+    if (node_has_effect(g, node) && !writes && !comm) {
+        lower_depends(l, op, l->last_effect, 0);
+        l->last_effect = op;
+    }
+}
+
+uint32_t lower_plain(struct lower *l, uint32_t node, enum program_kind kind)
+{
+    uint32_t op = lower_op(l, kind, node, "", lower_kernel(l, node));
+
+    lower_joins(l, op, node);
+    lower_accesses(l, op, node);
+    lower_follows_operands(l, op, node);
+    lower_follows_effects(l, op, node);
+    lower_results(l, op, node);
+    return op;
+}
+
+bool lower_is_contiguous(const struct lower *l, type_id id)
+{
+    const struct fx_store *st = l->g->store;
+    const struct type *t = type_at(&st->type, id);
+    int64_t expect = 1, size, stride;
+    struct assume a = l->assume;
+
+    if (t->kind != TYPE_TENSOR || !t->strided)
+        return true; /* nothing says otherwise */
+    for (uint32_t i = t->n; i > 0; i--) {
+        if (!assume_value(&a, t->size[i - 1], &size) ||
+            !assume_value(&a, t->stride[i - 1], &stride))
+            return true;
+        if (size == 0)
+            return true;
+        if (size != 1 && stride != expect)
+            return false;
+        if (!size_mul(expect, size, &expect))
+            return true;
+    }
+    return true;
+}

@@ -1,0 +1,329 @@
+/* Graph to program: one walk in the order of the graph. */
+#include "lower/lower.h"
+
+void lower_defaults(struct lower_options *o)
+{
+    *o = (struct lower_options){.one_shot_threshold = 128 * 1024};
+}
+
+/* ---- storages ---- */
+
+struct mark {
+    struct lower *l;
+    uint32_t node;
+};
+
+static void mark_access(void *ctx, uint32_t root, enum access how)
+{
+    const struct mark *m = ctx;
+    struct lower_storage *s = &m->l->storage[root];
+    uint32_t region = m->l->region[m->node];
+
+    (void)how;
+    s->last_access = m->l->place[m->node];
+    if (region == 0 || (s->region != 0 && s->region != region))
+        s->region = UINT32_MAX;
+    else
+        s->region = region;
+}
+
+static void mark_results(struct lower *l, uint32_t n)
+{
+    struct mark m = {l, n};
+
+    for (uint32_t k = 0; k < l->s.count[n]; k++)
+        mark_access(&m, storage_of(&l->s, n, k), ACCESS_WRITE);
+}
+
+static void prepare_storages(struct lower *l)
+{
+    const tuck_graph *g = l->g;
+
+    l->storage = arena_zeroed(&l->scratch, ((size_t)l->s.n + 1) * sizeof(*l->storage));
+    for (uint32_t i = 0; i <= l->s.n; i++)
+        l->storage[i].buf = PROGRAM_NONE;
+    for_each_node (g, n) {
+        struct mark m = {l, n};
+        uint8_t kind = node_at(g, n)->kind;
+
+        if (kind == TUCK_PLACEHOLDER || kind == TUCK_GET_ATTR) {
+            for (uint32_t k = 0; k < l->s.count[n]; k++)
+                l->storage[storage_of(&l->s, n, k)].input = true;
+        } else if (kind == TUCK_OUTPUT) {
+            const struct fx_node *x = node_at(g, n);
+            for (uint32_t i = 0; i < x->n_vals; i++)
+                for (uint32_t k = 0; x->vals[i].kind == TUCK_V_NODE && k < l->s.count[x->vals[i].a];
+                     k++)
+                    l->storage[storage_of(&l->s, x->vals[i].a, k)].output = true;
+        } else if (l->role[n] != ROLE_VIEW) {
+            storage_accesses(&l->s, n, mark_access, &m);
+            if (l->role[n] != ROLE_NOTHING)
+                mark_results(l, n);
+        }
+    }
+}
+
+/* ---- inputs ---- */
+
+static bool listed(const char *const *list, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Inputs whose names begin so belong to the caller: parameters, states, what comes from outside. */
+static bool is_freeable(const struct lower *l, uint32_t node)
+{
+    static const char *const kept[] = {"primals_", "arg", "tangents", "fwd_rng_state",
+                                       "bwd_rng_state"};
+    const char *name = graph_str(l->g, node_at(l->g, node)->name);
+
+    if (node_at(l->g, node)->kind != TUCK_PLACEHOLDER || listed(l->o->keep, l->o->n_keep, name))
+        return false;
+    if (listed(l->o->free, l->o->n_free, name))
+        return true;
+    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+        if (strncmp(name, kept[i], strlen(kept[i])) == 0)
+            return false;
+    return true;
+}
+
+static void lower_input(struct lower *l, uint32_t node)
+{
+    for (uint32_t k = 0; k < l->s.count[node]; k++) {
+        struct lower_storage *s = &l->storage[storage_of(&l->s, node, k)];
+        type_id type = lower_result_type(l, node, k);
+
+        if (type == 0 && s->last_access == 0 && !s->output)
+            continue; /* nobody asks what it is: a number, a group */
+        if (s->buf == PROGRAM_NONE)
+            s->buf = lower_buf(l, PROGRAM_NONE, node, type, "");
+        if (s->buf == PROGRAM_NONE)
+            continue;
+        struct program_buf *b = &l->buf.at[s->buf];
+        b->flags |= PROGRAM_INPUT | (is_freeable(l, node) ? PROGRAM_FREEABLE : 0) |
+                    (s->output ? PROGRAM_OUTPUT : 0);
+        b->layout = PROGRAM_FIXED;
+    }
+}
+
+/* ---- nodes ---- */
+
+/* A view, a number, an item: it comes from wherever its operands come from. */
+static void lower_nothing(struct lower *l, uint32_t n)
+{
+    const struct fx_node *x = node_at(l->g, n);
+
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        if (x->vals[i].kind != TUCK_V_NODE)
+            continue;
+        uint32_t a = x->vals[i].a, by = l->made_by[a], k = l->more_from[a];
+        for (;;) {
+            if (by != PROGRAM_NONE && l->met.at[by] != n) {
+                l->met.at[by] = n;
+                if (l->made_by[n] == PROGRAM_NONE) {
+                    l->made_by[n] = by;
+                } else {
+                    vec_push_in(&l->scratch, &l->link, ((struct lower_link){by, l->more_from[n]}));
+                    l->more_from[n] = l->link.len - 1;
+                }
+            }
+            if (k == 0)
+                break;
+            by = l->link.at[k].op;
+            k = l->link.at[k].next;
+        }
+    }
+}
+
+static void lower_fused(struct lower *l, uint32_t n)
+{
+    uint32_t *op = &l->region_op[l->region[n]];
+
+    if (*op == PROGRAM_NONE)
+        *op = lower_op(l, PROGRAM_FUSED, n, ".fused", "fused");
+    lower_joins(l, *op, n);
+    lower_accesses(l, *op, n);
+    lower_follows_operands(l, *op, n);
+    lower_results(l, *op, n);
+}
+
+static bool is_gemm(uint8_t cls)
+{
+    return cls == OP_GEMM || cls == OP_CONV || cls == OP_ATTENTION;
+}
+
+static void lower_node(struct lower *l, uint32_t n)
+{
+    const struct op_row *row = op_at(node_op(l->g, n));
+
+    switch ((enum lower_role)l->role[n]) {
+    case ROLE_NOTHING:
+        if (node_at(l->g, n)->kind == TUCK_PLACEHOLDER || node_at(l->g, n)->kind == TUCK_GET_ATTR)
+            return; /* they came first */
+        lower_nothing(l, n);
+        break;
+    case ROLE_VIEW: lower_nothing(l, n); break;
+    case ROLE_WAIT: lower_wait(l, n); break;
+    case ROLE_COLLECTIVE: lower_collective(l, n); break;
+    case ROLE_FUSIBLE:
+        if (l->region[n] != 0) {
+            lower_fused(l, n);
+            break;
+        }
+        lower_plain(l, n, PROGRAM_COMPUTE);
+        break;
+    case ROLE_OP:
+        if (row->shape == OP_SHAPE_control_deps)
+            lower_control_deps(l, n);
+        else
+            lower_plain(l, n, is_gemm(row->cls) ? PROGRAM_GEMM : PROGRAM_COMPUTE);
+        break;
+    }
+}
+
+/* ---- the arrays ---- */
+
+static void finish_groups(struct lower *l)
+{
+    struct program *p = l->p;
+    const tuck_graph *g = l->g;
+
+    p->n_group = g->group.len;
+    p->group = arena_array(&p->arena, struct program_group, p->n_group);
+    p->heap = arena_zeroed(&p->arena, p->n_group * sizeof(*p->heap));
+    for (uint32_t i = 0; i < p->n_group; i++)
+        p->group[i] = (struct program_group){lower_keep(l, graph_str(g, g->group.at[i].name)),
+                                             g->group.at[i].size, g->group.at[i].rank};
+}
+
+/* Where the rows of each op begin, when they are put in order of their ops; n_op + 1 of them. */
+#define STARTS(p, rows, member, start)                                                             \
+    do {                                                                                           \
+        (start) = arena_zeroed(&(p)->arena, ((size_t)(p)->n_op + 2) * sizeof(*(start)));           \
+        for (uint32_t i_ = 0; i_ < (rows).len; i_++)                                               \
+            (start)[(rows).at[i_].member + 2]++;                                                   \
+        for (uint32_t i_ = 2; i_ < (p)->n_op + 2; i_++)                                            \
+            (start)[i_] += (start)[i_ - 1];                                                        \
+    } while (0)
+
+/* With starts one place late, each row put down moves its op's start to where it belongs. */
+static void finish_lists(struct lower *l)
+{
+    struct program *p = l->p;
+
+    STARTS(p, l->use, op, p->use_at);
+    p->use = arena_array(&p->arena, struct program_use, l->use.len);
+    for (uint32_t i = 0; i < l->use.len; i++)
+        p->use[p->use_at[l->use.at[i].op + 1]++] = l->use.at[i].use;
+    uint32_t *order_at;
+    STARTS(p, l->dep, from, order_at);
+    struct program_dep *order = arena_array(&p->arena, struct program_dep, l->dep.len);
+    for (uint32_t i = 0; i < l->dep.len; i++)
+        order[order_at[l->dep.at[i].from + 1]++] = l->dep.at[i].dep;
+    STARTS(p, l->node, op, p->node_at);
+    p->node = arena_array(&p->arena, str_id, l->node.len);
+    for (uint32_t i = 0; i < l->node.len; i++)
+        p->node[p->node_at[l->node.at[i].op + 1]++] = l->node.at[i].what;
+    STARTS(p, l->wait, op, p->wait_at);
+    p->wait = arena_array(&p->arena, uint32_t, l->wait.len);
+    for (uint32_t i = 0; i < l->wait.len; i++)
+        p->wait[p->wait_at[l->wait.at[i].op + 1]++] = l->wait.at[i].what;
+    program_derive(p, order_at, order);
+}
+
+static void finish(struct lower *l)
+{
+    struct program *p = l->p;
+
+    p->n_op = l->op.len;
+    p->n_buf = l->buf.len;
+    p->op = arena_array(&p->arena, struct program_op, p->n_op);
+    p->buf = arena_array(&p->arena, struct program_buf, p->n_buf);
+    if (p->n_op > 0)
+        memcpy(p->op, l->op.at, p->n_op * sizeof(*p->op));
+    if (p->n_buf > 0)
+        memcpy(p->buf, l->buf.at, p->n_buf * sizeof(*p->buf));
+    finish_lists(l);
+    p->used_default = l->assume.used_default;
+    p->peak = p->arena_bytes = p->resident = -1;
+    /* What nobody waits for may still be read or written at the end. */
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        const struct program_op *op = &p->op[i];
+        if (op->kind != PROGRAM_COLLECTIVE ||
+            (op->flags & (PROGRAM_ASYNC | PROGRAM_ENDED)) != PROGRAM_ASYNC)
+            continue;
+        for (uint32_t k = p->use_at[i]; k < p->use_at[i + 1]; k++)
+            p->buf[p->use[k].buf].flags |= PROGRAM_UNWAITED;
+    }
+}
+
+static void do_lower(void *arg)
+{
+    struct lower *l = arg;
+    tuck_graph *g = l->g;
+    struct infer_options infer = {.before = NULL};
+
+    if (g->type.len < g->node.len)
+        infer_graph(g, &infer, NULL);
+    l->p->name = lower_keep(l, *graph_str(g, g->name) ? graph_str(g, g->name) : "forward");
+    l->p->source = lower_keep(l, graph_str(g, g->source_name));
+    finish_groups(l);
+    storages_build(g, &l->scratch, &l->s);
+    lower_roles(l);
+    lower_regions(l);
+    prepare_storages(l);
+    l->region_op = arena_array(&l->scratch, uint32_t, (size_t)l->n_region + 1);
+    memset(l->region_op, 0xFF, ((size_t)l->n_region + 1) * sizeof(*l->region_op));
+    l->made_by = arena_array(&l->scratch, uint32_t, g->node.len);
+    memset(l->made_by, 0xFF, g->node.len * sizeof(*l->made_by));
+    l->more_from = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->more_from));
+    l->copied = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->copied));
+    vec_push_in(&l->scratch, &l->link, ((struct lower_link){0, 0}));
+    for_each_node (g, n)
+        if (node_at(g, n)->kind == TUCK_PLACEHOLDER || node_at(g, n)->kind == TUCK_GET_ATTR)
+            lower_input(l, n);
+    l->p->n_input = l->buf.len;
+    for_each_node (g, n)
+        lower_node(l, n);
+    finish(l);
+}
+
+/* Both the graph's allocator and the program's own are in use: a guard for each. */
+static void do_guarded(void *arg)
+{
+    struct lower *l = arg;
+
+    if (!mem_guard(&l->g->store->mem, do_lower, l))
+        l->status = TUCK_ENOMEM;
+}
+
+tuck_status lower_graph(tuck_graph *g, const struct lower_options *o, tuck_diags *diags,
+                        struct program **out)
+{
+    struct lower l = {.g = g,
+                      .o = o,
+                      .diags = diags,
+                      .last_effect = PROGRAM_NONE,
+                      .last_barrier = PROGRAM_NONE,
+                      .p = program_new(&g->store->mem.alloc)};
+
+    if (l.p == NULL)
+        return TUCK_ENOMEM;
+    l.assume = (struct assume){.store = g->store, .given = o->hint, .n_given = o->n_hint};
+    arena_init(&l.scratch, &g->store->mem);
+    sigs_init(&l.sigs, &g->store->mem);
+    buf_init(&l.text, &g->store->mem);
+    bool ok = mem_guard(&l.p->mem, do_guarded, &l);
+    buf_destroy(&l.text);
+    sigs_destroy(&l.sigs);
+    arena_destroy(&l.scratch);
+    tuck_status st = ok ? l.status : TUCK_ENOMEM;
+    if (st != TUCK_OK)
+        program_free(l.p);
+    else
+        *out = l.p;
+    return st;
+}

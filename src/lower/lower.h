@@ -1,0 +1,123 @@
+/* Inside the lowering: what its parts share. */
+#ifndef TUCK_LOWER_LOWER_H
+#define TUCK_LOWER_LOWER_H
+
+#include "fx/effect.h"
+#include "fx/infer.h"
+#include "fx/ops.h"
+#include "fx/storage.h"
+#include "lower/program.h"
+
+/* What becomes of a node. */
+enum lower_role {
+    ROLE_NOTHING, /* an input, the return, a nested graph, a number: no op */
+    ROLE_VIEW,    /* another name for what is there */
+    ROLE_OP,      /* an op of its own */
+    ROLE_FUSIBLE, /* may join a loop */
+    ROLE_WAIT,
+    ROLE_COLLECTIVE,
+};
+
+/* What is known of a storage while the graph is walked; by storage root. */
+struct lower_storage {
+    uint32_t buf;         /* PROGRAM_NONE: none yet, or inside a loop */
+    uint32_t last_access; /* place of the last node that touches it */
+    uint32_t region;      /* the only region that touches it, 0: none yet, UINT32_MAX: several */
+    bool output, input;   /* the graph returns it; it comes in */
+};
+
+struct lower_link { /* entry of a linked list; 0 ends it */
+    uint32_t op, next;
+};
+
+/* By buffer: the last op that said it reads or writes it. Each says it once. */
+struct lower_track {
+    uint32_t read_by, written_by;
+};
+
+struct lower_use_row {
+    uint32_t op;
+    struct program_use use;
+};
+
+struct lower_dep_row {
+    uint32_t from; /* the op that depends */
+    struct program_dep dep;
+};
+
+struct lower_pair {
+    uint32_t op, what;
+};
+
+struct lower {
+    tuck_graph *g;
+    const struct lower_options *o;
+    tuck_diags *diags;
+    struct program *p;
+    struct arena scratch;
+    struct assume assume;
+    struct storages s;
+    struct sigs sigs;
+    struct buf text;
+    tuck_status status;
+
+    uint8_t *role;       /* by node: enum lower_role */
+    uint32_t *place;     /* by node: its place in the order */
+    uint32_t *region;    /* by node: loop it belongs to, from 1; 0: none */
+    uint32_t *region_op; /* by region: its op, or PROGRAM_NONE */
+    uint32_t n_region;
+    struct lower_storage *storage; /* by root */
+    uint32_t *made_by;             /* by node: the op its result comes from, PROGRAM_NONE: none */
+    uint32_t *more_from;           /* by node: further ones, entry in link; 0: none */
+    uint32_t *copied;              /* by node: the collective that works on a copy of it */
+    VEC(uint32_t) met;             /* by op: the last node that was found to come from it */
+    VEC(uint32_t) followed;        /* by op: the last op that was put behind it */
+    VEC(uint32_t) ended_from;      /* by op: of a wait, its first row in wait */
+
+    VEC(struct program_op) op;
+    VEC(struct program_buf) buf;
+    VEC(struct lower_track) track;
+    VEC(struct lower_link) link; /* [0] unused */
+    VEC(struct lower_use_row) use;
+    VEC(uint32_t) use_from; /* by op: its first row in use */
+    VEC(struct lower_dep_row) dep;
+    VEC(struct lower_pair) node;        /* ops and the names of their nodes */
+    VEC(struct lower_pair) wait;        /* waits and the collectives they end */
+    uint32_t last_effect, last_barrier; /* ops, PROGRAM_NONE */
+    VEC(uint32_t) since_barrier;        /* ops that wrote since the last barrier */
+};
+
+/* region.c */
+void lower_roles(struct lower *l);
+void lower_regions(struct lower *l);
+
+/* emit.c */
+uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const char *suffix,
+                  const char *kernel);
+void lower_joins(struct lower *l, uint32_t op, uint32_t node); /* the node is part of the op */
+/* A new buffer of that type, made by op; PROGRAM_NONE where the type is no tensor. */
+uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, const char *suffix);
+void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access how);
+/* Order that no buffer tells of. */
+void lower_depends(struct lower *l, uint32_t op, uint32_t on, unsigned flags);
+/* The op stands behind those that make what the operands of a node are. */
+void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node);
+void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node);
+/* What the node reads and writes, and the buffers of its results, made by op where they are new. */
+void lower_accesses(struct lower *l, uint32_t op, uint32_t node);
+void lower_results(struct lower *l, uint32_t op, uint32_t node);
+/* An op for a node by itself, with all of the above. */
+uint32_t lower_plain(struct lower *l, uint32_t node, enum program_kind kind);
+bool lower_is_contiguous(const struct lower *l, type_id t);
+type_id lower_result_type(const struct lower *l, uint32_t node, uint32_t item);
+const char *lower_kernel(const struct lower *l, uint32_t node);
+str_id lower_keep(struct lower *l, const char *s);
+
+/* collective.c */
+void lower_collective(struct lower *l, uint32_t node);
+void lower_wait(struct lower *l, uint32_t node);
+
+/* control.c */
+void lower_control_deps(struct lower *l, uint32_t node);
+
+#endif

@@ -1,0 +1,102 @@
+/* Programs themselves: making, freeing, and the dependences that follow from the uses of buffers. */
+#include "lower/program.h"
+
+const char *const program_kind_name[PROGRAM_KIND_END] = {"compute", "fused",      "gemm",
+                                                         "copy",    "collective", "wait"};
+
+struct program *program_new(const tuck_allocator *alloc)
+{
+    struct mem m;
+
+    mem_init(&m, alloc);
+    struct program *p = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*p));
+    if (p == NULL)
+        return NULL;
+    *p = (struct program){.mem = m, .peak = -1, .arena_bytes = -1, .resident = -1};
+    arena_init(&p->arena, &p->mem);
+    strtab_init(&p->str, &p->mem);
+    return p;
+}
+
+void program_free(struct program *p)
+{
+    if (p == NULL)
+        return;
+    struct mem m = p->mem;
+    strtab_destroy(&p->str);
+    arena_destroy(&p->arena);
+    mem_free(&m, p, sizeof(*p));
+}
+
+/* ---- dependences ---- */
+
+struct reader {
+    uint32_t op, next; /* next: entry of the same buffer, 0 ends the list */
+};
+
+struct derive {
+    struct program *p;
+    uint32_t *writer;          /* by buffer: op that wrote it last, PROGRAM_NONE */
+    uint32_t *readers;         /* by buffer: entry of those that read it since, 0: none */
+    uint32_t *slot, *slot_of;  /* by op: where the op at hand has its dependence on it */
+    VEC(struct reader) reader; /* [0] unused */
+    VEC(struct program_dep) dep;
+    uint32_t op;
+};
+
+/* Read after write is stronger than write after read, and that than order alone. */
+static void depend(struct derive *d, uint32_t on, uint32_t buf, unsigned flags)
+{
+    if (on == PROGRAM_NONE || on == d->op)
+        return;
+    if (d->slot_of[on] != d->op) {
+        d->slot_of[on] = d->op;
+        d->slot[on] = d->dep.len;
+        vec_push_in(&d->p->arena, &d->dep, ((struct program_dep){on, buf, (uint8_t)flags}));
+        return;
+    }
+    struct program_dep *old = &d->dep.at[d->slot[on]];
+    if (flags < old->flags) {
+        old->flags = (uint8_t)flags;
+        old->buf = buf;
+    }
+}
+
+static void use_buffer(struct derive *d, struct program_use u)
+{
+    if (u.how == PROGRAM_READS) {
+        depend(d, d->writer[u.buf], u.buf, 0);
+        vec_push_in(&d->p->arena, &d->reader, ((struct reader){d->op, d->readers[u.buf]}));
+        d->readers[u.buf] = d->reader.len - 1;
+        return;
+    }
+    for (uint32_t i = d->readers[u.buf]; i != 0; i = d->reader.at[i].next)
+        depend(d, d->reader.at[i].op, u.buf, PROGRAM_WEAK);
+    depend(d, d->writer[u.buf], u.buf, u.how == PROGRAM_MUTATES ? 0 : PROGRAM_WEAK);
+    d->writer[u.buf] = d->op;
+    d->readers[u.buf] = 0;
+}
+
+void program_derive(struct program *p, const uint32_t *order_at, const struct program_dep *order)
+{
+    struct derive d = {.p = p};
+    struct arena *a = &p->arena;
+
+    d.writer = arena_array(a, uint32_t, p->n_buf);
+    memset(d.writer, 0xFF, p->n_buf * sizeof(*d.writer));
+    d.readers = arena_zeroed(a, p->n_buf * sizeof(*d.readers));
+    d.slot = arena_array(a, uint32_t, p->n_op);
+    d.slot_of = arena_array(a, uint32_t, p->n_op);
+    memset(d.slot_of, 0xFF, p->n_op * sizeof(*d.slot_of));
+    vec_push_in(a, &d.reader, ((struct reader){0, 0}));
+    p->dep_at = arena_array(a, uint32_t, (size_t)p->n_op + 1);
+    for (d.op = 0; d.op < p->n_op; d.op++) {
+        p->dep_at[d.op] = d.dep.len;
+        for (uint32_t i = p->use_at[d.op]; i < p->use_at[d.op + 1]; i++)
+            use_buffer(&d, p->use[i]);
+        for (uint32_t i = order ? order_at[d.op] : 0; order && i < order_at[d.op + 1]; i++)
+            depend(&d, order[i].op, order[i].buf, order[i].flags);
+    }
+    p->dep_at[p->n_op] = d.dep.len;
+    p->dep = d.dep.at;
+}
