@@ -21,7 +21,7 @@ awk -v line="$dir/rule_line" '{ print } /^#define OP_SHAPES\(X\)/ { while ((getl
     src/fx/ops.h >"$dir/src/fx/ops.h"
 
 ${CC:-cc} -std=c17 -D_GNU_SOURCE -O0 -Wall -Wextra -Werror -I"$dir/include" -I"$dir/src" \
-    "$dir"/src/base/*.c "$dir"/src/fx/*.c "$dir"/src/cli/*.c -o "$dir/tuck" -ljansson -lm
+    "$dir"/src/*/*.c -o "$dir/tuck" -ljansson -lm
 
 cat >"$dir/graph.txt" <<'GRAPH'
 class GraphModule(torch.nn.Module):

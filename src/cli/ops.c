@@ -69,6 +69,11 @@ static void put_one(const struct op_row *row)
         printf("  flags      %s\n", flags);
     printf("  shape      %s: %s\n", op_shape_name((enum op_shape)row->shape),
            op_shape_meaning((enum op_shape)row->shape));
+    if (row->flops != OP_FLOPS_none)
+        printf("  flops      %s: %s\n", op_flops_name((enum op_flops)row->flops),
+               op_flops_meaning((enum op_flops)row->flops));
+    printf("  moves      %s: %s\n", op_moves_name((enum op_moves)row->moves),
+           op_moves_meaning((enum op_moves)row->moves));
 }
 
 static void json_one(struct json_out *j, const struct op_row *row)
@@ -86,6 +91,8 @@ static void json_one(struct json_out *j, const struct op_row *row)
             json_str(j, NULL, op_flag_name(i));
     json_close(j, ']');
     json_str(j, "shape", op_shape_name((enum op_shape)row->shape));
+    json_str(j, "flops", op_flops_name((enum op_flops)row->flops));
+    json_str(j, "moves", op_moves_name((enum op_moves)row->moves));
     json_close(j, '}');
     j->flat = false;
 }

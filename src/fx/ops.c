@@ -11,11 +11,21 @@ enum {
 };
 
 static const struct op_row rows[] = {
-    {"", "-> ()", NULL, NULL, 0, OP_CLASS_END, OP_SHAPE_none, OP_FORM_CALL},
-#define OP(name, cls, flags, sig, shape, lies)                                                     \
-    {name, sig, lies, NULL, (flags), OP_##cls, OP_SHAPE_##shape, OP_FORM_CALL},
-#define PYOP(name, form, symbol, cls, flags, sig, shape, lies)                                     \
-    {name, sig, lies, symbol, (flags), OP_##cls, OP_SHAPE_##shape, OP_FORM_##form},
+    {"", "-> ()", NULL, NULL, 0, OP_CLASS_END, OP_SHAPE_none, OP_FLOPS_none, OP_MOVES_all,
+     OP_FORM_CALL},
+#define PYOP(name, form, symbol, cls, flags, sig, shape, flops, moves, lies)                       \
+    {name,                                                                                         \
+     sig,                                                                                          \
+     lies,                                                                                         \
+     symbol,                                                                                       \
+     (flags),                                                                                      \
+     OP_##cls,                                                                                     \
+     OP_SHAPE_##shape,                                                                             \
+     OP_FLOPS_##flops,                                                                             \
+     OP_MOVES_##moves,                                                                             \
+     OP_FORM_##form},
+#define OP(name, cls, flags, sig, shape, flops, moves, lies)                                       \
+    PYOP(name, CALL, NULL, cls, flags, sig, shape, flops, moves, lies)
 #include "fx/ops.def"
 };
 
@@ -208,6 +218,20 @@ static const struct {
 #undef X
 };
 
+static const struct {
+    const char *name, *meaning;
+} flops[] =
+    {
+#define X(id, meaning) {#id, meaning},
+        OP_FLOPS(X)
+#undef X
+},
+  moves[] = {
+#define X(id, meaning) {#id, meaning},
+      OP_MOVES(X)
+#undef X
+};
+
 const char *op_class_name(enum op_class cls)
 {
     return classes[(unsigned)cls < OP_CLASS_END ? cls : OP_CLASS_END].name;
@@ -226,6 +250,26 @@ const char *op_shape_name(enum op_shape shape)
 const char *op_shape_meaning(enum op_shape shape)
 {
     return shapes[(unsigned)shape < OP_SHAPE_END ? shape : OP_SHAPE_none].meaning;
+}
+
+const char *op_flops_name(enum op_flops f)
+{
+    return flops[(unsigned)f < OP_FLOPS_END ? f : OP_FLOPS_none].name;
+}
+
+const char *op_flops_meaning(enum op_flops f)
+{
+    return flops[(unsigned)f < OP_FLOPS_END ? f : OP_FLOPS_none].meaning;
+}
+
+const char *op_moves_name(enum op_moves m)
+{
+    return moves[(unsigned)m < OP_MOVES_END ? m : OP_MOVES_all].name;
+}
+
+const char *op_moves_meaning(enum op_moves m)
+{
+    return moves[(unsigned)m < OP_MOVES_END ? m : OP_MOVES_all].meaning;
 }
 
 const char *op_flag_name(unsigned i)

@@ -98,7 +98,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
 
 /* ---- Rules that give sizes, strides, dtype and device of the results ------------------------- */
 
-/* The last column but one of ops.def, and what it means. A rule is a function shape_NAME. */
+/* A column of ops.def, and what it means. A rule is a function shape_NAME. */
 #define OP_SHAPES(X)                                                                               \
     X(none, "no rule: the results stay unknown")                                                   \
     X(void, "there is no result")                                                                  \
@@ -336,6 +336,57 @@ enum op_shape {
         OP_SHAPE_END
 };
 
+/* ---- What it costs ---------------------------------------------------------------------------- */
+
+/* How many floating-point operations, a multiply-add being two; src/cost/flops.c has the formulas. */
+#define OP_FLOPS(X)                                                                                \
+    X(none, "no formula: only what it moves counts")                                               \
+    X(mm, "a product: for each element of the result, the last dimension of operand 0")            \
+    X(addmm, "the same, of operand 1")                                                             \
+    X(addbmm, "for each element of operand 1, the last dimension of operand 2")                    \
+    X(grouped, "as mm; the groups of two matrices share the inner dimension")                      \
+    X(contract, "one contraction of two tensors: the root of the product of all three sizes")      \
+    X(linear_backward, "a product for each of input and weight that the mask asks for")            \
+    X(mm_plus_mm, "two products")                                                                  \
+    X(conv, "for each element of the result (transposed: the input), the filter")                  \
+    X(conv_transposed, "for each element of the input, the filter")                                \
+    X(conv_backward, "a convolution for each of input and weight that the mask asks for")          \
+    X(sdpa, "two products over [batch, heads, length, width]; a causal mask is not discounted")    \
+    X(sdpa_backward, "five products")                                                              \
+    X(flash, "as sdpa over [batch, length, heads, width] or [total length, heads, width]")         \
+    X(flash_backward, "five products")                                                             \
+    X(ag_mm, "the products of a gathered operand")                                                 \
+    X(mm_rs, "the product before it is scattered")
+
+enum op_flops {
+#define X(id, ...) OP_FLOPS_##id,
+    OP_FLOPS(X)
+#undef X
+        OP_FLOPS_END
+};
+
+/* Which bytes it reads and writes in memory, or sends. */
+#define OP_MOVES(X)                                                                                \
+    X(none, "nothing: a view, a number, a wait")                                                   \
+    X(all, "reads its operands and writes its results; out= is not read")                          \
+    X(out, "writes its results")                                                                   \
+    X(over, "overwrites an operand without reading it")                                            \
+    X(picked, "reads as much of operand 0 as it writes, and the others")                           \
+    X(placed, "reads the operands it does not write, and writes as much")                          \
+    X(maybe, "nothing where a view will do, else a copy")                                          \
+    X(message, "a collective: the larger of what goes in and what comes out")                      \
+    X(gathered, "operand 0 gathered, under a product")                                             \
+    X(scattered, "a product that is scattered")                                                    \
+    X(nested, "what the graphs it is given do, once each")                                         \
+    X(branches, "what the dearest of the graphs it is given does")
+
+enum op_moves {
+#define X(id, ...) OP_MOVES_##id,
+    OP_MOVES(X)
+#undef X
+        OP_MOVES_END
+};
+
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 /* How a call is printed. */
@@ -356,6 +407,8 @@ struct op_row {
     uint32_t flags;        /* enum op_flags */
     uint8_t cls;           /* enum op_class */
     uint8_t shape;         /* enum op_shape */
+    uint8_t flops;         /* enum op_flops */
+    uint8_t moves;         /* enum op_moves */
     uint8_t form;          /* enum op_form */
 };
 
@@ -379,6 +432,10 @@ const char *op_class_name(enum op_class cls);    /* "pointwise" */
 const char *op_class_meaning(enum op_class cls); /* one line */
 const char *op_shape_name(enum op_shape shape);
 const char *op_shape_meaning(enum op_shape shape);
+const char *op_flops_name(enum op_flops flops);
+const char *op_flops_meaning(enum op_flops flops);
+const char *op_moves_name(enum op_moves moves);
+const char *op_moves_meaning(enum op_moves moves);
 /* The i-th flag's name, "mutates" for OP_F_MUTATES; NULL behind the last. */
 const char *op_flag_name(unsigned i);
 

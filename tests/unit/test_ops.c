@@ -562,6 +562,8 @@ static int dump(void)
         put_key("name", row->name);
         put_key("class", op_class_name(row->cls));
         put_key("shape", op_shape_name(row->shape));
+        put_key("flops", op_flops_name(row->flops));
+        put_key("moves", op_moves_name(row->moves));
         put_key("symbol", row->symbol);
         put_key("lies", row->lies);
         printf(", \"flags\": [");
