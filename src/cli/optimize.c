@@ -148,8 +148,11 @@ static int read_pipeline(struct optimize *o, tuck_pipeline **out)
         }
     }
     fclose(mem);
-    int code = parse_one(whole, cap, o->file && o->len == 0 && !o->passes ? o->file : "--passes", o,
-                         out);
+    const char *name = o->passes      ? "--passes"
+                       : o->len == 0  ? o->file
+                       : o->file == 0 ? "--set"
+                                      : "--set and --passes-file";
+    int code = parse_one(whole, cap, name, o, out);
     free(whole);
     return code;
 }
@@ -180,23 +183,25 @@ static bool dump(void *ctx, const char *pass, size_t step, bool after, const tuc
 
 /* ---- running ---- */
 
-static int write_report(const struct optimize *o, const tuck_report *t)
+/* Of every graph, one after the other. */
+static int write_reports(const struct optimize *o, tuck_report *const *t, size_t n)
 {
     FILE *f = o->report ? fopen(o->report, "w") : o->out ? stdout : stderr;
+    tuck_status st = TUCK_OK;
 
     if (f == NULL)
         return complain(o->report);
-    tuck_status st = tuck_report_print(t, o->json, !o->no_times, to_file, f);
+    for (size_t i = 0; i < n && st == TUCK_OK; i++)
+        st = tuck_report_print(t[i], o->json, !o->no_times, to_file, f);
     if (o->report != NULL && fclose(f) != 0)
         return complain(o->report);
     return exit_code_of(st);
 }
 
-static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i)
+static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
 {
     struct input *in = &o->in;
     tuck_hint *hint = calloc(in->n_hint + 1, sizeof(*hint));
-    tuck_report *report = NULL;
     tuck_graph *g = tuck_doc_graph(in->doc, i);
 
     if (hint == NULL)
@@ -206,13 +211,27 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i)
     o->graph = i;
     tuck_run_options ro = {
         .hints = hint, .n_hints = in->n_hint, .observe = o->dump ? dump : NULL, .ctx = o};
-    tuck_status st = tuck_pipeline_run(p, g, &ro, in->diags, &report);
+    tuck_status st = tuck_pipeline_run(p, g, &ro, in->diags, report);
     print_diags(in->diags);
-    int code = st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
-    if (report != NULL && code == EXIT_FINE)
-        code = write_report(o, report);
-    tuck_report_free(report);
     free(hint);
+    return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
+}
+
+/* Nothing is written before every graph is done. */
+static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, size_t to)
+{
+    tuck_report **report = calloc(to - from + 1, sizeof(*report));
+    int code = EXIT_FINE;
+
+    if (report == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    for (size_t i = from; code == EXIT_FINE && i < to; i++)
+        code = run_on(o, p, i, &report[i - from]);
+    if (code == EXIT_FINE)
+        code = write_reports(o, report, to - from);
+    for (size_t i = from; i < to; i++)
+        tuck_report_free(report[i - from]);
+    free(report);
     return code;
 }
 
@@ -246,8 +265,8 @@ int cmd_optimize(int argc, char **argv)
         code = read_pipeline(&o, &p);
     if (code == EXIT_FINE && o.dump != NULL && mkdir(o.dump, 0777) != 0 && errno != EEXIST)
         code = complain(o.dump);
-    for (size_t i = from; code == EXIT_FINE && i < to; i++)
-        code = run_on(&o, p, i);
+    if (code == EXIT_FINE)
+        code = run_on_all(&o, p, from, to);
     if (code == EXIT_FINE)
         code = write_graph(&o);
     tuck_pipeline_free(p);

@@ -39,7 +39,7 @@ struct write {
 struct dedup {
     struct pass_run *r;
     bool torch;
-    struct fsdp_op add, wait, scatter;
+    uint32_t add, wait, scatter;
     struct storages s;
     uint32_t n_old;          /* nodes from this id on are ours: nobody writes what they hold */
     uint32_t *place;         /* by node: where it stands; a new one takes over a place */
@@ -116,20 +116,20 @@ static bool side_of(const struct dedup *x, uint32_t wait, struct side *out)
 {
     const tuck_graph *g = x->r->g;
 
-    if (wait == 0 || !fsdp_is(g, wait, &x->wait))
+    if (wait == 0 || !fsdp_is(g, wait, x->wait))
         return false;
     out->wait = wait;
-    out->scatter = fsdp_node_operand(g, &x->wait, wait, "tensor");
-    if (out->scatter == 0 || !fsdp_is(g, out->scatter, &x->scatter))
+    out->scatter = fsdp_node_operand(x->r, wait, "tensor");
+    if (out->scatter == 0 || !fsdp_is(g, out->scatter, x->scatter))
         return false;
-    out->input = fsdp_node_operand(g, &x->scatter, out->scatter, "input");
+    out->input = fsdp_node_operand(x->r, out->scatter, "input");
     return out->input != 0;
 }
 
 static bool same_operand(const struct dedup *x, const struct pair *p, const char *name)
 {
-    const tuck_value *v = fsdp_operand(x->r->g, &x->scatter, p->side[0].scatter, name);
-    const tuck_value *w = fsdp_operand(x->r->g, &x->scatter, p->side[1].scatter, name);
+    const tuck_value *v = fsdp_operand(x->r, p->side[0].scatter, name);
+    const tuck_value *w = fsdp_operand(x->r, p->side[1].scatter, name);
 
     if (v == NULL || w == NULL || v->kind != w->kind || value_is_container(v))
         return false;
@@ -139,7 +139,7 @@ static bool same_operand(const struct dedup *x, const struct pair *p, const char
 static bool linear(const struct dedup *x, uint32_t scatter)
 {
     const tuck_graph *g = x->r->g;
-    const tuck_value *v = fsdp_operand(g, &x->scatter, scatter, "reduce_op");
+    const tuck_value *v = fsdp_operand(x->r, scatter, "reduce_op");
 
     if (v == NULL || v->kind != TUCK_V_STR)
         return false;
@@ -183,8 +183,7 @@ static uint32_t later(const struct dedup *x, uint32_t a, uint32_t b)
 /* May the two become one? LEFT_END: yes. */
 static enum left_reason judge(struct dedup *x, const struct pair *p)
 {
-    const tuck_graph *g = x->r->g;
-    const tuck_value *alpha = fsdp_operand(g, &x->add, p->sum, "alpha");
+    const tuck_value *alpha = fsdp_operand(x->r, p->sum, "alpha");
     const struct side *s = p->side;
 
     if (alpha != NULL && (x->torch || alpha->kind != TUCK_V_INT || alpha->u.i != 1))
@@ -236,7 +235,6 @@ static void note_merged(struct dedup *x, const struct pair *p, uint32_t scatter)
 static void merge(struct dedup *x, const struct pair *p)
 {
     struct pass_run *r = x->r;
-    tuck_graph *g = r->g;
     const struct side *s = p->side;
     uint32_t old = s[0].scatter;
     uint32_t at = x->torch ? p->sum : later(x, s[0].scatter, s[1].scatter);
@@ -249,9 +247,9 @@ static void merge(struct dedup *x, const struct pair *p)
     uint32_t sum = build_end(&b, "add");
     build_call(&b, "_c10d_functional.reduce_scatter_tensor.default");
     build_node(&b, sum);
-    build_value(&b, fsdp_operand(g, &x->scatter, old, "reduce_op"));
-    build_value(&b, fsdp_operand(g, &x->scatter, old, "group_size"));
-    build_value(&b, fsdp_operand(g, &x->scatter, old, "group_name"));
+    build_value(&b, fsdp_operand(x->r, old, "reduce_op"));
+    build_value(&b, fsdp_operand(x->r, old, "group_size"));
+    build_value(&b, fsdp_operand(x->r, old, "group_name"));
     uint32_t scatter = build_end(&b, "reduce_scatter_tensor");
     b = build_at(r, wait_at);
     build_call(&b, "_c10d_functional.wait_tensor.default");
@@ -277,7 +275,7 @@ static void prepare(struct dedup *x)
     size_t room = g->node.len;
 
     for_each_node (g, n)
-        if (fsdp_is(g, n, &x->scatter))
+        if (fsdp_is(g, n, x->scatter))
             room += 3; /* each pair that is merged leaves one less, and makes three nodes */
     x->n_old = g->node.len;
     x->place = arena_zeroed(a, room * sizeof(*x->place));
@@ -305,8 +303,8 @@ static void tell_one(struct dedup *x, const struct merged *m)
 {
     const tuck_graph *g = x->r->g;
     const struct type *t = type_at(&g->store->type, m->type);
-    const tuck_value *group = fsdp_operand(g, &x->scatter, m->scatter, "group_name");
-    const tuck_value *op = fsdp_operand(g, &x->scatter, m->scatter, "reduce_op");
+    const tuck_value *group = fsdp_operand(x->r, m->scatter, "group_name");
+    const tuck_value *op = fsdp_operand(x->r, m->scatter, "reduce_op");
     char key[32];
     struct report_bucket b = {.kind = "reduce_scatter",
                               .key = key,
@@ -331,9 +329,9 @@ static tuck_status run(struct pass_run *r, const void *options)
     const struct dedup_options *o = options;
     struct dedup x = {.r = r,
                       .torch = o->compat == 1,
-                      .add = fsdp_op(r, "aten.add.Tensor"),
-                      .wait = fsdp_op(r, "_c10d_functional.wait_tensor.default"),
-                      .scatter = fsdp_op(r, "_c10d_functional.reduce_scatter_tensor.default")};
+                      .add = fsdp_row("aten.add.Tensor"),
+                      .wait = fsdp_row("_c10d_functional.wait_tensor.default"),
+                      .scatter = fsdp_row("_c10d_functional.reduce_scatter_tensor.default")};
     tuck_graph *g = r->g;
     uint32_t next;
 
@@ -342,9 +340,8 @@ static tuck_status run(struct pass_run *r, const void *options)
         struct pair p = {.sum = n};
 
         next = node_at(g, n)->next;
-        if (!fsdp_is(g, n, &x.add) ||
-            !side_of(&x, fsdp_node_operand(g, &x.add, n, "self"), &p.side[0]) ||
-            !side_of(&x, fsdp_node_operand(g, &x.add, n, "other"), &p.side[1]))
+        if (!fsdp_is(g, n, x.add) || !side_of(&x, fsdp_node_operand(r, n, "self"), &p.side[0]) ||
+            !side_of(&x, fsdp_node_operand(r, n, "other"), &p.side[1]))
             continue;
         enum left_reason why = judge(&x, &p);
         if (why == LEFT_END)

@@ -4,6 +4,7 @@
 
 #include "fx/ops.h"
 #include "fx/storage.h"
+#include "pass/comm.h"
 #include "pass/pass.h"
 
 extern const struct pass pass_reinplace_fsdp_all_gather;
@@ -12,25 +13,33 @@ extern const struct pass pass_dedup_fsdp_reduce_scatter;
 
 /* ---- what the passes of this folder share ---- */
 
-/* An operator that a pattern is made of: its row, and its signature in the run's arena. */
-struct fsdp_op {
-    uint32_t row;
-    struct op_sig sig;
-};
+/* The row of an operator that a pattern is made of. */
+static inline uint32_t fsdp_row(const char *name)
+{
+    uint32_t row = op_find(name, strlen(name));
 
-struct fsdp_op fsdp_op(struct pass_run *r, const char *name);
+    assert(row != 0);
+    return row;
+}
 
-static inline bool fsdp_is(const tuck_graph *g, uint32_t n, const struct fsdp_op *op)
+static inline bool fsdp_is(const tuck_graph *g, uint32_t n, uint32_t row)
 {
     const struct fx_node *x = node_at(g, n);
 
-    return x->kind == TUCK_CALL_FUNCTION && x->op == op->row;
+    return x->kind == TUCK_CALL_FUNCTION && x->op == row;
 }
 
 /* The operand of that name, or NULL; and the node that it is, or 0. */
-const tuck_value *fsdp_operand(const tuck_graph *g, const struct fsdp_op *op, uint32_t n,
-                               const char *name);
-uint32_t fsdp_node_operand(const tuck_graph *g, const struct fsdp_op *op, uint32_t n,
-                           const char *name);
+static inline const tuck_value *fsdp_operand(struct pass_run *r, uint32_t n, const char *name)
+{
+    return comm_operand(r->g, &r->sigs, n, name);
+}
+
+static inline uint32_t fsdp_node_operand(struct pass_run *r, uint32_t n, const char *name)
+{
+    const tuck_value *v = fsdp_operand(r, n, name);
+
+    return v != NULL && v->kind == TUCK_V_NODE ? v->a : 0;
+}
 
 #endif

@@ -12,7 +12,7 @@
 
 struct reinplace {
     struct pass_run *r;
-    struct fsdp_op copy_in, gather;
+    uint32_t copy_in, gather;
     struct storages s;
     uint32_t *last;  /* by storage: the node that touches it last */
     bool *callers;   /* by storage: an input, an attribute, or returned */
@@ -30,7 +30,7 @@ static uint32_t item_of(const struct reinplace *x, uint32_t n, int64_t i)
     if (op_at(y->op)->form != OP_FORM_GETITEM || y->n_args != 2 || y->vals[0].kind != TUCK_V_NODE ||
         y->vals[1].kind != TUCK_V_INT || y->vals[1].u.i != i)
         return 0;
-    return fsdp_is(g, y->vals[0].a, &x->copy_in) ? y->vals[0].a : 0;
+    return fsdp_is(g, y->vals[0].a, x->copy_in) ? y->vals[0].a : 0;
 }
 
 static void remove_unused(struct reinplace *x)
@@ -80,7 +80,7 @@ static bool fits(const struct reinplace *x, uint32_t copy_in, uint32_t gather)
 {
     const tuck_graph *g = x->r->g;
     const struct type *result = type_at(&g->store->type, node_type(g, gather));
-    uint32_t b = fsdp_node_operand(g, &x->copy_in, copy_in, "all_gather_output");
+    uint32_t b = fsdp_node_operand(x->r, copy_in, "all_gather_output");
     const struct type *buffer = b ? type_at(&g->store->type, node_type(g, b)) : NULL;
 
     if (buffer == NULL)
@@ -94,8 +94,7 @@ static bool fits(const struct reinplace *x, uint32_t copy_in, uint32_t gather)
 /* The copy-in whose slice `gather` works on, if its buffer may hold the result; else 0 and the reason. */
 static uint32_t match(const struct reinplace *x, uint32_t gather, enum left_reason *why)
 {
-    const tuck_graph *g = x->r->g;
-    uint32_t slice = fsdp_node_operand(g, &x->gather, gather, "input");
+    uint32_t slice = fsdp_node_operand(x->r, gather, "input");
     uint32_t copy_in = slice ? item_of(x, slice, 0) : 0;
 
     *why = LEFT_PATTERN;
@@ -110,14 +109,13 @@ static uint32_t match(const struct reinplace *x, uint32_t gather, enum left_reas
 
 static void rewrite(struct reinplace *x, uint32_t copy_in, uint32_t gather)
 {
-    tuck_graph *g = x->r->g;
     struct build b = build_at(x->r, gather);
     uint32_t buffer = build_getitem(&b, copy_in, 1);
 
     build_call(&b, "_c10d_functional.all_gather_into_tensor_out.default");
-    build_value(&b, fsdp_operand(g, &x->gather, gather, "input"));
-    build_value(&b, fsdp_operand(g, &x->gather, gather, "group_size"));
-    build_value(&b, fsdp_operand(g, &x->gather, gather, "group_name"));
+    build_value(&b, fsdp_operand(x->r, gather, "input"));
+    build_value(&b, fsdp_operand(x->r, gather, "group_size"));
+    build_value(&b, fsdp_operand(x->r, gather, "group_name"));
     build_key(&b, "out");
     build_node(&b, buffer);
     uint32_t out = build_end(&b, "all_gather_into_tensor_out");
@@ -129,8 +127,8 @@ static void rewrite(struct reinplace *x, uint32_t copy_in, uint32_t gather)
 static tuck_status run(struct pass_run *r, const void *options)
 {
     struct reinplace x = {.r = r,
-                          .copy_in = fsdp_op(r, "fsdp.all_gather_copy_in.default"),
-                          .gather = fsdp_op(r, "_c10d_functional.all_gather_into_tensor.default")};
+                          .copy_in = fsdp_row("fsdp.all_gather_copy_in.default"),
+                          .gather = fsdp_row("_c10d_functional.all_gather_into_tensor.default")};
     tuck_graph *g = r->g;
     uint32_t next;
 
@@ -141,7 +139,7 @@ static tuck_status run(struct pass_run *r, const void *options)
         enum left_reason why;
 
         next = node_at(g, n)->next;
-        if (!fsdp_is(g, n, &x.gather))
+        if (!fsdp_is(g, n, x.gather))
             continue;
         uint32_t copy_in = match(&x, n, &why);
         if (copy_in != 0)

@@ -30,7 +30,7 @@ struct param {
 
 struct unshard {
     struct pass_run *r;
-    struct fsdp_op copy, resize;
+    uint32_t copy, resize;
     struct storages s;
     VEC(struct param) param;
     uint32_t *param_of; /* by node: place in `param` plus 1 */
@@ -49,10 +49,9 @@ static void refuse(struct param *p, enum left_reason why)
 }
 
 /* The parameter that a resize or copy is for, or NULL. */
-static struct param *param_at(struct unshard *x, const struct fsdp_op *op, uint32_t n,
-                              const char *operand)
+static struct param *param_at(struct unshard *x, uint32_t n, const char *operand)
 {
-    uint32_t p = fsdp_node_operand(x->r->g, op, n, operand);
+    uint32_t p = fsdp_node_operand(x->r, n, operand);
 
     return p != 0 && x->param_of[p] != 0 ? &x->param.at[x->param_of[p] - 1] : NULL;
 }
@@ -62,9 +61,9 @@ static void find_params(struct unshard *x)
     const tuck_graph *g = x->r->g;
 
     for_each_node (g, n) {
-        if (!fsdp_is(g, n, &x->copy))
+        if (!fsdp_is(g, n, x->copy))
             continue;
-        uint32_t p = fsdp_node_operand(g, &x->copy, n, "tensor");
+        uint32_t p = fsdp_node_operand(x->r, n, "tensor");
         if (p == 0 || node_at(g, p)->kind != TUCK_PLACEHOLDER) {
             report_left(x->r->report, g, n, LEFT_PATTERN);
         } else if (x->param_of[p] == 0) {
@@ -107,7 +106,7 @@ static bool same_type(const tuck_graph *g, uint32_t p, uint32_t y)
 
 static void meet_resize(struct unshard *x, uint32_t n, struct param *p)
 {
-    const tuck_value *size = fsdp_operand(x->r->g, &x->resize, n, "new_size");
+    const tuck_value *size = fsdp_operand(x->r, n, "new_size");
     bool zero = size != NULL && size->kind == TUCK_V_INT && size->u.i == 0;
 
     p->n_full += !zero;
@@ -129,7 +128,7 @@ static void meet_copy(struct unshard *x, uint32_t n, struct param *p)
     const tuck_graph *g = x->r->g;
 
     p->copy = n;
-    p->with = fsdp_node_operand(g, &x->copy, n, "data");
+    p->with = fsdp_node_operand(x->r, n, "data");
     p->at = x->place;
     p->n_copy++;
     x->written[storage_of(&x->s, p->node, 0)] = x->place;
@@ -192,9 +191,9 @@ static void look(struct unshard *x)
     const tuck_graph *g = x->r->g;
 
     for_each_node (g, n) {
-        bool copy = fsdp_is(g, n, &x->copy), resize = fsdp_is(g, n, &x->resize);
-        struct param *p = copy     ? param_at(x, &x->copy, n, "tensor")
-                          : resize ? param_at(x, &x->resize, n, "variable")
+        bool copy = fsdp_is(g, n, x->copy), resize = fsdp_is(g, n, x->resize);
+        struct param *p = copy     ? param_at(x, n, "tensor")
+                          : resize ? param_at(x, n, "variable")
                                    : NULL;
 
         x->node = n;
@@ -236,8 +235,8 @@ static tuck_status check_user(struct unshard *x)
     const tuck_graph *g = x->r->g;
 
     for_each_node (g, n) {
-        if (!node_may_write(g, n) || node_is_barrier(g, n) || fsdp_is(g, n, &x->copy) ||
-            fsdp_is(g, n, &x->resize))
+        if (!node_may_write(g, n) || node_is_barrier(g, n) || fsdp_is(g, n, x->copy) ||
+            fsdp_is(g, n, x->resize))
             continue;
         x->node = n;
         storage_accesses(&x->s, n, meet_user_write, x);
@@ -264,15 +263,15 @@ static void rewrite(struct unshard *x)
     for (uint32_t i = 0; i < x->param.len; i++)
         x->param.at[i].with = 0;
     for (uint32_t n = g->node.at[0].next; n != 0; n = next) {
-        bool copy = fsdp_is(g, n, &x->copy), resize = fsdp_is(g, n, &x->resize);
-        struct param *own = copy     ? param_at(x, &x->copy, n, "tensor")
-                            : resize ? param_at(x, &x->resize, n, "variable")
+        bool copy = fsdp_is(g, n, x->copy), resize = fsdp_is(g, n, x->resize);
+        struct param *own = copy     ? param_at(x, n, "tensor")
+                            : resize ? param_at(x, n, "variable")
                                      : NULL;
 
         next = node_at(g, n)->next;
         if (own != NULL && !own->refused) {
             if (copy)
-                own->with = current(x, fsdp_node_operand(g, &x->copy, n, "data"));
+                own->with = current(x, fsdp_node_operand(x->r, n, "data"));
             copies += copy;
             resizes += resize;
             build_erase(x->r, n);
@@ -296,8 +295,8 @@ static void rewrite(struct unshard *x)
 static tuck_status run(struct pass_run *r, const void *options)
 {
     struct unshard x = {.r = r,
-                        .copy = fsdp_op(r, "fsdp.copy_.default"),
-                        .resize = fsdp_op(r, "inductor.resize_storage_bytes_.default")};
+                        .copy = fsdp_row("fsdp.copy_.default"),
+                        .resize = fsdp_row("inductor.resize_storage_bytes_.default")};
 
     (void)options;
     x.param_of = arena_zeroed(&r->arena, r->g->node.len * sizeof(*x.param_of));

@@ -2,6 +2,7 @@
 
 #include "fx/groups.h"
 #include "fx/ops.h"
+#include "fx/storage.h"
 #include "pass/build.h"
 
 enum comm_kind comm_kind(const tuck_graph *g, uint32_t n)
@@ -93,6 +94,18 @@ static uint32_t waited(const tuck_graph *g, const uint32_t *root, uint32_t wait)
     return root[v] ? root[v] : v;
 }
 
+/* A collective that works in place begins anew what a wait before it had ended. */
+static void forget(const tuck_graph *g, uint32_t n, const uint32_t *root, uint32_t *first)
+{
+    const struct fx_node *x = node_at(g, n);
+
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        uint32_t v = x->vals[i].kind == TUCK_V_NODE ? x->vals[i].a : 0;
+        if (v != 0)
+            first[v] = first[root[v]] = 0;
+    }
+}
+
 uint32_t comm_dedup_waits(struct pass_run *r)
 {
     tuck_graph *g = r->g;
@@ -102,6 +115,8 @@ uint32_t comm_dedup_waits(struct pass_run *r)
 
     for (uint32_t n = g->node.at[0].next; n != 0; n = next) {
         next = node_at(g, n)->next;
+        if (comm_starts(g, n) && node_may_write(g, n))
+            forget(g, n, root, first);
         uint32_t v = comm_is_wait(g, n) ? waited(g, root, n) : 0;
         if (v == 0)
             continue;
