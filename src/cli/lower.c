@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "lower/program.h"
+#include "memory/plan.h"
 
 enum { OPT_NO_FUSE = 0x400, OPT_CLONES, OPT_SELECT, OPT_THRESHOLD, OPT_SYMM, OPT_KEEP, OPT_FREE };
 
@@ -122,7 +123,9 @@ int cmd_lower(int argc, char **argv)
         code = st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
         if (code != EXIT_FINE)
             break;
-        code = print(p);
+        code = exit_code_of(memory_plan(p, NULL));
+        if (code == EXIT_FINE)
+            code = print(p);
         program_free(p);
     }
     free(c.symm);

@@ -1,0 +1,350 @@
+/* Packing lifetimes into an arena: best fit, one buffer after the other.
+ *
+ * Each buffer goes into the smallest gap that holds it among those that are live with it, or on top of them. Which
+ * buffers come first decides how well that goes: long lives suit activations that are saved or used up, large ones
+ * suit mixed sizes. A few orders are tried and the best is kept. What a buffer lives with is found in a tree over
+ * the steps; looking at all of it is paid from a budget that grows with the number of buffers, and when that is used
+ * up a buffer just goes on top: O(n log n) in all.
+ */
+#include "memory/plan.h"
+
+#include <stdlib.h>
+
+enum { LOOKS = 512 }; /* at others, for each buffer on average */
+
+struct item {
+    uint32_t buf, from, to;
+    int64_t size; /* aligned */
+};
+
+/* ---- what lies where, by step ---- */
+
+struct link {
+    uint32_t item, next; /* next: of the same node, 0 ends the list */
+};
+
+struct placed {
+    int64_t at, end;
+};
+
+/* A tree over the steps. An item is entered at the few nodes whose ranges make up its life. */
+struct tree {
+    uint32_t n;      /* leaves, a power of two */
+    uint32_t *first; /* by node: entry of its items, 0: none */
+    uint32_t *below; /* by node: entries of it and of all nodes under it */
+    int64_t *top;    /* by node: highest end of those … */
+    VEC(struct link) link;
+    struct arena *a;
+};
+
+static void tree_init(struct tree *t, struct arena *a, uint32_t steps)
+{
+    t->a = a;
+    for (t->n = 1; t->n < steps; t->n *= 2)
+        ;
+    t->first = arena_array(a, uint32_t, (size_t)t->n * 2);
+    t->below = arena_array(a, uint32_t, (size_t)t->n * 2);
+    t->top = arena_array(a, int64_t, (size_t)t->n * 2);
+    vec_push_in(a, &t->link, ((struct link){0, 0}));
+}
+
+static void tree_clear(struct tree *t)
+{
+    memset(t->first, 0, (size_t)t->n * 2 * sizeof(*t->first));
+    memset(t->below, 0, (size_t)t->n * 2 * sizeof(*t->below));
+    memset(t->top, 0, (size_t)t->n * 2 * sizeof(*t->top));
+    t->link.len = 1;
+}
+
+/* The functions on the tree go down log2(steps) levels: at most 32. */
+static void tree_add(struct tree *t, uint32_t node, uint32_t lo, uint32_t hi, const struct item *x,
+                     uint32_t item, int64_t end)
+{
+    if (x->to < lo || hi < x->from)
+        return;
+    t->below[node]++;
+    t->top[node] = end > t->top[node] ? end : t->top[node];
+    if (x->from <= lo && hi <= x->to) {
+        vec_push_in(t->a, &t->link, ((struct link){item, t->first[node]}));
+        t->first[node] = t->link.len - 1;
+        return;
+    }
+    uint32_t mid = lo + (hi - lo) / 2;
+    tree_add(t, 2 * node, lo, mid, x, item, end);
+    tree_add(t, 2 * node + 1, mid + 1, hi, x, item, end);
+}
+
+struct look {
+    const struct item *x;
+    int64_t top;   /* above everything it lives with */
+    uint64_t left; /* entries that may still be looked at */
+    bool all;      /* they were all looked at */
+};
+
+/* ---- orders ---- */
+
+static int by_id(const struct item *a, const struct item *b)
+{
+    return a->from != b->from ? (a->from < b->from ? -1 : 1) : a->buf < b->buf ? -1 : 1;
+}
+
+static int cmp64(int64_t a, int64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int longest(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+    uint32_t la = a->to - a->from, lb = b->to - b->from;
+
+    return la != lb             ? (la > lb ? -1 : 1)
+           : a->size != b->size ? cmp64(b->size, a->size)
+                                : by_id(a, b);
+}
+
+static int largest(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+
+    return a->size != b->size ? cmp64(b->size, a->size) : longest(x, y);
+}
+
+static int widest(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+    double wa = (double)a->size * (a->to - a->from + 1),
+           wb = (double)b->size * (b->to - b->from + 1);
+
+    return wa != wb ? (wa > wb ? -1 : 1) : longest(x, y);
+}
+
+static int earliest(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+
+    return a->from != b->from ? (a->from < b->from ? -1 : 1) : longest(x, y);
+}
+
+static int latest_end(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+
+    return a->to != b->to ? (a->to > b->to ? -1 : 1) : longest(x, y);
+}
+
+static int (*const orders[])(const void *, const void *) = {longest, widest, largest, latest_end,
+                                                            earliest};
+
+/* ---- packing ---- */
+
+struct pack {
+    struct arena *a;
+    struct item *item;
+    uint32_t n, steps;
+    int64_t *offset, *best; /* by buffer */
+    struct tree tree;
+    VEC(struct placed) beside; /* what the buffer at hand lives with, possibly more than once */
+};
+
+static void gather(struct pack *k, struct look *w, uint32_t node, uint32_t lo, uint32_t hi)
+{
+    struct tree *t = &k->tree;
+
+    if (t->below[node] == 0 || w->x->to < lo || hi < w->x->from)
+        return;
+    if (w->x->from <= lo && hi <= w->x->to && t->top[node] > w->top)
+        w->top = t->top[node];
+    for (uint32_t i = t->first[node]; i != 0; i = t->link.at[i].next) {
+        const struct item *y = &k->item[t->link.at[i].item];
+        struct placed p = {k->offset[y->buf], k->offset[y->buf] + y->size};
+
+        if (p.end > w->top)
+            w->top = p.end;
+        if (w->left == 0) {
+            w->all = false;
+            continue;
+        }
+        w->left--;
+        vec_push_in(k->a, &k->beside, p);
+    }
+    if (!w->all && w->x->from <= lo && hi <= w->x->to)
+        return; /* its top is known, and more does not help */
+    if (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        gather(k, w, 2 * node, lo, mid);
+        gather(k, w, 2 * node + 1, mid + 1, hi);
+    }
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const struct placed *a = x, *b = y;
+
+    return a->at != b->at ? cmp64(a->at, b->at) : cmp64(b->end, a->end);
+}
+
+/* The smallest gap that holds it, or the top. */
+static int64_t fit(struct pack *k, int64_t size, int64_t top)
+{
+    int64_t best = top, least = INT64_MAX, end = 0;
+
+    if (k->beside.len > 1)
+        qsort(k->beside.at, k->beside.len, sizeof(*k->beside.at), by_offset);
+    for (uint32_t i = 0; i < k->beside.len; i++) {
+        const struct placed *p = &k->beside.at[i];
+        int64_t gap = p->at - end;
+
+        if (gap >= size && gap < least) {
+            least = gap;
+            best = end;
+        }
+        end = p->end > end ? p->end : end;
+    }
+    return best;
+}
+
+/* Lay them down in the order they have. */
+static int64_t lay(struct pack *k, uint64_t budget)
+{
+    struct tree *t = &k->tree;
+    int64_t total = 0;
+
+    tree_clear(t);
+    for (uint32_t i = 0; i < k->n; i++) {
+        const struct item *x = &k->item[i];
+        struct look w = {.x = x, .left = budget, .all = true};
+
+        k->beside.len = 0;
+        gather(k, &w, 1, 0, t->n - 1);
+        budget = w.left;
+        int64_t at = w.all ? fit(k, x->size, w.top) : w.top;
+        k->offset[x->buf] = at;
+        tree_add(t, 1, 0, t->n - 1, x, i, at + x->size);
+        total = at + x->size > total ? at + x->size : total;
+    }
+    return total;
+}
+
+/* The least total found; offsets in k->best. `enough` is a total that nothing can beat. */
+static int64_t pack(struct pack *k, int64_t enough, uint32_t n_buf)
+{
+    int64_t least = INT64_MAX;
+
+    tree_init(&k->tree, k->a, k->steps);
+    for (size_t o = 0; o < sizeof(orders) / sizeof(*orders) && least > enough; o++) {
+        qsort(k->item, k->n, sizeof(*k->item), orders[o]);
+        int64_t total = lay(k, LOOKS * (uint64_t)k->n);
+        if (total < least) {
+            least = total;
+            memcpy(k->best, k->offset, n_buf * sizeof(*k->best));
+        }
+    }
+    return k->n > 0 ? least : 0;
+}
+
+/* ---- programs ---- */
+
+static int64_t aligned(int64_t bytes)
+{
+    return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+}
+
+/* Which arena a buffer lies in: 0 the common one, 1 + group a heap, UINT32_MAX none. */
+static uint32_t place_of(const struct program_buf *b)
+{
+    if ((b->flags & PROGRAM_INPUT) && !(b->flags & PROGRAM_FREEABLE))
+        return UINT32_MAX;
+    return b->layout == PROGRAM_COMM && b->group != PROGRAM_NONE ? 1 + b->group : 0;
+}
+
+static int64_t pack_place(struct pack *k, struct program *p, const struct memory_life *life,
+                          uint32_t place)
+{
+    int64_t *delta = arena_zeroed(k->a, ((size_t)p->n_op + 2) * sizeof(*delta)), live = 0, most = 0;
+
+    k->n = 0;
+    for (uint32_t i = 0; i < p->n_buf; i++) {
+        struct item x = {i, life[i].from, life[i].to, aligned(p->buf[i].bytes)};
+
+        if (place_of(&p->buf[i]) != place || x.from > x.to)
+            continue;
+        delta[x.from] += x.size;
+        delta[x.to + 1] -= x.size;
+        k->item[k->n++] = x;
+    }
+    for (uint32_t s = 0; s < k->steps; s++) {
+        live += delta[s];
+        most = live > most ? live : most;
+    }
+    int64_t total = pack(k, most, p->n_buf);
+    for (uint32_t i = 0; i < k->n; i++)
+        p->buf[k->item[i].buf].offset = k->best[k->item[i].buf];
+    return total;
+}
+
+struct plan_args {
+    struct program *p;
+    const uint32_t *order;
+    struct arena scratch;
+};
+
+static void do_plan(void *arg)
+{
+    struct plan_args *x = arg;
+    struct program *p = x->p;
+    struct arena *a = &x->scratch;
+    struct memory_life *life = arena_array(a, struct memory_life, p->n_buf);
+    struct memory_peak peak;
+
+    memory_lives(p, x->order, life);
+    memory_peak(p, x->order, life, a, &peak);
+    struct pack k = {.a = a, .steps = p->n_op ? p->n_op : 1};
+    k.item = arena_array(a, struct item, p->n_buf);
+    k.offset = arena_zeroed(a, p->n_buf * sizeof(*k.offset));
+    k.best = arena_zeroed(a, p->n_buf * sizeof(*k.best));
+    for (uint32_t i = 0; i < p->n_buf; i++)
+        p->buf[i].offset = -1;
+    p->arena_bytes = pack_place(&k, p, life, 0);
+    for (uint32_t g = 0; g < p->n_group; g++)
+        p->heap[g] = pack_place(&k, p, life, 1 + g);
+    p->peak = peak.peak;
+    p->resident = peak.resident;
+}
+
+tuck_status memory_plan(struct program *p, const uint32_t *order)
+{
+    struct plan_args x = {.p = p, .order = order};
+
+    arena_init(&x.scratch, &p->mem);
+    bool ok = mem_guard(&p->mem, do_plan, &x);
+    arena_destroy(&x.scratch);
+    return ok ? TUCK_OK : TUCK_ENOMEM;
+}
+
+/* ---- what ranks compare ---- */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 29;
+}
+
+uint64_t memory_comm_digest(const struct program *p)
+{
+    uint64_t h = 1;
+
+    for (uint32_t g = 0; g < p->n_group; g++)
+        h = mix(h, (uint64_t)p->heap[g]);
+    for (uint32_t i = 0; i < p->n_buf; i++) {
+        const struct program_buf *b = &p->buf[i];
+        const char *type = program_str(p, b->type);
+
+        if (b->layout != PROGRAM_COMM)
+            continue;
+        h = mix(h, (uint64_t)b->offset);
+        h = mix(h, (uint64_t)b->bytes);
+        h = mix(h, hash_bytes(type, strlen(type)));
+    }
+    return h;
+}

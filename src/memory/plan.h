@@ -1,0 +1,37 @@
+/* Where each buffer lies: one arena for everything that is ours or let go of, one heap a group for symmetric
+ * memory. An executor allocates exactly that.
+ *
+ * peak_bytes is what the order needs at least: the maximum over ops of live bytes once the op's results are there,
+ * sizes as they are, comm buffers included. arena_bytes is what the plan takes, 64-byte aligned, without them.
+ */
+#ifndef TUCK_MEMORY_PLAN_H
+#define TUCK_MEMORY_PLAN_H
+
+#include "lower/program.h"
+
+enum { MEMORY_ALIGN = 64 };
+
+/* A buffer is live from step `from` to step `to`, both included. */
+struct memory_life {
+    uint32_t from, to; /* places in the order; from > to: never */
+};
+
+/* By buffer: results from the op that makes them to the last op that touches them; freeable inputs from step 0;
+ * what the caller gets, and what a collective without a wait works on, to the end. Inputs that stay with the
+ * caller are live all the time, and count as resident instead. order: NULL = as the ops are. */
+void memory_lives(const struct program *p, const uint32_t *order, struct memory_life *life);
+
+struct memory_peak {
+    int64_t peak, resident;
+    uint32_t op; /* where the peak is; PROGRAM_NONE in an empty program */
+};
+void memory_peak(const struct program *p, const uint32_t *order, const struct memory_life *life,
+                 struct arena *scratch, struct memory_peak *out);
+
+/* Give every buffer its place for this order; fills offset, heap, peak, arena_bytes and resident of p. */
+TUCK_MUST_CHECK tuck_status memory_plan(struct program *p, const uint32_t *order);
+
+/* The digest of all that ranks must agree on: the heaps, and the place, size and type of every comm buffer. */
+uint64_t memory_comm_digest(const struct program *p);
+
+#endif

@@ -1,0 +1,114 @@
+#include "problem/from_program.h"
+
+struct fill {
+    const struct program *p;
+    struct problem_builder b;
+    uint32_t *buf; /* the problem's number of each buffer of the program */
+};
+
+static const char *name_of(const struct fill *f, str_id s)
+{
+    return s ? program_str(f->p, s) : NULL;
+}
+
+static enum problem_kind kind_of(uint8_t kind)
+{
+    switch ((enum program_kind)kind) {
+    case PROGRAM_GEMM: return PROBLEM_GEMM;
+    case PROGRAM_COLLECTIVE: return PROBLEM_COLLECTIVE;
+    case PROGRAM_WAIT: return PROBLEM_WAIT;
+    default: return PROBLEM_COMPUTE;
+    }
+}
+
+static void add_inputs(struct fill *f)
+{
+    const struct program *p = f->p;
+
+    for (uint32_t i = 0; i < p->n_input; i++) {
+        const struct program_buf *b = &p->buf[i];
+        unsigned flags = (b->flags & PROGRAM_FREEABLE ? PROBLEM_FREEABLE : 0) |
+                         (b->flags & (PROGRAM_OUTPUT | PROGRAM_UNWAITED) ? PROBLEM_OUTPUT : 0);
+
+        f->buf[i] = problem_input(&f->b, program_str(p, b->name), b->bytes, flags);
+    }
+}
+
+/* What the op makes, and what it keeps alive. */
+static void add_uses(struct fill *f, uint32_t op)
+{
+    const struct program *p = f->p;
+
+    for (uint32_t i = p->use_at[op]; i < p->use_at[op + 1]; i++) {
+        uint32_t k = p->use[i].buf;
+        const struct program_buf *b = &p->buf[k];
+
+        if (p->use[i].how != PROGRAM_WRITES) {
+            problem_keeps(&f->b, f->buf[k], op);
+            if (b->flags & PROGRAM_INPUT)
+                problem_needs(&f->b, f->buf[k], 0);
+            continue;
+        }
+        f->buf[k] = problem_makes(&f->b, program_str(p, b->name), b->bytes, b->bytes);
+        if (b->flags & (PROGRAM_OUTPUT | PROGRAM_UNWAITED))
+            problem_returns(&f->b, f->buf[k]);
+    }
+}
+
+/* On the buffer where its maker is meant, else on the op: that wrote over it, or must just come first. */
+static void add_deps(struct fill *f, uint32_t op)
+{
+    const struct program *p = f->p;
+
+    for (uint32_t i = p->dep_at[op]; i < p->dep_at[op + 1]; i++) {
+        const struct program_dep *d = &p->dep[i];
+        unsigned flags = (d->flags & PROGRAM_WEAK ? PROBLEM_WEAK : 0) |
+                         (d->flags & PROGRAM_FAKE ? PROBLEM_WEAK | PROBLEM_FAKE : 0);
+
+        if (d->buf != PROGRAM_NONE && p->buf[d->buf].producer == d->op)
+            problem_needs(&f->b, f->buf[d->buf], flags);
+        else
+            problem_needs_op(&f->b, d->op, flags);
+    }
+}
+
+static void do_fill(void *arg)
+{
+    struct fill *f = arg;
+    const struct program *p = f->p;
+
+    f->buf = arena_array(&f->b.p->arena, uint32_t, p->n_buf);
+    add_inputs(f);
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        const struct program_op *o = &p->op[i];
+        struct problem_op op = {
+            .name = program_str(p, o->name),
+            .kind = kind_of(o->kind),
+            .runtime = o->ns > 0 ? o->ns : 0,
+            .is_async = (o->flags & PROGRAM_ASYNC) != 0,
+            .group = o->group != PROGRAM_NONE ? name_of(f, p->group[o->group].name) : NULL,
+            .coll = name_of(f, o->coll),
+            .kernel = name_of(f, o->kernel),
+            .bytes = o->message};
+
+        problem_op(&f->b, &op);
+        if (o->kind == PROGRAM_FUSED)
+            for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
+                problem_fuses(&f->b, program_str(p, p->node[k]));
+        add_uses(f, i);
+        add_deps(f, i);
+    }
+}
+
+tuck_status problem_of_program(const struct program *p, tuck_diags *diags, struct problem **out)
+{
+    struct fill f = {.p = p};
+
+    if (!problem_begin(&f.b, &p->mem.alloc, program_str(p, p->source)))
+        return TUCK_ENOMEM;
+    if (!mem_guard(&f.b.p->mem, do_fill, &f)) {
+        problem_abandon(&f.b);
+        return TUCK_ENOMEM;
+    }
+    return problem_finish(&f.b, diags, out);
+}
