@@ -123,7 +123,7 @@ void buf_float(struct buf *b, double v)
         p++;
     }
     for (; *p != 'e'; p++)
-        if (*p != '.')
+        if (*p >= '0' && *p <= '9') /* the point is the locale's */
             digits[n++] = *p;
     int exp10 = atoi(p + 1);
     if (exp10 < -4 || exp10 >= 16) {

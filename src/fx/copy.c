@@ -73,6 +73,11 @@ static void copy_lists(struct copy *x, const tuck_graph *g, tuck_graph *c)
         if (note.node != 0)
             vec_push(x->mem, &c->note, note);
     }
+    for (uint32_t i = 0; i < g->remark.len && !g->edited; i++) {
+        struct fx_remark q = g->remark.at[i];
+        q.node = x->id.at[q.node];
+        vec_push(x->mem, &c->remark, q);
+    }
     for (uint32_t i = 0; i < g->out_descriptor.len; i++)
         vec_push(x->mem, &c->out_descriptor, g->out_descriptor.at[i]);
     for (uint32_t i = 0; i < g->group.len; i++) {
@@ -118,7 +123,9 @@ static void do_copy(void *p)
         for (uint32_t i = 0; i < one.from->child.len; i++) {
             vec_reserve(x->mem, &one.to->child, 1);
             tuck_graph *c = graph_new(x->from->store);
+            c->name = one.from->child.at[i]->name;
             one.to->child.at[one.to->child.len++] = c;
+            graph_enter_child(one.to, i);
             vec_push(x->mem, &x->todo, ((struct pair){one.from->child.at[i], c}));
         }
     }

@@ -52,14 +52,60 @@ void graph_free(tuck_graph *g)
         vec_free(m, &dead->note);
         vec_free(m, &dead->out_descriptor);
         vec_free(m, &dead->child);
+        vec_free(m, &dead->child_slot);
         vec_free(m, &dead->group);
         vec_free(m, &dead->type);
         vec_free(m, &dead->frees_at);
         vec_free(m, &dead->frees);
+        vec_free(m, &dead->remark);
         arena_destroy(&dead->arena);
         mem_free(m, dead, sizeof(*dead));
         store_release(s);
     }
+}
+
+/* The slot of a name: its own, or the free one where it would be. The number of slots is a power of two. */
+static uint32_t *child_slot(const tuck_graph *g, str_id name)
+{
+    uint32_t mask = g->child_slot.len - 1;
+
+    for (uint32_t i = name * 2654435769u >> 7;; i++) {
+        uint32_t *slot = &g->child_slot.at[i & mask];
+        if (*slot == 0 || g->child.at[*slot - 1]->name == name)
+            return slot;
+    }
+}
+
+static void fill_slot(tuck_graph *g, uint32_t i)
+{
+    uint32_t *slot = child_slot(g, g->child.at[i]->name);
+
+    if (*slot == 0)
+        *slot = i + 1;
+}
+
+void graph_enter_child(tuck_graph *g, uint32_t i)
+{
+    uint32_t size = g->child_slot.len ? g->child_slot.len : 4;
+
+    if (i < g->child_slot.len / 2) {
+        fill_slot(g, i);
+        return;
+    }
+    while (size / 2 <= i)
+        size *= 2;
+    vec_reserve(&g->store->mem, &g->child_slot, size - g->child_slot.len);
+    g->child_slot.len = size;
+    memset(g->child_slot.at, 0, size * sizeof(*g->child_slot.at));
+    for (uint32_t k = 0; k <= i; k++)
+        fill_slot(g, k);
+}
+
+tuck_graph *graph_child_named(const tuck_graph *g, str_id name)
+{
+    uint32_t slot = g->child_slot.len > 0 ? *child_slot(g, name) : 0;
+
+    return slot != 0 ? g->child.at[slot - 1] : NULL;
 }
 
 void graph_edited(tuck_graph *g, bool order_too)

@@ -132,19 +132,26 @@ struct tuck_graph {
     note;                       /* flattened placeholders with a descriptor of their own */
     VEC(str_id) out_descriptor; /* per returned item, expanded form */
     VEC(tuck_graph *) child;
-    uint32_t child_hint; /* where child_of() found the last one */
+    VEC(uint32_t) child_slot; /* hash of their names: place in child + 1, 0 = free */
     VEC(struct fx_group) group;
     VEC(type_id) type;             /* by node id, after infer_graph() */
     type_id result;                /* what the graph returns, after infer_graph() */
     VEC(uint32_t) frees_at, frees; /* as read, where they are not what the rule gives; by node id */
-    struct storage_order *order;   /* who wrote what before whom, as it was before the first edit */
-    struct fx_names *names;        /* name → node and suffix counters; made when first needed */
+    VEC(struct fx_remark)
+    remark; /* comments behind statements, in the order of the nodes, as read */
+    struct storage_order *order; /* who wrote what before whom, as it was before the first edit */
+    struct fx_names *names;      /* name → node and suffix counters; made when first needed */
     uint32_t first_line;
     str_id source_name; /* file it was read from, for diagnostics */
     bool fresh;         /* made, not read: it has no gap of its own */
     bool edited;        /* no longer what was read: print by rule */
     bool ordered;       /* node.pos is up to date */
     bool frees_verbatim;
+};
+
+struct fx_remark {
+    uint32_t node;
+    str_id text; /* with the blanks before it */
 };
 
 struct fx_placeholder_note {
@@ -157,6 +164,7 @@ struct fx_entry {
     str_id title;
     int rank;
     uint32_t line;
+    str_id end; /* "\n" and the line of blanks that older versions put behind a body; 0 = none */
 };
 
 struct fx_hint { /* a symbol's value, where a script gives it */
@@ -178,6 +186,9 @@ void store_release(struct fx_store *s);
 /* graph.c: nothing here checks its arguments; allocation leaves through the store's guard */
 tuck_graph *graph_new(struct fx_store *s);
 void graph_free(tuck_graph *g);
+void graph_enter_child(tuck_graph *g,
+                       uint32_t i); /* child i can be found by its name from here on */
+tuck_graph *graph_child_named(const tuck_graph *g, str_id name); /* the first, or NULL */
 uint32_t graph_add_node(tuck_graph *g, uint32_t before, struct fx_node init);
 /* Take `vals` (copied into the arena, use lists entered) as the arguments of n, which has none. */
 void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t n_vals,

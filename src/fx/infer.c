@@ -335,20 +335,7 @@ tuck_graph *child_of(const tuck_graph *g, uint32_t get_attr)
 {
     const struct fx_node *x = node_at(g, get_attr);
 
-    if (x->kind != TUCK_GET_ATTR)
-        return NULL;
-    /* They are asked for in about the order they stand in: go on where the last one was found. The place is
-     * a note to ourselves, so a graph that is only read may keep it. */
-    uint32_t *hint = &((tuck_graph *)(uintptr_t)g)->child_hint;
-    for (uint32_t k = 0, i = *hint; k < g->child.len; k++, i++) {
-        if (i >= g->child.len)
-            i = 0;
-        if (g->child.at[i]->name == x->target) {
-            *hint = i;
-            return g->child.at[i];
-        }
-    }
-    return NULL;
+    return x->kind == TUCK_GET_ATTR ? graph_child_named(g, x->target) : NULL;
 }
 
 /* The first u<number> that no annotation of the store mentions. */

@@ -630,6 +630,7 @@ static void print_one(struct printer *p, const tuck_graph *g, uint32_t depth)
     size_t indent = class_form ? 4 * (size_t)depth + 4 : 0;
     bool first = true;
     str_id comment = 0;
+    uint32_t remark = p->form == TUCK_FORM_TEXT && !g->edited ? 0 : g->remark.len;
 
     if (class_form) {
         const char *name = graph_str(g, g->name);
@@ -661,6 +662,8 @@ static void print_one(struct printer *p, const tuck_graph *g, uint32_t depth)
         }
         print_node(p, g, x);
         print_frees(p, g, n);
+        for (; remark < g->remark.len && g->remark.at[remark].node <= n; remark++)
+            put(p, g, g->remark.at[remark].text);
         buf_chr(p->b, '\n');
     }
     if (g->style.pass_body || p->form == TUCK_FORM_EXEC) {

@@ -68,12 +68,18 @@ static void annotate_attributes(struct reader *r)
 {
     if (r->attribute.len == 0)
         return;
+    struct arena_mark mark = arena_mark(&r->g->arena);
+    uint32_t *ann = arena_array(&r->g->arena, uint32_t, r->store->str.all.len); /* by name */
+
+    memset(ann, 0, r->store->str.all.len * sizeof(*ann));
+    for (uint32_t i = r->attribute.len; i > 0; i--) /* of two the first counts */
+        ann[r->attribute.at[i - 1].name] = r->attribute.at[i - 1].ann;
     for_each_node (r->g, n) {
         struct fx_node *x = node_at(r->g, n);
-        for (uint32_t i = 0; x->kind == TUCK_GET_ATTR && i < r->attribute.len; i++)
-            if (r->attribute.at[i].name == x->target && x->ann == 0)
-                x->ann = r->attribute.at[i].ann;
+        if (x->kind == TUCK_GET_ATTR && x->ann == 0)
+            x->ann = ann[x->target];
     }
+    arena_release(&r->g->arena, mark);
     if (!r->g->style.annotated)
         r->g->style.silent_inputs = true;
 }
@@ -94,6 +100,8 @@ static bool read_class(struct reader *r, const char *s, size_t indent)
     vec_reserve(r->mem, &r->open_at, 1);
     begin_graph(r, parent);
     r->g->name = read_intern(r, name, (size_t)(open - name));
+    if (parent != NULL)
+        graph_enter_child(parent, parent->child.len - 1);
     r->g->style.form = FX_CLASS;
     r->open_graph.at[r->open_graph.len++] = (uint32_t)indent;
     r->open_at.at[r->open_at.len++] = r->g;
@@ -127,24 +135,53 @@ struct scan {
     bool noise; /* something but graphs and empty lines was seen since the last graph */
 };
 
+/* Behind a return: older versions end a body with a line of blanks, which belongs to the class. */
+static str_id end_of_body(struct reader *r, const char *s)
+{
+    if (*s != '\n')
+        return 0;
+    size_t blanks = strspn(s + 1, " ");
+    bool alone = s[1 + blanks] == '\n' || s[1 + blanks] == '\0';
+
+    return blanks > 0 && alone ? read_intern(r, s, 1 + blanks) : 0;
+}
+
 static void end_of_graph(struct reader *r, struct scan *x)
 {
     x->gap = r->p;
+    while (x->gap > r->bol && x->gap[-1] == ' ') /* of `return x  # comment` */
+        x->gap--;
+    if (r->doc->entry.len > 0 && r->p > r->bol)
+        r->doc->entry.at[r->doc->entry.len - 1].end = end_of_body(r, r->p);
     x->head = NULL;
     x->title = 0;
     x->noise = false;
     x->first = false;
 }
 
-/* Text before the graph that was just begun: kept where it is only empty lines and comments. */
-static void set_gap(struct reader *r, const struct scan *x, const char *to, tuck_graph *g)
+/* What ends the first n entries, and `more`. */
+static str_id after_entries(struct reader *r, uint32_t n, const char *more)
 {
-    bool keep = !r->text->log && !x->noise && harmless(x->gap, to);
+    r->tmp.len = 0;
+    if (n > 0 && r->doc->entry.at[n - 1].end != 0)
+        buf_str(&r->tmp, str_text(&r->store->str, r->doc->entry.at[n - 1].end));
+    buf_str(&r->tmp, more);
+    return read_intern(r, r->tmp.at, r->tmp.len);
+}
+
+/* Text before the graph that was just begun: kept where it is only empty lines and comments. Entries
+ * before it: n. */
+static void set_gap(struct reader *r, const struct scan *x, const char *to, uint32_t n)
+{
+    bool nested = n == r->doc->entry.len; /* what stands between nested graphs is of the graph */
+    bool keep = (!r->text->log || nested) && !x->noise && harmless(x->gap, to);
 
     if (keep)
-        g->gap = read_intern(r, x->gap, (size_t)(to - x->gap));
+        r->g->gap = read_intern(r, x->gap, (size_t)(to - x->gap));
+    else if (nested)
+        r->g->gap = read_intern(r, "\n\n", 2);
     else
-        g->gap = x->first ? r->store->word.empty : read_intern(r, "\n\n", 2);
+        r->g->gap = x->first ? r->store->word.empty : after_entries(r, n, "\n\n");
 }
 
 static bool read_class_here(struct reader *r, struct scan *x, const char *s, size_t indent)
@@ -162,10 +199,10 @@ static bool read_class_here(struct reader *r, struct scan *x, const char *s, siz
         r->open_graph.len = 0;
         r->open_at.len = 0;
     }
-    size_t entries = r->doc->entry.len;
+    uint32_t entries = r->doc->entry.len;
     if (!read_class(r, s, banner ? 0 : indent))
         return false;
-    set_gap(r, &at, before, r->g);
+    set_gap(r, &at, before, entries);
     if (r->doc->entry.len > entries)
         r->doc->entry.at[entries].title = title;
     end_of_graph(r, x);
@@ -181,7 +218,7 @@ static bool read_def_here(struct reader *r, struct scan *x, size_t indent)
     r->open_at.len = 0;
     begin_graph(r, NULL);
     r->g->style.form = FX_DEF;
-    set_gap(r, x, before, r->g);
+    set_gap(r, x, before, r->doc->entry.len - 1);
     if (x->head)
         r->g->style.head = read_intern(r, x->head, (size_t)(bol - x->head));
     r->doc->entry.at[r->doc->entry.len - 1].title = x->title;
@@ -200,7 +237,6 @@ static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at
 {
     const char *bol = r->bol, *eol = bol + strcspn(bol, "\n");
     const char *next = *eol == '\n' ? eol + 1 : eol;
-    const char *def = strstr(next, "def forward(");
     size_t cut = (size_t)(class_at - bol);
     bool blank = strspn(bol, " ") == cut;
 
@@ -210,7 +246,8 @@ static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at
     if (blank && cut == 0)
         return true;
     if (!blank) { /* a banner, or a prefix on every line: the next line tells */
-        if (def == NULL || memchr(next, '\n', (size_t)(def - next)) != NULL)
+        const char *def = memmem(next, strcspn(next, "\n"), "def forward(", 12);
+        if (def == NULL)
             return true;
         size_t blanks = strspn(next, " ");
         if (next + blanks == def)
@@ -283,11 +320,13 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
         } else if (starts_with(s, "graph():")) {
             begin_graph(r, NULL);
             r->doc->entry.at[r->doc->entry.len - 1].title = x.title;
-            r->g->gap = r->doc->entry.len > 1 ? read_intern(r, "\n\n", 2) : r->store->word.empty;
+            r->g->gap = r->doc->entry.len > 1 ? after_entries(r, r->doc->entry.len - 1, "\n\n")
+                                              : r->store->word.empty;
             read_skip_line(r);
             if (!read_strgraph(r))
                 return false;
             end_of_graph(r, &x);
+            r->doc->entry.at[r->doc->entry.len - 1].end = 0; /* it is printed as a class */
             x.noise = true;
         } else {
             str_id title = banner_title(r, s, eol);
@@ -309,7 +348,7 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
     if (r->doc->entry.len > entries) {
         bool keep = !t->log && !x.noise && harmless(x.gap, r->end);
         r->doc->tail = keep ? read_intern(r, x.gap, (size_t)(r->end - x.gap))
-                            : read_intern(r, "\n", 1);
+                            : after_entries(r, r->doc->entry.len, "\n");
     }
     return true;
 }
@@ -364,7 +403,8 @@ static void do_read(void *p)
         qsort(r->doc->entry.at, r->doc->entry.len, sizeof(*r->doc->entry.at), by_line);
         r->doc->entry.at[0].graph->gap = r->store->word.empty;
         for (uint32_t i = 1; i < r->doc->entry.len; i++)
-            r->doc->entry.at[i].graph->gap = read_intern(r, "\n\n", 2);
+            r->doc->entry.at[i].graph->gap = after_entries(r, i, "\n\n");
+        r->doc->tail = after_entries(r, r->doc->entry.len, "\n");
     }
     groups_collect(r->doc, r->group.at, r->group.len, r->diags);
     x->ok = true;
@@ -395,6 +435,7 @@ static tuck_status read_document(const char *text, size_t len, const char *name,
     vec_free(r.mem, &r.pending);
     vec_free(r.mem, &r.attribute);
     vec_free(r.mem, &r.storage);
+    vec_free(r.mem, &r.storage_of);
     vec_free(r.mem, &r.group);
     vec_free(r.mem, &r.names);
     vec_free(r.mem, &r.open_graph);

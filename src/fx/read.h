@@ -25,7 +25,7 @@ struct pending_ann { /* `primals_1: "f32[4]"  # ParamAOTInput(..)` before a pytr
 };
 
 struct script_storage { /* buf0 = reader.storage(..) */
-    str_id name, device;
+    str_id device;
 };
 
 struct reader {
@@ -64,6 +64,7 @@ struct reader {
     VEC(struct pending_ann) pending;
     VEC(struct pending_ann) attribute; /* of self, as a script's __init__ makes them */
     VEC(struct script_storage) storage;
+    VEC(uint32_t) storage_of;   /* by string: place in storage + 1, 0 = no storage */
     VEC(struct fx_group) group; /* as a script sets them up */
     VEC(str_id) names;          /* of an assignment to several */
     VEC(uint32_t) open_graph;   /* indents of the classes we are inside of */

@@ -241,6 +241,20 @@ static bool no_return(struct reader *r, const char *header)
                       "the body that begins in line %u has no return", read_pos(r, header, 1).line);
 }
 
+/* `x = f(y)  # why`: a comment behind the statements of a line, of which the newest node is one. */
+static void read_remark(struct reader *r)
+{
+    const char *from = r->p, *end = r->p + strcspn(r->p, "\n");
+    uint32_t n = r->g->node.len - 1;
+
+    while (from > r->bol && from[-1] == ' ')
+        from--;
+    while (node_at(r->g, n)->kind == TUCK_RESULT)
+        n--;
+    str_id text = read_intern(r, from, (size_t)(end - from));
+    vec_push(r->mem, &r->g->remark, ((struct fx_remark){n, text}));
+}
+
 /* Before a statement: the parameters are the inputs, unless annotations announce a prologue. */
 static bool read_parameters(struct reader *r, bool *inputs)
 {
@@ -304,6 +318,7 @@ bool read_body(struct reader *r, size_t def_indent)
         any = true;
         if (!inputs && !read_parameters(r, &inputs))
             return false;
+        uint32_t had = r->g->node.len;
         enum stmt what = read_statement(r, lead);
         if (what == STMT_ERROR)
             return false;
@@ -329,6 +344,8 @@ bool read_body(struct reader *r, size_t def_indent)
         }
         if (what == STMT_RETURN)
             break;
+        if (*r->p == '#' && r->g->node.len > had)
+            read_remark(r);
         read_skip_line(r);
     }
     if (!inputs && !read_params_to_nodes(r))

@@ -20,6 +20,12 @@ static const char *keyword(const char *s, const char *key)
     return NULL;
 }
 
+/* Where `word` stands in from..to, or NULL. strstr() would look through the rest of the file. */
+static const char *find(const char *from, const char *to, const char *word)
+{
+    return memmem(from, (size_t)(to - from), word, strlen(word));
+}
+
 /* Of a parenthesised list at s: the inside, and behind it; NULL: none there. */
 static const char *inside(const char *s, const char **from, const char **to)
 {
@@ -95,12 +101,12 @@ static void put_sizes(struct reader *r, const char *from, const char *to)
 /* device(type='cuda', index=0) as cuda:0. */
 static void put_device(struct reader *r, const char *s)
 {
-    const char *type = strstr(s, "type='"), *index = strstr(s, "index=");
     size_t len = strcspn(s, ")\n");
+    const char *type = find(s, s + len, "type='"), *index = find(s, s + len, "index=");
 
-    if (type != NULL && type < s + len) {
+    if (type != NULL) {
         buf_add(&r->tmp, type + 6, strcspn(type + 6, "'\n"));
-        if (index != NULL && index < s + len)
+        if (index != NULL)
             buf_printf(&r->tmp, ":%d", atoi(index + 6));
     }
 }
@@ -155,9 +161,14 @@ static void read_storage(struct reader *r, const char *s)
         buf_str(&r->tmp, "cpu");
     str_id name = read_intern(r, s, ident_len(s));
     str_id dev = read_intern(r, r->tmp.at, r->tmp.len);
-    struct str *mark = &r->store->str.all.at[name]; /* found again when a tensor names it */
-    mark->tag = r->storage.len + 1;
-    vec_push(r->mem, &r->storage, ((struct script_storage){name, dev}));
+    if (name >= r->storage_of.len) {
+        uint32_t len = r->storage_of.len, more = r->store->str.all.len - len;
+        vec_reserve(r->mem, &r->storage_of, more);
+        memset(r->storage_of.at + len, 0, more * sizeof(*r->storage_of.at));
+        r->storage_of.len += more;
+    }
+    vec_push(r->mem, &r->storage, ((struct script_storage){dev}));
+    r->storage_of.at[name] = r->storage.len;
 }
 
 /* reader.tensor(buf0, (4, 8), (8, 1), dtype=torch.int64, storage_offset=4, is_leaf=True)  # arg0_1 */
@@ -166,13 +177,10 @@ static void read_tensor(struct reader *r, const char *s)
     uint32_t node = named_placeholder(r, s);
     const char *from, *to, *from2, *to2, *p = s + 14, *dtype = keyword(s, "dtype");
     str_id name = str_find(&r->store->str, p, ident_len(p)), device = 0;
-    uint32_t storage = 0;
+    uint32_t storage = name < r->storage_of.len ? r->storage_of.at[name] : 0;
 
-    uint32_t tag = str_at(&r->store->str, name)->tag;
-    if (tag > 0 && tag <= r->storage.len && r->storage.at[tag - 1].name == name) {
-        storage = tag;
-        device = r->storage.at[tag - 1].device;
-    }
+    if (storage != 0)
+        device = r->storage.at[storage - 1].device;
     p += ident_len(p);
     p += strspn(p, ", ");
     if (node == 0 || (p = inside(p, &from, &to)) == NULL)
@@ -230,7 +238,7 @@ static void read_attribute(struct reader *r, const char *s)
     }
     value = name + len;
     const char *list = value + strcspn(value, "[\n");
-    bool literal = strstr(value, "tensor([") != NULL && strstr(value, "tensor([") < list;
+    bool literal = find(value, list + (*list == '['), "tensor([") != NULL;
     if (inside(list, &from, &to) == NULL || len == 0)
         return;
     r->tmp.len = 0;
@@ -286,13 +294,13 @@ static void read_groups(struct reader *r, const char *s)
             size_t len = strcspn(name, "'\"\n");
             const char *body = name + len + (name[len] != '\n' && name[len] != '\0');
             const char *end = body + strcspn(body, "}\n");
-            const char *size = strstr(body, "'size': "), *rank = strstr(body, "'rank': ");
+            const char *size = find(body, end, "'size': "), *rank = find(body, end, "'rank': ");
             struct fx_group g = {
                 .name = read_intern(r, name, len), .rank = -1, .from = GROUP_SCRIPT};
 
-            if (size != NULL && size < end)
+            if (size != NULL)
                 g.size = atoll(size + 8);
-            if (rank != NULL && rank < end)
+            if (rank != NULL)
                 g.rank = atoll(rank + 8);
             if (g.size > 0)
                 vec_push(r->mem, &r->group, g);
@@ -318,8 +326,8 @@ bool read_script_line(struct reader *r)
     else if (starts_with(s, "setup_fake_process_groups("))
         read_groups(r, s);
     else if (starts_with(s, "self.register_buffer('") ||
-             (starts_with(s, "self.") && strstr(s, " = torch.nn.Parameter(") != NULL &&
-              strstr(s, " = torch.nn.Parameter(") < s + strcspn(s, "\n")))
+             (starts_with(s, "self.") &&
+              find(s, s + strcspn(s, "\n"), " = torch.nn.Parameter(") != NULL))
         read_attribute(r, s);
     else if (n > 1 && strchr("su", *s) != NULL && starts_with(s + n, " = ") && s == r->bol &&
              strspn(s + 1, "0123456789") == n - 1 && s[n + 3] >= '0' && s[n + 3] <= '9')

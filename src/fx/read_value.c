@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/num.h"
 #include "fx/dtype.h"
 #include "fx/read.h"
 
@@ -174,16 +175,11 @@ static bool read_number(struct reader *r)
             return true;
         }
     }
-    if (!whole && e[-1] != 'j' && memchr(s, '_', len) == NULL && len < 64) {
-        char *stop, digits[64];
-        memcpy(digits, s, len);
-        digits[len] = '\0';
-        double f = strtod(digits, &stop);
-        if (*stop == '\0' && memchr(digits, 'x', len) == NULL) {
-            push(r, (tuck_value){
-                        .kind = TUCK_V_FLOAT, .a = str_intern(&r->store->str, s, len), .u.f = f});
-            return true;
-        }
+    double f;
+    if (!whole && num_float(s, len, &f)) {
+        push(r,
+             (tuck_value){.kind = TUCK_V_FLOAT, .a = str_intern(&r->store->str, s, len), .u.f = f});
+        return true;
     }
     push_text(r, TUCK_V_NUMBER, s, len);
     return true;

@@ -3,9 +3,8 @@
  *
  * The precedences are Python's, lowest first: comparison, |, &, + -, * / // %, unary - ~, **.
  */
+#include "base/num.h"
 #include "fx/sym.h"
-
-#include <stdlib.h>
 
 enum kind {
     GROUP,
@@ -85,7 +84,6 @@ static const char *skip_digits(const char *p, const char *end)
 /* 12, 2.5, 1.00000000000000, 1.0e-5; 0: too large, or 2s0 */
 static sym_id parse_number(struct text *s)
 {
-    char digits[64];
     const char *p = skip_digits(s->at, s->end);
     bool is_float = false;
 
@@ -104,15 +102,15 @@ static sym_id parse_number(struct text *s)
             return 0;
     }
     size_t n = (size_t)(p - s->at);
-    if (n >= sizeof(digits) || (p < s->end && (is_name_char(*p) || *p == '.')))
+    const char *digits = s->at;
+    if (p < s->end && (is_name_char(*p) || *p == '.'))
         return 0;
-    memcpy(digits, s->at, n);
-    digits[n] = '\0';
-    if (n == 1 && digits[0] == '.')
+    double f;
+    if (is_float && !num_float(digits, n, &f))
         return 0;
     s->at = p;
     if (is_float)
-        return sym_float(s->t, strtod(digits, NULL));
+        return sym_float(s->t, f);
     int64_t v = 0;
     for (size_t i = 0; i < n; i++)
         if (!size_mul(v, 10, &v) || !size_add(v, digits[i] - '0', &v))

@@ -176,7 +176,7 @@ static void test_copy(void **state)
         "class f(torch.nn.Module):\n"
         "    def forward(self, x, y):\n"
         "        # why\n"
-        "        a = torch.neg(x)\n"
+        "        a = torch.neg(x)  # behind it\n"
         "        b = torch.add(a, y);  x = None\n" /* not what the rule says */
         "        return (b, a)\n";
     tuck_doc *doc = read_or_die(text);
@@ -200,6 +200,7 @@ static void test_copy(void **state)
     assert_int_equal(tuck_graph_copy(g, &second), TUCK_OK);
     char *s = graph_text(g);
     assert_text(second, s);
+    assert_null(strstr(s, "behind it")); /* no rule says where it belongs after an edit */
     free(s);
     assert_null(check_users(second));
     assert_int_equal(tuck_graph_id_end(second),
