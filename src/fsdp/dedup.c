@@ -18,7 +18,7 @@ struct dedup_options {
 
 static const struct pass_option dedup_options[] = {
     {"compat", PASS_CHOICE, offsetof(struct dedup_options, compat), "none", "none|torch",
-     "torch: the new nodes stand where the sum stood, sizes are not compared"},
+     "torch: the new nodes stand where the sum stood; sizes and alpha are not looked at"},
 };
 
 struct member { /* a reduce-scatter of the text that became part of a merged one */
@@ -170,9 +170,15 @@ static bool same_types(const struct dedup *x, const struct pair *p)
     return a->n == b->n;
 }
 
-static bool used_once(struct dedup *x, uint32_t n)
+static bool used_by_us(struct dedup *x, uint32_t n, uint32_t times)
 {
-    return node_at(x->r->g, n)->n_uses == 1 && build_may_erase(x->r, n);
+    return node_at(x->r->g, n)->n_uses == times && build_may_erase(x->r, n);
+}
+
+/* One reduce-scatter added to itself: nothing is gained. */
+static bool itself(const struct pair *p)
+{
+    return p->side[0].wait == p->side[1].wait;
 }
 
 static uint32_t later(const struct dedup *x, uint32_t a, uint32_t b)
@@ -186,10 +192,13 @@ static enum left_reason judge(struct dedup *x, const struct pair *p)
     const tuck_value *alpha = fsdp_operand(x->r, p->sum, "alpha");
     const struct side *s = p->side;
 
-    if (alpha != NULL && (x->torch || alpha->kind != TUCK_V_INT || alpha->u.i != 1))
+    /* torch takes the sum for one without a factor whatever it says, and merges one with itself. */
+    bool plain = alpha == NULL || (alpha->kind == TUCK_V_INT && alpha->u.i == 1);
+    if (!x->torch && (!plain || itself(p)))
         return LEFT_PATTERN;
     for (int i = 0; i < 2; i++)
-        if (!linear(x, s[i].scatter) || !used_once(x, s[i].scatter) || !used_once(x, s[i].wait))
+        if (!linear(x, s[i].scatter) || !used_by_us(x, s[i].scatter, 1) ||
+            !used_by_us(x, s[i].wait, itself(p) ? 2 : 1))
             return LEFT_PATTERN;
     if (!build_may_erase(x->r, p->sum))
         return LEFT_PATTERN;
@@ -221,11 +230,14 @@ static struct merged parts_of(struct dedup *x, uint32_t scatter)
 static void note_merged(struct dedup *x, const struct pair *p, uint32_t scatter)
 {
     type_id type = input_type(x, &p->side[0]);
-    struct merged a = parts_of(x, p->side[0].scatter), b = parts_of(x, p->side[1].scatter);
+    struct merged a = parts_of(x, p->side[0].scatter);
 
-    x->member.at[a.last - 1].next = b.first;
-    a.last = b.last;
-    a.n_member += b.n_member;
+    if (!itself(p)) {
+        struct merged b = parts_of(x, p->side[1].scatter);
+        x->member.at[a.last - 1].next = b.first;
+        a.last = b.last;
+        a.n_member += b.n_member;
+    }
     a.scatter = scatter;
     a.type = type;
     vec_push_in(&x->r->arena, &x->merged, a);
@@ -260,7 +272,7 @@ static void merge(struct dedup *x, const struct pair *p)
     note_merged(x, p, scatter);
     build_replace(r, p->sum, wait);
     build_erase(r, p->sum);
-    for (int i = 0; i < 2; i++) {
+    for (int i = itself(p); i < 2; i++) {
         build_erase(r, s[i].wait);
         build_erase(r, s[i].scatter);
     }

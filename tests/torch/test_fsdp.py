@@ -1,0 +1,143 @@
+"""The FSDP passes: against torch 2.12.1's recorded answers where 2.13 has them no longer, against 2.13
+itself where it has them."""
+
+import json
+import re
+import tempfile
+import unittest
+from pathlib import Path
+
+import torch
+import torch.fx
+
+import fxload
+from harness import one_test_each, some, tuck
+from unordered import differences_but_order
+
+RECORDED = json.loads((Path(__file__).parent / "old_fsdp.json").read_text())["cases"]
+
+# Where Tuck does otherwise, and why: docs/differences.md.
+OTHERWISE = {
+    "getitem_1_used": "torch raises; Tuck leaves the all-gather alone",
+    "CU": "torch drops a copy that the caller sees; Tuck leaves the parameter alone",
+    "FUCU0": "torch leaves a use of a parameter without storage; Tuck leaves the parameter alone",
+    "FCL0": "torch does not see uses in lists and drops their values; Tuck replaces them",
+    "FCMU0": "both refuse",
+}
+
+
+def optimize(text, passes):
+    """The text that `tuck optimize` makes of this one, and its report."""
+    with tempfile.TemporaryDirectory(prefix="tuck-fsdp-") as folder:
+        before, after = Path(folder, "before.txt"), Path(folder, "after.txt")
+        before.write_text(text)
+        report = json.loads(tuck("optimize", before, "-p", passes, "-o", after, "--json"))
+        return after.read_text(), report["passes"][-1]
+
+
+@one_test_each(RECORDED, name=lambda c: f"test_{c['pass'][:9]}_{c['case']}")
+class OldFsdp(unittest.TestCase):
+    def check(self, case):
+        if case["case"] == "FCMU0":
+            self.assertEqual(case["error"], "AssertionError")
+            with self.assertRaisesRegex(AssertionError, "'m2' writes the unsharded parameter 'p'"):
+                optimize(case["before"], case["pass"])
+            return
+        after, report = optimize(case["before"], case["pass"])
+        if "error" in case:
+            self.assertIn(case["case"], OTHERWISE)
+            self.assertEqual(after, case["before"])
+            self.assertTrue(report["left"])
+            return
+        found = differences_but_order(
+            fxload.load(after).graph, fxload.load(case["after"]).graph
+        )
+        if case["case"] in OTHERWISE:
+            self.assertTrue(found, "torch and Tuck agree: docs/differences.md says otherwise")
+        else:
+            self.assertEqual(found, [], some(found))
+
+
+# ---- dedup_fsdp_reduce_scatter, against 2.13 ----
+
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
+def scatters(inputs, lines, returned):
+    """A text from short lines: "r1 = rs(a, 'sum', 2, '0')", "w1 = wait(r1)", "s = add(w1, w2)"."""
+    long = {"rs(": "_c10d_functional.reduce_scatter_tensor.default(", "add(": "aten.add.Tensor(",
+            "wait(": "_c10d_functional.wait_tensor.default(", "mul(": "aten.mul.Tensor("}
+    body = []
+    for line in lines:
+        for short, name in long.items():
+            line = line.replace(f"= {short}", f"= torch.ops.{name}")
+        body.append(f"        {line}\n")
+    given = ", ".join(f'{n}: "{t}"' for n, t in inputs.items())
+    return (
+        f"class step(torch.nn.Module):\n    def forward(self, {given}):\n{''.join(body)}"
+        f"        return {returned}\n"
+    )
+
+
+FULL = "f32[8, 4][4, 1]cpu"
+PAIR = ["r1 = rs(a, 'sum', 2, '0')", "r2 = rs(b, 'sum', 2, '0')", "w1 = wait(r1)", "w2 = wait(r2)"]
+FOUR = [f"r{i} = rs({n}, 'sum', 2, '0')" for i, n in enumerate("abcd", 1)]
+FOUR += [f"w{i} = wait(r{i})" for i in range(1, 5)]
+AB = {"a": FULL, "b": FULL}
+ABCD = {n: FULL for n in "abcd"}
+DEDUP = {
+    "pair": scatters(AB, [*PAIR, "s = add(w1, w2)"], "(s,)"),
+    "avg": scatters(AB, [*[x.replace("sum", "avg") for x in PAIR], "s = add(w1, w2)"], "(s,)"),
+    "max": scatters(AB, [*[x.replace("sum", "max") for x in PAIR], "s = add(w1, w2)"], "(s,)"),
+    "chain": scatters(
+        ABCD, [*FOUR, "s = add(w1, w2)", "t = add(s, w3)", "u = add(w4, t)"], "(u,)"
+    ),
+    "tree": scatters(
+        ABCD, [*FOUR, "s = add(w1, w2)", "t = add(w3, w4)", "u = add(s, t)"], "(u,)"
+    ),
+    "partial_sum_used": scatters(ABCD, [*FOUR, "s = add(w1, w2)", "t = add(s, w3)"], "(t, s, w4)"),
+    "wait_used": scatters(AB, [*PAIR, "s = add(w1, w2)"], "(s, w1)"),
+    "groups": scatters(
+        AB, [*[x.replace("b, 'sum', 2, '0'", "b, 'sum', 2, '1'") for x in PAIR], "s = add(w1, w2)"], "(s,)"
+    ),
+    "ops": scatters(AB, [PAIR[0], PAIR[1].replace("sum", "avg"), *PAIR[2:], "s = add(w1, w2)"], "(s,)"),
+    "dtypes": scatters({"a": FULL, "b": "bf16[8, 4][4, 1]cpu"}, [*PAIR, "s = add(w1, w2)"], "(s,)"),
+    "sizes": scatters({"a": FULL, "b": "f32[8, 1][1, 1]cpu"}, [*PAIR, "s = add(w1, w2)"], "(s,)"),
+    "alpha": scatters(AB, [*PAIR, "s = add(w1, w2, alpha = 2)"], "(s,)"),
+    "itself": scatters(AB, [PAIR[0], PAIR[2], "s = add(w1, w1)"], "(s, b)"),
+    "between": scatters(
+        ABCD, [*FOUR, "h = mul(w4, 0.5)", "s = add(w1, w3)", "t = add(w2, s)"], "(t, h)"
+    ),
+}
+
+
+def torch_dedup(text):
+    """What torch 2.13 makes of it."""
+    import torch.distributed as dist
+    from torch._inductor.fx_passes.fsdp import dedup_fsdp_reduce_scatter
+    from torch._inductor.virtualized import V
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    if not dist.is_initialized():
+        dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+    mode = FakeTensorMode()
+    module = fxload.load(text).module()
+    with mode:
+        given = []
+        for node in module.graph.find_nodes(op="placeholder"):
+            found = re.match(r"(\w+)\[([\d, ]+)\]", node.meta["annotation"].strip("\"'"))
+            given.append(torch.empty([int(n) for n in found[2].split(",")], dtype=DTYPES[found[1]]))
+    FakeTensorProp(module, mode).propagate_dont_convert_inputs(*given)
+    with V.set_fake_mode(mode):
+        dedup_fsdp_reduce_scatter(module)
+    return module.graph
+
+
+@one_test_each(DEDUP, name=lambda name: f"test_{name}")
+class Dedup(unittest.TestCase):
+    def check(self, name):
+        after, _ = optimize(DEDUP[name], "dedup_fsdp_reduce_scatter(compat=torch)")
+        found = differences_but_order(fxload.load(after).graph, torch_dedup(DEDUP[name]))
+        self.assertEqual(found, [], some(found))
