@@ -31,6 +31,7 @@ int cmd_ops(int argc, char **argv);
 int cmd_passes(int argc, char **argv);
 int cmd_optimize(int argc, char **argv);
 int cmd_lower(int argc, char **argv);
+int cmd_schedule(int argc, char **argv);
 
 /* Options that every command which reads a graph accepts, as an argp child. */
 struct input {

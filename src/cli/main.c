@@ -14,6 +14,7 @@ static const struct command commands[] = {
      cmd_optimize},
     {"lower", "the program a graph becomes: buffers, kernels, what each reads and writes",
      cmd_lower},
+    {"schedule", "an order for a schedule problem, and what it is worth", cmd_schedule},
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };

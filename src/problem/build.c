@@ -241,6 +241,18 @@ static bool take_op_name(struct problem_builder *b, str_id name, uint32_t op,
     return true;
 }
 
+static struct problem_fault at_buf(const struct problem_builder *b, enum problem_fault_kind kind,
+                                   uint32_t buf)
+{
+    uint32_t op = b->buf.at[buf].producer;
+
+    return (struct problem_fault){.kind = kind,
+                                  .buf = buf,
+                                  .other = op,
+                                  .item = op == PROBLEM_NONE ? buf
+                                                             : buf - b->n_input - b->op.at[op].out};
+}
+
 static struct problem_fault check_names(struct problem_builder *b)
 {
     struct problem_fault f = {.kind = PROBLEM_FINE};
@@ -255,8 +267,7 @@ static struct problem_fault check_names(struct problem_builder *b)
     for (uint32_t i = 0; i < b->buf.len; i++) {
         struct str *s = &b->p->str.all.at[b->buf.at[i].name];
         if (s->node != 0 && s->node != i + 1)
-            return (struct problem_fault){
-                .kind = PROBLEM_BUF_TWICE, .buf = i, .other = s->node - 1};
+            return at_buf(b, PROBLEM_BUF_TWICE, i);
         s->node = i + 1;
     }
     return f;
@@ -278,7 +289,7 @@ static struct problem_fault check_order(struct problem_builder *b)
     for (uint32_t i = 0; i < b->succ.len; i++) {
         uint32_t op = b->succ.at[i].op, buf = b->succ.at[i].buf, producer = b->buf.at[buf].producer;
         if (producer != PROBLEM_NONE && op < producer)
-            return (struct problem_fault){.kind = PROBLEM_EARLY_USE, .op = op, .buf = buf};
+            return at_buf(b, PROBLEM_EARLY_USE, buf);
     }
     return (struct problem_fault){.kind = PROBLEM_FINE};
 }
@@ -301,7 +312,7 @@ static struct problem_fault check_sums(struct problem_builder *b)
     for (uint32_t i = 0; i < b->buf.len; i++)
         if (!size_add(alloc, b->buf.at[i].size_alloc, &alloc) || alloc > LARGEST ||
             !size_add(freed, b->buf.at[i].size_free, &freed) || freed > LARGEST)
-            return (struct problem_fault){.kind = PROBLEM_BYTES, .buf = i};
+            return at_buf(b, PROBLEM_BYTES, i);
     for (uint32_t i = 0; i < b->op.len; i++) {
         ps += b->op.at[i].runtime * unit_ns(b->p) * 1e3 + 1;
         if (!(ps < (double)LARGEST))
@@ -343,7 +354,8 @@ void problem_fault_text(const struct problem_builder *b, const struct problem_fa
             buf_printf(out, "op '%s' needs op '%s', which needs op '%s'", op, other, op);
         break;
     case PROBLEM_EARLY_USE:
-        buf_printf(out, "op '%s' uses buffer '%s' and stands before the op that makes it", op, buf);
+        buf_printf(out, "buffer '%s' is used by an op that stands before '%s', which makes it", buf,
+                   other);
         break;
     case PROBLEM_BYTES:
         buf_printf(out, "the sizes up to buffer '%s' add up to more than %lld bytes", buf,

@@ -214,17 +214,19 @@ TUCK_MUST_CHECK tuck_status problem_finish(struct problem_builder *b, tuck_diags
 /* What is wrong with what was built so far, for callers that know where it was written. */
 enum problem_fault_kind {
     PROBLEM_FINE,
-    PROBLEM_NAME_TWICE, /* op: its name, or that of a member, is also that of `other` */
-    PROBLEM_BUF_TWICE,  /* buf has the name of buffer `other` */
+    PROBLEM_NAME_TWICE, /* op: its name, or that of a member, is also that of op `other` */
+    PROBLEM_BUF_TWICE,  /* buf has the name of an earlier buffer */
     PROBLEM_LATE,       /* op needs (its dependence number `item`) what op `other` makes later */
     PROBLEM_CYCLE,      /* … and `other` in turn needs op */
-    PROBLEM_EARLY_USE,  /* op keeps buf alive, and stands before what makes it */
+    PROBLEM_EARLY_USE,  /* an op that keeps buf alive stands before what makes it */
     PROBLEM_BYTES,      /* sizes up to buf are more than 64 bits hold */
     PROBLEM_TIME,       /* runtimes up to op are more than 64 bits of picoseconds hold */
 };
 struct problem_fault {
     enum problem_fault_kind kind;
-    uint32_t op, buf, other, item;
+    uint32_t op, buf;
+    uint32_t other; /* of faults about a buffer: its producer, or PROBLEM_NONE */
+    uint32_t item;  /* … and which of its outputs, or which input, it is */
 };
 struct problem_fault problem_check(struct problem_builder *b); /* needs a mem_guard() too */
 /* The message, without a place. */

@@ -1,0 +1,29 @@
+/* How long buffers live in an order, and how many bytes that takes.
+ *
+ * An op allocates what it makes before it runs, and after it ran frees what it was the last to use. What an
+ * op makes and nobody uses goes when that op is done. Freeable inputs are there from the start; what the
+ * caller gets is never freed. The peak is the most that is live right after an op has allocated.
+ */
+#ifndef TUCK_PROBLEM_LIVE_H
+#define TUCK_PROBLEM_LIVE_H
+
+#include "problem/problem.h"
+
+struct live {
+    int64_t input;       /* bytes of the freeable inputs */
+    int64_t peak;        /* with the inputs */
+    int64_t *alloc;      /* [op] bytes it allocates */
+    int64_t *freed;      /* [op] bytes that go after it */
+    int64_t *post_alloc; /* [op] bytes live while it runs */
+    int64_t *post_free;  /* [op] … and when it is done */
+    uint32_t *last;      /* [buf] the op after which it goes; PROBLEM_NONE: never */
+    uint32_t *at;        /* [op] its place in the order */
+};
+
+/* Of an order of all ops, in an arena. */
+void live_of(const struct problem *p, const uint32_t *order, struct arena *a, struct live *out);
+
+/* Just the peak. */
+int64_t live_peak(const struct problem *p, const uint32_t *order, struct arena *a);
+
+#endif

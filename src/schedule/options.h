@@ -1,0 +1,91 @@
+/* Options of the schedulers, by PyTorch's names, and the list of what `--compat torch` reproduces. */
+#ifndef TUCK_SCHEDULE_OPTIONS_H
+#define TUCK_SCHEDULE_OPTIONS_H
+
+#include "base/diag.h"
+
+/* Where PyTorch 2.13 does something else than it says. Each has a name and can be left out. */
+enum schedule_slip {
+    SLIP_FAKE_DEPS_IGNORED = 1,
+    SLIP_STALE_GROUP_PEAK = 2,
+    SLIP_FIRST_OP_OWNS_INPUTS = 4,
+    SLIP_SINK_LAST_USE_STALE = 8,
+    SLIP_SINK_GROUP_RUNTIME = 16,
+    SLIP_EXPOSURE_PAST_WAITS = 32,
+    SLIP_SKIP_END_OP = 64,
+    SLIP_ALL = 127
+};
+
+#define SCHEDULE_NO_LIMIT (-1)
+
+struct schedule_options {
+    bool torch;     /* PyTorch's ways: its defaults, a file's fake dependences, no guards */
+    unsigned slips; /* enum schedule_slip; all of them with --compat torch */
+
+    bool reorder_iterative_use_runtime_estimations;
+    bool reorder_iterative_unsafe_collectives_reorder;
+    bool reorder_iterative_group_with_collectives;
+    bool reorder_iterative_debug_memory_recompute;
+    double reorder_iterative_peak_memory_budget;
+    double reorder_iterative_extra_comm_comp_overlap;
+    int64_t reorder_iterative_debug_limit_to_reorder; /* SCHEDULE_NO_LIMIT: None */
+    int64_t reorder_prefetch_limit;
+
+    bool sink_iterative_use_runtime_estimations;
+    bool sink_waits_iterative_unsafe_collectives_reorder;
+    bool sink_waits_iterative_swap_with_collectives;
+    double sink_iterative_peak_memory_budget;
+    double sink_iterative_extra_comm_comp_overlap;
+    int64_t sink_waits_iterative_debug_limit_to_sink;
+
+    double reorder_sink_runtime_estimations_comm_mult;
+    double reorder_sink_runtime_estimations_non_comm_mult;
+    bool reorder_sink_verbose_logging;
+
+    int64_t size_threshold_for_succ_based_strategy;
+    bool runtime_estimations_align_across_all_distributed_ranks;
+    bool reorder_for_compute_comm_overlap_broadcast_runtime_estimations;
+
+    double list_peak_memory_budget; /* of the list schedulers; below 0: no limit */
+    bool allow_more_exposed;        /* take an order even where its exposed time is longer */
+};
+
+enum schedule_option_type { OPTION_BOOL, OPTION_FLOAT, OPTION_COUNT };
+
+/* One row an option; `tuck passes`, --set and the options of passes are made of these. */
+struct schedule_option {
+    const char *name;
+    enum schedule_option_type type;
+    size_t offset;
+    double own, torch; /* defaults: Tuck's and PyTorch's; SCHEDULE_NO_LIMIT: None */
+    const char *help;
+};
+
+extern const struct schedule_option schedule_option_table[];
+extern const size_t n_schedule_options;
+
+struct schedule_slip_row {
+    const char *name;
+    enum schedule_slip slip;
+    const char *help;
+};
+
+extern const struct schedule_slip_row schedule_slip_table[];
+extern const size_t n_schedule_slips;
+
+void schedule_defaults(struct schedule_options *o, bool torch);
+
+/* "torch", "torch,-stale-group-peak": sets the defaults anew. False: `why` says what is wrong. */
+bool schedule_compat(struct schedule_options *o, const char *text, char why[160]);
+
+const struct schedule_option *schedule_find_option(const char *name, size_t len);
+
+/* A value as JSON or Python spells it: true, True, 0.2, 3, null, None. */
+bool schedule_set(struct schedule_options *o, const struct schedule_option *option,
+                  const char *value, size_t len, char why[160]);
+
+/* The value as text, for tables. */
+void schedule_get(const struct schedule_options *o, const struct schedule_option *option,
+                  char out[32]);
+
+#endif

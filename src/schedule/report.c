@@ -1,0 +1,254 @@
+#include "schedule/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "problem/live.h"
+
+static const char *name_of(const struct schedule *s, uint32_t op)
+{
+    return problem_name(s->p, op);
+}
+
+/* 1500000 → "1.5 us"; times are picoseconds. */
+static const char *human_time(double ps, char out[24])
+{
+    static const struct {
+        double ps;
+        const char *unit;
+    } scale[] = {{1e12, "s"}, {1e9, "ms"}, {1e6, "us"}, {1e3, "ns"}};
+    size_t i = 0;
+
+    while (i < 3 && fabs(ps) < scale[i].ps)
+        i++;
+    snprintf(out, 24, "%.4g %s", ps == 0 ? 0 : ps / scale[i].ps, scale[i].unit);
+    return out;
+}
+
+static const char *bytes_text(int64_t bytes, char out[24])
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    int u = 0;
+
+    for (; v >= 1024 && u < 4; u++)
+        v /= 1024;
+    snprintf(out, 24, "%.4g %s", v, unit[u]);
+    return out;
+}
+
+/* ---- tables ---- */
+
+static void put_stats(const struct schedule *s, const struct schedule_report *r, struct buf *out)
+{
+    double ps = problem_unit_ns(s->p) * 1e3;
+    size_t wide = 2;
+    char a[24], b[24], c[24], d[24];
+
+    for (uint32_t i = 0; i < r->n_stat; i++) {
+        size_t n = strlen(name_of(s, r->stat[i].op));
+        wide = n > wide ? n : wide;
+    }
+    buf_printf(out, "    %-*s %10s %10s %10s %10s %6s %6s  %s\n", (int)wide, "op", "time",
+               "under it", "exposed", "before", "moves", "along", "stopped by");
+    for (uint32_t i = 0; i < r->n_stat; i++) {
+        const struct schedule_stat *x = &r->stat[i];
+        buf_printf(out, "    %-*s %10s %10s %10s %10s %6u %6u  %s", (int)wide, name_of(s, x->op),
+                   human_time(x->comm_time * ps, a), human_time(x->comp_time * ps, b),
+                   human_time(fmax(0, x->final_exposed) * ps, c),
+                   human_time(fmax(0, x->initial_exposed) * ps, d), x->moves, x->grouped,
+                   schedule_limit_name(x->limit));
+        if (x->limit_op != PROBLEM_NONE)
+            buf_printf(out, " %s", name_of(s, x->limit_op));
+        if (x->limit == LIMIT_MEMORY)
+            buf_printf(out, " (%s)", bytes_text(x->limit_peak, a));
+        buf_chr(out, '\n');
+    }
+}
+
+void report_table(const struct schedule *s, struct buf *out)
+{
+    char a[24], b[24], c[24], d[24];
+
+    for (uint32_t i = 0; i < s->report.len; i++) {
+        const struct schedule_report *r = &s->report.at[i];
+        buf_printf(out, "%s\n  peak %s -> %s, exposed %s -> %s, %u of %u ops at another place\n",
+                   r->pass, bytes_text(r->peak_before, a), bytes_text(r->peak_after, b),
+                   human_time((double)r->exposed_before, c),
+                   human_time((double)r->exposed_after, d), r->displaced, s->p->n_op);
+        if (r->note != NULL)
+            buf_printf(out, "  %s\n", r->note);
+        if (r->n_stat > 0)
+            put_stats(s, r, out);
+    }
+}
+
+/* ---- JSON ---- */
+
+static void json_stats(struct json_out *j, const struct schedule *s,
+                       const struct schedule_report *r)
+{
+    json_open(j, "stats", '{');
+    for (uint32_t i = 0; r != NULL && i < r->n_stat; i++) {
+        const struct schedule_stat *x = &r->stat[i];
+        json_open(j, name_of(s, x->op), '{');
+        j->flat = true;
+        json_float(j, "comm_time", x->comm_time);
+        json_float(j, "comp_time", x->comp_time);
+        json_float(j, "initial_exposed", x->initial_exposed);
+        json_float(j, "final_exposed", x->final_exposed);
+        json_int(j, "moves", x->moves);
+        json_int(j, "grouped", x->grouped);
+        json_str(j, "limiting_factor", schedule_limit_name(x->limit));
+        if (x->limit_op != PROBLEM_NONE)
+            json_str(j, "limited_by", name_of(s, x->limit_op));
+        if (x->limit == LIMIT_MEMORY)
+            json_int(j, "limiting_peak", x->limit_peak);
+        json_close(j, '}');
+        j->flat = false;
+    }
+    json_close(j, '}');
+}
+
+static void json_dep(struct json_out *j, const char *name, bool fake)
+{
+    json_open(j, NULL, '[');
+    json_str(j, NULL, name);
+    json_bool(j, NULL, fake);
+    json_close(j, ']');
+}
+
+/* Per op of the problem, [name, fake]. Added ones are looked up through a list per op. */
+static void json_deps(struct json_out *j, const struct schedule *s, struct arena *a)
+{
+    const struct problem *p = s->p;
+    uint32_t *head = arena_array(a, uint32_t, p->n_op),
+             *next = arena_array(a, uint32_t, s->dep.len);
+
+    for (uint32_t x = 0; x < p->n_op; x++)
+        head[x] = PROBLEM_NONE;
+    for (uint32_t i = s->dep.len; i > 0; i--) {
+        next[i - 1] = head[s->dep.at[i - 1].op];
+        head[s->dep.at[i - 1].op] = i - 1;
+    }
+    json_open(j, "deps", '{');
+    for (uint32_t x = 0; x < p->n_op; x++) {
+        json_open(j, name_of(s, x), '[');
+        j->flat = true;
+        for (uint32_t d = p->dep_at[x]; d < p->dep_at[x + 1]; d++)
+            json_dep(j,
+                     p->dep_flags[d] & PROBLEM_ON_OP ? name_of(s, p->dep[d])
+                                                     : problem_buf_name(p, p->dep[d]),
+                     p->dep_flags[d] & PROBLEM_FAKE);
+        for (uint32_t i = head[x]; i != PROBLEM_NONE; i = next[i])
+            json_dep(j, problem_buf_name(p, s->dep.at[i].buf), true);
+        json_close(j, ']');
+        j->flat = false;
+    }
+    json_close(j, '}');
+}
+
+static void json_passes(struct json_out *j, const struct schedule *s)
+{
+    json_open(j, "passes", '[');
+    for (uint32_t i = 0; i < s->report.len; i++) {
+        const struct schedule_report *r = &s->report.at[i];
+        json_open(j, NULL, '{');
+        json_str(j, "pass", r->pass);
+        json_int(j, "peak_before", r->peak_before);
+        json_int(j, "peak_after", r->peak_after);
+        json_int(j, "exposed_before_ps", r->exposed_before);
+        json_int(j, "exposed_after_ps", r->exposed_after);
+        json_int(j, "displaced", r->displaced);
+        if (r->note != NULL)
+            json_str(j, "note", r->note);
+        json_stats(j, s, r);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+void report_json(const struct schedule *s, bool deps, struct buf *out)
+{
+    struct arena a;
+    struct json_out j;
+
+    arena_init(&a, out->mem);
+    json_begin(&j, out);
+    json_open(&j, NULL, '{');
+    json_open(&j, "order", '[');
+    j.flat = true;
+    for (uint32_t i = 0; i < s->p->n_op; i++)
+        json_str(&j, NULL, name_of(s, s->order[i]));
+    json_close(&j, ']');
+    j.flat = false;
+    json_int(&j, "peak", live_peak(s->p, s->order, &a));
+    json_stats(&j, s, s->report.len ? &s->report.at[s->report.len - 1] : NULL);
+    if (deps)
+        json_deps(&j, s, &a);
+    json_passes(&j, s);
+    json_close(&j, '}');
+    json_end(&j);
+    arena_destroy(&a);
+}
+
+/* ---- visualize_overlap ---- */
+
+void report_overlap(const struct schedule *s, struct buf *out)
+{
+    const struct problem *p = s->p;
+    struct arena a;
+    double ps = problem_unit_ns(p) * 1e3;
+    int64_t clock = 0;
+    char from[24], took[24];
+    size_t wide = 2;
+
+    arena_init(&a, out->mem);
+    int64_t *end = arena_zeroed(&a, (size_t)p->n_op * sizeof(*end));
+    int64_t *channel = arena_zeroed(&a, ((size_t)p->n_group + 1) * sizeof(*channel));
+    uint32_t *busy = arena_array(&a, uint32_t, (size_t)p->n_group + 1);
+    for (uint32_t g = 0; g <= p->n_group; g++)
+        busy[g] = PROBLEM_NONE;
+    for (uint32_t x = 0; x < p->n_op; x++)
+        wide = strlen(name_of(s, x)) > wide ? strlen(name_of(s, x)) : wide;
+    buf_printf(out, "%10s  %-*s %10s\n", "start", (int)wide, "op", "time");
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        uint32_t x = s->order[i], g = p->group[x] == PROBLEM_NONE ? p->n_group : p->group[x];
+        int64_t d = llround(s->runtime[x] * ps), idle = 0, start = clock;
+        bool coll = problem_is_coll(p, x);
+
+        if (coll) {
+            start = channel[g] > clock ? channel[g] : clock;
+            end[x] = channel[g] = start + d;
+            busy[g] = x;
+            if (!problem_is_async(p, x)) {
+                idle = end[x] - clock;
+                clock = end[x];
+            }
+        } else {
+            for (uint32_t k = p->wait_at[x]; k < p->wait_at[x + 1]; k++)
+                if (end[p->wait[k]] > clock) {
+                    idle += end[p->wait[k]] - clock;
+                    clock = end[p->wait[k]];
+                }
+            clock += d;
+        }
+        buf_printf(out, "%10s  %-*s %10s", human_time((double)start, from), (int)wide,
+                   name_of(s, x), human_time((double)d, took));
+        if (coll && problem_is_async(p, x))
+            buf_str(out, "  starts");
+        if (idle > 0)
+            buf_printf(out, "  idle for %s", human_time((double)idle, took));
+        for (uint32_t k = 0; !coll && k <= p->n_group; k++)
+            if (busy[k] != PROBLEM_NONE && channel[k] > start && d > 0)
+                buf_printf(out, "  under %s", name_of(s, busy[k]));
+        buf_chr(out, '\n');
+    }
+    struct schedule_time t = schedule_time(p, s->runtime, s->order, &a);
+    buf_printf(out, "%s in all, %s compute, ", human_time((double)t.makespan, from),
+               human_time((double)t.compute, took));
+    buf_printf(out, "%s exposed\n", human_time((double)t.exposed, from));
+    arena_destroy(&a);
+}

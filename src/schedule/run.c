@@ -1,0 +1,202 @@
+/* The list of passes, and what is checked around each. */
+#include "problem/live.h"
+#include "schedule/pass.h"
+
+const struct schedule_pass schedule_passes[] = {
+    {"decide_global_ordering_of_comms",
+     "each collective gets a dependence on the one before it, so that they stay in order",
+     schedule_decide_global_ordering, false, ""},
+    {"raise_comms", "collectives, and what they need, as early as can be", schedule_raise_comms,
+     true, "list_ allow_"},
+    {"sink_waits", "waits, and what needs them, as late as can be", schedule_sink_waits, true,
+     "list_ allow_"},
+    {"reorder_compute_for_overlap", "both, and behind each collective as much compute as hides it",
+     schedule_reorder_compute, true, "list_ allow_"},
+    {"reorder_communication_preserving_peak_memory",
+     "collectives one by one to the front, as far as memory and the others allow",
+     schedule_reorder_iterative, true, "reorder_iterative_ reorder_prefetch_ reorder_sink_ allow_"},
+    {"sink_waits_iterative", "waits one by one to the back, as far as memory and the others allow",
+     schedule_sink_iterative, true, "sink_ reorder_sink_ allow_"},
+    {"simple_overlap",
+     "collectives to the front and waits to the back by plain swaps, never with more memory",
+     schedule_simple_overlap, true, "allow_"},
+    {"enforce_comm_ordering_for_fsdp",
+     "all-gathers with their copies, and reduce-scatters with theirs, as blocks that follow each "
+     "other",
+     schedule_enforce_fsdp, true, ""},
+    {"reorder_for_peak_memory",
+     "the best of four orders for memory: as it is, least peak first, breadth first, depth first",
+     schedule_peak_memory, true, "size_threshold_ allow_"},
+};
+const size_t n_schedule_passes = sizeof(schedule_passes) / sizeof(*schedule_passes);
+
+const struct schedule_pass *schedule_find_pass(const char *name, size_t len)
+{
+    for (size_t i = 0; i < n_schedule_passes; i++)
+        if (strlen(schedule_passes[i].name) == len &&
+            memcmp(schedule_passes[i].name, name, len) == 0)
+            return &schedule_passes[i];
+    return NULL;
+}
+
+const char *schedule_limit_name(enum schedule_limit limit)
+{
+    static const char *const names[N_LIMITS] = {
+        [LIMIT_END] = "end",
+        [LIMIT_COVERED] = "covered",
+        [LIMIT_ORDER] = "order",
+        [LIMIT_DEPENDENCY] = "dependency",
+        [LIMIT_EXPOSES_GROUP] = "exposes_group",
+        [LIMIT_EXPOSES_PASSED] = "exposes_passed",
+        [LIMIT_COLLECTIVE] = "collective",
+        [LIMIT_WAIT] = "wait",
+        [LIMIT_MEMORY] = "memory",
+        [LIMIT_MOVES] = "moves",
+    };
+    return names[limit];
+}
+
+/* ---- begin and end ---- */
+
+static void do_begin(void *ctx)
+{
+    struct schedule *s = ctx;
+    uint32_t n = s->p->n_op;
+
+    s->order = arena_array(&s->arena, uint32_t, n);
+    s->runtime = arena_array(&s->arena, double, n);
+    for (uint32_t i = 0; i < n; i++) {
+        s->order[i] = i;
+        s->runtime[i] = s->p->runtime[i];
+    }
+}
+
+bool schedule_begin(struct schedule *s, const struct problem *p, const struct schedule_options *opt)
+{
+    *s = (struct schedule){.p = p, .opt = *opt};
+    mem_init(&s->mem, &p->mem.alloc);
+    arena_init(&s->arena, &s->mem);
+    if (mem_guard(&s->mem, do_begin, s))
+        return true;
+    schedule_end(s);
+    return false;
+}
+
+void schedule_end(struct schedule *s)
+{
+    vec_free(&s->mem, &s->dep);
+    vec_free(&s->mem, &s->report);
+    arena_destroy(&s->arena);
+}
+
+/* ---- small passes ---- */
+
+void schedule_estimate_runtimes(struct schedule *s, schedule_estimate_fn estimate, void *ctx)
+{
+    for (uint32_t x = 0; x < s->p->n_op; x++)
+        s->runtime[x] = estimate(ctx, s->p, x);
+}
+
+void schedule_decide_global_ordering(struct schedule *s)
+{
+    const struct problem *p = s->p;
+    uint32_t previous = PROBLEM_NONE;
+
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        uint32_t x = s->order[i];
+        if (!problem_is_coll(p, x))
+            continue;
+        if (previous != PROBLEM_NONE)
+            for (uint32_t b = p->out_at[previous]; b < p->out_at[previous + 1]; b++)
+                vec_push(&s->mem, &s->dep, ((struct schedule_dep){x, b}));
+        previous = x;
+    }
+}
+
+/* ---- running one ---- */
+
+struct run {
+    struct schedule *s;
+    const struct schedule_pass *pass;
+    uint32_t *before;
+    uint32_t n_dep, n_report;
+};
+
+static double budget_of(const struct schedule *s, const struct schedule_pass *pass)
+{
+    const struct schedule_options *o = &s->opt;
+
+    if (pass->run == schedule_reorder_iterative)
+        return o->reorder_iterative_peak_memory_budget;
+    if (pass->run == schedule_sink_iterative)
+        return o->sink_iterative_peak_memory_budget;
+    if (pass->run == schedule_raise_comms || pass->run == schedule_sink_waits ||
+        pass->run == schedule_reorder_compute)
+        return o->list_peak_memory_budget;
+    return 0;
+}
+
+/* Why an order is not taken, or NULL. */
+static const char *objection(const struct run *r, struct schedule_report *report)
+{
+    struct schedule *s = r->s;
+    double budget = budget_of(s, r->pass);
+    bool unsafe = s->opt.reorder_iterative_unsafe_collectives_reorder &&
+                  r->pass->run == schedule_reorder_iterative;
+
+    if (!schedule_is_valid(s->p, s->order, false, &s->arena))
+        return "kept: the order found was none";
+    if (s->opt.torch)
+        return NULL;
+    if (!unsafe && !schedule_keeps_comms(s->p, s->order, &s->arena) &&
+        schedule_keeps_comms(s->p, r->before, &s->arena))
+        return "kept: collectives of a group would change places";
+    if (budget >= 0 &&
+        (double)(report->peak_after - report->peak_before) > (double)report->peak_before * budget)
+        return "kept: the peak would grow beyond the budget";
+    if (!s->opt.allow_more_exposed && report->exposed_after > report->exposed_before)
+        return "kept: more communication would be exposed";
+    return NULL;
+}
+
+static void do_run(void *ctx)
+{
+    struct run *r = ctx;
+    struct schedule *s = r->s;
+    uint32_t n = s->p->n_op;
+
+    r->before = arena_array(&s->arena, uint32_t, n);
+    memcpy(r->before, s->order, n * sizeof(*r->before));
+    vec_push(&s->mem, &s->report, ((struct schedule_report){.pass = r->pass->name}));
+    pass_report(s)->peak_before = live_peak(s->p, s->order, &s->arena);
+    pass_report(s)->exposed_before = schedule_time(s->p, s->runtime, s->order, &s->arena).exposed;
+    r->pass->run(s);
+
+    struct schedule_report *report = pass_report(s);
+    report->peak_after = live_peak(s->p, s->order, &s->arena);
+    report->exposed_after = schedule_time(s->p, s->runtime, s->order, &s->arena).exposed;
+    const char *why = objection(r, report);
+    if (why != NULL) {
+        memcpy(s->order, r->before, n * sizeof(*r->before));
+        report->note = why;
+        report->peak_after = report->peak_before;
+        report->exposed_after = report->exposed_before;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        report->displaced += s->order[i] != r->before[i];
+}
+
+tuck_status schedule_run(struct schedule *s, const struct schedule_pass *pass)
+{
+    struct run r = {s, pass, NULL, s->dep.len, s->report.len};
+    uint32_t *order = s->order;
+
+    if (mem_guard(&s->mem, do_run, &r))
+        return TUCK_OK;
+    /* As it was before, but for the memory, which goes with the schedule. */
+    s->dep.len = r.n_dep;
+    s->report.len = r.n_report;
+    if (r.before != NULL)
+        memcpy(order, r.before, s->p->n_op * sizeof(*order));
+    return TUCK_ENOMEM;
+}

@@ -1,0 +1,122 @@
+/* Orders of a schedule problem. Each pass takes the order that a struct schedule holds, leaves a better one
+ * in its place, and adds a report of what it did. Options and compatibility are in schedule/options.h. */
+#ifndef TUCK_SCHEDULE_SCHEDULE_H
+#define TUCK_SCHEDULE_SCHEDULE_H
+
+#include "problem/problem.h"
+#include "schedule/options.h"
+
+/* Why a collective or a wait stopped moving. */
+enum schedule_limit {
+    LIMIT_END,            /* nothing: it came to the end of the list */
+    LIMIT_COVERED,        /* it is hidden already */
+    LIMIT_ORDER,          /* a collective that must not be passed */
+    LIMIT_DEPENDENCY,     /* something it needs, or that needs it, and cannot come along */
+    LIMIT_EXPOSES_GROUP,  /* what comes along would be exposed by more than is won */
+    LIMIT_EXPOSES_PASSED, /* what is passed would be */
+    LIMIT_COLLECTIVE,     /* an asynchronous collective, which waits do not pass */
+    LIMIT_WAIT,           /* another wait, which simple_overlap does not pass */
+    LIMIT_MEMORY,         /* the peak would grow beyond the budget */
+    LIMIT_MOVES,          /* reorder_prefetch_limit */
+    N_LIMITS
+};
+
+const char *schedule_limit_name(enum schedule_limit limit);
+
+/* What became of one collective or wait. Times are those of the pass: runtimes times multipliers. */
+struct schedule_stat {
+    uint32_t op;
+    uint32_t moves, grouped; /* ops passed; ops taken along */
+    double comm_time, comp_time;
+    double initial_exposed,
+        final_exposed; /* comm_time - comp_time, negative where there is room left */
+    enum schedule_limit limit;
+    uint32_t limit_op;  /* the op that limits, or PROBLEM_NONE */
+    int64_t limit_peak; /* LIMIT_MEMORY: what the peak would have been */
+};
+
+struct schedule_report {
+    const char *pass;
+    uint32_t n_stat;
+    const struct schedule_stat *stat; /* in the order in which they were looked at */
+    int64_t peak_before, peak_after;
+    int64_t exposed_before, exposed_after; /* picoseconds, of the whole step: see schedule_time() */
+    uint32_t displaced;                    /* ops that stand at another place than before */
+    const char *note;                      /* why nothing was done, or NULL */
+};
+
+/* A dependence that a pass added: `op` must come after what makes `buf`. */
+struct schedule_dep {
+    uint32_t op, buf;
+};
+
+/* Runtime of an op in the problem's unit, asked once per op. */
+typedef double (*schedule_estimate_fn)(void *ctx, const struct problem *p, uint32_t op);
+
+struct schedule {
+    const struct problem *p;
+    struct schedule_options opt;
+    struct mem mem;
+    struct arena arena;
+    uint32_t *order; /* [n_op] */
+    double *runtime; /* [n_op], the problem's to begin with */
+    VEC(struct schedule_dep) dep;
+    VEC(struct schedule_report) report;
+};
+
+/* The problem's own order; false: no memory. The problem must outlive it. */
+bool schedule_begin(struct schedule *s, const struct problem *p,
+                    const struct schedule_options *opt);
+void schedule_end(struct schedule *s);
+
+/* ---- passes ---- */
+
+/* Ask `estimate` for every op's runtime. */
+void schedule_estimate_runtimes(struct schedule *s, schedule_estimate_fn estimate, void *ctx);
+
+void schedule_decide_global_ordering(struct schedule *s);
+void schedule_raise_comms(struct schedule *s);
+void schedule_sink_waits(struct schedule *s);
+void schedule_reorder_compute(struct schedule *s);
+void schedule_reorder_iterative(struct schedule *s);
+void schedule_sink_iterative(struct schedule *s);
+void schedule_simple_overlap(struct schedule *s);
+void schedule_enforce_fsdp(struct schedule *s);
+void schedule_peak_memory(struct schedule *s);
+
+/* A pass as an entry of a list. */
+struct schedule_pass {
+    const char *name; /* PyTorch's */
+    const char *help;
+    void (*run)(struct schedule *s);
+    bool moves;          /* it changes the order */
+    const char *options; /* prefixes of the options it reads, separated by blanks */
+};
+
+extern const struct schedule_pass schedule_passes[];
+extern const size_t n_schedule_passes;
+const struct schedule_pass *schedule_find_pass(const char *name, size_t len);
+
+/* Run one and keep it honest: what it gives is a schedule. Outside of PyTorch's ways also: collectives of a
+ * group stay in order, the peak stays within the budget, the exposed time does not grow; else the order stays
+ * as it was and the report says why. TUCK_ENOMEM, or TUCK_OK. */
+TUCK_MUST_CHECK tuck_status schedule_run(struct schedule *s, const struct schedule_pass *pass);
+
+/* ---- what an order is worth ---- */
+
+struct schedule_time {
+    int64_t makespan, compute, exposed; /* picoseconds; makespan = compute + exposed */
+};
+
+/* One compute stream and a channel per process group, each first come, first served; a wait stops the stream until
+ * its collectives are done, a synchronous collective until itself is. */
+struct schedule_time schedule_time(const struct problem *p, const double *runtime,
+                                   const uint32_t *order, struct arena *a);
+
+/* Does every op come after what it needs? Fake dependences count where `fake` is set. */
+bool schedule_is_valid(const struct problem *p, const uint32_t *order, bool fake, struct arena *a);
+
+/* Are collectives of a group (of all, where none is given) in the order of the problem? */
+bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, struct arena *a);
+
+#endif
