@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "schedule/pipeline.h"
-#include "schedule/report.h"
+#include "pipeline/table.h"
+#include "schedule/show.h"
 
-enum { OPT_PASSES = 0x100, OPT_SET, OPT_COMPAT, OPT_JSON, OPT_WRITE, OPT_OVERLAP, OPT_LIST };
+enum { OPT_PASSES = 0x100, OPT_SET, OPT_COMPAT, OPT_JSON, OPT_WRITE, OPT_OVERLAP };
 
 enum form { FORM_TABLE, FORM_JSON, FORM_PROBLEM, FORM_OVERLAP };
 
@@ -16,7 +16,6 @@ struct args {
     const char **set;
     size_t n_set;
     enum form form;
-    bool list;
 };
 
 static const struct argp_option options[] = {
@@ -31,7 +30,6 @@ static const struct argp_option options[] = {
     {"json", OPT_JSON, NULL, 0, "Order, peak and statistics as JSON", 1},
     {"overlap", OPT_OVERLAP, NULL, 0, "The new order as text, with what runs under what", 1},
     {"problem", OPT_WRITE, NULL, 0, "The problem again, with its ops in the new order", 1},
-    {"list", OPT_LIST, NULL, 0, "The passes, their options and the slips; needs no file", 1},
     {0},
 };
 
@@ -45,7 +43,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_JSON: a->form = FORM_JSON; break;
     case OPT_WRITE: a->form = FORM_PROBLEM; break;
     case OPT_OVERLAP: a->form = FORM_OVERLAP; break;
-    case OPT_LIST: a->list = true; break;
     case OPT_SET:
         if (strchr(arg, '=') == NULL)
             argp_error(state, "--set wants NAME=VALUE, found '%s'", arg);
@@ -57,12 +54,33 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->path = arg;
         break;
     case ARGP_KEY_END:
-        if (a->path == NULL && !a->list)
+        if (a->path == NULL)
             argp_error(state, "which file? `-' is standard input");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
+}
+
+/* The end of the help text is made of the table. */
+static char *help(int key, const char *text, void *input)
+{
+    char *out = NULL;
+    size_t size;
+
+    (void)input;
+    if (key != ARGP_KEY_HELP_POST_DOC)
+        return (char *)(uintptr_t)text;
+    FILE *f = open_memstream(&out, &size);
+    if (f == NULL)
+        return NULL;
+    fputs("`tuck passes' lists the passes with their options.\n\nWhere PyTorch 2.13 does something "
+          "else than it says, --compat torch does it, too, unless told -NAME:\n",
+          f);
+    for (size_t i = 0; i < n_schedule_slips; i++)
+        fprintf(f, "\n%s: %s", schedule_slip_table[i].name, schedule_slip_table[i].help);
+    fclose(f);
+    return out;
 }
 
 static const struct argp argp = {options,
@@ -71,31 +89,8 @@ static const struct argp argp = {options,
                                  "Reads a schedule problem (JSON, docs/scheduling.md), runs passes "
                                  "on it, and says what they did.",
                                  NULL,
-                                 NULL,
+                                 help,
                                  NULL};
-
-static int list_all(void)
-{
-    struct schedule_options own, torch;
-    char a[32], b[32];
-
-    schedule_defaults(&own, false);
-    schedule_defaults(&torch, true);
-    puts("Passes:");
-    for (size_t i = 0; i < n_schedule_passes; i++)
-        printf("  %s\n      %s\n", schedule_passes[i].name, schedule_passes[i].help);
-    puts("\nOptions (default; with --compat torch):");
-    for (size_t i = 0; i < n_schedule_options; i++) {
-        const struct schedule_option *x = &schedule_option_table[i];
-        schedule_get(&own, x, a);
-        schedule_get(&torch, x, b);
-        printf("  %s (%s; %s)\n      %s\n", x->name, a, b, x->help);
-    }
-    puts("\nSlips of PyTorch, for --compat torch,-NAME:");
-    for (size_t i = 0; i < n_schedule_slips; i++)
-        printf("  %s\n      %s\n", schedule_slip_table[i].name, schedule_slip_table[i].help);
-    return EXIT_FINE;
-}
 
 static int get_options(const struct args *a, struct schedule_options *o)
 {
@@ -106,20 +101,11 @@ static int get_options(const struct args *a, struct schedule_options *o)
         fprintf(stderr, "tuck: --compat %s\n", why);
         return EXIT_USAGE;
     }
-    for (size_t i = 0; i < a->n_set; i++) {
-        const char *text = a->set[i], *value = strchr(text, '=') + 1;
-        const struct schedule_option *x = schedule_find_option(text, (size_t)(value - 1 - text));
-        if (x == NULL) {
-            fprintf(stderr,
-                    "tuck: --set %s: there is no such option; `tuck schedule --list' has them\n",
-                    text);
-            return EXIT_USAGE;
-        }
-        if (!schedule_set(o, x, value, strlen(value), why)) {
+    for (size_t i = 0; i < a->n_set; i++)
+        if (!schedule_set(o, a->set[i], why)) {
             fprintf(stderr, "tuck: --set %s\n", why);
             return EXIT_USAGE;
         }
-    }
     return EXIT_FINE;
 }
 
@@ -134,11 +120,12 @@ static void do_print(void *ctx)
     struct print *x = ctx;
 
     switch (x->a->form) {
-    case FORM_TABLE: report_table(x->s, &x->out); break;
+    case FORM_TABLE: schedule_table(x->s, &x->out); break;
     case FORM_JSON:
-        report_json(x->s, strstr(x->a->passes, "decide_global_ordering_of_comms") != NULL, &x->out);
+        schedule_json(x->s, strstr(x->a->passes, "decide_global_ordering_of_comms") != NULL,
+                      &x->out);
         break;
-    case FORM_OVERLAP: report_overlap(x->s, &x->out); break;
+    case FORM_OVERLAP: schedule_overlap(x->s, &x->out); break;
     case FORM_PROBLEM: problem_write(x->s->p, x->s->order, &x->out); break;
     }
     buf_flush(&x->out);
@@ -154,21 +141,24 @@ static int print(struct schedule *s, const struct args *a)
     return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
 }
 
-static int run(const struct args *a, const struct problem *p)
+static int run(const struct args *a, const struct problem *p, tuck_diags *diags)
 {
     struct schedule_options o;
+    struct pipeline steps;
     struct schedule s;
-    char why[256];
     int code = get_options(a, &o);
 
     if (code != EXIT_FINE)
         return code;
     if (!schedule_begin(&s, p, &o))
         return exit_code_of(TUCK_ENOMEM);
-    tuck_status st = pipeline_run(&s, a->passes, why);
-    if (st == TUCK_EINVAL)
-        fprintf(stderr, "tuck: --passes: %s\n", why);
+    pipeline_init(&steps, &all_passes, NULL);
+    tuck_status st = pipeline_parse(&steps, a->passes, strlen(a->passes), "--passes", diags);
+    if (st == TUCK_OK)
+        st = schedule_steps(&s, &steps, diags);
+    print_diags(diags);
     code = st == TUCK_OK ? print(&s, a) : exit_code_of(st);
+    pipeline_destroy(&steps);
     schedule_end(&s);
     return code;
 }
@@ -186,14 +176,9 @@ int cmd_schedule(int argc, char **argv)
         return exit_code_of(TUCK_ENOMEM);
     }
     argp_parse(&argp, argc, argv, 0, NULL, &a);
-    int code = EXIT_FINE;
-    if (a.list) {
-        code = list_all();
-    } else {
-        tuck_status st = problem_read_file(a.path, NULL, diags, &p);
-        print_diags(diags);
-        code = st == TUCK_OK ? run(&a, p) : exit_code_of(st);
-    }
+    tuck_status st = problem_read_file(a.path, NULL, diags, &p);
+    print_diags(diags);
+    int code = st == TUCK_OK ? run(&a, p, diags) : exit_code_of(st);
     problem_free(p);
     tuck_diags_free(diags);
     free(a.set);

@@ -3,12 +3,23 @@
 
 #include "fsdp/fsdp.h"
 #include "pass/waits.h"
+#include "schedule/schedule.h"
 
 static const struct pass *const rows[] = {
     &pass_deduplicate_wait_tensors,
     &pass_reinplace_fsdp_all_gather,
     &pass_remove_fsdp2_unsharded_param_graph_input_usage,
     &pass_dedup_fsdp_reduce_scatter,
+    &pass_decide_global_ordering_of_comms,
+    &pass_raise_comms,
+    &pass_sink_waits,
+    &pass_reorder_compute_for_overlap,
+    &pass_reorder_communication_preserving_peak_memory,
+    &pass_sink_waits_iterative,
+    &pass_simple_overlap,
+    &pass_enforce_comm_ordering_for_fsdp,
+    &pass_reorder_for_peak_memory,
+    &pass_reorder_compute_and_comm_for_overlap,
 };
 
 /* Keys of PyTorch's configuration, as a user of torch._inductor.config has them. */

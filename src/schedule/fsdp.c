@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "schedule/edges.h"
-#include "schedule/pass.h"
+#include "schedule/step.h"
 
 enum role { OTHER, COPY_IN, COPY_OUT, CHUNK_CAT };
 
@@ -207,19 +207,19 @@ static void do_blocks(void *ctx)
     find_roles(f);
     find_blocks(f);
     if (f->block.len == 0) {
-        pass_note(f->s, "no all-gather with a copy-in, and no chunk_cat");
+        step_note(f->s, "no all-gather with a copy-in, and no chunk_cat");
         return;
     }
     uint32_t *out = arena_alloc(f->a, bytes);
     lay_out(f, out);
     if (!schedule_is_valid(f->p, out, false, f->a)) {
-        pass_note(f->s, "kept: blocks that run as one would need each other");
+        step_note(f->s, "kept: blocks that run as one would need each other");
         return;
     }
     chain(f);
     memcpy(f->s->order, out, bytes);
     if (f->skipped > 0)
-        pass_note(f->s, "some were left as they are: no wait, or shared with another block");
+        step_note(f->s, "some were left as they are: no wait, or shared with another block");
 }
 
 void schedule_enforce_fsdp(struct schedule *s)

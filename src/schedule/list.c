@@ -4,10 +4,12 @@
  * PyTorch takes the best op that is ready. We do the same within a budget of memory: of the order that is
  * there the rest is kept in mind, and an op comes out of turn only if that rest, run after it as it stands,
  * stays within the budget. What stands first in it always does. */
+#include <math.h>
+
 #include "problem/live.h"
 #include "schedule/edges.h"
 #include "schedule/heap.h"
-#include "schedule/pass.h"
+#include "schedule/step.h"
 #include "schedule/rest.h"
 
 struct lister {
@@ -140,11 +142,11 @@ static void list(struct schedule *s, bool raise, bool sink, bool overlap)
     for (uint32_t i = 0; i < n; i++)
         l.at[s->order[i]] = i;
     if (!topological(&l, l.out)) {
-        pass_note(s, "the dependences that keep collectives in order contradict the others");
+        step_note(s, "the dependences that keep collectives in order contradict the others");
         return;
     }
     find_first(&l, raise, l.out);
-    if (budget >= 0)
+    if (!isnan(budget))
         l.rest = rest_begin(p, s->order, budget, l.a);
     heap_begin(&l.ready, l.a, n, compare, &l);
     if (overlap)

@@ -1,64 +1,21 @@
 #include "schedule/options.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/near.h"
 
-#define ROW(name, type, own, torch, help)                                                          \
-    {                                                                                              \
-#name, type, offsetof(struct schedule_options, name), own, torch, help                     \
-    }
-#define NONE SCHEDULE_NO_LIMIT
-
-const struct schedule_option schedule_option_table[] = {
-    ROW(reorder_iterative_use_runtime_estimations, OPTION_BOOL, 1, 0,
-        "decide by runtimes: stop where a collective is hidden, never expose more than is won"),
-    ROW(reorder_iterative_peak_memory_budget, OPTION_FLOAT, 0, 0.2,
-        "share by which the peak may grow"),
-    ROW(reorder_iterative_extra_comm_comp_overlap, OPTION_FLOAT, 0, 0.5,
-        "go on until this share of the collective is hidden twice"),
-    ROW(reorder_iterative_unsafe_collectives_reorder, OPTION_BOOL, 0, 1,
-        "collectives may pass each other: every rank must then decide alike"),
-    ROW(reorder_iterative_group_with_collectives, OPTION_BOOL, 0, 0,
-        "a collective may take another one along"),
-    ROW(reorder_iterative_debug_limit_to_reorder, OPTION_COUNT, NONE, NONE,
-        "look at so many collectives only"),
-    ROW(reorder_iterative_debug_memory_recompute, OPTION_BOOL, 0, 0,
-        "check the memory kept by differences against a full count after every collective"),
-    ROW(reorder_prefetch_limit, OPTION_COUNT, NONE, NONE,
-        "a collective passes at most so many ops (PyTorch: no effect)"),
-    ROW(sink_iterative_use_runtime_estimations, OPTION_BOOL, 1, 0, "as for reordering"),
-    ROW(sink_iterative_peak_memory_budget, OPTION_FLOAT, 0, 0.2,
-        "share by which the peak may grow"),
-    ROW(sink_iterative_extra_comm_comp_overlap, OPTION_FLOAT, 0, 0.5, "as for reordering"),
-    ROW(sink_waits_iterative_unsafe_collectives_reorder, OPTION_BOOL, 0, 1,
-        "synchronous collectives may pass each other"),
-    ROW(sink_waits_iterative_swap_with_collectives, OPTION_BOOL, 0, 0,
-        "a wait may pass asynchronous collectives"),
-    ROW(sink_waits_iterative_debug_limit_to_sink, OPTION_COUNT, NONE, NONE,
-        "look at so many waits only"),
-    ROW(reorder_sink_runtime_estimations_comm_mult, OPTION_FLOAT, 1, 2,
-        "runtimes of collectives times this"),
-    ROW(reorder_sink_runtime_estimations_non_comm_mult, OPTION_FLOAT, 1, 1,
-        "runtimes of the rest times this"),
-    ROW(reorder_sink_verbose_logging, OPTION_BOOL, 0, 0, "accepted; reports are always whole"),
-    ROW(size_threshold_for_succ_based_strategy, OPTION_COUNT, 0, 0,
-        "least-peak-first: where all that is ready is larger, take what is needed first; 0: never"),
-    ROW(runtime_estimations_align_across_all_distributed_ranks, OPTION_BOOL, 0, 0,
-        "use the median of all ranks, where there is a transport to ask them"),
-    ROW(reorder_for_compute_comm_overlap_broadcast_runtime_estimations, OPTION_BOOL, 0, 0,
-        "accepted; no effect, as in PyTorch"),
-    ROW(list_peak_memory_budget, OPTION_FLOAT, 0, -1,
-        "raise_comms, sink_waits, reorder_compute_for_overlap: share by which the peak may grow; "
-        "below 0: no limit"),
-    ROW(allow_more_exposed, OPTION_BOOL, 0, 1,
-        "keep an order even where it exposes more communication than the one before"),
+static const struct row {
+    struct pass_option option;
+    const char *torch;
+} rows[] = {
+#define OPTION(for, name, type, own, torch, help)                                                  \
+    {{#name, type, offsetof(struct schedule_options, name), own, NULL, help}, torch},
+#include "schedule/options.def"
+#undef OPTION
 };
-const size_t n_schedule_options = sizeof(schedule_option_table) / sizeof(*schedule_option_table);
+
+enum { N_ROWS = sizeof(rows) / sizeof(*rows) };
 
 const struct schedule_slip_row schedule_slip_table[] = {
     {"fake-deps-ignored", SLIP_FAKE_DEPS_IGNORED,
@@ -78,23 +35,22 @@ const struct schedule_slip_row schedule_slip_table[] = {
 };
 const size_t n_schedule_slips = sizeof(schedule_slip_table) / sizeof(*schedule_slip_table);
 
-static void store(struct schedule_options *o, const struct schedule_option *x, double v)
+/* Values of these types need no arena. */
+static bool set(struct schedule_options *o, const struct pass_option *x, const char *value,
+                size_t len, const char **wanted)
 {
-    void *at = (char *)o + x->offset;
-
-    switch (x->type) {
-    case OPTION_BOOL: *(bool *)at = v != 0; break;
-    case OPTION_FLOAT: *(double *)at = v; break;
-    case OPTION_COUNT: *(int64_t *)at = (int64_t)v; break;
-    }
+    return pass_option_set(x, o, value, len, NULL, wanted);
 }
 
 void schedule_defaults(struct schedule_options *o, bool torch)
 {
+    const char *wanted;
+
     *o = (struct schedule_options){.torch = torch, .slips = torch ? SLIP_ALL : 0};
-    for (size_t i = 0; i < n_schedule_options; i++)
-        store(o, &schedule_option_table[i],
-              torch ? schedule_option_table[i].torch : schedule_option_table[i].own);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        const char *value = torch ? rows[i].torch : rows[i].option.dflt;
+        set(o, &rows[i].option, value, strlen(value), &wanted);
+    }
 }
 
 bool schedule_compat(struct schedule_options *o, const char *text, char why[160])
@@ -132,61 +88,49 @@ bool schedule_compat(struct schedule_options *o, const char *text, char why[160]
     return true;
 }
 
-const struct schedule_option *schedule_find_option(const char *name, size_t len)
+static const char *option_name(const void *ctx, size_t i)
 {
-    for (size_t i = 0; i < n_schedule_options; i++)
-        if (strlen(schedule_option_table[i].name) == len &&
-            memcmp(schedule_option_table[i].name, name, len) == 0)
-            return &schedule_option_table[i];
+    (void)ctx;
+    return i < N_ROWS ? rows[i].option.name : NULL;
+}
+
+static const struct pass_option *find_option(const char *name, size_t len)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (strlen(rows[i].option.name) == len && memcmp(rows[i].option.name, name, len) == 0)
+            return &rows[i].option;
     return NULL;
 }
 
-static bool is_word(const char *s, size_t len, const char *a, const char *b)
+bool schedule_set(struct schedule_options *o, const char *text, char why[160])
 {
-    return (strlen(a) == len && memcmp(s, a, len) == 0) ||
-           (strlen(b) == len && memcmp(s, b, len) == 0);
-}
+    size_t n = strcspn(text, "=");
+    const struct pass_option *x = find_option(text, n);
+    const char *wanted;
 
-bool schedule_set(struct schedule_options *o, const struct schedule_option *x, const char *value,
-                  size_t len, char why[160])
-{
-    static const char *const want[] = {"true or false", "a number", "a number from 0 on, or None"};
-    char text[64], *end;
-    double v = NAN;
-
-    snprintf(text, sizeof(text), "%.*s", (int)(len < 63 ? len : 63), value);
-    if (x->type == OPTION_BOOL) {
-        v = is_word(value, len, "true", "True")     ? 1
-            : is_word(value, len, "false", "False") ? 0
-                                                    : NAN;
-    } else if (x->type == OPTION_COUNT && is_word(value, len, "null", "None")) {
-        v = SCHEDULE_NO_LIMIT;
-    } else if (len > 0 && len < sizeof(text) && strspn(text, "0123456789+-.eE") == len) {
-        v = strtod(text, &end);
-        if (*end != '\0' || !isfinite(v) ||
-            (x->type == OPTION_COUNT && (v < 0 || v != floor(v) || v > 9e15)))
-            v = NAN;
-    }
-    if (isnan(v)) {
-        snprintf(why, 160, "%s must be %s, found '%s'", x->name, want[x->type], text);
+    if (x == NULL) {
+        const char *near = near_name(text, n, option_name, NULL);
+        snprintf(why, 160, "unknown option '%.*s'%s%s%s", (int)(n < 60 ? n : 60), text,
+                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         return false;
     }
-    store(o, x, v);
+    const char *value = text + n + (text[n] == '=');
+    if (!set(o, x, value, strlen(value), &wanted)) {
+        snprintf(why, 160, "%s must be %s, found '%.40s'", x->name, wanted, value);
+        return false;
+    }
     return true;
 }
 
-void schedule_get(const struct schedule_options *o, const struct schedule_option *x, char out[32])
+void schedule_overlay(struct schedule_options *o, const struct schedule_options *step,
+                      const char *given)
 {
-    const void *at = (const char *)o + x->offset;
+    static const size_t size[] = {
+        [PASS_BOOL] = sizeof(bool), [PASS_INT] = sizeof(int64_t), [PASS_FLOAT] = sizeof(double)};
 
-    switch (x->type) {
-    case OPTION_BOOL: snprintf(out, 32, "%s", *(const bool *)at ? "true" : "false"); break;
-    case OPTION_FLOAT: snprintf(out, 32, "%g", *(const double *)at); break;
-    case OPTION_COUNT:
-        if (*(const int64_t *)at == SCHEDULE_NO_LIMIT)
-            snprintf(out, 32, "none");
-        else
-            snprintf(out, 32, "%lld", (long long)*(const int64_t *)at);
-        break;
+    for (const char *s = given; *s != '\0'; s += strcspn(s, ","), s += *s == ',') {
+        const struct pass_option *x = find_option(s, strcspn(s, "=,"));
+        if (x != NULL)
+            memcpy((char *)o + x->at, (const char *)step + x->at, size[x->type]);
     }
 }

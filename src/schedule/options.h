@@ -2,7 +2,7 @@
 #ifndef TUCK_SCHEDULE_OPTIONS_H
 #define TUCK_SCHEDULE_OPTIONS_H
 
-#include "base/diag.h"
+#include "pass/pass.h"
 
 /* Where PyTorch 2.13 does something else than it says. Each has a name and can be left out. */
 enum schedule_slip {
@@ -16,7 +16,7 @@ enum schedule_slip {
     SLIP_ALL = 127
 };
 
-#define SCHEDULE_NO_LIMIT (-1)
+#define SCHEDULE_NO_LIMIT PASS_NO_INT
 
 struct schedule_options {
     bool torch;     /* PyTorch's ways: its defaults, a file's fake dependences, no guards */
@@ -46,23 +46,9 @@ struct schedule_options {
     bool runtime_estimations_align_across_all_distributed_ranks;
     bool reorder_for_compute_comm_overlap_broadcast_runtime_estimations;
 
-    double list_peak_memory_budget; /* of the list schedulers; below 0: no limit */
+    double list_peak_memory_budget; /* of the list schedulers; not a number: no limit */
     bool allow_more_exposed;        /* take an order even where its exposed time is longer */
 };
-
-enum schedule_option_type { OPTION_BOOL, OPTION_FLOAT, OPTION_COUNT };
-
-/* One row an option; `tuck passes`, --set and the options of passes are made of these. */
-struct schedule_option {
-    const char *name;
-    enum schedule_option_type type;
-    size_t offset;
-    double own, torch; /* defaults: Tuck's and PyTorch's; SCHEDULE_NO_LIMIT: None */
-    const char *help;
-};
-
-extern const struct schedule_option schedule_option_table[];
-extern const size_t n_schedule_options;
 
 struct schedule_slip_row {
     const char *name;
@@ -78,14 +64,11 @@ void schedule_defaults(struct schedule_options *o, bool torch);
 /* "torch", "torch,-stale-group-peak": sets the defaults anew. False: `why` says what is wrong. */
 bool schedule_compat(struct schedule_options *o, const char *text, char why[160]);
 
-const struct schedule_option *schedule_find_option(const char *name, size_t len);
+/* NAME=VALUE of --set, as JSON or Python spells values. False: `why` says what is wrong. */
+bool schedule_set(struct schedule_options *o, const char *text, char why[160]);
 
-/* A value as JSON or Python spells it: true, True, 0.2, 3, null, None. */
-bool schedule_set(struct schedule_options *o, const struct schedule_option *option,
-                  const char *value, size_t len, char why[160]);
-
-/* The value as text, for tables. */
-void schedule_get(const struct schedule_options *o, const struct schedule_option *option,
-                  char out[32]);
+/* What a step of a pipeline was given over what holds for all: `given` is "name=…,name=…". */
+void schedule_overlay(struct schedule_options *o, const struct schedule_options *step,
+                      const char *given);
 
 #endif

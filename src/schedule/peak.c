@@ -7,7 +7,7 @@
 #include "problem/live.h"
 #include "schedule/edges.h"
 #include "schedule/heap.h"
-#include "schedule/pass.h"
+#include "schedule/step.h"
 
 struct pair {
     uint32_t from, to; /* `to` comes after `from` */
@@ -465,11 +465,11 @@ void schedule_peak_memory(struct schedule *s)
         bool fine = s->opt.torch || (schedule_is_valid(s->p, order, false, &s->arena) &&
                                      (s->opt.allow_more_exposed ||
                                       schedule_time(s->p, s->runtime, order, &s->arena).exposed <=
-                                          pass_report(s)->exposed_before));
+                                          step_report(s)->exposed_before));
         if (fine && peak < least) {
             least = peak;
             memcpy(best, order, n * sizeof(*best));
-            pass_note(s, note[m]);
+            step_note(s, note[m]);
         }
     }
     memcpy(s->order, best, n * sizeof(*best));

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "schedule/iter.h"
-#include "schedule/pass.h"
+#include "schedule/step.h"
 
 struct mover {
     struct iter *it;
@@ -187,7 +187,7 @@ static void move_one(struct mover *m)
 void schedule_reorder_iterative(struct schedule *s)
 {
     struct arena *a = &s->arena;
-    struct schedule_report *r = pass_report(s);
+    struct schedule_report *r = step_report(s);
     struct iter it;
     uint32_t n_coll = 0, n_wait = 0;
     int64_t limit = s->opt.reorder_iterative_debug_limit_to_reorder, seen = 0;

@@ -1,43 +1,8 @@
-/* The list of passes, and what is checked around each. */
+/* Schedules, and what is checked around each pass. */
+#include <math.h>
+
 #include "problem/live.h"
-#include "schedule/pass.h"
-
-const struct schedule_pass schedule_passes[] = {
-    {"decide_global_ordering_of_comms",
-     "each collective gets a dependence on the one before it, so that they stay in order",
-     schedule_decide_global_ordering, false, ""},
-    {"raise_comms", "collectives, and what they need, as early as can be", schedule_raise_comms,
-     true, "list_ allow_"},
-    {"sink_waits", "waits, and what needs them, as late as can be", schedule_sink_waits, true,
-     "list_ allow_"},
-    {"reorder_compute_for_overlap", "both, and behind each collective as much compute as hides it",
-     schedule_reorder_compute, true, "list_ allow_"},
-    {"reorder_communication_preserving_peak_memory",
-     "collectives one by one to the front, as far as memory and the others allow",
-     schedule_reorder_iterative, true, "reorder_iterative_ reorder_prefetch_ reorder_sink_ allow_"},
-    {"sink_waits_iterative", "waits one by one to the back, as far as memory and the others allow",
-     schedule_sink_iterative, true, "sink_ reorder_sink_ allow_"},
-    {"simple_overlap",
-     "collectives to the front and waits to the back by plain swaps, never with more memory",
-     schedule_simple_overlap, true, "allow_"},
-    {"enforce_comm_ordering_for_fsdp",
-     "all-gathers with their copies, and reduce-scatters with theirs, as blocks that follow each "
-     "other",
-     schedule_enforce_fsdp, true, ""},
-    {"reorder_for_peak_memory",
-     "the best of four orders for memory: as it is, least peak first, breadth first, depth first",
-     schedule_peak_memory, true, "size_threshold_ allow_"},
-};
-const size_t n_schedule_passes = sizeof(schedule_passes) / sizeof(*schedule_passes);
-
-const struct schedule_pass *schedule_find_pass(const char *name, size_t len)
-{
-    for (size_t i = 0; i < n_schedule_passes; i++)
-        if (strlen(schedule_passes[i].name) == len &&
-            memcmp(schedule_passes[i].name, name, len) == 0)
-            return &schedule_passes[i];
-    return NULL;
-}
+#include "schedule/step.h"
 
 const char *schedule_limit_name(enum schedule_limit limit)
 {
@@ -117,21 +82,22 @@ void schedule_decide_global_ordering(struct schedule *s)
 
 struct run {
     struct schedule *s;
-    const struct schedule_pass *pass;
+    const char *name;
+    void (*pass)(struct schedule *s);
     uint32_t *before;
     uint32_t n_dep, n_report;
 };
 
-static double budget_of(const struct schedule *s, const struct schedule_pass *pass)
+static double budget_of(const struct schedule *s, void (*pass)(struct schedule *s))
 {
     const struct schedule_options *o = &s->opt;
 
-    if (pass->run == schedule_reorder_iterative)
+    if (pass == schedule_reorder_iterative)
         return o->reorder_iterative_peak_memory_budget;
-    if (pass->run == schedule_sink_iterative)
+    if (pass == schedule_sink_iterative)
         return o->sink_iterative_peak_memory_budget;
-    if (pass->run == schedule_raise_comms || pass->run == schedule_sink_waits ||
-        pass->run == schedule_reorder_compute)
+    if (pass == schedule_raise_comms || pass == schedule_sink_waits ||
+        pass == schedule_reorder_compute)
         return o->list_peak_memory_budget;
     return 0;
 }
@@ -142,7 +108,7 @@ static const char *objection(const struct run *r, struct schedule_report *report
     struct schedule *s = r->s;
     double budget = budget_of(s, r->pass);
     bool unsafe = s->opt.reorder_iterative_unsafe_collectives_reorder &&
-                  r->pass->run == schedule_reorder_iterative;
+                  r->pass == schedule_reorder_iterative;
 
     if (!schedule_is_valid(s->p, s->order, false, &s->arena))
         return "kept: the order found was none";
@@ -167,12 +133,12 @@ static void do_run(void *ctx)
 
     r->before = arena_array(&s->arena, uint32_t, n);
     memcpy(r->before, s->order, n * sizeof(*r->before));
-    vec_push(&s->mem, &s->report, ((struct schedule_report){.pass = r->pass->name}));
-    pass_report(s)->peak_before = live_peak(s->p, s->order, &s->arena);
-    pass_report(s)->exposed_before = schedule_time(s->p, s->runtime, s->order, &s->arena).exposed;
-    r->pass->run(s);
+    vec_push(&s->mem, &s->report, ((struct schedule_report){.pass = r->name}));
+    step_report(s)->peak_before = live_peak(s->p, s->order, &s->arena);
+    step_report(s)->exposed_before = schedule_time(s->p, s->runtime, s->order, &s->arena).exposed;
+    r->pass(s);
 
-    struct schedule_report *report = pass_report(s);
+    struct schedule_report *report = step_report(s);
     report->peak_after = live_peak(s->p, s->order, &s->arena);
     report->exposed_after = schedule_time(s->p, s->runtime, s->order, &s->arena).exposed;
     const char *why = objection(r, report);
@@ -186,9 +152,9 @@ static void do_run(void *ctx)
         report->displaced += s->order[i] != r->before[i];
 }
 
-tuck_status schedule_run(struct schedule *s, const struct schedule_pass *pass)
+tuck_status schedule_run(struct schedule *s, const char *name, void (*pass)(struct schedule *s))
 {
-    struct run r = {s, pass, NULL, s->dep.len, s->report.len};
+    struct run r = {s, name, pass, NULL, s->dep.len, s->report.len};
     uint32_t *order = s->order;
 
     if (mem_guard(&s->mem, do_run, &r))

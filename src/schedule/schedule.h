@@ -84,23 +84,22 @@ void schedule_simple_overlap(struct schedule *s);
 void schedule_enforce_fsdp(struct schedule *s);
 void schedule_peak_memory(struct schedule *s);
 
-/* A pass as an entry of a list. */
-struct schedule_pass {
-    const char *name; /* PyTorch's */
-    const char *help;
-    void (*run)(struct schedule *s);
-    bool moves;          /* it changes the order */
-    const char *options; /* prefixes of the options it reads, separated by blanks */
-};
-
-extern const struct schedule_pass schedule_passes[];
-extern const size_t n_schedule_passes;
-const struct schedule_pass *schedule_find_pass(const char *name, size_t len);
-
 /* Run one and keep it honest: what it gives is a schedule. Outside of PyTorch's ways also: collectives of a
  * group stay in order, the peak stays within the budget, the exposed time does not grow; else the order stays
  * as it was and the report says why. TUCK_ENOMEM, or TUCK_OK. */
-TUCK_MUST_CHECK tuck_status schedule_run(struct schedule *s, const struct schedule_pass *pass);
+TUCK_MUST_CHECK tuck_status schedule_run(struct schedule *s, const char *name,
+                                         void (*pass)(struct schedule *s));
+
+/* The same for every step of a pipeline, all of which must be passes on schedules; options that a step was not
+ * given are those of s. */
+TUCK_MUST_CHECK tuck_status schedule_steps(struct schedule *s, const struct pipeline *p,
+                                           tuck_diags *diags);
+
+/* The rows of these passes, for the table of all. */
+extern const struct pass pass_decide_global_ordering_of_comms, pass_raise_comms, pass_sink_waits,
+    pass_reorder_compute_for_overlap, pass_reorder_communication_preserving_peak_memory,
+    pass_sink_waits_iterative, pass_simple_overlap, pass_enforce_comm_ordering_for_fsdp,
+    pass_reorder_for_peak_memory, pass_reorder_compute_and_comm_for_overlap;
 
 /* ---- what an order is worth ---- */
 

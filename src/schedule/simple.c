@@ -1,7 +1,7 @@
 /* simple_overlap: each collective moves towards the front, then each wait towards the back, alone and past
  * one neighbour at a time, and never with more memory than there was. No costs are asked for. */
 #include "schedule/iter.h"
-#include "schedule/pass.h"
+#include "schedule/step.h"
 
 static struct schedule_stat *begin(struct iter *it, uint32_t x)
 {
@@ -62,7 +62,7 @@ static void move(struct iter *it, uint32_t op, bool towards_front)
 void schedule_simple_overlap(struct schedule *s)
 {
     const struct problem *p = s->p;
-    struct schedule_report *r = pass_report(s);
+    struct schedule_report *r = step_report(s);
     struct iter it;
     unsigned slips = s->opt.slips;
     uint32_t tail = PROBLEM_NONE;

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "schedule/iter.h"
-#include "schedule/pass.h"
+#include "schedule/step.h"
 
 struct sinker {
     struct iter *it;
@@ -214,7 +214,7 @@ static void move_one(struct sinker *m)
 void schedule_sink_iterative(struct schedule *s)
 {
     struct arena *a = &s->arena;
-    struct schedule_report *r = pass_report(s);
+    struct schedule_report *r = step_report(s);
     struct iter it;
     uint32_t n_coll = 0;
     int64_t limit = s->opt.sink_waits_iterative_debug_limit_to_sink, seen = 0;

@@ -1,4 +1,4 @@
-#include "schedule/report.h"
+#include "schedule/show.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -68,7 +68,7 @@ static void put_stats(const struct schedule *s, const struct schedule_report *r,
     }
 }
 
-void report_table(const struct schedule *s, struct buf *out)
+void schedule_table(const struct schedule *s, struct buf *out)
 {
     char a[24], b[24], c[24], d[24];
 
@@ -170,7 +170,7 @@ static void json_passes(struct json_out *j, const struct schedule *s)
     json_close(j, ']');
 }
 
-void report_json(const struct schedule *s, bool deps, struct buf *out)
+void schedule_json(const struct schedule *s, bool deps, struct buf *out)
 {
     struct arena a;
     struct json_out j;
@@ -196,7 +196,7 @@ void report_json(const struct schedule *s, bool deps, struct buf *out)
 
 /* ---- visualize_overlap ---- */
 
-void report_overlap(const struct schedule *s, struct buf *out)
+void schedule_overlap(const struct schedule *s, struct buf *out)
 {
     const struct problem *p = s->p;
     struct arena a;

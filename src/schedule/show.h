@@ -1,18 +1,18 @@
 /* Schedules for readers: tables, JSON, and the order as text with what runs under what. */
-#ifndef TUCK_SCHEDULE_REPORT_H
-#define TUCK_SCHEDULE_REPORT_H
+#ifndef TUCK_SCHEDULE_SHOW_H
+#define TUCK_SCHEDULE_SHOW_H
 
 #include "base/buf.h"
 #include "schedule/schedule.h"
 
 /* What each pass did, and what became of each collective and wait. */
-void report_table(const struct schedule *s, struct buf *out);
+void schedule_table(const struct schedule *s, struct buf *out);
 
 /* {"order": […], "peak": …, "stats": {…}, "passes": […]}; with `deps` also the dependences of every op, those
  * that passes added among them. */
-void report_json(const struct schedule *s, bool deps, struct buf *out);
+void schedule_json(const struct schedule *s, bool deps, struct buf *out);
 
 /* visualize_overlap: one line an op, its time on the stream it runs on, and what is under way beside it. */
-void report_overlap(const struct schedule *s, struct buf *out);
+void schedule_overlap(const struct schedule *s, struct buf *out);
 
 #endif

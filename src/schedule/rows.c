@@ -1,0 +1,151 @@
+/* The passes as rows of the table, and running a pipeline of them. */
+#include <stddef.h>
+
+#include "schedule/schedule.h"
+
+#define ROW(name, type, own, torch, help)                                                          \
+    {#name, type, offsetof(struct schedule_options, name), own, NULL, help},
+#define OPTION(for, ...) OPTION_##for (__VA_ARGS__)
+
+/* What the kind of a pass leaves out of the list of options is nothing. */
+#define NO_ROW(...)
+
+static const struct pass_option any_options[] = {
+#define OPTION_ANY ROW
+#define OPTION_LIST NO_ROW
+#define OPTION_REORDER NO_ROW
+#define OPTION_SINK NO_ROW
+#define OPTION_BOTH NO_ROW
+#define OPTION_PEAK NO_ROW
+#include "schedule/options.def"
+};
+
+static const struct pass_option list_options[] = {
+#undef OPTION_LIST
+#define OPTION_LIST ROW
+#include "schedule/options.def"
+#undef OPTION_LIST
+#define OPTION_LIST NO_ROW
+};
+
+static const struct pass_option peak_options[] = {
+#undef OPTION_PEAK
+#define OPTION_PEAK ROW
+#include "schedule/options.def"
+#undef OPTION_PEAK
+#define OPTION_PEAK NO_ROW
+};
+
+static const struct pass_option reorder_options[] = {
+#undef OPTION_REORDER
+#undef OPTION_BOTH
+#define OPTION_REORDER ROW
+#define OPTION_BOTH ROW
+#include "schedule/options.def"
+#undef OPTION_REORDER
+#define OPTION_REORDER NO_ROW
+};
+
+static const struct pass_option sink_options[] = {
+#undef OPTION_SINK
+#define OPTION_SINK ROW
+#include "schedule/options.def"
+};
+
+/* r->schedule is the schedule, options all that holds for this step. */
+static tuck_status run_with(struct pass_run *r, const void *options, const char *name,
+                            void (*pass)(struct schedule *s))
+{
+    struct schedule *s = r->schedule;
+    struct schedule_options before = s->opt;
+
+    s->opt = *(const struct schedule_options *)options;
+    tuck_status st = schedule_run(s, name, pass);
+    s->opt = before;
+    return st;
+}
+
+#define PASS(title, function, table, text)                                                         \
+    static tuck_status run_##function(struct pass_run *r, const void *options)                     \
+    {                                                                                              \
+        return run_with(r, options, #title, schedule_##function);                                  \
+    }                                                                                              \
+    const struct pass pass_##title = {.name = #title,                                              \
+                                      .help = text,                                                \
+                                      .level = PASS_ON_SCHEDULE,                                   \
+                                      PASS_OPTIONS_OF(table),                                      \
+                                      .options_size = sizeof(struct schedule_options),             \
+                                      .run = run_##function}
+#define PASS_OPTIONS_OF(table)                                                                     \
+    .options = (table), .n_options = (uint32_t)(sizeof(table) / sizeof(*(table)))
+
+PASS(decide_global_ordering_of_comms, decide_global_ordering, any_options,
+     "give each collective a dependence on the one before it, so that they stay in order");
+PASS(raise_comms, raise_comms, list_options, "collectives, and what they need, as early as can be");
+PASS(sink_waits, sink_waits, list_options, "waits, and what needs them, as late as can be");
+PASS(reorder_compute_for_overlap, reorder_compute, list_options,
+     "both, and behind each collective as much compute as hides it");
+PASS(reorder_communication_preserving_peak_memory, reorder_iterative, reorder_options,
+     "collectives one by one to the front, as far as memory and the others allow");
+PASS(sink_waits_iterative, sink_iterative, sink_options,
+     "waits one by one to the back, as far as memory and the others allow");
+PASS(simple_overlap, simple_overlap, any_options,
+     "collectives to the front and waits to the back by plain swaps, never with more memory");
+PASS(enforce_comm_ordering_for_fsdp, enforce_fsdp, any_options,
+     "FSDP's all-gathers and reduce-scatters as blocks that follow each other");
+PASS(reorder_for_peak_memory, peak_memory, peak_options,
+     "the best of four orders for memory: as it is, least peak, breadth or depth first");
+
+/* ---- a list of them under one name ---- */
+
+struct list_of_passes {
+    struct pass_texts passes;
+};
+
+static const struct pass_option overlap_options[] = {
+    {"passes", PASS_TEXTS, offsetof(struct list_of_passes, passes),
+     "reorder_compute_for_overlap:sink_waits:raise_comms", NULL, "names of passes, in order"},
+};
+
+static tuck_status expand_list(struct pipeline *p, const void *options, struct diag_pos pos,
+                               tuck_diags *diags)
+{
+    const struct list_of_passes *list = options;
+    tuck_status st = TUCK_OK;
+
+    for (uint32_t i = 0; st == TUCK_OK && i < list->passes.n; i++)
+        st = pipeline_add(p, list->passes.at[i], "", pos, diags);
+    return st;
+}
+
+const struct pass pass_reorder_compute_and_comm_for_overlap = {
+    .name = "reorder_compute_and_comm_for_overlap",
+    .help = "several of these passes, by name",
+    .level = PASS_ON_SCHEDULE,
+    PASS_OPTIONS_OF(overlap_options),
+    .options_size = sizeof(struct list_of_passes),
+    .expand = expand_list,
+};
+
+/* ---- pipelines ---- */
+
+tuck_status schedule_steps(struct schedule *s, const struct pipeline *p, tuck_diags *diags)
+{
+    struct pass_run r = {.mem = &s->mem, .diags = diags, .schedule = s};
+    tuck_status st = TUCK_OK;
+
+    for (uint32_t i = 0; i < p->step.len; i++)
+        if (p->step.at[i].pass->level != PASS_ON_SCHEDULE) {
+            diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "%s works on graphs, not on schedules",
+                     p->step.at[i].pass->name);
+            return TUCK_EINVAL;
+        }
+    for (uint32_t i = 0; st == TUCK_OK && i < p->step.len; i++) {
+        const struct pipeline_step *step = &p->step.at[i];
+        struct schedule_options o = s->opt;
+
+        schedule_overlay(&o, step->options, step->text);
+        st = step->pass->run(&r, &o);
+    }
+    return st;
+}
