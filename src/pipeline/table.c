@@ -2,11 +2,17 @@
 #include "pipeline/table.h"
 
 #include "fsdp/fsdp.h"
+#include "fuse/fuse.h"
 #include "pass/waits.h"
 #include "schedule/schedule.h"
 
+/* clang-format off */
 static const struct pass *const rows[] = {
     &pass_deduplicate_wait_tensors,
+    &pass_fuse_ddp_communication,
+    &pass_fuse_ddp_with_concat_op,
+    &pass_fuse_ddp_with_coalesced_op,
+    &pass_schedule_comm_wait,
     &pass_reinplace_fsdp_all_gather,
     &pass_remove_fsdp2_unsharded_param_graph_input_usage,
     &pass_dedup_fsdp_reduce_scatter,
@@ -21,6 +27,7 @@ static const struct pass *const rows[] = {
     &pass_reorder_for_peak_memory,
     &pass_reorder_compute_and_comm_for_overlap,
 };
+/* clang-format on */
 
 /* Keys of PyTorch's configuration, as a user of torch._inductor.config has them. */
 static const struct pass_key keys[] = {
@@ -29,6 +36,18 @@ static const struct pass_key keys[] = {
      "False=|"
      "false=|0=",
      NULL, NULL},
+    {.name = "_fuse_ddp_communication",
+     .help = "True or False: fuse_ddp_communication",
+     .turns_on = "True=fuse_ddp_communication|true=fuse_ddp_communication|1=fuse_ddp_communication|"
+                 "False=|false=|0="},
+    {.name = "_fuse_ddp_bucket_size",
+     .help = "bucket_size_mb of DDP fusion",
+     .option = "bucket_size_mb",
+     .passes = "fuse_ddp_communication|fuse_ddp_with_concat_op|fuse_ddp_with_coalesced_op"},
+    {.name = "_fuse_ddp_communication_passes",
+     .help = "what fuse_ddp_communication runs",
+     .option = "passes",
+     .passes = "fuse_ddp_communication"},
     {.name = NULL},
 };
 
