@@ -367,6 +367,7 @@ static void do_infer(void *p)
 
     r->sig = arena_zeroed(&r->arena, (op_count() + 1) * sizeof(*r->sig));
     r->next_fresh = first_fresh(r->top->store);
+    type_none(&r->top->store->type); /* with the first type, the table has its unknown one */
     vec_push(r->mem, &r->order, r->top);
     for (uint32_t i = 0; i < r->order.len; i++) { /* the list grows as it is walked */
         r->order.at[i]->type.len = 0;
