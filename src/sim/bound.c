@@ -1,0 +1,264 @@
+#include "sim/bound.h"
+
+#include <stdlib.h>
+
+const char *bound_name(enum bound_kind k)
+{
+    static const char *const name[] = {"compute", "channel", "path", "stream", "link", "memory"};
+
+    return name[k];
+}
+
+const char *bound_meaning(enum bound_kind k)
+{
+    static const char *const text[] = {
+        "the compute itself takes that long: all communication could be hidden",
+        "one group's collectives take that long one after the other: only less or faster "
+        "communication helps",
+        "a chain of ops that wait for each other takes that long: no order is shorter",
+        "the compute stream has to start late or to end with a tail: the first or last "
+        "collectives cannot be hidden",
+        "a group's collectives come late or have work behind them: they cannot all be hidden",
+        "buffers that must live that long fill the memory there is: more memory would help",
+    };
+
+    return text[k];
+}
+
+static inline int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct work {
+    const struct problem *p;
+    const struct bound_options *o;
+    struct arena *a;
+    int64_t *ps;          /* by op */
+    int64_t *head, *done; /* by op: when it can begin at the earliest, and be done */
+    int64_t *tail;        /* by op: the longest chain behind its end */
+};
+
+/* The host issues an op for launch_ps; a wait is issued while its collectives still run. So their end counts for
+ * what comes behind the wait, and not for the wait itself. */
+static void heads(struct work *w)
+{
+    const struct problem *p = w->p;
+
+    for (uint32_t v = 0; v < p->n_op; v++) {
+        for (uint32_t d = p->dep_at[v]; d < p->dep_at[v + 1]; d++) {
+            uint32_t u = problem_dep_op(p, d);
+            if (u == PROBLEM_NONE || p->dep_flags[d] & PROBLEM_FAKE)
+                continue;
+            int64_t from = problem_is_async(p, u) ? w->head[u] + w->o->launch_ps : w->done[u];
+            w->head[v] = max64(w->head[v], from);
+        }
+        w->done[v] = w->head[v] + w->o->launch_ps + w->ps[v];
+        for (uint32_t i = p->wait_at[v]; i < p->wait_at[v + 1]; i++)
+            w->done[v] = max64(w->done[v], w->done[p->wait[i]]);
+    }
+}
+
+/* Against the order. `issued`: what follows the issue of an asynchronous collective without waiting for it. */
+static void tails(struct work *w)
+{
+    const struct problem *p = w->p;
+    int64_t *issued = arena_zeroed(w->a, p->n_op * sizeof(*issued));
+
+    for (uint32_t v = p->n_op; v-- > 0;) {
+        /* From the moment v could begin to the end of all. */
+        int64_t rest = w->o->launch_ps + max64(w->ps[v] + w->tail[v], issued[v]);
+
+        for (uint32_t i = p->wait_at[v]; i < p->wait_at[v + 1]; i++)
+            w->tail[p->wait[i]] = max64(w->tail[p->wait[i]], w->tail[v]);
+        for (uint32_t d = p->dep_at[v]; d < p->dep_at[v + 1]; d++) {
+            uint32_t u = problem_dep_op(p, d);
+            if (u == PROBLEM_NONE || p->dep_flags[d] & PROBLEM_FAKE)
+                continue;
+            int64_t *of = problem_is_async(p, u) ? issued : w->tail;
+            of[u] = max64(of[u], rest);
+        }
+    }
+}
+
+/* ---- one machine ---- */
+
+struct job {
+    int64_t head, length, tail;
+};
+
+static int by_head(const void *x, const void *y)
+{
+    const struct job *a = x, *b = y;
+
+    return a->head < b->head ? -1 : a->head > b->head;
+}
+
+/* Jackson's preemptive schedule: of the jobs that have come, always the one with the longest tail. A heap by
+ * tail; O(n log n). */
+static int64_t one_machine(struct job *job, uint32_t n, struct arena *a)
+{
+    uint32_t *heap = arena_array(a, uint32_t, n ? n : 1), len = 0, next = 0;
+    int64_t now = 0, bound = 0;
+
+    qsort(job, n, sizeof(*job), by_head);
+    while (next < n || len > 0) {
+        if (len == 0 && now < job[next].head)
+            now = job[next].head;
+        for (; next < n && job[next].head <= now; next++) {
+            uint32_t i = len++;
+            for (; i > 0 && job[heap[(i - 1) / 2]].tail < job[next].tail; i = (i - 1) / 2)
+                heap[i] = heap[(i - 1) / 2];
+            heap[i] = next;
+        }
+        struct job *top = &job[heap[0]];
+        int64_t until = next < n ? job[next].head : INT64_MAX;
+        int64_t run = until - now < top->length ? until - now : top->length;
+        now += run;
+        top->length -= run;
+        if (top->length > 0)
+            continue;
+        bound = max64(bound, now + top->tail);
+        uint32_t last = heap[--len], i = 0;
+        for (;;) {
+            uint32_t k = 2 * i + 1;
+            if (k >= len)
+                break;
+            if (k + 1 < len && job[heap[k + 1]].tail > job[heap[k]].tail)
+                k++;
+            if (job[heap[k]].tail <= job[last].tail)
+                break;
+            heap[i] = heap[k];
+            i = k;
+        }
+        heap[i] = last;
+    }
+    return bound;
+}
+
+/* The jobs of the compute stream: launches of everything, and compute and synchronous collectives themselves. */
+static int64_t stream(struct work *w)
+{
+    const struct problem *p = w->p;
+    struct job *job = arena_array(w->a, struct job, p->n_op);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        bool there = p->kind[i] != PROBLEM_WAIT && !problem_is_async(p, i);
+        int64_t length = w->o->launch_ps + (there ? w->ps[i] : 0);
+        if (length > 0)
+            job[n++] = (struct job){w->head[i], length, there ? w->tail[i] : 0};
+    }
+    return one_machine(job, n, w->a);
+}
+
+static uint32_t channel_of(const struct problem *p, uint32_t op)
+{
+    return p->group[op] == PROBLEM_NONE ? p->n_group : p->group[op];
+}
+
+/* The jobs of each channel, all channels in one array. */
+static void links(struct work *w, struct bound *out)
+{
+    const struct problem *p = w->p;
+    uint32_t *at = arena_zeroed(w->a, ((size_t)p->n_group + 3) * sizeof(*at));
+    struct job *job = arena_array(w->a, struct job, p->n_op);
+    int64_t *load = arena_zeroed(w->a, ((size_t)p->n_group + 1) * sizeof(*load));
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        if (problem_is_coll(p, i)) {
+            at[channel_of(p, i) + 2]++;
+            load[channel_of(p, i)] += w->ps[i];
+        }
+    for (uint32_t k = 2; k < p->n_group + 3; k++)
+        at[k] += at[k - 1];
+    for (uint32_t i = 0; i < p->n_op; i++)
+        if (problem_is_coll(p, i))
+            job[at[channel_of(p, i) + 1]++] = (struct job){w->head[i] + w->o->launch_ps, w->ps[i],
+                                                           w->tail[i]};
+    for (uint32_t k = 0; k <= p->n_group; k++) {
+        int64_t link = one_machine(job + at[k], at[k + 1] - at[k], w->a);
+        if (load[k] > out->each[BOUND_CHANNEL]) {
+            out->each[BOUND_CHANNEL] = load[k];
+            out->group = k;
+        }
+        if (link > out->each[BOUND_LINK]) {
+            out->each[BOUND_LINK] = link;
+            out->group = k;
+        }
+    }
+}
+
+/* ---- memory ---- */
+
+/* Is there a wait for c here, behind which something reads b? Then b must live while c runs. */
+static bool is_read_after_wait(const struct problem *p, uint32_t c, uint32_t b)
+{
+    bool waited = false, read = false;
+
+    for (uint32_t i = p->succ_at[b]; i < p->succ_at[b + 1]; i++) {
+        uint32_t op = p->succ[i];
+        for (uint32_t k = p->wait_at[op]; k < p->wait_at[op + 1]; k++)
+            waited |= p->wait[k] == c;
+        read |= p->kind[op] != PROBLEM_WAIT && p->kind[op] != PROBLEM_COLLECTIVE;
+    }
+    return waited && read;
+}
+
+/* Every buffer that is freed inside the step lives at least as long as its readers take, and a gathered one as
+ * long as its collective takes: bytes times time, in at most `memory` bytes. */
+static int64_t energy(const struct work *w)
+{
+    const struct problem *p = w->p;
+    long double sum = 0;
+
+    for (uint32_t b = p->n_input; b < p->n_buf && w->o->memory > 0; b++) {
+        uint32_t by = p->producer[b];
+        int64_t life = 0;
+
+        if ((p->buf_flags[b] & PROBLEM_OUTPUT) || p->size_alloc[b] != p->size_free[b])
+            continue;
+        for (uint32_t i = p->succ_at[b]; i < p->succ_at[b + 1]; i++)
+            if (!problem_is_coll(p, p->succ[i]) && !problem_is_wait(p, p->succ[i]))
+                life += w->ps[p->succ[i]];
+        if (problem_is_async(p, by) && is_read_after_wait(p, by, b))
+            life += w->ps[by];
+        sum += (long double)p->size_alloc[b] * (long double)life;
+    }
+    long double t = w->o->memory > 0 ? sum / (long double)w->o->memory : 0;
+    return t < (long double)INT64_MAX ? (int64_t)t : INT64_MAX;
+}
+
+void bound_of(const struct problem *p, const struct bound_options *o, struct arena *a,
+              struct bound *out)
+{
+    struct work w = {.p = p, .o = o, .a = a};
+
+    *out = (struct bound){.op = PROBLEM_NONE};
+    w.ps = arena_array(a, int64_t, p->n_op);
+    w.head = arena_zeroed(a, p->n_op * sizeof(*w.head));
+    w.done = arena_zeroed(a, p->n_op * sizeof(*w.done));
+    w.tail = arena_zeroed(a, p->n_op * sizeof(*w.tail));
+    for (uint32_t i = 0; i < p->n_op; i++)
+        w.ps[i] = problem_is_wait(p, i) ? 0 : o->ps ? o->ps[i] : problem_ps(p, i);
+    heads(&w);
+    tails(&w);
+    out->each[BOUND_COMPUTE] = o->more_compute_ps;
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        bool there = p->kind[i] != PROBLEM_WAIT && !problem_is_async(p, i);
+
+        out->each[BOUND_COMPUTE] += o->launch_ps + (there ? w.ps[i] : 0);
+        if (w.done[i] + w.tail[i] > out->each[BOUND_PATH]) {
+            out->each[BOUND_PATH] = w.done[i] + w.tail[i];
+            out->op = i;
+        }
+    }
+    out->each[BOUND_STREAM] = stream(&w);
+    links(&w, out);
+    out->each[BOUND_MEMORY] = energy(&w);
+    for (int k = 0; k < BOUND_KIND_END; k++)
+        if (out->each[k] > out->ps) {
+            out->ps = out->each[k];
+            out->kind = (enum bound_kind)k;
+        }
+}

@@ -1,0 +1,48 @@
+/* The time of an order.
+ *
+ * S0: one host thread issues the ops in order. Compute runs on one stream; each process group has a channel of its
+ * own, on which its collectives run one after the other. A wait stops the compute stream until its collectives are
+ * done. Times are whole picoseconds, so every machine and every rank gets the same answer.
+ *
+ *   compute      clk += d
+ *   collective   end = channel = max(clk, channel) + d; a synchronous one then stops clk until end
+ *   wait         clk = max(clk, ends of its collectives)
+ *
+ *   makespan = compute + launch + exposed
+ */
+#ifndef TUCK_SIM_SIM_H
+#define TUCK_SIM_SIM_H
+
+#include "problem/problem.h"
+
+struct sim_options {
+    const int64_t *ps; /* by op: its time; NULL: the problem's own */
+    int64_t launch_ps; /* of the host, for each op */
+};
+
+struct sim_result {
+    int64_t makespan, compute, comm, launch, exposed;
+    int64_t tail; /* the part of exposed behind the last op: collectives that nobody waits for */
+};
+
+/* When an op ran, and how long the compute stream stood still for it. */
+struct sim_span {
+    int64_t start, end;
+    int64_t exposed; /* of a collective: booked where the compute stream waited for it */
+    int64_t stood;   /* of a wait or a synchronous collective: how long the compute stream stood */
+};
+
+struct sim {
+    const struct problem *p;
+    struct sim_options o;
+    int64_t *ps;      /* by op */
+    int64_t *end;     /* by op: of collectives */
+    int64_t *channel; /* by group; the last one is for collectives without a group */
+};
+
+/* Arrays for running orders of p one after the other, in the arena; cheap to use again. */
+void sim_init(struct sim *s, const struct problem *p, const struct sim_options *o, struct arena *a);
+/* order: NULL = as the ops are. span: by op, or NULL. */
+void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struct sim_span *span);
+
+#endif

@@ -1,0 +1,196 @@
+/* Bounds and the simulator, on small random programs: no order is under the bound, found by trying all orders of
+ * programs of up to 9 ops; and S0 against another way to compute it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/bound.h"
+
+static uint64_t state;
+
+static uint32_t draw(uint32_t n)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (uint32_t)(state >> 33) % n;
+}
+
+struct made {
+    struct problem_builder b;
+    uint32_t n_op;
+};
+
+/* Ops that read what stands before them; collectives on two groups or none, waits of some of them. */
+static void do_make(void *arg)
+{
+    struct made *m = arg;
+    uint32_t buf[16], n_buf = 0, open_coll[16], coll_buf[16], n_coll = 0;
+    static const char *const groups[] = {NULL, "a", "b"};
+
+    for (uint32_t i = 0; i < m->n_op; i++) {
+        char name[16], out[16];
+        uint32_t what = draw(10);
+        bool wait = what >= 7 && n_coll > 0, coll = what >= 4 && what < 7;
+        struct problem_op op = {.name = name,
+                                .kind = wait   ? PROBLEM_WAIT
+                                        : coll ? PROBLEM_COLLECTIVE
+                                               : PROBLEM_COMPUTE,
+                                .runtime = draw(20),
+                                .is_async = draw(6) != 0,
+                                .group = groups[draw(3)],
+                                .bytes = 64};
+
+        snprintf(name, sizeof(name), "op%u", i);
+        snprintf(out, sizeof(out), "buf%u", i);
+        uint32_t id = problem_op(&m->b, &op);
+        if (wait) {
+            uint32_t k = draw(n_coll);
+            problem_reads(&m->b, coll_buf[k]);
+            coll_buf[k] = coll_buf[--n_coll];
+            open_coll[k] = open_coll[n_coll];
+        }
+        for (uint32_t k = draw(3); k > 0 && n_buf > 0; k--)
+            problem_reads(&m->b, buf[draw(n_buf)]);
+        uint32_t made = problem_makes(&m->b, out, 64, 64);
+        if (coll && op.is_async) {
+            open_coll[n_coll] = id;
+            coll_buf[n_coll++] = made;
+        } else {
+            buf[n_buf++] = made;
+        }
+    }
+    (void)open_coll;
+}
+
+static struct problem *make(uint32_t n_op)
+{
+    struct made m = {.n_op = n_op};
+    struct problem *p;
+
+    assert_true(problem_begin(&m.b, NULL, "test"));
+    assert_true(mem_guard(&m.b.p->mem, do_make, &m));
+    assert_int_equal(problem_finish(&m.b, NULL, &p), TUCK_OK);
+    return p;
+}
+
+/* ---- every order ---- */
+
+struct search {
+    const struct problem *p;
+    struct sim sim;
+    uint32_t order[16], n;
+    bool used[16];
+    int64_t best;
+    uint64_t orders;
+};
+
+static bool is_ready(const struct search *s, uint32_t op)
+{
+    const struct problem *p = s->p;
+
+    for (uint32_t d = p->dep_at[op]; d < p->dep_at[op + 1]; d++) {
+        uint32_t u = problem_dep_op(p, d);
+        if (u != PROBLEM_NONE && !s->used[u])
+            return false;
+    }
+    return true;
+}
+
+static void try_all(struct search *s)
+{
+    struct sim_result r;
+
+    if (s->n == s->p->n_op) {
+        sim_run(&s->sim, s->order, &r, NULL);
+        assert_true(r.makespan == r.compute + r.launch + r.exposed);
+        if (r.makespan < s->best)
+            s->best = r.makespan;
+        s->orders++;
+        return;
+    }
+    for (uint32_t op = 0; op < s->p->n_op; op++)
+        if (!s->used[op] && is_ready(s, op)) {
+            s->used[op] = true;
+            s->order[s->n++] = op;
+            try_all(s);
+            s->n--;
+            s->used[op] = false;
+        }
+}
+
+static int cmp_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+struct one {
+    uint32_t n_op;
+    int64_t launch;
+    double gap;
+    uint64_t seed;
+    struct problem *p;
+    struct arena arena;
+};
+
+static void do_one(void *arg)
+{
+    struct one *x = arg;
+    struct search s = {.p = x->p, .best = INT64_MAX};
+    struct sim_options so = {.launch_ps = x->launch};
+    struct bound_options bo = {.launch_ps = x->launch};
+    struct bound b;
+
+    sim_init(&s.sim, x->p, &so, &x->arena);
+    try_all(&s);
+    bound_of(x->p, &bo, &x->arena, &b);
+    if (b.ps > s.best)
+        fail_msg("seed %llu: bound %lld (%s) is over the best order's %lld",
+                 (unsigned long long)x->seed, (long long)b.ps, bound_name(b.kind),
+                 (long long)s.best);
+    x->gap = s.best > 0 ? (double)(s.best - b.ps) / (double)s.best : 0;
+}
+
+static void bounds_hold(void **unused)
+{
+    enum { PROGRAMS = 3000 };
+    static double gap[PROGRAMS];
+    uint32_t n = getenv("TUCK_SOAK") ? PROGRAMS : 1000;
+
+    (void)unused;
+    for (uint32_t i = 0; i < n; i++) {
+        struct one x = {.seed = i + 1};
+
+        state = (i + 1) * 0x9E3779B97F4A7C15u;
+        x.n_op = 1 + draw(9);
+        x.launch = draw(3) ? 0 : 1000 * draw(4);
+        x.p = make(x.n_op);
+        arena_init(&x.arena, &x.p->mem);
+        assert_true(mem_guard(&x.p->mem, do_one, &x));
+        gap[i] = x.gap;
+        arena_destroy(&x.arena);
+        problem_free(x.p);
+    }
+    qsort(gap, n, sizeof(*gap), cmp_double);
+    print_message("# gap of bound to optimum over %u programs: median %.2f %%, worst %.2f %%\n", n,
+                  100 * gap[n / 2], 100 * gap[n - 1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bounds_hold),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
