@@ -16,12 +16,6 @@ struct heap {
     uint32_t n;
 };
 
-/* Edges by where they begin. */
-struct fan {
-    uint32_t *start; /* by node: its first; one more at the end */
-    uint32_t *to;
-};
-
 struct topo {
     tuck_graph *g;
     struct arena *a;
@@ -31,7 +25,7 @@ struct topo {
     uint32_t *place;                /* by node */
     uint32_t *hard;                 /* by node: uses and hard edges from what is not out yet */
     uint32_t *held;                 /* by node: soft edges from nodes that are not out yet */
-    struct fan extra, soft;
+    struct topo_fan extra, soft;
     bool *out_yet;              /* by node */
     struct heap ready, blocked; /* blocked: by soft edges alone */
     VEC(uint32_t) points;       /* erased nodes that nothing holds up any more */
@@ -68,23 +62,26 @@ static uint32_t heap_pop(struct heap *h)
     return top;
 }
 
-/* Edges by where they begin, so that a node finds its own; `count` gets how many end at each. */
-static struct fan fan_out(struct topo *x, const struct topo_edges *e, uint32_t *count)
+struct topo_fan topo_fan_out(const tuck_graph *g, struct arena *a, const struct topo_edges *e)
 {
-    size_t ids = x->g->node.len;
-    struct fan f = {.start = arena_zeroed(x->a, (ids + 2) * sizeof(*f.start)),
-                    .to = arena_array(x->a, uint32_t, e->edge.len)};
+    size_t ids = g->node.len;
+    struct topo_fan f = {.start = arena_zeroed(a, (ids + 2) * sizeof(*f.start)),
+                         .to = arena_array(a, uint32_t, e->edge.len)};
 
-    for (uint32_t i = 0; i < e->edge.len; i++) {
+    for (uint32_t i = 0; i < e->edge.len; i++)
         f.start[e->edge.at[i].from + 2]++;
-        count[e->edge.at[i].to]++;
-    }
     for (size_t n = 2; n < ids + 2; n++)
         f.start[n] += f.start[n - 1];
     /* start[n + 1] moves from the begin of n's to its end, which is where n + 1's begin. */
     for (uint32_t i = 0; i < e->edge.len; i++)
         f.to[f.start[e->edge.at[i].from + 1]++] = e->edge.at[i].to;
     return f;
+}
+
+static void count_ends(const struct topo_edges *e, uint32_t *count)
+{
+    for (uint32_t i = 0; i < e->edge.len; i++)
+        count[e->edge.at[i].to]++;
 }
 
 /* Nodes with effects, in the order they stand in. */
@@ -144,10 +141,12 @@ static void prepare(struct topo *x)
     if (x->effects) {
         line_up_effects(x, &soft);
         topo_keep_storages(g, x->a, &soft);
-        x->soft = fan_out(x, &soft, x->held);
+        x->soft = topo_fan_out(g, x->a, &soft);
+        count_ends(&soft, x->held);
     }
     if (x->edges != NULL) {
-        x->extra = fan_out(x, x->edges, x->hard);
+        x->extra = topo_fan_out(g, x->a, x->edges);
+        count_ends(x->edges, x->hard);
         find_points(x);
     }
 }

@@ -44,6 +44,13 @@ static inline void topo_edge_add(struct arena *a, struct topo_edges *e, uint32_t
 void topo_keep(const tuck_graph *g, struct arena *a, struct topo_edges *e);
 void topo_keep_storages(const tuck_graph *g, struct arena *a, struct topo_edges *e); /* the first */
 
+/* Edges by where they begin: those of n end at to[start[n]] … to[start[n + 1] - 1]. */
+struct topo_fan {
+    uint32_t *start, *to;
+};
+
+struct topo_fan topo_fan_out(const tuck_graph *g, struct arena *a, const struct topo_edges *e);
+
 /* From edge number `first` on: instead of a node with stand_in[node] != 0, that one. Ids from n on stay. */
 void topo_map(struct topo_edges *e, uint32_t first, const uint32_t *stand_in, uint32_t n);
 

@@ -3,6 +3,7 @@
 
 #include "fsdp/fsdp.h"
 #include "fuse/fuse.h"
+#include "bucket/bucket.h"
 #include "pass/waits.h"
 #include "schedule/schedule.h"
 
@@ -15,6 +16,12 @@ static const struct pass *const rows[] = {
     &pass_schedule_comm_wait,
     &pass_reinplace_fsdp_all_gather,
     &pass_remove_fsdp2_unsharded_param_graph_input_usage,
+    &pass_deduplicate_wait_tensors,  &pass_bucket_all_gather,
+    &pass_bucket_reduce_scatter,     &pass_bucket_all_reduce,
+    &pass_bucket_fsdp_all_gather,    &pass_bucket_fsdp_reduce_scatter,
+    &pass_bucket_all_gather_by_mb,   &pass_bucket_reduce_scatter_by_mb,
+    &pass_bucket_all_reduce_by_mb,   &pass_merge_bucket,
+    &pass_reinplace_fsdp_all_gather, &pass_remove_fsdp2_unsharded_param_graph_input_usage,
     &pass_dedup_fsdp_reduce_scatter,
     &pass_decide_global_ordering_of_comms,
     &pass_raise_comms,
@@ -31,6 +38,35 @@ static const struct pass *const rows[] = {
 
 /* Keys of PyTorch's configuration, as a user of torch._inductor.config has them. */
 static const struct pass_key keys[] = {
+    {.name = "bucket_all_gathers_fx",
+     .help = "merge all-gathers: none, all or only_fsdp",
+     .turns_on = "none=|all=bucket_all_gather|only_fsdp=bucket_fsdp_all_gather"},
+    {.name = "bucket_all_gathers_fx_bucket_size_determinator",
+     .help = "MiB a bucket of all-gathers may hold, a list by bucket instead of a function",
+     .option = "cap_mb",
+     .passes = "bucket_all_gather|bucket_fsdp_all_gather|bucket_all_gather_by_mb"},
+    {.name = "bucket_all_gathers_bucket_mode",
+     .help = "how all-gathers are merged",
+     .option = "mode",
+     .passes = "bucket_all_gather|bucket_fsdp_all_gather|bucket_all_gather_by_mb"},
+    {.name = "bucket_reduce_scatters_fx",
+     .help = "merge reduce-scatters: none, all or only_fsdp",
+     .turns_on = "none=|all=bucket_reduce_scatter|only_fsdp=bucket_fsdp_reduce_scatter"},
+    {.name = "bucket_reduce_scatters_fx_bucket_size_determinator",
+     .help = "MiB a bucket of reduce-scatters may hold",
+     .option = "cap_mb",
+     .passes = "bucket_reduce_scatter|bucket_fsdp_reduce_scatter|bucket_reduce_scatter_by_mb"},
+    {.name = "bucket_reduce_scatters_bucket_mode",
+     .help = "how reduce-scatters are merged",
+     .option = "mode",
+     .passes = "bucket_reduce_scatter|bucket_fsdp_reduce_scatter|bucket_reduce_scatter_by_mb"},
+    {.name = "bucket_all_reduces_fx",
+     .help = "merge all-reduces: none or all",
+     .turns_on = "none=|all=bucket_all_reduce"},
+    {.name = "bucket_all_reduces_fx_bucket_size_determinator",
+     .help = "MiB a bucket of all-reduces may hold",
+     .option = "cap_mb",
+     .passes = "bucket_all_reduce|bucket_all_reduce_by_mb"},
     {"dedup_reduce_scatters", "True or False: dedup_fsdp_reduce_scatter",
      "True=dedup_fsdp_reduce_scatter|true=dedup_fsdp_reduce_scatter|1=dedup_fsdp_reduce_scatter|"
      "False=|"

@@ -1,0 +1,280 @@
+/* Which collectives could be merged, and what is to be known of each. */
+#include "bucket/bucket.h"
+#include "fx/groups.h"
+#include "fx/infer.h"
+#include "fx/ops.h"
+#include "fx/storage.h"
+#include "pass/build.h"
+
+/* ---- the scan ---- */
+
+static const char *op_of(enum comm_kind kind)
+{
+    switch (kind) {
+    case COMM_ALL_GATHER: return "_c10d_functional.all_gather_into_tensor.default";
+    case COMM_REDUCE_SCATTER: return "_c10d_functional.reduce_scatter_tensor.default";
+    default: return "_c10d_functional.all_reduce.default";
+    }
+}
+
+static void mark_written(void *ctx, uint32_t storage, enum access how)
+{
+    bool *written = ctx;
+
+    written[storage] |= how == ACCESS_WRITE;
+}
+
+/* By node: does anybody write the storage of its result? NULL: nobody writes at all. */
+static const bool *find_written(struct bucket_scan *s)
+{
+    struct arena *a = &s->r->arena;
+    const tuck_graph *g = s->r->g;
+    struct storages st;
+    bool any = false;
+
+    for_each_node (g, n)
+        any |= node_may_write(g, n);
+    if (!any)
+        return NULL;
+    bool *of_node = arena_zeroed(a, g->node.len * sizeof(*of_node));
+    storages_build(g, a, &st);
+    bool *written = arena_zeroed(a, (size_t)st.n + 1);
+    for_each_node (g, n)
+        storage_accesses(&st, n, mark_written, written);
+    for_each_node (g, n)
+        of_node[n] = written[storage_of(&st, n, 0)];
+    return of_node;
+}
+
+void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_options *o)
+{
+    const char *op = op_of(o->kind);
+
+    *s = (struct bucket_scan){.r = r, .o = o};
+    if (!o->torch) {
+        uint32_t removed = comm_dedup_waits(r);
+        if (removed > 0)
+            report_count(r->report, "duplicate waits removed", removed);
+    }
+    tuck_graph *g = r->g;
+    struct arena *a = &r->arena;
+    s->op = op_find(op, strlen(op));
+    op_sig_parse(a, op_at(s->op), &s->sig, NULL);
+    s->group = comm_groups(r);
+    graph_number(g);
+    s->at = arena_array(a, uint32_t, (size_t)g->n_nodes + 1);
+    for_each_node (g, n)
+        s->at[s->n_at++] = n;
+    topo_keep(g, a, &s->keep);
+    s->keep_from = topo_fan_out(g, a, &s->keep);
+    s->bound = arena_array(a, uint32_t, g->node.len);
+    for (uint32_t n = 0; n < g->node.len; n++)
+        s->bound[n] = UINT32_MAX;
+    for (uint32_t i = 0; i < s->keep.edge.len; i++) {
+        const struct topo_edge *e = &s->keep.edge.at[i];
+        uint32_t place = node_at(g, e->to)->pos;
+        if (place < s->bound[e->from])
+            s->bound[e->from] = place;
+    }
+    s->written = find_written(s);
+}
+
+bool bucket_is_kind(const struct bucket_scan *s, uint32_t n)
+{
+    const struct fx_node *x = node_at(s->r->g, n);
+
+    return x->kind == TUCK_CALL_FUNCTION && x->op == s->op;
+}
+
+/* ---- one candidate ---- */
+
+static const tuck_value *operand(const struct bucket_scan *s, uint32_t n, const char *name)
+{
+    const tuck_graph *g = s->r->g;
+    struct operand o = {.v = NULL};
+
+    while (operand_next(g, node_at(g, n), &s->sig, &o))
+        if (o.param != NULL && strcmp(o.param->name, name) == 0)
+            return o.v;
+    return NULL;
+}
+
+static const struct type *tensor_type(const tuck_graph *g, type_id id)
+{
+    const struct type *t = type_at(&g->store->type, id);
+
+    return id != 0 && t->kind == TYPE_TENSOR ? t : NULL;
+}
+
+/* Only the dtype changes: no keyword of _to_copy but dtype is given. */
+static bool is_dtype_only(const tuck_graph *g, const struct fx_node *x)
+{
+    const tuck_value *v = x->vals;
+
+    for (uint32_t i = 0; i < x->n_args; i++)
+        v = value_next(v);
+    bool only = x->n_args == 1;
+    for (uint32_t i = 0; i < x->n_kwargs; i++) {
+        only &= strcmp(graph_str(g, v->a), "dtype") == 0 || v[1].kind == TUCK_V_NONE;
+        v = value_next(v + 1);
+    }
+    return only;
+}
+
+static bool is_conversion(const struct bucket_scan *s, uint32_t n)
+{
+    const tuck_graph *g = s->r->g;
+    const struct fx_node *x = node_at(g, n);
+    uint8_t shape = op_at(x->op)->shape;
+
+    if (x->kind != TUCK_CALL_FUNCTION || op_at(x->op)->cls != OP_COPY || x->n_vals == 0 ||
+        x->vals[0].kind != TUCK_V_NODE)
+        return false;
+    return shape == OP_SHAPE_convert ||
+           (shape == OP_SHAPE_to_copy && (s->o->torch || is_dtype_only(g, x)));
+}
+
+/* The copy into the bucket converts, so a conversion that nobody else uses can go: if it is known how what it
+ * converts is laid out, and nobody writes that before the wait, by when the copy is made. */
+static void fold_conversion(struct bucket_scan *s, struct bucket_cand *c)
+{
+    struct pass_run *r = s->r;
+    const tuck_graph *g = r->g;
+    const struct fx_node *x = node_at(g, c->input);
+
+    if (s->o->kind != COMM_ALL_GATHER || (s->o->mode == BUCKET_COALESCED && !s->o->torch) ||
+        !is_conversion(s, c->input) || x->n_uses != 1)
+        return;
+    const struct type *from = tensor_type(g, node_type(g, x->vals[0].a));
+    if (from == NULL || !from->strided || s->bound[c->input] < node_at(g, c->wait)->pos ||
+        !build_may_erase(r, c->input))
+        return;
+    c->cvt = c->input;
+    c->input = x->vals[0].a;
+}
+
+/* Bytes as they are known or assumed; a size that only data decides is not. */
+static bool count_bytes(struct pass_run *r, type_id t, int64_t *out)
+{
+    r->assume.used_default = false;
+    return assume_bytes(&r->assume, t, out) && !r->assume.used_default;
+}
+
+/* Is the result asked for by its strides somewhere? Bucketed results are contiguous; where the result of an
+ * all-reduce was not, only that notices. */
+static bool is_restrided(const struct bucket_scan *s, uint32_t wait)
+{
+    const tuck_graph *g = s->r->g;
+    VEC(uint32_t) todo = {0};
+
+    vec_push_in(&s->r->arena, &todo, wait);
+    while (todo.len > 0) {
+        const struct fx_node *x = node_at(g, todo.at[--todo.len]);
+        for (uint32_t u = x->use_first; u != 0; u = g->use.at[u].next) {
+            uint32_t user = g->use.at[u].user;
+            const struct op_row *row = op_at(node_at(g, user)->op);
+            if (row->shape == OP_SHAPE_as_strided || row->flags & OP_F_RESTRIDES)
+                return true;
+            if (row->cls == OP_VIEW && g->use.at[u].slot == 0)
+                vec_push_in(&s->r->arena, &todo, user);
+        }
+    }
+    return false;
+}
+
+static bool is_contiguous(const tuck_graph *g, const struct type *t)
+{
+    struct symtab *st = &g->store->sym;
+    sym_id want = sym_int(st, 1);
+    int64_t one;
+
+    for (uint32_t i = t->n; t->strided && i-- > 0;) {
+        if (sym_as_int(st, t->size[i], &one) && one == 1)
+            continue;
+        if (t->stride[i] != want)
+            return false;
+        want = sym_mul(st, want, t->size[i]);
+    }
+    return t->strided;
+}
+
+static bool read_key(const struct bucket_scan *s, struct bucket_cand *c)
+{
+    const tuck_graph *g = s->r->g;
+    const struct type *t = tensor_type(g, c->out);
+    const tuck_value *op = operand(s, c->start, "reduce_op");
+    bool several = s->o->kind == COMM_ALL_GATHER && s->o->mode == BUCKET_MULTIDTYPE;
+
+    if (t == NULL)
+        return false;
+    c->key = (struct bucket_key){.group = s->group[c->start],
+                                 .reduce_op = op && op->kind == TUCK_V_STR ? op->a : 0,
+                                 .dtype = several ? 0 : t->dtype,
+                                 .device = s->o->torch ? 0 : t->device};
+    return true;
+}
+
+bool bucket_same_key(const struct bucket_key *a, const struct bucket_key *b)
+{
+    bool device = a->device == b->device || a->device == 0 || b->device == 0;
+
+    return a->group == b->group && a->reduce_op == b->reduce_op && a->dtype == b->dtype &&
+           a->group_size == b->group_size && device;
+}
+
+bool bucket_read(struct bucket_scan *s, uint32_t start, uint32_t wait, struct bucket_cand *c,
+                 enum left_reason *why)
+{
+    struct pass_run *r = s->r;
+    const tuck_graph *g = r->g;
+    const tuck_value *input = operand(s, start, "input"), *size = operand(s, start, "group_size"),
+                     *group = operand(s, start, "group_name");
+    int64_t in_bytes, out_bytes;
+
+    *c = (struct bucket_cand){.start = start, .wait = wait, .out = node_type(g, start)};
+    *why = LEFT_PATTERN;
+    if (input == NULL || input->kind != TUCK_V_NODE || group == NULL)
+        return false;
+    c->input = input->a;
+    c->in = node_type(g, c->input);
+    c->group_node = group->kind == TUCK_V_NODE ? group->a : 0;
+    *why = LEFT_UNKNOWN_TYPE;
+    if (!read_key(s, c) || tensor_type(g, c->in) == NULL)
+        return false;
+    *why = LEFT_UNKNOWN_GROUP;
+    if (c->key.group < 0)
+        return false;
+    *why = LEFT_PATTERN;
+    if (s->o->kind != COMM_ALL_REDUCE) {
+        if (size == NULL || size->kind != TUCK_V_INT || size->u.i < 1 ||
+            tensor_type(g, c->in)->n == 0)
+            return false;
+        c->key.group_size = size->u.i;
+    }
+    if (s->o->kind != COMM_ALL_GATHER && c->key.reduce_op == 0)
+        return false;
+    if (!build_may_erase(r, start) || !build_may_erase(r, wait))
+        return false;
+    *why = LEFT_WAITS;
+    if (node_at(g, start)->n_uses != 1)
+        return false;
+    *why = LEFT_UNHINTED;
+    if (!count_bytes(r, c->in, &in_bytes) || !count_bytes(r, c->out, &out_bytes))
+        return false;
+    c->bytes = in_bytes > out_bytes ? in_bytes : out_bytes;
+    if (!s->o->torch) {
+        const struct fx_group *q = &g->group.at[c->key.group];
+        *why = LEFT_GROUP_OF_ONE;
+        if (c->key.group_size == 1 || q->size == 1)
+            return false;
+        *why = LEFT_MUTATED;
+        if (s->bound[start] < node_at(g, wait)->pos)
+            return false;
+        *why = LEFT_LAYOUT;
+        if (s->o->kind == COMM_ALL_REDUCE && !is_contiguous(g, tensor_type(g, c->out)) &&
+            is_restrided(s, wait))
+            return false;
+    }
+    fold_conversion(s, c);
+    return true;
+}
