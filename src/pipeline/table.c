@@ -1,9 +1,9 @@
 /* One row a pass, in the order `tuck passes` prints them; a row stands in the folder that runs it. */
 #include "pipeline/table.h"
 
+#include "bucket/bucket.h"
 #include "fsdp/fsdp.h"
 #include "fuse/fuse.h"
-#include "bucket/bucket.h"
 #include "pass/waits.h"
 #include "schedule/schedule.h"
 
@@ -14,14 +14,17 @@ static const struct pass *const rows[] = {
     &pass_fuse_ddp_with_concat_op,
     &pass_fuse_ddp_with_coalesced_op,
     &pass_schedule_comm_wait,
+    &pass_bucket_all_gather,
+    &pass_bucket_reduce_scatter,
+    &pass_bucket_all_reduce,
+    &pass_bucket_fsdp_all_gather,
+    &pass_bucket_fsdp_reduce_scatter,
+    &pass_bucket_all_gather_by_mb,
+    &pass_bucket_reduce_scatter_by_mb,
+    &pass_bucket_all_reduce_by_mb,
+    &pass_merge_bucket,
     &pass_reinplace_fsdp_all_gather,
     &pass_remove_fsdp2_unsharded_param_graph_input_usage,
-    &pass_deduplicate_wait_tensors,  &pass_bucket_all_gather,
-    &pass_bucket_reduce_scatter,     &pass_bucket_all_reduce,
-    &pass_bucket_fsdp_all_gather,    &pass_bucket_fsdp_reduce_scatter,
-    &pass_bucket_all_gather_by_mb,   &pass_bucket_reduce_scatter_by_mb,
-    &pass_bucket_all_reduce_by_mb,   &pass_merge_bucket,
-    &pass_reinplace_fsdp_all_gather, &pass_remove_fsdp2_unsharded_param_graph_input_usage,
     &pass_dedup_fsdp_reduce_scatter,
     &pass_decide_global_ordering_of_comms,
     &pass_raise_comms,
