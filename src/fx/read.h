@@ -95,8 +95,8 @@ size_t path_len(const char *s, size_t n); /* of a.b.c at s, whose first identifi
 bool starts_with(const char *s, const char *prefix);
 uint32_t read_define(struct reader *r, str_id name, const char *at, struct fx_node init);
 uint32_t read_lookup(struct reader *r, str_id name); /* node of that name, 0 = none */
-/* Scan a whole statement: strings and brackets balanced, up to the newline or ';' outside. Reports what
- * is not. The cursor ends on the terminator. */
+/* Scan a whole statement: strings and brackets balanced, up to the newline, ';' or comment outside. Reports
+ * what is not. The cursor ends on the terminator. */
 bool read_balanced(struct reader *r);
 
 uint32_t read_file_line(const struct reader *r, uint32_t line); /* of a line of this text */

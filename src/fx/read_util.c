@@ -188,7 +188,7 @@ bool read_balanced(struct reader *r)
         char c = *r->p;
         const char *open = c ? strchr(pairs, c) : NULL;
 
-        if (c == '\0' || (c == '\n' && r->open_at_text.len == base)) {
+        if (c == '\0' || ((c == '\n' || c == '#') && r->open_at_text.len == base)) {
             if (r->open_at_text.len > base) {
                 const char *at = r->open_at_text.at[r->open_at_text.len - 1];
                 return read_error(r, at, 1, NULL, "'%c' is never closed", *at);
