@@ -63,9 +63,7 @@ uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const 
 
 void lower_joins(struct lower *l, uint32_t op, uint32_t node)
 {
-    struct lower_pair row = {op, lower_keep(l, graph_str(l->g, node_at(l->g, node)->name))};
-
-    vec_push_in(&l->scratch, &l->node, row);
+    vec_push_in(&l->scratch, &l->node, ((struct lower_pair){op, node}));
     l->made_by[node] = op;
 }
 

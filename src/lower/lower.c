@@ -225,8 +225,12 @@ static void finish_lists(struct lower *l)
         order[order_at[l->dep.at[i].from + 1]++] = l->dep.at[i].dep;
     STARTS(p, l->node, op, p->node_at);
     p->node = arena_array(&p->arena, str_id, l->node.len);
-    for (uint32_t i = 0; i < l->node.len; i++)
-        p->node[p->node_at[l->node.at[i].op + 1]++] = l->node.at[i].what;
+    p->node_id = arena_array(&p->arena, uint32_t, l->node.len);
+    for (uint32_t i = 0; i < l->node.len; i++) {
+        uint32_t at = p->node_at[l->node.at[i].op + 1]++, n = l->node.at[i].what;
+        p->node_id[at] = n;
+        p->node[at] = lower_keep(l, graph_str(l->g, node_at(l->g, n)->name));
+    }
     STARTS(p, l->wait, op, p->wait_at);
     p->wait = arena_array(&p->arena, uint32_t, l->wait.len);
     for (uint32_t i = 0; i < l->wait.len; i++)

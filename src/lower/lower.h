@@ -81,7 +81,7 @@ struct lower {
     VEC(struct lower_use_row) use;
     VEC(uint32_t) use_from; /* by op: its first row in use */
     VEC(struct lower_dep_row) dep;
-    VEC(struct lower_pair) node;        /* ops and the names of their nodes */
+    VEC(struct lower_pair) node;        /* ops and their nodes */
     VEC(struct lower_pair) wait;        /* waits and the collectives they end */
     uint32_t last_effect, last_barrier; /* ops, PROGRAM_NONE */
     VEC(uint32_t) since_barrier;        /* ops that wrote since the last barrier */

@@ -122,6 +122,7 @@ struct program {
     struct program_dep *dep;
     uint32_t *node_at; /* [n_op + 1]: names of the graph's nodes in an op */
     str_id *node;
+    uint32_t *node_id; /* the same as the graph numbers them; 0 in a program that was read */
     uint32_t *wait_at; /* [n_op + 1]: of a wait, the collectives it ends */
     uint32_t *wait;
     bool used_default;                   /* some unbacked symbol was taken for ASSUME_UNBACKED */
@@ -162,6 +163,12 @@ void lower_defaults(struct lower_options *o);
 /* Types are inferred if they are not known. TUCK_EINVAL with a diagnostic: a symbol without a value. */
 TUCK_MUST_CHECK tuck_status lower_graph(tuck_graph *g, const struct lower_options *o,
                                         tuck_diags *diags, struct program **out);
+
+/* Give the graph that p was lowered from the order of p's ops: the nodes of an op together and in their old order,
+ * views, items and numbers right behind what they come from, inputs first and the return last. Lowered again it has
+ * that order. Leaves through the store's guard. */
+void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
+                 struct arena *scratch);
 
 /* ---- Text ---------------------------------------------------------------------------------------- */
 

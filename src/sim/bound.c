@@ -178,12 +178,12 @@ static void links(struct work *w, struct bound *out)
                                                            w->tail[i]};
     for (uint32_t k = 0; k <= p->n_group; k++) {
         int64_t link = one_machine(job + at[k], at[k + 1] - at[k], w->a);
-        if (load[k] > out->each[BOUND_CHANNEL]) {
-            out->each[BOUND_CHANNEL] = load[k];
+        if (load[k] > out->each[BOUND_BY_CHANNEL]) {
+            out->each[BOUND_BY_CHANNEL] = load[k];
             out->group = k;
         }
-        if (link > out->each[BOUND_LINK]) {
-            out->each[BOUND_LINK] = link;
+        if (link > out->each[BOUND_BY_LINK]) {
+            out->each[BOUND_BY_LINK] = link;
             out->group = k;
         }
     }
@@ -243,20 +243,20 @@ void bound_of(const struct problem *p, const struct bound_options *o, struct are
         w.ps[i] = problem_is_wait(p, i) ? 0 : o->ps ? o->ps[i] : problem_ps(p, i);
     heads(&w);
     tails(&w);
-    out->each[BOUND_COMPUTE] = o->more_compute_ps;
+    out->each[BOUND_BY_COMPUTE] = o->more_compute_ps;
     for (uint32_t i = 0; i < p->n_op; i++) {
         bool there = p->kind[i] != PROBLEM_WAIT && !problem_is_async(p, i);
 
-        out->each[BOUND_COMPUTE] += o->launch_ps + (there ? w.ps[i] : 0);
-        if (w.done[i] + w.tail[i] > out->each[BOUND_PATH]) {
-            out->each[BOUND_PATH] = w.done[i] + w.tail[i];
+        out->each[BOUND_BY_COMPUTE] += o->launch_ps + (there ? w.ps[i] : 0);
+        if (w.done[i] + w.tail[i] > out->each[BOUND_BY_PATH]) {
+            out->each[BOUND_BY_PATH] = w.done[i] + w.tail[i];
             out->op = i;
         }
     }
-    out->each[BOUND_STREAM] = stream(&w);
+    out->each[BOUND_BY_STREAM] = stream(&w);
     links(&w, out);
-    out->each[BOUND_MEMORY] = energy(&w);
-    for (int k = 0; k < BOUND_KIND_END; k++)
+    out->each[BOUND_BY_MEMORY] = energy(&w);
+    for (int k = 0; k < BOUND_BY_END; k++)
         if (out->each[k] > out->ps) {
             out->ps = out->each[k];
             out->kind = (enum bound_kind)k;

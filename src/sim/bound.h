@@ -10,21 +10,21 @@
 #include "sim/sim.h"
 
 enum bound_kind {
-    BOUND_COMPUTE, /* all compute, one after the other */
-    BOUND_CHANNEL, /* all collectives of a group */
-    BOUND_PATH,    /* the longest chain */
-    BOUND_STREAM,  /* the compute stream, with what must come before and after its jobs */
-    BOUND_LINK,    /* the same of a channel */
-    BOUND_MEMORY,  /* bytes times time that buffers must live, in the memory there is */
-    BOUND_KIND_END
+    BOUND_BY_COMPUTE, /* all compute, one after the other */
+    BOUND_BY_CHANNEL, /* all collectives of a group */
+    BOUND_BY_PATH,    /* the longest chain */
+    BOUND_BY_STREAM,  /* the compute stream, with what must come before and after its jobs */
+    BOUND_BY_LINK,    /* the same of a channel */
+    BOUND_BY_MEMORY,  /* bytes times time that buffers must live, in the memory there is */
+    BOUND_BY_END
 };
 
 struct bound {
     int64_t ps;           /* the largest of them */
     enum bound_kind kind; /* which it is */
-    uint32_t group;       /* of BOUND_CHANNEL and BOUND_LINK; n_group: those without a group */
-    uint32_t op;          /* of BOUND_PATH: the op the chain ends with */
-    int64_t each[BOUND_KIND_END];
+    uint32_t group; /* of BOUND_BY_CHANNEL and BOUND_BY_LINK; n_group: those without a group */
+    uint32_t op;    /* of BOUND_BY_PATH: the op the chain ends with */
+    int64_t each[BOUND_BY_END];
 };
 
 struct bound_options {

@@ -1,0 +1,150 @@
+/* An order of ops back into the graph. */
+#include "fx/storage.h"
+#include "lower/program.h"
+
+struct apply {
+    tuck_graph *g;
+    bool *of_op;       /* by node: an op brings it */
+    bool *out;         /* by node: it stands in the new order */
+    uint32_t *missing; /* by node that no op brings: operands that are not out yet */
+    uint32_t *heap;    /* such nodes that are ready, by old place; heap[0] is the first */
+    uint32_t n_heap;
+};
+
+static bool stays(const struct fx_node *x)
+{
+    return x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_OUTPUT;
+}
+
+static uint32_t pos(const struct apply *a, uint32_t n)
+{
+    return node_at(a->g, n)->pos;
+}
+
+static void offer(struct apply *a, uint32_t n)
+{
+    uint32_t i = a->n_heap++;
+
+    for (; i > 0 && pos(a, a->heap[(i - 1) / 2]) > pos(a, n); i = (i - 1) / 2)
+        a->heap[i] = a->heap[(i - 1) / 2];
+    a->heap[i] = n;
+}
+
+static uint32_t take(struct apply *a)
+{
+    uint32_t top = a->heap[0], last = a->heap[--a->n_heap], i = 0;
+
+    for (;;) {
+        uint32_t k = 2 * i + 1;
+        if (k >= a->n_heap)
+            break;
+        if (k + 1 < a->n_heap && pos(a, a->heap[k + 1]) < pos(a, a->heap[k]))
+            k++;
+        if (pos(a, a->heap[k]) >= pos(a, last))
+            break;
+        a->heap[i] = a->heap[k];
+        i = k;
+    }
+    a->heap[i] = last;
+    return top;
+}
+
+/* Attributes and numbers that need nothing come right before what needs them first. */
+static bool needs_nothing(const struct apply *a, uint32_t n)
+{
+    return !a->of_op[n] && a->missing[n] == 0 && !stays(node_at(a->g, n));
+}
+
+static void put(struct apply *a, uint32_t n)
+{
+    tuck_graph *g = a->g;
+    const struct fx_node *x = node_at(g, n);
+
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        uint32_t v = x->vals[i].kind == TUCK_V_NODE ? x->vals[i].a : 0;
+        if (v != 0 && !a->out[v] && needs_nothing(a, v)) {
+            a->out[v] = true;
+            graph_unlink(g, v);
+            graph_link_before(g, v, g->output);
+        }
+    }
+    a->out[n] = true;
+    graph_unlink(g, n);
+    graph_link_before(g, n, g->output);
+    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
+        uint32_t user = g->use.at[u].user;
+        if (!a->of_op[user] && !stays(node_at(g, user)) && --a->missing[user] == 0)
+            offer(a, user);
+    }
+}
+
+/* Further names of an opaque statement stand right behind it. */
+static void put_results(struct apply *a, const uint32_t *next, uint32_t n)
+{
+    for (uint32_t k = next[n]; k != 0 && node_at(a->g, k)->kind == TUCK_RESULT; k = next[k])
+        if (!a->out[k])
+            put(a, k);
+}
+
+static void put_ready(struct apply *a)
+{
+    while (a->n_heap > 0) {
+        uint32_t n = take(a);
+        if (!a->out[n])
+            put(a, n);
+    }
+}
+
+void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
+                 struct arena *scratch)
+{
+    struct apply a = {.g = g};
+    size_t ids = g->node.len;
+
+    a.of_op = arena_zeroed(scratch, ids * sizeof(*a.of_op));
+    a.out = arena_zeroed(scratch, ids * sizeof(*a.out));
+    a.missing = arena_zeroed(scratch, ids * sizeof(*a.missing));
+    a.heap = arena_array(scratch, uint32_t, (size_t)g->n_nodes + 1);
+    uint32_t *next = arena_zeroed(scratch, ids * sizeof(*next)); /* as it was */
+    if (!g->edited)
+        storage_order_record(g);
+    graph_number(g);
+    for (uint32_t i = 0; i < p->node_at[p->n_op]; i++)
+        a.of_op[p->node_id[i]] = true;
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+        next[n] = x->next;
+        a.out[n] = x->kind == TUCK_PLACEHOLDER;
+        for (uint32_t i = 0; i < x->n_vals; i++)
+            a.missing[n] += x->vals[i].kind == TUCK_V_NODE &&
+                            node_at(g, x->vals[i].a)->kind != TUCK_PLACEHOLDER;
+    }
+    /* What comes from inputs alone follows them; what needs nothing at all waits until it is needed. */
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+        bool mentions = false;
+        for (uint32_t i = 0; i < x->n_vals; i++)
+            mentions |= x->vals[i].kind == TUCK_V_NODE;
+        if (mentions && !a.of_op[n] && !stays(x) && a.missing[n] == 0)
+            offer(&a, n);
+    }
+    put_ready(&a);
+    for (uint32_t step = 0; step < p->n_op; step++) {
+        uint32_t op = order ? order[step] : step;
+        for (uint32_t i = p->node_at[op]; i < p->node_at[op + 1]; i++) {
+            put(&a, p->node_id[i]);
+            put_results(&a, next, p->node_id[i]);
+            put_ready(&a);
+        }
+    }
+    /* What nobody needs, and what only the return needs. */
+    for (uint32_t n = g->node.at[0].next, after; n != 0; n = after) {
+        after = node_at(g, n)->next;
+        if (!a.out[n] && !stays(node_at(g, n))) {
+            a.out[n] = true;
+            graph_unlink(g, n);
+            graph_link_before(g, n, g->output);
+        }
+    }
+    graph_edited(g, true);
+}
