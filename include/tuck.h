@@ -440,6 +440,22 @@ TUCK_API bool tuck_profile_ns(const tuck_profile *p, const char *name, double *n
 TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const double *ns, tuck_write_fn write,
                                         void *ctx);
 
+/* A caller's own estimate of a node in ns; below 0: none, and the model's, `otherwise`, is taken. */
+typedef double (*tuck_estimate_fn)(void *ctx, const tuck_graph *g, tuck_node n, double otherwise);
+
+typedef struct tuck_cost_options {
+    tuck_cost_model model;       /* of collectives */
+    const tuck_profile *profile; /* goes before the model; or NULL */
+    tuck_estimate_fn estimate;   /* goes before both; or NULL */
+    void *estimate_ctx;
+} tuck_cost_options;
+
+/* The time of every node by itself, in ns, into ns_out[id] for all ids below tuck_graph_id_end(). Views, waits,
+ * numbers take nothing; a node whose sizes are not known has -1. Needs tuck_graph_infer(). options may be NULL. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
+                                                     const tuck_cost_options *options,
+                                                     double *ns_out);
+
 /* ---- Editing -----------------------------------------------------------------------------------
  * Users are kept right by every call. A call that fails changes nothing.
  *

@@ -31,6 +31,7 @@ int cmd_ops(int argc, char **argv);
 int cmd_passes(int argc, char **argv);
 int cmd_optimize(int argc, char **argv);
 int cmd_lower(int argc, char **argv);
+int cmd_cost(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
 
 /* Options that every command which reads a graph accepts, as an argp child. */
@@ -44,6 +45,7 @@ struct input {
     size_t n_assume;
     struct fx_hint *hint; /* what --assume and a script say of symbols */
     size_t n_hint;
+    bool optional; /* the command can do without a file */
     tuck_diags *diags;
     tuck_doc *doc;
 };
@@ -59,6 +61,29 @@ int input_range(const struct input *in, size_t *from, size_t *to);
 
 /* Infer every chosen graph; `check` reports where annotations disagree. An exit code. */
 int input_infer(struct input *in, bool check);
+
+/* What every command that prices something accepts, as an argp child: --cluster, --model, --profile. */
+struct model {
+    const char *cluster_name; /* a preset or a file; NULL: by the graph */
+    const char *profile_path;
+    tuck_cost_model kind;
+    tuck_cluster *cluster;
+    tuck_profile *profile;
+};
+
+extern const struct argp model_argp;
+
+/* Read what the options name; without --cluster the cluster is NULL until model_for() makes it. An exit code. */
+int model_open(struct model *m, tuck_diags *diags);
+/* The cluster for this graph, which must have been inferred: the one named, or the default, `*assumed` then. */
+int model_for(struct model *m, const tuck_graph *g, tuck_diags *diags, bool *assumed);
+void model_close(struct model *m);
+
+/* 25MB: 1 KB = 1 KiB = 1024 bytes, and so on. -1: not a size. */
+int64_t parse_bytes(const char *text);
+
+/* 12.345 us, 1.23 ms … */
+const char *human_us(double us, char out[32]);
 
 /* Warn about groups whose size nothing says. */
 void input_warn_groups(struct input *in);

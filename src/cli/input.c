@@ -66,7 +66,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         in->path = arg;
         break;
     case ARGP_KEY_END:
-        if (in->path == NULL)
+        if (in->path == NULL && !in->optional)
             argp_error(state, "which file? `-' is standard input");
         break;
     default: return ARGP_ERR_UNKNOWN;

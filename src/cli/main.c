@@ -8,6 +8,7 @@
 static const struct command commands[] = {
     {"show", "what a graph is; or print it as text, code, executable Python, JSON, DOT", cmd_show},
     {"lint", "check a graph: uses, order, collectives and their waits", cmd_lint},
+    {"cost", "what a collective takes on a cluster, or every node of a graph", cmd_cost},
     {"ops", "what Tuck knows of operators", cmd_ops},
     {"passes", "the passes there are, with their options", cmd_passes},
     {"optimize", "run passes over a graph and print it, with a report of what they did",
@@ -27,15 +28,15 @@ static void print_help(FILE *f)
           f);
     for (size_t i = 0; i < N_COMMANDS; i++)
         fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs(
-        "  help       the options of a command: tuck help show\n\n"
-        "  -?, --help     this text\n"
-        "  -V, --version  the version\n\n"
-        "A FILE of `-` is standard input.\n\n"
-        "Exit codes: 0 fine; 1 problems found (lint); 2 wrong usage; 3 the text cannot be read\n"
-        "as a graph; 4 a file cannot be read or written; 5 out of memory; 6 refused: there is no\n"
-        "such output for this graph.\n",
-        f);
+    fputs("  help       the options of a command: tuck help show\n\n"
+          "  -?, --help     this text\n"
+          "  -V, --version  the version\n\n"
+          "A FILE of `-` is standard input.\n\n"
+          "Exit codes: 0 fine; 1 problems found (lint); 2 wrong usage; 3 a text cannot be read\n"
+          "as what it should be; 4 a file cannot be read or written; 5 out of memory; 6 refused: "
+          "there is no\n"
+          "such output for this graph.\n",
+          f);
 }
 
 static const struct command *find(const char *name)

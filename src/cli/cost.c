@@ -1,0 +1,492 @@
+/* tuck cost: what a collective takes on a cluster, or every node of a graph. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cost/compute.h"
+#include "fx/assume.h"
+#include "fx/infer.h"
+
+enum {
+    OPT_RANKS = 0x500,
+    OPT_STRIDE,
+    OPT_TOP,
+    OPT_SYMMETRIC,
+    OPT_HIERARCHICAL,
+    OPT_ONE_SHOT,
+    OPT_WRITE
+};
+
+struct cost {
+    struct input in;
+    struct model model;
+    const char *coll_name; /* of a collective: the first word, then the size */
+    tuck_collective q;
+    bool sized, json, write_profile;
+    long top;
+};
+
+static const struct argp_option options[] = {
+    {NULL, 0, NULL, 0, "Of a collective:", 0},
+    {"ranks", OPT_RANKS, "N", 0, "Ranks of the group (default: all of the cluster)", 0},
+    {"stride", OPT_STRIDE, "N", 0, "Distance of its members' global ranks (default: 1)", 0},
+    {"symmetric", OPT_SYMMETRIC, NULL, 0,
+     "The operand is in symmetric memory: one-shot and two-shot may be taken", 0},
+    {"hierarchical", OPT_HIERARCHICAL, NULL, 0,
+     "It may be done in phases, within nodes and across them", 0},
+    {"one-shot", OPT_ONE_SHOT, "SIZE", 0,
+     "PyTorch's rule: all-reduces up to SIZE are one-shot, whatever that takes", 0},
+    {NULL, 0, NULL, 0, "Of a graph:", 1},
+    {"top", OPT_TOP, "N", 0, "How many nodes to show, the dearest first (default: 20; 0: all)", 1},
+    {"write-profile", OPT_WRITE, NULL, 0, "Print the times as a profile file", 1},
+    {NULL, 0, NULL, 0, "Of both:", 2},
+    {"json", 'j', NULL, 0, "For other programs; of a graph all nodes", 2},
+    {0},
+};
+
+static int64_t number(struct argp_state *state, const char *what, const char *arg, int64_t low)
+{
+    char *end;
+
+    errno = 0;
+    long long v = strtoll(arg, &end, 10);
+    if (errno != 0 || end == arg || *end != '\0' || v < low || v > 1000000000)
+        argp_error(state, "%s must be a number from %lld on, found '%s'", what, (long long)low,
+                   arg);
+    return v;
+}
+
+static error_t parse_arg(struct cost *c, char *arg, struct argp_state *state)
+{
+    if (c->coll_name == NULL && c->in.path == NULL && tuck_coll_by_name(arg) != 0) {
+        c->coll_name = arg;
+        c->q.coll = tuck_coll_by_name(arg);
+        return 0;
+    }
+    if (c->coll_name == NULL)
+        return ARGP_ERR_UNKNOWN; /* a graph's file */
+    if (c->sized)
+        argp_error(state, "one size only, found '%s' too", arg);
+    c->q.bytes = parse_bytes(arg);
+    c->sized = true;
+    if (c->q.bytes < 0)
+        argp_error(state, "'%s' is no size: 4096, 64KB, 25MB, 1.5GB (1 KB = 1 KiB = 1024 bytes)",
+                   arg);
+    return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct cost *c = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        c->in.optional = true;
+        state->child_inputs[0] = &c->in;
+        state->child_inputs[1] = &c->model;
+        break;
+    case 'j': c->json = true; break;
+    case OPT_RANKS: c->q.ranks = number(state, "--ranks", arg, 1); break;
+    case OPT_STRIDE: c->q.stride = number(state, "--stride", arg, 1); break;
+    case OPT_TOP: c->top = (long)number(state, "--top", arg, 0); break;
+    case OPT_SYMMETRIC: c->q.symmetric = true; break;
+    case OPT_HIERARCHICAL: c->q.hierarchical = true; break;
+    case OPT_WRITE: c->write_profile = true; break;
+    case OPT_ONE_SHOT:
+        c->q.one_shot_bytes = parse_bytes(arg);
+        if (c->q.one_shot_bytes < 0)
+            argp_error(state, "--one-shot: '%s' is no size", arg);
+        break;
+    case ARGP_KEY_ARG: return parse_arg(c, arg, state);
+    case ARGP_KEY_END:
+        if (c->coll_name != NULL && !c->sized)
+            argp_error(state, "of which size? `tuck cost %s 25MB'", c->coll_name);
+        if (c->coll_name == NULL && c->in.path == NULL)
+            argp_error(state, "a collective and its size, or a file with a graph");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp_child children[] = {
+    {&input_argp, 0, "The graph:", 3}, {&model_argp, 0, "The machine:", 4}, {0}};
+static const struct argp argp = {
+    options,
+    parse,
+    "COLLECTIVE SIZE\nFILE",
+    "What a collective takes on a cluster, with how that comes about and what else there was: "
+    "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, p2p, shard_dim_alltoall. SIZE "
+    "is "
+    "the full message, the larger of what goes in and what comes out of a rank: 4096, 64KB, 25MB "
+    "(1 KB = 1 KiB = 1024 bytes). Or what every node of the graphs of FILE takes by itself.",
+    children,
+    NULL,
+    NULL};
+
+/* ---- a collective ---- */
+
+static const char *way_name(tuck_algorithm a, const char *protocol, char out[48])
+{
+    snprintf(out, 48, "%s%s%s", tuck_algorithm_name(a), *protocol ? " " : "", protocol);
+    return out;
+}
+
+static void put_collective(const struct cost *c, const tuck_collective_cost *x)
+{
+    char t1[32], t2[48], b[32];
+    const tuck_cluster *k = c->model.cluster;
+
+    printf("%s of %s (%" PRId64 " bytes) over %" PRId64 " ranks of %s\n", c->coll_name,
+           human_bytes(c->q.bytes, b), c->q.bytes, c->q.ranks, tuck_cluster_name(k));
+    printf("  group      %" PRId64 " node%s, at most %" PRId64 " rank%s on one\n", x->nodes,
+           x->nodes == 1 ? "" : "s", x->per_node, x->per_node == 1 ? "" : "s");
+    printf("  time       %s\n", human_us(x->us, t1));
+    printf("  latency    %s, whatever the size\n", human_us(x->latency_us, t1));
+    if (x->ramp_us > 0)
+        printf("  ramp       %s, with the root of the size\n", human_us(x->ramp_us, t1));
+    printf("  bytes      %s", human_us(x->bytes_us, t1));
+    if (x->us > 0)
+        printf("; %.1f GB/s over all", (double)c->q.bytes / (1000 * x->us));
+    printf("\n  algorithm  %s\n", way_name(x->algorithm, x->protocol, t2));
+    printf("  model      %s: %s\n", tuck_cost_model_name(x->model), x->source);
+    for (uint32_t i = 0; i < x->n_alternatives && x->n_alternatives > 1; i++)
+        printf("  %-10s %-20s %-11s %s%s\n", i == 0 ? "all ways" : "",
+               way_name(x->alternative[i].algorithm, x->alternative[i].protocol, t2),
+               tuck_cost_model_name(x->alternative[i].model), human_us(x->alternative[i].us, t1),
+               x->alternative[i].symmetric ? ", with symmetric memory" : "");
+}
+
+struct json_args {
+    const struct cost *c;
+    const tuck_collective_cost *x;
+    struct buf b;
+};
+
+static void do_json_collective(void *arg)
+{
+    struct json_args *a = arg;
+    const tuck_collective_cost *x = a->x;
+    struct json_out j;
+
+    json_begin(&j, &a->b);
+    json_open(&j, NULL, '{');
+    json_int(&j, "schema", 1);
+    json_str(&j, "cluster", tuck_cluster_name(a->c->model.cluster));
+    json_str(&j, "coll", a->c->coll_name);
+    json_int(&j, "bytes", a->c->q.bytes);
+    json_int(&j, "ranks", a->c->q.ranks);
+    json_int(&j, "nodes", x->nodes);
+    json_int(&j, "per_node", x->per_node);
+    json_float(&j, "us", x->us);
+    json_float(&j, "latency_us", x->latency_us);
+    json_float(&j, "ramp_us", x->ramp_us);
+    json_float(&j, "bytes_us", x->bytes_us);
+    json_str(&j, "model", tuck_cost_model_name(x->model));
+    json_str(&j, "algorithm", tuck_algorithm_name(x->algorithm));
+    json_str(&j, "protocol", x->protocol);
+    json_str(&j, "source", x->source);
+    json_open(&j, "alternatives", '[');
+    for (uint32_t i = 0; i < x->n_alternatives; i++) {
+        json_open(&j, NULL, '{');
+        j.flat = true;
+        json_float(&j, "us", x->alternative[i].us);
+        json_str(&j, "model", tuck_cost_model_name(x->alternative[i].model));
+        json_str(&j, "algorithm", tuck_algorithm_name(x->alternative[i].algorithm));
+        json_str(&j, "protocol", x->alternative[i].protocol);
+        json_bool(&j, "symmetric", x->alternative[i].symmetric);
+        json_close(&j, '}');
+        j.flat = false;
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    json_end(&j);
+    buf_flush(&a->b);
+}
+
+static int print_json(void (*fn)(void *), void *arg, struct buf *b, struct mem *m)
+{
+    mem_init(m, NULL);
+    buf_to(b, m, to_stdout, NULL);
+    bool ok = mem_guard(m, fn, arg);
+    buf_destroy(b);
+    return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+}
+
+static int cost_of_collective(struct cost *c)
+{
+    tuck_diags *diags = tuck_diags_new(NULL);
+    tuck_collective_cost x;
+    struct mem m;
+
+    if (diags == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    if (c->model.cluster_name == NULL)
+        c->model.cluster_name = "h100x8";
+    int code = model_open(&c->model, diags);
+    tuck_diags_free(diags);
+    if (code != EXIT_FINE)
+        return code;
+    int64_t ranks = tuck_cluster_ranks(c->model.cluster), stride = c->q.stride ? c->q.stride : 1;
+    if (c->q.ranks == 0)
+        c->q.ranks = c->q.coll == TUCK_P2P ? 2 : (ranks + stride - 1) / stride;
+    if ((c->q.ranks - 1) * stride >= ranks) {
+        fprintf(stderr,
+                "tuck: %" PRId64 " ranks, %" PRId64 " apart, do not fit the %" PRId64
+                " of cluster '%s'\n",
+                c->q.ranks, stride, ranks, tuck_cluster_name(c->model.cluster));
+        return EXIT_USAGE;
+    }
+    c->q.model = c->model.kind;
+    tuck_status st = tuck_cost_collective(c->model.cluster, &c->q, &x);
+    if (st != TUCK_OK)
+        return exit_code_of(st);
+    if (c->json) {
+        struct json_args a = {.c = c, .x = &x};
+        return print_json(do_json_collective, &a, &a.b, &m);
+    }
+    put_collective(c, &x);
+    return EXIT_FINE;
+}
+
+/* ---- a graph ---- */
+
+struct priced {
+    uint32_t node;
+    struct cost_part part;
+};
+
+struct graph_cost {
+    const struct cost *c;
+    tuck_graph *g;
+    uint32_t line;
+    bool assumed;
+    struct mem mem;
+    struct cost_run run;
+    struct assume assume;
+    VEC(struct priced) node; /* all of them, in order */
+    VEC(uint32_t) order;     /* those with a time, dearest first */
+    double total[BOUND_UNKNOWN + 1];
+    size_t count[BOUND_UNKNOWN + 1];
+    struct buf b;
+};
+
+static int dearer(const void *a, const void *b, void *all)
+{
+    const struct priced *x = (struct priced *)all + *(const uint32_t *)a;
+    const struct priced *y = (struct priced *)all + *(const uint32_t *)b;
+
+    if (x->part.ns != y->part.ns)
+        return x->part.ns > y->part.ns ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static void gather(void *p)
+{
+    struct graph_cost *a = p;
+
+    cost_run_graph(&a->run, a->g);
+    for_each_node (a->g, n) {
+        struct priced x = {.node = n};
+        cost_node(&a->run, n, &x.part);
+        a->count[x.part.bound]++;
+        if (x.part.ns > 0) {
+            a->total[x.part.bound] += x.part.ns;
+            vec_push(&a->mem, &a->order, a->node.len);
+        }
+        vec_push(&a->mem, &a->node, x);
+    }
+    if (a->order.len > 0)
+        qsort_r(a->order.at, a->order.len, sizeof(*a->order.at), dearer, a->node.at);
+}
+
+static const char *op_name(const tuck_graph *g, uint32_t n)
+{
+    const char *target = graph_str(g, node_at(g, n)->target);
+
+    return strncmp(target, "torch.ops.", 10) == 0 ? target + 10 : target;
+}
+
+static void put_head(const struct graph_cost *a)
+{
+    double kernels = 0, all = 0;
+    char t[32], u[32], v[32];
+
+    for (int i = 0; i <= BOUND_UNKNOWN; i++)
+        all += a->total[i];
+    kernels = all - a->total[BOUND_COLLECTIVE];
+    printf("%s:%u: %s\n", a->c->in.path, a->line,
+           *tuck_graph_name(a->g) ? tuck_graph_name(a->g) : "def forward");
+    printf("  cluster      %s%s\n", tuck_cluster_name(a->c->model.cluster),
+           a->assumed ? ", assumed; say it with --cluster" : "");
+    printf("  kernels      %s: arithmetic %s, memory %s", human_us(kernels / 1000, t),
+           human_us(a->total[BOUND_COMPUTE] / 1000, u), human_us(a->total[BOUND_MEMORY] / 1000, v));
+    printf(", too small %s", human_us(a->total[BOUND_KERNEL] / 1000, t));
+    if (a->count[BOUND_NESTED] > 0)
+        printf(", nested %s", human_us(a->total[BOUND_NESTED] / 1000, t));
+    if (a->count[BOUND_PROFILE] > 0)
+        printf(", by profile %s", human_us(a->total[BOUND_PROFILE] / 1000, t));
+    printf("\n  collectives  %s, %zu of them\n", human_us(a->total[BOUND_COLLECTIVE] / 1000, t),
+           a->count[BOUND_COLLECTIVE]);
+    if (a->count[BOUND_UNKNOWN] > 0)
+        printf("  unknown      %zu node%s whose sizes or groups are not known\n",
+               a->count[BOUND_UNKNOWN], a->count[BOUND_UNKNOWN] == 1 ? "" : "s");
+    if (a->assume.missing)
+        printf("               symbols in sizes have no value; give them one with --assume s0=N\n");
+    if (a->assume.used_default)
+        printf(
+            "  assumed      %d for sizes that only data decides (u0, u1, …); say it with --assume "
+            "u0=N\n",
+            ASSUME_UNBACKED);
+}
+
+static void put_nodes(const struct graph_cost *a)
+{
+    size_t n = a->c->top == 0 || (size_t)a->c->top > a->order.len ? a->order.len
+                                                                  : (size_t)a->c->top;
+    char t[32], b[32];
+
+    if (n == 0)
+        return;
+    printf("  %10s  %-10s %10s %12s  %-28s %s\n", "time", "bound", "GFLOP", "bytes", "node",
+           "operator");
+    for (size_t i = 0; i < n; i++) {
+        const struct priced *x = &a->node.at[a->order.at[i]];
+        char flops[32] = "";
+        if (x->part.flops > 0)
+            snprintf(flops, sizeof(flops), "%.2f", x->part.flops / 1e9);
+        printf("  %10s  %-10s %10s %12s  %-28s %s\n", human_us(x->part.ns / 1000, t),
+               cost_bound_name((enum cost_bound)x->part.bound), flops,
+               human_bytes(x->part.bytes, b), graph_str(a->g, node_at(a->g, x->node)->name),
+               op_name(a->g, x->node));
+    }
+    if (n < a->order.len)
+        printf("  … and %zu more; --top 0 shows all\n", a->order.len - n);
+}
+
+static void do_json_graph(void *arg)
+{
+    struct graph_cost *a = arg;
+    struct json_out j;
+
+    json_begin(&j, &a->b);
+    json_open(&j, NULL, '{');
+    json_int(&j, "schema", 1);
+    json_str(&j, "file", a->c->in.path);
+    json_int(&j, "line", a->line);
+    json_str(&j, "cluster", tuck_cluster_name(a->c->model.cluster));
+    json_bool(&j, "cluster_assumed", a->assumed);
+    json_str(&j, "model", tuck_cost_model_name(a->c->model.kind));
+    json_open(&j, "nodes", '[');
+    for (uint32_t i = 0; i < a->node.len; i++) {
+        const struct priced *x = &a->node.at[i];
+        json_open(&j, NULL, '{');
+        j.flat = true;
+        json_str(&j, "name", graph_str(a->g, node_at(a->g, x->node)->name));
+        if (x->part.bound == BOUND_UNKNOWN)
+            json_null(&j, "ns");
+        else
+            json_float(&j, "ns", x->part.ns);
+        json_str(&j, "bound", cost_bound_name((enum cost_bound)x->part.bound));
+        json_float(&j, "flops", x->part.flops);
+        json_int(&j, "bytes", x->part.bytes);
+        if (x->part.coll != 0)
+            json_str(&j, "coll", tuck_coll_name((tuck_coll)x->part.coll));
+        json_close(&j, '}');
+        j.flat = false;
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    json_end(&j);
+    buf_flush(&a->b);
+}
+
+static int print_profile(const struct graph_cost *a)
+{
+    double *ns = calloc(tuck_graph_id_end(a->g) + 1, sizeof(*ns));
+
+    if (ns == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    for (uint32_t i = 0; i < tuck_graph_id_end(a->g); i++)
+        ns[i] = -1;
+    for (uint32_t i = 0; i < a->order.len; i++)
+        ns[a->node.at[a->order.at[i]].node] = a->node.at[a->order.at[i]].part.ns;
+    tuck_status st = tuck_profile_write(a->g, ns, to_stdout, NULL);
+    free(ns);
+    return exit_code_of(st);
+}
+
+/* Groups that the cluster has no room for. */
+static void warn_large(const struct cost *c, const tuck_graph *g)
+{
+    for (uint32_t i = 0; i < g->group.len; i++)
+        if (g->group.at[i].size > tuck_cluster_ranks(c->model.cluster))
+            fprintf(stderr,
+                    "%s: warning: group '%s' has %" PRId64 " ranks, cluster '%s' has %" PRId64
+                    "; priced as if it had more nodes\n",
+                    c->in.path, graph_str(g, g->group.at[i].name), g->group.at[i].size,
+                    tuck_cluster_name(c->model.cluster), tuck_cluster_ranks(c->model.cluster));
+}
+
+static int cost_of_graph(struct cost *c, size_t i)
+{
+    struct graph_cost a = {
+        .c = c, .g = tuck_doc_graph(c->in.doc, i), .line = tuck_doc_line(c->in.doc, i)};
+
+    int code = model_for(&c->model, a.g, c->in.diags, &a.assumed);
+    if (code != EXIT_FINE)
+        return code;
+    warn_large(c, a.g);
+    struct cost_options o = {.collective = {.model = c->model.kind}, .profile = c->model.profile};
+    mem_init(&a.mem, NULL);
+    a.assume = (struct assume){.store = a.g->store, .given = c->in.hint, .n_given = c->in.n_hint};
+    cost_run_init(&a.run, &a.mem, c->model.cluster, &o, &a.assume);
+    if (!mem_guard(&a.mem, gather, &a)) {
+        code = exit_code_of(TUCK_ENOMEM);
+    } else if (c->write_profile) {
+        code = print_profile(&a);
+    } else if (c->json) {
+        struct mem m;
+        code = print_json(do_json_graph, &a, &a.b, &m);
+    } else {
+        put_head(&a);
+        put_nodes(&a);
+    }
+    vec_free(&a.mem, &a.node);
+    vec_free(&a.mem, &a.order);
+    cost_run_done(&a.run);
+    return code;
+}
+
+static int cost_of_graphs(struct cost *c)
+{
+    size_t from, to;
+    int code = input_open(&c->in);
+
+    if (code == EXIT_FINE)
+        code = input_range(&c->in, &from, &to);
+    if (code == EXIT_FINE)
+        code = input_infer(&c->in, false);
+    if (code == EXIT_FINE)
+        code = model_open(&c->model, c->in.diags);
+    if (code == EXIT_FINE)
+        input_warn_groups(&c->in);
+    for (size_t i = from; code == EXIT_FINE && i < to; i++)
+        code = cost_of_graph(c, i);
+    input_close(&c->in);
+    return code;
+}
+
+int cmd_cost(int argc, char **argv)
+{
+    struct cost c = {.top = 20};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &c);
+    int code = c.coll_name ? cost_of_collective(&c) : cost_of_graphs(&c);
+    model_close(&c.model);
+    return code;
+}

@@ -1,0 +1,48 @@
+/* The public face of what a graph costs. */
+#include "cost/compute.h"
+
+struct graph_cost {
+    const tuck_graph *g;
+    const tuck_cluster *c;
+    struct cost_options options;
+    struct mem mem;
+    struct cost_run run;
+    struct assume assume;
+    double *ns;
+};
+
+static void do_cost(void *p)
+{
+    struct graph_cost *a = p;
+
+    cost_run_graph(&a->run, a->g);
+    for_each_node (a->g, n) {
+        struct cost_part part;
+        cost_node(&a->run, n, &part);
+        a->ns[n] = part.ns;
+    }
+}
+
+tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
+                            const tuck_cost_options *options, double *ns_out)
+{
+    struct graph_cost a = {.g = g, .c = c, .ns = ns_out};
+
+    if (g == NULL || c == NULL || ns_out == NULL ||
+        (options != NULL &&
+         (options->model < TUCK_MODEL_AUTO || options->model > TUCK_MODEL_TORCH_OLD)))
+        return TUCK_EINVAL;
+    if (options != NULL)
+        a.options = (struct cost_options){.collective = {.model = options->model},
+                                          .profile = options->profile,
+                                          .estimate = options->estimate,
+                                          .estimate_ctx = options->estimate_ctx};
+    for (uint32_t i = 0; i < tuck_graph_id_end(g); i++)
+        ns_out[i] = 0;
+    mem_init(&a.mem, &g->store->mem.alloc);
+    a.assume = (struct assume){.store = g->store};
+    cost_run_init(&a.run, &a.mem, c, &a.options, &a.assume);
+    bool ok = mem_guard(&a.mem, do_cost, &a);
+    cost_run_done(&a.run);
+    return ok ? TUCK_OK : TUCK_ENOMEM;
+}

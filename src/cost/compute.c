@@ -1,0 +1,478 @@
+#include "cost/compute.h"
+
+#include <math.h>
+
+#include "cost/profile.h"
+#include "fx/groups.h"
+#include "fx/infer.h"
+
+enum { NOT_ASKED = -2, UNKNOWN = -1 };
+
+const char *cost_bound_name(enum cost_bound b)
+{
+    static const char *const names[] = {"nothing", "compute", "memory", "kernel", "collective",
+                                        "nested",  "profile", "caller", "unknown"};
+
+    return names[b];
+}
+
+/* ---- sizes ---- */
+
+/* Elements that memory holds: dimensions of stride 0 are one element over and over. */
+static int64_t tensor_bytes(struct cost_run *r, const struct type *t)
+{
+    int64_t n = dtype_at((enum dtype)t->dtype)->bytes;
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        int64_t size, stride;
+        if (!assume_value(r->assume, t->size[i], &size))
+            return UNKNOWN;
+        if (t->strided && size > 0 && sym_as_int(&r->g->store->sym, t->stride[i], &stride) &&
+            stride == 0)
+            continue;
+        if (size < 0 || !size_mul(n, size, &n))
+            return UNKNOWN;
+    }
+    return n;
+}
+
+/* Of a list all items, which must have been asked for. */
+static int64_t list_bytes(const struct cost_run *r, const struct type *t)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        if (r->bytes[t->item[i]] < 0 || !size_add(sum, r->bytes[t->item[i]], &sum))
+            return UNKNOWN;
+    return sum;
+}
+
+static int64_t type_bytes(struct cost_run *r, type_id id)
+{
+    const struct typetab *types = &r->g->store->type;
+
+    if (r->bytes[id] != NOT_ASKED)
+        return r->bytes[id];
+    r->todo.len = 0;
+    vec_push(r->mem, &r->todo, id);
+    while (r->todo.len > 0) { /* lists may hold lists */
+        type_id top = r->todo.at[r->todo.len - 1];
+        const struct type *t = type_at(types, top);
+        uint32_t before = r->todo.len;
+
+        for (uint32_t i = 0; t->kind == TYPE_LIST && i < t->n; i++)
+            if (r->bytes[t->item[i]] == NOT_ASKED)
+                vec_push(r->mem, &r->todo, t->item[i]);
+        if (r->todo.len > before)
+            continue;
+        r->todo.len--;
+        switch (t->kind) {
+        case TYPE_TENSOR: r->bytes[top] = tensor_bytes(r, t); break;
+        case TYPE_LIST: r->bytes[top] = list_bytes(r, t); break;
+        case TYPE_NONE:
+        case TYPE_SYM: r->bytes[top] = 0; break;
+        default: r->bytes[top] = UNKNOWN; break;
+        }
+    }
+    return r->bytes[id];
+}
+
+int64_t cost_result_bytes(struct cost_run *r, uint32_t n)
+{
+    return type_bytes(r, node_type(r->g, n));
+}
+
+/* ---- kernels ---- */
+
+static enum cost_rate rate_of(enum dtype d)
+{
+    const struct dtype_row *row = dtype_at(d);
+
+    if (row->category == DTYPE_IS_COMPLEX)
+        return row->bytes > 8 ? RATE_F64 : RATE_F32;
+    return row->bytes >= 8   ? RATE_F64
+           : row->bytes == 4 ? RATE_F32
+           : row->bytes == 2 ? RATE_F16
+                             : RATE_F8;
+}
+
+double cost_kernel_ns(const tuck_cluster *c, enum dtype dtype, double flops, double bytes,
+                      enum cost_bound *bound_out)
+{
+    const struct cost_machine *m = &c->m;
+    int rate = rate_of(dtype);
+
+    if (flops <= 0 && bytes <= 0) {
+        *bound_out = BOUND_NOTHING;
+        return 0;
+    }
+    while (rate > RATE_F64 && !(m->peak[rate] * m->eff[rate] > 0))
+        rate--; /* no units of its own: it is computed in the next wider type */
+    double compute = flops > 0 ? flops / (1000 * m->peak[rate] * m->eff[rate]) : 0;
+    double memory = bytes / (m->dram * m->eff_memory), least = 1000 * m->kernel_us;
+    *bound_out = least >= compute && least >= memory ? BOUND_KERNEL
+                 : compute >= memory                 ? BOUND_COMPUTE
+                                                     : BOUND_MEMORY;
+    return fmax(least, fmax(compute, memory));
+}
+
+/* Sums that stay unknown once they are. */
+static void add_bytes(int64_t *sum, int64_t more)
+{
+    if (*sum < 0 || more < 0 || !size_add(*sum, more, sum))
+        *sum = UNKNOWN;
+}
+
+static uint32_t next_stamp(struct cost_run *r)
+{
+    while (r->mark.len < r->g->node.len)
+        vec_push(r->mem, &r->mark, 0);
+    return ++r->stamp;
+}
+
+static bool is_out(const struct op_param *p)
+{
+    return p != NULL && p->mutated && p->kwarg_only;
+}
+
+/* Every tensor that the operands mention, once each: what is read of it, and what is written. */
+static int64_t operand_bytes(struct cost_run *r, const struct fx_node *x, const struct op_sig *sig,
+                             enum op_moves rule, int64_t result)
+{
+    uint32_t stamp = next_stamp(r);
+    struct operand o = {.v = NULL};
+    int64_t sum = 0, largest = 0;
+
+    while (operand_next(r->g, x, sig, &o)) {
+        bool written = o.param != NULL && o.param->mutated;
+        const tuck_value *end = value_next(o.v);
+        for (const tuck_value *v = o.v; v < end; v++) {
+            if (v->kind != TUCK_V_NODE || r->mark.at[v->a] == stamp)
+                continue;
+            int64_t b = cost_result_bytes(r, v->a);
+            r->mark.at[v->a] = stamp;
+            if (rule == OP_MOVES_picked && o.i == 0 && b >= 0 && result >= 0 && b > result)
+                b = result;
+            if (written && rule == OP_MOVES_placed)
+                continue;
+            if (!(written && (is_out(o.param) || rule == OP_MOVES_over)))
+                add_bytes(&sum, b);
+            if (written)
+                add_bytes(&sum, b);
+            else if (b > largest)
+                largest = b;
+        }
+    }
+    if (rule == OP_MOVES_placed)
+        add_bytes(&sum, largest);
+    return sum;
+}
+
+/* Results that are no operand in disguise. */
+static int64_t fresh_bytes(struct cost_run *r, uint32_t n, const struct op_sig *sig)
+{
+    const struct type *t = type_at(&r->g->store->type, node_type(r->g, n));
+    int64_t sum = 0;
+
+    if (sig == NULL)
+        return cost_result_bytes(r, n);
+    if (sig->n_results == 0 || (sig->n_results == 1 && op_result_alias_of(sig, 0) >= 0))
+        return 0;
+    if (sig->n_results == 1 || t->kind != TYPE_LIST || t->n != sig->n_results)
+        return cost_result_bytes(r, n);
+    for (uint32_t i = 0; i < t->n; i++)
+        if (op_result_alias_of(sig, i) < 0)
+            add_bytes(&sum, type_bytes(r, t->item[i]));
+    return sum;
+}
+
+/* A reshape of what lies in one piece, a conversion to what it is already. */
+static bool is_free(struct cost_run *r, uint32_t n)
+{
+    const struct fx_node *x = node_at(r->g, n);
+    const struct typetab *types = &r->g->store->type;
+
+    if (x->n_vals == 0 || x->vals[0].kind != TUCK_V_NODE)
+        return false;
+    type_id from = node_type(r->g, x->vals[0].a), to = node_type(r->g, n);
+    const struct type *a = type_at(types, from), *b = type_at(types, to);
+    if (from == to)
+        return true;
+    if (a->kind != TYPE_TENSOR || b->kind != TYPE_TENSOR || a->dtype != b->dtype ||
+        a->device != b->device || !a->strided)
+        return false;
+    int64_t want = 1;
+    for (uint32_t i = a->n; i > 0; i--) {
+        int64_t size, stride;
+        if (!assume_value(r->assume, a->size[i - 1], &size) ||
+            !assume_value(r->assume, a->stride[i - 1], &stride) || (size != 1 && stride != want) ||
+            !size_mul(want, size > 0 ? size : 1, &want))
+            return false;
+    }
+    return true;
+}
+
+static int64_t moved_bytes(struct cost_run *r, uint32_t n, const struct op_row *row)
+{
+    const struct fx_node *x = node_at(r->g, n);
+    const struct op_sig *sig = sigs_get(&r->sigs, node_op(r->g, n));
+    int64_t result, sum;
+
+    switch ((enum op_moves)row->moves) {
+    case OP_MOVES_none: return 0;
+    case OP_MOVES_maybe:
+        if (is_free(r, n))
+            return 0;
+        sum = cost_result_bytes(r, n); /* the signature says it is a view, which it is not here */
+        add_bytes(&sum, operand_bytes(r, x, sig, OP_MOVES_all, sum));
+        return sum;
+    case OP_MOVES_out: return cost_result_bytes(r, n);
+    default: break;
+    }
+    result = fresh_bytes(r, n, sig);
+    sum = operand_bytes(r, x, sig, (enum op_moves)row->moves, result);
+    /* Numbers, whatever their type: nothing was read, so nothing is written. */
+    if (row->cls == OP_SCALAR && sum == 0)
+        return 0;
+    add_bytes(&sum, result);
+    return sum;
+}
+
+/* ---- collectives ---- */
+
+tuck_coll cost_coll_of(const struct op_row *row)
+{
+    static const struct {
+        uint32_t flag;
+        tuck_coll coll;
+    } kinds[] = {{OP_F_ALL_REDUCE, TUCK_ALL_REDUCE},
+                 {OP_F_ALL_GATHER, TUCK_ALL_GATHER},
+                 {OP_F_REDUCE_SCATTER, TUCK_REDUCE_SCATTER},
+                 {OP_F_ALL_TO_ALL, TUCK_ALL_TO_ALL},
+                 {OP_F_BROADCAST, TUCK_BROADCAST}};
+
+    if (row->moves == OP_MOVES_gathered)
+        return TUCK_ALL_GATHER;
+    if (row->moves == OP_MOVES_scattered)
+        return TUCK_REDUCE_SCATTER;
+    if (row->moves != OP_MOVES_message)
+        return (tuck_coll)0;
+    if (row->shape == OP_SHAPE_shard_dim_alltoall)
+        return TUCK_SHARD_DIM_ALLTOALL;
+    if (row->cls == OP_P2P)
+        return TUCK_P2P;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (row->flags & kinds[i].flag)
+            return kinds[i].coll;
+    return TUCK_BROADCAST; /* reduce, gather, scatter to or from one rank: one crossing of the group */
+}
+
+/* The larger of what goes in and what comes out; a list counts as a whole. */
+static int64_t message_bytes(struct cost_run *r, uint32_t n, const struct op_row *row,
+                             struct cost_shape s)
+{
+    const struct fx_node *x = node_at(r->g, n);
+    struct operand o = {.v = NULL};
+    int64_t most = cost_result_bytes(r, n);
+
+    if (row->moves == OP_MOVES_scattered)
+        return most >= 0 && size_mul(most, s.p, &most) ? most : UNKNOWN;
+    if (row->moves == OP_MOVES_gathered)
+        most = x->n_vals > 0 && x->vals[0].kind == TUCK_V_NODE ? cost_result_bytes(r, x->vals[0].a)
+                                                               : UNKNOWN;
+    if (row->moves == OP_MOVES_gathered)
+        return most >= 0 && size_mul(most, s.p, &most) ? most : UNKNOWN;
+    while (operand_next(r->g, x, sigs_get(&r->sigs, node_op(r->g, n)), &o)) {
+        const tuck_value *end = value_next(o.v);
+        int64_t sum = 0;
+        for (const tuck_value *v = o.v; v < end; v++)
+            if (v->kind == TUCK_V_NODE) {
+                int64_t b = cost_result_bytes(r, v->a);
+                if (b > 0 && !size_add(sum, b, &sum)) /* a group may be a node, of no known type */
+                    return UNKNOWN;
+            }
+        if (sum > most)
+            most = sum;
+    }
+    return most;
+}
+
+static void collective_part(struct cost_run *r, uint32_t n, const struct op_row *row,
+                            struct cost_part *out)
+{
+    out->coll = (uint8_t)cost_coll_of(row);
+    out->group = group_of(r->g, n);
+    out->bound = BOUND_UNKNOWN;
+    out->ns = UNKNOWN;
+    if (out->group < 0 || r->group[out->group].p < 1)
+        return;
+    struct cost_shape s = r->group[out->group];
+    int64_t bytes = message_bytes(r, n, row, s);
+    double us, flops;
+    enum dtype dtype;
+    enum cost_bound bound;
+    if (bytes < 0 || !cost_flops(r, n, row, &flops, &dtype))
+        return;
+    us = cost_collective_us(r->c, s, (tuck_coll)out->coll, bytes, &r->options.collective);
+    out->bytes = bytes;
+    out->flops = flops;
+    out->bound = BOUND_COLLECTIVE;
+    /* A product that a collective feeds runs at the same time. */
+    out->ns = fmax(1000 * us, cost_kernel_ns(r->c, dtype, flops, 0, &bound));
+}
+
+/* ---- nodes ---- */
+
+static void nested_part(struct cost_run *r, uint32_t n, const struct op_row *row,
+                        struct cost_part *out)
+{
+    const struct fx_node *x = node_at(r->g, n);
+
+    out->bound = BOUND_NESTED;
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        const tuck_graph *child = x->vals[i].kind == TUCK_V_NODE ? child_of(r->g, x->vals[i].a)
+                                                                 : NULL;
+        if (child == NULL)
+            continue;
+        double ns = r->child_ns[r->child[child->name]];
+        if (ns < 0) {
+            out->bound = BOUND_UNKNOWN;
+            out->ns = UNKNOWN;
+            return;
+        }
+        out->ns = row->moves == OP_MOVES_branches ? fmax(out->ns, ns) : out->ns + ns;
+    }
+}
+
+static void model_part(struct cost_run *r, uint32_t n, struct cost_part *out)
+{
+    const struct fx_node *x = node_at(r->g, n);
+    const struct op_row *row = op_at(node_op(r->g, n));
+    enum cost_bound bound;
+    enum dtype dtype;
+
+    *out = (struct cost_part){.group = -1};
+    if (x->kind != TUCK_CALL_FUNCTION && x->kind != TUCK_CALL_METHOD &&
+        x->kind != TUCK_CALL_MODULE && x->kind != TUCK_OPAQUE)
+        return;
+    if (cost_coll_of(row) != 0) {
+        collective_part(r, n, row, out);
+        return;
+    }
+    if (row->moves == OP_MOVES_nested || row->moves == OP_MOVES_branches) {
+        nested_part(r, n, row, out);
+        return;
+    }
+    out->bytes = moved_bytes(r, n, row);
+    if (out->bytes < 0 || !cost_flops(r, n, row, &out->flops, &dtype)) {
+        *out = (struct cost_part){.ns = UNKNOWN, .bound = BOUND_UNKNOWN, .group = -1};
+        return;
+    }
+    out->ns = cost_kernel_ns(r->c, dtype, out->flops, (double)out->bytes, &bound);
+    out->bound = (uint8_t)bound;
+}
+
+/* What goes before the model. False: nobody says anything. */
+static bool told(struct cost_run *r, uint32_t n, double otherwise, double *ns,
+                 enum cost_bound *bound)
+{
+    const struct str *name = str_at(&r->g->store->str, node_at(r->g, n)->name);
+
+    if (r->options.estimate != NULL) {
+        *ns = r->options.estimate(r->options.estimate_ctx, r->g, (tuck_node){n}, otherwise);
+        *bound = BOUND_CALLER;
+        if (*ns >= 0)
+            return true;
+    }
+    *bound = BOUND_PROFILE;
+    return r->options.profile != NULL && profile_find(r->options.profile, name->at, name->len, ns);
+}
+
+void cost_node(struct cost_run *r, uint32_t n, struct cost_part *out)
+{
+    enum cost_bound bound;
+    double ns;
+
+    model_part(r, n, out);
+    if ((r->options.estimate != NULL || r->options.profile != NULL) &&
+        told(r, n, out->ns, &ns, &bound)) {
+        out->ns = ns;
+        out->bound = (uint8_t)bound;
+    }
+    out->ps = cost_ps(out->ns / 1000);
+}
+
+/* ---- graphs ---- */
+
+void cost_run_init(struct cost_run *r, struct mem *m, const tuck_cluster *c,
+                   const struct cost_options *options, struct assume *assume)
+{
+    *r = (struct cost_run){.mem = m, .c = c, .assume = assume};
+    if (options != NULL)
+        r->options = *options;
+    arena_init(&r->arena, m);
+    sigs_init(&r->sigs, m);
+}
+
+void cost_run_done(struct cost_run *r)
+{
+    vec_free(r->mem, &r->mark);
+    vec_free(r->mem, &r->seen);
+    vec_free(r->mem, &r->base);
+    vec_free(r->mem, &r->read_stamp);
+    vec_free(r->mem, &r->read);
+    vec_free(r->mem, &r->outside);
+    vec_free(r->mem, &r->todo);
+    vec_free(r->mem, &r->nest);
+    sigs_destroy(&r->sigs);
+    arena_destroy(&r->arena);
+}
+
+static void enter(struct cost_run *r, const tuck_graph *g, double *child_ns)
+{
+    r->g = g;
+    r->child_ns = child_ns;
+    for (uint32_t i = 0; i < g->child.len; i++)
+        r->child[g->child.at[i]->name] = i;
+    r->group = arena_array(&r->arena, struct cost_shape, g->group.len);
+    for (uint32_t i = 0; i < g->group.len; i++)
+        r->group[i] = shape_of_group(r->c, graph_str(g, g->group.at[i].name), g->group.at[i].size,
+                                     g->group.at[i].ranks);
+}
+
+static double graph_ns(struct cost_run *r)
+{
+    double sum = 0;
+
+    for_each_node (r->g, n) {
+        struct cost_part part;
+        cost_node(r, n, &part);
+        if (part.ns < 0)
+            return UNKNOWN;
+        sum += part.ns;
+    }
+    return sum;
+}
+
+void cost_run_graph(struct cost_run *r, const tuck_graph *g)
+{
+    r->n_bytes = g->store->type.all.len;
+    r->bytes = arena_array(&r->arena, int64_t, r->n_bytes);
+    for (uint32_t i = 0; i < r->n_bytes; i++)
+        r->bytes[i] = NOT_ASKED;
+    r->child = arena_array(&r->arena, uint32_t, g->store->str.all.len);
+    r->nest.len = 0;
+    vec_push(r->mem, &r->nest, ((struct cost_nest){g, 0}));
+    for (uint32_t i = 0; i < r->nest.len; i++) {
+        const tuck_graph *x = r->nest.at[i].g;
+        r->nest.at[i].first = r->nest.len;
+        for (uint32_t k = 0; k < x->child.len; k++)
+            vec_push(r->mem, &r->nest, ((struct cost_nest){x->child.at[k], 0}));
+    }
+    double *ns = arena_array(&r->arena, double, r->nest.len);
+    for (uint32_t i = r->nest.len; i > 0; i--) { /* children before those who call them */
+        enter(r, r->nest.at[i - 1].g, ns + r->nest.at[i - 1].first);
+        if (i > 1)
+            ns[i - 1] = graph_ns(r);
+    }
+}
