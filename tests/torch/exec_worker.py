@@ -35,7 +35,8 @@ class Mesh:
     """Stands for an input that the graph only hands on."""
 
 
-def main(plan_path, rank):
+def main(plan_path, rank, run_job):
+    """run_job(job, rank, groups, line) runs one job and puts what it finds into the line."""
     with open(plan_path) as f:
         plan = json.load(f)
     faulthandler.dump_traceback_later(plan["seconds"], exit=True)
@@ -51,7 +52,7 @@ def main(plan_path, rank):
         for job in plan["jobs"]:
             line = {"graph": job["graph"], "problems": [], "tensors": 0, "stopped": False}
             try:
-                run(job, rank, groups, line)
+                run_job(job, rank, groups, line)
             except Exception as error:
                 line["problems"].append(reason(error, job["texts"][rank]))
                 line["stopped"] = True
@@ -94,17 +95,21 @@ def run(job, rank, groups, line):
     given = make_inputs(job, rank, text, tensors)
     module = make_module(text, job["texts"][rank], tensors)
     copies = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in given.items()}
-    named = job["groups_by_rank"][rank]
+    results = run_with_groups(module, given, job["groups_by_rank"][rank], groups)
+    check_results(job, rank, results, given, tensors, line)
+    check_inputs(given, copies, tensors, line)
+
+
+def run_with_groups(module, given, named, groups):
+    """What the graph returns, while its groups have the names that it calls them by."""
     for name, group in named.items():
         torch_groups._register_process_group(name, groups[tuple(group["ranks"])])
     try:
         with torch.no_grad():
-            results = module.forward(*given.values())
+            return module.forward(*given.values())
     finally:
         for name in named:
             torch_groups._unregister_process_group(name)
-    check_results(job, rank, results, given, tensors, line)
-    check_inputs(given, copies, tensors, line)
 
 
 def make_inputs(job, rank, text, tensors):
@@ -197,4 +202,4 @@ def check_close(what, result, stored, line):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2])))
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), run))
