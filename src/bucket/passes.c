@@ -39,10 +39,26 @@ struct options {
 static const struct pass_option options[] = {CAP, MODE, FILTER, COMPAT};
 static const struct pass_option fsdp_options[] = {CAP, MODE, COMPAT};
 
+/* Waits that count, by node id; what is made later does not. */
+struct marks {
+    const bool *at;
+    uint32_t n;
+};
+
 static bool is_marked(void *ctx, const tuck_graph *g, uint32_t wait)
 {
+    const struct marks *m = ctx;
+
     (void)g;
-    return ((const bool *)ctx)[wait];
+    return wait < m->n && m->at[wait];
+}
+
+static struct marks *fsdp_marks(struct pass_run *r, enum comm_kind kind)
+{
+    struct marks *m = arena_new(&r->arena, struct marks);
+
+    *m = (struct marks){bucket_fsdp_waits(r, kind), r->g->node.len};
+    return m;
 }
 
 tuck_status bucket_check_mode(struct pass_run *r, enum comm_kind kind, int mode, bool torch)
@@ -55,8 +71,8 @@ tuck_status bucket_check_mode(struct pass_run *r, enum comm_kind kind, int mode,
                      comm_kind_name(kind));
 }
 
-static struct bucket_options settings(struct pass_run *r, enum comm_kind kind,
-                                      const struct options *o)
+static struct bucket_options settings(enum comm_kind kind, const struct options *o,
+                                      struct marks *marks)
 {
     struct bucket_options b = {.kind = kind,
                                .mode = (enum bucket_mode)o->mode,
@@ -65,13 +81,9 @@ static struct bucket_options settings(struct pass_run *r, enum comm_kind kind,
 
     if (b.cap_mb.n == 0)
         b.cap_mb = (struct pass_floats){&default_cap, 1};
-    if (o->filter == BUCKET_FSDP) {
-        union { /* the marks are only read */
-            const bool *marks;
-            void *ctx;
-        } u = {.marks = bucket_fsdp_waits(r, kind)};
+    if (marks != NULL) {
         b.filter = is_marked;
-        b.ctx = u.ctx;
+        b.ctx = marks;
         if (b.torch && b.mode == BUCKET_MULTIDTYPE) /* which forgets the mode in its FSDP passes */
             b.mode = BUCKET_CUSTOM;
     }
@@ -79,7 +91,7 @@ static struct bucket_options settings(struct pass_run *r, enum comm_kind kind,
 }
 
 static tuck_status find(struct pass_run *r, enum comm_kind kind, const struct options *o,
-                        bool merge)
+                        struct marks *marks, bool merge)
 {
     struct bucket_scan s;
     struct buckets b = {0};
@@ -87,7 +99,7 @@ static tuck_status find(struct pass_run *r, enum comm_kind kind, const struct op
 
     if (st != TUCK_OK)
         return st;
-    struct bucket_options set = settings(r, kind, o);
+    struct bucket_options set = settings(kind, o, marks);
     bucket_scan(&s, r, &set);
     buckets_find(&s, &b);
     buckets_check(&s, &b);
@@ -101,23 +113,30 @@ static tuck_status find(struct pass_run *r, enum comm_kind kind, const struct op
 tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter filter,
                           double cap_mb, enum bucket_mode mode, bool torch)
 {
-    static const enum comm_kind order[] = {COMM_ALL_GATHER, COMM_REDUCE_SCATTER, COMM_ALL_REDUCE};
-    struct options o = {.cap_mb = {&cap_mb, 1},
-                        .mode = (int)mode,
-                        .compat = torch ? COMPAT_TORCH : COMPAT_NONE,
-                        .filter = filter};
+    enum { N_KIND = 3 };
+    static const enum comm_kind order[N_KIND] = {COMM_ALL_GATHER, COMM_REDUCE_SCATTER,
+                                                 COMM_ALL_REDUCE};
+    struct marks *marks[N_KIND];
+    struct options o = {
+        .cap_mb = {&cap_mb, 1}, .compat = torch ? COMPAT_TORCH : COMPAT_NONE, .filter = filter};
     struct infer_options refresh = {.n_before = r->g->node.len, .edited = r->g};
     type_id *before = arena_array(&r->arena, type_id, r->g->node.len);
     tuck_status st = TUCK_OK;
 
     memcpy(before, r->g->type.at, r->g->node.len * sizeof(*before));
     refresh.before = before;
-    for (uint32_t i = 0; i < sizeof(order) / sizeof(*order) && st == TUCK_OK; i++) {
+    /* What is FSDP's is seen as long as nothing is merged. */
+    for (uint32_t i = 0; i < N_KIND; i++)
+        marks[i] = filter == BUCKET_FSDP ? fsdp_marks(r, order[i]) : NULL;
+    for (uint32_t i = 0; i < N_KIND && st == TUCK_OK; i++) {
         if (!(kinds & 1u << order[i]))
             continue;
         if (r->changed) /* the next kind may work on what this one made */
             infer_graph(r->g, &refresh, NULL);
-        st = find(r, order[i], &o, true);
+        /* Sums have one dtype. */
+        o.mode = (int)(order[i] != COMM_ALL_GATHER && mode == BUCKET_MULTIDTYPE ? BUCKET_CUSTOM
+                                                                                : mode);
+        st = find(r, order[i], &o, marks[i], true);
     }
     return st;
 }
@@ -129,9 +148,8 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
     {                                                                                              \
         struct options o = *(const struct options *)given;                                         \
                                                                                                    \
-        if (fn_filter)                                                                             \
-            o.filter = BUCKET_FSDP;                                                                \
-        return find(r, kind, &o, fn_merge);                                                        \
+        bool fsdp = fn_filter || o.filter == BUCKET_FSDP;                                          \
+        return find(r, kind, &o, fsdp ? fsdp_marks(r, kind) : NULL, fn_merge);                     \
     }                                                                                              \
     const struct pass pass_##id = {                                                                \
         .name = #id,                                                                               \

@@ -10,6 +10,7 @@
 extern const struct pass pass_reinplace_fsdp_all_gather;
 extern const struct pass pass_remove_fsdp2_unsharded_param_graph_input_usage;
 extern const struct pass pass_dedup_fsdp_reduce_scatter;
+extern const struct pass pass_pre_bucket_fsdp_collectives;
 
 /* ---- what the passes of this folder share ---- */
 

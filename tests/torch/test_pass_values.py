@@ -22,7 +22,7 @@ import unittest
 from pathlib import Path
 
 import harness
-from fxload import KNOWN_GLOBALS
+from fxload import KNOWN_GLOBALS, fix_class_name
 from harness import GRAPHS, TUCK, one_test_each, some
 from launch import run_jobs
 
@@ -34,6 +34,21 @@ NEEDS = "".join(f"# needs: {name}\n" for name in KNOWN_GLOBALS)
 PIPELINES = [
     ("deduplicate_wait_tensors", False),
     ("dedup_fsdp_reduce_scatter", True),
+    ("fuse_ddp_communication", True),
+    ("fuse_ddp_with_concat_op(bucket_size_mb=0.001)", True),
+    ("fuse_ddp_with_coalesced_op,schedule_comm_wait", True),
+    ("schedule_comm_wait", False),
+    ("bucket_all_gather", False),
+    ("bucket_all_gather(mode=custom_ops,cap_mb=0.001:0.002)", False),
+    ("bucket_all_gather(mode=custom_ops_multidtype)", False),
+    ("bucket_all_gather(mode=coalesced)", False),
+    ("bucket_fsdp_all_gather,bucket_fsdp_reduce_scatter", False),
+    ("bucket_reduce_scatter", False),
+    ("bucket_reduce_scatter(mode=custom_ops,cap_mb=0.002)", False),
+    ("bucket_reduce_scatter(mode=coalesced)", False),
+    ("bucket_all_reduce", True),
+    ("bucket_all_reduce(mode=coalesced,cap_mb=0.001)", True),
+    ("bucket_all_gather,bucket_reduce_scatter,bucket_all_reduce,schedule_comm_wait", True),
 ]
 ITEMS = [(path, world) for path in CASES for world in (2, 4)]
 ITEMS += [(path, json.loads(path.read_text())["world_size"]) for path in SIDE_CARS]
@@ -58,7 +73,7 @@ def optimize(source, passes, rank, groups, after):
     )
     if done.returncode:
         raise AssertionError(f"{passes} on {source}: {done.stderr.decode(errors='replace')}")
-    after.write_text(NEEDS + after.read_text())
+    after.write_text(NEEDS + fix_class_name(after.read_text()))
     return any(p["changed"] for p in json.loads(done.stdout)["passes"])
 
 
@@ -88,7 +103,7 @@ def exec_job(path, folder):
         own = "" if about["same_text_on_all_ranks"] else f".rank{rank}"
         sources.append(path.with_name(f"{path.stem}{own}.txt"))
         texts.append(folder / f"{path.stem}.{rank}.py")
-        texts[-1].write_text(NEEDS + sources[-1].read_text())
+        texts[-1].write_text(NEEDS + fix_class_name(sources[-1].read_text()))
     found, problems = afters(path.stem, sources, PIPELINES, about["groups_by_rank"], folder)
     job = {
         "graph": path.stem,
