@@ -62,9 +62,9 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
     op_sig_parse(a, op_at(s->op), &s->sig, NULL);
     s->group = comm_groups(r);
     graph_number(g);
-    s->at = arena_array(a, uint32_t, (size_t)g->n_nodes + 1);
+    s->at = arena_zeroed(a, ((size_t)g->n_nodes + 2) * sizeof(*s->at));
     for_each_node (g, n)
-        s->at[s->n_at++] = n;
+        s->at[node_at(g, n)->pos] = n;
     topo_keep(g, a, &s->keep);
     s->keep_from = topo_fan_out(g, a, &s->keep);
     s->bound = arena_array(a, uint32_t, g->node.len);

@@ -142,7 +142,7 @@ static tuck_status run(struct pass_run *r, const void *given)
 const struct pass pass_merge_bucket = {
     .name = "merge_bucket",
     .help = "merge the named collectives into one, at given places",
-    .needs = PASS_TYPES,
+    .needs = PASS_TYPES | PASS_NAMES,
     .options = table,
     .n_options = (uint32_t)(sizeof(table) / sizeof(*table)),
     .options_size = sizeof(struct options),

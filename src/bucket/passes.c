@@ -154,7 +154,7 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
     const struct pass pass_##id = {                                                                \
         .name = #id,                                                                               \
         .help = text,                                                                              \
-        .needs = PASS_TYPES,                                                                       \
+        .needs = PASS_TYPES | PASS_NAMES,                                                          \
         .options = (table),                                                                        \
         .n_options = (uint32_t)(sizeof(table) / sizeof(*(table))),                                 \
         .options_size = sizeof(struct options),                                                    \

@@ -57,6 +57,7 @@ static inline double pass_float_at(const struct pass_floats *f, uint32_t i)
 enum pass_facts {
     PASS_TYPES = 1,  /* g->type: infer_graph() */
     PASS_PLACES = 2, /* node.pos: graph_number() */
+    PASS_NAMES = 4,  /* the table of names, for whoever makes or erases nodes: names_need() */
 };
 
 enum pass_level {

@@ -182,7 +182,8 @@ static void put_buckets(struct buf *b, const struct pass_report *p)
 
         buf_printf(b, "  %-15s %-10s %-12s %7u ", k->kind, k->group, k->key, k->n_member);
         put_bytes(b, k->bytes);
-        buf_printf(b, "  %-10s  %s = ", closed_name[k->closed_by], k->result);
+        buf_printf(b, "  %-10s  %s%s", closed_name[k->closed_by], k->result,
+                   *k->result ? " = " : "");
         put_names(b, k->member, k->n_member);
         buf_chr(b, '\n');
     }
