@@ -32,11 +32,16 @@ struct num num_add(struct build *b, struct num x, struct num y)
     return binary(b, "operator.add", "add", x, y);
 }
 
+struct num num_scaled(struct build *b, struct num x, int64_t k)
+{
+    return binary(b, "operator.mul", "mul", x, num_of(k));
+}
+
 struct num num_times(struct build *b, struct num x, int64_t k)
 {
     if (x.node == 0)
         return num_of(x.v * k);
-    return k == 1 ? x : k == 0 ? num_of(0) : binary(b, "operator.mul", "mul", x, num_of(k));
+    return k == 1 ? x : num_scaled(b, x, k);
 }
 
 struct num num_over(struct build *b, struct num x, int64_t k)
@@ -240,8 +245,8 @@ uint32_t emit_flat(struct emit *e, uint32_t i, int64_t rows)
     struct num size[2] = {num_of(rows), num_of(-1)};
 
     if (can_view(e, i, rows))
-        return emit_view(b, x, rows ? size : size + 1, rows ? 2 : 1);
-    e->reader[i] = emit_clone(b, x);
+        return e->first[i] = emit_view(b, x, rows ? size : size + 1, rows ? 2 : 1);
+    e->first[i] = e->reader[i] = emit_clone(b, x);
     size[1] = rows ? num_over(b, e->count[i], rows) : e->count[i];
     return emit_unsafe_view(b, e->reader[i], rows ? size : size + 1, rows ? 2 : 1);
 }
@@ -316,6 +321,7 @@ void emit_bucket(struct emit *e)
     e->dtype = (enum dtype)type_of(e, first->out)->dtype;
     e->count = arena_array(a, struct num, n);
     e->shape = arena_array(a, struct num *, n);
+    e->first = arena_zeroed(a, n * sizeof(*e->first));
     e->reader = arena_zeroed(a, n * sizeof(*e->reader));
     e->wait = arena_zeroed(a, n * sizeof(*e->wait));
     e->piece = arena_zeroed(a, n * sizeof(*e->piece));

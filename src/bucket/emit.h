@@ -21,8 +21,8 @@ struct emit {
     enum dtype dtype;     /* of what is sent */
     struct num *count;    /* by member: elements of its operand */
     struct num **shape;   /* by member: sizes of its result; NULL where nobody asks for it */
-    /* results, by member: who reads the operand now; the wait; what stands for the old wait */
-    uint32_t *reader, *wait, *piece;
+    /* results, by member: who touches the operand now, first and last; the wait; what stands for the old one */
+    uint32_t *first, *reader, *wait, *piece;
     uint32_t collective;
 };
 
@@ -41,7 +41,8 @@ static inline struct num num_of(int64_t v)
 
 struct num num_add(struct build *b, struct num x, struct num y);
 struct num num_times(struct build *b, struct num x, int64_t k);
-struct num num_over(struct build *b, struct num x, int64_t k); /* x // k */
+struct num num_scaled(struct build *b, struct num x, int64_t k); /* the same, a node in any case */
+struct num num_over(struct build *b, struct num x, int64_t k);   /* x // k */
 void build_num(struct build *b, struct num x);
 
 /* Member i's operand as one dimension, or as [rows, -1] where rows > 0. */

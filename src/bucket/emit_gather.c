@@ -90,7 +90,9 @@ static uint32_t emit_room(struct emit *e, struct num size)
 static uint32_t emit_slice(struct emit *e, uint32_t room, struct num total)
 {
     struct build *b = &e->in;
-    struct num from = num_times(b, total, e->rank), to = num_add(b, from, total);
+    /* The same nodes on every rank: only the number differs. */
+    struct num from = total.node ? num_scaled(b, total, e->rank) : num_of(total.v * e->rank);
+    struct num to = num_add(b, from, total);
 
     build_call(b, "aten.slice.Tensor");
     build_node(b, room);

@@ -105,7 +105,7 @@ void buckets_check(struct bucket_scan *s, struct buckets *b)
 struct merge {
     struct bucket_scan *s;
     struct topo_edges edges;
-    uint32_t *stand_in; /* by old node */
+    uint32_t *begin, *end; /* by old node: see topo_map() */
     uint32_t n_old;
     uint32_t unranked; /* all-gathers merged without knowing this rank's place */
 };
@@ -170,10 +170,14 @@ static void make(struct merge *m, struct bucket *b)
     m->unranked += s->o->kind == COMM_ALL_GATHER && e.rank < 0 && s->o->mode != BUCKET_COALESCED;
     for (uint32_t i = 0; i < b->n; i++) {
         const struct bucket_cand *c = &b->member[i];
-        m->stand_in[c->start] = e.reader[i];
-        m->stand_in[c->wait] = e.wait[i];
-        if (c->cvt != 0)
-            m->stand_in[c->cvt] = e.reader[i];
+        uint32_t first = e.first[i] ? e.first[i] : e.reader[i];
+        m->begin[c->start] = first;
+        m->end[c->start] = e.reader[i];
+        m->begin[c->wait] = m->end[c->wait] = e.wait[i];
+        if (c->cvt != 0) {
+            m->begin[c->cvt] = first;
+            m->end[c->cvt] = e.reader[i];
+        }
         b->member[i].piece = e.piece[i];
     }
     if (b->collective_before == 0 && !s->o->torch)
@@ -201,7 +205,8 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
 
     if (b->bucket.len == 0)
         return TUCK_OK;
-    m.stand_in = arena_zeroed(&r->arena, m.n_old * sizeof(*m.stand_in));
+    m.begin = arena_zeroed(&r->arena, m.n_old * sizeof(*m.begin));
+    m.end = arena_zeroed(&r->arena, m.n_old * sizeof(*m.end));
     if (!s->o->torch) /* which lets them change places */
         comm_chain(r, &m.edges);
     for (uint32_t i = 0; i < b->bucket.len; i++) {
@@ -211,7 +216,7 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
     buckets_report(s, b); /* while the members are there */
     for (uint32_t i = 0; i < b->bucket.len; i++)
         replace(r, &b->bucket.at[i]);
-    topo_map(&s->keep, 0, m.stand_in, m.n_old);
+    topo_map(&s->keep, 0, m.begin, m.end, m.n_old);
     for (uint32_t i = 0; i < s->keep.edge.len; i++)
         topo_edge_add(&r->arena, &m.edges, s->keep.edge.at[i].from, s->keep.edge.at[i].to);
     if (m.unranked > 0)

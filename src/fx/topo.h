@@ -7,7 +7,7 @@
  *   struct topo_edges e = {0};
  *   topo_keep(g, &arena, &e);                          reads, writes, random numbers
  *   … edit: new nodes stand where they should, as far as anything depends on them or not …
- *   topo_map(&e, 0, stand_in, n);                      what an erased node did, another does now
+ *   topo_map(&e, 0, begin, end, n);                    what an erased node did, others do now
  *   topo_edge_add(&arena, &e, a, b);                   a before b
  *   if (!topo_sort_with(g, &arena, &e)) …              no order is right; the graph is as it was
  *
@@ -36,8 +36,8 @@ static inline void topo_edge_add(struct arena *a, struct topo_edges *e, uint32_t
 }
 
 /* What must keep its order in a graph that stands in a right one:
- * - a read of a storage stays between the writes around it, and writes stay in order; a wait reads what its
- *   collective was given, because the transfer may go on until then;
+ * - a read of a storage stays between the writes around it, and writes stay in order; a wait reads and
+ *   writes what its collective does, because the transfer may go on until then;
  * - nodes that draw random numbers stay in order;
  * - what nobody knows stays in order among itself, against all writes and all random numbers.
  * O(nodes + accesses). */
@@ -51,8 +51,11 @@ struct topo_fan {
 
 struct topo_fan topo_fan_out(const tuck_graph *g, struct arena *a, const struct topo_edges *e);
 
-/* From edge number `first` on: instead of a node with stand_in[node] != 0, that one. Ids from n on stay. */
-void topo_map(struct topo_edges *e, uint32_t first, const uint32_t *stand_in, uint32_t n);
+/* From edge number `first` on: instead of an erased node, those that do its work now. What stood before it stands
+ * before begin[node], the first that touches its operand; what stood behind it behind end[node], the last that
+ * does. 0: as it was. Ids from n on stay. */
+void topo_map(struct topo_edges *e, uint32_t first, const uint32_t *begin, const uint32_t *end,
+              uint32_t n);
 
 /* Put the nodes into an order in which uses and edges hold. False: there is none, and the order is as it was.
  * O((n + e) log n). Leaves through the arena's guard when memory runs out. */

@@ -45,12 +45,6 @@ static void meet_access(void *ctx, uint32_t storage, enum access how)
     }
 }
 
-static void meet_read(void *ctx, uint32_t storage, enum access how)
-{
-    (void)how;
-    meet_access(ctx, storage, ACCESS_READ);
-}
-
 /* What a wait waits for, through picking from a list; 0 = not a collective of this graph. */
 static uint32_t started(const tuck_graph *g, uint32_t wait)
 {
@@ -87,7 +81,7 @@ static void do_storages(struct keep *k)
 
         k->node = x;
         if (start != 0 && !ended[start])
-            storage_accesses(&s, start, meet_read, k);
+            storage_accesses(&s, start, meet_access, k);
         ended[start] = true;
         storage_accesses(&s, x, meet_access, k);
     }
@@ -159,14 +153,15 @@ void topo_keep(const tuck_graph *g, struct arena *a, struct topo_edges *e)
     keep_effects(g, a, e);
 }
 
-void topo_map(struct topo_edges *e, uint32_t first, const uint32_t *stand_in, uint32_t n)
+void topo_map(struct topo_edges *e, uint32_t first, const uint32_t *begin, const uint32_t *end,
+              uint32_t n)
 {
     for (uint32_t i = first; i < e->edge.len; i++) {
         struct topo_edge *x = &e->edge.at[i];
 
-        if (x->from < n && stand_in[x->from] != 0)
-            x->from = stand_in[x->from];
-        if (x->to < n && stand_in[x->to] != 0)
-            x->to = stand_in[x->to];
+        if (x->from < n && end[x->from] != 0)
+            x->from = end[x->from];
+        if (x->to < n && begin[x->to] != 0)
+            x->to = begin[x->to];
     }
 }

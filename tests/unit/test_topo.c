@@ -120,7 +120,7 @@ static void test_points(void **state)
     topo_edge_add(&w.a, &w.e, b, p);
     stand_in[p] = c;
     move(&w, "c", "b");
-    topo_map(&w.e, 0, stand_in, FX_FIRST_ID + 16);
+    topo_map(&w.e, 0, stand_in, stand_in, FX_FIRST_ID + 16);
     assert_true(topo_sort_with(w.g, &w.a, &w.e));
     assert_order(&w, "b c a ");
     stop(&w);
