@@ -1,6 +1,8 @@
 /* Graph to program: one walk in the order of the graph. */
 #include "lower/lower.h"
 
+#include "lower/rows.h"
+
 void lower_defaults(struct lower_options *o)
 {
     *o = (struct lower_options){.one_shot_threshold = 128 * 1024};
@@ -199,31 +201,20 @@ static void finish_groups(struct lower *l)
                                              g->group.at[i].size, g->group.at[i].rank};
 }
 
-/* Where the rows of each op begin, when they are put in order of their ops; n_op + 1 of them. */
-#define STARTS(p, rows, member, start)                                                             \
-    do {                                                                                           \
-        (start) = arena_zeroed(&(p)->arena, ((size_t)(p)->n_op + 2) * sizeof(*(start)));           \
-        for (uint32_t i_ = 0; i_ < (rows).len; i_++)                                               \
-            (start)[(rows).at[i_].member + 2]++;                                                   \
-        for (uint32_t i_ = 2; i_ < (p)->n_op + 2; i_++)                                            \
-            (start)[i_] += (start)[i_ - 1];                                                        \
-    } while (0)
-
-/* With starts one place late, each row put down moves its op's start to where it belongs. */
 static void finish_lists(struct lower *l)
 {
     struct program *p = l->p;
 
-    STARTS(p, l->use, op, p->use_at);
+    ROW_STARTS(p, l->use, op, p->use_at);
     p->use = arena_array(&p->arena, struct program_use, l->use.len);
     for (uint32_t i = 0; i < l->use.len; i++)
         p->use[p->use_at[l->use.at[i].op + 1]++] = l->use.at[i].use;
     uint32_t *order_at;
-    STARTS(p, l->dep, from, order_at);
+    ROW_STARTS(p, l->dep, from, order_at);
     struct program_dep *order = arena_array(&p->arena, struct program_dep, l->dep.len);
     for (uint32_t i = 0; i < l->dep.len; i++)
         order[order_at[l->dep.at[i].from + 1]++] = l->dep.at[i].dep;
-    STARTS(p, l->node, op, p->node_at);
+    ROW_STARTS(p, l->node, op, p->node_at);
     p->node = arena_array(&p->arena, str_id, l->node.len);
     p->node_id = arena_array(&p->arena, uint32_t, l->node.len);
     for (uint32_t i = 0; i < l->node.len; i++) {
@@ -231,7 +222,7 @@ static void finish_lists(struct lower *l)
         p->node_id[at] = n;
         p->node[at] = lower_keep(l, graph_str(l->g, node_at(l->g, n)->name));
     }
-    STARTS(p, l->wait, op, p->wait_at);
+    ROW_STARTS(p, l->wait, op, p->wait_at);
     p->wait = arena_array(&p->arena, uint32_t, l->wait.len);
     for (uint32_t i = 0; i < l->wait.len; i++)
         p->wait[p->wait_at[l->wait.at[i].op + 1]++] = l->wait.at[i].what;

@@ -91,15 +91,14 @@ struct program_op {
     str_id name; /* all different */
     str_id kernel;
     uint8_t kind, flags;
-    uint32_t node;       /* the graph's node that gave it its name; 0 in a program that was read */
-    uint32_t group;      /* of a collective: number of the group, or PROGRAM_NONE */
-    str_id coll;         /* "all_reduce" …; 0: no collective */
-    str_id reduce_op;    /* or 0 */
-    str_id algorithm;    /* "ring", "library", …; 0: not chosen */
-    int64_t message;     /* bytes of a collective's full message; -1: not known */
-    double ns;           /* estimated time; -1: not estimated */
-    int64_t flops, read; /* what the estimate went by: operations, and bytes read and written */
-    int64_t written;
+    uint32_t node;        /* the graph's node that gave it its name; 0 in a program that was read */
+    uint32_t group;       /* of a collective: number of the group, or PROGRAM_NONE */
+    str_id coll;          /* "all_reduce" …; 0: no collective */
+    str_id reduce_op;     /* or 0 */
+    str_id algorithm;     /* "ring", "library", …; 0: not chosen */
+    int64_t message;      /* bytes of a collective's full message; -1: not known */
+    double ns;            /* estimated time; -1: not estimated */
+    int64_t flops, moved; /* what the estimate went by: operations, and bytes read and written */
 };
 
 struct program_group {

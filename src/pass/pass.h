@@ -169,9 +169,13 @@ struct runner_options {
     tuck_status (*observe)(void *ctx, const char *pass, uint32_t step, bool after,
                            const tuck_graph *g);
     void *ctx;
+    /* Runs a pass on schedules on the graph r->g: makes the schedule, and puts its order into the graph. NULL:
+     * such a pass is refused. */
+    tuck_status (*on_schedule)(void *ctx, struct pass_run *r, const struct pipeline_step *step);
+    void *schedule_ctx;
 };
 
-/* Run the steps of p, which all work on graphs, one after the other. Where one fails, g is what the steps before
+/* Run the steps of p, one after the other. Where one fails, g is what the steps before
  * it made of it, and the report ends there. */
 tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct runner_options *o,
                          struct tuck_report *report, tuck_diags *diags);

@@ -1,6 +1,7 @@
 #include "pass/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static const char *const reason_name[] = {
 #define X(id, name, meaning) name,
@@ -64,6 +65,16 @@ void report_count(struct pass_report *p, const char *what, int64_t n)
     vec_push_in(&p->all->arena, &p->count, c);
 }
 
+void report_move(struct pass_report *p, const struct report_move *m)
+{
+    struct report_move c = *m;
+
+    c.node = keep(p, m->node);
+    c.limit = keep(p, m->limit);
+    c.limit_node = keep(p, m->limit_node);
+    vec_push_in(&p->all->arena, &p->move, c);
+}
+
 void report_note(struct pass_report *p, const char *fmt, ...)
 {
     va_list ap;
@@ -90,6 +101,21 @@ static void bucket_json(struct json_out *j, const struct report_bucket *b)
     json_int(j, "bytes", b->bytes);
     json_str(j, "closed_by", closed_name[b->closed_by]);
     json_str(j, "result", b->result);
+    json_close(j, '}');
+}
+
+static void move_json(struct json_out *j, const struct report_move *m)
+{
+    json_open(j, NULL, '{');
+    json_str(j, "node", m->node);
+    json_int(j, "moves", m->moves);
+    json_int(j, "grouped", m->grouped);
+    json_float(j, "comm_ns", m->comm);
+    json_float(j, "comp_ns", m->comp);
+    json_float(j, "exposed_before_ns", m->exposed_before);
+    json_float(j, "exposed_after_ns", m->exposed_after);
+    json_str(j, "limit", m->limit);
+    json_str(j, "limit_node", m->limit_node);
     json_close(j, '}');
 }
 
@@ -125,6 +151,12 @@ static void pass_json(struct json_out *j, const struct pass_report *p, bool time
         json_close(j, '}');
     }
     json_close(j, ']');
+    if (p->move.len > 0) {
+        json_open(j, "moves", '[');
+        for (uint32_t i = 0; i < p->move.len; i++)
+            move_json(j, &p->move.at[i]);
+        json_close(j, ']');
+    }
     json_close(j, '}');
 }
 
@@ -210,6 +242,40 @@ static void put_left(struct buf *b, const struct pass_report *p)
     }
 }
 
+static int by_exposed(const void *x, const void *y)
+{
+    const struct report_move *a = *(const struct report_move *const *)x,
+                             *b = *(const struct report_move *const *)y;
+
+    return a->exposed_after != b->exposed_after ? (a->exposed_after > b->exposed_after ? -1 : 1)
+           : a < b                              ? -1
+                                                : a > b;
+}
+
+/* The collectives that are still exposed most. */
+static void put_moves(struct buf *b, const struct pass_report *p)
+{
+    enum { SHOWN = 8 };
+    const struct report_move *top[SHOWN] = {NULL};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->move.len; i++) {
+        const struct report_move *m = &p->move.at[i];
+        if (n == SHOWN && by_exposed(&m, &top[SHOWN - 1]) > 0)
+            continue;
+        n -= n == SHOWN;
+        top[n++] = m;
+        qsort(top, n, sizeof(*top), by_exposed);
+    }
+    if (n > 0)
+        buf_printf(b, "  %-34s %6s %12s %12s %12s  %s\n", "most exposed of them", "moves",
+                   "comm us", "exposed us", "before us", "limit");
+    for (uint32_t i = 0; i < n; i++)
+        buf_printf(b, "  %-34s %6u %12.1f %12.1f %12.1f  %s%s%s\n", top[i]->node, top[i]->moves,
+                   top[i]->comm / 1e3, top[i]->exposed_after / 1e3, top[i]->exposed_before / 1e3,
+                   top[i]->limit, *top[i]->limit_node ? ": " : "", top[i]->limit_node);
+}
+
 void report_table(const struct tuck_report *t, bool times, struct buf *b)
 {
     for (uint32_t i = 0; i < t->pass.len; i++) {
@@ -232,5 +298,6 @@ void report_table(const struct tuck_report *t, bool times, struct buf *b)
             buf_printf(b, "  %s\n", p->note);
         put_buckets(b, p);
         put_left(b, p);
+        put_moves(b, p);
     }
 }

@@ -56,6 +56,13 @@ struct report_left {
     enum left_reason why;
 };
 
+struct report_move { /* what a scheduler did with a collective or a wait; times in ns */
+    const char *node;
+    uint32_t moves, grouped;
+    double comm, comp, exposed_before, exposed_after;
+    const char *limit, *limit_node; /* why it stopped, and at what ("" where nothing limits it) */
+};
+
 struct pass_report {
     struct tuck_report *all;
     const char *name;
@@ -67,6 +74,7 @@ struct pass_report {
     VEC(struct report_bucket) bucket;
     VEC(struct report_left) left;
     VEC(struct report_count) count;
+    VEC(struct report_move) move;
 };
 
 struct report_count { /* "waits removed": 3 */
@@ -85,6 +93,7 @@ struct tuck_report {
 void report_bucket(struct pass_report *p, const struct report_bucket *b);
 void report_left(struct pass_report *p, const tuck_graph *g, uint32_t node, enum left_reason why);
 void report_count(struct pass_report *p, const char *what, int64_t n);
+void report_move(struct pass_report *p, const struct report_move *m);
 void report_note(struct pass_report *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The name of a node, kept in the report. */
 const char *report_name(struct pass_report *p, const tuck_graph *g, uint32_t node);

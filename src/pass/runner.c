@@ -12,6 +12,7 @@ struct step {
     const struct pipeline_step *what;
     struct pass_run r;
     struct tuck_report *report;
+    const struct runner_options *o;
     uint32_t n_before; /* ids of nodes made by the pass begin here */
     type_id *before;   /* types at the start, by node */
     tuck_status status;
@@ -85,12 +86,24 @@ static void infer(struct step *s, bool refresh)
 
 /* ---- one step ---- */
 
+static tuck_status run_pass(struct step *s)
+{
+    const struct pass *pass = s->what->pass;
+
+    if (pass->level == PASS_ON_GRAPH)
+        return pass->run(&s->r, s->what->options);
+    if (s->o->on_schedule == NULL)
+        return pass_fail(&s->r, 0, "pass %s works on schedules, not on graphs", pass->name);
+    return s->o->on_schedule(s->o->schedule_ctx, &s->r, s->what);
+}
+
 static void do_pass(void *p)
 {
     struct step *s = p;
     const struct pass *pass = s->what->pass;
     tuck_graph *g = s->r.g;
-    bool types = (pass->needs & PASS_TYPES) || !(pass->keeps & PASS_TYPES);
+    bool keeps = (pass->keeps & PASS_TYPES) || pass->level == PASS_ON_SCHEDULE;
+    bool types = (pass->needs & PASS_TYPES) || !keeps;
 
     storage_order_record(g);
     if (types)
@@ -105,9 +118,9 @@ static void do_pass(void *p)
         memcpy(s->before, g->type.at, g->node.len * sizeof(*s->before));
     }
     double start = now_ms();
-    s->status = pass->run(&s->r, s->what->options);
+    s->status = run_pass(s);
     s->r.report->ms = now_ms() - start;
-    if (s->status == TUCK_OK && s->r.changed && !(pass->keeps & PASS_TYPES)) {
+    if (s->status == TUCK_OK && s->r.changed && !keeps) {
         infer(s, true);
         annotate(s);
     }
@@ -167,7 +180,7 @@ static tuck_status run_step(const struct pipeline_step *what, tuck_graph *g,
                             const struct runner_options *o, struct tuck_report *report,
                             tuck_diags *diags)
 {
-    struct step s = {.what = what, .report = report};
+    struct step s = {.what = what, .report = report, .o = o};
     tuck_graph *work;
     tuck_status st = tuck_graph_copy(g, &work);
 
