@@ -54,16 +54,34 @@ static void own(struct schedule *x, uint32_t node, uint32_t block)
     }
 }
 
+/* What a block does with its own storage stays behind its wait. */
+static bool is_own(const struct schedule *x, uint32_t storage)
+{
+    return x->block_of[x->node] != 0 && x->owner[storage] == x->block_of[x->node];
+}
+
 static void meet_access(void *ctx, uint32_t storage, enum access how)
 {
     struct schedule *x = ctx;
 
-    /* What a block does with its own storage stays behind its wait. */
-    if (x->block_of[x->node] != 0 && x->owner[storage] == x->block_of[x->node])
-        return;
-    x->next_touch[storage] = x->node;
-    if (how == ACCESS_WRITE)
+    if (how == ACCESS_WRITE && !is_own(x, storage))
         x->next_write[storage] = x->node;
+}
+
+/* Who so much as mentions a buffer that is being written has to wait: views, too. */
+static void meet_operands(struct schedule *x)
+{
+    const struct fx_node *n = node_at(x->r->g, x->node);
+
+    for (uint32_t i = 0; i < n->n_vals; i++) {
+        if (n->vals[i].kind != TUCK_V_NODE)
+            continue;
+        for (uint32_t k = 0; k < x->s.count[n->vals[i].a]; k++) {
+            uint32_t storage = storage_of(&x->s, n->vals[i].a, k);
+            if (!is_own(x, storage))
+                x->next_touch[storage] = x->node;
+        }
+    }
 }
 
 static void find_limit(struct schedule *x, uint32_t block)
@@ -108,6 +126,7 @@ static void find_limits(struct schedule *x)
         uint32_t block = x->block_of[n];
         x->node = n;
         storage_accesses(&x->s, n, meet_access, x);
+        meet_operands(x);
         if (block != 0 && n == first_wait(x, &x->blocks.block.at[block - 1]))
             find_limit(x, block);
     }
