@@ -47,7 +47,7 @@ override CC = clang
 endif
 
 C17     = $(CC) -std=c17 $(WARN) $(VFLAGS_$(V)) $(CPPFLAGS) $(CFLAGS)
-COMPILE = $(C17) -D_GNU_SOURCE -fPIC -fvisibility=hidden -Iinclude -Isrc
+COMPILE = $(C17) -D_GNU_SOURCE -ffp-contract=off -fPIC -fvisibility=hidden -Iinclude -Isrc
 LINK    = $(CC) $(VFLAGS_$(V)) $(CFLAGS) $(LDFLAGS)
 TESTFLAGS = -Itests $(if $(filter tests/fuzz/%,$<),-Wno-missing-prototypes)
 STRICT  = $(if $(WERROR),-Werror)

@@ -235,6 +235,21 @@ bool expose_cuts(struct iter *it, uint32_t w, uint32_t x, bool *cut)
 
 /* ---- by walking ---- */
 
+/* Does x wait for a collective that was started after c, and met on this walk? It is done only when c is,
+ * where both are of one group; PyTorch knows nothing of groups, and looks at waits alone. */
+static bool ends_later(const struct iter *it, uint32_t c, uint32_t x)
+{
+    const struct problem *p = it->p;
+
+    for (uint32_t i = it->real.need_at[x]; i < it->real.need_at[x + 1]; i++) {
+        uint32_t y = it->real.need[i];
+        if (it->expose->mark2[y] == it->expose->serial &&
+            (it->torch ? problem_is_wait(p, x) : p->group[y] == p->group[c]))
+            return true;
+    }
+    return false;
+}
+
 static struct exposed walk_coll(struct iter *it, uint32_t c)
 {
     const struct problem *p = it->p;
@@ -246,18 +261,13 @@ static struct exposed walk_coll(struct iter *it, uint32_t c)
     for (uint32_t i = it->real.user_at[c]; i < it->real.user_at[c + 1]; i++)
         e->mark[it->real.user[i]] = e->serial;
     for (uint32_t x = it->next[c]; x != PROBLEM_NONE && e->mark[x] != e->serial; x = it->next[x]) {
+        if (!past && ends_later(it, c, x))
+            break;
         if (problem_is_coll(p, x)) {
             if (!problem_is_async(p, x))
                 break;
             e->mark2[x] = e->serial;
             continue;
-        }
-        if (!past && problem_is_wait(p, x)) {
-            bool later = false;
-            for (uint32_t i = it->real.need_at[x]; i < it->real.need_at[x + 1]; i++)
-                later |= e->mark2[it->real.need[i]] == e->serial;
-            if (later)
-                break;
         }
         r.comp += it->rt[x];
     }
@@ -293,6 +303,22 @@ static struct exposed walk_wait(struct iter *it, uint32_t w)
         }
     }
     return r;
+}
+
+bool expose_is_wrong(struct iter *it)
+{
+    const struct expose *e = it->expose;
+
+    for (uint32_t x = it->head, i = 0; e->indexed && x != PROBLEM_NONE; x = it->next[x], i++) {
+        if (e->at[x] != i)
+            return true;
+        if (!problem_is_async(it->p, x))
+            continue;
+        struct exposed a = index_coll(it, x), b = walk_coll(it, x);
+        if (fabs(a.comp - b.comp) > 1e-9 * (fabs(e->total) + 1))
+            return true;
+    }
+    return false;
 }
 
 struct exposed expose_coll(struct iter *it, uint32_t c)

@@ -143,6 +143,10 @@ void iter_settle(struct iter *it, bool towards_front)
     if (it->passed > 0)
         expose_moved(it, towards_front ? it->group[it->n_group - 1] : it->first_passed,
                      it->n_group + it->passed);
+#ifdef TUCK_STRESS
+    if (expose_is_wrong(it))
+        abort();
+#endif
 }
 
 /* ---- memory ---- */

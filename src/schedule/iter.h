@@ -113,6 +113,8 @@ bool expose_is_exact(const struct iter *it);
 /* Wait x now stands right before wait w. True: what w would be told has to be asked for anew; false: *cut
  * says whether x ends what hides w's collective. */
 bool expose_cuts(struct iter *it, uint32_t w, uint32_t x, bool *cut);
+/* Do sums and places that are kept say something else than a walk? */
+bool expose_is_wrong(struct iter *it);
 /* The group stands at a new place: n ops from `first` on have moved. */
 void expose_moved(struct iter *it, uint32_t first, uint32_t n);
 

@@ -1,0 +1,141 @@
+/* Random problems: whatever a pass does, it is an order, its peak is what a count from nothing says, and our
+ * own ways keep what they promise. In the stress build every move of the iterative passes is checked against a
+ * full count inside the library. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/peak.h"
+#include "support/problems.h"
+
+static const struct pass *const moving[] = {
+    &pass_raise_comms,
+    &pass_sink_waits,
+    &pass_reorder_compute_for_overlap,
+    &pass_reorder_communication_preserving_peak_memory,
+    &pass_sink_waits_iterative,
+    &pass_simple_overlap,
+    &pass_enforce_comm_ordering_for_fsdp,
+    &pass_reorder_for_peak_memory,
+};
+enum { N_MOVING = sizeof(moving) / sizeof(*moving) };
+
+static size_t n_failed, n_moved, n_kept, n_hidden, n_all;
+
+static void wrong(size_t round, const char *pass, const char *what)
+{
+    if (n_failed++ < 10)
+        printf("round %zu, %s: %s\n", round, pass, what);
+}
+
+static void check(size_t round, const struct problem *p, const struct schedule_options *o,
+                  const struct pass *pass, double budget, bool promises)
+{
+    struct schedule s;
+    uint32_t *as_is = calloc(p->n_op, sizeof(*as_is));
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        as_is[i] = i;
+    run_pass(&s, p, o, pass);
+    const struct schedule_report *r = &s.report.at[0];
+    const char *why = order_fault(p, s.order, promises);
+    int64_t before = slow_peak(p, as_is), after = slow_peak(p, s.order);
+    int64_t exposed = slow_exposed(p, as_is), now = slow_exposed(p, s.order);
+
+    if (why != NULL)
+        wrong(round, pass->name, why);
+    if (before != r->peak_before || after != r->peak_after)
+        wrong(round, pass->name, "the peak is another");
+    if (exposed != r->exposed_before || now != r->exposed_after)
+        wrong(round, pass->name, "the exposed time is another");
+    if (!isnan(budget) && (double)(after - before) > budget * (double)before)
+        wrong(round, pass->name, "over the budget");
+    if (promises && now > exposed)
+        wrong(round, pass->name, "more is exposed than before");
+    n_all++;
+    n_moved += r->displaced > 0;
+    n_kept += r->note != NULL && strncmp(r->note, "kept", 4) == 0;
+    n_hidden += now < exposed;
+    schedule_end(&s);
+    free(as_is);
+}
+
+/* PyTorch's ways with some of its slips: an order at least, and within the budget where memory is right. */
+static void check_torch(size_t round, struct rng *g, const struct problem *p)
+{
+    struct schedule_options o;
+    const unsigned memory = SLIP_STALE_GROUP_PEAK | SLIP_FIRST_OP_OWNS_INPUTS |
+                            SLIP_SINK_LAST_USE_STALE;
+
+    schedule_defaults(&o, true);
+    o.slips = (unsigned)rng_next(g) & SLIP_ALL;
+    o.reorder_iterative_use_runtime_estimations = rng_below(g, 2);
+    o.sink_iterative_use_runtime_estimations = rng_below(g, 2);
+    o.reorder_iterative_group_with_collectives = rng_below(g, 2);
+    o.sink_waits_iterative_swap_with_collectives = rng_below(g, 2);
+    o.reorder_iterative_unsafe_collectives_reorder = rng_below(g, 2);
+    o.sink_waits_iterative_unsafe_collectives_reorder = rng_below(g, 2);
+    o.reorder_iterative_peak_memory_budget = rng_below(g, 4) * 0.1;
+    o.sink_iterative_peak_memory_budget = rng_below(g, 4) * 0.1;
+    bool fine = (o.slips & memory) == 0;
+    check(round, p, &o, moving[3], fine ? o.reorder_iterative_peak_memory_budget : NAN, false);
+    check(round, p, &o, moving[4], fine ? o.sink_iterative_peak_memory_budget : NAN, false);
+}
+
+/* The three orders for memory are orders. */
+static void check_peak_orders(size_t round, const struct problem *p)
+{
+    struct schedule_options o;
+    struct schedule s;
+    uint32_t *order = calloc(p->n_op, sizeof(*order));
+
+    schedule_defaults(&o, false);
+    for (int m = PEAK_LEAST_FIRST; m <= PEAK_DEPTH_FIRST; m++) {
+        if (!schedule_begin(&s, p, &o))
+            exit(2);
+        jmp_buf here;
+        s.mem.trap = &here;
+        if (setjmp(here) != 0)
+            exit(2);
+        if (!peak_order(&s, (enum peak_method)m, order) || order_fault(p, order, true) != NULL)
+            wrong(round, "an order for memory", "is none");
+        schedule_end(&s);
+    }
+    free(order);
+}
+
+int main(void)
+{
+    struct rng g = {seed_of("prop_schedule")};
+    struct schedule_options o;
+#ifdef __SANITIZE_ADDRESS__ /* several times slower */
+    size_t n = rounds(2000);
+#else
+    size_t n = rounds(10000);
+#endif
+
+    for (size_t i = 0; i < n; i++) {
+        struct random_problem how = {.n_op = 2 + rng_below(&g, i % 50 == 0 ? 300 : 40),
+                                     .coll_percent = 2 + rng_below(&g, 20),
+                                     .sync_percent = rng_below(&g, 3) * 15,
+                                     .n_group = 1 + rng_below(&g, 3),
+                                     .fractions = rng_below(&g, 2)};
+        struct problem *p = random_problem(&g, &how);
+
+        schedule_defaults(&o, false);
+        for (size_t k = 0; k < N_MOVING; k++)
+            check(i, p, &o, moving[k], 0, true);
+        o.list_peak_memory_budget = o.reorder_iterative_peak_memory_budget =
+            o.sink_iterative_peak_memory_budget = 0.15;
+        for (size_t k = 0; k < 5; k++)
+            check(i, p, &o, moving[k], 0.15, true);
+        check_torch(i, &g, p);
+        check_peak_orders(i, p);
+        problem_free(p);
+    }
+    printf("%zu problems: %zu runs, %zu moved something, %zu hid more, %zu were refused\n", n,
+           n_all, n_moved, n_hidden, n_kept);
+    printf("%zu passed, %zu failed\n", n_all - n_failed, n_failed);
+    return n_failed > 0;
+}

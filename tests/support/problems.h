@@ -1,0 +1,45 @@
+/* Schedule problems for tests: random ones, recorded ones with PyTorch's answers, and checks that share
+ * nothing with the library's own. */
+#ifndef TUCK_TESTS_PROBLEMS_H
+#define TUCK_TESTS_PROBLEMS_H
+
+/* base/json.h has a json_null() of its own. */
+#define json_null jansson_null
+#include <jansson.h>
+#undef json_null
+
+#include "problem/problem.h"
+#include "schedule/schedule.h"
+#include "support/support.h"
+
+struct random_problem {
+    uint32_t n_op;
+    uint32_t coll_percent, sync_percent; /* of ops; of collectives */
+    uint32_t n_group;                    /* process groups, from 1 on */
+    bool fractions;                      /* runtimes that do not add up exactly */
+};
+
+struct problem *random_problem(struct rng *rng, const struct random_problem *how);
+
+/* A step of many equal layers: gather, wait, four computations, a reduction that is waited for at the end of
+ * the step or in the layer after the next, 6 % collectives. */
+struct problem *layered_problem(uint32_t n_op);
+
+/* A line of tests/schedule/NAME.jsonl. */
+struct problem *recorded_problem(const json_t *line);
+
+/* The most bytes live over all prefixes, each counted from nothing: quadratic. */
+int64_t slow_peak(const struct problem *p, const uint32_t *order);
+
+/* Picoseconds of exposed communication, by a simulation of its own. */
+int64_t slow_exposed(const struct problem *p, const uint32_t *order);
+
+/* NULL, or what is wrong with an order: not all ops, an op before what it needs, collectives of a group that
+ * changed places. */
+const char *order_fault(const struct problem *p, const uint32_t *order, bool comms);
+
+/* The order after a pass on its own, in a new array; the schedule is kept in *s. */
+void run_pass(struct schedule *s, const struct problem *p, const struct schedule_options *o,
+              const struct pass *pass);
+
+#endif

@@ -1,0 +1,274 @@
+/* Schedulers against PyTorch's recorded answers: 21 problems from compiled steps with 18 runs each, and 500
+ * random ones with six passes each (tests/schedule/README.md). Order, peak and statistics must be the same, to
+ * the last bit. Each problem goes through its file form first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pipeline/table.h"
+#include "problem/live.h"
+#include "schedule/peak.h"
+#include "support/problems.h"
+
+/* ---- files ---- */
+
+static void do_write(void *ctx)
+{
+    void **x = ctx;
+
+    problem_write(x[0], NULL, x[1]);
+}
+
+static char *problem_text(struct problem *p)
+{
+    struct buf b;
+    void *x[] = {p, &b};
+
+    buf_init(&b, &p->mem);
+    assert_true(mem_guard(&p->mem, do_write, x));
+    char *text = strndup(b.at, b.len);
+    buf_destroy(&b);
+    return text;
+}
+
+static struct problem *again(struct problem *p)
+{
+    char *text = problem_text(p), *second;
+    tuck_diags *d = tuck_diags_new(NULL);
+    struct problem *q = NULL;
+
+    if (problem_read_text(text, strlen(text), "t.json", NULL, d, &q) != TUCK_OK)
+        fail_msg("%s", tuck_diags_at(d, 0)->message);
+    second = problem_text(q);
+    assert_string_equal(text, second);
+    assert_int_equal(p->n_op, q->n_op);
+    assert_int_equal(p->n_buf, q->n_buf);
+    assert_memory_equal(p->runtime, q->runtime, p->n_op * sizeof(double));
+    assert_memory_equal(p->dep_at, q->dep_at, ((size_t)p->n_op + 1) * sizeof(uint32_t));
+    assert_memory_equal(p->dep, q->dep, p->dep_at[p->n_op] * sizeof(uint32_t));
+    assert_memory_equal(p->succ, q->succ, p->succ_at[p->n_buf] * sizeof(uint32_t));
+    assert_memory_equal(p->order, q->order, p->order_at[p->n_buf] * sizeof(uint32_t));
+    assert_memory_equal(p->size_free, q->size_free, p->n_buf * sizeof(int64_t));
+    tuck_diags_free(d);
+    free(text);
+    free(second);
+    problem_free(p);
+    return q;
+}
+
+/* ---- recorded runs ---- */
+
+static void set_all(struct schedule_options *o, const json_t *set)
+{
+    const char *key;
+    json_t *v;
+    char text[256], why[160];
+
+    json_object_foreach((json_t *)(uintptr_t)set, key, v)
+    {
+        char *value = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+        snprintf(text, sizeof(text), "%s=%s", key, value);
+        free(value);
+        if (!schedule_set(o, text, why))
+            fail_msg("%s", why);
+    }
+}
+
+static void check_stats(const char *name, const struct schedule *s, const json_t *run)
+{
+    const struct schedule_report *r = &s->report.at[s->report.len - 1];
+    const json_t *want = json_object_get(run, "s");
+    const char *passes = json_string_value(json_object_get(run, "p"));
+
+    if (json_array_size(want) != r->n_stat)
+        fail_msg("%s, %s: %u statistics", name, passes, r->n_stat);
+    for (uint32_t i = 0; i < r->n_stat; i++) {
+        const json_t *row = json_array_get(want, i);
+        const struct schedule_stat *x = &r->stat[i];
+        double number[] = {x->op,        x->moves,           x->grouped,      x->comm_time,
+                           x->comp_time, x->initial_exposed, x->final_exposed};
+        for (size_t k = 0; k < 7; k++)
+            if (number[k] != json_number_value(json_array_get(row, k)))
+                fail_msg("%s, %s, op%u: number %zu is %.17g", name, passes, x->op, k, number[k]);
+        if (strcmp(schedule_limit_name(x->limit), json_string_value(json_array_get(row, 7))) != 0)
+            fail_msg("%s, %s, op%u: stopped by %s", name, passes, x->op,
+                     schedule_limit_name(x->limit));
+    }
+}
+
+static void check_run(const char *name, const struct problem *p, const json_t *line,
+                      const json_t *run)
+{
+    const char *passes = json_string_value(json_object_get(run, "p"));
+    const json_t *order = json_object_get(run, "o"), *deps = json_object_get(run, "d");
+    struct schedule_options o;
+    struct pipeline steps;
+    struct schedule s;
+
+    schedule_defaults(&o, true);
+    set_all(&o, json_object_get(line, "set"));
+    set_all(&o, json_object_get(run, "set"));
+    assert_true(schedule_begin(&s, p, &o));
+    pipeline_init(&steps, &all_passes, NULL);
+    assert_int_equal(pipeline_parse(&steps, passes, strlen(passes), "t", NULL), TUCK_OK);
+    assert_int_equal(schedule_steps(&s, &steps, NULL), TUCK_OK);
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        uint32_t want = json_array_size(order)
+                            ? (uint32_t)json_integer_value(json_array_get(order, i))
+                            : i;
+        if (s.order[i] != want)
+            fail_msg("%s, %s: op%u at place %u, not op%u", name, passes, s.order[i], i, want);
+    }
+    if (slow_peak(p, s.order) != json_integer_value(json_object_get(run, "k")))
+        fail_msg("%s, %s: peak", name, passes);
+    assert_int_equal(s.report.at[s.report.len - 1].peak_after,
+                     json_integer_value(json_object_get(run, "k")));
+    check_stats(name, &s, run);
+    if (deps != NULL) {
+        assert_int_equal(s.dep.len, json_array_size(deps));
+        for (uint32_t i = 0; i < s.dep.len; i++) {
+            const json_t *row = json_array_get(deps, i);
+            assert_int_equal(s.dep.at[i].op, json_integer_value(json_array_get(row, 0)));
+            assert_int_equal(s.dep.at[i].buf, json_integer_value(json_array_get(row, 1)));
+        }
+    }
+    pipeline_destroy(&steps);
+    schedule_end(&s);
+}
+
+static void each_case(const char *path, void (*fn)(const char *, struct problem *, const json_t *))
+{
+    FILE *f = fopen(path, "r");
+    char *line = NULL;
+    size_t cap = 0;
+
+    assert_non_null(f);
+    while (getline(&line, &cap, f) > 0) {
+        json_t *c = json_loads(line, 0, NULL);
+        assert_non_null(c);
+        struct problem *p = again(recorded_problem(c));
+        fn(json_string_value(json_object_get(c, "name")), p, c);
+        problem_free(p);
+        json_decref(c);
+    }
+    free(line);
+    fclose(f);
+}
+
+static size_t n_runs;
+
+static void check_case(const char *name, struct problem *p, const json_t *line)
+{
+    size_t i;
+    json_t *run;
+
+    json_array_foreach(json_object_get(line, "runs"), i, run)
+    {
+        check_run(name, p, line, run);
+        n_runs++;
+    }
+}
+
+static void captured(void **state)
+{
+    (void)state;
+    n_runs = 0;
+    each_case("tests/schedule/captured.jsonl", check_case);
+    assert_int_equal(n_runs, 378);
+}
+
+static void random_runs(void **state)
+{
+    (void)state;
+    n_runs = 0;
+    each_case("tests/schedule/random.jsonl", check_case);
+    assert_int_equal(n_runs, 3000);
+}
+
+/* ---- our own ways on the same problems ---- */
+
+static const struct pass *const moving[] = {
+    &pass_raise_comms,
+    &pass_sink_waits,
+    &pass_reorder_compute_for_overlap,
+    &pass_reorder_communication_preserving_peak_memory,
+    &pass_sink_waits_iterative,
+    &pass_simple_overlap,
+    &pass_enforce_comm_ordering_for_fsdp,
+    &pass_reorder_for_peak_memory,
+};
+
+static void check_own(const char *name, struct problem *p, const json_t *line)
+{
+    uint32_t *as_is = calloc((size_t)p->n_op + 1, sizeof(*as_is));
+    struct schedule_options o;
+    struct schedule s;
+
+    (void)line;
+    for (uint32_t i = 0; i < p->n_op; i++)
+        as_is[i] = i;
+    schedule_defaults(&o, false);
+    for (size_t i = 0; i < sizeof(moving) / sizeof(*moving); i++) {
+        run_pass(&s, p, &o, moving[i]);
+        const char *why = order_fault(p, s.order, true);
+        int64_t peak = slow_peak(p, s.order);
+        if (why != NULL)
+            fail_msg("%s, %s: %s", name, moving[i]->name, why);
+        if (peak != s.report.at[0].peak_after || peak > slow_peak(p, as_is))
+            fail_msg("%s, %s: peak %lld", name, moving[i]->name, (long long)peak);
+        if (slow_exposed(p, s.order) > slow_exposed(p, as_is))
+            fail_msg("%s, %s: more is exposed", name, moving[i]->name);
+        assert_int_equal(slow_exposed(p, s.order), s.report.at[0].exposed_after);
+        n_runs += s.report.at[0].displaced > 0;
+        schedule_end(&s);
+    }
+    free(as_is);
+}
+
+static void own_ways(void **state)
+{
+    (void)state;
+    n_runs = 0;
+    each_case("tests/schedule/captured.jsonl", check_own);
+    each_case("tests/schedule/random.jsonl", check_own);
+    assert_true(n_runs > 500); /* not by doing nothing */
+}
+
+/* ---- options ---- */
+
+static void slips_can_be_left_out(void **state)
+{
+    struct schedule_options o;
+    char why[160];
+
+    (void)state;
+    for (size_t i = 0; i < n_schedule_slips; i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "torch,-%s", schedule_slip_table[i].name);
+        assert_true(schedule_compat(&o, text, why));
+        assert_int_equal(o.slips, SLIP_ALL & ~(unsigned)schedule_slip_table[i].slip);
+    }
+    assert_true(schedule_compat(&o, "torch", why));
+    assert_int_equal(o.slips, SLIP_ALL);
+    assert_false(schedule_compat(&o, "torch,-stale-peak", why));
+    assert_false(schedule_compat(&o, "tensorflow", why));
+    assert_false(schedule_set(&o, "reorder_iterative_peak_memory_budget=much", why));
+    assert_string_equal(
+        why, "reorder_iterative_peak_memory_budget must be a number or None, found 'much'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(captured),
+        cmocka_unit_test(random_runs),
+        cmocka_unit_test(own_ways),
+        cmocka_unit_test(slips_can_be_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
