@@ -600,6 +600,9 @@ typedef struct tuck_run_options {
     /* Shown the graph before (after = false) and after each pass; false ends the run with TUCK_EIO. */
     bool (*observe)(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g);
     void *ctx;
+    /* For passes on schedules: the machine (NULL: tuck_cluster_for_graph()) and where times come from. */
+    const tuck_cluster *cluster;
+    const tuck_cost_options *cost; /* or NULL */
 } tuck_run_options;
 
 typedef struct tuck_report tuck_report;

@@ -11,6 +11,7 @@ enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES };
 
 struct optimize {
     struct input in;
+    struct model model;
     const char *passes, *file, *out, *report, *dump;
     bool json, dot, no_times;
     char *text; /* the pipeline: keys first, then the passes */
@@ -55,7 +56,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct optimize *o = state->input;
 
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &o->in; break;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->in;
+        state->child_inputs[1] = &o->model;
+        break;
     case 'p': o->passes = arg; break;
     case OPT_FILE: o->file = arg; break;
     case OPT_SET:
@@ -78,7 +82,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static const struct argp_child children[] = {{&input_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {
+    {&input_argp, 0, NULL, 0}, {&model_argp, 0, "The machine, for passes on schedules:", 2}, {0}};
 static const struct argp argp = {
     options,
     parse,
@@ -209,8 +214,13 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_rep
     for (size_t k = 0; k < in->n_hint; k++)
         hint[k] = (tuck_hint){graph_str(g, in->hint[k].symbol), in->hint[k].value};
     o->graph = i;
-    tuck_run_options ro = {
-        .hints = hint, .n_hints = in->n_hint, .observe = o->dump ? dump : NULL, .ctx = o};
+    tuck_cost_options cost = {.model = o->model.kind, .profile = o->model.profile};
+    tuck_run_options ro = {.cluster = o->model.cluster,
+                           .cost = &cost,
+                           .hints = hint,
+                           .n_hints = in->n_hint,
+                           .observe = o->dump ? dump : NULL,
+                           .ctx = o};
     tuck_status st = tuck_pipeline_run(p, g, &ro, in->diags, report);
     print_diags(in->diags);
     free(hint);
@@ -262,6 +272,8 @@ int cmd_optimize(int argc, char **argv)
     if (code == EXIT_FINE)
         code = input_range(&o.in, &from, &to);
     if (code == EXIT_FINE)
+        code = model_open(&o.model, o.in.diags);
+    if (code == EXIT_FINE)
         code = read_pipeline(&o, &p);
     if (code == EXIT_FINE && o.dump != NULL && mkdir(o.dump, 0777) != 0 && errno != EEXIST)
         code = complain(o.dump);
@@ -271,6 +283,7 @@ int cmd_optimize(int argc, char **argv)
         code = write_graph(&o);
     tuck_pipeline_free(p);
     free(o.text);
+    model_close(&o.model);
     input_close(&o.in);
     return code;
 }

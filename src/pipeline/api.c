@@ -1,4 +1,5 @@
 /* Passes in the public interface. */
+#include "pipeline/schedule_graph.h"
 #include "pipeline/table.h"
 
 struct tuck_pipeline {
@@ -123,21 +124,55 @@ void tuck_report_free(tuck_report *t)
     mem_free(&m, t, sizeof(*t));
 }
 
+static bool has_schedules(const struct pipeline *p)
+{
+    for (uint32_t i = 0; i < p->step.len; i++)
+        if (p->step.at[i].pass->level == PASS_ON_SCHEDULE)
+            return true;
+    return false;
+}
+
+/* The machine that passes on schedules count with, where the caller names none. */
+static tuck_status default_cluster(const struct pipeline *p, tuck_graph *g, tuck_diags *diags,
+                                   tuck_cluster **out)
+{
+    if (!has_schedules(p))
+        return TUCK_OK;
+    tuck_status st = tuck_graph_infer(g, false, NULL);
+    return st == TUCK_OK ? tuck_cluster_for_graph(g, &g->store->mem.alloc, diags, out) : st;
+}
+
 tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
                               const tuck_run_options *options, tuck_diags *diags,
                               tuck_report **report_out)
 {
     tuck_run_options o = options ? *options : (tuck_run_options){.n_hints = 0};
-    struct runner_options ro = {.observe = o.observe ? observe : NULL, .ctx = &o};
+    struct schedule_graph sg = {.cluster = o.cluster};
+    struct runner_options ro = {.observe = o.observe ? observe : NULL,
+                                .ctx = &o,
+                                .on_schedule = schedule_graph_step,
+                                .schedule_ctx = &sg};
+    tuck_cluster *own = NULL;
 
     if (p == NULL || g == NULL || (o.n_hints > 0 && o.hints == NULL))
         return TUCK_EINVAL;
+    tuck_status st = o.cluster ? TUCK_OK : default_cluster(&p->p, g, diags, &own);
+    if (st != TUCK_OK)
+        return st;
+    if (own != NULL)
+        sg.cluster = own;
+    if (o.cost != NULL)
+        sg.cost = (struct cost_options){.collective = {.model = o.cost->model},
+                                        .profile = o.cost->profile,
+                                        .estimate = o.cost->estimate,
+                                        .estimate_ctx = o.cost->estimate_ctx};
+    lower_defaults(&sg.lower);
     const tuck_allocator *alloc = &g->store->mem.alloc;
     struct tuck_report *report = report_new(alloc);
     size_t bytes = o.n_hints * sizeof(struct fx_hint);
     struct hint_args x = {g, &o, bytes ? alloc->resize(alloc->ctx, NULL, 0, bytes) : NULL};
-    tuck_status st = TUCK_ENOMEM;
 
+    st = TUCK_ENOMEM;
     if (report != NULL && (bytes == 0 || x.hint != NULL) &&
         mem_guard(&g->store->mem, do_hints, &x)) {
         ro.hint = x.hint;
@@ -145,6 +180,7 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
         st = pipeline_run(&p->p, g, &ro, report, diags);
     }
     mem_free(&g->store->mem, x.hint, bytes);
+    tuck_cluster_free(own);
     if (report_out != NULL && report != NULL)
         *report_out = report; /* of a failed run, too: what was done until then */
     else

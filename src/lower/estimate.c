@@ -1,0 +1,95 @@
+#include "lower/estimate.h"
+
+struct estimate {
+    struct program *p;
+    const tuck_graph *g;
+    const tuck_cluster *c;
+    const struct cost_options *o;
+    struct assume assume;
+    struct cost_run run;
+};
+
+static void take(struct program_op *op, const struct cost_part *part)
+{
+    op->ns = part->ns;
+    op->flops = part->flops < 9e18 ? (int64_t)part->flops : INT64_MAX;
+    op->moved = part->bytes;
+}
+
+/* What the lowering inserted: every byte is read and written once. */
+static void copy_op(struct estimate *e, uint32_t i)
+{
+    const struct program *p = e->p;
+    int64_t bytes = 0;
+
+    for (uint32_t k = p->use_at[i]; k < p->use_at[i + 1]; k++)
+        if (p->use[k].how != PROGRAM_READS)
+            bytes += p->buf[p->use[k].buf].bytes;
+    enum cost_bound bound;
+    e->p->op[i].moved = 2 * bytes;
+    e->p->op[i].ns = cost_kernel_ns(e->c, DTYPE_NONE, 0, 2.0 * (double)bytes, &bound);
+}
+
+static void collective_op(struct estimate *e, uint32_t i)
+{
+    struct program_op *op = &e->p->op[i];
+    struct cost_part part;
+    tuck_collective_cost cost;
+    tuck_coll coll = tuck_coll_by_name(program_str(e->p, op->coll));
+
+    cost_node(&e->run, op->node, &part);
+    take(op, &part);
+    if (coll == 0 || op->group == PROGRAM_NONE || op->message < 0 || part.ns < 0)
+        return;
+    struct cost_choice how = e->o->collective;
+    how.symmetric |= op->algorithm != 0; /* the lowering chose one-shot: its operand is there */
+    cost_collective(e->c, e->run.group[op->group], coll, op->message, &how, &cost);
+    if (op->algorithm != 0) {
+        /* What was chosen is kept; its time is that of this way, if the model knows it. */
+        for (uint32_t k = 0; k < cost.n_alternatives; k++)
+            if (cost.alternative[k].algorithm == TUCK_ALGO_ONE_SHOT)
+                op->ns = cost.alternative[k].us * 1000;
+        return;
+    }
+    if (cost.algorithm != 0)
+        op->algorithm = str_intern(&e->p->str, tuck_algorithm_name(cost.algorithm),
+                                   strlen(tuck_algorithm_name(cost.algorithm)));
+}
+
+static void do_estimate(void *arg)
+{
+    struct estimate *e = arg;
+    struct program *p = e->p;
+    struct cost_part part;
+
+    cost_run_graph(&e->run, e->g);
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        uint32_t first = p->node_at[i], n = p->node_at[i + 1] - first;
+
+        switch ((enum program_kind)p->op[i].kind) {
+        case PROGRAM_WAIT: p->op[i].ns = 0; break;
+        case PROGRAM_COPY: copy_op(e, i); break;
+        case PROGRAM_COLLECTIVE: collective_op(e, i); break;
+        case PROGRAM_FUSED:
+            cost_loop(&e->run, &p->node_id[first], n, &part);
+            take(&p->op[i], &part);
+            break;
+        default:
+            cost_node(&e->run, p->op[i].node, &part);
+            take(&p->op[i], &part);
+            break;
+        }
+    }
+}
+
+tuck_status lower_estimate(struct program *p, const tuck_graph *g, const tuck_cluster *c,
+                           const struct cost_options *o, const struct fx_hint *hint, size_t n_hint)
+{
+    struct estimate e = {.p = p, .g = g, .c = c, .o = o};
+
+    e.assume = (struct assume){.store = g->store, .given = hint, .n_given = n_hint};
+    cost_run_init(&e.run, &p->mem, c, o, &e.assume);
+    bool ok = mem_guard(&p->mem, do_estimate, &e);
+    cost_run_done(&e.run);
+    return ok ? TUCK_OK : TUCK_ENOMEM;
+}
