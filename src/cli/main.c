@@ -16,6 +16,8 @@ static const struct command commands[] = {
     {"lower", "the program a graph becomes: buffers, kernels, what each reads and writes",
      cmd_lower},
     {"schedule", "an order for a schedule problem, and what it is worth", cmd_schedule},
+    {"simulate", "what a graph takes on a machine: time, exposed communication, memory, bounds",
+     cmd_simulate},
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };

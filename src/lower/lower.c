@@ -157,6 +157,23 @@ static bool is_gemm(uint8_t cls)
     return cls == OP_GEMM || cls == OP_CONV || cls == OP_ATTENTION;
 }
 
+static void lower_single(struct lower *l, uint32_t n)
+{
+    uint32_t op = lower_plain(l, n, PROGRAM_COMPUTE);
+
+    l->op.at[op].flags |= PROGRAM_LOOP;
+}
+
+/* Copies and allocations count as loops: passes add and remove them. */
+static void lower_other(struct lower *l, uint32_t n, const struct op_row *row)
+{
+    uint32_t op = lower_plain(l, n, is_gemm(row->cls) ? PROGRAM_GEMM : PROGRAM_COMPUTE);
+
+    if (row->cls == OP_COPY || row->cls == OP_FSDP || row->cls == OP_FACTORY ||
+        row->cls == OP_FOREACH)
+        l->op.at[op].flags |= PROGRAM_LOOP;
+}
+
 static void lower_node(struct lower *l, uint32_t n)
 {
     const struct op_row *row = op_at(node_op(l->g, n));
@@ -175,13 +192,13 @@ static void lower_node(struct lower *l, uint32_t n)
             lower_fused(l, n);
             break;
         }
-        lower_plain(l, n, PROGRAM_COMPUTE);
+        lower_single(l, n);
         break;
     case ROLE_OP:
         if (row->shape == OP_SHAPE_control_deps)
             lower_control_deps(l, n);
         else
-            lower_plain(l, n, is_gemm(row->cls) ? PROGRAM_GEMM : PROGRAM_COMPUTE);
+            lower_other(l, n, row);
         break;
     }
 }

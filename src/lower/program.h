@@ -66,6 +66,7 @@ enum {
     PROGRAM_ASYNC = 1,   /* a collective that a wait ends */
     PROGRAM_BARRIER = 2, /* not known what it does: reads and writes everything it mentions */
     PROGRAM_ENDED = 4,   /* a collective that some wait of the graph ends */
+    PROGRAM_LOOP = 8,    /* a single node that could be part of a loop, or a mere copy */
 };
 
 enum program_access { PROGRAM_READS, PROGRAM_WRITES, PROGRAM_MUTATES };

@@ -85,6 +85,8 @@ static void put_op(struct buf *b, const struct program *p, uint32_t i)
     put_collective(b, p, op);
     if (op->flags & PROGRAM_BARRIER)
         buf_str(b, " barrier");
+    if (op->flags & PROGRAM_LOOP)
+        buf_str(b, " loop");
     if (op->ns >= 0) {
         buf_str(b, " ns ");
         buf_float(b, op->ns);

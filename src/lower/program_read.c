@@ -280,7 +280,7 @@ static void read_nodes(struct reader *r, uint32_t op)
 
 static const char *const op_words[] = {"nodes", "reads", "mutates", "writes", "ends",  "after",
                                        "weak",  "fake",  "coll",    "reduce", "group", "message",
-                                       "by",    "async", "barrier", "ns",     "flops"};
+                                       "by",    "async", "barrier", "loop",   "ns",    "flops"};
 static const char *const buf_words[] = {"bytes", "flexible", "fixed",  "comm",    "group",
                                         "at",    "freeable", "output", "unwaited"};
 
@@ -329,6 +329,8 @@ static void read_op_word(struct reader *r, uint32_t id, struct program_op *op)
         op->flags |= PROGRAM_ASYNC;
     else if (is(r, "barrier"))
         op->flags |= PROGRAM_BARRIER;
+    else if (is(r, "loop"))
+        op->flags |= PROGRAM_LOOP;
     else if (is(r, "ns"))
         op->ns = need_time(r);
     else if (is(r, "flops"))

@@ -1,0 +1,48 @@
+/* What a graph takes on a machine: lowered, estimated, simulated as it stands, and bounded from below.
+ *
+ * Everything that shows times uses this, so that all of them show the same.
+ */
+#ifndef TUCK_PIPELINE_EVALUATE_H
+#define TUCK_PIPELINE_EVALUATE_H
+
+#include "lower/estimate.h"
+#include "problem/problem.h"
+#include "sim/bound.h"
+
+struct evaluate_options {
+    const tuck_cluster *cluster;
+    struct cost_options cost;
+    struct lower_options lower;
+    const struct fx_hint *hint;
+    size_t n_hint;
+    double bandwidth;     /* links are this times as fast; 0: 1 */
+    int64_t memory_limit; /* for the bound by memory; 0: the graph's own peak */
+};
+
+struct evaluation {
+    struct program *program;
+    struct problem *problem;
+    struct mem mem;
+    struct arena arena;
+    struct sim_result time; /* picoseconds */
+    struct sim_span *span;  /* by op */
+    struct bound order;     /* these collectives, any order */
+    struct bound any;       /* any order, any bucketing, any algorithm */
+    int64_t peak, resident; /* bytes */
+};
+
+void evaluate_defaults(struct evaluate_options *o);
+/* Types are inferred. The evaluation must be ended whatever came out. */
+TUCK_MUST_CHECK tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o,
+                                           tuck_diags *diags, struct evaluation *e);
+void evaluate_end(struct evaluation *e);
+
+/* How much longer than the bound: 0.25 for a quarter. */
+double evaluation_gap(const struct evaluation *e);
+
+/* {"schema": 1, "makespan_ns": …, "collectives": […]}, and with `timeline` every op with its times. */
+void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out);
+/* The same for people; n: rows of collectives, the most exposed first. */
+void evaluation_table(const struct evaluation *e, uint32_t n, struct buf *out);
+
+#endif

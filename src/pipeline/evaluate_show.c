@@ -1,0 +1,167 @@
+/* Evaluations as JSON and as tables. */
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "pipeline/evaluate.h"
+
+static double ns(int64_t ps)
+{
+    return (double)ps / 1000;
+}
+
+static const char *group_name(const struct program *p, uint32_t group)
+{
+    return group == PROGRAM_NONE ? "" : program_str(p, p->group[group].name);
+}
+
+static void collective_json(struct json_out *j, const struct evaluation *e, uint32_t i)
+{
+    const struct program *p = e->program;
+    const struct program_op *op = &p->op[i];
+
+    json_open(j, NULL, '{');
+    json_str(j, "node", program_str(p, op->name));
+    json_str(j, "coll", program_str(p, op->coll));
+    json_str(j, "group", group_name(p, op->group));
+    json_int(j, "bytes", op->message);
+    json_str(j, "algorithm", program_str(p, op->algorithm));
+    json_bool(j, "async", (op->flags & PROGRAM_ASYNC) != 0);
+    json_float(j, "ns", ns(e->span[i].end - e->span[i].start));
+    json_float(j, "start_ns", ns(e->span[i].start));
+    json_float(j, "end_ns", ns(e->span[i].end));
+    json_float(j, "exposed_ns", ns(e->span[i].exposed));
+    json_close(j, '}');
+}
+
+static void op_json(struct json_out *j, const struct evaluation *e, uint32_t i)
+{
+    const struct program *p = e->program;
+    const struct program_op *op = &p->op[i];
+
+    json_open(j, NULL, '{');
+    json_str(j, "name", program_str(p, op->name));
+    json_str(j, "kind", program_kind_name[op->kind]);
+    json_str(j, "stream", op->kind == PROGRAM_COLLECTIVE ? group_name(p, op->group) : "compute");
+    json_float(j, "start_ns", ns(e->span[i].start));
+    json_float(j, "end_ns", ns(e->span[i].end));
+    json_close(j, '}');
+}
+
+static void bound_json(struct json_out *j, const char *key, const struct bound *b)
+{
+    json_open(j, key, '{');
+    json_str(j, "binds", bound_name(b->kind));
+    for (int k = 0; k < BOUND_BY_END; k++)
+        json_float(j, bound_name((enum bound_kind)k), ns(b->each[k]));
+    json_close(j, '}');
+}
+
+void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
+{
+    const struct program *p = e->program;
+    struct json_out j;
+
+    json_begin(&j, out);
+    json_open(&j, NULL, '{');
+    json_int(&j, "schema", 1);
+    json_str(&j, "name", program_str(p, p->name));
+    json_float(&j, "makespan_ns", ns(e->time.makespan));
+    json_float(&j, "compute_ns", ns(e->time.compute));
+    json_float(&j, "comm_ns", ns(e->time.comm));
+    json_float(&j, "launch_ns", ns(e->time.launch));
+    json_float(&j, "exposed_ns", ns(e->time.exposed));
+    json_int(&j, "peak_bytes", e->peak);
+    json_int(&j, "resident_bytes", e->resident);
+    json_float(&j, "bound_ns", ns(e->any.ps));
+    json_float(&j, "bound_order_ns", ns(e->order.ps));
+    json_float(&j, "gap", evaluation_gap(e));
+    bound_json(&j, "bound", &e->any);
+    bound_json(&j, "bound_order", &e->order);
+    json_open(&j, "collectives", '[');
+    for (uint32_t i = 0; i < p->n_op; i++)
+        if (p->op[i].kind == PROGRAM_COLLECTIVE)
+            collective_json(&j, e, i);
+    json_close(&j, ']');
+    if (timeline) {
+        json_open(&j, "timeline", '[');
+        for (uint32_t i = 0; i < p->n_op; i++)
+            op_json(&j, e, i);
+        json_close(&j, ']');
+    }
+    json_close(&j, '}');
+    json_end(&j);
+}
+
+/* ---- for people ---- */
+
+static void put_ms(struct buf *b, const char *what, int64_t ps, int64_t of)
+{
+    buf_printf(b, "  %-14s %10.3f ms", what, (double)ps / 1e9);
+    if (of > 0)
+        buf_printf(b, "  %5.1f %%", 100 * (double)ps / (double)of);
+    buf_chr(b, '\n');
+}
+
+struct row {
+    uint32_t op;
+    int64_t exposed, length;
+};
+
+static int most_exposed(const void *x, const void *y)
+{
+    const struct row *a = x, *b = y;
+
+    if (a->exposed != b->exposed)
+        return a->exposed > b->exposed ? -1 : 1;
+    if (a->length != b->length)
+        return a->length > b->length ? -1 : 1;
+    return a->op < b->op ? -1 : a->op > b->op;
+}
+
+static void put_collectives(const struct evaluation *e, uint32_t most, struct buf *b)
+{
+    const struct program *p = e->program;
+    struct row *row = NULL;
+    uint32_t n = 0, cap = 0;
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        cap += p->op[i].kind == PROGRAM_COLLECTIVE;
+    if (cap == 0)
+        return;
+    row = mem_resize(b->mem, NULL, 0, cap * sizeof(*row));
+    for (uint32_t i = 0; i < p->n_op; i++)
+        if (p->op[i].kind == PROGRAM_COLLECTIVE)
+            row[n++] = (struct row){i, e->span[i].exposed, e->span[i].end - e->span[i].start};
+    qsort(row, n, sizeof(*row), most_exposed);
+    buf_printf(b, "\n  %-36s %-15s %-8s %10s %10s %10s  %s\n", "collectives, most exposed first",
+               "kind", "group", "MiB", "us", "exposed us", "by");
+    for (uint32_t i = 0; i < n && i < most; i++) {
+        const struct program_op *op = &p->op[row[i].op];
+        buf_printf(b, "  %-36s %-15s %-8s %10.2f %10.1f %10.1f  %s\n", program_str(p, op->name),
+                   program_str(p, op->coll), group_name(p, op->group),
+                   (double)op->message / 1048576, (double)row[i].length / 1e6,
+                   (double)row[i].exposed / 1e6, program_str(p, op->algorithm));
+    }
+    if (n > most)
+        buf_printf(b, "  … and %u more\n", n - most);
+    mem_free(b->mem, row, cap * sizeof(*row));
+}
+
+void evaluation_table(const struct evaluation *e, uint32_t n, struct buf *b)
+{
+    put_ms(b, "step", e->time.makespan, 0);
+    put_ms(b, "compute", e->time.compute, e->time.makespan);
+    put_ms(b, "communication", e->time.comm, e->time.makespan);
+    put_ms(b, "exposed", e->time.exposed, e->time.makespan);
+    if (e->time.launch > 0)
+        put_ms(b, "launches", e->time.launch, e->time.makespan);
+    buf_printf(b, "  %-14s %10.2f MiB, beside %.2f MiB of inputs that stay\n", "peak memory",
+               (double)e->peak / 1048576, (double)e->resident / 1048576);
+    buf_printf(b, "  %-14s %10.3f ms, %.1f %% under the step; %s\n", "bound",
+               (double)e->any.ps / 1e9,
+               e->time.makespan ? 100 - 100 * (double)e->any.ps / (double)e->time.makespan : 0,
+               bound_meaning(e->any.kind));
+    buf_printf(b, "  %-14s %10.3f ms for these collectives in any order (%s)\n", "bound, order",
+               (double)e->order.ps / 1e9, bound_name(e->order.kind));
+    put_collectives(e, n, b);
+}
