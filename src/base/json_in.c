@@ -145,7 +145,7 @@ struct jin_at jin_at_iter(const struct jin_at *at, void *i)
         .up = at, .key = json_object_iter_key(i), .v = json_object_iter_value(i)};
 }
 
-/* The text is JSON that jansson accepted, so a scan needs no checks but for its end. */
+/* The text is JSON that jansson accepted, so a scan needs few checks; but it always goes on. */
 static const char *skip_space(const char *p, const char *end)
 {
     while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r'))
@@ -180,7 +180,7 @@ static const char *skip_value(const char *p, const char *end)
         } else if (*p == ',' || *p == ':') {
             p++;
         } else {
-            while (p < end && strchr(" \t\r\n,:{}[]\"", *p) == NULL)
+            for (p++; p < end && memchr(" \t\r\n,:{}[]\"", *p, 10) == NULL;)
                 p++;
         }
     } while (depth > 0);
@@ -345,7 +345,7 @@ void jin_expected(struct jin *in, const struct jin_at *at, const char *what)
     char found[64];
 
     if (at->v == NULL) {
-        jin_error(in, at, "is missing: %s", what);
+        jin_error(in, at, "is missing; it must be %s", what);
         return;
     }
     describe(at->v, found, sizeof(found));
@@ -387,7 +387,9 @@ bool jin_want_int(struct jin *in, const struct jin_at *at, int64_t low, int64_t 
         *out = v;
         return true;
     }
-    if (high == INT64_MAX)
+    if (high == low)
+        snprintf(what, sizeof(what), "%lld", (long long)low);
+    else if (high == INT64_MAX)
         snprintf(what, sizeof(what), "an integer from %lld on", (long long)low);
     else
         snprintf(what, sizeof(what), "an integer from %lld to %lld", (long long)low,
@@ -407,10 +409,12 @@ bool jin_want_number(struct jin *in, const struct jin_at *at, double low, bool c
         return true;
     }
     if (isinf(high))
-        snprintf(what, sizeof(what), closed ? "a number from %g on" : "a number above %g", low);
+        snprintf(what, sizeof(what), closed ? "a number from %.15g on" : "a number above %.15g",
+                 low);
     else
         snprintf(what, sizeof(what),
-                 closed ? "a number from %g to %g" : "a number above %g and up to %g", low, high);
+                 closed ? "a number from %.15g to %.15g" : "a number above %.15g and up to %.15g",
+                 low, high);
     jin_expected(in, at, what);
     return false;
 }

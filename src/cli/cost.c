@@ -26,7 +26,7 @@ struct cost {
     struct model model;
     const char *coll_name; /* of a collective: the first word, then the size */
     tuck_collective q;
-    bool sized, json, write_profile;
+    bool sized, json, write_profile, assumed;
     long top;
 };
 
@@ -143,6 +143,8 @@ static void put_collective(const struct cost *c, const tuck_collective_cost *x)
 
     printf("%s of %s (%" PRId64 " bytes) over %" PRId64 " ranks of %s\n", c->coll_name,
            human_bytes(c->q.bytes, b), c->q.bytes, c->q.ranks, tuck_cluster_name(k));
+    if (c->assumed)
+        printf("  cluster    %s, assumed; say it with --cluster\n", tuck_cluster_name(k));
     printf("  group      %" PRId64 " node%s, at most %" PRId64 " rank%s on one\n", x->nodes,
            x->nodes == 1 ? "" : "s", x->per_node, x->per_node == 1 ? "" : "s");
     printf("  time       %s\n", human_us(x->us, t1));
@@ -225,7 +227,8 @@ static int cost_of_collective(struct cost *c)
 
     if (diags == NULL)
         return exit_code_of(TUCK_ENOMEM);
-    if (c->model.cluster_name == NULL)
+    c->assumed = c->model.cluster_name == NULL;
+    if (c->assumed)
         c->model.cluster_name = "h100x8";
     int code = model_open(&c->model, diags);
     tuck_diags_free(diags);

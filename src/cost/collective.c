@@ -167,6 +167,8 @@ static void law_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll,
 
 /* ---- the answer ---- */
 
+static const char hockney_source[] = "steps and bytes on the links of the cluster";
+
 static void sort_ways(struct cost_ways *w)
 {
     for (uint32_t i = 1; i < w->n; i++) { /* a handful; equal ones keep their order */
@@ -256,7 +258,7 @@ static void find_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll
     }
     if (w->n == 0) {
         hockney_ways(c, s, coll, bytes, w);
-        *source = "alpha-beta on the links of the cluster";
+        *source = hockney_source;
     }
 }
 
@@ -316,7 +318,7 @@ void cost_collective(const tuck_cluster *c, struct cost_shape s, tuck_coll coll,
     if (s.p <= 1)
         return;
     uint32_t best = answer(c, s, coll, bytes, how, &w, &source);
-    out->source = source;
+    out->source = w.at[best].model == TUCK_MODEL_ALPHA_BETA ? hockney_source : source;
     out->us = way_us(&w.at[best]);
     out->latency_us = w.at[best].latency;
     out->ramp_us = w.at[best].ramp;

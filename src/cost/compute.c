@@ -285,12 +285,13 @@ static int64_t message_bytes(struct cost_run *r, uint32_t n, const struct op_row
     while (operand_next(r->g, x, sigs_get(&r->sigs, node_op(r->g, n)), &o)) {
         const tuck_value *end = value_next(o.v);
         int64_t sum = 0;
+        if (o.param == NULL || o.param->type != OP_T_TENSOR)
+            continue; /* a group may be a node, too */
         for (const tuck_value *v = o.v; v < end; v++)
-            if (v->kind == TUCK_V_NODE) {
-                int64_t b = cost_result_bytes(r, v->a);
-                if (b > 0 && !size_add(sum, b, &sum)) /* a group may be a node, of no known type */
-                    return UNKNOWN;
-            }
+            if (v->kind == TUCK_V_NODE)
+                add_bytes(&sum, cost_result_bytes(r, v->a));
+        if (sum < 0)
+            return UNKNOWN;
         if (sum > most)
             most = sum;
     }

@@ -364,6 +364,49 @@ static void test_own_table(void **state)
     tuck_cluster_free(c);
 }
 
+/* How far models are off the built-in points of one node, messages of 1 MiB and more: the mean of |model/measured - 1|.
+ * docs/cost-model.md quotes these numbers. */
+static void test_accuracy(void **state)
+{
+    static const struct {
+        const char *cluster;
+        tuck_coll coll;
+        double torch, law,
+            left_out; /* percent; left_out: the point interpolated from its neighbours */
+    } v[] = {
+        {"h100", AR, 13.41, 3.73, 4.14},  {"h100", AG, 15.97, 4.82, 6.65},
+        {"h100", RS, 15.03, 8.23, 14.09}, {"h100", A2A, 60.87, 13.01, 15.34},
+        {"b200", AR, 31.18, 5.42, 6.95},  {"b200", AG, 29.37, 6.11, 11.68},
+        {"b200", RS, 28.24, 5.87, 10.23}, {"b200", A2A, 38.73, 4.41, 8.27},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++) {
+        tuck_cluster *c = preset(v[i].cluster);
+        double torch = 0, law = 0, left_out = 0;
+        int n = 0, inner = 0;
+        for (uint32_t k = 0; k < c->table.len; k++) {
+            const struct cost_table *t = &c->table.at[k];
+            for (uint32_t j = 0; t->coll == (uint8_t)v[i].coll && j < t->n; j++) {
+                double us = t->raw[j].us, bytes = t->raw[j].bytes;
+                if (bytes < 1 << 20)
+                    continue;
+                torch += fabs(ask(c, TUCK_MODEL_TORCH, v[i].coll, 8, (int64_t)bytes).us / us - 1);
+                law += fabs(ask(c, TUCK_MODEL_LAW, v[i].coll, 8, (int64_t)bytes).us / us - 1);
+                n++;
+                if (j + 1 < t->n) {
+                    left_out += fabs(sqrt(t->raw[j - 1].us * t->raw[j + 1].us) / us - 1);
+                    inner++;
+                }
+            }
+        }
+        near("torch", 100 * torch / n, v[i].torch, 0.002);
+        near("law", 100 * law / n, v[i].law, 0.002);
+        near("interpolation", 100 * left_out / inner, v[i].left_out, 0.002);
+        tuck_cluster_free(c);
+    }
+}
+
 /* ---- choice ---- */
 
 static void test_choice(void **state)
@@ -528,7 +571,7 @@ int main(void)
         cmocka_unit_test(test_preference), cmocka_unit_test(test_own_table),
         cmocka_unit_test(test_choice),     cmocka_unit_test(test_groups),
         cmocka_unit_test(test_names),      cmocka_unit_test(test_best_rate),
-        cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_nonsense),   cmocka_unit_test(test_accuracy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,7 +202,11 @@ static void test_collectives(void **state)
         "        w4 = torch.ops._c10d_functional.wait_tensor.default(g0)\n"
         "        lost = torch.ops._c10d_functional.all_reduce.default(a, 'sum', 'other')\n"
         "        w5 = torch.ops._c10d_functional.wait_tensor.default(lost)\n"
-        "        return (w, w2, w3, w4, w5)\n");
+        "        odd = torch.ops.my.thing.default(a)\n"
+        "        vague = torch.ops._c10d_functional.all_reduce.default(odd, 'sum', '0')\n"
+        "        w6 = torch.ops._c10d_functional.wait_tensor.default(vague)\n"
+        "        return (w, w2, w3, w4, w5, w6)\n");
+    assert_int_equal(part(&f, "vague").bound, BOUND_UNKNOWN); /* nor what goes into it */
     struct cost_part p = part(&f, "ag");
     assert_true(p.coll == TUCK_ALL_GATHER && p.bytes == 8 * 4194304 && p.bound == BOUND_COLLECTIVE);
     assert_true(fabs(p.ns - 129400) < 1e-6); /* measured */
