@@ -30,6 +30,7 @@ struct walk {
     uint32_t *open_of;            /* by key: its open bucket, 0 = none */
     struct open_list *open;       /* by column */
     uint32_t *in_start, *in_from; /* edges to keep, by where they end */
+    uint32_t *read_for;           /* by node: members whose gradient it reads, from 1 */
     bool *overtaken;              /* by node: something that must stay behind it has come */
 };
 
@@ -133,9 +134,9 @@ static void add_member(struct walk *w, uint32_t index, uint32_t *carried)
     vec_push_in(&d->r->arena, &b->member, index);
     b->bytes = add_bytes(b->bytes, c->bytes);
     c->bucket = number;
-    /* Who must stay behind the reader of the gradient must stay behind the merged collective. */
     carried[column] = number;
-    w->carried[c->reader * w->columns + column] = number;
+    c->next_of_reader = w->read_for[c->reader];
+    w->read_for[c->reader] = index + 1;
     double limit = w->group_began[group] ? d->o->bucket_size_mb * 1024 * 1024 : DDP_FIRST_BUCKET;
     if ((double)b->bytes >= limit)
         close_bucket(w, number, CLOSED_CAP);
@@ -159,6 +160,19 @@ static void meet_collective(struct walk *w, uint32_t n, uint32_t *carried)
     memcpy(chain, carried, w->columns * sizeof(*chain));
 }
 
+/* Who must stay behind the reader of a gradient must stay behind the merged collective, which will read it. */
+static void carry_readings(struct walk *w, uint32_t reader, uint32_t *carried)
+{
+    const struct ddp *d = w->d;
+
+    for (uint32_t i = w->read_for[reader]; i != 0; i = d->cand.at[i - 1].next_of_reader) {
+        const struct candidate *c = &d->cand.at[i - 1];
+        uint32_t *to = &carried[c->key % w->columns];
+        if (c->bucket > *to)
+            *to = c->bucket;
+    }
+}
+
 static void visit(struct walk *w, uint32_t n)
 {
     const tuck_graph *g = w->d->r->g;
@@ -170,6 +184,7 @@ static void visit(struct walk *w, uint32_t n)
             merge_max(carried, &w->carried[(size_t)x->vals[i].a * w->columns], w->columns);
     for (uint32_t i = w->in_start[n]; i < w->in_start[n + 1]; i++) {
         merge_max(carried, &w->carried[(size_t)w->in_from[i] * w->columns], w->columns);
+        carry_readings(w, w->in_from[i], carried);
         w->overtaken[w->in_from[i]] = true;
     }
     if (comm_communicates(g, n))
@@ -203,6 +218,7 @@ void ddp_bucket(struct ddp *d)
     w.group_began = arena_zeroed(a, groups * sizeof(*w.group_began));
     w.open_of = arena_zeroed(a, d->n_key * sizeof(*w.open_of));
     w.open = arena_zeroed(a, w.columns * sizeof(*w.open));
+    w.read_for = arena_zeroed(a, ids * sizeof(*w.read_for));
     w.overtaken = arena_zeroed(a, ids * sizeof(*w.overtaken));
     sort_edges(&w);
     for_each_node (r->g, n)

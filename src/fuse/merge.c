@@ -268,8 +268,8 @@ static void report(struct merge *m)
 {
     struct pass_run *r = m->d->r;
     const tuck_graph *g = r->g;
-    const struct candidate *c = member(m, 0);
     uint32_t n = m->bucket->member.len;
+    const struct candidate *c = member(m, n - 1);
     const char **name = arena_array(&r->arena, const char *, n);
     int32_t group = m->d->group[c->collective];
     const char *dtype = dtype_at((enum dtype)type_of(m, c->operand)->dtype)->abbr;
