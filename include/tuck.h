@@ -612,6 +612,28 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_run(const tuck_pipeline *p, t
                                                        const tuck_run_options *options,
                                                        tuck_diags *diags, tuck_report **report_out);
 TUCK_API void tuck_report_free(tuck_report *t);
+
+typedef struct tuck_times { /* of a step, simulated on the machine */
+    double step_ns, compute_ns, comm_ns, exposed_ns;
+    int64_t peak_bytes;
+} tuck_times;
+
+typedef struct tuck_gain {
+    tuck_times before, after;
+    double
+        bound_ns; /* no order, bucketing or algorithm makes the graph as it came faster than this */
+    const char *bound_kind, *bound_meaning; /* what binds, in a word and in a sentence */
+    bool changed;
+} tuck_gain;
+
+/* The passes that Tuck stands behind: bucketing to the size that saturates the link, and orders that hide
+ * communication. Several ways are tried and simulated; the fastest that needs no more memory than the graph as it
+ * came is taken, and where none is faster the graph stays as it was. observe sees all that is tried.
+ * gain_out and report_out may be NULL. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_optimize(tuck_graph *g,
+                                                         const tuck_run_options *options,
+                                                         tuck_diags *diags, tuck_gain *gain_out,
+                                                         tuck_report **report_out);
 /* As a table or as JSON (docs/passes.md); times = false leaves out how long each pass took. */
 TUCK_API tuck_status tuck_report_print(const tuck_report *t, bool json, bool times,
                                        tuck_write_fn write, void *ctx);

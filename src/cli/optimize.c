@@ -73,10 +73,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_DUMP: o->dump = arg; break;
     case OPT_DOT: o->dot = true; break;
     case OPT_NO_TIMES: o->no_times = true; break;
-    case ARGP_KEY_END:
-        if (o->passes == NULL && o->file == NULL && o->len == 0)
-            argp_error(state, "which passes? Give --passes, --passes-file or --set");
-        break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
@@ -89,7 +85,8 @@ static const struct argp argp = {
     parse,
     "FILE",
     "Run passes over the graphs of FILE and print the result in the syntax it was read in, with a "
-    "report of what each pass did and what it left alone.\v"
+    "report of what each pass did and what it left alone. With no passes given, Tuck's own are "
+    "tried and the result is judged by simulating it: never slower, never more memory.\v"
     "A pass that fails leaves the graph as it was, nothing is written, and the exit code tells.",
     children,
     NULL,
@@ -221,7 +218,8 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_rep
                            .n_hints = in->n_hint,
                            .observe = o->dump ? dump : NULL,
                            .ctx = o};
-    tuck_status st = tuck_pipeline_run(p, g, &ro, in->diags, report);
+    tuck_status st = p ? tuck_pipeline_run(p, g, &ro, in->diags, report)
+                       : tuck_graph_optimize(g, &ro, in->diags, NULL, report);
     print_diags(in->diags);
     free(hint);
     return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
@@ -273,7 +271,7 @@ int cmd_optimize(int argc, char **argv)
         code = input_range(&o.in, &from, &to);
     if (code == EXIT_FINE)
         code = model_open(&o.model, o.in.diags);
-    if (code == EXIT_FINE)
+    if (code == EXIT_FINE && (o.passes != NULL || o.file != NULL || o.len > 0))
         code = read_pipeline(&o, &p);
     if (code == EXIT_FINE && o.dump != NULL && mkdir(o.dump, 0777) != 0 && errno != EEXIST)
         code = complain(o.dump);

@@ -27,6 +27,28 @@ const char *left_reason_meaning(enum left_reason why)
     return reason_meaning[why];
 }
 
+struct tuck_report *report_new(const tuck_allocator *alloc)
+{
+    struct mem m;
+
+    mem_init(&m, alloc);
+    struct tuck_report *t = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*t));
+    if (t != NULL) {
+        *t = (struct tuck_report){.mem = m};
+        arena_init(&t->arena, &t->mem);
+    }
+    return t;
+}
+
+void tuck_report_free(tuck_report *t)
+{
+    if (t == NULL)
+        return;
+    struct mem m = t->mem;
+    arena_destroy(&t->arena);
+    mem_free(&m, t, sizeof(*t));
+}
+
 static const char *keep(struct pass_report *p, const char *s)
 {
     return arena_str(&p->all->arena, s ? s : "", s ? strlen(s) : 0);
@@ -131,6 +153,16 @@ static void pass_json(struct json_out *j, const struct pass_report *p, bool time
         json_bool(j, "failed", true);
     json_int(j, "nodes_before", p->before);
     json_int(j, "nodes_after", p->after);
+    if (p->scheduled) {
+        json_float(j, "exposed_before_ns", (double)p->exposed_before / 1e3);
+        json_float(j, "exposed_after_ns", (double)p->exposed_after / 1e3);
+        json_int(j, "peak_before", p->peak_before);
+        json_int(j, "peak_after", p->peak_after);
+    }
+    if (p->judged) {
+        json_float(j, "step_ns", (double)p->step_ps / 1e3);
+        json_int(j, "peak_bytes", p->step_peak);
+    }
     if (p->note != NULL)
         json_str(j, "note", p->note);
     if (p->count.len > 0) {
@@ -160,6 +192,17 @@ static void pass_json(struct json_out *j, const struct pass_report *p, bool time
     json_close(j, '}');
 }
 
+static void times_json(struct json_out *j, const char *key, const tuck_times *t)
+{
+    json_open(j, key, '{');
+    json_float(j, "step_ns", t->step_ns);
+    json_float(j, "compute_ns", t->compute_ns);
+    json_float(j, "comm_ns", t->comm_ns);
+    json_float(j, "exposed_ns", t->exposed_ns);
+    json_int(j, "peak_bytes", t->peak_bytes);
+    json_close(j, '}');
+}
+
 void report_json(const struct tuck_report *t, bool times, struct buf *b)
 {
     struct json_out j;
@@ -167,6 +210,13 @@ void report_json(const struct tuck_report *t, bool times, struct buf *b)
     json_begin(&j, b);
     json_open(&j, NULL, '{');
     json_int(&j, "schema", 1);
+    if (t->judged) {
+        json_bool(&j, "changed", t->gain.changed);
+        times_json(&j, "before", &t->gain.before);
+        times_json(&j, "after", &t->gain.after);
+        json_float(&j, "bound_ns", t->gain.bound_ns);
+        json_str(&j, "bound_by", t->gain.bound_kind);
+    }
     json_open(&j, "passes", '[');
     for (uint32_t i = 0; i < t->pass.len; i++)
         pass_json(&j, &t->pass.at[i], times);
@@ -255,13 +305,13 @@ static int by_exposed(const void *x, const void *y)
 /* The collectives that are still exposed most. */
 static void put_moves(struct buf *b, const struct pass_report *p)
 {
-    enum { SHOWN = 8 };
+    enum { SHOWN = 5 };
     const struct report_move *top[SHOWN] = {NULL};
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < p->move.len; i++) {
         const struct report_move *m = &p->move.at[i];
-        if (n == SHOWN && by_exposed(&m, &top[SHOWN - 1]) > 0)
+        if (m->exposed_after <= 0 || (n == SHOWN && by_exposed(&m, &top[SHOWN - 1]) > 0))
             continue;
         n -= n == SHOWN;
         top[n++] = m;
@@ -276,8 +326,35 @@ static void put_moves(struct buf *b, const struct pass_report *p)
                    top[i]->limit, *top[i]->limit_node ? ": " : "", top[i]->limit_node);
 }
 
+static void put_gain(struct buf *b, const tuck_gain *g)
+{
+    const tuck_times *x = &g->before, *y = &g->after;
+    double gap_x = g->bound_ns > 0 ? 100 * (x->step_ns / g->bound_ns - 1) : 0;
+    double gap_y = g->bound_ns > 0 ? 100 * (y->step_ns / g->bound_ns - 1) : 0;
+
+    buf_printf(b, "%-22s %12s %12s\n", "", "before", "after");
+    buf_printf(b, "%-22s %12.3f %12.3f  %+.1f %%\n", "step ms", x->step_ns / 1e6, y->step_ns / 1e6,
+               x->step_ns > 0 ? 100 * (y->step_ns / x->step_ns - 1) : 0);
+    buf_printf(b, "%-22s %12.3f %12.3f\n", "compute ms", x->compute_ns / 1e6, y->compute_ns / 1e6);
+    buf_printf(b, "%-22s %12.3f %12.3f\n", "communication ms", x->comm_ns / 1e6, y->comm_ns / 1e6);
+    buf_printf(b, "%-22s %12.3f %12.3f\n", "exposed ms", x->exposed_ns / 1e6, y->exposed_ns / 1e6);
+    buf_printf(b, "%-22s %12.2f %12.2f\n", "peak memory MiB", (double)x->peak_bytes / 1048576,
+               (double)y->peak_bytes / 1048576);
+    buf_printf(b, "%-22s %12.1f %12.1f  above the bound of %.3f ms\n", "gap %", gap_x, gap_y,
+               g->bound_ns / 1e6);
+    buf_printf(b, "the bound: %s\n", g->bound_meaning);
+    if (!g->changed)
+        buf_str(b, "nothing that was tried is faster without needing more memory: the graph is as "
+                   "it was\n");
+}
+
 void report_table(const struct tuck_report *t, bool times, struct buf *b)
 {
+    if (t->judged) {
+        put_gain(b, &t->gain);
+        if (t->pass.len > 0)
+            buf_chr(b, '\n');
+    }
     for (uint32_t i = 0; i < t->pass.len; i++) {
         const struct pass_report *p = &t->pass.at[i];
 
@@ -291,6 +368,13 @@ void report_table(const struct tuck_report *t, bool times, struct buf *b)
             buf_str(b, "nothing changed");
         for (uint32_t k = 0; k < p->count.len; k++)
             buf_printf(b, ", %lld %s", (long long)p->count.at[k].n, p->count.at[k].what);
+        if (p->scheduled)
+            buf_printf(b, ", exposed %.3f → %.3f ms, peak %.1f → %.1f MiB",
+                       (double)p->exposed_before / 1e9, (double)p->exposed_after / 1e9,
+                       (double)p->peak_before / 1048576, (double)p->peak_after / 1048576);
+        if (p->judged)
+            buf_printf(b, "; then a step takes %.3f ms and %.1f MiB", (double)p->step_ps / 1e9,
+                       (double)p->step_peak / 1048576);
         if (times)
             buf_printf(b, ", %.2f ms", p->ms);
         buf_chr(b, '\n');

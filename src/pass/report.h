@@ -71,6 +71,10 @@ struct pass_report {
     double ms;
     bool changed, failed;
     uint32_t before, after; /* nodes of the graph */
+    bool scheduled;         /* a pass on schedules: bytes, and picoseconds of the step */
+    int64_t peak_before, peak_after, exposed_before, exposed_after;
+    bool judged; /* the graph was simulated after the pass: */
+    int64_t step_ps, step_peak;
     VEC(struct report_bucket) bucket;
     VEC(struct report_left) left;
     VEC(struct report_count) count;
@@ -86,7 +90,11 @@ struct tuck_report {
     struct mem mem;
     struct arena arena;
     VEC(struct pass_report) pass;
+    bool judged; /* the whole was simulated before and after: */
+    tuck_gain gain;
 };
+
+struct tuck_report *report_new(const tuck_allocator *alloc); /* NULL on no memory */
 
 /* Texts are copied. Memory runs out through the guard of whoever runs the passes: the report's mem is armed
  * by the runner. */

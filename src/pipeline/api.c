@@ -1,4 +1,5 @@
 /* Passes in the public interface. */
+#include "pipeline/hints.h"
 #include "pipeline/schedule_graph.h"
 #include "pipeline/table.h"
 
@@ -85,45 +86,6 @@ static tuck_status observe(void *ctx, const char *pass, uint32_t step, bool afte
     return o->observe(o->ctx, pass, step, after, g) ? TUCK_OK : TUCK_EIO;
 }
 
-struct hint_args {
-    tuck_graph *g;
-    const tuck_run_options *o;
-    struct fx_hint *hint;
-};
-
-static void do_hints(void *p)
-{
-    struct hint_args *x = p;
-    struct strtab *t = &x->g->store->str;
-
-    for (size_t i = 0; i < x->o->n_hints; i++)
-        x->hint[i] = (struct fx_hint){
-            str_intern(t, x->o->hints[i].symbol, strlen(x->o->hints[i].symbol)),
-            x->o->hints[i].value};
-}
-
-static struct tuck_report *report_new(const tuck_allocator *alloc)
-{
-    struct mem m;
-
-    mem_init(&m, alloc);
-    struct tuck_report *t = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*t));
-    if (t != NULL) {
-        *t = (struct tuck_report){.mem = m};
-        arena_init(&t->arena, &t->mem);
-    }
-    return t;
-}
-
-void tuck_report_free(tuck_report *t)
-{
-    if (t == NULL)
-        return;
-    struct mem m = t->mem;
-    arena_destroy(&t->arena);
-    mem_free(&m, t, sizeof(*t));
-}
-
 static bool has_schedules(const struct pipeline *p)
 {
     for (uint32_t i = 0; i < p->step.len; i++)
@@ -161,25 +123,19 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
         return st;
     if (own != NULL)
         sg.cluster = own;
-    if (o.cost != NULL)
-        sg.cost = (struct cost_options){.collective = {.model = o.cost->model},
-                                        .profile = o.cost->profile,
-                                        .estimate = o.cost->estimate,
-                                        .estimate_ctx = o.cost->estimate_ctx};
+    sg.cost = cost_options_of(o.cost);
     lower_defaults(&sg.lower);
     const tuck_allocator *alloc = &g->store->mem.alloc;
     struct tuck_report *report = report_new(alloc);
-    size_t bytes = o.n_hints * sizeof(struct fx_hint);
-    struct hint_args x = {g, &o, bytes ? alloc->resize(alloc->ctx, NULL, 0, bytes) : NULL};
+    struct hints hints = {.g = g, .run = &o};
 
-    st = TUCK_ENOMEM;
-    if (report != NULL && (bytes == 0 || x.hint != NULL) &&
-        mem_guard(&g->store->mem, do_hints, &x)) {
-        ro.hint = x.hint;
+    st = report != NULL ? hints_intern(&hints) : TUCK_ENOMEM;
+    if (st == TUCK_OK) {
+        ro.hint = hints.at;
         ro.n_hint = o.n_hints;
         st = pipeline_run(&p->p, g, &ro, report, diags);
     }
-    mem_free(&g->store->mem, x.hint, bytes);
+    hints_free(&hints);
     tuck_cluster_free(own);
     if (report_out != NULL && report != NULL)
         *report_out = report; /* of a failed run, too: what was done until then */

@@ -31,13 +31,14 @@ static void do_report(void *arg)
     for (uint32_t k = 0; k < x->schedule.report.len; k++) {
         const struct schedule_report *s = &x->schedule.report.at[k];
 
-        report_count(out, "ops displaced", s->displaced);
-        report_count(out, "peak bytes before", s->peak_before);
-        report_count(out, "peak bytes after", s->peak_after);
-        report_count(out, "exposed ns before", s->exposed_before / 1000);
-        report_count(out, "exposed ns after", s->exposed_after / 1000);
+        report_count(out, "ops moved", s->displaced);
         if (s->note != NULL)
             report_note(out, "%s", s->note);
+        out->scheduled = true;
+        out->exposed_before = s->exposed_before;
+        out->exposed_after = s->exposed_after;
+        out->peak_before = s->peak_before;
+        out->peak_after = s->peak_after;
         for (uint32_t i = 0; i < s->n_stat; i++) {
             const struct schedule_stat *t = &s->stat[i];
             struct report_move m = {.node = problem_name(x->problem, t->op),

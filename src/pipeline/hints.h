@@ -1,0 +1,20 @@
+/* Values of symbols, as callers give them and as the graph's strings have them; and options of costs. */
+#ifndef TUCK_PIPELINE_HINTS_H
+#define TUCK_PIPELINE_HINTS_H
+
+#include "cost/compute.h"
+#include "fx/graph.h"
+
+struct hints {
+    tuck_graph *g;
+    const tuck_run_options *run;
+    struct fx_hint *at; /* run->n_hints of them */
+};
+
+/* g and run are set; at is filled. */
+TUCK_MUST_CHECK tuck_status hints_intern(struct hints *h);
+void hints_free(struct hints *h);
+
+struct cost_options cost_options_of(const tuck_cost_options *o); /* NULL: the defaults */
+
+#endif
