@@ -257,10 +257,11 @@ static bool is_function(const char *s, size_t len)
                                         "BitwiseFn_bitwise_or",
                                         "LShift",
                                         "RShift",
-                                        "OpaqueUnaryFn_sqrt",
                                         NULL};
+    static const char opaque[] = "OpaqueUnaryFn_"; /* sqrt, sin … */
 
-    return among(s, len, names);
+    return among(s, len, names) ||
+           (len >= sizeof(opaque) && memcmp(s, opaque, sizeof(opaque) - 1) == 0);
 }
 
 static tuck_value_kind name_kind(const char *s, size_t len)

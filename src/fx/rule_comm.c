@@ -338,11 +338,13 @@ bool shape_bucket_reduce_scatter(struct infer *x)
     return out_tensor(x, dtype, 1, &total, NULL, t[0]->device);
 }
 
+/* The gradient that was there, or the new one; on fake tensors either is a copy without gaps. */
 bool shape_accumulate_grad(struct infer *x)
 {
-    const struct type *old = in_tensor(x, 1), *fresh = in_tensor(x, 2);
+    int p = in_given(x, 1) ? 1 : 2;
+    const struct type *t = in_tensor(x, p);
 
-    if (old != NULL)
-        return out_type(x, in_type(x, 1));
-    return fresh != NULL && !in_given(x, 1) && out_type(x, in_type(x, 2));
+    if (!in_given(x, p))
+        return out_none(x);
+    return t != NULL && out_type(x, new_like(x, t, (enum dtype)t->dtype));
 }

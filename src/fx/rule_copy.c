@@ -80,24 +80,6 @@ bool shape_plain1(struct infer *x)
     return t != NULL && out_tensor(x, (enum dtype)t->dtype, t->n, t->size, NULL, t->device);
 }
 
-bool shape_like_local(struct infer *x)
-{
-    return out_like(x, 1);
-}
-
-bool shape_like_list(struct infer *x)
-{
-    const struct type *const *t;
-    uint32_t n;
-
-    if (!in_tensors(x, 0, &t, &n))
-        return false;
-    type_id *item = arena_array(x->arena, type_id, n);
-    for (uint32_t i = 0; i < n; i++)
-        item[i] = t[i] ? new_like(x, t[i], (enum dtype)t[i]->dtype) : 0;
-    return out_list(x, item, n);
-}
-
 /* Sizes of t, strides of a memory format, which may be unknown; a format that t cannot have: false. */
 static bool out_format(struct infer *x, const struct type *t, enum dtype dtype, str_id device,
                        enum mem_format format)
@@ -166,6 +148,30 @@ bool shape_like(struct infer *x)
     if (format != FORMAT_NONE && format != FORMAT_PRESERVE)
         return out_format(x, t, dtype, device, format);
     return out_layout(x, dtype, t->n, t->size, reference_strides(x, &t, 1, t->n, t->size), device);
+}
+
+bool shape_like_local(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 1);
+
+    return t != NULL && out_layout(x, (enum dtype)t->dtype, t->n, t->size,
+                                   reference_strides(x, &t, 1, t->n, t->size), t->device);
+}
+
+bool shape_like_list(struct infer *x)
+{
+    const struct type *const *t;
+    uint32_t n;
+
+    if (!in_tensors(x, 0, &t, &n))
+        return false;
+    type_id *item = arena_array(x->arena, type_id, n);
+    for (uint32_t i = 0; i < n; i++)
+        item[i] = t[i] == NULL ? 0
+                               : type_tensor(x->type, (enum dtype)t[i]->dtype, t[i]->n, t[i]->size,
+                                             reference_strides(x, &t[i], 1, t[i]->n, t[i]->size),
+                                             t[i]->device);
+    return out_list(x, item, n);
 }
 
 bool shape_plain(struct infer *x)

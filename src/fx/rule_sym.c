@@ -72,9 +72,10 @@ bool shape_is_contiguous(struct infer *x)
     const struct type *t = in_tensor(x, 0);
     enum mem_format format = in_format(x, 1);
 
-    if (t == NULL || !t->strided || (format != FORMAT_NONE && format != FORMAT_CONTIGUOUS))
+    if (t == NULL || !t->strided || format == FORMAT_PRESERVE)
         return false;
-    return out_sym(x, sym_bool(x->sym, is_contiguous(x, t)));
+    bool is = format == FORMAT_NONE ? is_contiguous(x, t) : is_contiguous_as(x, t, format);
+    return out_sym(x, sym_bool(x->sym, is));
 }
 
 bool shape_is_dense(struct infer *x)
@@ -110,9 +111,12 @@ bool shape_local_scalar(struct infer *x)
  * torch put around it: operator.and_, operator.iadd, torch.sym_max, torch._sym_sqrt, math.sqrt. The row's
  * shape column only says that it is arithmetic; what kind, the name says. */
 enum fn_kind {
-    FN_SYM,   /* one of sym.h's operators, as many operands as it has */
+    FN_SYM,  /* one of sym.h's operators, as many operands as it has */
+    FN_SUM,  /* of numbers, bools among them */
+    FN_BITS, /* of integers or bools */
+    FN_EXTREME,
+    FN_WHOLE, /* to an integer, one already there is itself */
     FN_FLOAT, /* of one operand, made a float first */
-    FN_CALL,  /* a function that sym.h does not know, by its name */
     FN_NEG,
     FN_POS,
     FN_SUB,
@@ -131,25 +135,25 @@ static const struct fn {
     const char *name;
     uint8_t kind, op, n; /* n 0: any number of operands, or one list of them */
 } fns[] = {
-    {"add", FN_SYM, SYM_ADD, 2},
+    {"add", FN_SUM, SYM_ADD, 2},
     {"sub", FN_SUB, 0, 2},
-    {"mul", FN_SYM, SYM_MUL, 2},
+    {"mul", FN_SUM, SYM_MUL, 2},
     {"truediv", FN_TRUEDIV, 0, 2},
     {"floordiv", FN_FLOORDIV, 0, 2},
     {"mod", FN_MOD, 0, 2},
     {"pow", FN_POW, 0, 2},
     {"neg", FN_NEG, 0, 1},
     {"pos", FN_POS, 0, 1},
-    {"abs", FN_SYM, SYM_ABS, 1},
+    {"abs", FN_SUM, SYM_ABS, 1},
     {"eq", FN_SYM, SYM_EQ, 2},
     {"ne", FN_SYM, SYM_NE, 2},
     {"lt", FN_SYM, SYM_LT, 2},
     {"le", FN_SYM, SYM_LE, 2},
     {"gt", FN_SYM, SYM_GT, 2},
     {"ge", FN_SYM, SYM_GE, 2},
-    {"and", FN_SYM, SYM_BITAND, 2},
-    {"or", FN_SYM, SYM_BITOR, 2},
-    {"xor", FN_SYM, SYM_BITXOR, 2},
+    {"and", FN_BITS, SYM_BITAND, 2},
+    {"or", FN_BITS, SYM_BITOR, 2},
+    {"xor", FN_BITS, SYM_BITXOR, 2},
     {"lshift", FN_SHIFT_LEFT, 0, 2},
     {"rshift", FN_SHIFT_RIGHT, 0, 2},
     {"not", FN_SYM, SYM_NOT, 1},
@@ -158,27 +162,27 @@ static const struct fn {
     {"index", FN_POS, 0, 1},
     {"int", FN_INT, 0, 1},
     {"float", FN_TO_FLOAT, 0, 1},
-    {"max", FN_SYM, SYM_MAX, 0},
-    {"min", FN_SYM, SYM_MIN, 0},
-    {"sum", FN_SYM, SYM_ADD, 0},
+    {"max", FN_EXTREME, SYM_MAX, 0},
+    {"min", FN_EXTREME, SYM_MIN, 0},
+    {"sum", FN_SUM, SYM_ADD, 0},
     {"ite", FN_SYM, SYM_WHERE, 3},
-    {"ceil", FN_SYM, SYM_CEIL, 1},
-    {"floor", FN_SYM, SYM_FLOOR, 1},
-    {"trunc", FN_SYM, SYM_TRUNC, 1},
-    {"round", FN_SYM, SYM_ROUND, 1},
+    {"ceil", FN_WHOLE, SYM_CEIL, 1},
+    {"floor", FN_WHOLE, SYM_FLOOR, 1},
+    {"trunc", FN_WHOLE, SYM_TRUNC, 1},
+    {"round", FN_WHOLE, SYM_ROUND, 1},
     {"sqrt", FN_FLOAT, SYM_SQRT, 1},
     {"exp", FN_FLOAT, SYM_EXP, 1},
     {"log", FN_FLOAT, SYM_LOG, 1},
     {"log2", FN_FLOAT, SYM_LOG2, 1},
-    {"sin", FN_CALL, 0, 1},
-    {"cos", FN_CALL, 0, 1},
-    {"tan", FN_CALL, 0, 1},
-    {"sinh", FN_CALL, 0, 1},
-    {"cosh", FN_CALL, 0, 1},
-    {"tanh", FN_CALL, 0, 1},
-    {"asin", FN_CALL, 0, 1},
-    {"acos", FN_CALL, 0, 1},
-    {"atan", FN_CALL, 0, 1},
+    {"sin", FN_FLOAT, SYM_SIN, 1},
+    {"cos", FN_FLOAT, SYM_COS, 1},
+    {"tan", FN_FLOAT, SYM_TAN, 1},
+    {"sinh", FN_FLOAT, SYM_SINH, 1},
+    {"cosh", FN_FLOAT, SYM_COSH, 1},
+    {"tanh", FN_FLOAT, SYM_TANH, 1},
+    {"asin", FN_FLOAT, SYM_ASIN, 1},
+    {"acos", FN_FLOAT, SYM_ACOS, 1},
+    {"atan", FN_FLOAT, SYM_ATAN, 1},
 };
 
 static const struct fn *fn_of(const struct op_row *row)
@@ -247,52 +251,116 @@ static bool is_float(const struct infer *x, sym_id v)
     return sym_type(x->sym, v) == SYM_T_FLOAT;
 }
 
+static sym_id as_float(struct infer *x, sym_id v)
+{
+    return is_float(x, v) ? v : sym_to_float(x->sym, v);
+}
+
+/* Python counts with bools as with 0 and 1. */
+static sym_id as_number(struct infer *x, sym_id v)
+{
+    struct sym_num n;
+
+    if (sym_type(x->sym, v) != SYM_T_BOOL)
+        return v;
+    if (sym_as_number(x->sym, v, &n))
+        return num(x, n.i);
+    return sym_make(x->sym, SYM_WHERE, (sym_id[]){v, num(x, 1), num(x, 0)}, 3);
+}
+
+/* The bits of integers, the logic of bools; what Python makes of one of each, torch sees otherwise. */
+static sym_id bits(struct infer *x, enum sym_op op, const sym_id *v)
+{
+    bool a = sym_type(x->sym, v[0]) == SYM_T_BOOL, b = sym_type(x->sym, v[1]) == SYM_T_BOOL;
+
+    if (a != b)
+        return 0;
+    if (a && op == SYM_BITAND)
+        return sym_make(x->sym, SYM_AND, v, 2);
+    if (a && op == SYM_BITOR)
+        return sym_make(x->sym, SYM_OR, v, 2);
+    return sym_make(x->sym, op, v, 2);
+}
+
+/* The largest or smallest. Where integers stand among floats torch's own functions make floats of them first;
+ * Python's give back the operand, of its own kind. */
+static sym_id extreme(struct infer *x, enum sym_op op, const sym_id *v, uint32_t n)
+{
+    uint32_t n_float = 0;
+    sym_id *same = new_syms(x, n);
+
+    for (uint32_t i = 0; i < n; i++)
+        n_float += is_float(x, v[i]);
+    if (n_float == 0 || n_float == n)
+        return sym_make(x->sym, op, v, n);
+    if (x->sig->results[0].type == OP_T_ANY)
+        return 0;
+    for (uint32_t i = 0; i < n; i++)
+        same[i] = as_float(x, v[i]);
+    return sym_make(x->sym, op, same, n);
+}
+
+static sym_id total(struct infer *x, enum sym_op op, const sym_id *v, uint32_t n)
+{
+    sym_id *numbers = new_syms(x, n);
+
+    for (uint32_t i = 0; i < n; i++)
+        numbers[i] = as_number(x, v[i]);
+    return sym_make(x->sym, op, numbers, n);
+}
+
+static sym_id power(struct infer *x, sym_id a, sym_id b)
+{
+    if (x->sig->results[0].type == OP_T_FLOAT || is_float(x, a) || is_float(x, b))
+        return sym_make2(x->sym, SYM_POWFLOAT, as_float(x, a), as_float(x, b));
+    return sym_pow(x->sym, as_number(x, a), as_number(x, b));
+}
+
+static sym_id divide(struct infer *x, enum fn_kind kind, sym_id a, sym_id b)
+{
+    struct symtab *s = x->sym;
+    bool floats = is_float(x, a) || is_float(x, b);
+
+    if (!floats) {
+        a = as_number(x, a);
+        b = as_number(x, b);
+        return kind == FN_MOD ? sym_mod(s, a, b) : sym_floordiv(s, a, b);
+    }
+    a = as_float(x, a);
+    b = as_float(x, b);
+    return kind == FN_MOD
+               ? sym_mod(s, a, b)
+               : sym_to_float(s, sym_make1(s, SYM_FLOOR, sym_make2(s, SYM_FLOATDIV, a, b)));
+}
+
 static sym_id apply(struct infer *x, const struct fn *f, const sym_id *v, uint32_t n)
 {
     struct symtab *s = x->sym;
     enum sym_type t = sym_type(s, v[0]);
-    char name[48] = "OpaqueUnaryFn_";
-    int64_t k;
 
     switch ((enum fn_kind)f->kind) {
     case FN_SYM:
-        if (t != SYM_T_FLOAT &&
-            (f->op == SYM_CEIL || f->op == SYM_FLOOR || f->op == SYM_TRUNC || f->op == SYM_ROUND))
-            return v[0]; /* of an integer */
-        if (t == SYM_T_BOOL && f->op == SYM_BITAND)
-            return sym_make(s, SYM_AND, v, n);
-        if (t == SYM_T_BOOL && f->op == SYM_BITOR)
-            return sym_make(s, SYM_OR, v, n);
         if (f->op == SYM_NOT && t != SYM_T_BOOL)
             return sym_make2(s, SYM_EQ, v[0], num(x, 0));
         return sym_make(s, (enum sym_op)f->op, v, n);
-    case FN_FLOAT:
-        return sym_make1(s, (enum sym_op)f->op, is_float(x, v[0]) ? v[0] : sym_to_float(s, v[0]));
-    case FN_CALL:
-        strncat(name, f->name, sizeof(name) - strlen(name) - 1);
-        return sym_call(s, name, strlen(name),
-                        (sym_id[]){is_float(x, v[0]) ? v[0] : sym_to_float(s, v[0])}, 1);
-    case FN_NEG: return sym_neg(s, v[0]);
-    case FN_POS: return v[0];
-    case FN_SUB: return sym_sub(s, v[0], v[1]);
+    case FN_BITS: return bits(x, (enum sym_op)f->op, v);
+    case FN_EXTREME: return extreme(x, (enum sym_op)f->op, v, n);
+    case FN_WHOLE:
+        return t != SYM_T_FLOAT ? as_number(x, v[0]) : sym_make1(s, (enum sym_op)f->op, v[0]);
+    case FN_FLOAT: return sym_make1(s, (enum sym_op)f->op, as_float(x, v[0]));
+    case FN_SUM: return total(x, (enum sym_op)f->op, v, n);
+    case FN_NEG: return sym_neg(s, as_number(x, v[0]));
+    case FN_POS: return as_number(x, v[0]);
+    case FN_SUB: return sym_sub(s, as_number(x, v[0]), as_number(x, v[1]));
     case FN_TRUEDIV: return sym_truediv(s, v[0], v[1]);
     case FN_FLOORDIV:
-        return is_float(x, v[0]) || is_float(x, v[1]) ? 0 : sym_floordiv(s, v[0], v[1]);
-    case FN_MOD: return is_float(x, v[0]) || is_float(x, v[1]) ? 0 : sym_mod(s, v[0], v[1]);
+    case FN_MOD: return divide(x, (enum fn_kind)f->kind, v[0], v[1]);
     case FN_TRUTH: return t == SYM_T_BOOL ? v[0] : sym_make2(s, SYM_NE, v[0], num(x, 0));
-    case FN_INT: return t == SYM_T_FLOAT ? sym_make1(s, SYM_TRUNC, v[0]) : v[0];
-    case FN_TO_FLOAT: return t == SYM_T_FLOAT ? v[0] : sym_to_float(s, v[0]);
-    case FN_POW:
-        if (is_float(x, v[0]) || is_float(x, v[1]))
-            return sym_make2(s, SYM_POWFLOAT, is_float(x, v[0]) ? v[0] : sym_to_float(s, v[0]),
-                             is_float(x, v[1]) ? v[1] : sym_to_float(s, v[1]));
-        return sym_pow(s, v[0], v[1]);
-    case FN_SHIFT_LEFT:
-    case FN_SHIFT_RIGHT:
-        if (!sym_as_int(s, v[1], &k) || k < 0 || k > 62)
-            return 0;
-        return f->kind == FN_SHIFT_LEFT ? sym_mul(s, v[0], num(x, (int64_t)1 << k))
-                                        : sym_floordiv(s, v[0], num(x, (int64_t)1 << k));
+    case FN_INT: return t == SYM_T_FLOAT ? sym_make1(s, SYM_TRUNC, v[0]) : as_number(x, v[0]);
+    case FN_TO_FLOAT: return as_float(x, v[0]);
+    case FN_POW: return power(x, v[0], v[1]);
+    case FN_SHIFT_LEFT: return sym_mul(s, v[0], sym_pow(s, num(x, 2), v[1]));
+    case FN_SHIFT_RIGHT: return sym_floordiv(s, v[0], sym_pow(s, num(x, 2), v[1]));
     }
     return 0;
 }

@@ -83,6 +83,15 @@ enum sym_type {
     X(EXP,      "OpaqueUnaryFn_exp", "OpaqueUnaryFn_exp", 41, 1, 1, FLOAT, 70) \
     X(LOG,      "OpaqueUnaryFn_log", "OpaqueUnaryFn_log", 41, 1, 1, FLOAT, 70) \
     X(LOG2,     "OpaqueUnaryFn_log2", "OpaqueUnaryFn_log2", 41, 1, 1, FLOAT, 70) \
+    X(SIN,      "OpaqueUnaryFn_sin", "OpaqueUnaryFn_sin", 41, 1, 1, FLOAT, 70) \
+    X(COS,      "OpaqueUnaryFn_cos", "OpaqueUnaryFn_cos", 41, 1, 1, FLOAT, 70) \
+    X(TAN,      "OpaqueUnaryFn_tan", "OpaqueUnaryFn_tan", 41, 1, 1, FLOAT, 70) \
+    X(ASIN,     "OpaqueUnaryFn_asin", "OpaqueUnaryFn_asin", 41, 1, 1, FLOAT, 70) \
+    X(ACOS,     "OpaqueUnaryFn_acos", "OpaqueUnaryFn_acos", 41, 1, 1, FLOAT, 70) \
+    X(ATAN,     "OpaqueUnaryFn_atan", "OpaqueUnaryFn_atan", 41, 1, 1, FLOAT, 70) \
+    X(SINH,     "OpaqueUnaryFn_sinh", "OpaqueUnaryFn_sinh", 41, 1, 1, FLOAT, 70) \
+    X(COSH,     "OpaqueUnaryFn_cosh", "OpaqueUnaryFn_cosh", 41, 1, 1, FLOAT, 70) \
+    X(TANH,     "OpaqueUnaryFn_tanh", "OpaqueUnaryFn_tanh", 41, 1, 1, FLOAT, 70) \
     X(BITAND,   "BitwiseFn_bitwise_and", "BitwiseFn_bitwise_and", 41, 2, 2, JOIN, 38) \
     X(BITXOR,   "BitwiseFn_bitwise_xor", "BitwiseFn_bitwise_xor", 41, 2, 2, JOIN, 37) \
     X(BITOR,    "BitwiseFn_bitwise_or", "BitwiseFn_bitwise_or", 41, 2, 2, JOIN, 36) \

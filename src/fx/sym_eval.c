@@ -311,6 +311,15 @@ static enum sym_status apply(enum sym_op op, const struct value *a, struct value
     case SYM_EXP: return give_float(exp(real(a[0])), out);
     case SYM_LOG: return give_float(log(real(a[0])), out);
     case SYM_LOG2: return give_float(log2(real(a[0])), out);
+    case SYM_SIN: return give_float(sin(real(a[0])), out);
+    case SYM_COS: return give_float(cos(real(a[0])), out);
+    case SYM_TAN: return give_float(tan(real(a[0])), out);
+    case SYM_ASIN: return give_float(asin(real(a[0])), out);
+    case SYM_ACOS: return give_float(acos(real(a[0])), out);
+    case SYM_ATAN: return give_float(atan(real(a[0])), out);
+    case SYM_SINH: return give_float(sinh(real(a[0])), out);
+    case SYM_COSH: return give_float(cosh(real(a[0])), out);
+    case SYM_TANH: return give_float(tanh(real(a[0])), out);
     case SYM_ABS:
         if (a[0].kind == SYM_T_FLOAT)
             return give_float(fabs(a[0].f), out);

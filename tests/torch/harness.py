@@ -5,7 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 GRAPHS = ROOT / "tests" / "graphs"
 TUCK = os.environ.get("TUCK") or str(ROOT / "build" / "release" / "tuck")
 SECONDS = 60  # for one call of tuck

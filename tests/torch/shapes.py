@@ -9,22 +9,24 @@ A test of a family says how to make operands for the rows of some rules, and `co
     class GatherTest(ShapeTest):
         RULES = {"gather": gather}           # rule of ops.def -> generator of (args, kwargs)
         ROWS = {"aten.take.default": take}   # single rows, before the rule's generator
-        SKIP = {"aten.x.y": "torch has no fake kernel for it"}
+        REAL = {"aten.narrow.Tensor"}        # torch runs them on tensors with data only, zeros on a cpu
 
-A generator gives one call; operands are what `r` draws, Python numbers, strings, lists, torch.dtype,
-torch.device, torch.memory_format. Calls that torch refuses are drawn again, so a generator need not be
+A generator gives one call; operands are what `r` draws, Python numbers, strings, lists, slices, torch.dtype,
+torch.device, torch.memory_format, Opaque(function) for anything else. Calls that torch refuses are drawn again, so a generator need not be
 careful. What torch gives for the rest must be what Tuck infers: dtype, sizes, strides, device. `by_schema`
-is a generator for everything element-wise: it reads the row's signature.
+is a generator for everything element-wise: it reads the row's signature. Rows that nobody compares fail
+test_shapes_cover.py, but for those listed there.
 
   SHAPES_SEED=7   draws other calls (the seed is printed with a failure); SHAPES_CALLS=200 more of them
   SHAPES_ROWS=re  only rows whose name matches
   TEST_INFER=path the program that infers, instead of build/release/tests/unit/test_infer, which is
                   built; TEST_OPS=path the one that knows the table
-  SHAPES_KEEP=f   leaves the calls in file f
+  SHAPES_KEEP=f   leaves the calls in file f; SHAPES_DEBUG=1 prints why torch refuses a call
 """
 
 import contextlib
 import functools
+import io
 import json
 import logging
 import os
@@ -32,6 +34,7 @@ import random
 import re
 import subprocess
 import tempfile
+import traceback
 import unittest
 import zlib
 
@@ -46,12 +49,15 @@ logging.getLogger("torch._subclasses.fake_tensor").disabled = True  # it reports
 
 SEED = int(os.environ.get("SHAPES_SEED", "1"))
 CALLS = int(os.environ.get("SHAPES_CALLS", "24"))
+ONLY = os.environ.get("SHAPES_ROWS", "")
+LEAST = 20  # calls of every row that must be compared
 TRIES = 20  # for one call that torch takes, on average
 UNIT = ROOT / "build" / "release" / "tests" / "unit"
 
 FLOATS = ("float32", "float32", "float16", "bfloat16", "float64")
 INTS = ("int64", "int64", "int32", "int16", "int8", "uint8")
 COMPLEX = ("complex64", "complex128")
+PYTHON = ("torch", "operator", "math", "builtins")  # not below torch.ops
 ANY = FLOATS + FLOATS + INTS + ("bool", "bool") + COMPLEX
 
 
@@ -81,15 +87,51 @@ def rows():
 
 def operator_of(name):
     """torch's function for a row, or None."""
-    from test_ops import PYTHON, overload
+    from test_ops import PYTHON as modules, overload
 
     parts = name.split(".")
-    if parts[0] not in PYTHON:
+    if parts[0] == "higher_order":
+        overload(name)  # registers them
+        return getattr(torch.ops.higher_order, parts[1], None)
+    if parts[0] not in modules:
         return overload(name)
     try:
-        return functools.reduce(getattr, parts[1:], PYTHON[parts[0]])
+        return functools.reduce(getattr, parts[1:], modules[parts[0]])
     except AttributeError:
         return None
+
+
+# Rows with a shape rule that torch 2.13 cannot run without a GPU, and why; test_shapes_cover.py checks it.
+GONE = "torch 2.13 has no such operator"
+NO_KERNEL = "no kernel for tensors on a cpu, and none for fake ones"
+NOT_RUN = {
+    **dict.fromkeys(
+        """_c10d_functional.wait_tensors.default fsdp.set_.default
+        bucketing._pre_bucket_all_gather_symm_mem.default
+        bucketing._pre_bucket_reduce_scatter_symm_mem.default""".split(),
+        GONE,
+    ),
+    **dict.fromkeys(
+        """aten._scaled_grouped_mm_v2.default aten.cudnn_convolution.default aten.record_stream.default
+        symm_mem._async_input_mm.default symm_mem.memset32_.default
+        symm_mem.multimem_all_gather_out.default symm_mem.multimem_all_reduce_.default
+        symm_mem.multimem_one_shot_all_reduce.default symm_mem.multimem_one_shot_all_reduce_out.default
+        symm_mem.multimem_one_shot_reduce_out.default symm_mem.nccl_put_signal.default
+        symm_mem.nccl_put_with_signal.default symm_mem.nccl_wait_for_signal.default
+        symm_mem.nccl_wait_signal.default symm_mem.nvshmem_all_to_all.default
+        symm_mem.nvshmem_broadcast.default symm_mem.nvshmem_put_with_signal.default
+        symm_mem.nvshmem_wait_for_signal.default symm_mem.one_shot_all_reduce_copy_out.default
+        symm_mem.one_shot_all_reduce_out.default symm_mem.reduce_scatter_out.default
+        symm_mem.stream_write_value32_.default symm_mem.two_shot_all_reduce_.default
+        symm_mem.two_shot_all_reduce_out.default""".split(),
+        NO_KERNEL,
+    ),
+    "aten.baddbmm.dtype": "its fake kernel takes the dtype for a factor and raises; there is no other",
+    "aten.pin_memory.default": "its fake kernel is not written; memory is pinned for a GPU only",
+    "aten.convolution_overrideable.default": "raises, for other libraries to replace",
+    "aten.convolution_backward_overrideable.default": "raises, for other libraries to replace",
+    "symm_mem._barrier.default": "takes a handle that only symmetric memory of a GPU has",
+}
 
 
 # ---- operands ------------------------------------------------------------------------------------
@@ -104,9 +146,27 @@ class Tensor:
     def __str__(self):
         return f"{dtype_abbrs[self.dtype]}{self.size}{self.stride}{self.device}"
 
+    def real(self):
+        length = 0 if 0 in self.size else 1 + sum((n - 1) * s for n, s in zip(self.size, self.stride))
+        return torch.zeros(length, dtype=self.dtype).as_strided(self.size, self.stride)
+
     def fake(self, mode):
         plain = torch.empty_strided(self.size, self.stride, dtype=self.dtype, device="meta")
         return FakeTensor(mode, plain, torch.device(self.device))
+
+
+class Opaque:
+    """An operand that is no tensor and nothing that can be written down: a stream, a process group, a handle."""
+
+    def __init__(self, make):
+        self.make = make
+
+
+class Made:
+    """An operand that another operator gives: a line of its own in the graph."""
+
+    def __init__(self, name, *args):
+        self.name, self.args = name, args
 
 
 def dense(size, order=None):
@@ -283,6 +343,9 @@ def describe(value):
     return f"Sym({plain(value)})"
 
 
+NAMES = {int: "u0", float: "zuf0", bool: "Eq(u0, 1)"}
+
+
 def plain(n):
     """A size: a number, or the expression of a symbol."""
     return n if isinstance(n, (int, float)) else str(n)
@@ -291,19 +354,25 @@ def plain(n):
 class Call:
     def __init__(self, row, args, kwargs):
         self.row, self.args, self.kwargs = row, args, kwargs
-        self.inputs = {}
+        self.inputs, self.before = {}, []
         pieces = [self.text_of(a) for a in args]
         pieces += [f"{k} = {self.text_of(v)}" for k, v in kwargs.items()]
         name = row["name"]
-        target = name if name.split(".")[0] in ("torch", "operator", "math") else "torch.ops." + name
+        target = name if name.split(".")[0] in PYTHON else "torch.ops." + name
         if name.startswith("torch.Tensor."):
             self.text = f"{pieces[0]}.{name.split('.')[2]}({', '.join(pieces[1:])})"
         else:
             self.text = f"{target}({', '.join(pieces)})"
 
     def text_of(self, value):
-        if isinstance(value, Tensor):
+        if isinstance(value, (Tensor, Opaque)):
             return self.inputs.setdefault(value, f"x{len(self.inputs)}")
+        if isinstance(value, Made):
+            pieces = ", ".join(map(self.text_of, value.args))
+            self.before.append(f"z{len(self.before)} = torch.ops.{value.name}({pieces})")
+            return self.before[-1].split()[0]
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{k!r}: {self.text_of(v)}" for k, v in value.items()) + "}"
         if isinstance(value, list):
             return "[" + ", ".join(map(self.text_of, value)) + "]"
         if isinstance(value, tuple):
@@ -312,42 +381,56 @@ class Call:
             return repr(value)
         return str(value) if not isinstance(value, torch.device) else repr(value)
 
-    def run(self, op):
-        """What torch gives, described; None if it refuses."""
+    def run(self, op, data=False):
+        """What torch gives, described; None if it refuses. data: on tensors that have some."""
         mode = FakeTensorMode(shape_env=ShapeEnv() if "datadep" in self.row["flags"] else None)
+        made = {x: x.make() if isinstance(x, Opaque) else x.real() if data else x.fake(mode)
+                for x in self.inputs}  # fmt: skip
         with contextlib.ExitStack() as stack:
-            stack.enter_context(mode)
+            if not data:
+                stack.enter_context(mode)
             stack.enter_context(torch.no_grad())
-            fakes = {x: x.fake(mode) for x in self.inputs}
+            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
 
             def real(value):
-                if isinstance(value, Tensor):
-                    return fakes[value]
+                if isinstance(value, (Tensor, Opaque)):
+                    return made[value]
+                if isinstance(value, Made):
+                    return operator_of(value.name)(*map(real, value.args))
                 if isinstance(value, (list, tuple)):
                     return type(value)(map(real, value))
+                if isinstance(value, dict):
+                    return {k: real(v) for k, v in value.items()}
                 return value
 
             try:
                 out = op(*map(real, self.args), **{k: real(v) for k, v in self.kwargs.items()})
-                return describe(out)
+                if data and "datadep" in self.row["flags"] and isinstance(out, (int, float)):
+                    return f"Sym({NAMES[type(out)]})"  # a number that only data decides
+                return describe(out) if out is not NotImplemented else None
             except Exception:  # whatever torch raises
+                if os.environ.get("SHAPES_DEBUG"):
+                    traceback.print_exc()
                 return None
 
     def graph(self):
-        inputs = "".join(f', {name}: "{x}"' for x, name in self.inputs.items())
+        inputs = "".join(
+            f", {name}" if isinstance(x, Opaque) else f', {name}: "{x}"' for x, name in self.inputs.items()
+        )
+        lines = "".join(f"        {line}\n" for line in [*self.before, f"y = {self.text}"])
         return (
             "class GraphModule(torch.nn.Module):\n"
             f"    def forward(self{inputs}):\n"
-            f"        y = {self.text}\n"
+            f"{lines}"
             "        return (y,)\n\n"
         )
 
     def __str__(self):
         shown = ", ".join(f"{name}: {x}" for x, name in self.inputs.items())
-        return f"{self.text}    {shown}"
+        return f"{'; '.join([*self.before, self.text])}    {shown}"
 
 
-def draw_calls(row, make, count=CALLS):
+def draw_calls(row, make, count=CALLS, data=False):
     """[(call, what torch gives)], as many as asked for unless torch refuses most."""
     op, found = operator_of(row["name"]), []
     if op is None:
@@ -359,12 +442,12 @@ def draw_calls(row, make, count=CALLS):
     for i in range(count * TRIES):
         if len(found) == count:
             break
-        r = Draw(seed * 100003 + i, "cuda:0" if i % 3 == 2 else "cpu", composed and i % 4 > 0)
+        r = Draw(seed * 100003 + i, "cuda:0" if i % 3 == 2 and not data else "cpu", composed and i % 4 > 0)
         drawn = make(r, row)
         if drawn is None:
             continue
         call = Call(row, *drawn)
-        wanted = call.run(op)
+        wanted = call.run(op, data)
         if wanted is not None:
             found.append((call, wanted))
     return found
@@ -372,6 +455,8 @@ def draw_calls(row, make, count=CALLS):
 
 def infer(calls, groups=None):
     """What Tuck infers for each call. groups: name of a process group -> its size."""
+    if not calls:
+        return []
     text = "".join(call.graph() for call in calls)
     if os.environ.get("SHAPES_KEEP"):
         with open(os.environ["SHAPES_KEEP"], "w") as copy:
@@ -401,11 +486,11 @@ def same(got, wanted):
     wanted = re.sub(r"Max\(1, (u\d+)\)", r"\1", wanted)
 
     def rename(m):
-        return names.setdefault(m[0], f"u{len(names)}")
+        return names.setdefault(m[0], m[0].rstrip("0123456789") + str(len(names)))
 
-    a = re.sub(r"\bu\d+\b", rename, got)
+    a = re.sub(r"\bz?uf?\d+\b", rename, got)
     names.clear()
-    return a == re.sub(r"\bu\d+\b", rename, wanted)
+    return a == re.sub(r"\bz?uf?\d+\b", rename, wanted)
 
 
 def is_part(got, wanted):
@@ -421,11 +506,11 @@ def is_part(got, wanted):
     )
 
 
-def compare(generators, least=20, groups=None):
+def compare(generators, groups=None, data=()):
     """generators: row name -> generator. ({row: calls}, sentences about what differs)."""
     drawn, complaints, counts = [], [], {}
     for name, make in generators.items():
-        calls = draw_calls(rows()[name], make)
+        calls = draw_calls(rows()[name], make, data=name in data)
         counts[name] = len(calls)
         drawn += calls
     answers = infer([call for call, _ in drawn], groups)
@@ -436,7 +521,7 @@ def compare(generators, least=20, groups=None):
         elif not same(got, wanted):
             wrong.setdefault(call.row["name"], []).append(f"    {call}\n        {got}\n        {wanted}")
     for name, n in counts.items():
-        if n < least:
+        if n < LEAST:
             complaints.append(f"{name}: only {n} calls that torch takes and whose strides are known")
     for name, list_ in wrong.items():
         head = f"{name} ({rows()[name]['shape']}): {len(list_)} of {counts[name]} differ; ours, torch's:"
@@ -445,23 +530,28 @@ def compare(generators, least=20, groups=None):
 
 
 class ShapeTest(unittest.TestCase):
-    """Subclasses set RULES, ROWS and SKIP. Every row of the rules must be covered or skipped."""
+    """Subclasses set RULES and ROWS, and SKIP rows and libraries that another class has. Every row of theirs is compared."""
 
-    RULES, ROWS, SKIP, GROUPS = {}, {}, {}, {}
+    RULES, ROWS, SKIP, GROUPS, REAL = {}, {}, (), {}, ()
 
     def __init_subclass__(cls):
         cls.test_rows = cls.check  # so that this class itself is no test
 
     def generators(self):
-        only, found = os.environ.get("SHAPES_ROWS", ""), {}
+        found = {}
         for name, row in rows().items():
             make = self.ROWS.get(name) or self.RULES.get(row["shape"])
-            if make and name not in self.SKIP and re.search(only, name):
+            if make and not {name, name.split(".")[0]} & {*self.SKIP, *NOT_RUN}:
                 found[name] = make
         return found
 
+    @classmethod
+    def rows_compared(cls):
+        return list(cls("test_rows").generators())
+
     def check(self):
-        counts, complaints = compare(self.generators(), groups=self.GROUPS)
+        only = {name: make for name, make in self.generators().items() if re.search(ONLY, name)}
+        counts, complaints = compare(only, groups=self.GROUPS, data=self.REAL)
         if complaints:
             total = f"seed {SEED}: {sum(counts.values())} calls of {len(counts)} rows"
             self.fail(total + f", {len(complaints)} complaints\n" + some(complaints, 400))

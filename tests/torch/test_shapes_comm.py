@@ -85,6 +85,46 @@ def shard_dim_alltoall(r, row):
     return [r.tensor(multiple(r, size, b)), a, b, GROUP], {}
 
 
+def plain(r, size, dtype):
+    return r.tensor(size, dtype, stride=shapes.dense(size))
+
+
+def gathered_out(r, row):
+    x = r.tensor(min_dim=1)
+    return [x, RANKS, GROUP], {"out": plain(r, multiple(r, x.size), x.dtype)}
+
+
+def scattered_out(r, row):
+    x = r.tensor(multiple(r, r.size(min_dim=1)))
+    part = [x.size[0] // RANKS, *x.size[1:]]
+    return [x, "sum", RANKS, GROUP], {"out": plain(r, part, x.dtype)}
+
+
+def whole(r, row):
+    """Reduced or sent as it is; in place, it has no gaps."""
+    name = row["name"].split(".")[1]
+    x = r.tensor()
+    if name.endswith("_") or name in ("irecv", "wait_tensor"):
+        x.stride = shapes.dense(x.size)
+    if "coalesced" in name:
+        x = [r.tensor(x.size, x.dtype, stride=x.stride)] + [
+            plain(r, r.size(), r.dtype()) if name.endswith("_") else r.tensor() for _ in range(r.randrange(3))
+        ]
+    if name in ("wait_tensor", "_wrap_tensor_autograd"):
+        return [x], {}
+    if name == "irecv":
+        return [x, 1, 0, GROUP], {}
+    first = ["sum"] if "reduce" in name else [0]
+    return [x, *first, *(["", list(range(RANKS)), RANKS] if old(row) else [GROUP])], {}
+
+
+def symmetric(r, row):
+    """A buffer in symmetric memory, and what is reduced."""
+    x = r.tensor(dtype=FLOATS)
+    local = [r.tensor(x.size, x.dtype)] if "copy" in row["name"] else []
+    return [x, *local, "sum", GROUP], {}
+
+
 def isend(r, row):
     return [r.tensor(), 1, 0, GROUP], {}
 
@@ -168,6 +208,16 @@ def bucket_reduce_scatter(r, row):
     return [inputs, RANKS], {}
 
 
+WHOLE = [
+    f"{library}.{name}.default"
+    for library, names in {
+        "_c10d_functional": "_wrap_tensor_autograd all_reduce all_reduce_ all_reduce_coalesced_ broadcast broadcast_ irecv wait_tensor",
+        "c10d_functional": "all_reduce broadcast irecv wait_tensor",
+    }.items()
+    for name in names.split()
+]
+
+
 class CommTest(ShapeTest):
     RULES = {
         "all_gather": all_gather, "all_gather_list": all_gather_list, "all_gather_low": all_gather_low,
@@ -176,11 +226,13 @@ class CommTest(ShapeTest):
         "shard_dim_alltoall": shard_dim_alltoall, "isend": isend, "batch_p2p": batch_p2p,
         "fused_ag_mm": fused_ag_mm, "fused_mm_rs": fused_mm_rs, "fused_scaled_mm_rs": fused_scaled_mm_rs,
         "all_gather_copy_in": all_gather_copy_in, "bucket_all_gather": bucket_all_gather,
-        "bucket_reduce_scatter": bucket_reduce_scatter,
+        "bucket_reduce_scatter": bucket_reduce_scatter, "like_list": whole, "like_local": symmetric,
     }  # fmt: skip
     GROUPS = {GROUP: RANKS}
-    ROWS = {"symm_mem.fused_all_gather_scaled_matmul.default": fused_ag_scaled_mm}
-    SKIP = {
-        "bucketing._pre_bucket_all_gather_symm_mem.default": "gone in torch 2.13",
-        "bucketing._pre_bucket_reduce_scatter_symm_mem.default": "gone in torch 2.13",
+    ROWS = {
+        "symm_mem.fused_all_gather_scaled_matmul.default": fused_ag_scaled_mm,
+        "_c10d_functional.all_gather_into_tensor_out.default": gathered_out,
+        "_c10d_functional.reduce_scatter_tensor_out.default": scattered_out,
+        "symm_mem.one_shot_all_reduce.default": symmetric,
+        **dict.fromkeys(WHOLE, whole),
     }

@@ -137,8 +137,3 @@ class GemmTest(ShapeTest):
         "scaled_mm": scaled_mm,
         "grouped_mm": grouped_mm,
     }
-    SKIP = {
-        "aten.baddbmm.dtype": "torch's fake kernel takes the dtype for a factor and raises",
-        "aten._scaled_grouped_mm_v2.default": "torch has no fake kernel for it",
-        "symm_mem._async_input_mm.default": "torch has no fake kernel for it",
-    }

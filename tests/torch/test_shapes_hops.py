@@ -17,11 +17,13 @@ from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch._inductor.fx_passes.control_dependencies import preserve_node_ordering
 from torch.nn.attention.flex_attention import flex_attention
+from torch.utils._ordered_set import OrderedSet
+from torch.utils.checkpoint import checkpoint
 
-from shapes import program
-
-CALLS = 20
+from harness import one_test_each
+from shapes import LEAST, SEED, program
 
 
 def draw(r, least=1):
@@ -74,6 +76,31 @@ def written(r):
     return f, [torch.empty(rows, width), torch.empty(2, rows * width // 2)]
 
 
+def written_in_place(r):
+    """What a compiler gets instead of an operator that writes."""
+    rows, width = 2 * r.randrange(1, 4), r.randrange(1, 5)
+
+    def f(x, y):
+        torch.ops.fsdp.chunk_cat.default([x + 1], 0, 2, out=y)
+        return y * 2
+
+    return f, [torch.empty(rows, width), torch.empty(2, rows * width // 2)]
+
+
+def checkpointed(r):
+    n, m, k = (r.randrange(1, 5) for _ in range(3))
+
+    def inner(x, y):
+        z = torch.ops.aten.mm.default(x, y)
+        return torch.ops.aten.t.default(z), torch.ops.aten.sum.default(z)
+
+    def f(x, y):
+        a, b = checkpoint(inner, x, y, use_reentrant=False)
+        return torch.ops.aten.add.Tensor(a, b)
+
+    return f, [torch.empty(n, m), torch.empty(m, k)]
+
+
 def effect(r):
     """An operator with an effect gets a token."""
 
@@ -109,6 +136,22 @@ def arithmetic(r):
     return f, [torch.empty(r.randrange(5, 9), r.randrange(10, 15)), torch.empty(4)]
 
 
+# ---- graphs of them ------------------------------------------------------------------------------
+
+
+def traced(mode="fake"):
+    return lambda f, args: make_fx(f, tracing_mode=mode)(*args)
+
+
+def ordered(f, args):
+    """Behind something that it does not need, by a graph of its own."""
+    module = make_fx(f, tracing_mode="fake")(*args)
+    calls = [n for n in module.graph.nodes if n.op == "call_function" and isinstance(n.meta.get("val"), torch.Tensor)]
+    preserve_node_ordering(module.graph, {calls[-1]: OrderedSet(calls[:1])})
+    module.recompile()
+    return module
+
+
 def compiled(f, args):
     """The graph that a compiler gets of f."""
     graphs = []
@@ -123,7 +166,46 @@ def compiled(f, args):
     return graphs[0]
 
 
+def captured(f, args):
+    """The graph that is compiled, before anything is decomposed."""
+    graphs = []
+
+    def take(module, inputs):
+        graphs.append(module)
+        return module.forward
+
+    torch._dynamo.reset()
+    torch.compile(f, backend=take, fullgraph=True, dynamic=False)(*args)
+    return graphs[0]
+
+
+def simple(r):
+    n, m, k = (r.randrange(1, 5) for _ in range(3))
+
+    def f(x, y):
+        a = x.t()
+        return a.sum(0), r.choice([lambda: (x @ y).sin(), lambda: y.sum(1), lambda: y.t().contiguous()])()
+
+    return f, [torch.empty(n, m), torch.empty(m, k)]
+
+
+# row -> how operands and function are drawn, how a graph is made of them
+HOPS = {
+    "higher_order.auto_functionalized": (written, traced()),
+    "higher_order.auto_functionalized_v2": (written_in_place, compiled),
+    "higher_order.cond": (cond, traced()),
+    "higher_order.control_deps": (simple, ordered),
+    "higher_order.flex_attention": (attention, compiled),
+    "higher_order.invoke_subgraph": (subgraph, traced()),
+    "higher_order.scan": (scan_, traced()),
+    "higher_order.tag_activation_checkpoint": (checkpointed, captured),
+    "higher_order.while_loop": (while_, traced()),
+    "higher_order.with_effects": (effect, compiled),
+}
+
+
 def differences(module):
+    """What is inferred otherwise than annotated, or None."""
     text = module.print_readable(print_output=False, include_stride=True, include_device=True)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "graph.txt")
@@ -136,47 +218,37 @@ def differences(module):
     return (done.stdout + text) if int(found[2]) else None
 
 
-class TracedTest(unittest.TestCase):
-    def check(self, make, mode):
-        for seed in range(CALLS):
-            f, args = make(random.Random(seed))
-            module = make_fx(f, tracing_mode=mode)(*args)
+@one_test_each(HOPS, name=lambda row: "test_" + row.split(".")[1])
+class GraphTest(unittest.TestCase):
+    @staticmethod
+    def rows_compared():
+        return list(HOPS)
+
+    def check(self, row):
+        draw_, graph_of = HOPS[row]
+        target = getattr(torch.ops.higher_order, row.split(".")[1])
+        for i in range(LEAST):
+            module = graph_of(*draw_(random.Random(SEED * 1000 + i)))
+            calls = [n for n in module.graph.nodes if n.target is target]
+            self.assertTrue(calls, module.code)
+            # What it gives is annotated: itself, or what is picked of it.
+            given = [n for call in calls for n in (call, *call.users)]
+            self.assertTrue(any(isinstance(value_of(n), torch.Tensor) for n in given), module.code)
             self.assertIsNone(differences(module))
-
-    def test_cond(self):
-        self.check(cond, "fake")
-
-    def test_while_loop(self):
-        self.check(while_, "fake")
-
-    def test_scan(self):
-        self.check(scan_, "fake")
 
     def test_cond_symbolic(self):
-        self.check(cond, "symbolic")
-
-    def test_auto_functionalized(self):
-        self.check(written, "fake")
-
-    def test_invoke_subgraph(self):
-        self.check(subgraph, "fake")
+        self.trace(cond)
 
     def test_arithmetic(self):
-        self.check(arithmetic, "symbolic")
+        self.trace(arithmetic)
+
+    def trace(self, draw_):
+        for i in range(LEAST):
+            self.assertIsNone(differences(traced("symbolic")(*draw_(random.Random(SEED * 1000 + i)))))
 
 
-class CompiledTest(unittest.TestCase):
-    def check(self, make, hop):
-        for seed in range(CALLS):
-            module = compiled(*make(random.Random(seed)))
-            self.assertIn(hop, module.code)
-            self.assertIsNone(differences(module))
-
-    def test_with_effects(self):
-        self.check(effect, "with_effects")
-
-    def test_flex_attention(self):
-        self.check(attention, "flex_attention")
+def value_of(node):
+    return node.meta.get("val", node.meta.get("example_value"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Indexing and what numbers are read from tensors: random calls give torch's sizes and strides."""
 
-from shapes import FLOATS, ShapeTest, broadcast
+import torch
+
+from shapes import FLOATS, Made, ShapeTest, broadcast, dense
 
 INDEX = ("int64", "int64", "int32")
 
@@ -100,7 +102,57 @@ def size(r, row):
 
 
 def number(r, row):
-    return [r.tensor([1] * r.randrange(3), ("int64", "int32", "uint8"))], {}
+    return [r.tensor([1] * r.randrange(3), ("int64", "int32", "uint8", "float32", "float64", "bool"))], {}
+
+
+def in_format(r, row):
+    x = r.tensor(r.size(r.choice([0, 4, 4, 5]), 5))
+    if len(x.size) > 3 and r.random() < 0.5:
+        x.stride = dense(x.size, [0, *range(2, len(x.size)), 1])
+    return [x, r.choice([torch.contiguous_format, torch.channels_last, torch.channels_last_3d])], {}
+
+
+def bound(r):
+    return r.choice([None, None, 0, 1, 2, -1, -2, 5])
+
+
+def item(r, row):
+    """Of a list of results, or of a tensor, with all that Python allows and a graph may hold."""
+    x = r.tensor(min_dim=1)
+    if r.random() < 0.4:
+        dim = r.dim(x)
+        how = r.choice(["split", "unbind", "max", "sizes"])
+        if how == "max":
+            several, n = Made("aten.max.dim", r.tensor([n or 1 for n in x.size], FLOATS), dim), 2
+        elif how == "sizes":
+            several, n = Made("aten.sym_size.default", x), len(x.size)
+        elif how == "unbind":
+            several, n = Made("aten.unbind.int", x, dim), x.size[dim]
+        else:
+            parts = r.randint(1, 4)
+            several, n = Made("aten.split.Tensor", x, parts, dim), max(1, -(-x.size[dim] // parts))
+        at = r.randrange(-n, n) if n and r.random() < 0.8 else slice(bound(r), bound(r), r.choice([None, 1, 2]))
+        return [several, at], {}
+    at = []
+    for n in x.size[: r.randint(0, len(x.size))]:
+        at.append(r.choice([r.randrange(-n, n) if n else 0, slice(bound(r), bound(r), r.choice([None, None, 1, 2, 3]))]))
+    for _ in range(r.choice([0, 0, 1])):
+        at.insert(r.randint(0, len(at)), None)
+    if r.random() < 0.3:
+        at.insert(r.randint(0, len(at)), Ellipsis)
+    return [x, at[0] if len(at) == 1 and r.random() < 0.5 else tuple(at)], {}
+
+
+def narrow(r, row):
+    x = r.tensor(min_dim=1)
+    dim = r.dim(x)
+    return [x, dim, r.tensor([], ("int64", "int32"), device="cpu"), r.randint(0, x.size[dim])], {}
+
+
+def accumulate_grad(r, row):
+    x = r.tensor(dtype=FLOATS)
+    old, new = (r.choice([None, r.tensor(x.size, x.dtype)]) for _ in range(2))
+    return [x, old, new], {}
 
 
 class IndexTest(ShapeTest):
@@ -119,8 +171,13 @@ class NumberTest(ShapeTest):
     }  # fmt: skip
     ROWS = {
         "aten.is_contiguous.default": one,
+        "aten.is_contiguous.memory_format": in_format,
         "aten.sym_is_contiguous.default": one,
     }
-    SKIP = {
-        "prims.item.default": "torch gives no symbol for it",
-    }
+    REAL = ("prims.item.default",)
+
+
+class ItemTest(ShapeTest):
+    RULES = {"getitem": item, "accumulate_grad": accumulate_grad}
+    ROWS = {"aten.narrow.Tensor": narrow}
+    REAL = ("aten.narrow.Tensor",)

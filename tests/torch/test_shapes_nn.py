@@ -403,11 +403,6 @@ def sdpa_backward(r, row):
 
 class ConvTest(ShapeTest):
     RULES = {"conv": conv, "conv_nd": conv_nd, "conv_backward": conv_backward}
-    SKIP = {
-        "aten.cudnn_convolution.default": "needs cuDNN",
-        "aten.convolution_overrideable.default": "for other devices",
-        "aten.convolution_backward_overrideable.default": "for other devices",
-    }
 
 
 class PoolTest(ShapeTest):

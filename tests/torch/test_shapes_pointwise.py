@@ -2,7 +2,7 @@
 
 import torch
 
-from shapes import ANY, FLOATS, INTS, ShapeTest, by_schema, dense, rows
+from shapes import ANY, FLOATS, INTS, ShapeTest, by_schema, dense
 
 FORMATS = (torch.preserve_format, torch.contiguous_format)
 
@@ -12,6 +12,15 @@ def only(dtypes):
 
 
 # ---- element-wise --------------------------------------------------------------------------------
+
+
+def method(r, row):
+    """A tensor and a tensor or number."""
+    x = r.tensor(dtype=FLOATS)
+    if row["name"].endswith("_"):
+        x.stride = dense(x.size)
+        return [x, r.among(r.number(), r.tensor(r.shrink(x.size), x.dtype))], r.among({}, {"alpha": 2})
+    return [x, r.among(r.number(), r.tensor(r.grow(x.size)))], {}
 
 
 def masked_fill(r, row):
@@ -543,8 +552,7 @@ class PointwiseTest(ShapeTest):
         **{"relu": by_schema, "fma": by_schema, "tri": tri, "complex": only(FLOATS), "div_mode": div_mode, "glu": glu, "foreach": foreach},
         **{"foreach_reduce": foreach_reduce},
     }
-    SKIP = {"torch.Tensor.__add__": "torch answers NotImplemented to a call from outside"}
-    ROWS = dict.fromkeys(["aten.flip.default", "prims.rev.default"], flip)
+    ROWS = dict.fromkeys(["aten.flip.default", "prims.rev.default"], flip) | {"torch.Tensor.__add__": method}
 
 
 def written(r, row):
@@ -560,21 +568,11 @@ def written(r, row):
     return index_along(r, row)
 
 
-def collective(r, row):
-    x = r.tensor()
-    if row["name"].split(".")[1] in ("all_reduce_", "broadcast_", "wait_tensor"):
-        x.stride = dense(x.size)  # what is waited for has no gaps
-    rest = {"all_reduce": ["sum", "0"], "broadcast": [0, "0"]}
-    return [x] + rest.get(row["name"].split(".")[1].rstrip("_"), []), {}
-
-
 def fresh(r, row):
     """As large as the first operand."""
     name = row["name"]
     if any(word in name for word in ("index", "scatter", ".put.")):
         return written(r, row)
-    if name.startswith("_c10d_functional"):
-        return collective(r, row)
     if "bernoulli" in name or "dirichlet" in name:
         return by_schema(r, row, FLOATS)
     return copies(r, row) if len(row["params"]) != 1 else aliased(r, row)
@@ -586,23 +584,7 @@ def random_like(r, row):
     return copies(r, row) if row["name"].split(".")[1] == "clone" else by_schema(r, row)
 
 
-NEEDS_GROUP = "it wants a process group, or a device that is not there"
-NO_FAKE = dict.fromkeys(
-    """_c10d_functional.all_gather_into_tensor_out.default
-    _c10d_functional.all_reduce_coalesced_.default _c10d_functional.irecv.default
-    _c10d_functional.reduce_scatter_tensor_out.default _c10d_functional.wait_tensors.default
-    c10d_functional.irecv.default c10d_functional.all_reduce.default
-    c10d_functional.broadcast.default symm_mem.memset32_.default
-    symm_mem.multimem_all_gather_out.default symm_mem.multimem_all_reduce_.default
-    symm_mem.multimem_one_shot_all_reduce.default symm_mem.one_shot_all_reduce.default
-    symm_mem.multimem_one_shot_all_reduce_out.default
-    symm_mem.multimem_one_shot_reduce_out.default symm_mem.nvshmem_all_to_all.default
-    symm_mem.nvshmem_broadcast.default symm_mem.one_shot_all_reduce_copy_out.default
-    symm_mem.one_shot_all_reduce_out.default symm_mem.reduce_scatter_out.default
-    symm_mem.stream_write_value32_.default symm_mem.two_shot_all_reduce_.default
-    symm_mem.two_shot_all_reduce_out.default aten.pin_memory.default""".split(),
-    NEEDS_GROUP,
-)
+COMM = ("_c10d_functional", "c10d_functional", "symm_mem")
 
 
 class CopyTest(ShapeTest):
@@ -617,7 +599,7 @@ class CopyTest(ShapeTest):
         **dict.fromkeys(["aten.randint_like.default", "aten.randint_like.low_dtype"], randint_like),
         "aten.uniform.default": only(FLOATS),
     }
-    SKIP = NO_FAKE
+    SKIP = COMM
 
 
 class FactoryTest(ShapeTest):
@@ -660,28 +642,8 @@ class SelfTest(ShapeTest):
         **dict.fromkeys(["aten.tril_.default", "aten.triu_.default"], tri),
         **dict.fromkeys([f"aten.{name}_.default" for name in "addmm addmv addr baddbmm addbmm".split()],
                         gemm),
-        **dict.fromkeys([f"_c10d_functional.{name}.default" for name in
-                         "all_reduce_ broadcast_ wait_tensor".split()], collective),
-        "c10d_functional.wait_tensor.default": collective,
         "inductor._mm_plus_mm.default": gemm,
         "aten.fill_diagonal_.default": fill_diagonal,
+        "torch.Tensor.add_": method,
     }  # fmt: skip
-    SKIP = NO_FAKE | {"torch.Tensor.add_": "needs methods"}
-
-
-class VoidTest(ShapeTest):
-    """Of most there is nothing to compare: they return nothing, and so says the signature."""
-
-    RULES = {"void": lambda r, row: foreach(r, row) if "_foreach_" in row["name"] else None}
-
-    def generators(self):
-        every = super().generators()
-        return {
-            name: make for name, make in every.items()
-            if name.startswith("aten._foreach_") and not name.endswith("Tensor")
-        }  # fmt: skip
-
-    def test_signatures(self):
-        for name, row in rows().items():
-            if row["shape"] == "void":
-                self.assertEqual(row["results"], [], name)
+    SKIP = COMM

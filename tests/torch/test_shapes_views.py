@@ -442,9 +442,7 @@ class ViewTest(ShapeTest):
         "aten._reshape_alias.default": reshape_alias,
         "aten.sum_to_size.default": sum_to_size,
     }
-    SKIP = {
-        "aten.narrow.Tensor": "its start is data",
-    }
+    SKIP = ("aten.narrow.Tensor",)  # its start is data
 
 
 class JoinTest(ShapeTest):

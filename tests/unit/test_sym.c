@@ -493,6 +493,8 @@ static const char *const values[][3] = {
     {"RoundDecimal(zuf0, 2)", "zuf0=2.675", "2.6699999999999999"},
     {"BitwiseFn_bitwise_xor(s0, 3)", "s0=5", "6"},
     {"OpaqueUnaryFn_sqrt(ToFloat(s0))", "s0=16", "4.0"},
+    {"OpaqueUnaryFn_sin(ToFloat(s0))", "s0=0", "0.0"},
+    {"OpaqueUnaryFn_cosh(ToFloat(s0))", "s0=0", "1.0"},
     {"2*zuf0 + s0", "zuf0=0.5,s0=3", "4.0"},
     {"(s0 > 1) + 1", "s0=3", "2"},
 };
