@@ -234,7 +234,8 @@ static bool take_op_name(struct problem_builder *b, str_id name, uint32_t op,
     struct str *s = &b->p->str.all.at[name];
 
     if (s->owner != 0 && s->owner != op + 1) {
-        *f = (struct problem_fault){.kind = PROBLEM_NAME_TWICE, .op = op, .other = s->owner - 1};
+        *f = (struct problem_fault){
+            .kind = PROBLEM_NAME_TWICE, .op = op, .other = s->owner - 1, .name = name};
         return false;
     }
     s->owner = op + 1;
@@ -341,7 +342,7 @@ void problem_fault_text(const struct problem_builder *b, const struct problem_fa
     switch (f->kind) {
     case PROBLEM_FINE: break;
     case PROBLEM_NAME_TWICE:
-        buf_printf(out, "op number %u has a name of op number %u", f->op, f->other);
+        buf_printf(out, "'%s' is a name of op number %u already", str_text(t, f->name), f->other);
         break;
     case PROBLEM_BUF_TWICE: buf_printf(out, "two buffers are called '%s'", buf); break;
     case PROBLEM_LATE:

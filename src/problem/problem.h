@@ -227,6 +227,7 @@ struct problem_fault {
     uint32_t op, buf;
     uint32_t other; /* of faults about a buffer: its producer, or PROBLEM_NONE */
     uint32_t item;  /* … and which of its outputs, or which input, it is */
+    str_id name;    /* PROBLEM_NAME_TWICE: which name */
 };
 struct problem_fault problem_check(struct problem_builder *b); /* needs a mem_guard() too */
 /* The message, without a place. */

@@ -343,9 +343,9 @@ static void report(struct reader *r, const struct jin_at *root, const struct pro
         op = jin_item(&ops, input ? 0 : f->other);
         list = jin_member(&op, "outputs");
         item = jin_item(input ? &inputs : &list, f->item);
-        at = jin_member(&item, f->kind == PROBLEM_BUF_TWICE   ? "name"
-                               : f->kind == PROBLEM_EARLY_USE ? "succ"
-                                                              : "size_free");
+        at = f->kind == PROBLEM_BYTES
+                 ? item
+                 : jin_member(&item, f->kind == PROBLEM_BUF_TWICE ? "name" : "succ");
         break;
     }
     jin_error(&r->in, &at, "%s", buf_text(&r->text));
@@ -356,10 +356,13 @@ static void do_read(void *ctx)
     struct reader *r = ctx;
     struct jin_at root = jin_root(&r->in), schema = jin_member(&root, "schema"),
                   ops = jin_member(&root, "snodes");
-    int64_t version;
 
-    if (!jin_want_object(&r->in, &root) || !jin_want_int(&r->in, &schema, 1, 1, &version))
+    if (!jin_want_object(&r->in, &root))
         return;
+    if (!json_is_integer(schema.v) || json_integer_value(schema.v) != 1) {
+        jin_expected(&r->in, &schema, "1");
+        return;
+    }
     read_unit(r, &root);
     if (jin_want_list(&r->in, &ops))
         read_inputs(r, &root);
