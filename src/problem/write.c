@@ -75,8 +75,8 @@ static void put_op(struct json_out *j, const struct problem *p, uint32_t x)
 /* A builder that lists no names of inputs or outputs still has them as buffers. */
 static void put_ends(struct json_out *j, const struct problem *p)
 {
-    j->flat = true;
     json_open(j, "graph_inputs", '[');
+    j->flat = true;
     for (uint32_t i = 0; i < p->n_graph_input; i++)
         json_str(j, NULL, str_text(&p->str, p->graph_input[i]));
     for (uint32_t b = 0; p->n_graph_input == 0 && b < p->n_input; b++)
