@@ -262,8 +262,148 @@ static void slips_can_be_left_out(void **state)
         why, "reorder_iterative_peak_memory_budget must be a number or None, found 'much'");
 }
 
-int main(void)
+/* ---- answers for tests/torch/test_schedule.py: a case a line in, an answer a line out ---- */
+
+static json_t *stat_rows(const struct schedule *s)
 {
+    json_t *all = json_object();
+    const struct schedule_report *r = s->report.len ? &s->report.at[s->report.len - 1] : NULL;
+
+    for (uint32_t i = 0; r != NULL && i < r->n_stat; i++) {
+        const struct schedule_stat *x = &r->stat[i];
+        json_object_set_new(all, problem_name(s->p, x->op),
+                            json_pack("[iiffffs]", (int)x->moves, (int)x->grouped, x->comm_time,
+                                      x->comp_time, x->initial_exposed, x->final_exposed,
+                                      schedule_limit_name(x->limit)));
+    }
+    return all;
+}
+
+static json_t *dep_rows(const struct schedule *s)
+{
+    const struct problem *p = s->p;
+    json_t *all = json_object();
+
+    for (uint32_t x = 0; x < p->n_op; x++) {
+        json_t *list = json_array();
+        for (uint32_t d = p->dep_at[x]; d < p->dep_at[x + 1]; d++)
+            json_array_append_new(list, json_pack("[sb]", problem_buf_name(p, p->dep[d]),
+                                                  p->dep_flags[d] & PROBLEM_FAKE));
+        for (uint32_t i = 0; i < s->dep.len; i++)
+            if (s->dep.at[i].op == x)
+                json_array_append_new(list,
+                                      json_pack("[sb]", problem_buf_name(p, s->dep.at[i].buf), 1));
+        json_object_set_new(all, problem_name(p, x), list);
+    }
+    return all;
+}
+
+static void do_peak_order(void *ctx)
+{
+    void **x = ctx;
+    struct schedule *s = x[0];
+
+    *(bool *)x[2] = peak_order(s, *(enum peak_method *)x[1], s->order);
+}
+
+static bool answer_peak(struct schedule *s, const char *name)
+{
+    static const char *const names[] = {"lpmf", "bfs", "dfs"};
+    bool fine = false;
+
+    for (int m = 0; m < 3; m++)
+        if (strcmp(name, names[m]) == 0) {
+            enum peak_method method = (enum peak_method)m;
+            void *x[] = {s, &method, &fine};
+            return mem_guard(&s->mem, do_peak_order, x) && fine;
+        }
+    return false;
+}
+
+static bool answer_passes(struct schedule *s, const json_t *passes)
+{
+    struct pipeline steps;
+    char text[1024] = "";
+    size_t i;
+    json_t *v;
+
+    json_array_foreach(passes, i, v)
+    {
+        if (strlen(json_string_value(v)) <= 4)
+            return answer_peak(s, json_string_value(v));
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? "," : "",
+                 json_string_value(v));
+    }
+    pipeline_init(&steps, &all_passes, NULL);
+    bool fine = pipeline_parse(&steps, text, strlen(text), "t", NULL) == TUCK_OK &&
+                schedule_steps(s, &steps, NULL) == TUCK_OK;
+    pipeline_destroy(&steps);
+    return fine;
+}
+
+static bool answer(const json_t *c)
+{
+    char *text = json_dumps(json_object_get(c, "problem"), JSON_REAL_PRECISION(17)), why[160];
+    struct schedule_options o;
+    struct schedule s;
+    struct problem *p;
+    tuck_diags *d = tuck_diags_new(NULL);
+    const char *key;
+    json_t *v;
+
+    if (problem_read_text(text, strlen(text), "case", NULL, d, &p) != TUCK_OK) {
+        fprintf(stderr, "%s\n", tuck_diags_at(d, 0)->message);
+        return false;
+    }
+    schedule_defaults(&o, true);
+    json_object_foreach(json_object_get(c, "set"), key, v)
+    {
+        char *value = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)), option[256];
+        snprintf(option, sizeof(option), "%s=%s", key, value);
+        free(value);
+        if (!schedule_set(&o, option, why))
+            return false;
+    }
+    if (!schedule_begin(&s, p, &o) || !answer_passes(&s, json_object_get(c, "passes")))
+        return false;
+    json_t *out = json_object(), *order = json_array();
+    for (uint32_t i = 0; i < p->n_op; i++)
+        json_array_append_new(order, json_string(problem_name(p, s.order[i])));
+    json_object_set_new(out, "order", order);
+    json_object_set_new(out, "peak", json_integer(slow_peak(p, s.order)));
+    json_object_set_new(out, "stats", stat_rows(&s));
+    if (json_is_true(json_object_get(c, "deps")))
+        json_object_set_new(out, "deps", dep_rows(&s));
+    char *line = json_dumps(out, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    puts(line);
+    free(line);
+    json_decref(out);
+    schedule_end(&s);
+    problem_free(p);
+    tuck_diags_free(d);
+    free(text);
+    return true;
+}
+
+static int answer_all(void)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    bool fine = true;
+
+    while (fine && getline(&line, &cap, stdin) > 0) {
+        json_t *c = json_loads(line, 0, NULL);
+        fine = c != NULL && answer(c);
+        json_decref(c);
+    }
+    free(line);
+    return !fine;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--answer") == 0)
+        return answer_all();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(captured),
         cmocka_unit_test(random_runs),
