@@ -103,7 +103,7 @@ static int print(const struct program *p)
 int cmd_lower(int argc, char **argv)
 {
     struct lower_command c = {.symm = NULL};
-    size_t from, to;
+    size_t from = 0, to = 0;
 
     lower_defaults(&c.o);
     argp_parse(&argp, argc, argv, 0, NULL, &c);

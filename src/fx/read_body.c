@@ -319,6 +319,7 @@ bool read_body(struct reader *r, size_t def_indent)
         if (!inputs && !read_parameters(r, &inputs))
             return false;
         uint32_t had = r->g->node.len;
+        bool prologue = false;
         enum stmt what = read_statement(r, lead);
         if (what == STMT_ERROR)
             return false;
@@ -334,6 +335,10 @@ bool read_body(struct reader *r, size_t def_indent)
                 break;
             if (at_class(r->p))
                 return no_return(r, header);
+            if (!inputs && !read_prologue(r, &prologue))
+                return false;
+            if (prologue)
+                break;
             if (!inputs && !read_parameters(r, &inputs))
                 return false;
             what = read_statement(r, 0);
@@ -344,6 +349,10 @@ bool read_body(struct reader *r, size_t def_indent)
         }
         if (what == STMT_RETURN)
             break;
+        if (prologue) { /* behind annotations, on their line; the cursor is on the next one */
+            inputs = r->indent_known = true;
+            continue;
+        }
         if (*r->p == '#' && r->g->node.len > had)
             read_remark(r);
         read_skip_line(r);

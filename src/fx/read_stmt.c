@@ -643,6 +643,8 @@ static enum stmt read_one(struct reader *r, str_id lead)
         if (known != 0 && ann == 0) { /* a second assignment can only be a free */
             r->p = start;
             if (read_frees(r)) {
+                if (node_at(r->g, r->g->node.len - 1)->kind == TUCK_PLACEHOLDER)
+                    return read_opaque(r, start, lead); /* no statement yet that could free it */
                 note_frees(r);
                 return STMT_SKIP;
             }
