@@ -18,6 +18,7 @@ static const struct command commands[] = {
     {"schedule", "an order for a schedule problem, and what it is worth", cmd_schedule},
     {"simulate", "what a graph takes on a machine: time, exposed communication, memory, bounds",
      cmd_simulate},
+    {"explain", "why communication is exposed, and what would help", cmd_explain},
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };

@@ -126,7 +126,7 @@ static void put_collectives(const struct evaluation *e, uint32_t most, struct bu
 
     for (uint32_t i = 0; i < p->n_op; i++)
         cap += p->op[i].kind == PROGRAM_COLLECTIVE;
-    if (cap == 0)
+    if (cap == 0 || most == 0)
         return;
     row = mem_resize(b->mem, NULL, 0, cap * sizeof(*row));
     for (uint32_t i = 0; i < p->n_op; i++)

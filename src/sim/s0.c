@@ -40,7 +40,7 @@ void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struc
         int64_t d = s->ps[op], start;
 
         clk += s->o.launch_ps;
-        start = clk;
+        int64_t issued = start = clk;
         if (p->kind[op] == PROBLEM_COLLECTIVE) {
             int64_t *ch = &s->channel[p->group[op] == PROBLEM_NONE ? p->n_group : p->group[op]];
             start = max64(clk, *ch);
@@ -52,14 +52,14 @@ void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struc
             r.exposed += stood;
             clk += stood;
             if (span != NULL)
-                span[op] = (struct sim_span){start, s->end[op], stood, stood};
+                span[op] = (struct sim_span){start, s->end[op], issued, stood, stood};
         } else if (p->kind[op] == PROBLEM_WAIT) {
             uint32_t c = last_of(s, op);
             int64_t stood = c != PROBLEM_NONE ? max64(0, s->end[c] - clk) : 0;
             r.exposed += stood;
             clk += stood;
             if (span != NULL) {
-                span[op] = (struct sim_span){start, clk, 0, stood};
+                span[op] = (struct sim_span){start, clk, issued, 0, stood};
                 if (stood > 0)
                     span[c].exposed += stood;
             }
@@ -67,7 +67,7 @@ void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struc
             r.compute += d;
             clk += d;
             if (span != NULL)
-                span[op] = (struct sim_span){start, clk, 0, 0};
+                span[op] = (struct sim_span){start, clk, issued, 0, 0};
         }
     }
     r.launch = s->o.launch_ps * (int64_t)p->n_op;

@@ -28,6 +28,7 @@ struct sim_result {
 /* When an op ran, and how long the compute stream stood still for it. */
 struct sim_span {
     int64_t start, end;
+    int64_t issued;  /* when the host came to it: a collective may start later, behind others */
     int64_t exposed; /* of a collective: booked where the compute stream waited for it */
     int64_t stood;   /* of a wait or a synchronous collective: how long the compute stream stood */
 };

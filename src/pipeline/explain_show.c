@@ -1,0 +1,201 @@
+/* Explanations as tables and as JSON. */
+#include "base/json.h"
+#include "pipeline/explain.h"
+
+static const char *op_name(const struct program *p, uint32_t op)
+{
+    return op == PROGRAM_NONE ? "" : program_str(p, p->op[op].name);
+}
+
+static double ms(int64_t ps)
+{
+    return (double)ps / 1e9;
+}
+
+static void put_limit(struct buf *b, const struct program *p, const struct explained *r)
+{
+    const char *op = op_name(p, r->limit_op);
+
+    switch (r->limit) {
+    case EXPLAIN_HIDDEN: buf_str(b, "hidden"); break;
+    case EXPLAIN_ORDER_HELPS: buf_str(b, "where it stands: another order hides it"); break;
+    case EXPLAIN_DEPENDENCY: buf_printf(b, "dependency: it needs %s right before it", op); break;
+    case EXPLAIN_MEMORY:
+        buf_printf(b, "memory: before %s it would take %.1f MiB more", op,
+                   (double)r->more / 1048576);
+        break;
+    case EXPLAIN_ORDER: buf_printf(b, "order: it must stay behind %s", op); break;
+    case EXPLAIN_CHANNEL:
+        buf_printf(b, "channel busy: it waits %.1f us for its turn", (double)r->queued / 1e6);
+        break;
+    default: buf_str(b, "nothing left to hide behind"); break;
+    }
+}
+
+static void put_rows(const struct explanation *x, uint32_t most, struct buf *b)
+{
+    const struct program *p = x->e.program;
+
+    if (x->n == 0)
+        return;
+    buf_printf(b, "\n  %-32s %-14s %9s %10s %10s %6s  %s\n", "collectives, most exposed first",
+               "kind", "MiB", "us", "exposed us", "under", "what limits it");
+    for (uint32_t i = 0; i < x->n && i < most; i++) {
+        const struct explained *r = &x->row[i];
+        const struct program_op *op = &p->op[r->op];
+
+        buf_printf(b, "  %-32s %-14s %9.2f %10.1f %10.1f %6u  ", program_str(p, op->name),
+                   program_str(p, op->coll), (double)op->message / 1048576, (double)r->ps / 1e6,
+                   (double)r->exposed / 1e6, r->n_under);
+        put_limit(b, p, r);
+        buf_chr(b, '\n');
+    }
+    if (x->n > most)
+        buf_printf(b, "  … and %u more\n", x->n - most);
+}
+
+static void put_remedies(const struct explanation *x, struct buf *b)
+{
+    if (x->n_remedy == 0)
+        return;
+    buf_str(b, "\n  what would help, simulated\n");
+    for (uint32_t i = 0; i < x->n_remedy; i++) {
+        const struct remedy *r = &x->remedy[i];
+        double gain = ms(r->ps) - ms(x->e.time.makespan);
+
+        buf_printf(b, "  %-46s %+9.3f ms", r->what, gain);
+        if (r->peak != x->e.peak)
+            buf_printf(b, ", %+.1f MiB", (double)(r->peak - x->e.peak) / 1048576);
+        if (r->hidden > 0)
+            buf_printf(b, ", hides %u more", r->hidden);
+        buf_chr(b, '\n');
+    }
+}
+
+void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
+{
+    evaluation_table(&x->e, 0, b);
+    put_rows(x, most, b);
+    put_remedies(x, b);
+}
+
+void explain_json(const struct explanation *x, struct buf *out)
+{
+    const struct program *p = x->e.program;
+    struct json_out j;
+
+    json_begin(&j, out);
+    json_open(&j, NULL, '{');
+    json_int(&j, "schema", 1);
+    json_float(&j, "step_ns", (double)x->e.time.makespan / 1e3);
+    json_float(&j, "exposed_ns", (double)x->e.time.exposed / 1e3);
+    json_float(&j, "bound_ns", (double)x->e.any.ps / 1e3);
+    json_float(&j, "bound_order_ns", (double)x->e.order.ps / 1e3);
+    json_str(&j, "bound_by", bound_name(x->e.any.kind));
+    json_int(&j, "peak_bytes", x->e.peak);
+    json_open(&j, "collectives", '[');
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct explained *r = &x->row[i];
+
+        json_open(&j, NULL, '{');
+        json_str(&j, "node", op_name(p, r->op));
+        json_str(&j, "wait", op_name(p, r->wait));
+        json_int(&j, "bytes", p->op[r->op].message);
+        json_float(&j, "ns", (double)r->ps / 1e3);
+        json_float(&j, "exposed_ns", (double)r->exposed / 1e3);
+        json_float(&j, "queued_ns", (double)r->queued / 1e3);
+        json_int(&j, "ops_under", r->n_under);
+        json_str(&j, "limit", explain_limit_name(r->limit));
+        json_str(&j, "limit_op", op_name(p, r->limit_op));
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_open(&j, "remedies", '[');
+    for (uint32_t i = 0; i < x->n_remedy; i++) {
+        json_open(&j, NULL, '{');
+        json_str(&j, "what", x->remedy[i].what);
+        json_float(&j, "step_ns", (double)x->remedy[i].ps / 1e3);
+        json_int(&j, "peak_bytes", x->remedy[i].peak);
+        json_int(&j, "hides", x->remedy[i].hidden);
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    json_end(&j);
+}
+
+/* ---- one node ---- */
+
+static uint32_t op_of_node(const struct program *p, const char *node)
+{
+    str_id id = str_find(&p->str, node, strlen(node));
+
+    for (uint32_t op = 0; id != 0 && op < p->n_op; op++) {
+        if (p->op[op].name == id)
+            return op;
+        for (uint32_t i = p->node_at[op]; i < p->node_at[op + 1]; i++)
+            if (p->node[i] == id)
+                return op;
+    }
+    return PROGRAM_NONE;
+}
+
+static void put_cost(const struct explanation *x, const struct evaluate_options *o, uint32_t op,
+                     struct buf *b)
+{
+    const struct program *p = x->e.program;
+    const struct program_op *c = &p->op[op];
+    tuck_coll coll = tuck_coll_by_name(program_str(p, c->coll));
+    tuck_collective_cost cost;
+
+    if (coll == 0 || c->group == PROGRAM_NONE || c->message < 0)
+        return;
+    struct cost_shape shape = shape_of_group(o->cluster, program_str(p, p->group[c->group].name),
+                                             p->group[c->group].size, NULL);
+    cost_collective(o->cluster, shape, coll, c->message, &o->cost.collective, &cost);
+    buf_printf(
+        b, "  cost        %.1f us = %.1f us whatever the size + %.1f us for %.2f MiB (%s, %s)\n",
+        cost.us, cost.latency_us, cost.ramp_us + cost.bytes_us, (double)c->message / 1048576,
+        tuck_algorithm_name(cost.algorithm), cost.source);
+    for (uint32_t i = 0; i < cost.n_alternatives; i++)
+        buf_printf(
+            b, "              %s%s: %.1f us\n", tuck_algorithm_name(cost.alternative[i].algorithm),
+            cost.alternative[i].symmetric ? " over symmetric memory" : "", cost.alternative[i].us);
+}
+
+bool explain_node(const struct explanation *x, const struct evaluate_options *o, const char *node,
+                  struct buf *b)
+{
+    const struct program *p = x->e.program;
+    uint32_t op = op_of_node(p, node);
+
+    if (op == PROGRAM_NONE)
+        return false;
+    const struct sim_span *s = &x->e.span[op];
+    buf_printf(b, "%s: %s, %s\n", program_str(p, p->op[op].name), program_kind_name[p->op[op].kind],
+               program_str(p, p->op[op].kernel));
+    buf_printf(b, "  runs        %.3f … %.3f ms of %.3f ms\n", ms(s->start), ms(s->end),
+               ms(x->e.time.makespan));
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct explained *r = &x->row[i];
+        if (r->op != op && r->wait != op)
+            continue;
+        if (r->wait == op)
+            buf_printf(b, "  ends        %s\n", op_name(p, r->op));
+        put_cost(x, o, r->op, b);
+        buf_printf(b, "  exposed     %.1f of %.1f us; %u compute ops run under it, until %s\n",
+                   (double)r->exposed / 1e6, (double)r->ps / 1e6, r->n_under,
+                   r->wait == PROGRAM_NONE ? "the end" : op_name(p, r->wait));
+        buf_str(b, "  limit       ");
+        put_limit(b, p, r);
+        buf_chr(b, '\n');
+    }
+    buf_str(b, "  needs      ");
+    for (uint32_t i = p->dep_at[op]; i < p->dep_at[op + 1]; i++)
+        buf_printf(b, " %s%s", op_name(p, p->dep[i].op),
+                   p->dep[i].flags & PROGRAM_FAKE   ? " (order)"
+                   : p->dep[i].flags & PROGRAM_WEAK ? " (writes over what it read)"
+                                                    : "");
+    buf_chr(b, '\n');
+    return true;
+}
