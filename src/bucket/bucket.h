@@ -71,6 +71,7 @@ struct bucket_scan {
     const int32_t *group;      /* by node */
     uint32_t op;               /* row of the collective that is merged … */
     struct op_sig sig;         /* … and its signature */
+    uint32_t op_out;           /* the same with out=, which torch takes for one; 0 = none */
     struct topo_edges keep;    /* what has to stay in order */
     struct topo_fan keep_from; /* the same by node */
     uint32_t *bound;           /* by node: place of the first thing that has to stay behind it */

@@ -17,6 +17,8 @@ static const char *op_of(enum comm_kind kind)
     }
 }
 
+static const char op_gather_out[] = "_c10d_functional.all_gather_into_tensor_out.default";
+
 static void mark_written(void *ctx, uint32_t storage, enum access how)
 {
     bool *written = ctx;
@@ -59,6 +61,8 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
     tuck_graph *g = r->g;
     struct arena *a = &r->arena;
     s->op = op_find(op, strlen(op));
+    if (o->torch && o->kind == COMM_ALL_GATHER)
+        s->op_out = op_find(op_gather_out, strlen(op_gather_out));
     op_sig_parse(a, op_at(s->op), &s->sig, NULL);
     s->group = comm_groups(r);
     graph_number(g);
@@ -83,7 +87,7 @@ bool bucket_is_kind(const struct bucket_scan *s, uint32_t n)
 {
     const struct fx_node *x = node_at(s->r->g, n);
 
-    return x->kind == TUCK_CALL_FUNCTION && x->op == s->op;
+    return x->kind == TUCK_CALL_FUNCTION && x->op != 0 && (x->op == s->op || x->op == s->op_out);
 }
 
 /* ---- one candidate ---- */
@@ -256,7 +260,7 @@ bool bucket_read(struct bucket_scan *s, uint32_t start, uint32_t wait, struct bu
     if (!build_may_erase(r, start) || !build_may_erase(r, wait))
         return false;
     *why = LEFT_WAITS;
-    if (node_at(g, start)->n_uses != 1)
+    if (node_at(g, start)->n_uses != 1 && !s->o->torch)
         return false;
     *why = LEFT_UNHINTED;
     if (!count_bytes(r, c->in, &in_bytes) || !count_bytes(r, c->out, &out_bytes))

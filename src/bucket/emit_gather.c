@@ -254,6 +254,18 @@ static uint32_t emit_copy_(struct emit *e, uint32_t to, uint32_t from)
     return build_end(b, "copy_");
 }
 
+/* One row a rank needs no copy to be seen as such, and torch makes none. Here it gets one nevertheless: what uses
+ * it may rely on it being contiguous. */
+static bool is_row(const struct emit *e, uint32_t i)
+{
+    const tuck_graph *g = e->s->r->g;
+    const struct type *t = type_at(&g->store->type, e->b->member[i].in);
+    int64_t rows;
+
+    return e->o->torch &&
+           (e->size == 1 || (sym_as_int(&g->store->sym, t->size[0], &rows) && rows == 1));
+}
+
 static void copy_out(struct emit *e, const uint32_t *order, const struct num *part, bool retyped)
 {
     struct build *b = &e->out;
@@ -276,7 +288,8 @@ static void copy_out(struct emit *e, const uint32_t *order, const struct num *pa
             build_dtype(b, result_dtype(e, i));
             e->piece[i] = build_end(b, "view");
         }
-        e->piece[i] = emit_copy(b, e->piece[i], e->shape[i], emit_dims(e, i));
+        e->piece[i] = (is_row(e, i) ? emit_view : emit_copy)(b, e->piece[i], e->shape[i],
+                                                             emit_dims(e, i));
     }
 }
 

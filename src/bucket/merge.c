@@ -205,6 +205,14 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
 
     if (b->bucket.len == 0)
         return TUCK_OK;
+    for (uint32_t i = 0; s->o->torch && i < b->bucket.len; i++)
+        for (uint32_t k = 0; k < b->bucket.at[i].n; k++) {
+            uint32_t start = b->bucket.at[i].member[k].start;
+            if (node_at(g, start)->n_uses != 1)
+                return pass_fail(r, start,
+                                 "'%s' does not go into one wait alone: torch raises here",
+                                 graph_str(g, node_at(g, start)->name));
+        }
     m.begin = arena_zeroed(&r->arena, m.n_old * sizeof(*m.begin));
     m.end = arena_zeroed(&r->arena, m.n_old * sizeof(*m.end));
     if (!s->o->torch) /* which lets them change places */

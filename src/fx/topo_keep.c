@@ -15,6 +15,7 @@ struct keep {
     uint32_t *writer;          /* by storage: who wrote it last */
     uint32_t *reader;          /* by storage: the newest entry of `reads` since then */
     bool *written;             /* by storage: by anybody */
+    bool *in_flight;           /* by storage: a transfer writes it until somebody waits */
     VEC(struct reading) reads; /* [0] unused: 0 ends a list */
     uint32_t node;
 };
@@ -45,6 +46,23 @@ static void meet_access(void *ctx, uint32_t storage, enum access how)
     }
 }
 
+static void take_off(void *ctx, uint32_t storage, enum access how)
+{
+    struct keep *k = ctx;
+
+    k->in_flight[storage] |= how == ACCESS_WRITE;
+}
+
+/* A wait, for the result or for the buffer itself, ends the write of what is in flight. */
+static void land(void *ctx, uint32_t storage, enum access how)
+{
+    struct keep *k = ctx;
+
+    (void)how;
+    meet_access(ctx, storage, k->in_flight[storage] ? ACCESS_WRITE : ACCESS_READ);
+    k->in_flight[storage] = false;
+}
+
 /* What a wait waits for, through picking from a list; 0 = not a collective of this graph. */
 static uint32_t started(const tuck_graph *g, uint32_t wait)
 {
@@ -73,17 +91,21 @@ static void do_storages(struct keep *k)
     k->writer = arena_zeroed(k->a, n * sizeof(*k->writer));
     k->reader = arena_zeroed(k->a, n * sizeof(*k->reader));
     k->written = arena_zeroed(k->a, n * sizeof(*k->written));
+    k->in_flight = arena_zeroed(k->a, n * sizeof(*k->in_flight));
     vec_push_in(k->a, &k->reads, ((struct reading){0, 0}));
     for_each_node (g, x)
         storage_accesses(&s, x, mark_written, k);
     for_each_node (g, x) {
         uint32_t start = started(g, x);
+        uint8_t cls = op_at(node_at(g, x)->op)->cls;
 
         k->node = x;
         if (start != 0 && !ended[start])
-            storage_accesses(&s, start, meet_access, k);
+            storage_accesses(&s, start, land, k);
         ended[start] = true;
-        storage_accesses(&s, x, meet_access, k);
+        storage_accesses(&s, x, cls == OP_WAIT ? land : meet_access, k);
+        if (cls == OP_COLLECTIVE || cls == OP_P2P)
+            storage_accesses(&s, x, take_off, k);
     }
 }
 

@@ -48,23 +48,24 @@ def groups(path):
     rank, named = groups_of(path)
     world = max([r + 1 for ranks in named.values() for r in ranks] + [rank + 1, 2])
     dist.init_process_group("fake", rank=rank, world_size=world, store=FakeStore())
-    registered = []
+    made = {tuple(range(world)): dist.group.WORLD}
+    for ranks in named.values():
+        if tuple(ranks) not in made:
+            made[tuple(ranks)] = dist.new_group(ranks)
+    # torch's own names make room for those of the graph, and come back for the end.
+    mine = [g for g in made.values() if g is not dist.GroupMember.NON_GROUP_MEMBER]
+    for group in mine:
+        native_groups._unregister_process_group(group.group_name)
+    here = {n: made[tuple(ranks)] for n, ranks in named.items() if rank in ranks}
+    for name, group in here.items():
+        native_groups._register_process_group(name, group)
     try:
-        own = dist.group.WORLD
-        native_groups._unregister_process_group(own.group_name)
-        for name, ranks in named.items():
-            group = own if ranks == list(range(world)) else dist.new_group(ranks)
-            if group is dist.GroupMember.NON_GROUP_MEMBER:
-                continue
-            if group is not own:
-                native_groups._unregister_process_group(group.group_name)
-            native_groups._register_process_group(name, group)
-            registered.append(name)
         yield rank, named
     finally:
-        for name in registered:
+        for name in here:
             native_groups._unregister_process_group(name)
-        native_groups._register_process_group(own.group_name, own)
+        for group in mine:
+            native_groups._register_process_group(group.group_name, group)
         dist.destroy_process_group()
 
 

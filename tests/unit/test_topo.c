@@ -167,12 +167,40 @@ static void test_keep(void **state)
     stop(&w);
 }
 
+/* What an in-place collective writes is written until the wait, which may name the result or the buffer. */
+static void test_in_flight(void **state)
+{
+    static const char *const waited[] = {"s", "b"};
+    char text[1024];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct world w;
+
+        snprintf(text, sizeof(text),
+                 HEAD "        b = torch.ops.aten.neg.default(x)\n"
+                      "        s = torch.ops._c10d_functional.all_reduce_.default(b, 'sum', '0')\n"
+                      "        t = torch.ops._c10d_functional.wait_tensor.default(%s)\n"
+                      "        r = torch.ops.aten.neg.default(b)\n"
+                      "        u = torch.ops._c10d_functional.wait_tensor.default(s)\n"
+                      "        return (t, r, u)\n",
+                 waited[i]);
+        start(&w, text);
+        topo_keep(w.g, &w.a, &w.e);
+        assert_true(has_edge(&w, "s", "t"));
+        assert_true(has_edge(&w, "t", "r"));
+        assert_false(has_edge(&w, "r", "u")); /* that one ends nothing more */
+        stop(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_points),
         cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_in_flight),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
