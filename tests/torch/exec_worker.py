@@ -10,6 +10,7 @@ this process, because other ranks may already be waiting in a collective; a wron
 import ctypes
 import datetime
 import faulthandler
+import functools
 import json
 import os
 import signal
@@ -116,7 +117,7 @@ def make_inputs(job, rank, text, tensors):
     """Inputs in the order of the signature, with the strides that the text's annotations say."""
     inputs = {}
     described = {i["name"]: i for i in job["inputs_by_rank"][rank]}
-    nodes = [n for n in fxload.load(text).graph.nodes if n.op == "placeholder"]
+    nodes = parameters(text)
     if [n.name for n in nodes] != list(described):
         names = [n.name for n in nodes]
         raise AssertionError(f"parameters {names}, described are {list(described)}")
@@ -132,6 +133,11 @@ def make_inputs(job, rank, text, tensors):
             empty = torch.empty_strided(stored.shape, stride, dtype=stored.dtype)
             inputs[node.name] = empty.copy_(stored)
     return inputs
+
+
+@functools.lru_cache(maxsize=4)
+def parameters(text):
+    return fxload.load(text).graph.find_nodes(op="placeholder")
 
 
 def annotated_stride(annotation):

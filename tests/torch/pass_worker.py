@@ -7,6 +7,7 @@ ones, or small integers (sums of them are exact in every order, so results must 
 and random floats.
 """
 
+import importlib
 import sys
 import zlib
 
@@ -29,25 +30,30 @@ SHORT = {
 
 def run(job, rank, groups, line):
     fills = ["stored"] if "tensors" in job else ["integers", "floats"]
-    named = job["groups_by_rank"][rank]
+    named, before = job["groups_by_rank"][rank], job["texts"][rank]
     for fill in fills:
-        expected = one_run(job, rank, job["texts"][rank], fill, named, groups)
+        expected = one_run(job, rank, before, before, fill, named, groups)
         for after in job["after"]:
             job["texts"][rank] = after["texts"][rank]  # the place to be named if it raises
-            found = one_run(job, rank, after["texts"][rank], fill, named, groups)
+            found = one_run(job, rank, before, after["texts"][rank], fill, named, groups)
             near = after["near"] and fill != "integers"
             compare(f"{after['passes']}, {fill}", expected, found, near, line)
 
 
-def one_run(job, rank, path, fill, named, groups):
-    """(what is returned, what the inputs are afterwards)"""
+def one_run(job, rank, before, path, fill, named, groups):
+    """(what is returned, what the inputs are afterwards); the text before says what inputs there are"""
+    with open(before) as f:
+        signature = f.read()
     with open(path) as f:
         text = f.read()
+    for name, home in fxload.REGISTERED_BY.items():
+        if f"torch.ops.{name}." in text:
+            importlib.import_module(home)
     stored = load_file(job["tensors"][rank]) if fill == "stored" else {}
     if fill == "stored":
-        given = exec_worker.make_inputs(job, rank, text, stored)
+        given = exec_worker.make_inputs(job, rank, signature, stored)
     else:
-        given = make_inputs(job, rank, text, fill)
+        given = make_inputs(job, rank, signature, fill)
     module = exec_worker.make_module(text, path, stored)
     results = exec_worker.run_with_groups(module, given, named, groups)
     return list(results), list(given.values())
@@ -56,7 +62,7 @@ def one_run(job, rank, path, fill, named, groups):
 def make_inputs(job, rank, text, fill):
     """By the annotations of the parameters; the same for every text of a job."""
     made = {}
-    for node in fxload.load(text).graph.find_nodes(op="placeholder"):
+    for node in exec_worker.parameters(text):
         dtype, sizes, strides = annotated(node.meta["annotation"].strip("\"'"))
         seed = zlib.crc32(f"{job['graph']} {rank} {node.name} {fill}".encode())
         random = torch.Generator().manual_seed(seed)

@@ -49,6 +49,7 @@ PIPELINES = [
     ("bucket_all_reduce", True),
     ("bucket_all_reduce(mode=coalesced,cap_mb=0.001)", True),
     ("bucket_all_gather,bucket_reduce_scatter,bucket_all_reduce,schedule_comm_wait", True),
+    ("pre_bucket_fsdp_collectives(cap_mb=0.004)", False),
 ]
 ITEMS = [(path, world) for path in CASES for world in (2, 4)]
 ITEMS += [(path, json.loads(path.read_text())["world_size"]) for path in SIDE_CARS]
@@ -82,15 +83,18 @@ def afters(name, sources, pipelines, groups_by_rank, folder):
     found, problems = [], []
     for k, (passes, near) in enumerate(pipelines):
         texts = [folder / f"{name}.{k}.rank{r}.py" for r in range(len(sources))]
+        changed = []
         try:
-            changed = [
-                optimize(s, passes, r, g, t)
-                for r, (s, g, t) in enumerate(zip(sources, groups_by_rank, texts))
-            ]
+            for r, (source, groups, text) in enumerate(zip(sources, groups_by_rank, texts)):
+                changed.append(optimize(source, passes, r, groups, text))
+                if not changed[0]:
+                    break  # all ranks decide alike
         except AssertionError as error:
             problems.append(str(error))
             continue
-        if any(changed):
+        if not all(changed) and changed[0]:
+            problems.append(f"{passes}: not all ranks decide alike: {changed}")
+        elif changed[0]:
             _changed.add(passes)
             found.append({"passes": passes, "near": near, "texts": [str(t) for t in texts]})
     return found, problems
