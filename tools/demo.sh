@@ -18,7 +18,15 @@ echo "Is it sound? Uses, order, collectives and their waits, shapes."
 run lint examples/llama_fsdp_bw.txt
 
 echo
-echo "It comes out as it went in."
+echo "Its collectives, merged into few large ones. The report says which, and why the rest was left alone."
+run optimize examples/llama_fsdp_bw.txt -p 'bucket_all_gather(cap_mb=500),bucket_reduce_scatter(cap_mb=1000)' -o build/demo.txt
+echo
+echo "The gradients of GPT-2 under DDP: one all-reduce a bucket of 25 MiB, a small bucket first, waits as late as can be."
+run optimize examples/gpt2_ddp_bw.txt -p fuse_ddp_communication -o build/demo.txt
+run lint --group 0=8 build/demo.txt
+
+echo
+echo "What nothing was done to comes out as it went in."
 "$tuck" show --text examples/llama_fsdp_bw.txt >build/demo.txt
 cmp examples/llama_fsdp_bw.txt build/demo.txt && echo "byte for byte: examples/llama_fsdp_bw.txt, $(wc -c <build/demo.txt) bytes"
 

@@ -2,16 +2,26 @@
 itself where it has them."""
 
 import json
+import logging
 import re
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 import torch.fx
+from torch._inductor.fx_passes import fsdp
+from torch._inductor.pattern_matcher import stable_topological_sort
+from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
+import fakes
 import fxload
-from harness import one_test_each, some, tuck
+from harness import GRAPHS, one_test_each, some, test_name, tuck
 from unordered import differences_but_order
 
 RECORDED = json.loads((Path(__file__).parent / "old_fsdp.json").read_text())["cases"]
@@ -26,11 +36,13 @@ OTHERWISE = {
 }
 
 
-def optimize(text, passes):
+def optimize(text, passes, side=None):
     """The text that `tuck optimize` makes of this one, and its report."""
     with tempfile.TemporaryDirectory(prefix="tuck-fsdp-") as folder:
         before, after = Path(folder, "before.txt"), Path(folder, "after.txt")
         before.write_text(text)
+        if side is not None:
+            shutil.copy(side, Path(folder, "before.json"))
         report = json.loads(tuck("optimize", before, "-p", passes, "-o", after, "--json"))
         return after.read_text(), report["passes"][-1]
 
@@ -113,15 +125,6 @@ DEDUP = {
 
 def torch_dedup(text):
     """What torch 2.13 makes of it."""
-    import torch.distributed as dist
-    from torch._inductor.fx_passes.fsdp import dedup_fsdp_reduce_scatter
-    from torch._inductor.virtualized import V
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.passes.fake_tensor_prop import FakeTensorProp
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-
-    if not dist.is_initialized():
-        dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
     mode = FakeTensorMode()
     module = fxload.load(text).module()
     with mode:
@@ -131,13 +134,51 @@ def torch_dedup(text):
             given.append(torch.empty([int(n) for n in found[2].split(",")], dtype=DTYPES[found[1]]))
     FakeTensorProp(module, mode).propagate_dont_convert_inputs(*given)
     with V.set_fake_mode(mode):
-        dedup_fsdp_reduce_scatter(module)
+        fsdp.dedup_fsdp_reduce_scatter(module)
     return module.graph
 
 
 @one_test_each(DEDUP, name=lambda name: f"test_{name}")
 class Dedup(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+        cls.addClassCleanup(dist.destroy_process_group)
+
     def check(self, name):
         after, _ = optimize(DEDUP[name], "dedup_fsdp_reduce_scatter(compat=torch)")
         found = differences_but_order(fxload.load(after).graph, torch_dedup(DEDUP[name]))
         self.assertEqual(found, [], some(found))
+
+
+# ---- pre_bucket_fsdp_collectives, against 2.13 ----
+
+PRE_BUCKETED = [
+    GRAPHS / f"fsdp/{name}.txt"
+    for name in ("mlp_fw", "mlp_bw", "llama_fw", "llama_bw", "llama_regather_bw", "llama_hsdp_fw", "bert_fw")
+]
+
+
+@one_test_each(PRE_BUCKETED, name=test_name)
+class PreBucket(unittest.TestCase):
+    """With a cap that is given: the same graph, up to names and order."""
+
+    @classmethod
+    def setUpClass(cls):
+        level = fsdp.logger.level
+        fsdp.logger.setLevel(logging.WARNING)  # it tells what it did
+        cls.addClassCleanup(fsdp.logger.setLevel, level)
+
+    def check(self, path):
+        text = path.read_text().replace("cuda:0", "cpu")
+        text = text.replace("device(type='cuda', index=0)", "device(type='cpu')")
+        for cap in (50.0, 300.0):
+            with fakes.groups(path):
+                module, mode = fakes.fake_module(text)
+                with V.set_fake_mode(mode):
+                    fsdp.pre_bucket_fsdp_collectives(module, "default", cap)
+            stable_topological_sort(module.graph)  # as Inductor does behind this pass
+            passes = f"pre_bucket_fsdp_collectives(cap_mb={cap},compat=torch)"
+            after, _ = optimize(text, passes, path.with_suffix(".json"))
+            found = differences_but_order(fxload.load(after).graph, module.graph)
+            self.assertEqual(found, [], f"{cap} MiB: {some(found)}")
