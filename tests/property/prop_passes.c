@@ -1,0 +1,824 @@
+/* Random graphs through random pipelines of all passes of the table, with random options, on every rank of a small job.
+ * The result lints clean, is the same when it is made again and, but for rank literals, on every rank; collectives of
+ * a group keep their order; every candidate is in a bucket or left with a reason; and the symbolic evaluator
+ * finds the same results and the same inputs left behind as before.
+ *
+ * TUCK_SEED=n repeats a run: the graph that failed is the first one of the run whose seed is printed. TUCK_SOAK=1
+ * makes ten times as many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "pass/report.h"
+#include "pipeline/table.h"
+#include "support/random_graph.h"
+
+enum { STEPS = 4 };
+
+struct plan { /* a pipeline */
+    char step[STEPS][320];
+    int n;
+    bool torch;      /* a step does what torch does, slips included: only crashes count */
+    bool knows_rank; /* the passes are told which rank the graph is for */
+    bool twice;      /* everything is run again */
+};
+
+struct sums {
+    size_t graphs, changed, refused, buckets, members, left, races;
+};
+
+static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *t, const char *fmt, ...)
+{
+    va_list ap;
+    char *s = NULL;
+
+    va_start(ap, fmt);
+    if (vasprintf(&s, fmt, ap) < 0)
+        abort();
+    va_end(ap);
+    text_add(t, s, strlen(s));
+    free(s);
+}
+
+/* ---- pipelines ---- */
+
+static void random_choice(struct rng *rng, const char *choices, struct text *t)
+{
+    uint32_t n = 1;
+
+    for (const char *s = choices; *s != '\0'; s++)
+        n += *s == '|';
+    for (n = rng_below(rng, n); n > 0; n--)
+        choices = strchr(choices, '|') + 1;
+    /* What only all-gathers have is mostly left to them. */
+    if (strstr(t->at, "reduce") != NULL && strncmp(choices, "custom_ops_multidtype", 21) == 0 &&
+        rng_below(rng, 8) != 0)
+        choices = "default";
+    text_add(t, choices, strcspn(choices, "|"));
+}
+
+/* Sizes of buckets, in MiB: tensors here have a hundred bytes. */
+static void random_number(struct rng *rng, struct text *t)
+{
+    static const char *const sizes[] = {"0", "0.00001", "0.00005", "0.0001", "0.0005", "25"};
+
+    add(t, "%s", sizes[rng_below(rng, sizeof(sizes) / sizeof(*sizes))]);
+}
+
+/* Names of nodes whose lines hold `what`, n at most, in the order of the graph from a random one on. */
+static void random_names(struct rng *rng, const char *graph, const char *what, uint32_t n,
+                         struct text *t)
+{
+    uint32_t found = 0, skip = 0;
+
+    for (int round = 0; round < 2; round++) {
+        for (const char *s = strchr(graph, '\n'); s != NULL && n > 0; s = strchr(s + 1, '\n')) {
+            size_t len = strcspn(s + 1, "\n"), name = strspn(s + 1, " ");
+            if (memmem(s, len, " = ", 3) == NULL || memmem(s, len, what, strlen(what)) == NULL)
+                continue;
+            if (round == 0) {
+                found++;
+            } else if (skip > 0) {
+                skip--;
+            } else {
+                text_add(t, s + 1 + name, strcspn(s + 1 + name, ": "));
+                if (--n > 0)
+                    add(t, ":");
+            }
+        }
+        n = n < found ? n : found;
+        skip = rng_below(rng, found - n + 1);
+    }
+    if (found == 0)
+        add(t, "None");
+}
+
+/* Collectives of one kind, mostly; any node. */
+static void random_nodes(struct rng *rng, const char *graph, bool several, struct text *t)
+{
+    static const char *const kinds[] = {"all_gather_into_tensor.default", "all_reduce.default",
+                                        "reduce_scatter_tensor.default", ""};
+
+    if (several)
+        random_names(rng, graph, kinds[rng_below(rng, rng_below(rng, 8) ? 3 : 4)],
+                     2 + rng_below(rng, 3), t);
+    else
+        random_names(rng, graph, "", 1, t);
+}
+
+static void random_option(struct rng *rng, const char *graph, const tuck_option *o, struct text *t)
+{
+    if (strcmp(o->type, "text") == 0 || strcmp(o->type, "names") == 0) {
+        random_nodes(rng, graph, strcmp(o->type, "names") == 0, t);
+    } else if (strchr(o->type, '|') != NULL) {
+        random_choice(rng, o->type, t);
+    } else if (strcmp(o->type, "bool") == 0) {
+        add(t, "%s", rng_below(rng, 2) ? "true" : "false");
+    } else if (strcmp(o->type, "int") == 0) {
+        add(t, "%u", rng_below(rng, 4));
+    } else {
+        random_number(rng, t);
+        while (strcmp(o->type, "numbers") == 0 && rng_below(rng, 2) == 0) {
+            add(t, ":");
+            random_number(rng, t);
+        }
+    }
+}
+
+/* What PyTorch does is only asked for where its slips are expected. Lists of passes, names of clusters and the limit
+ * of another option stay as they are. */
+static bool is_random(const tuck_option *o, bool torch)
+{
+    if (strcmp(o->name, "compat") == 0)
+        return torch;
+    return strcmp(o->name, "passes") != 0 && strcmp(o->name, "cluster") != 0 &&
+           strcmp(o->name, "max_mb") != 0;
+}
+
+/* Is it nothing without this option? */
+static bool is_needed(const tuck_option *o)
+{
+    return strcmp(o->type, "names") == 0 && strcmp(o->dflt, "None") == 0;
+}
+
+static void random_step(struct rng *rng, const char *graph, bool torch, char *to, size_t size)
+{
+    struct text t = {NULL, 0, 0};
+    size_t pass, given = 0;
+
+    do
+        pass = rng_below(rng, (uint32_t)tuck_pass_count());
+    while (all_passes.row[pass]->level != PASS_ON_GRAPH);
+    add(&t, "%s(", tuck_pass_name(pass));
+    for (size_t i = 0; i < tuck_pass_option_count(pass); i++) {
+        tuck_option o;
+        tuck_pass_option(pass, i, &o);
+        if (!is_random(&o, torch) || (!is_needed(&o) && rng_below(rng, 2) == 0))
+            continue;
+        add(&t, "%s%s=", given++ ? "," : "", o.name);
+        random_option(rng, graph, &o, &t);
+    }
+    add(&t, ")");
+    assert_true(t.len < size);
+    memcpy(to, t.at, t.len + 1);
+    text_done(&t);
+}
+
+static void random_plan(struct rng *rng, const char *graph, struct plan *p)
+{
+    *p = (struct plan){.n = 1 + (int)rng_below(rng, STEPS),
+                       .torch = rng_below(rng, 40) == 0,
+                       .knows_rank = rng_below(rng, 4) != 0,
+                       .twice = rng_below(rng, 4) == 0};
+    for (int i = 0; i < p->n; i++)
+        random_step(rng, graph, p->torch, p->step[i], sizeof(p->step[i]));
+}
+
+static char *plan_text(const struct plan *p)
+{
+    struct text t = {NULL, 0, 0};
+
+    text_clear(&t);
+    for (int i = 0; i < p->n; i++)
+        add(&t, "%s%s", i ? "," : "", p->step[i]);
+    return t.at;
+}
+
+/* ---- what a step found and what it left, in the order of nodes ---- */
+
+struct comm {
+    char *name;
+    const char *target; /* lives as long as the graph */
+    int group;
+};
+
+struct order {
+    struct comm *at;
+    size_t n, cap;
+};
+
+struct seen { /* before and after each step */
+    struct order *order;
+    size_t n, cap;
+};
+
+#define C10D "torch.ops._c10d_functional."
+
+static bool communicates(const char *target)
+{
+    return strncmp(target, C10D, sizeof(C10D) - 1) == 0 && strstr(target, "wait_tensor") == NULL;
+}
+
+static bool observe(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g)
+{
+    struct seen *s = ctx;
+
+    (void)pass;
+    assert_int_equal(s->n, 2 * step + after);
+    if (s->n == s->cap) {
+        s->cap = 2 * s->cap + 8;
+        s->order = realloc(s->order, s->cap * sizeof(*s->order));
+        assert_non_null(s->order);
+    }
+    struct order *o = &s->order[s->n++];
+    *o = (struct order){NULL, 0, 0};
+    for (tuck_node n = tuck_graph_first(g); !tuck_is_none(n); n = tuck_graph_next(g, n)) {
+        const char *target = tuck_node_target(g, n);
+        if (tuck_node_kind(g, n) != TUCK_CALL_FUNCTION || !communicates(target))
+            continue;
+        if (o->n == o->cap) {
+            o->cap = 2 * o->cap + 8;
+            o->at = realloc(o->at, o->cap * sizeof(*o->at));
+            assert_non_null(o->at);
+        }
+        o->at[o->n++] = (struct comm){strdup(tuck_node_name(g, n)), target, tuck_node_group(g, n)};
+    }
+    return true;
+}
+
+static void seen_done(struct seen *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        for (size_t k = 0; k < s->order[i].n; k++)
+            free(s->order[i].at[k].name);
+        free(s->order[i].at);
+    }
+    free(s->order);
+    *s = (struct seen){NULL, 0, 0};
+}
+
+static long place_of(const struct order *o, const char *name)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (strcmp(o->at[i].name, name) == 0)
+            return (long)i;
+    return -1;
+}
+
+/* ---- the order of collectives ---- */
+
+/* The places, before the step, of the first and the last collective that it stands for. */
+struct span {
+    long first, last;
+};
+
+/* One node may stand for another, at its place, in a pass that merges nothing. */
+static bool replaced(const struct order *before, const struct order *after, size_t at,
+                     const struct pass_report *p)
+{
+    return p->bucket.len == 0 && p->count.len > 0 && before->n == after->n &&
+           place_of(after, before->at[at].name) < 0 && place_of(before, after->at[at].name) < 0;
+}
+
+static struct span span_of(const struct order *before, const struct order *after, size_t i_after,
+                           const struct pass_report *p)
+{
+    const char *name = after->at[i_after].name;
+    long at = replaced(before, after, i_after, p) ? (long)i_after : place_of(before, name);
+    struct span s = {at, at};
+
+    for (uint32_t i = 0; i < p->bucket.len && at < 0; i++) {
+        const struct report_bucket *b = &p->bucket.at[i];
+        if (strcmp(b->result, name) != 0)
+            continue;
+        for (uint32_t k = 0; k < b->n_member; k++) {
+            long m = place_of(before, b->member[k]);
+            s.first = m >= 0 && (s.first < 0 || m < s.first) ? m : s.first;
+            s.last = m > s.last ? m : s.last;
+        }
+    }
+    return s;
+}
+
+static bool check_order(const struct order *before, const struct order *after,
+                        const struct pass_report *p, struct text *why)
+{
+    bool placed = strstr(p->options, "collective_before=") != NULL; /* the user said where */
+
+    for (size_t i = 0; i < after->n; i++) {
+        struct span a = span_of(before, after, i, p);
+        if (a.first < 0) {
+            add(why, "order: %s: %s comes from nowhere\n", p->name, after->at[i].name);
+            return false;
+        }
+        if (after->at[i].group != before->at[a.first].group) {
+            add(why, "order: %s: %s has another group\n", p->name, after->at[i].name);
+            return false;
+        }
+        for (size_t k = 0; k < i; k++) {
+            struct span b = span_of(before, after, k, p);
+            if (after->at[k].group == after->at[i].group && b.first > a.last && !placed) {
+                add(why, "order: %s: %s stands before %s\n", p->name, after->at[k].name,
+                    after->at[i].name);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* ---- reports ---- */
+
+static unsigned times_reported(const struct pass_report *p, const char *name)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < p->bucket.len; i++)
+        for (uint32_t k = 0; k < p->bucket.at[i].n_member; k++)
+            n += strcmp(p->bucket.at[i].member[k], name) == 0;
+    for (uint32_t i = 0; i < p->left.len; i++)
+        n += strcmp(p->left.at[i].node, name) == 0;
+    return n;
+}
+
+/* The operators that a pass must account for, by its name; NULL ends the list. */
+static const char *const *candidates(const char *pass)
+{
+    static const char *const gather[] = {C10D "all_gather_into_tensor.default", NULL};
+    static const char *const scatter[] = {C10D "reduce_scatter_tensor.default", NULL};
+    static const char *const reduce[] = {C10D "all_reduce.default", NULL};
+    static const char *const ddp[] = {C10D "all_reduce.default", C10D "all_reduce_.default", NULL};
+    static const char *const none[] = {NULL};
+
+    if (strncmp(pass, "fuse_ddp_with", 13) == 0)
+        return ddp;
+    if (strncmp(pass, "bucket_", 7) != 0)
+        return none;
+    return strstr(pass, "all_gather") != NULL       ? gather
+           : strstr(pass, "reduce_scatter") != NULL ? scatter
+           : strstr(pass, "all_reduce") != NULL     ? reduce
+                                                    : none;
+}
+
+static bool check_report(const struct order *before, const struct order *after,
+                         const struct pass_report *p, struct text *why)
+{
+    for (size_t i = 0; i < before->n; i++) {
+        unsigned n = times_reported(p, before->at[i].name);
+        bool wanted = false;
+        for (const char *const *c = candidates(p->name); *c != NULL; c++)
+            wanted |= strcmp(before->at[i].target, *c) == 0;
+        if (n > 1 || (wanted && n == 0)) {
+            add(why, "report: %s: %s is mentioned %u times\n", p->name, before->at[i].name, n);
+            return false;
+        }
+        if (n == 0 && place_of(after, before->at[i].name) < 0 && !replaced(before, after, i, p)) {
+            add(why, "report: %s: %s is gone without a word\n", p->name, before->at[i].name);
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < p->bucket.len; i++) {
+        const struct report_bucket *b = &p->bucket.at[i];
+        for (uint32_t k = 0; k < b->n_member; k++) {
+            long at = place_of(before, b->member[k]), first = place_of(before, b->member[0]);
+            if (at < 0 || before->at[at].group != before->at[first].group) {
+                add(why, "report: %s: member %s of no group, or another\n", p->name, b->member[k]);
+                return false;
+            }
+        }
+        if (*b->result != '\0' && place_of(after, b->result) < 0) {
+            add(why, "report: %s: there is no %s\n", p->name, b->result);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_steps(const struct seen *s, const tuck_report *t, struct sums *sums,
+                        struct text *why)
+{
+    for (uint32_t i = 0; i < t->pass.len; i++) {
+        const struct pass_report *p = &t->pass.at[i];
+        if (p->failed)
+            break;
+        if (2 * i + 1 >= s->n) {
+            add(why, "report: %s was not shown to the observer\n", p->name);
+            return false;
+        }
+        const struct order *before = &s->order[2 * i], *after = &s->order[2 * i + 1];
+        if (!check_report(before, after, p, why) || !check_order(before, after, p, why))
+            return false;
+        sums->changed += p->changed;
+        sums->buckets += p->bucket.len;
+        sums->left += p->left.len;
+        for (uint32_t k = 0; k < p->bucket.len; k++)
+            sums->members += p->bucket.at[k].n_member;
+    }
+    return true;
+}
+
+/* ---- one rank ---- */
+
+struct rank_run {
+    tuck_doc *doc;              /* NULL: `before` is another's */
+    tuck_graph *before, *after; /* `after` is a copy that the passes changed */
+    tuck_status status;
+    char *diags;
+    tuck_report *report;
+    char *text;
+};
+
+static void rank_done(struct rank_run *r)
+{
+    tuck_graph_free(r->after);
+    tuck_doc_free(r->doc);
+    tuck_report_free(r->report);
+    free(r->diags);
+    free(r->text);
+    *r = (struct rank_run){.doc = NULL};
+}
+
+static void tell_groups(const struct random_graph *x, const struct plan *p, int rank, tuck_graph *g)
+{
+    for (size_t i = 0; i < x->world.n_group; i++) {
+        const struct sym_group *q = &x->group[i];
+        int64_t ranks[RANDOM_RANKS];
+        for (int k = 0; k < q->size; k++)
+            ranks[k] = q->ranks[rank * q->size + k];
+        for (size_t k = 0; k < tuck_graph_group_count(g); k++)
+            if (strcmp(tuck_graph_group_name(g, k), q->name) == 0)
+                assert_int_equal(tuck_graph_set_group(g, q->name, q->size, ranks, NULL), TUCK_OK);
+    }
+    if (p->knows_rank)
+        assert_int_equal(tuck_graph_set_rank(g, rank, NULL), TUCK_OK);
+}
+
+/* `before`: the graph of this rank, too, or NULL. */
+static void run_rank(const struct random_graph *x, char *const *text, const struct plan *p,
+                     const tuck_pipeline *pipe, int rank, tuck_graph *before, struct seen *seen,
+                     struct rank_run *r)
+{
+    tuck_run_options o = {.hints = x->hint, .n_hints = x->n_hint};
+    tuck_diags *d = tuck_diags_new(NULL);
+
+    *r = (struct rank_run){.doc = NULL};
+    if (before == NULL) {
+        r->doc = read_or_die(text[rank]);
+        before = tuck_doc_graph(r->doc, 0);
+    }
+    r->before = before;
+    assert_int_equal(tuck_graph_copy(r->before, &r->after), TUCK_OK);
+    tell_groups(x, p, rank, r->after);
+    if (seen != NULL) {
+        o.observe = observe;
+        o.ctx = seen;
+    }
+    r->status = tuck_pipeline_run(pipe, r->after, &o, d, &r->report);
+    r->diags = diags_text(d);
+    r->text = graph_text(r->after);
+    tuck_diags_free(d);
+}
+
+/* ---- texts of two ranks ---- */
+
+static bool may_name_rank(const char *line, size_t n)
+{
+    static const char *const ops[] = {"aten.slice.Tensor(", "aten.as_strided.default(",
+                                      "bucketing._pre_bucket_all_gather.default(",
+                                      "fsdp.all_gather_copy_in.default("};
+
+    for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
+        if (memmem(line, n, ops[i], strlen(ops[i])) != NULL)
+            return true;
+    return false;
+}
+
+/* The same characters, or other numbers. */
+static bool same_but_numbers(const char *x, const char *x_end, const char *y, const char *y_end)
+{
+    while (x < x_end && y < y_end) {
+        if (*x >= '0' && *x <= '9' && *y >= '0' && *y <= '9') {
+            x += strspn(x, "0123456789");
+            y += strspn(y, "0123456789");
+        } else if (*x++ != *y++) {
+            return false;
+        }
+    }
+    return x == x_end && y == y_end;
+}
+
+/* Arithmetic on sizes: x: "Sym(4*s0)" = y * 2 */
+static bool is_size(const char *line, size_t n)
+{
+    return memmem(line, n, ": \"Sym(", 7) != NULL ||
+           (memmem(line, n, " * ", 3) != NULL && memmem(line, n, "torch.ops.", 10) == NULL);
+}
+
+/* The name and, of a tensor, the type are the same; numbers of the rest may have to do with the rank. */
+static bool same_line(const char *a, size_t n, const char *b, size_t m)
+{
+    const char *call_a = memmem(a, n, " = ", 3), *call_b = memmem(b, m, " = ", 3);
+    bool sizes = is_size(a, n) && is_size(b, m);
+
+    if (n == m && memcmp(a, b, n) == 0)
+        return true;
+    if (call_a == NULL || call_b == NULL ||
+        !(sizes || (may_name_rank(a, n) && may_name_rank(b, m))))
+        return false;
+    size_t head = sizes ? strcspn(a, ":=") : (size_t)(call_a - a);
+    return (sizes || head == (size_t)(call_b - b)) && head <= m && memcmp(a, b, head) == 0 &&
+           same_but_numbers(call_a, a + n, call_b, b + m);
+}
+
+static bool same_on_ranks(const char *a, const char *b)
+{
+    while (*a != '\0' && *b != '\0') {
+        size_t n = strcspn(a, "\n"), m = strcspn(b, "\n");
+
+        if (!same_line(a, n, b, m))
+            return false;
+        a += n + (a[n] != '\0');
+        b += m + (b[m] != '\0');
+    }
+    return *a == *b;
+}
+
+/* ---- one graph ---- */
+
+static bool check_values(const struct random_graph *x, struct rank_run *r, struct sums *sums,
+                         struct text *why)
+{
+    tuck_graph *before[RANDOM_RANKS], *after[RANDOM_RANKS];
+
+    for (int i = 0; i < x->world.n_ranks; i++) {
+        before[i] = r[i].before;
+        after[i] = r[i].after;
+    }
+    struct sym_result *a = symeval_run(&x->world, before, why), *b = NULL;
+    bool ok = a != NULL;
+    if (ok && symeval_race(a) != NULL) {
+        add(why, "generator: a race: %s\n", symeval_race(a));
+        ok = false;
+    }
+    if (!ok)
+        add(why, "generator: no graph to start from\n");
+    if (ok) {
+        b = symeval_run(&x->world, after, why);
+        ok = b != NULL;
+    }
+    if (ok && symeval_race(b) != NULL) {
+        add(why, "race: %s\n", symeval_race(b));
+        sums->races++;
+        ok = false;
+    }
+    ok = ok && symeval_same(a, b, why);
+    symeval_free(a);
+    symeval_free(b);
+    return ok;
+}
+
+/* What was asked for does not make sense for any graph, or not for this one. Whatever a pass cannot do otherwise it
+ * must leave alone. */
+static bool check_status(const struct rank_run *r, struct text *why)
+{
+    static const char *const refusals[] = {
+        "error: merge_bucket: ",
+        "error: mode custom_ops_multidtype is for all-gathers",
+    };
+
+    if (r->status == TUCK_OK)
+        return true;
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++)
+        if (r->status == TUCK_EINVAL && strstr(r->diags, refusals[i]) != NULL)
+            return true;
+    add(why, "status: %s\n%s", tuck_status_text(r->status), r->diags);
+    return false;
+}
+
+/* True: nothing is wrong. */
+static bool check_graph(const struct random_graph *x, char *const *text, const struct plan *p,
+                        struct sums *sums, struct text *why)
+{
+    struct rank_run r[RANDOM_RANKS] = {{.doc = NULL}}, again = {.doc = NULL};
+    struct seen seen = {NULL, 0, 0};
+    char *steps = plan_text(p);
+    tuck_pipeline *pipe = NULL;
+    bool ok = true;
+
+    assert_int_equal(tuck_pipeline_parse(steps, strlen(steps), "plan", NULL, NULL, &pipe), TUCK_OK);
+    for (int i = 0; i < x->world.n_ranks && ok; i++) {
+        if (i > 0 && x->alike && !p->knows_rank) { /* nothing that could make a difference */
+            r[i] = (struct rank_run){.before = r[0].before, .after = r[0].after};
+            continue;
+        }
+        run_rank(x, text, p, pipe, i, x->alike && i > 0 ? r[0].before : NULL, i == 0 ? &seen : NULL,
+                 &r[i]);
+        tuck_diags *d = tuck_diags_new(NULL);
+        if (i == 0 && tuck_graph_lint(r[i].before, d) != TUCK_OK) {
+            char *s = diags_text(d);
+            add(why, "generator: lint: %s", s);
+            free(s);
+            ok = false;
+        }
+        tuck_diags_free(d);
+        ok = ok && (check_status(&r[i], why) || p->torch);
+        if (ok && r[i].status != r[0].status) {
+            add(why, "ranks: %s on rank %d\n", tuck_status_text(r[i].status), i);
+            ok = p->torch;
+        }
+        if (ok && i > 0 && !p->torch && !same_on_ranks(r[0].text, r[i].text)) {
+            add(why, "ranks: another graph on rank %d\n%s", i, r[i].text);
+            ok = false;
+        }
+    }
+    sums->refused += r[0].status != TUCK_OK;
+    if (ok && p->twice) {
+        run_rank(x, text, p, pipe, 0, NULL, NULL, &again);
+        ok = again.status == r[0].status && strcmp(again.text, r[0].text) == 0;
+        if (!ok)
+            add(why, "twice: another graph the second time\n%s", again.text);
+        rank_done(&again);
+        char *wrong = ok ? check_fixpoint(r[0].after) : NULL;
+        if (wrong != NULL)
+            add(why, "text: %s", wrong);
+        ok = ok && wrong == NULL;
+        free(wrong);
+    }
+    if (!p->torch)
+        ok = ok && check_steps(&seen, r[0].report, sums, why) && check_values(x, r, sums, why);
+    if (!ok && r[0].text != NULL)
+        add(why, "--- after\n%s", r[0].text);
+    for (int i = x->world.n_ranks - 1; i >= 0; i--)
+        if (i == 0 || r[i].after != r[0].after)
+            rank_done(&r[i]);
+    seen_done(&seen);
+    tuck_pipeline_free(pipe);
+    free(steps);
+    return ok;
+}
+
+/* ---- making a failure small ---- */
+
+struct failure {
+    struct random_graph *x;
+    struct plan plan;
+    char *text[RANDOM_RANKS];
+    struct text why;
+};
+
+/* Does it still fail in the same way? Then these texts are the failure. Takes the texts. */
+static bool still_fails(struct failure *f, char **text, const struct plan *plan)
+{
+    struct sums sums = {0};
+    struct text why = {NULL, 0, 0};
+    size_t same = strcspn(f->why.at, ":");
+
+    text_clear(&why);
+    bool fails = !check_graph(f->x, text, plan, &sums, &why) &&
+                 strncmp(why.at, f->why.at, same) == 0;
+    for (int i = 0; i < RANDOM_RANKS && text != f->text; i++) {
+        if (fails) {
+            free(f->text[i]);
+            f->text[i] = text[i];
+        } else {
+            free(text[i]);
+        }
+    }
+    if (fails) {
+        f->plan = *plan;
+        text_done(&f->why);
+        f->why = why;
+    } else {
+        text_done(&why);
+    }
+    return fails;
+}
+
+/* The returned value number `item` is not returned any more. */
+static bool return_less(tuck_graph *g, size_t item)
+{
+    tuck_node out = tuck_graph_output(g);
+    const tuck_value *v = tuck_node_arg(g, out, 0);
+    tuck_args *a = tuck_args_new(g);
+
+    if (item >= tuck_value_len(v)) {
+        tuck_args_free(a);
+        return false;
+    }
+    tuck_args_open(a, TUCK_V_TUPLE);
+    for (size_t i = 0; i < tuck_value_len(v); i++)
+        if (i != item)
+            tuck_args_value(a, tuck_value_item(v, i));
+    tuck_args_close(a);
+    tuck_status st = tuck_node_set_args(g, out, a);
+    tuck_args_free(a);
+    return st == TUCK_OK;
+}
+
+static bool erase_nth(tuck_graph *g, size_t nth)
+{
+    tuck_node n = tuck_graph_last(g);
+
+    while (nth-- > 0 && !tuck_is_none(n))
+        n = tuck_graph_prev(g, n);
+    return !tuck_is_none(n) && tuck_node_kind(g, n) != TUCK_OUTPUT &&
+           tuck_node_use_count(g, n) == 0 && tuck_node_erase(g, n) == TUCK_OK;
+}
+
+static bool try_edit(struct failure *f, bool (*edit)(tuck_graph *g, size_t i), size_t at)
+{
+    char *text[RANDOM_RANKS] = {NULL};
+    bool done = true;
+
+    for (int i = 0; i < f->x->world.n_ranks && done; i++) {
+        tuck_doc *doc = read_or_die(f->text[i]);
+        done = edit(tuck_doc_graph(doc, 0), at);
+        text[i] = graph_text(tuck_doc_graph(doc, 0));
+        tuck_doc_free(doc);
+    }
+    if (done)
+        return still_fails(f, text, &f->plan);
+    for (int i = 0; i < RANDOM_RANKS; i++)
+        free(text[i]);
+    return false;
+}
+
+static bool drop_steps(struct failure *f)
+{
+    bool dropped = false;
+
+    for (int i = f->plan.n - 1; i >= 0 && f->plan.n > 1; i--) {
+        struct plan p = f->plan;
+        memmove(p.step[i], p.step[i + 1], sizeof(p.step[0]) * (size_t)(p.n - i - 1));
+        p.n--;
+        dropped |= still_fails(f, f->text, &p);
+    }
+    return dropped;
+}
+
+static void shrink(struct failure *f)
+{
+    bool smaller = true;
+
+    while (smaller) {
+        smaller = drop_steps(f);
+        tuck_doc *doc = read_or_die(f->text[0]);
+        size_t nodes = tuck_graph_size(tuck_doc_graph(doc, 0));
+        tuck_doc_free(doc);
+        for (size_t i = nodes; i-- > 0;)
+            smaller |= try_edit(f, return_less, i);
+        for (size_t i = 0; i < nodes; i++)
+            while (try_edit(f, erase_nth, i))
+                smaller = true;
+    }
+}
+
+static void check_or_fail(struct random_graph *x, const struct plan *p, uint64_t seed,
+                          struct sums *sums)
+{
+    struct failure f = {.x = x, .plan = *p};
+
+    text_clear(&f.why);
+    if (check_graph(x, x->text, p, sums, &f.why)) {
+        text_done(&f.why);
+        return;
+    }
+    for (int i = 0; i < x->world.n_ranks; i++)
+        f.text[i] = strdup(x->text[i]);
+    if (strncmp(f.why.at, "generator", 9) != 0) /* taking things away makes bad graphs, too */
+        shrink(&f);
+    char *steps = plan_text(&f.plan);
+    fprintf(stderr,
+            "TUCK_SEED=%llu: %d ranks, s0 = %lld, s1 = %lld, hints %zu, rank %s\n--passes '%s'\n"
+            "--- before\n%s--- %s\n",
+            (unsigned long long)seed, x->world.n_ranks, (long long)x->symbol[0].value,
+            (long long)x->symbol[1].value, x->n_hint, f.plan.knows_rank ? "known" : "unknown",
+            steps, f.text[0], f.why.at);
+    fail_msg("a pass broke a graph: TUCK_SEED=%llu", (unsigned long long)seed);
+}
+
+static void random_graphs(void **state)
+{
+    uint64_t seed = seed_of("prop_passes");
+    size_t n = getenv("TUCK_GRAPHS") ? strtoull(getenv("TUCK_GRAPHS"), NULL, 0) : rounds(10000);
+    struct sums sums = {0};
+
+    (void)state;
+    for (; sums.graphs < n; sums.graphs++) {
+        struct rng rng = {seed + sums.graphs};
+        struct random_graph x;
+        struct plan p;
+
+        random_graph_make(&rng, &x);
+        random_plan(&rng, x.text[0], &p);
+        check_or_fail(&x, &p, seed + sums.graphs, &sums);
+        random_graph_free(&x);
+    }
+    printf("# %zu graphs, %zu steps changed one, %zu runs refused, %zu buckets of %zu members, %zu "
+           "left\n",
+           sums.graphs, sums.changed, sums.refused, sums.buckets, sums.members, sums.left);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_graphs)};
+
+    return cmocka_run_group_tests_name("passes", tests, NULL, NULL);
+}

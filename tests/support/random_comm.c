@@ -1,0 +1,233 @@
+/* Collectives and their waits. */
+#include "support/random_gen.h"
+
+static const char *const reduce_name[] = {"sum", "avg", "max"};
+
+/* ---- collectives ---- */
+
+int gen_any_group(struct gen *g)
+{
+    return gen_one_in(g, 5) ? (int)gen_below(g, (uint32_t)g->x->world.n_group) : g->group;
+}
+
+int gen_group_size(const struct gen *g, int group)
+{
+    return g->x->group[group].size;
+}
+
+const char *gen_any_reduce(struct gen *g)
+{
+    return gen_one_in(g, 5) ? reduce_name[gen_below(g, 3)] : g->reduce;
+}
+
+int gen_fly(struct gen *g, int result, int from)
+{
+    struct flight *f = &g->flight[g->n_flight];
+
+    *f = (struct flight){.result = result,
+                         .from = g->val[from].storage,
+                         .to = g->val[result].storage,
+                         .buffer = g->val[from].storage == g->val[result].storage ? from : -1,
+                         .sink = SINK_FREE};
+    g->val[result].flying = true;
+    g->storage[f->to].writes++;
+    if (f->from != f->to)
+        g->storage[f->from].reads++;
+    return g->n_flight++;
+}
+
+static struct val result_like(struct gen *g, int v)
+{
+    struct val f = gen_fresh(g, v);
+
+    gen_pack(&f);
+    return f;
+}
+
+int gen_all_reduce(struct gen *g, int v, const char *reduce, int group)
+{
+    bool inside = gen_one_in(g, 4) && gen_writable(g, v) && g->val[v].layout == PACKED;
+    int out = gen_begin(g, inside ? gen_view_of(g, v) : result_like(g, v), "all_reduce");
+
+    gen_put(&g->body, "_c10d_functional.all_reduce%s.default(%s, '%s', '%s')\n", inside ? "_" : "",
+            g->val[v].name, reduce, g->x->group[group].name);
+    return gen_fly(g, out, v);
+}
+
+int gen_empty_like(struct gen *g, const struct val *like)
+{
+    struct val f = *like;
+
+    f.storage = gen_new_storage(g);
+    f.flying = f.taken = false;
+    f.changes = true;
+    gen_pack(&f);
+    int v = gen_begin(g, f, "empty");
+    gen_put(&g->body, "aten.empty.memory_format(");
+    gen_put_dims(&g->body, f.size, f.n_dim);
+    gen_put(&g->body, ", dtype = %s, device = %s, pin_memory = False)\n", gen_dtype_python[f.dtype],
+            gen_device_python[f.device]);
+    g->val[v].taken = true; /* until something is in it */
+    return v;
+}
+
+int gen_all_gather(struct gen *g, int v, int group)
+{
+    struct val f = result_like(g, v);
+    int buffer = -1, out;
+
+    f.size[0].k *= gen_group_size(g, group);
+    gen_pack(&f);
+    if (gen_one_in(g, 10) && !gen_is_symbolic(&f)) {
+        buffer = gen_empty_like(g, &f);
+        f.storage = g->val[buffer].storage;
+    }
+    out = gen_begin(g, f, "all_gather_into_tensor");
+    gen_put(&g->body, "_c10d_functional.all_gather_into_tensor%s.default(%s, %d, '%s'",
+            buffer >= 0 ? "_out" : "", g->val[v].name, gen_group_size(g, group),
+            g->x->group[group].name);
+    if (buffer >= 0)
+        gen_put(&g->body, ", out = %s", g->val[buffer].name);
+    gen_put(&g->body, ")\n");
+    return gen_fly(g, out, v);
+}
+
+bool gen_scatters(const struct gen *g, int v, int group)
+{
+    const struct val *x = &g->val[v];
+
+    return x->layout == PACKED && x->size[0].sym == 0 &&
+           x->size[0].k % gen_group_size(g, group) == 0;
+}
+
+int gen_reduce_scatter(struct gen *g, int v, const char *reduce, int group)
+{
+    struct val f = result_like(g, v);
+
+    f.size[0].k /= gen_group_size(g, group);
+    gen_pack(&f);
+    int out = gen_begin(g, f, "reduce_scatter_tensor");
+    gen_put(&g->body, "_c10d_functional.reduce_scatter_tensor.default(%s, '%s', %d, '%s')\n",
+            g->val[v].name, reduce, gen_group_size(g, group), g->x->group[group].name);
+    return gen_fly(g, out, v);
+}
+
+/* Kinds that nothing merges, and merged ones as a pass before may have left them. */
+void gen_other_collective(struct gen *g, int v, int group)
+{
+    const char *name = g->x->group[group].name;
+    int w, out, list;
+
+    switch (gen_below(g, 4)) {
+    case 0:
+        out = gen_begin(g, result_like(g, v), "broadcast");
+        gen_put(&g->body, "_c10d_functional.broadcast.default(%s, 0, '%s')\n", g->val[v].name,
+                name);
+        gen_fly(g, out, v);
+        break;
+    case 1:
+        w = gen_pick_like(g, v);
+        list = g->n_name++;
+        gen_put(
+            &g->body,
+            "        coalesced_%d = torch.ops._c10d_functional.all_reduce_coalesced.default([%s, "
+            "%s], '%s', '%s')\n",
+            list, g->val[v].name, g->val[w].name, g->reduce, name);
+        for (int i = 0; i < 2; i++) {
+            out = gen_add_val(g, result_like(g, i ? w : v), "getitem");
+            gen_put(&g->body, "        %s", g->val[out].name);
+            if (g->annotated) {
+                gen_put(&g->body, ": \"");
+                gen_put_type(&g->body, &g->val[out]);
+                gen_put(&g->body, "\"");
+            }
+            gen_put(&g->body, " = coalesced_%d[%d]\n", list, i);
+            gen_fly(g, out, i ? w : v);
+        }
+        break;
+    case 2:
+        if (!gen_scatters(g, v, group))
+            return;
+        {
+            struct val f = result_like(g, v);
+            f.size[0].k /= gen_group_size(g, group);
+            gen_pack(&f);
+            if (gen_is_symbolic(&f))
+                return;
+            int buffer = gen_empty_like(g, &f);
+            f.storage = g->val[buffer].storage;
+            out = gen_begin(g, f, "reduce_scatter_out");
+            gen_put(&g->body,
+                    "_c10d_functional.reduce_scatter_tensor_out.default(%s, '%s', %d, '%s', out = "
+                    "%s)\n",
+                    g->val[v].name, g->reduce, gen_group_size(g, group), name, g->val[buffer].name);
+            gen_fly(g, out, v);
+        }
+        break;
+    default:
+        if (gen_writable(g, v) && g->val[v].layout == PACKED) {
+            out = gen_begin(g, gen_view_of(g, v), "broadcast_");
+            gen_put(&g->body, "_c10d_functional.broadcast_.default(%s, 0, '%s')\n", g->val[v].name,
+                    name);
+            gen_fly(g, out, v);
+        }
+        break;
+    }
+}
+
+/* ---- waits ---- */
+
+int gen_put_wait(struct gen *g, int v)
+{
+    struct val f = gen_view_of(g, v);
+
+    f.flying = false;
+    int out = gen_begin(g, f, "wait_tensor");
+    gen_put(&g->body, "_c10d_functional.wait_tensor.default(%s)\n", g->val[v].name);
+    return out;
+}
+
+void gen_give_back(struct gen *g, int v)
+{
+    g->returned[g->n_returned++] = v;
+    g->val[v].taken = true;
+}
+
+int gen_land(struct gen *g, struct flight *f)
+{
+    /* A wait names the result, or what is worked on in place. */
+    int w = gen_put_wait(g, f->buffer >= 0 && gen_one_in(g, 3) ? f->buffer : f->result);
+
+    f->landed = true;
+    g->storage[f->to].writes--;
+    if (f->from != f->to)
+        g->storage[f->from].reads--;
+    if (f->sink == SINK_RETURN) {
+        gen_give_back(g, w);
+    } else if (f->sink == SINK_COPY && gen_writable(g, f->into)) {
+        gen_begin(g, gen_view_of(g, f->into), "copy_");
+        gen_put(&g->body, "aten.copy_.default(%s, %s)\n", g->val[f->into].name, g->val[w].name);
+        g->val[w].taken = true;
+    }
+    while (gen_one_in(g, 10)) /* another wait of the same, or of the wait */
+        gen_put_wait(g, gen_one_in(g, 2) ? f->result : w);
+    return w;
+}
+
+void gen_land_some(struct gen *g, uint32_t leave)
+{
+    for (int i = 0; i < g->n_flight; i++)
+        if (!g->flight[i].landed && !gen_one_in(g, leave))
+            gen_land(g, &g->flight[i]);
+}
+
+void gen_land_one(struct gen *g)
+{
+    int at = (int)gen_below(g, (uint32_t)g->n_flight);
+
+    for (int i = 0; i < g->n_flight; i++, at = (at + 1) % g->n_flight)
+        if (!g->flight[at].landed) {
+            gen_land(g, &g->flight[at]);
+            return;
+        }
+}
