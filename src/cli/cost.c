@@ -467,7 +467,7 @@ static int cost_of_graph(struct cost *c, size_t i)
 
 static int cost_of_graphs(struct cost *c)
 {
-    size_t from, to;
+    size_t from = 0, to = 0;
     int code = input_open(&c->in);
 
     if (code == EXIT_FINE)
