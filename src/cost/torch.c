@@ -60,7 +60,8 @@ static void one(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, doub
         bus = fmin(0.92 * bus, nccl_channels[gen] * nccl_tree_max[gen][column]);
 
     double steps = steps_of(coll, p), gbps = is_tree ? 0.5 * bus : bus * p / steps;
-    double intra = nccl_hw_lat[m->nvlink ? NCCL_NVLINK : NCCL_PCI][algo][proto];
+    /* Over several nodes it takes the inside of a node for NVLink, whatever it is. */
+    double intra = nccl_hw_lat[m->nvlink || nodes > 1 ? NCCL_NVLINK : NCCL_PCI][algo][proto];
     double inter = nccl_hw_lat[NCCL_NET][algo][proto];
     if (nodes > 1)
         intra = fmax(intra, proto == NCCL_SIMPLE ? 3 : 1);

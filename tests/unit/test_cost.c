@@ -1,5 +1,8 @@
 /* Models of collectives against the numbers they must give: PyTorch's to 1e-4, what NCCL logged, the fits of
  * measured points; isotonic regression, names of clusters, how groups lie, what is chosen.
+ *
+ * test_cost --ask answers lines "DEVICE nvlink|pcie COLLECTIVE RANKS BYTES" by the model torch: us, algorithm/protocol,
+ * saturation bytes; tests/torch/test_cost.py compares that with what PyTorch says.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -562,7 +565,38 @@ static void test_nonsense(void **state)
     tuck_cluster_free(NULL);
 }
 
-int main(void)
+static int answer_lines(void)
+{
+    char device[32], link[16], coll[32], json[256];
+    long long ranks, bytes;
+
+    while (scanf("%31s %15s %31s %lld %lld", device, link, coll, &ranks, &bytes) == 5) {
+        tuck_collective q = {.coll = tuck_coll_by_name(coll),
+                             .ranks = ranks,
+                             .bytes = bytes,
+                             .model = TUCK_MODEL_TORCH};
+        tuck_collective_cost x;
+        tuck_cluster *c;
+        int64_t enough = -1;
+
+        snprintf(json, sizeof(json),
+                 strcmp(link, "pcie") == 0
+                     ? "{\"schema\": 1, \"device\": \"%s\", \"links\": {\"intra\": {\"gbps\": 24, "
+                       "\"us\": 1, \"kind\": \"pcie\"}}}"
+                     : "{\"schema\": 1, \"device\": \"%s\"}",
+                 device);
+        if (tuck_cluster_read_text(json, strlen(json), "c.json", NULL, NULL, &c) != TUCK_OK ||
+            tuck_cost_collective(c, &q, &x) != TUCK_OK ||
+            tuck_cost_saturation(c, &q, 0.9, &enough) != TUCK_OK)
+            return 1;
+        printf("%.17g %s/%s %lld\n", x.us, tuck_algorithm_name(x.algorithm), x.protocol,
+               (long long)enough);
+        tuck_cluster_free(c);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_torch),      cmocka_unit_test(test_torch_old),
@@ -574,5 +608,7 @@ int main(void)
         cmocka_unit_test(test_nonsense),   cmocka_unit_test(test_accuracy),
     };
 
+    if (argc == 2 && strcmp(argv[1], "--ask") == 0)
+        return answer_lines();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
