@@ -19,6 +19,8 @@ import fxload
 from harness import GRAPHS, REBUILT, graphs, one_test_each, some, tuck
 from unordered import differences_but_order
 
+bucketing.logger.setLevel("WARNING")  # it says on every call what it does not do
+
 KINDS = {
     "all_gather": "all_gather_into_tensor.default",
     "reduce_scatter": "reduce_scatter_tensor.default",
@@ -84,6 +86,18 @@ def found_by(report):
     return [bucket["members"] for bucket in report["buckets"]]
 
 
+def listed_differences(report, answer):
+    """Why Tuck's buckets differ from torch's: lines of docs/differences.md."""
+    closed = {bucket["closed_by"] for bucket in report["buckets"]}
+    left = {entry["reason"] for entry in report["left"]}
+    found = (closed | left) & {"dependence", "order", "group_of_one", "mutated", "layout", "alignment"}
+    if report.get("counts", {}).get("duplicate waits removed"):
+        found.add("waits")
+    if any("tensor_out" in name for bucket in answer for name in bucket):
+        found.add("out=")
+    return found
+
+
 @one_test_each(CORPUS)
 class Find(unittest.TestCase):
     """The finders, all kinds, caps and filters over one loaded graph."""
@@ -106,9 +120,13 @@ class Find(unittest.TestCase):
                         f"bucket_{kind}_by_mb(cap_mb={cap},mode={mode},filter={keep},compat=torch)"
                     )
                     answers.append(torch_find(module, kind, cap, mode, only_fsdp))
-        _, reports = optimize(path, ",".join(asked))
+        without = [question.replace("compat=torch", "compat=none") for question in asked]
+        _, reports = optimize(path, ",".join(asked + without))
         for question, answer, report in zip(asked, answers, reports):
             self.assertEqual(found_by(report), answer, question)
+        for question, answer, report in zip(without, answers, reports[len(asked) :]):
+            if found_by(report) != answer:
+                self.assertTrue(listed_differences(report, answer), question)
 
 
 # ---- merged graphs ----
@@ -217,3 +235,84 @@ class Big(unittest.TestCase):
     def check(self, path):
         for kind in ("all_gather", "reduce_scatter"):
             compare(self, path, kind, 2000, "default")
+
+
+# ---- each difference of docs/differences.md, on a graph as small as it gets ----
+
+AR, AG = "_c10d_functional.all_reduce.default(", "_c10d_functional.all_gather_into_tensor.default("
+
+
+SHARD, WHOLE = "f32[4][1]cpu", "f32[8][1]cpu"
+
+
+def step(lines, returned):
+    """A text from short lines, of inputs a, b and c: "r = ar(a, 'sum', '0')", "w = wait(r)"."""
+    long = {"ar": AR, "ag": AG, "wait": "_c10d_functional.wait_tensor.default("}
+    long |= {op: f"aten.{op}.default(" for op in ("neg", "copy_")}
+    types = dict.fromkeys("abc", SHARD)
+    body = []
+    for line in lines:
+        name, call, given = re.fullmatch(r"(\w+) = (\w+)\((.*)\)", line).groups()
+        types[name] = WHOLE if call == "ag" else types[given.split(",")[0]]
+        body.append(f'        {name}: "{types[name]}" = torch.ops.{long[call]}{given})\n')
+    inputs = ", ".join(f'{n}: "{SHARD}"' for n in "abc")
+    return (
+        f"class step(torch.nn.Module):\n    def forward(self, {inputs}):\n{''.join(body)}"
+        f"        return {returned}\n"
+    )
+
+
+def reduces(*names):
+    return [f"{c} = {k}" for n in names for c, k in ((f"r{n}", f"ar({n}, 'sum', '0')"), (f"w{n}", f"wait(r{n})"))]
+
+
+SMALL = {
+    # a dependent collective: torch leaves it out for good
+    "dependence": (
+        "all_reduce",
+        step([*reduces("a", "b"), "n = neg(wa)", *reduces("n", "c")], "(wb, wn, wc)"),
+        [["ra", "rb", "rc"]],
+        [["ra", "rb"], ["rn", "rc"]],
+    ),
+    # p uses a result and is issued before q, which the second gather needs: torch lets them change places
+    "order": (
+        "all_gather",
+        step(
+            ["ga = ag(a, 2, '0')", "wa = wait(ga)", "p = ar(wa, 'sum', '0')", "q = ar(c, 'sum', '0')"]
+            + ["wq = wait(q)", "gq = ag(wq, 2, '0')", "w = wait(gq)", "wp = wait(p)"],
+            "(w, wp)",
+        ),
+        [["ga", "gq"]],
+        [],
+    ),
+    # an operand written before the wait
+    "mutated": (
+        "all_reduce",
+        step(
+            ["ra = ar(a, 'sum', '0')", "k = copy_(a, c)", "wa = wait(ra)", *reduces("b", "c")],
+            "(wa, wb, wc, k)",
+        ),
+        [["ra", "rb", "rc"]],
+        [["rb", "rc"]],
+    ),
+    # two waits of one collective: torch lists it twice, and raises when it merges
+    "waits": (
+        "all_reduce",
+        step([*reduces("a"), "v = wait(ra)", *reduces("b")], "(wa, v, wb)"),
+        [["ra", "ra", "rb"]],
+        [["ra", "rb"]],
+    ),
+}
+
+
+@one_test_each(SMALL, name=lambda name: f"test_{name}")
+class Differences(unittest.TestCase):
+    def check(self, name):
+        kind, text, torchs, tucks = SMALL[name]
+        path = GRAPHS / "step.txt"  # no such file: no side-car
+        module, _ = torch_module(path, text)
+        self.assertEqual(torch_find(module, kind, 2000), torchs)
+        passes = f"bucket_{kind}_by_mb(compat=torch),bucket_{kind}_by_mb"
+        _, (same, own) = optimize(path, passes, text)
+        self.assertEqual(found_by(same), torchs)
+        self.assertEqual(found_by(own), tucks)
