@@ -191,15 +191,24 @@ static void visit(struct walk *w, uint32_t n)
         meet_collective(w, n, carried);
 }
 
-/* Results of a bucket of one: nothing to merge. */
+static enum left_reason why_alone(const struct ddp *d, const struct bucket *b)
+{
+    if (d->torch)
+        return LEFT_ALONE;
+    if ((double)b->bytes >= d->o->bucket_size_mb * 1024 * 1024)
+        return LEFT_OVERSIZED;
+    return b->closed_by == CLOSED_DEPENDENCE ? LEFT_DEPENDENCE
+           : b->closed_by == CLOSED_ORDER    ? LEFT_ORDER
+                                             : LEFT_ALONE;
+}
+
+/* Buckets of one: nothing to merge. */
 static void leave_singles(struct ddp *d)
 {
     for (uint32_t i = 0; i < d->bucket.len; i++) {
         const struct bucket *b = &d->bucket.at[i];
-        if (b->member.len != 1)
-            continue;
-        bool large = (double)b->bytes >= d->o->bucket_size_mb * 1024 * 1024;
-        d->cand.at[b->member.at[0]].why = large && !d->torch ? LEFT_OVERSIZED : LEFT_ALONE;
+        if (b->member.len == 1)
+            d->cand.at[b->member.at[0]].why = why_alone(d, b);
     }
 }
 
