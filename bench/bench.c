@@ -114,6 +114,28 @@ static bool show_text(struct job *j)
     return ok;
 }
 
+static bool read_graph(struct job *j)
+{
+    return tuck_doc_read_file(j->path, NULL, NULL, &j->doc) == TUCK_OK;
+}
+
+/* Passes over a graph that was read before: the passes alone, with the copy, inference and lint around each. */
+static bool run_passes(struct job *j, const char *passes)
+{
+    tuck_pipeline *p = NULL;
+    bool ok = tuck_pipeline_parse(passes, strlen(passes), "bench", NULL, NULL, &p) == TUCK_OK &&
+              tuck_pipeline_run(p, tuck_doc_graph(j->doc, 0), NULL, NULL, NULL) == TUCK_OK;
+
+    tuck_pipeline_free(p);
+    tuck_doc_free(j->doc);
+    return ok;
+}
+
+static bool fuse_ddp(struct job *j)
+{
+    return run_passes(j, "fuse_ddp_with_concat_op,schedule_comm_wait");
+}
+
 static const struct row rows[] = {
     {"read + print", "tuck_doc_read_file(), tuck_doc_print()", NULL, read_and_print, {20, 1.1, 8}},
     {"read + infer + print",
@@ -122,6 +144,11 @@ static const struct row rows[] = {
      read_infer_print,
      {15, 1.1, 8}},
     {"tuck show", "tuck show --text GRAPH >/dev/null", NULL, show_text, {20, 1.1, 8}},
+    {"DDP fusion",
+     "fuse_ddp_with_concat_op,schedule_comm_wait",
+     read_graph,
+     fuse_ddp,
+     {0, 1.15, 0}},
 };
 
 /* ---- measuring ---- */
