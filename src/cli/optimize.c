@@ -126,7 +126,8 @@ static int read_pipeline(struct optimize *o, tuck_pipeline **out)
     FILE *mem = open_memstream(&whole, &cap);
     if (mem == NULL)
         return exit_code_of(TUCK_ENOMEM);
-    fwrite(o->text, 1, o->len, mem);
+    if (o->len > 0)
+        fwrite(o->text, 1, o->len, mem);
     if (o->passes != NULL)
         fprintf(mem, "%s\n", o->passes);
     if (o->file != NULL) {
