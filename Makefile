@@ -98,11 +98,20 @@ $(B)/%.o: %.c $(B)/flags
 	@echo "  CC    $<"
 	$(Q)$(COMPILE) $(if $(filter tests/%,$<),$(TESTFLAGS)) $(STRICT) -MMD -MP -c -o $@ $<
 
-$(B)/libtuck.a: $(call obj,$(LIB_C)) $(B)/sources
+# The page of reports, as an array: made in the build, so that the source is the page itself.
+EMBEDDED := $(B)/src/report/page.o
+$(B)/src/report/page.c: src/report/page.html tools/embed
+	@mkdir -p $(@D)
+	$(Q)tools/embed report_page $< >$@
+$(EMBEDDED): $(B)/src/report/page.c $(B)/flags
+	@echo "  CC    $<"
+	$(Q)$(COMPILE) $(STRICT) -c -o $@ $<
+
+$(B)/libtuck.a: $(call obj,$(LIB_C)) $(EMBEDDED) $(B)/sources
 	@echo "  AR    $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
-$(B)/$(SOFILE): $(call obj,$(LIB_C)) $(B)/sources
+$(B)/$(SOFILE): $(call obj,$(LIB_C)) $(EMBEDDED) $(B)/sources
 	@echo "  LINK  $@"
 	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -o $@ $(filter %.o,$^) $(LIBS)
 

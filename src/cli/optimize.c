@@ -5,13 +5,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/cli.h"
+#include "cli/picture.h"
 
 enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES };
 
 struct optimize {
     struct input in;
     struct model model;
+    struct picture picture;
     const char *passes, *file, *out, *report, *dump;
     bool json, dot, no_times;
     char *text; /* the pipeline: keys first, then the passes */
@@ -59,6 +60,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->in;
         state->child_inputs[1] = &o->model;
+        state->child_inputs[2] = &o->picture;
         break;
     case 'p': o->passes = arg; break;
     case OPT_FILE: o->file = arg; break;
@@ -79,7 +81,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-    {&input_argp, 0, NULL, 0}, {&model_argp, 0, "The machine, for passes on schedules:", 2}, {0}};
+    {&input_argp, 0, NULL, 0},
+    {&model_argp, 0, "The machine, for passes on schedules:", 2},
+    {&picture_argp, 0, "Pictures, before and after:", 3},
+    {0}};
 static const struct argp argp = {
     options,
     parse,
@@ -226,6 +231,43 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_rep
     return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
 }
 
+/* The step before and after, on the machine it was optimized for. */
+static int draw(struct optimize *o, tuck_graph *before, tuck_graph *after)
+{
+    static const char *const label[] = {"before", "after"};
+    tuck_graph *both[] = {before, after};
+    struct evaluate_options e;
+    bool assumed;
+    tuck_status st = tuck_graph_infer(before, false, NULL);
+    int code = st == TUCK_OK ? model_for(&o->model, before, o->in.diags, &assumed)
+                             : exit_code_of(st);
+
+    if (code != EXIT_FINE)
+        return code;
+    evaluate_defaults(&e);
+    e.cluster = o->model.cluster;
+    e.cost.collective.model = o->model.kind;
+    e.cost.profile = o->model.profile;
+    e.hint = o->in.hint;
+    e.n_hint = o->in.n_hint;
+    return picture_write(&o->picture, o->in.path, both, label, 2, &e, o->in.diags);
+}
+
+static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
+{
+    tuck_graph *g = tuck_doc_graph(o->in.doc, i), *before = NULL;
+
+    if (!picture_wanted(&o->picture))
+        return run_on(o, p, i, report);
+    int code = exit_code_of(tuck_graph_copy(g, &before));
+    if (code == EXIT_FINE)
+        code = run_on(o, p, i, report);
+    if (code == EXIT_FINE)
+        code = draw(o, before, g);
+    tuck_graph_free(before);
+    return code;
+}
+
 /* Nothing is written before every graph is done. */
 static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, size_t to)
 {
@@ -235,7 +277,7 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
     if (report == NULL)
         return exit_code_of(TUCK_ENOMEM);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
-        code = run_on(o, p, i, &report[i - from]);
+        code = run_and_draw(o, p, i, &report[i - from]);
     if (code == EXIT_FINE)
         code = write_reports(o, report, to - from);
     for (size_t i = from; i < to; i++)

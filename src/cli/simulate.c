@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cli.h"
-#include "pipeline/evaluate.h"
+#include "cli/picture.h"
 
 enum { OPT_TIMELINE = 0x500, OPT_WORLD, OPT_SCALE, OPT_BANDWIDTH, OPT_TOP };
 
 struct simulate {
     struct input in;
     struct model model;
+    struct picture picture;
     bool json, timeline;
     int64_t world_from, world_to; /* 0: no curve */
     const char **scale;           /* groups that grow with the world */
@@ -64,6 +64,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &s->in;
         state->child_inputs[1] = &s->model;
+        state->child_inputs[2] = &s->picture;
         break;
     case 'j': s->json = true; break;
     case OPT_TIMELINE: s->timeline = s->json = true; break;
@@ -91,8 +92,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static const struct argp_child children[] = {
-    {&input_argp, 0, NULL, 0}, {&model_argp, 0, "The machine:", 2}, {0}};
+static const struct argp_child children[] = {{&input_argp, 0, NULL, 0},
+                                             {&model_argp, 0, "The machine:", 2},
+                                             {&picture_argp, 0, "Pictures:", 3},
+                                             {0}};
 static const struct argp argp = {
     options,
     parse,
@@ -132,6 +135,18 @@ static int print(const struct simulate *s, const struct evaluation *e)
     return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
 }
 
+static void set_options(const struct simulate *s, struct evaluate_options *o)
+{
+    evaluate_defaults(o);
+    o->cluster = s->model.cluster;
+    o->cost.collective.model = s->model.kind;
+    o->cost.profile = s->model.profile;
+    o->hint = s->in.hint;
+    o->n_hint = s->in.n_hint;
+    if (s->bandwidth > 0)
+        o->bandwidth = s->bandwidth;
+}
+
 static int evaluate(struct simulate *s, tuck_graph *g, struct evaluation *e, bool *assumed)
 {
     struct evaluate_options o;
@@ -140,14 +155,7 @@ static int evaluate(struct simulate *s, tuck_graph *g, struct evaluation *e, boo
 
     if (code != EXIT_FINE)
         return code;
-    evaluate_defaults(&o);
-    o.cluster = s->model.cluster;
-    o.cost.collective.model = s->model.kind;
-    o.cost.profile = s->model.profile;
-    o.hint = s->in.hint;
-    o.n_hint = s->in.n_hint;
-    if (s->bandwidth > 0)
-        o.bandwidth = s->bandwidth;
+    set_options(s, &o);
     st = evaluate_graph(g, &o, s->in.diags, e);
     print_diags(s->in.diags);
     if (st != TUCK_OK)
@@ -225,6 +233,12 @@ static int simulate(struct simulate *s, tuck_graph *g)
                assumed ? " (assumed; --cluster names another)" : "");
     code = print(s, &e);
     evaluate_end(&e);
+    if (code == EXIT_FINE && picture_wanted(&s->picture)) {
+        static const char *const label[] = {"as it stands"};
+        struct evaluate_options o;
+        set_options(s, &o);
+        code = picture_write(&s->picture, s->in.path, &g, label, 1, &o, s->in.diags);
+    }
     return code;
 }
 

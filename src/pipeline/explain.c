@@ -219,7 +219,7 @@ tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
     tuck_status st = evaluate_graph(g, o, diags, &x->e);
     if (st == TUCK_OK)
         st = ask_why(x);
-    if (st == TUCK_OK)
+    if (st == TUCK_OK && run != NULL)
         st = try_all(x, g, o, run);
     return st;
 }

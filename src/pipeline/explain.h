@@ -47,6 +47,7 @@ struct explanation {
     uint32_t n_remedy;
 };
 
+/* run: how passes are to be run when remedies are tried; NULL: none is. */
 TUCK_MUST_CHECK tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
                                           const tuck_run_options *run, tuck_diags *diags,
                                           struct explanation *x);

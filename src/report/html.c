@@ -1,0 +1,139 @@
+#include <inttypes.h>
+
+#include "base/json.h"
+#include "memory/plan.h"
+#include "report/report.h"
+
+extern const unsigned char report_page[]; /* page.html, made into C by the Makefile */
+
+static const char *group_name(const struct program *p, uint32_t group)
+{
+    return group == PROGRAM_NONE ? "" : program_str(p, p->group[group].name);
+}
+
+static void op_json(struct json_out *j, const struct report_run *r, uint32_t i)
+{
+    const struct program *p = r->p;
+    const struct program_op *op = &p->op[i];
+    uint32_t limit_op = r->limit_op ? r->limit_op[i] : PROGRAM_NONE;
+
+    json_open(j, NULL, '{');
+    json_str(j, "name", program_str(p, op->name));
+    json_str(j, "kind", program_kind_name[op->kind]);
+    json_str(j, "kernel", program_str(p, op->kernel));
+    json_int(j, "start", r->span[i].start);
+    json_int(j, "end", r->span[i].end);
+    json_int(j, "exposed", r->span[i].exposed);
+    json_int(j, "stood", r->span[i].stood);
+    if (op->kind == PROGRAM_COLLECTIVE) {
+        json_str(j, "coll", program_str(p, op->coll));
+        json_str(j, "group", group_name(p, op->group));
+        json_int(j, "bytes", op->message > 0 ? op->message : 0);
+        json_str(j, "algorithm", program_str(p, op->algorithm));
+        json_str(j, "limit", r->limit && r->limit[i] ? r->limit[i] : "");
+        json_str(j, "limit_op",
+                 limit_op != PROGRAM_NONE ? program_str(p, p->op[limit_op].name) : "");
+    }
+    json_open(j, "nodes", '[');
+    for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
+        json_str(j, NULL, program_str(p, p->node[k]));
+    json_close(j, ']');
+    json_open(j, "deps", '[');
+    for (uint32_t k = p->dep_at[i]; k < p->dep_at[i + 1]; k++)
+        json_str(j, NULL, program_str(p, p->op[p->dep[k].op].name));
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
+/* Live bytes from the start of each op on. */
+struct curve {
+    int64_t *after; /* by step */
+    uint32_t n;
+};
+
+static void live_bytes(const struct program *p, struct arena *a, struct curve *c)
+{
+    struct memory_life *life = arena_array(a, struct memory_life, p->n_buf);
+    int64_t live = 0;
+
+    memory_lives(p, NULL, life);
+    c->n = p->n_op;
+    c->after = arena_zeroed(a, ((size_t)p->n_op + 1) * sizeof(*c->after));
+    for (uint32_t i = 0; i < p->n_buf; i++) {
+        bool counts = !(p->buf[i].flags & PROGRAM_INPUT) || (p->buf[i].flags & PROGRAM_FREEABLE);
+        if (!counts || life[i].from > life[i].to)
+            continue;
+        c->after[life[i].from] += p->buf[i].bytes;
+        c->after[life[i].to + 1] -= p->buf[i].bytes;
+    }
+    for (uint32_t i = 0; i < c->n; i++)
+        c->after[i] = live += c->after[i];
+}
+
+static void run_json(struct json_out *j, const struct report_run *r)
+{
+    struct arena a;
+    struct curve c;
+
+    arena_init(&a, j->b->mem);
+    live_bytes(r->p, &a, &c);
+    json_open(j, NULL, '{');
+    json_str(j, "label", r->label);
+    json_int(j, "step_ps", r->time.makespan);
+    json_int(j, "compute_ps", r->time.compute);
+    json_int(j, "comm_ps", r->time.comm);
+    json_int(j, "exposed_ps", r->time.exposed);
+    json_int(j, "peak", r->peak);
+    json_int(j, "bound_ps", r->bound_ps);
+    json_str(j, "bound_says", r->bound_says);
+    json_open(j, "ops", '[');
+    for (uint32_t i = 0; i < r->p->n_op; i++)
+        op_json(j, r, i);
+    json_close(j, ']');
+    json_open(j, "memory", '[');
+    for (uint32_t i = 0; i < c.n; i++) {
+        json_open(j, NULL, '[');
+        json_int(j, NULL, r->span[i].start);
+        json_int(j, NULL, c.after[i]);
+        json_close(j, ']');
+    }
+    json_close(j, ']');
+    json_close(j, '}');
+    arena_destroy(&a);
+}
+
+/* JSON inside a page: "</" would end the script. */
+static void put_safely(struct buf *out, const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == '<')
+            buf_str(out, "\\u003c");
+        else
+            buf_chr(out, s[i]);
+    }
+}
+
+void report_html(const char *title, const char *where, const struct report_run *run, uint32_t n,
+                 struct buf *out)
+{
+    static const char mark[] = "@DATA@";
+    const char *page = (const char *)report_page, *at = strstr(page, mark);
+    struct buf data;
+    struct json_out j;
+
+    buf_init(&data, out->mem);
+    json_begin(&j, &data);
+    json_open(&j, NULL, '{');
+    json_str(&j, "title", title);
+    json_str(&j, "where", where);
+    json_open(&j, "runs", '[');
+    for (uint32_t i = 0; i < n; i++)
+        run_json(&j, &run[i]);
+    json_close(&j, ']');
+    json_close(&j, '}');
+    json_end(&j);
+    buf_add(out, page, (size_t)(at - page));
+    put_safely(out, data.at, data.len);
+    buf_str(out, at + sizeof(mark) - 1);
+    buf_destroy(&data);
+}

@@ -1,0 +1,27 @@
+/* Pictures of a step: a page to look at, and a trace for Perfetto. */
+#ifndef TUCK_REPORT_REPORT_H
+#define TUCK_REPORT_REPORT_H
+
+#include "lower/program.h"
+#include "sim/sim.h"
+
+/* One simulated order of one program. */
+struct report_run {
+    const char *label;
+    const struct program *p;
+    const struct sim_span *span; /* by op */
+    struct sim_result time;
+    int64_t peak, bound_ps;
+    const char *bound_says;
+    const char *const *limit; /* by op: what limits a collective; NULL: not known */
+    const uint32_t *limit_op; /* by op: … and which op, PROGRAM_NONE; or NULL */
+};
+
+/* A page that needs nothing from anywhere. `where`: the machine. Leaves through out->mem's guard. */
+void report_html(const char *title, const char *where, const struct report_run *run, uint32_t n,
+                 struct buf *out);
+
+/* The trace event format: one process a run, one thread a stream, complete events in us, the memory as a counter. */
+void report_trace(const struct report_run *run, uint32_t n, struct buf *out);
+
+#endif
