@@ -24,8 +24,10 @@ models=(fsdp/llama_regather ddp/bert_bf16 tp/llama_sp fsdp/llama_dynamic ddp/res
 command -v python3 >/dev/null || { echo "bench: python3 is needed, for ast.parse" >&2; exit 1; }
 mkdir -p "$B/bench"
 compile() {
-    "$CC" -std=c17 -O2 -g -Wall -Wextra -D_GNU_SOURCE -Iinclude -Isrc \
-        -o "$B/bench/$1" "bench/$1.c" "$B/libtuck.a" -ljansson -lm
+    local name=$1
+    shift
+    "$CC" -std=c17 -O2 -g -Wall -Wextra -D_GNU_SOURCE -Iinclude -Isrc -Itests \
+        -o "$B/bench/$name" "bench/$name.c" "$@" "$B/libtuck.a" -ljansson -lm
 }
 compile gen
 compile bench

@@ -267,6 +267,8 @@ static struct problem_fault check_names(struct problem_builder *b)
                 return f;
     for (uint32_t i = 0; i < b->buf.len; i++) {
         struct str *s = &b->p->str.all.at[b->buf.at[i].name];
+        if (i >= b->n_input && b->buf.at[i].producer == PROBLEM_NONE)
+            return (struct problem_fault){.kind = PROBLEM_LATE_INPUT, .buf = i};
         if (s->node != 0 && s->node != i + 1)
             return at_buf(b, PROBLEM_BUF_TWICE, i);
         s->node = i + 1;
@@ -344,6 +346,7 @@ void problem_fault_text(const struct problem_builder *b, const struct problem_fa
     case PROBLEM_NAME_TWICE:
         buf_printf(out, "'%s' is a name of op number %u already", str_text(t, f->name), f->other);
         break;
+    case PROBLEM_LATE_INPUT: buf_printf(out, "input '%s' was given after an op", buf); break;
     case PROBLEM_BUF_TWICE: buf_printf(out, "two buffers are called '%s'", buf); break;
     case PROBLEM_LATE:
         buf_printf(out, "op '%s' needs what op '%s' makes, which stands behind it", op, other);

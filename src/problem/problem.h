@@ -215,6 +215,7 @@ TUCK_MUST_CHECK tuck_status problem_finish(struct problem_builder *b, tuck_diags
 enum problem_fault_kind {
     PROBLEM_FINE,
     PROBLEM_NAME_TWICE, /* op: its name, or that of a member, is also that of op `other` */
+    PROBLEM_LATE_INPUT, /* input buf was given after an op */
     PROBLEM_BUF_TWICE,  /* buf has the name of an earlier buffer */
     PROBLEM_LATE,       /* op needs (its dependence number `item`) what op `other` makes later */
     PROBLEM_CYCLE,      /* … and `other` in turn needs op */

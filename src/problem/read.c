@@ -325,7 +325,8 @@ static void report(struct reader *r, const struct jin_at *root, const struct pro
 
     problem_fault_text(&r->b, f, &r->text);
     switch (f->kind) {
-    case PROBLEM_FINE: return;
+    case PROBLEM_FINE:
+    case PROBLEM_LATE_INPUT: return; /* we give inputs first */
     case PROBLEM_NAME_TWICE:
     case PROBLEM_TIME:
         op = jin_item(&ops, f->op);

@@ -163,9 +163,12 @@ static void do_layers(void *ctx)
     char what[16];
 
     for (uint32_t l = 0; l < n_layer; l++) {
-        m->layered = l;
         snprintf(what, sizeof(what), "w%u", l);
-        uint32_t w = problem_input(&m->b, what, 1 << 16, 0);
+        problem_input(&m->b, what, 1 << 16, 0);
+    }
+    for (uint32_t l = 0; l < n_layer; l++) {
+        uint32_t w = 1 + l;
+        m->layered = l;
         layer_op(m, "cast", PROBLEM_COMPUTE, 2000);
         problem_reads(&m->b, w);
         w = layer_makes(m, "cast", 1 << 16);
@@ -202,8 +205,9 @@ static void do_layers(void *ctx)
         if (wait != PROBLEM_NONE) {
             layer_op(m, "reduce_wait", PROBLEM_WAIT, 0);
             problem_reads(&m->b, wait);
+            uint32_t grad = layer_makes(m, "reduce_wait", 0);
             layer_op(m, "update", PROBLEM_COMPUTE, 1000);
-            problem_reads(&m->b, layer_makes(m, "reduce_wait", 0));
+            problem_reads(&m->b, grad);
             problem_returns(&m->b, layer_makes(m, "update", 1 << 12));
         }
     }
