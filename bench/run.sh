@@ -31,6 +31,7 @@ compile() {
 }
 compile gen
 compile bench
+compile schedule tests/support/problems.c tests/support/support.c
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -45,4 +46,24 @@ python3 bench/check_gen.py "${graphs[0]}"
 speed=$(python3 bench/ast_parse.py "$work/$beside.txt" "$RUNS")
 tool=()
 [ ! -x "$B/tuck" ] || tool=(-t "$B/tuck")
-"$B/bench/bench" -a "$speed" -n "$RUNS" "${tool[@]}" "$@" "${graphs[@]}"
+status=0
+"$B/bench/bench" -a "$speed" -n "$RUNS" "${tool[@]}" "$@" "${graphs[@]}" || status=1
+
+# The schedulers. Beside PyTorch's own only where its environment is (make test-torch makes it).
+case " $* " in *" -r "*) exit $status ;; esac
+echo
+"$B/bench/schedule" || status=1
+torch=build/torch-venv/bin/python
+if [ -x $torch ]; then
+    echo
+    echo "beside PyTorch's own schedulers, the same problem, --compat torch, CPU seconds"
+    while read -r ops need pass; do
+        seconds=$($torch -W ignore bench/schedule_torch.py "$ops" "$pass" "$work/problem.json")
+        "$B/bench/schedule" -p "$pass" -s "$seconds" -x "$need" "$work/problem.json" || status=1
+    done <<'END'
+1000 2000 reorder_communication_preserving_peak_memory
+10000 1000 reorder_compute_for_overlap
+10000 100 sink_waits_iterative
+END
+fi
+exit $status

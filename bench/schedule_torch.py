@@ -1,8 +1,10 @@
-"""usage: schedule_torch.py PROBLEM PASS: CPU seconds that PyTorch's own pass takes on the problem.
+"""usage: schedule_torch.py OPS PASS FILE: a random problem of so many ops, written to FILE, and the CPU
+seconds that PyTorch's own pass takes on it, printed.
 
 Needs the environment of tests/torch/run.sh (build/torch-venv).
 """
 import json
+import random
 import sys
 import time
 from pathlib import Path
@@ -11,18 +13,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "torch"))
 import schedule_stubs as stubs  # noqa: E402
 from torch._inductor.virtualized import V  # noqa: E402
 
-problem = json.load(open(sys.argv[1]))
-maker = {out["name"]: op["name"] for op in problem["snodes"] for out in op["outputs"]}
-above = {}
-for op in problem["snodes"]:  # the file leaves ancestors out
-    # Inputs that are never freed are no dependences of scheduler nodes.
-    op["deps"] = [dep for dep in op["deps"] if dep["name"] in maker]
-    mine = set()
-    for dep in op["deps"]:
-        mine.add(maker[dep["name"]])
-        mine |= above[maker[dep["name"]]]
-    above[op["name"]] = mine
-    op["ancestors"] = mine
+problem = stubs.random_problem(random.Random(1), int(sys.argv[1]), share=0.06)
+Path(sys.argv[3]).write_text(json.dumps(
+    {**problem, "snodes": [{k: v for k, v in op.items() if k != "ancestors"}
+                           for op in problem["snodes"]]}))
 made = stubs.Stubs(problem)
 with V.set_graph_handler(made):
     start = time.process_time()

@@ -29,6 +29,7 @@ struct making {
     struct rng *rng;
     const struct random_problem *how;
     uint32_t layered;
+    bool eager;
     const json_t *line;
 };
 
@@ -171,14 +172,16 @@ static void do_layers(void *ctx)
         m->layered = l;
         layer_op(m, "cast", PROBLEM_COMPUTE, 2000);
         problem_reads(&m->b, w);
-        w = layer_makes(m, "cast", 1 << 16);
-        layer_op(m, "gather", PROBLEM_COLLECTIVE, 40000);
-        problem_reads(&m->b, w);
-        uint32_t full = layer_makes(m, "gather", 1 << 19);
-        layer_op(m, "gather_wait", PROBLEM_WAIT, 0);
-        problem_reads(&m->b, full);
-        problem_reads(&m->b, w);
-        full = layer_makes(m, "gather_wait", 0);
+        uint32_t full = w = layer_makes(m, "cast", 1 << 16);
+        if (!m->eager) {
+            layer_op(m, "gather", PROBLEM_COLLECTIVE, 40000);
+            problem_reads(&m->b, w);
+            full = layer_makes(m, "gather", 1 << 19);
+            layer_op(m, "gather_wait", PROBLEM_WAIT, 0);
+            problem_reads(&m->b, full);
+            problem_reads(&m->b, w);
+            full = layer_makes(m, "gather_wait", 0);
+        }
         uint32_t side = x;
         for (uint32_t k = 0; k < 26; k++) {
             snprintf(what, sizeof(what), k % 4 == 0 ? "mm%u_" : "pw%u_", k);
@@ -200,7 +203,7 @@ static void do_layers(void *ctx)
         layer_op(m, "reduce", PROBLEM_COLLECTIVE, 60000);
         problem_reads(&m->b, side);
         uint32_t reduced = layer_makes(m, "reduce", 1 << 16);
-        uint32_t wait = pending[l % 2];
+        uint32_t wait = m->eager ? reduced : pending[l % 2];
         pending[l % 2] = reduced;
         if (wait != PROBLEM_NONE) {
             layer_op(m, "reduce_wait", PROBLEM_WAIT, 0);
@@ -213,9 +216,9 @@ static void do_layers(void *ctx)
     }
 }
 
-struct problem *layered_problem(uint32_t n_op)
+struct problem *layered_problem(uint32_t n_op, bool eager)
 {
-    struct making m = {.layered = n_op};
+    struct making m = {.layered = n_op, .eager = eager};
 
     if (!problem_begin(&m.b, NULL, "layers") || !mem_guard(&m.b.p->mem, do_layers, &m))
         give_up("no memory");

@@ -21,9 +21,9 @@ struct random_problem {
 
 struct problem *random_problem(struct rng *rng, const struct random_problem *how);
 
-/* A step of many equal layers: gather, wait, four computations, a reduction that is waited for at the end of
- * the step or in the layer after the next, 6 % collectives. */
-struct problem *layered_problem(uint32_t n_op);
+/* A step of many equal layers, 6 % collectives: a gather, two branches of compute, a reduction that is waited
+ * for two layers later; or, with `eager`, no gather, and the wait of the reduction right behind it. */
+struct problem *layered_problem(uint32_t n_op, bool eager);
 
 /* A line of tests/schedule/NAME.jsonl. */
 struct problem *recorded_problem(const json_t *line);
