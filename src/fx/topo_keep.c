@@ -8,6 +8,8 @@ struct reading {
     uint32_t node, next;
 };
 
+enum { FLIES = 1, FLIES_ON }; /* until the next wait, or beyond */
+
 struct keep {
     const tuck_graph *g;
     struct arena *a;
@@ -15,7 +17,8 @@ struct keep {
     uint32_t *writer;          /* by storage: who wrote it last */
     uint32_t *reader;          /* by storage: the newest entry of `reads` since then */
     bool *written;             /* by storage: by anybody */
-    bool *in_flight;           /* by storage: a transfer writes it until somebody waits */
+    uint8_t *in_flight;        /* by storage: a transfer writes it until somebody waits */
+    bool several;              /* the transfer that starts is one of several storages */
     VEC(struct reading) reads; /* [0] unused: 0 ends a list */
     uint32_t node;
 };
@@ -50,17 +53,20 @@ static void take_off(void *ctx, uint32_t storage, enum access how)
 {
     struct keep *k = ctx;
 
-    k->in_flight[storage] |= how == ACCESS_WRITE;
+    if (how == ACCESS_WRITE)
+        k->in_flight[storage] = k->several ? FLIES_ON : FLIES;
 }
 
-/* A wait, for the result or for the buffer itself, ends the write of what is in flight. */
+/* A wait, for the result or for the buffer itself, ends the write of what is in flight. A list of results has several
+ * waits; which of them ends what is not told apart, so each may be the one. */
 static void land(void *ctx, uint32_t storage, enum access how)
 {
     struct keep *k = ctx;
 
     (void)how;
     meet_access(ctx, storage, k->in_flight[storage] ? ACCESS_WRITE : ACCESS_READ);
-    k->in_flight[storage] = false;
+    if (k->in_flight[storage] == FLIES)
+        k->in_flight[storage] = 0;
 }
 
 /* What a wait waits for, through picking from a list; 0 = not a collective of this graph. */
@@ -104,8 +110,10 @@ static void do_storages(struct keep *k)
             storage_accesses(&s, start, land, k);
         ended[start] = true;
         storage_accesses(&s, x, cls == OP_WAIT ? land : meet_access, k);
-        if (cls == OP_COLLECTIVE || cls == OP_P2P)
+        if (cls == OP_COLLECTIVE || cls == OP_P2P) {
+            k->several = s.count[x] > 1;
             storage_accesses(&s, x, take_off, k);
+        }
     }
 }
 

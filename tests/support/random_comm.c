@@ -112,66 +112,61 @@ int gen_reduce_scatter(struct gen *g, int v, const char *reduce, int group)
     return gen_fly(g, out, v);
 }
 
+static void broadcast(struct gen *g, int v, const char *name)
+{
+    bool inside = gen_one_in(g, 2) && gen_writable(g, v) && g->val[v].layout == PACKED;
+    int out = gen_begin(g, inside ? gen_view_of(g, v) : result_like(g, v), "broadcast");
+
+    gen_put(&g->body, "_c10d_functional.broadcast%s.default(%s, 0, '%s')\n", inside ? "_" : "",
+            g->val[v].name, name);
+    gen_fly(g, out, v);
+}
+
+static void all_reduce_list(struct gen *g, int v, const char *name)
+{
+    int w = gen_pick_like(g, v), list = g->n_name++;
+    bool inside = gen_one_in(g, 2) && g->val[v].storage != g->val[w].storage &&
+                  gen_writable(g, v) && gen_writable(g, w);
+
+    gen_put(&g->body,
+            "        coalesced_%d = torch.ops._c10d_functional.all_reduce_coalesced%s.default([%s, "
+            "%s], '%s', '%s')\n",
+            list, inside ? "_" : "", g->val[v].name, g->val[w].name, g->reduce, name);
+    for (int i = 0; i < 2; i++) {
+        int x = i ? w : v;
+        gen_fly(g,
+                gen_item(g, inside ? gen_view_of(g, x) : result_like(g, x), "coalesced", list, i),
+                x);
+    }
+}
+
+static void reduce_scatter_into(struct gen *g, int v, int group)
+{
+    struct val f = result_like(g, v);
+
+    f.size[0].k /= gen_group_size(g, group);
+    gen_pack(&f);
+    if (!gen_scatters(g, v, group) || gen_is_symbolic(&f))
+        return;
+    int buffer = gen_empty_like(g, &f);
+    f.storage = g->val[buffer].storage;
+    int out = gen_begin(g, f, "reduce_scatter_out");
+    gen_put(&g->body,
+            "_c10d_functional.reduce_scatter_tensor_out.default(%s, '%s', %d, '%s', out = %s)\n",
+            g->val[v].name, g->reduce, gen_group_size(g, group), g->x->group[group].name,
+            g->val[buffer].name);
+    gen_fly(g, out, v);
+}
+
 /* Kinds that nothing merges, and merged ones as a pass before may have left them. */
 void gen_other_collective(struct gen *g, int v, int group)
 {
     const char *name = g->x->group[group].name;
-    int w, out, list;
 
-    switch (gen_below(g, 4)) {
-    case 0:
-        out = gen_begin(g, result_like(g, v), "broadcast");
-        gen_put(&g->body, "_c10d_functional.broadcast.default(%s, 0, '%s')\n", g->val[v].name,
-                name);
-        gen_fly(g, out, v);
-        break;
-    case 1:
-        w = gen_pick_like(g, v);
-        list = g->n_name++;
-        gen_put(
-            &g->body,
-            "        coalesced_%d = torch.ops._c10d_functional.all_reduce_coalesced.default([%s, "
-            "%s], '%s', '%s')\n",
-            list, g->val[v].name, g->val[w].name, g->reduce, name);
-        for (int i = 0; i < 2; i++) {
-            out = gen_add_val(g, result_like(g, i ? w : v), "getitem");
-            gen_put(&g->body, "        %s", g->val[out].name);
-            if (g->annotated) {
-                gen_put(&g->body, ": \"");
-                gen_put_type(&g->body, &g->val[out]);
-                gen_put(&g->body, "\"");
-            }
-            gen_put(&g->body, " = coalesced_%d[%d]\n", list, i);
-            gen_fly(g, out, i ? w : v);
-        }
-        break;
-    case 2:
-        if (!gen_scatters(g, v, group))
-            return;
-        {
-            struct val f = result_like(g, v);
-            f.size[0].k /= gen_group_size(g, group);
-            gen_pack(&f);
-            if (gen_is_symbolic(&f))
-                return;
-            int buffer = gen_empty_like(g, &f);
-            f.storage = g->val[buffer].storage;
-            out = gen_begin(g, f, "reduce_scatter_out");
-            gen_put(&g->body,
-                    "_c10d_functional.reduce_scatter_tensor_out.default(%s, '%s', %d, '%s', out = "
-                    "%s)\n",
-                    g->val[v].name, g->reduce, gen_group_size(g, group), name, g->val[buffer].name);
-            gen_fly(g, out, v);
-        }
-        break;
-    default:
-        if (gen_writable(g, v) && g->val[v].layout == PACKED) {
-            out = gen_begin(g, gen_view_of(g, v), "broadcast_");
-            gen_put(&g->body, "_c10d_functional.broadcast_.default(%s, 0, '%s')\n", g->val[v].name,
-                    name);
-            gen_fly(g, out, v);
-        }
-        break;
+    switch (gen_below(g, 3)) {
+    case 0: broadcast(g, v, name); break;
+    case 1: all_reduce_list(g, v, name); break;
+    default: reduce_scatter_into(g, v, group); break;
     }
 }
 

@@ -79,6 +79,8 @@ int gen_new_storage(struct gen *g);
 int gen_add_val(struct gen *g, struct val v, const char *stem);
 int gen_add_input(struct gen *g, struct val v, const char *stem);
 int gen_begin(struct gen *g, struct val v, const char *stem); /* "name: "type" = torch.ops." */
+/* name: "type" = list_number[i] */
+int gen_item(struct gen *g, struct val v, const char *list, int number, int i);
 struct val gen_fresh(struct gen *g, int v); /* of its type, with a storage of its own */
 struct val gen_view_of(struct gen *g, int v);
 

@@ -225,7 +225,7 @@ static void unsharded(struct gen *g)
 static void make_world(struct gen *g)
 {
     struct random_graph *x = g->x;
-    int n = gen_one_in(g, 6) ? 4 : 2;
+    int n = gen_one_in(g, 8) ? 4 : 2;
     bool turned = gen_one_in(g, 4);
     static const char *const names[] = {"0", "1", "2", "solo"};
 

@@ -135,8 +135,7 @@ int gen_add_val(struct gen *g, struct val v, const char *stem)
     return g->n_val++;
 }
 
-/* "name: "type" = ", to be followed by what it is. */
-int gen_begin(struct gen *g, struct val v, const char *stem)
+static int put_name(struct gen *g, struct val v, const char *stem)
 {
     int i = gen_add_val(g, v, stem);
 
@@ -146,8 +145,25 @@ int gen_begin(struct gen *g, struct val v, const char *stem)
         gen_put_type(&g->body, &g->val[i]);
         gen_put(&g->body, "\"");
     }
-    gen_put(&g->body, " = torch.ops.");
+    gen_put(&g->body, " = ");
     return i;
+}
+
+/* To be followed by what it is. */
+int gen_begin(struct gen *g, struct val v, const char *stem)
+{
+    int i = put_name(g, v, stem);
+
+    gen_put(&g->body, "torch.ops.");
+    return i;
+}
+
+int gen_item(struct gen *g, struct val v, const char *list, int number, int i)
+{
+    int out = put_name(g, v, "getitem");
+
+    gen_put(&g->body, "%s_%d[%d]\n", list, number, i);
+    return out;
 }
 
 /* A value of its own like v, packed unless it is a permutation. */
@@ -307,14 +323,7 @@ static void view_split(struct gen *g, int v)
             g->val[v].name, (long long)a, (long long)(rows - a));
     for (int i = 0; i < 2; i++) {
         f.size[0].k = i ? rows - a : a;
-        int k = gen_add_val(g, f, "getitem");
-        gen_put(&g->body, "        %s", g->val[k].name);
-        if (g->annotated) {
-            gen_put(&g->body, ": \"");
-            gen_put_type(&g->body, &g->val[k]);
-            gen_put(&g->body, "\"");
-        }
-        gen_put(&g->body, " = split_%d[%d]\n", list, i);
+        gen_item(g, f, "split", list, i);
     }
 }
 
