@@ -1,7 +1,8 @@
 /* Which communication is FSDP's: by what feeds it and where it goes, not by names. */
 #include "bucket/bucket.h"
 
-enum { NOBODY = 0, SEVERAL = UINT32_MAX };
+#define NOBODY 0
+#define SEVERAL UINT32_MAX
 
 /* By node: the one placeholder among its ancestors and itself. */
 static uint32_t *sole_inputs(struct pass_run *r)

@@ -149,7 +149,7 @@ static int explain(struct explain *x, tuck_graph *g)
 int cmd_explain(int argc, char **argv)
 {
     struct explain x = {.top = 10};
-    size_t from, to;
+    size_t from = 0, to = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &x);
     int code = input_open(&x.in);

@@ -306,7 +306,7 @@ int cmd_optimize(int argc, char **argv)
 {
     struct optimize o = {.passes = NULL};
     tuck_pipeline *p = NULL;
-    size_t from, to;
+    size_t from = 0, to = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     int code = input_open(&o.in);

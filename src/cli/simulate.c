@@ -245,7 +245,7 @@ static int simulate(struct simulate *s, tuck_graph *g)
 int cmd_simulate(int argc, char **argv)
 {
     struct simulate s = {.top = 10};
-    size_t from, to;
+    size_t from = 0, to = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &s);
     int code = input_open(&s.in);
