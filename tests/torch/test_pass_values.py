@@ -50,6 +50,9 @@ PIPELINES = [
     ("bucket_all_reduce(mode=coalesced,cap_mb=0.001)", True),
     ("bucket_all_gather,bucket_reduce_scatter,bucket_all_reduce,schedule_comm_wait", True),
     ("pre_bucket_fsdp_collectives(cap_mb=0.004)", False),
+    ("raise_comms,sink_waits", False),
+    ("reorder_compute_for_overlap", False),
+    ("reorder_communication_preserving_peak_memory,sink_waits_iterative,simple_overlap", False),
 ]
 ITEMS = [(path, world) for path in CASES for world in (2, 4)]
 ITEMS += [(path, json.loads(path.read_text())["world_size"]) for path in SIDE_CARS]
@@ -68,6 +71,8 @@ def head(text):
 def optimize(source, passes, rank, groups, after):
     """Runs the passes; False: they changed nothing."""
     said = [f"--group={n}={','.join(map(str, g['ranks']))}" for n, g in groups.items()]
+    annotations = " ".join(re.findall(r'"([^"\n]*)"', source.read_text()))
+    said += [f"--assume={s}=8" for s in sorted(set(re.findall(r"\bs\d+\b", annotations)))]
     done = subprocess.run(
         [TUCK, "optimize", source, "-p", passes, "-o", after, "--json", f"--rank={rank}", *said],
         stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.SECONDS,
