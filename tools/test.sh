@@ -146,6 +146,7 @@ all_tests() {
     golden release
     examples asan
     examples release
+    built release && programs "pages in a browser" "tests/report/run.sh build/release/tuck"
 }
 
 soak_tests() {

@@ -1,0 +1,68 @@
+/* Appended to a page of tuck optimize --html: uses it as a reader would, and writes what is wrong into the page. */
+"use strict";
+(function () {
+  const wrong = window.tuckErrors.slice();
+  const expect = (what, is, should) => { if (is !== should) wrong.push(`${what}: ${is} instead of ${should}`); };
+  const near = (what, is, should) => { if (Math.abs(is - should) > 1) wrong.push(`${what}: ${is} instead of ${should}`); };
+  const t = window.tuck, runs = t.data.runs, want = window.tuckWanted;
+
+  /* every op is drawn while the whole step is in view */
+  const ops = runs.reduce((n, r) => n + r.ops.length, 0);
+  expect("ops drawn", t.drawn(), ops);
+  expect("runs", runs.length, want.length);
+
+  /* the numbers are those of the JSON */
+  want.forEach((w, i) => {
+    const r = runs[i];
+    near("step", r.step_ps / 1000, w.makespan_ns);
+    near("compute", r.compute_ps / 1000, w.compute_ns);
+    near("communication", r.comm_ps / 1000, w.comm_ns);
+    near("exposed", r.exposed_ps / 1000, w.exposed_ns);
+    expect("peak", r.peak, w.peak_bytes);
+    near("bound", r.bound_ps / 1000, w.bound_ns);
+    const shown = [...document.querySelectorAll("#sum td")].filter(d => d.dataset.key === "step")[i].textContent;
+    expect("step as shown", shown, (w.makespan_ns / 1e6).toFixed(3) + " ms");
+    const coll = r.ops.filter(o => o.kind === "collective");
+    expect("collectives", coll.length, w.collectives.length);
+    coll.forEach((o, k) => {
+      expect("collective", o.name, w.collectives[k].node);
+      near("exposed of " + o.name, o.exposed / 1000, w.collectives[k].exposed_ns);
+    });
+  });
+
+  /* zoom */
+  const [a, b] = t.view();
+  t.zoom(0.5, (a + b) / 2);
+  const [c, d] = t.view();
+  near("zoomed width", (d - c) / 1000, (b - a) / 2000);
+  if (t.drawn() > ops) wrong.push("more ops than there are");
+  document.getElementById("all").click();
+  expect("whole step again", t.view()[1], b);
+
+  /* filter and sort */
+  const last = runs[runs.length - 1], all = last.ops.filter(o => o.kind === "collective");
+  expect("rows", t.rows(), all.length);
+  const box = document.getElementById("filter");
+  box.value = all[0].name;
+  box.dispatchEvent(new Event("input"));
+  expect("filtered rows", t.rows(), all.filter(o => o.name.includes(all[0].name)).length);
+  box.value = "";
+  box.dispatchEvent(new Event("input"));
+  const heads = [...document.querySelectorAll("#rows th")];
+  heads.find(h => h.textContent.startsWith("MiB")).click();
+  const first = document.querySelector("#rows tbody tr").dataset.name;
+  expect("largest first", last.index.get(first).bytes, Math.max(...all.map(o => o.bytes)));
+
+  /* a click shows what it waits for */
+  t.pick(all[all.length - 1].name);
+  if (all[all.length - 1].deps.length > 0 && t.chain().length === 0) wrong.push("no chain of dependences");
+
+  /* both themes draw */
+  document.getElementById("theme").click();
+  expect("ops drawn in the other theme", t.drawn() > 0, true);
+
+  const out = document.createElement("pre");
+  out.id = "result";
+  out.textContent = wrong.length ? "WRONG " + wrong.join("; ") : `RIGHT ${ops} ops`;
+  document.body.append(out);
+})();
