@@ -1,7 +1,7 @@
 /* The passes as rows of the table, and running a pipeline of them. */
 #include <stddef.h>
 
-#include "schedule/schedule.h"
+#include "schedule/align.h"
 
 #define ROW(name, type, own, torch, help)                                                          \
     {#name, type, offsetof(struct schedule_options, name), own, NULL, help},
@@ -60,7 +60,14 @@ static tuck_status run_with(struct pass_run *r, const void *options, const char 
     struct schedule_options before = s->opt;
 
     s->opt = *(const struct schedule_options *)options;
-    tuck_status st = schedule_run(s, name, pass);
+    tuck_status st = TUCK_OK;
+    if (s->opt.runtime_estimations_align_across_all_distributed_ranks && s->transport != NULL &&
+        !s->aligned) {
+        st = schedule_align(s, s->transport, r->diags);
+        s->aligned = st == TUCK_OK;
+    }
+    if (st == TUCK_OK)
+        st = schedule_run(s, name, pass);
     s->opt = before;
     return st;
 }

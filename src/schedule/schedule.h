@@ -53,13 +53,17 @@ struct schedule_dep {
 /* Runtime of an op in the problem's unit, asked once per op. */
 typedef double (*schedule_estimate_fn)(void *ctx, const struct problem *p, uint32_t op);
 
+struct schedule_transport;
+
 struct schedule {
     const struct problem *p;
     struct schedule_options opt;
     struct mem mem;
     struct arena arena;
-    uint32_t *order; /* [n_op] */
-    double *runtime; /* [n_op], the problem's to begin with */
+    uint32_t *order;                            /* [n_op] */
+    double *runtime;                            /* [n_op], the problem's to begin with */
+    const struct schedule_transport *transport; /* to the other ranks, or NULL (schedule/align.h) */
+    bool aligned;                               /* runtimes are the medians of all ranks already */
     VEC(struct schedule_dep) dep;
     VEC(struct schedule_report) report;
 };

@@ -1,6 +1,7 @@
 /* Schedulers against PyTorch's recorded answers: 21 problems from compiled steps with 18 runs each, and 500
  * random ones with six passes each (tests/schedule/README.md). Order, peak and statistics must be the same, to
  * the last bit. Each problem goes through its file form first. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 
 #include "pipeline/table.h"
 #include "problem/live.h"
+#include "schedule/align.h"
 #include "schedule/peak.h"
 #include "support/problems.h"
 
@@ -262,6 +264,129 @@ static void slips_can_be_left_out(void **state)
         why, "reorder_iterative_peak_memory_budget must be a number or None, found 'much'");
 }
 
+/* ---- runtimes of all ranks ---- */
+
+struct rank {
+    pthread_t thread;
+    struct schedule_transport transport;
+    const struct problem *p;
+    double times; /* this rank's runtimes are so many times the problem's */
+    double got;
+    size_t warnings;
+};
+
+static double scaled(void *ctx, const struct problem *p, uint32_t op)
+{
+    return p->runtime[op] * *(double *)ctx;
+}
+
+static void *one_rank(void *ctx)
+{
+    struct rank *r = ctx;
+    struct schedule_options o;
+    struct schedule s;
+    tuck_diags *d = tuck_diags_new(NULL);
+
+    schedule_defaults(&o, false);
+    if (!schedule_begin(&s, r->p, &o))
+        return NULL;
+    schedule_estimate_runtimes(&s, scaled, &r->times);
+    for (int round = 0; round < 3; round++)
+        if (schedule_align(&s, &r->transport, d) != TUCK_OK)
+            return NULL;
+    r->got = s.runtime[0] / r->p->runtime[0];
+    r->warnings = tuck_diags_count(d);
+    tuck_diags_free(d);
+    schedule_end(&s);
+    return r;
+}
+
+static void align_ranks(const struct problem *const *p, uint32_t n, double want, size_t warnings)
+{
+    struct local_ranks *l = local_ranks_new(n, NULL);
+    struct rank rank[8];
+    void *done;
+
+    for (uint32_t i = 0; i < n; i++) {
+        rank[i] = (struct rank){
+            .transport = local_ranks_transport(l, i), .p = p[i], .times = 1 + (i * 3) % n};
+        assert_int_equal(pthread_create(&rank[i].thread, NULL, one_rank, &rank[i]), 0);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(pthread_join(rank[i].thread, &done), 0);
+        assert_non_null(done);
+        assert_true(rank[i].got == (want > 0 ? want : rank[i].times));
+        assert_int_equal(rank[i].warnings, warnings);
+    }
+    local_ranks_free(l);
+}
+
+static void medians_of_ranks(void **state)
+{
+    struct problem *a = layered_problem(60, false), *b = layered_problem(100, false);
+    const struct problem *same[] = {a, a, a, a}, *other[] = {a, b};
+
+    (void)state;
+    align_ranks(same, 4, 2, 0); /* 1, 2, 3, 4 times: the lower of the two in the middle */
+    align_ranks(same, 1, 1, 0);
+    align_ranks(other, 2, 0, 3); /* different programs: each keeps its own */
+    problem_free(a);
+    problem_free(b);
+}
+
+/* ---- no memory ---- */
+
+static tuck_status read_and_run(const char *text, const tuck_allocator *alloc, const char *passes)
+{
+    struct problem *p = NULL;
+    struct schedule_options o;
+    struct schedule s;
+    struct pipeline steps;
+    tuck_status st = problem_read_text(text, strlen(text), "t", alloc, NULL, &p);
+
+    if (st != TUCK_OK)
+        return st;
+    schedule_defaults(&o, false);
+    st = TUCK_ENOMEM;
+    if (schedule_begin(&s, p, &o)) {
+        pipeline_init(&steps, &all_passes, NULL);
+        st = pipeline_parse(&steps, passes, strlen(passes), "t", NULL);
+        if (st == TUCK_OK)
+            st = schedule_steps(&s, &steps, NULL);
+        assert_null(order_fault(p, s.order, true)); /* an order in any case */
+        pipeline_destroy(&steps);
+        schedule_end(&s);
+    }
+    problem_free(p);
+    return st;
+}
+
+static void every_allocation_fails_once(void **state)
+{
+    static const char passes[] =
+        "decide_global_ordering_of_comms,raise_comms,reorder_communication_preserving_peak_memory,"
+        "sink_waits_iterative,simple_overlap,enforce_comm_ordering_for_fsdp,reorder_for_peak_"
+        "memory";
+    struct problem *p = layered_problem(60, false);
+    char *text = problem_text(p);
+
+    (void)state;
+    for (size_t i = 1;; i++) {
+        struct faulty f = {.fail_at = i};
+        tuck_allocator alloc = faulty_allocator(&f);
+        tuck_status st = read_and_run(text, &alloc, passes);
+
+        assert_int_equal(f.live, 0);
+        if (!f.failed) {
+            assert_int_equal(st, TUCK_OK);
+            break;
+        }
+        assert_int_equal(st, TUCK_ENOMEM);
+    }
+    free(text);
+    problem_free(p);
+}
+
 /* ---- answers for tests/torch/test_schedule.py: a case a line in, an answer a line out ---- */
 
 static json_t *stat_rows(const struct schedule *s)
@@ -405,10 +530,9 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--answer") == 0)
         return answer_all();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(captured),
-        cmocka_unit_test(random_runs),
-        cmocka_unit_test(own_ways),
-        cmocka_unit_test(slips_can_be_left_out),
+        cmocka_unit_test(captured),         cmocka_unit_test(random_runs),
+        cmocka_unit_test(own_ways),         cmocka_unit_test(slips_can_be_left_out),
+        cmocka_unit_test(medians_of_ranks), cmocka_unit_test(every_allocation_fails_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
