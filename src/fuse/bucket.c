@@ -102,18 +102,24 @@ static uint32_t open_bucket(struct walk *w, uint32_t key)
     return d->bucket.len;
 }
 
-/* Is what the merged collective would read, or what the wait is for, written too early? */
-static bool is_written(const struct walk *w, const struct candidate *c)
+/* Does anything that `node` must stay behind, but `except`, stand behind `since`? */
+static bool stands_between(const struct walk *w, uint32_t since, uint32_t node, uint32_t except)
 {
     const tuck_graph *g = w->d->r->g;
 
-    if (c->reader != c->collective && w->overtaken[c->reader])
-        return true;
-    for (uint32_t i = w->in_start[c->wait]; i < w->in_start[c->wait + 1]; i++)
-        if (w->in_from[i] != c->collective &&
-            node_at(g, w->in_from[i])->pos > node_at(g, c->collective)->pos)
+    for (uint32_t i = w->in_start[node]; i < w->in_start[node + 1]; i++)
+        if (w->in_from[i] != except && node_at(g, w->in_from[i])->pos > node_at(g, since)->pos)
             return true;
     return false;
+}
+
+/* Is the gradient or its quotient written before the collective, or what the wait is for before the wait? */
+static bool is_written(const struct walk *w, const struct candidate *c)
+{
+    if (c->reader != c->collective &&
+        (w->overtaken[c->reader] || stands_between(w, c->reader, c->collective, c->reader)))
+        return true;
+    return stands_between(w, c->collective, c->wait, c->collective);
 }
 
 static void add_member(struct walk *w, uint32_t index, uint32_t *carried)
