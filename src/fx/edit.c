@@ -389,8 +389,8 @@ static void do_set_annotation(void *p)
         return;
     edit_note_annotation(g, ann);
     node_at(g, x->n)->ann = ann;
-    uint32_t at = edit_param_of(g, x->n);
-    if (node_at(g, x->n)->kind == TUCK_PLACEHOLDER && at != NO_PARAM)
+    uint32_t at = node_at(g, x->n)->kind == TUCK_PLACEHOLDER ? edit_param_of(g, x->n) : NO_PARAM;
+    if (at != NO_PARAM)
         g->param.at[at].ann = ann;
     graph_edited(g, false);
 }

@@ -10,7 +10,7 @@ enum {
 #undef X
 };
 
-static const struct op_row rows[] = {
+const struct op_row op_rows[] = {
     {"", "-> ()", NULL, NULL, 0, OP_CLASS_END, OP_SHAPE_none, OP_FLOPS_none, OP_MOVES_all,
      OP_FORM_CALL},
 #define PYOP(name, form, symbol, cls, flags, sig, shape, flops, moves, lies)                       \
@@ -29,16 +29,13 @@ static const struct op_row rows[] = {
 #include "fx/ops.def"
 };
 
-#define N_ROWS ((uint32_t)(sizeof(rows) / sizeof(*rows)))
+#define N_ROWS ((uint32_t)(sizeof(op_rows) / sizeof(*op_rows)))
+
+const uint32_t op_n_rows = N_ROWS;
 
 uint32_t op_count(void)
 {
     return N_ROWS - 1;
-}
-
-const struct op_row *op_at(uint32_t op)
-{
-    return &rows[op < N_ROWS ? op : 0];
 }
 
 /* strcmp() for a text that is not terminated, and may hold anything. */
@@ -63,7 +60,7 @@ static uint32_t lower_bound(const char *s, size_t len)
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
 
-        if (compare(s, len, rows[mid].name) > 0)
+        if (compare(s, len, op_rows[mid].name) > 0)
             low = mid + 1;
         else
             high = mid;
@@ -75,7 +72,7 @@ static uint32_t exact(const char *s, size_t len)
 {
     uint32_t at = lower_bound(s, len);
 
-    return at < N_ROWS && compare(s, len, rows[at].name) == 0 ? at : 0;
+    return at < N_ROWS && compare(s, len, op_rows[at].name) == 0 ? at : 0;
 }
 
 /* A packet: torch picks the overload by the operands when it runs. What the table says hardly ever
@@ -88,7 +85,7 @@ static uint32_t packet(const char *s, size_t len)
     size_t best_rank = n_wanted + 1;
 
     for (uint32_t at = lower_bound(s, len); at < N_ROWS; at++) {
-        const char *name = rows[at].name;
+        const char *name = op_rows[at].name;
 
         if (!starts(name, s, len))
             break;
@@ -193,7 +190,7 @@ uint32_t op_by_symbol(enum op_form form, const char *symbol, size_t len)
     };
 
     for (size_t i = 0; i < sizeof(printed) / sizeof(*printed); i++) {
-        const struct op_row *row = &rows[printed[i]];
+        const struct op_row *row = &op_rows[printed[i]];
 
         if (row->form == (uint8_t)form && compare(symbol, len, row->symbol) == 0)
             return printed[i];

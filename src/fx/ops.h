@@ -416,7 +416,13 @@ uint32_t op_count(void);
 
 /* Rows are numbered from 1, in the order of their names; op_at(0) is a row without name, with class
  * OP_CLASS_END and no flags: the unknown operator. */
-const struct op_row *op_at(uint32_t op);
+extern const struct op_row op_rows[];
+extern const uint32_t op_n_rows;
+
+static inline const struct op_row *op_at(uint32_t op)
+{
+    return &op_rows[op < op_n_rows ? op : 0];
+}
 
 /* The row of a call_function's target, 0 if there is none. Accepts the spellings of graph texts:
  * torch.ops.aten.add.Tensor, aten.add.Tensor, a packet without overload (aten.cat: its default,

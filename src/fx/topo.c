@@ -4,15 +4,18 @@
  * there are soft ones on top: nodes with effects keep the order they have among each other, and reads and
  * writes of one storage keep theirs, as long as no use says otherwise. Kahn's algorithm runs over
  * both; only where the soft edges hold up everything, the first node that they alone hold up is let go.
- * A heap of old places gives the next node: O((n + e) log n).
+ * A set of old places gives the next node: O((n + e) log n).
  */
 #include "fx/topo.h"
 
 #include "fx/effect.h"
 #include "fx/storage.h"
 
-struct heap {
-    uint32_t *at; /* places; the smallest is at[0] */
+/* A set of places that gives the smallest: a bit each, and above every 64 of a level one that says whether any is
+ * set. */
+struct place_set {
+    uint64_t *level[6]; /* 64 ** 6 is more than there are */
+    int n_level;
     uint32_t n;
 };
 
@@ -26,40 +29,47 @@ struct topo {
     uint32_t *hard;                 /* by node: uses and hard edges from what is not out yet */
     uint32_t *held;                 /* by node: soft edges from nodes that are not out yet */
     struct topo_fan extra, soft;
-    bool *out_yet;              /* by node */
-    struct heap ready, blocked; /* blocked: by soft edges alone */
-    VEC(uint32_t) points;       /* erased nodes that nothing holds up any more */
-    uint32_t *order;            /* the result, without return */
+    bool *out_yet;                   /* by node */
+    struct place_set ready, blocked; /* blocked: by soft edges alone */
+    VEC(uint32_t) points;            /* erased nodes that nothing holds up any more */
+    uint32_t *order;                 /* the result, without return */
     uint32_t n_order, n;
     bool cycle;
 };
 
-static void heap_push(struct heap *h, uint32_t v)
+static void set_init(struct place_set *s, struct arena *a, uint32_t places)
 {
-    uint32_t i = h->n++;
+    size_t words = places;
 
-    for (; i > 0 && h->at[(i - 1) / 2] > v; i = (i - 1) / 2)
-        h->at[i] = h->at[(i - 1) / 2];
-    h->at[i] = v;
+    do {
+        words = (words + 63) / 64;
+        s->level[s->n_level++] = arena_zeroed(a, (words + 1) * sizeof(uint64_t));
+    } while (words > 1);
 }
 
-static uint32_t heap_pop(struct heap *h)
+static void set_add(struct place_set *s, uint32_t v)
 {
-    uint32_t top = h->at[0], v = h->at[--h->n], i = 0;
-
-    for (;;) {
-        uint32_t k = 2 * i + 1;
-        if (k >= h->n)
+    assert((s->level[0][v / 64] >> v % 64 & 1) == 0);
+    s->n++;
+    for (int l = 0; l < s->n_level; l++, v /= 64) {
+        uint64_t *w = &s->level[l][v / 64], was = *w;
+        *w |= (uint64_t)1 << v % 64;
+        if (was != 0)
             break;
-        if (k + 1 < h->n && h->at[k + 1] < h->at[k])
-            k++;
-        if (h->at[k] >= v)
-            break;
-        h->at[i] = h->at[k];
-        i = k;
     }
-    h->at[i] = v;
-    return top;
+}
+
+static uint32_t set_take(struct place_set *s)
+{
+    uint32_t v = 0;
+
+    s->n--;
+    for (int l = s->n_level; l-- > 0;)
+        v = v * 64 + (uint32_t)__builtin_ctzll(s->level[l][v]);
+    for (uint32_t l = 0, k = v; l < (uint32_t)s->n_level; l++, k /= 64)
+        if ((s->level[l][k / 64] &= ~((uint64_t)1 << k % 64)) != 0)
+            break;
+    return v;
 }
 
 struct topo_fan topo_fan_out(const tuck_graph *g, struct arena *a, const struct topo_edges *e)
@@ -128,8 +138,9 @@ static void prepare(struct topo *x)
     x->hard = arena_zeroed(x->a, ids * sizeof(*x->hard));
     x->held = arena_zeroed(x->a, ids * sizeof(*x->held));
     x->out_yet = arena_zeroed(x->a, ids * sizeof(*x->out_yet));
-    x->ready.at = arena_array(x->a, uint32_t, g->n_nodes);
-    x->blocked.at = arena_array(x->a, uint32_t, g->n_nodes);
+    set_init(&x->ready, x->a, g->n_nodes);
+    if (x->effects)
+        set_init(&x->blocked, x->a, g->n_nodes);
     for_each_node (g, n) {
         const struct fx_node *node = node_at(g, n);
 
@@ -162,7 +173,7 @@ static bool goes_alone(const struct topo *x, uint32_t n)
 static void offer(struct topo *x, uint32_t n)
 {
     if (x->hard[n] == 0 && goes_alone(x, n) && !x->out_yet[n])
-        heap_push(x->held[n] ? &x->blocked : &x->ready, x->place[n]);
+        set_add(x->held[n] ? &x->blocked : &x->ready, x->place[n]);
 }
 
 /* The caller's edges that begin at n. */
@@ -215,11 +226,11 @@ static void do_sort(void *p)
     for (;;) {
         while (x->points.len > 0)
             let_go(x, x->points.at[--x->points.len]);
-        struct heap *h = x->ready.n > 0 ? &x->ready : &x->blocked;
+        struct place_set *h = x->ready.n > 0 ? &x->ready : &x->blocked;
 
         if (h->n == 0)
             break;
-        uint32_t n = x->node[heap_pop(h)];
+        uint32_t n = x->node[set_take(h)];
         if (!x->out_yet[n]) {
             x->held[n] = 0;
             put_out(x, n);

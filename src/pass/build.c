@@ -2,6 +2,8 @@
  * through it, and what cannot be is a mistake of the pass. */
 #include "pass/build.h"
 
+#include "fx/edit.h"
+
 static void must(struct pass_run *r, tuck_status st)
 {
     if (st == TUCK_ENOMEM)
@@ -91,14 +93,84 @@ static const char *full_target(struct build *b)
     return s;
 }
 
+/* Calls made before. The first of each goes the way of all edits, which finds the operator, the spelling and the
+ * words that no node may have; the others are like it. */
+struct build_known {
+    struct known_call {
+        const char *op; /* by address: callers write literals */
+        uint16_t row;
+        uint8_t syntax;
+        str_id target;
+    } at[32];
+    uint32_t n;
+};
+
+static struct known_call *find_known(const struct build *b)
+{
+    struct build_known *k = b->r->known;
+
+    for (uint32_t i = 0; k != NULL && i < k->n; i++)
+        if (k->at[i].op == b->target)
+            return &k->at[i];
+    return NULL;
+}
+
+/* Is it spelled like the first, and are there no words in it that have to be noted? */
+static bool is_alike(const struct build *b, const struct known_call *k)
+{
+    const tuck_args *a = b->r->args;
+
+    if (a->error != TUCK_OK || a->list.open.len > 0 || a->keyed)
+        return false;
+    for (uint32_t i = 0; i < a->list.v.len; i++)
+        if (a->list.v.at[i].kind == TUCK_V_NAME || a->list.v.at[i].kind == TUCK_V_SYM)
+            return false;
+    return edit_spelling(b->r->g, k->row, a->list.v.at, a->n_args, a->n_kwargs) == k->syntax;
+}
+
+static void remember(const struct build *b, uint32_t n)
+{
+    struct pass_run *r = b->r;
+    const struct fx_node *x = node_at(r->g, n);
+
+    if (r->known == NULL)
+        r->known = arena_new(&r->arena, struct build_known);
+    if (r->known->n < sizeof(r->known->at) / sizeof(*r->known->at))
+        r->known->at[r->known->n++] = (struct known_call){
+            .op = b->target, .row = x->op, .syntax = x->syntax, .target = x->target};
+}
+
+static uint32_t add_alike(struct build *b, const struct known_call *k, const char *name)
+{
+    tuck_graph *g = b->r->g;
+    const tuck_args *a = b->r->args;
+    struct fx_node init = {
+        .kind = TUCK_CALL_FUNCTION, .op = k->row, .syntax = k->syntax, .target = k->target};
+
+    init.name = name_create(g, name, strlen(name));
+    uint32_t n = graph_add_node(g, b->before ? b->before : g->output, init);
+    graph_set_vals(g, n, a->list.v.at, a->list.v.len, a->n_args, a->n_kwargs);
+    name_enter(g, init.name, n);
+    graph_edited(g, true);
+    b->r->changed = true;
+    return n;
+}
+
 uint32_t build_end(struct build *b, const char *name)
 {
     struct pass_run *r = b->r;
-    tuck_where where = b->before ? tuck_before((tuck_node){b->before}) : tuck_at_end();
+    const struct known_call *known = find_known(b);
     tuck_node n = {0};
 
-    must(r,
-         tuck_graph_add(r->g, where, TUCK_CALL_FUNCTION, full_target(b), r->args, name, NULL, &n));
+    if (known != NULL && is_alike(b, known)) {
+        n.id = add_alike(b, known, name);
+    } else {
+        tuck_where where = b->before ? tuck_before((tuck_node){b->before}) : tuck_at_end();
+        must(r, tuck_graph_add(r->g, where, TUCK_CALL_FUNCTION, full_target(b), r->args, name, NULL,
+                               &n));
+        if (known == NULL)
+            remember(b, n.id);
+    }
     node_at(r->g, n.id)->comment = b->comment;
     return n.id;
 }

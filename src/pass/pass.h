@@ -153,9 +153,10 @@ struct pass_run {
     struct sigs sigs; /* signatures of operators: comm_operand() */
     struct pass_report *report;
     tuck_diags *diags;
-    tuck_args *args; /* for the builder */
-    void *schedule;  /* PASS_ON_SCHEDULE: what it works on */
-    bool changed;    /* to be set by the pass */
+    tuck_args *args;           /* for the builder … */
+    struct build_known *known; /* … and the calls it has made already */
+    void *schedule;            /* PASS_ON_SCHEDULE: what it works on */
+    bool changed;              /* to be set by the pass */
 };
 
 /* A diagnostic about a node, with the place it stood at. Returns TUCK_EINVAL. */
