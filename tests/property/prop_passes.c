@@ -175,7 +175,7 @@ static void random_plan(struct rng *rng, const char *graph, struct plan *p)
 {
     *p = (struct plan){.n = 1 + (int)rng_below(rng, STEPS),
                        .torch = rng_below(rng, 40) == 0,
-                       .knows_rank = rng_below(rng, 2) == 0,
+                       .knows_rank = rng_below(rng, 5) < 2,
                        .twice = rng_below(rng, 8) == 0};
     for (int i = 0; i < p->n; i++)
         random_step(rng, graph, p->torch, p->step[i], sizeof(p->step[i]));

@@ -41,7 +41,7 @@ static void start_something(struct gen *g)
 /* Gradients that are divided, reduced, and returned or copied into an input. */
 static void ddp(struct gen *g)
 {
-    int n = 2 + (int)gen_below(g, 4), group = gen_any_group(g);
+    int n = 2 + (int)gen_below(g, 3), group = gen_any_group(g);
     const char *reduce = gen_any_reduce(g);
     int by = gen_one_in(g, 6) ? 3 : gen_group_size(g, group);
     bool divided = !gen_one_in(g, 3);
@@ -68,7 +68,7 @@ static void ddp(struct gen *g)
 /* Shards, mostly converted, that are gathered. */
 static void fsdp_gather(struct gen *g)
 {
-    int n = 2 + (int)gen_below(g, 4), group = gen_any_group(g);
+    int n = 2 + (int)gen_below(g, 3), group = gen_any_group(g);
     bool mixed = gen_one_in(g, 4); /* of two dtypes, and bytes that align with nothing */
 
     for (int i = 0; i < n && !gen_full(g); i++) {
@@ -92,7 +92,7 @@ static void fsdp_gather(struct gen *g)
 
 static void fsdp_scatter(struct gen *g)
 {
-    int n = 2 + (int)gen_below(g, 4), group = gen_any_group(g);
+    int n = 2 + (int)gen_below(g, 3), group = gen_any_group(g);
     const char *reduce = gen_any_reduce(g);
 
     for (int i = 0; i < n && !gen_full(g); i++) {
@@ -256,7 +256,7 @@ static void make_world(struct gen *g)
 
 static void steps(struct gen *g)
 {
-    int n = 2 + (int)gen_below(g, 10);
+    int n = 2 + (int)gen_below(g, 8);
 
     for (int i = 0; i < n && !gen_full(g); i++) {
         int v = gen_pick(g, gen_readable);
