@@ -62,8 +62,9 @@ static void add_deps(struct fill *f, uint32_t op)
 
     for (uint32_t i = p->dep_at[op]; i < p->dep_at[op + 1]; i++) {
         const struct program_dep *d = &p->dep[i];
-        unsigned flags = (d->flags & PROGRAM_WEAK ? PROBLEM_WEAK : 0) |
-                         (d->flags & PROGRAM_FAKE ? PROBLEM_WEAK | PROBLEM_FAKE : 0);
+        /* Order that the graph itself states (control_deps) is no fake to a scheduler: the text would be wrong
+         * in another. It is on an op, so nothing lives longer for it. */
+        unsigned flags = d->flags & PROGRAM_WEAK ? PROBLEM_WEAK : 0;
 
         if (d->buf != PROGRAM_NONE && p->buf[d->buf].producer == d->op)
             problem_needs(&f->b, f->buf[d->buf], flags);
