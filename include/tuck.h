@@ -638,6 +638,67 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_optimize(tuck_graph *g,
 TUCK_API tuck_status tuck_report_print(const tuck_report *t, bool json, bool times,
                                        tuck_write_fn write, void *ctx);
 
+/* ---- Schedules ------------------------------------------------------------------------------------
+ * Orders of a schedule problem: ops with their runtimes, what needs what, buffers with their sizes and users, as
+ * docs/scheduling.md describes its files. Ops are numbered as they stand in the file.
+ *
+ *   tuck_schedule_new(problem, NULL, diags, &s);
+ *   tuck_schedule_run(s, "reorder_communication_preserving_peak_memory,sink_waits_iterative", diags);
+ *   const uint32_t *order = tuck_schedule_order(s);
+ */
+
+typedef struct tuck_problem tuck_problem;
+typedef struct tuck_schedule tuck_schedule;
+
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_problem_read_text(const char *text, size_t len,
+                                                            const char *name,
+                                                            const tuck_allocator *alloc,
+                                                            tuck_diags *diags, tuck_problem **out);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_problem_read_file(const char *path,
+                                                            const tuck_allocator *alloc,
+                                                            tuck_diags *diags, tuck_problem **out);
+TUCK_API void tuck_problem_free(tuck_problem *p);
+TUCK_API uint32_t tuck_problem_op_count(const tuck_problem *p);
+TUCK_API const char *tuck_problem_op_name(const tuck_problem *p, uint32_t op);
+/* The file again, with the ops in `order` (NULL: as they are). */
+TUCK_API tuck_status tuck_problem_print(const tuck_problem *p, const uint32_t *order,
+                                        tuck_write_fn write, void *ctx);
+
+typedef struct tuck_schedule_options {
+    const char *compat;     /* NULL, or "torch", "torch,-stale-group-peak" */
+    const char *const *set; /* options for all passes, "name=value" */
+    size_t n_set;
+    /* The runtime of an op in the problem's unit, asked once per op; NULL: what the problem says. */
+    double (*estimate)(void *ctx, uint32_t op);
+    void *ctx;
+} tuck_schedule_options;
+
+/* The problem's own order. The problem must outlive it. options may be NULL. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_schedule_new(const tuck_problem *p,
+                                                       const tuck_schedule_options *options,
+                                                       tuck_diags *diags, tuck_schedule **out);
+TUCK_API void tuck_schedule_free(tuck_schedule *s);
+
+/* Run passes, "name(option=value),name". What failed leaves the order that was there before it. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_schedule_run(tuck_schedule *s, const char *passes,
+                                                       tuck_diags *diags);
+/* A pass of the caller's own: fn changes the order in place. TUCK_EINVAL: what it left is no order of the
+ * problem; nothing has changed then. */
+TUCK_API TUCK_MUST_CHECK tuck_status
+tuck_schedule_call(tuck_schedule *s, void (*fn)(void *ctx, uint32_t *order, uint32_t n), void *ctx);
+
+TUCK_API const uint32_t *tuck_schedule_order(const tuck_schedule *s); /* tuck_problem_op_count() */
+TUCK_API int64_t tuck_schedule_peak(const tuck_schedule *s); /* bytes; -1: no memory to count */
+TUCK_API int64_t tuck_schedule_exposed_ps(const tuck_schedule *s); /* picoseconds */
+
+typedef enum tuck_schedule_form {
+    TUCK_SCHEDULE_TABLE,   /* what each pass did */
+    TUCK_SCHEDULE_JSON,    /* the same, with the order */
+    TUCK_SCHEDULE_OVERLAP, /* the order, with what runs under what */
+} tuck_schedule_form;
+TUCK_API tuck_status tuck_schedule_print(const tuck_schedule *s, tuck_schedule_form form,
+                                         tuck_write_fn write, void *ctx);
+
 #ifdef __cplusplus
 }
 #endif

@@ -387,6 +387,76 @@ static void every_allocation_fails_once(void **state)
     problem_free(p);
 }
 
+/* ---- the public interface ---- */
+
+static double same_for_all(void *ctx, uint32_t op)
+{
+    (void)op;
+    return *(double *)ctx;
+}
+
+static void backwards(void *ctx, uint32_t *order, uint32_t n)
+{
+    (void)ctx;
+    for (uint32_t i = 0; i < n / 2; i++) {
+        uint32_t x = order[i];
+        order[i] = order[n - 1 - i];
+        order[n - 1 - i] = x;
+    }
+}
+
+static void as_it_was(void *ctx, uint32_t *order, uint32_t n)
+{
+    memcpy(order, ctx, n * sizeof(*order));
+}
+
+static void public_interface(void **state)
+{
+    struct problem *made = layered_problem(60, false);
+    char *text = problem_text(made);
+    const char *set[] = {"reorder_iterative_peak_memory_budget=1"};
+    double one = 1000;
+    tuck_schedule_options o = {.set = set, .n_set = 1, .estimate = same_for_all, .ctx = &one};
+    tuck_schedule_options bad = {.compat = "torch,-nothing"};
+    tuck_diags *d = tuck_diags_new(NULL);
+    struct text out = {0};
+    tuck_problem *p;
+    tuck_schedule *s;
+
+    (void)state;
+    assert_int_equal(tuck_problem_read_text(text, strlen(text), "t", NULL, d, &p), TUCK_OK);
+    assert_int_equal(tuck_problem_op_count(p), made->n_op);
+    assert_string_equal(tuck_problem_op_name(p, 0), "cast0");
+    assert_int_equal(tuck_schedule_new(p, &bad, d, &s), TUCK_EINVAL);
+    assert_int_equal(tuck_diags_errors(d), 1);
+    assert_int_equal(tuck_schedule_new(p, &o, d, &s), TUCK_OK);
+    int64_t before = tuck_schedule_exposed_ps(s);
+    uint32_t *first = malloc(made->n_op * sizeof(*first));
+    memcpy(first, tuck_schedule_order(s), made->n_op * sizeof(*first));
+    assert_int_equal(
+        tuck_schedule_run(s, "reorder_communication_preserving_peak_memory,sink_waits", d),
+        TUCK_OK);
+    assert_true(tuck_schedule_exposed_ps(s) < before);
+    assert_int_equal(tuck_schedule_run(s, "sink_wait", d), TUCK_EINVAL);
+    int64_t now = tuck_schedule_exposed_ps(s);
+    assert_int_equal(tuck_schedule_call(s, backwards, NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_schedule_exposed_ps(s), now);
+    assert_int_equal(tuck_schedule_print(s, TUCK_SCHEDULE_JSON, text_add, &out), TUCK_OK);
+    assert_non_null(strstr(out.at, "sink_waits"));
+    assert_int_equal(tuck_schedule_call(s, as_it_was, first), TUCK_OK);
+    assert_int_equal(tuck_schedule_exposed_ps(s), before);
+    text_clear(&out);
+    assert_int_equal(tuck_problem_print(p, NULL, text_add, &out), TUCK_OK);
+    assert_string_equal(out.at, text);
+    text_done(&out);
+    free(first);
+    tuck_schedule_free(s);
+    tuck_problem_free(p);
+    tuck_diags_free(d);
+    free(text);
+    problem_free(made);
+}
+
 /* ---- answers for tests/torch/test_schedule.py: a case a line in, an answer a line out ---- */
 
 static json_t *stat_rows(const struct schedule *s)
@@ -533,6 +603,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(captured),         cmocka_unit_test(random_runs),
         cmocka_unit_test(own_ways),         cmocka_unit_test(slips_can_be_left_out),
         cmocka_unit_test(medians_of_ranks), cmocka_unit_test(every_allocation_fails_once),
+        cmocka_unit_test(public_interface),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

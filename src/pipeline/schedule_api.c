@@ -1,0 +1,278 @@
+/* Schedule problems and their orders in the public interface. */
+#include "pipeline/table.h"
+#include "problem/live.h"
+#include "schedule/show.h"
+
+struct tuck_problem {
+    struct problem *p;
+};
+
+struct tuck_schedule {
+    struct schedule s;
+};
+
+/* ---- problems ---- */
+
+static tuck_status wrap(tuck_status st, struct problem *p, tuck_problem **out)
+{
+    if (st != TUCK_OK)
+        return st;
+    tuck_problem *w = p->mem.alloc.resize(p->mem.alloc.ctx, NULL, 0, sizeof(*w));
+    if (w == NULL) {
+        problem_free(p);
+        return TUCK_ENOMEM;
+    }
+    w->p = p;
+    *out = w;
+    return TUCK_OK;
+}
+
+tuck_status tuck_problem_read_text(const char *text, size_t len, const char *name,
+                                   const tuck_allocator *alloc, tuck_diags *diags,
+                                   tuck_problem **out)
+{
+    struct problem *p = NULL;
+
+    if (text == NULL || out == NULL)
+        return TUCK_EINVAL;
+    return wrap(problem_read_text(text, len, name ? name : "", alloc, diags, &p), p, out);
+}
+
+tuck_status tuck_problem_read_file(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
+                                   tuck_problem **out)
+{
+    struct problem *p = NULL;
+
+    if (path == NULL || out == NULL)
+        return TUCK_EINVAL;
+    return wrap(problem_read_file(path, alloc, diags, &p), p, out);
+}
+
+void tuck_problem_free(tuck_problem *p)
+{
+    if (p == NULL)
+        return;
+    tuck_allocator alloc = p->p->mem.alloc;
+    problem_free(p->p);
+    alloc.resize(alloc.ctx, p, sizeof(*p), 0);
+}
+
+uint32_t tuck_problem_op_count(const tuck_problem *p)
+{
+    return p->p->n_op;
+}
+
+const char *tuck_problem_op_name(const tuck_problem *p, uint32_t op)
+{
+    return op < p->p->n_op ? problem_name(p->p, op) : "";
+}
+
+struct print {
+    const struct problem *p;
+    const uint32_t *order;
+    const struct schedule *s;
+    tuck_schedule_form form;
+    struct buf out;
+};
+
+static void do_print(void *ctx)
+{
+    struct print *x = ctx;
+
+    if (x->s == NULL)
+        problem_write(x->p, x->order, &x->out);
+    else if (x->form == TUCK_SCHEDULE_TABLE)
+        schedule_table(x->s, &x->out);
+    else if (x->form == TUCK_SCHEDULE_JSON)
+        schedule_json(x->s, x->s->dep.len > 0, &x->out);
+    else
+        schedule_overlap(x->s, &x->out);
+    buf_flush(&x->out);
+}
+
+static tuck_status print(struct print *x, const tuck_allocator *alloc, tuck_write_fn write,
+                         void *ctx)
+{
+    struct mem m;
+
+    mem_init(&m, alloc);
+    buf_to(&x->out, &m, write, ctx);
+    bool ok = mem_guard(&m, do_print, x), failed = x->out.failed;
+    buf_destroy(&x->out);
+    return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;
+}
+
+tuck_status tuck_problem_print(const tuck_problem *p, const uint32_t *order, tuck_write_fn write,
+                               void *ctx)
+{
+    struct print x = {.p = p->p, .order = order};
+
+    return write ? print(&x, &p->p->mem.alloc, write, ctx) : TUCK_EINVAL;
+}
+
+/* ---- schedules ---- */
+
+struct asked {
+    const tuck_schedule_options *o;
+};
+
+static double ask(void *ctx, const struct problem *p, uint32_t op)
+{
+    const struct asked *a = ctx;
+    double t = a->o->estimate(a->o->ctx, op);
+
+    return t >= 0 && t <= 1e18 ? t : p->runtime[op]; /* nonsense is no answer */
+}
+
+static tuck_status get_options(struct schedule_options *own, const tuck_schedule_options *o,
+                               tuck_diags *diags)
+{
+    char why[160];
+
+    schedule_defaults(own, false);
+    if (o == NULL)
+        return TUCK_OK;
+    if (o->compat != NULL && !schedule_compat(own, o->compat, why)) {
+        diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "compat %s", why);
+        return TUCK_EINVAL;
+    }
+    for (size_t i = 0; i < o->n_set; i++)
+        if (!schedule_set(own, o->set[i], why)) {
+            diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "%s", why);
+            return TUCK_EINVAL;
+        }
+    return TUCK_OK;
+}
+
+tuck_status tuck_schedule_new(const tuck_problem *p, const tuck_schedule_options *options,
+                              tuck_diags *diags, tuck_schedule **out)
+{
+    struct schedule_options own;
+
+    if (p == NULL || out == NULL)
+        return TUCK_EINVAL;
+    tuck_status st = get_options(&own, options, diags);
+    if (st != TUCK_OK)
+        return st;
+    const tuck_allocator *alloc = &p->p->mem.alloc;
+    tuck_schedule *s = alloc->resize(alloc->ctx, NULL, 0, sizeof(*s));
+    if (s == NULL || !schedule_begin(&s->s, p->p, &own)) {
+        if (s != NULL)
+            alloc->resize(alloc->ctx, s, sizeof(*s), 0);
+        return TUCK_ENOMEM;
+    }
+    if (options != NULL && options->estimate != NULL)
+        schedule_estimate_runtimes(&s->s, ask, &(struct asked){options});
+    *out = s;
+    return TUCK_OK;
+}
+
+void tuck_schedule_free(tuck_schedule *s)
+{
+    if (s == NULL)
+        return;
+    tuck_allocator alloc = s->s.mem.alloc;
+    schedule_end(&s->s);
+    alloc.resize(alloc.ctx, s, sizeof(*s), 0);
+}
+
+tuck_status tuck_schedule_run(tuck_schedule *s, const char *passes, tuck_diags *diags)
+{
+    struct pipeline steps;
+
+    if (s == NULL || passes == NULL)
+        return TUCK_EINVAL;
+    pipeline_init(&steps, &all_passes, &s->s.mem.alloc);
+    tuck_status st = pipeline_parse(&steps, passes, strlen(passes), "passes", diags);
+    if (st == TUCK_OK)
+        st = schedule_steps(&s->s, &steps, diags);
+    pipeline_destroy(&steps);
+    return st;
+}
+
+struct call {
+    struct schedule *s;
+    void (*fn)(void *ctx, uint32_t *order, uint32_t n);
+    void *ctx;
+    bool fine;
+};
+
+static void do_call(void *ctx)
+{
+    struct call *c = ctx;
+    struct schedule *s = c->s;
+    size_t bytes = (size_t)s->p->n_op * sizeof(*s->order);
+    struct arena_mark mark = arena_mark(&s->arena);
+    uint32_t *order = arena_alloc(&s->arena, bytes);
+
+    memcpy(order, s->order, bytes);
+    c->fn(c->ctx, order, s->p->n_op);
+    c->fine = schedule_is_valid(s->p, order, false, &s->arena);
+    if (c->fine)
+        memcpy(s->order, order, bytes);
+    arena_release(&s->arena, mark);
+}
+
+tuck_status tuck_schedule_call(tuck_schedule *s, void (*fn)(void *, uint32_t *, uint32_t),
+                               void *ctx)
+{
+    struct call c = {.s = s ? &s->s : NULL, .fn = fn, .ctx = ctx};
+
+    if (s == NULL || fn == NULL)
+        return TUCK_EINVAL;
+    if (!mem_guard(&s->s.mem, do_call, &c))
+        return TUCK_ENOMEM;
+    return c.fine ? TUCK_OK : TUCK_EINVAL;
+}
+
+const uint32_t *tuck_schedule_order(const tuck_schedule *s)
+{
+    return s->s.order;
+}
+
+struct worth {
+    const struct schedule *s;
+    struct arena arena;
+    int64_t peak, exposed;
+};
+
+static void do_worth(void *ctx)
+{
+    struct worth *w = ctx;
+
+    w->peak = live_peak(w->s->p, w->s->order, &w->arena);
+    w->exposed = schedule_time(w->s->p, w->s->runtime, w->s->order, &w->arena).exposed;
+}
+
+/* -1 where there is no memory to count. */
+static struct worth worth_of(const tuck_schedule *s)
+{
+    struct worth w = {.s = &s->s, .peak = -1, .exposed = -1};
+    struct mem m;
+
+    mem_init(&m, &s->s.mem.alloc);
+    arena_init(&w.arena, &m);
+    bool ok = mem_guard(&m, do_worth, &w);
+    arena_destroy(&w.arena);
+    if (!ok)
+        w.peak = w.exposed = -1;
+    return w;
+}
+
+int64_t tuck_schedule_peak(const tuck_schedule *s)
+{
+    return worth_of(s).peak;
+}
+
+int64_t tuck_schedule_exposed_ps(const tuck_schedule *s)
+{
+    return worth_of(s).exposed;
+}
+
+tuck_status tuck_schedule_print(const tuck_schedule *s, tuck_schedule_form form,
+                                tuck_write_fn write, void *ctx)
+{
+    struct print x = {.s = &s->s, .form = form};
+
+    return write ? print(&x, &s->s.mem.alloc, write, ctx) : TUCK_EINVAL;
+}
