@@ -196,7 +196,8 @@ static void known_results(struct build *b, uint32_t n, const struct fx_node *x)
     for (uint32_t k = 0; k < items; k++) {
         /* One result that is a list: all its items follow its mark. Several: each has its own. */
         uint32_t r = sig->n_results == 1 ? 0 : k < sig->n_results ? k : sig->n_results - 1;
-        int p = op_result_alias_of(sig, r);
+        bool apart = b->s->copies != NULL && b->s->copies[n];
+        int p = apart ? -1 : op_result_alias_of(sig, r);
         uint32_t shared = 0;
 
         if (p >= 0) {
@@ -312,9 +313,15 @@ static void do_build(void *p)
 
 void storages_build(const tuck_graph *g, struct arena *a, struct storages *s)
 {
+    storages_build_apart(g, a, NULL, s);
+}
+
+void storages_build_apart(const tuck_graph *g, struct arena *a, const bool *copies,
+                          struct storages *s)
+{
     struct build b = {.s = s, .g = g, .a = a, .mem = a->mem};
 
-    *s = (struct storages){.g = g};
+    *s = (struct storages){.g = g, .copies = copies};
     bool ok = mem_guard(a->mem, do_build, &b);
     vec_free(a->mem, &b.join);
     vec_free(a->mem, &s->pool);

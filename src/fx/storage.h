@@ -19,11 +19,15 @@ struct storages {
     uint32_t *of;              /* storage of each result; several results of a list each have one */
     uint32_t *join;            /* storages found to be the same: a forest, see storage_root() */
     const struct op_sig **sig; /* by operator, of those that were met */
+    const bool *copies;        /* by node, or NULL: those that are known to copy, see below */
     VEC(uint32_t) pool;        /* `of` while it grows */
 };
 
 /* All in the arena a, which must belong to the same struct mem as the graph. */
 void storages_build(const tuck_graph *g, struct arena *a, struct storages *s);
+/* The same, where somebody found out which of the operators that may copy do: by node; their results share nothing. */
+void storages_build_apart(const tuck_graph *g, struct arena *a, const bool *copies,
+                          struct storages *s);
 
 uint32_t storage_root(const struct storages *s, uint32_t storage);
 

@@ -1,4 +1,4 @@
-/* Collectives and waits: in place or not, with the copies they need, over symmetric memory or not.
+/* Collectives: in place or not, with the copies they need, over symmetric memory or not.
  *
  *   all_reduce, broadcast, coalesced too   a clone of the operand, then in place; no clone where the operand is ours
  *                                          and nobody looks at it any more
@@ -14,6 +14,7 @@
 struct coll {
     struct lower *l;
     uint32_t node, op;
+    const struct fx_node *x; /* the call */
     const struct op_row *row;
     const struct op_sig *sig;
     int64_t in, out; /* bytes */
@@ -54,7 +55,21 @@ static uint32_t copy_of(struct coll *c, uint32_t from, const char *suffix, const
     return buf;
 }
 
-/* Nobody looks at the operand after this node, it is ours as a whole, and laid out as it must be. */
+/* What was done on a copy goes where it belongs. */
+static void copy_back(struct coll *c, uint32_t from, uint32_t to)
+{
+    struct lower *l = c->l;
+    uint32_t op = lower_op(l, PROGRAM_COPY, c->node, ".back", "copy_");
+
+    lower_uses(l, op, from, PROGRAM_READS);
+    lower_uses(l, op, to, PROGRAM_MUTATES);
+    lower_depends(l, op, c->op, 0);
+    l->made_by[c->node] = op;
+}
+
+/* Nobody looks at the operand after this node begins, no other transfer among them; it is ours, laid out as it must be,
+ * and not there twice. Readers that stand before it get a weak edge to it. One that stands behind it keeps the clone,
+ * also where it could be moved: lowering keeps the order it is given. */
 static bool may_reuse(const struct coll *c, uint32_t from)
 {
     const struct lower *l = c->l;
@@ -62,10 +77,13 @@ static bool may_reuse(const struct coll *c, uint32_t from)
 
     if (root == 0 || l->o->keep_clones)
         return false;
-    const struct lower_storage *s = &l->storage[root];
-    return s->buf != PROGRAM_NONE && !s->input && !s->output &&
-           s->last_access <= l->place[c->node] && lower_is_contiguous(l, node_type(l->g, from)) &&
-           l->buf.at[s->buf].layout != PROGRAM_COMM;
+    struct lower_storage *s = &l->storage[root];
+    if (s->buf == PROGRAM_NONE || s->input || s->output || s->claimed == c->node ||
+        s->last_access > l->place[c->node] || !lower_is_contiguous(l, node_type(l->g, from)) ||
+        l->buf.at[s->buf].layout == PROGRAM_COMM)
+        return false;
+    s->claimed = c->node;
+    return true;
 }
 
 /* ---- symmetric memory ---- */
@@ -80,19 +98,8 @@ static bool has_symm_mem(const struct lower *l, uint32_t group)
     return false;
 }
 
-/* No symbol in any size: the same bytes in every iteration. */
-static bool is_static(const struct lower *l, type_id id)
-{
-    const struct type *t = type_at(&l->g->store->type, id);
-    int64_t v;
-
-    for (uint32_t i = 0; i < t->n; i++)
-        if (!sym_as_int(&l->g->store->sym, t->size[i], &v))
-            return false;
-    return t->kind == TYPE_TENSOR;
-}
-
-/* Can the operand live in symmetric memory? Its allocation must be ours and of a fixed size. */
+/* Can the operand live in symmetric memory? Its allocation must be ours, of a size that no step changes, and not go to
+ * the caller, who would see the next step write over it. */
 static bool may_be_comm(const struct coll *c, uint32_t from, uint32_t group)
 {
     const struct lower *l = c->l;
@@ -102,7 +109,7 @@ static bool may_be_comm(const struct coll *c, uint32_t from, uint32_t group)
         return false;
     if (l->buf.at[buf].layout == PROGRAM_COMM)
         return l->buf.at[buf].group == group;
-    return is_static(l, node_type(l->g, from)) && !(l->buf.at[buf].flags & PROGRAM_UNKNOWN);
+    return l->track.at[buf].is_static && !(l->buf.at[buf].flags & PROGRAM_UNKNOWN);
 }
 
 static void make_comm(struct lower *l, uint32_t buf, uint32_t group)
@@ -131,7 +138,7 @@ static const tuck_value *operand(const struct coll *c, const char *name)
 {
     struct operand o = {.v = NULL};
 
-    while (operand_next(c->l->g, node_at(c->l->g, c->node), c->sig, &o))
+    while (operand_next(c->l->g, c->x, c->sig, &o))
         if (o.param != NULL && strcmp(o.param->name, name) == 0)
             return o.v;
     return NULL;
@@ -153,15 +160,14 @@ static const char *text_of(const struct coll *c, const tuck_value *v)
     return v != NULL && v->kind == TUCK_V_STR ? graph_str(c->l->g, v->a) : NULL;
 }
 
-static void describe(struct coll *c)
+static void describe(struct coll *c, uint32_t group)
 {
     struct lower *l = c->l;
     struct program_op *op = &l->op.at[c->op];
-    int group = group_of(l->g, c->node);
 
     op->coll = lower_keep(l, coll_name(c->row));
     op->reduce_op = lower_keep(l, text_of(c, operand(c, "reduce_op")));
-    op->group = group >= 0 ? (uint32_t)group : PROGRAM_NONE;
+    op->group = group;
     op->message = c->in > c->out ? c->in : c->out;
     if (c->row->cls != OP_SYNC_COLLECTIVE)
         op->flags |= PROGRAM_ASYNC;
@@ -171,7 +177,7 @@ static void describe(struct coll *c)
 static void measure(struct coll *c)
 {
     struct lower *l = c->l;
-    const struct fx_node *x = node_at(l->g, c->node);
+    const struct fx_node *x = c->x;
     const struct type *t = type_at(&l->g->store->type, node_type(l->g, c->node));
 
     for (uint32_t i = 0; i < x->n_vals; i++)
@@ -191,9 +197,9 @@ static void measure(struct coll *c)
 /* The nodes of a list operand, or the one node. */
 static uint32_t first_operands(const struct coll *c, const tuck_value **at)
 {
-    const tuck_value *v = node_at(c->l->g, c->node)->vals;
+    const tuck_value *v = c->x->vals;
 
-    if (node_at(c->l->g, c->node)->n_vals == 0)
+    if (c->x->n_vals == 0)
         return 0;
     *at = value_is_container(v) ? v + 1 : v;
     return value_is_container(v) ? v->a : 1;
@@ -233,22 +239,50 @@ static void in_place(struct coll *c)
     lower_follows_operands(l, c->op, c->node);
 }
 
+/* Is the operand at v written? Of a batch of sends and receives only what is received. */
+static bool is_written(const struct coll *c, const struct operand *o, const tuck_value *v)
+{
+    if (o->param == NULL || !o->param->mutated)
+        return false;
+    const tuck_value *kinds = c->row->cls == OP_P2P ? operand(c, "op_list") : NULL;
+    if (kinds == NULL || !value_is_container(o->v) || !value_is_container(kinds))
+        return true;
+    uint32_t i = (uint32_t)(v - o->v) - 1; /* tensors are atoms: the i-th value is the i-th item */
+    const char *kind = i < kinds->a ? text_of(c, value_item(kinds, i)) : NULL;
+    return kind == NULL || strcmp(kind, "isend") != 0;
+}
+
 /* What the signature says of each operand, but for those that were copied: their copies are read. */
 static void use_operands(struct coll *c)
 {
     struct lower *l = c->l;
     struct operand o = {.v = NULL};
 
-    while (operand_next(l->g, node_at(l->g, c->node), c->sig, &o)) {
-        bool written = o.param != NULL && o.param->mutated;
+    while (operand_next(l->g, c->x, c->sig, &o)) {
         const tuck_value *end = value_next(o.v);
         for (const tuck_value *v = o.v; v < end; v++) {
             if (v->kind != TUCK_V_NODE || l->copied[v->a] == c->node)
                 continue;
             uint32_t buf = buf_of_value(l, v->a);
-            lower_uses(l, c->op, buf, written ? PROGRAM_MUTATES : PROGRAM_READS);
+            lower_uses(l, c->op, buf, is_written(c, &o, v) ? PROGRAM_MUTATES : PROGRAM_READS);
             fix(l, buf);
         }
+    }
+}
+
+/* Results that nobody asks for are made all the same. */
+static void unasked_results(struct coll *c)
+{
+    struct lower *l = c->l;
+    type_id id = node_type(l->g, c->node);
+    const struct type *t = type_at(&l->g->store->type, id);
+
+    if (t->kind != TYPE_LIST || (c->row->flags & OP_F_MUTATES))
+        return;
+    for (uint32_t k = l->s.count[c->node], n = t->n; k < n; k++) {
+        char suffix[16];
+        snprintf(suffix, sizeof(suffix), ".%u", k);
+        fix(l, lower_buf(l, c->op, c->node, lower_result_type(l, c->node, k), suffix));
     }
 }
 
@@ -262,6 +296,7 @@ static void finish(struct coll *c)
     lower_results(l, c->op, c->node);
     for (uint32_t k = 0; k < l->s.count[c->node]; k++)
         fix(l, l->storage[storage_of(&l->s, c->node, k)].buf);
+    unasked_results(c);
 }
 
 /* Operands that must be contiguous and are not are copied first. */
@@ -271,11 +306,10 @@ static void as_written(struct coll *c)
     VEC(uint32_t) made = {NULL, 0, 0};
     struct operand o = {.v = NULL};
 
-    while ((c->row->flags & OP_F_CONTIG) &&
-           operand_next(l->g, node_at(l->g, c->node), c->sig, &o)) {
+    while ((c->row->flags & OP_F_CONTIG) && operand_next(l->g, c->x, c->sig, &o)) {
         const tuck_value *end = value_next(o.v);
-        for (const tuck_value *v = o.v; o.param != NULL && !o.param->mutated && v < end; v++) {
-            if (v->kind != TUCK_V_NODE || l->copied[v->a] == c->node ||
+        for (const tuck_value *v = o.v; v < end; v++) {
+            if (v->kind != TUCK_V_NODE || l->copied[v->a] == c->node || is_written(c, &o, v) ||
                 lower_is_contiguous(l, node_type(l->g, v->a)))
                 continue;
             char suffix[40];
@@ -301,14 +335,17 @@ static void symmetric(struct coll *c, uint32_t group)
     uint32_t from = n > 0 && v->kind == TUCK_V_NODE ? v->a : 0;
     uint32_t buf = from != 0 ? comm_buffer(c, from, group) : PROGRAM_NONE;
     bool copied = buf != PROGRAM_NONE && buf != buf_of_value(l, from);
+    bool back = copied && c->sig != NULL && c->sig->n_params > 0 && c->sig->params[0].mutated;
 
     c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", lower_kernel(l, c->node));
     lower_joins(l, c->op, c->node);
     if (copied) {
-        lower_uses(l, c->op, buf, PROGRAM_READS);
+        lower_uses(l, c->op, buf, back ? PROGRAM_MUTATES : PROGRAM_READS);
         l->copied[from] = c->node;
     }
     finish(c);
+    if (back)
+        copy_back(c, buf, buf_of_value(l, from));
 }
 
 /* May this all-reduce be one synchronous one-shot kernel? */
@@ -320,15 +357,15 @@ static bool is_one_shot(const struct coll *c, uint32_t group)
 
     return l->o->auto_select && (c->row->flags & OP_F_ALL_REDUCE) && c->row->cls == OP_COLLECTIVE &&
            group != PROGRAM_NONE && has_symm_mem(l, group) && how != NULL &&
-           strcmp(how, "sum") == 0 && first_operands(c, &v) == 1 &&
-           v == node_at(l->g, c->node)->vals && v->kind == TUCK_V_NODE &&
-           c->in <= l->o->one_shot_threshold && may_be_comm(c, v->a, group);
+           strcmp(how, "sum") == 0 && first_operands(c, &v) == 1 && v == c->x->vals &&
+           v->kind == TUCK_V_NODE && c->in <= l->o->one_shot_threshold &&
+           may_be_comm(c, v->a, group);
 }
 
 static void one_shot(struct coll *c, uint32_t group)
 {
     struct lower *l = c->l;
-    uint32_t from = node_at(l->g, c->node)->vals[0].a, root = storage_of(&l->s, c->node, 0);
+    uint32_t from = c->x->vals[0].a, root = storage_of(&l->s, c->node, 0);
     uint32_t source = comm_buffer(c, from, group);
     bool back = (c->row->flags & OP_F_MUTATES) != 0;
 
@@ -340,20 +377,25 @@ static void one_shot(struct coll *c, uint32_t group)
         lower_results(l, c->op, c->node);
     } else {
         uint32_t sum = lower_buf(l, c->op, c->node, node_type(l->g, from), ".sum");
-        uint32_t copy = lower_op(l, PROGRAM_COPY, c->node, ".back", "copy_");
-        lower_uses(l, copy, sum, PROGRAM_READS);
-        lower_uses(l, copy, l->storage[root].buf, PROGRAM_MUTATES);
-        l->made_by[c->node] = copy;
+        copy_back(c, sum, l->storage[root].buf);
     }
+}
+
+/* A wait may go by the name of the buffer instead of the result. */
+static void works_in(struct lower *l, uint32_t op)
+{
+    for (uint32_t k = l->use_from.at[op]; k < l->use.len; k++)
+        if (l->use.at[k].op == op && l->use.at[k].use.how != PROGRAM_READS)
+            l->track.at[l->use.at[k].use.buf].works = op;
 }
 
 void lower_collective(struct lower *l, uint32_t node)
 {
-    uint32_t id = node_op(l->g, node);
-    struct coll c = {.l = l, .node = node, .row = op_at(id), .sig = sigs_get(&l->sigs, id)};
+    const struct fx_node *x = lower_call(l, node);
+    uint32_t id = x == node_at(l->g, node) ? node_op(l->g, node) : x->op;
+    struct coll c = {.l = l, .node = node, .x = x, .row = op_at(id), .sig = sigs_get(&l->sigs, id)};
     const uint32_t cloned = OP_F_ALL_REDUCE | OP_F_BROADCAST;
-    int index = group_of(l->g, node);
-    uint32_t group = index >= 0 ? (uint32_t)index : PROGRAM_NONE;
+    uint32_t group = lower_group_of(l, node);
 
     measure(&c);
     bool quick = is_one_shot(&c, group);
@@ -366,89 +408,12 @@ void lower_collective(struct lower *l, uint32_t node)
         in_place(&c);
     else
         as_written(&c);
-    describe(&c);
+    describe(&c, group);
     if (quick) {
         l->op.at[c.op].flags &= (uint8_t)~PROGRAM_ASYNC;
         l->op.at[c.op].algorithm = lower_keep(l, "one_shot");
     }
-}
-
-/* ---- waits ---- */
-
-/* The collectives that made what a wait is for: those of its operands; only if there are none, those that the
- * waits before it ended. Each is a row of l->wait. */
-static void find_collectives(struct lower *l, uint32_t op, uint32_t node)
-{
-    const struct fx_node *x = node_at(l->g, node);
-    uint32_t from = l->wait.len;
-
-    for (uint32_t i = 0; i < x->n_vals; i++) {
-        uint32_t by = x->vals[i].kind == TUCK_V_NODE ? l->made_by[x->vals[i].a] : PROGRAM_NONE;
-        if (by != PROGRAM_NONE && l->op.at[by].kind == PROGRAM_COLLECTIVE &&
-            l->met.at[by] != node) {
-            l->met.at[by] = node;
-            vec_push_in(&l->scratch, &l->wait, ((struct lower_pair){op, by}));
-        }
-    }
-    if (l->wait.len > from)
-        return;
-    for (uint32_t i = 0; i < x->n_vals; i++) {
-        uint32_t by = x->vals[i].kind == TUCK_V_NODE ? l->made_by[x->vals[i].a] : PROGRAM_NONE;
-        if (by == PROGRAM_NONE || l->op.at[by].kind != PROGRAM_WAIT)
-            continue;
-        for (uint32_t k = l->ended_from.at[by]; k < from && l->wait.at[k].op == by; k++)
-            vec_push_in(&l->scratch, &l->wait, ((struct lower_pair){op, l->wait.at[k].what}));
-    }
-}
-
-/* What it waits for is done already: no op. */
-static bool is_done(const struct lower *l, uint32_t node)
-{
-    const struct fx_node *x = node_at(l->g, node);
-    bool any = false;
-
-    for (uint32_t i = 0; i < x->n_vals; i++) {
-        uint32_t by = x->vals[i].kind == TUCK_V_NODE ? l->made_by[x->vals[i].a] : PROGRAM_NONE;
-        if (by == PROGRAM_NONE)
-            return false;
-        const struct program_op *op = &l->op.at[by];
-        bool direct = op->kind == PROGRAM_COLLECTIVE && !(op->flags & PROGRAM_ASYNC);
-        bool copied = op->kind == PROGRAM_COPY; /* the copy back of a one-shot all-reduce */
-        if (!direct && !copied)
-            return false;
-        any = true;
-    }
-    return any;
-}
-
-void lower_wait(struct lower *l, uint32_t node)
-{
-    const struct fx_node *x = node_at(l->g, node);
-
-    if (is_done(l, node)) {
-        for (uint32_t i = 0; i < x->n_vals; i++)
-            if (x->vals[i].kind == TUCK_V_NODE)
-                l->made_by[node] = l->made_by[x->vals[i].a];
-        return;
-    }
-    uint32_t op = lower_op(l, PROGRAM_WAIT, node, "", lower_kernel(l, node));
-    lower_joins(l, op, node);
-    l->ended_from.at[op] = l->wait.len;
-    find_collectives(l, op, node);
-    for (uint32_t i = l->ended_from.at[op]; i < l->wait.len; i++) {
-        uint32_t c = l->wait.at[i].what;
-        l->op.at[c].flags |= PROGRAM_ENDED;
-        lower_depends(l, op, c, 0);
-        /* The transfer reads its operands until the end. */
-        uint32_t end = c + 1 < l->op.len ? l->use_from.at[c + 1] : l->use.len;
-        for (uint32_t k = l->use_from.at[c]; k < end; k++)
-            if (l->use.at[k].op == c && l->use.at[k].use.how == PROGRAM_READS)
-                lower_uses(l, op, l->use.at[k].use.buf, PROGRAM_READS);
-    }
-    for (uint32_t i = 0; i < x->n_vals; i++)
-        if (x->vals[i].kind == TUCK_V_NODE)
-            for (uint32_t k = 0; k < l->s.count[x->vals[i].a]; k++)
-                lower_uses(l, op, l->storage[storage_of(&l->s, x->vals[i].a, k)].buf,
-                           PROGRAM_MUTATES);
-    lower_follows_operands(l, op, node);
+    lower_follows_controls(l, c.op, node);
+    if (l->op.at[c.op].flags & PROGRAM_ASYNC)
+        works_in(l, c.op);
 }

@@ -33,9 +33,10 @@ str_id lower_keep(struct lower *l, const char *s)
 
 const char *lower_kernel(const struct lower *l, uint32_t node)
 {
-    uint32_t op = node_op(l->g, node);
+    const struct fx_node *x = lower_call(l, node);
+    uint32_t op = x == node_at(l->g, node) ? node_op(l->g, node) : x->op;
 
-    return op != 0 ? op_at(op)->name : graph_str(l->g, node_at(l->g, node)->target);
+    return op != 0 ? op_at(op)->name : graph_str(l->g, x->target);
 }
 
 /* ---- ops ---- */
@@ -134,6 +135,17 @@ static bool size_of(void *ctx, sym_id v, int64_t *out)
     return number(ctx, v, out);
 }
 
+static bool has_static_sizes(const struct lower *l, type_id id)
+{
+    const struct type *t = type_at(&l->g->store->type, id);
+    int64_t v;
+
+    for (uint32_t i = 0; i < t->n && t->kind == TYPE_TENSOR; i++)
+        if (!sym_as_int(&l->g->store->sym, t->size[i], &v))
+            return false;
+    return t->kind == TYPE_TENSOR;
+}
+
 uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, const char *suffix)
 {
     const struct type *t = type_at(&l->g->store->type, type);
@@ -153,7 +165,9 @@ uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, co
     }
     b.name = take_name(l, node, suffix, NAME_OF_BUF);
     vec_push_in(&l->scratch, &l->buf, b);
-    vec_push_in(&l->scratch, &l->track, ((struct lower_track){PROGRAM_NONE, PROGRAM_NONE}));
+    vec_push_in(&l->scratch, &l->track,
+                ((struct lower_track){PROGRAM_NONE, PROGRAM_NONE, PROGRAM_NONE,
+                                      has_static_sizes(l, type)}));
     if (op != PROGRAM_NONE)
         lower_uses(l, op, id, PROGRAM_WRITES);
     return id;
@@ -190,11 +204,30 @@ static void touch(void *ctx, uint32_t root, enum access how)
                how == ACCESS_WRITE ? PROGRAM_MUTATES : PROGRAM_READS);
 }
 
+void lower_touches(struct lower *l, uint32_t node,
+                   void (*fn)(void *ctx, uint32_t storage, enum access how), void *ctx)
+{
+    const struct fx_node *x = lower_call(l, node);
+    struct operand o = {.v = NULL};
+
+    if (x == node_at(l->g, node)) {
+        storage_accesses(&l->s, node, fn, ctx);
+        return;
+    }
+    const struct op_sig *sig = sigs_get(&l->sigs, x->op);
+    while (operand_next(l->g, x, sig, &o)) {
+        bool written = o.param != NULL && o.param->mutated;
+        for (const tuck_value *v = o.v, *end = value_next(o.v); v < end; v++)
+            for (uint32_t k = 0; v->kind == TUCK_V_NODE && k < l->s.count[v->a]; k++)
+                fn(ctx, storage_of(&l->s, v->a, k), written ? ACCESS_WRITE : ACCESS_READ);
+    }
+}
+
 void lower_accesses(struct lower *l, uint32_t op, uint32_t node)
 {
     struct access_args a = {l, op};
 
-    storage_accesses(&l->s, node, touch, &a);
+    lower_touches(l, node, touch, &a);
 }
 
 /* Only the loop that makes it looks at it: no buffer. */
@@ -228,7 +261,7 @@ void lower_results(struct lower *l, uint32_t op, uint32_t node)
 
 void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node)
 {
-    const struct fx_node *x = node_at(l->g, node);
+    const struct fx_node *x = lower_call(l, node);
 
     for (uint32_t i = 0; i < x->n_vals; i++) {
         if (x->vals[i].kind != TUCK_V_NODE)
@@ -243,8 +276,12 @@ void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node)
 void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node)
 {
     const tuck_graph *g = l->g;
-    bool barrier = node_is_barrier(g, node), writes = node_may_write(g, node);
+    const struct fx_node *x = lower_call(l, node);
+    bool nested = x != node_at(g, node);
+    bool barrier = !nested && node_is_barrier(g, node), writes = lower_may_write(l, node);
     bool comm = l->role[node] == ROLE_COLLECTIVE || l->role[node] == ROLE_WAIT;
+    bool effect = nested ? (op_at(x->op)->flags & (OP_F_EFFECT | OP_F_RANDOM)) != 0
+                         : node_has_effect(g, node);
 
     if (barrier) {
         l->op.at[op].flags |= PROGRAM_BARRIER;
@@ -258,7 +295,7 @@ void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node)
         vec_push_in(&l->scratch, &l->since_barrier, op);
     if (barrier)
         l->last_barrier = op;
-    if (node_has_effect(g, node) && !writes && !comm) {
+    if (effect && !writes && !comm) {
         lower_depends(l, op, l->last_effect, 0);
         l->last_effect = op;
     }

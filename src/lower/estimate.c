@@ -39,7 +39,7 @@ static void collective_op(struct estimate *e, uint32_t i)
 
     cost_node(&e->run, op->node, &part);
     take(op, &part);
-    if (coll == 0 || op->group == PROGRAM_NONE || op->message < 0 || part.ns < 0)
+    if (coll == 0 || op->group >= e->g->group.len || op->message < 0 || part.ns < 0)
         return;
     struct cost_choice how = e->o->collective;
     how.symmetric |= op->algorithm != 0; /* the lowering chose one-shot: its operand is there */

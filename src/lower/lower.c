@@ -1,6 +1,6 @@
 /* Graph to program: one walk in the order of the graph. */
+#include "fx/groups.h"
 #include "lower/lower.h"
-
 #include "lower/rows.h"
 
 void lower_defaults(struct lower_options *o)
@@ -37,9 +37,77 @@ static void mark_results(struct lower *l, uint32_t n)
         mark_access(&m, storage_of(&l->s, n, k), ACCESS_WRITE);
 }
 
+/* ---- transfers under way: what they work on is touched until their first wait ---- */
+
+static void begin_transfer(void *ctx, uint32_t root, enum access how)
+{
+    const struct mark *m = ctx;
+
+    if (how == ACCESS_WRITE)
+        m->l->storage[root].transfer = m->node;
+}
+
+static void mark_transfer(struct lower *l, uint32_t n, bool *unwaited)
+{
+    struct mark m = {l, n};
+
+    if (op_at(lower_call(l, n)->op)->cls == OP_SYNC_COLLECTIVE)
+        return;
+    unwaited[n] = true;
+    lower_touches(l, n, begin_transfer, &m);
+    for (uint32_t k = 0; k < l->s.count[n]; k++)
+        begin_transfer(&m, storage_of(&l->s, n, k), ACCESS_WRITE);
+}
+
+struct late {
+    struct lower *l;
+    uint32_t place;
+};
+
+static void late_access(void *ctx, uint32_t root, enum access how)
+{
+    const struct late *x = ctx;
+
+    (void)how;
+    x->l->storage[root].last_access = x->place;
+}
+
+/* What is cloned, or would be, is not looked at any more once the transfer is under way. */
+static bool works_on_clones(const struct op_row *row)
+{
+    return row->cls == OP_COLLECTIVE && (row->flags & (OP_F_ALL_REDUCE | OP_F_BROADCAST)) &&
+           !(row->flags & OP_F_MUTATES);
+}
+
+static void end_transfer(struct lower *l, uint32_t n, uint32_t place)
+{
+    struct late x = {l, place};
+
+    if (!works_on_clones(op_at(lower_call(l, n)->op)))
+        lower_touches(l, n, late_access, &x);
+    for (uint32_t k = 0; k < l->s.count[n]; k++)
+        late_access(&x, storage_of(&l->s, n, k), ACCESS_WRITE);
+}
+
+static void mark_wait(struct lower *l, uint32_t n, bool *unwaited)
+{
+    const struct fx_node *x = lower_call(l, n);
+
+    for (uint32_t i = 0; i < x->n_vals; i++)
+        for (uint32_t k = 0; x->vals[i].kind == TUCK_V_NODE && k < l->s.count[x->vals[i].a]; k++) {
+            uint32_t c = l->storage[storage_of(&l->s, x->vals[i].a, k)].transfer;
+            if (!unwaited[c])
+                continue;
+            unwaited[c] = false;
+            end_transfer(l, c, l->place[n]);
+        }
+}
+
 static void prepare_storages(struct lower *l)
 {
     const tuck_graph *g = l->g;
+
+    bool *unwaited = arena_zeroed(&l->scratch, g->node.len * sizeof(*unwaited));
 
     l->storage = arena_zeroed(&l->scratch, ((size_t)l->s.n + 1) * sizeof(*l->storage));
     for (uint32_t i = 0; i <= l->s.n; i++)
@@ -58,11 +126,18 @@ static void prepare_storages(struct lower *l)
                      k++)
                     l->storage[storage_of(&l->s, x->vals[i].a, k)].output = true;
         } else if (l->role[n] != ROLE_VIEW) {
-            storage_accesses(&l->s, n, mark_access, &m);
+            lower_touches(l, n, mark_access, &m);
             if (l->role[n] != ROLE_NOTHING)
                 mark_results(l, n);
+            if (l->role[n] == ROLE_COLLECTIVE)
+                mark_transfer(l, n, unwaited);
+            else if (l->role[n] == ROLE_WAIT)
+                mark_wait(l, n, unwaited);
         }
     }
+    for_each_node (g, n)
+        if (unwaited[n])
+            end_transfer(l, n, UINT32_MAX);
 }
 
 /* ---- inputs ---- */
@@ -195,7 +270,7 @@ static void lower_node(struct lower *l, uint32_t n)
         lower_single(l, n);
         break;
     case ROLE_OP:
-        if (row->shape == OP_SHAPE_control_deps)
+        if (node_at(l->g, n)->kind == TUCK_CALL_FUNCTION && row->shape == OP_SHAPE_control_deps)
             lower_control_deps(l, n);
         else
             lower_other(l, n, row);
@@ -205,17 +280,28 @@ static void lower_node(struct lower *l, uint32_t n)
 
 /* ---- the arrays ---- */
 
+static void begin_groups(struct lower *l)
+{
+    const tuck_graph *g = l->g;
+
+    l->group = groups_of_nodes(g, &l->scratch);
+    for (uint32_t i = 0; i < g->group.len; i++) {
+        struct program_group x = {lower_keep(l, graph_str(g, g->group.at[i].name)),
+                                  g->group.at[i].size, g->group.at[i].rank};
+        vec_push_in(&l->scratch, &l->groups, x);
+    }
+}
+
+/* Those of nested graphs were added meanwhile. */
 static void finish_groups(struct lower *l)
 {
     struct program *p = l->p;
-    const tuck_graph *g = l->g;
 
-    p->n_group = g->group.len;
+    p->n_group = l->groups.len;
     p->group = arena_array(&p->arena, struct program_group, p->n_group);
     p->heap = arena_zeroed(&p->arena, p->n_group * sizeof(*p->heap));
     for (uint32_t i = 0; i < p->n_group; i++)
-        p->group[i] = (struct program_group){lower_keep(l, graph_str(g, g->group.at[i].name)),
-                                             g->group.at[i].size, g->group.at[i].rank};
+        p->group[i] = l->groups.at[i];
 }
 
 static void finish_lists(struct lower *l)
@@ -282,8 +368,10 @@ static void do_lower(void *arg)
         infer_graph(g, &infer, NULL);
     l->p->name = lower_keep(l, *graph_str(g, g->name) ? graph_str(g, g->name) : "forward");
     l->p->source = lower_keep(l, graph_str(g, g->source_name));
-    finish_groups(l);
-    storages_build(g, &l->scratch, &l->s);
+    begin_groups(l);
+    lower_find_inner(l);
+    lower_find_copies(l);
+    storages_build_apart(g, &l->scratch, l->copies, &l->s);
     lower_roles(l);
     lower_regions(l);
     prepare_storages(l);
@@ -300,6 +388,8 @@ static void do_lower(void *arg)
     l->p->n_input = l->buf.len;
     for_each_node (g, n)
         lower_node(l, n);
+    lower_hold_unwaited(l);
+    finish_groups(l);
     finish(l);
 }
 

@@ -21,7 +21,9 @@ enum lower_role {
 /* What is known of a storage while the graph is walked; by storage root. */
 struct lower_storage {
     uint32_t buf;         /* PROGRAM_NONE: none yet, or inside a loop */
-    uint32_t last_access; /* place of the last node that touches it */
+    uint32_t last_access; /* place of the last node that touches it, transfers under way included */
+    uint32_t transfer;    /* the last collective that works on it; a node, 0: none */
+    uint32_t claimed;     /* the last collective that was let reuse it; a node, 0: none */
     uint32_t region;      /* the only region that touches it, 0: none yet, UINT32_MAX: several */
     bool output, input;   /* the graph returns it; it comes in */
 };
@@ -33,6 +35,8 @@ struct lower_link { /* entry of a linked list; 0 ends it */
 /* By buffer: the last op that said it reads or writes it. Each says it once. */
 struct lower_track {
     uint32_t read_by, written_by;
+    uint32_t works; /* the last collective that writes it until a wait, PROGRAM_NONE: none */
+    bool is_static; /* no symbol in any size: the same bytes in every step */
 };
 
 struct lower_use_row {
@@ -61,6 +65,11 @@ struct lower {
     struct buf text;
     tuck_status status;
 
+    const struct fx_node **inner; /* by node: what a control_deps calls; NULL: there is none */
+    const int32_t *group;         /* by node: its group in the graph, -1: none */
+    VEC(struct program_group) groups;
+    uint8_t *copying;    /* by node: enum lower_copies, of those that may */
+    bool *copies;        /* … and those that do */
     uint8_t *role;       /* by node: enum lower_role */
     uint32_t *place;     /* by node: its place in the order */
     uint32_t *region;    /* by node: loop it belongs to, from 1; 0: none */
@@ -87,6 +96,10 @@ struct lower {
     VEC(uint32_t) since_barrier;        /* ops that wrote since the last barrier */
 };
 
+/* copies.c: which of the operators that may copy do, by what is known of strides. */
+enum lower_copies { COPIES_UNKNOWN, COPIES_NOT, COPIES };
+void lower_find_copies(struct lower *l);
+
 /* region.c */
 void lower_roles(struct lower *l);
 void lower_regions(struct lower *l);
@@ -103,6 +116,9 @@ void lower_depends(struct lower *l, uint32_t op, uint32_t on, unsigned flags);
 /* The op stands behind those that make what the operands of a node are. */
 void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node);
 void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node);
+/* Everything a node touches, as storage_accesses() has it. */
+void lower_touches(struct lower *l, uint32_t node,
+                   void (*fn)(void *ctx, uint32_t storage, enum access how), void *ctx);
 /* What the node reads and writes, and the buffers of its results, made by op where they are new. */
 void lower_accesses(struct lower *l, uint32_t op, uint32_t node);
 void lower_results(struct lower *l, uint32_t op, uint32_t node);
@@ -115,9 +131,29 @@ str_id lower_keep(struct lower *l, const char *s);
 
 /* collective.c */
 void lower_collective(struct lower *l, uint32_t node);
+
+/* wait.c */
 void lower_wait(struct lower *l, uint32_t node);
+void lower_hold_unwaited(struct lower *l);
 
 /* control.c */
+void lower_find_inner(struct lower *l);
+/* Order alone, behind what a control_deps names. */
+void lower_follows_controls(struct lower *l, uint32_t op, uint32_t node);
 void lower_control_deps(struct lower *l, uint32_t node);
+uint32_t lower_group_of(struct lower *l, uint32_t node); /* in l->groups, PROGRAM_NONE: none */
+
+/* What a node calls: of a control_deps, the call inside it on the operands outside. */
+static inline const struct fx_node *lower_call(const struct lower *l, uint32_t node)
+{
+    return l->inner != NULL && l->inner[node] != NULL ? l->inner[node] : node_at(l->g, node);
+}
+
+static inline bool lower_may_write(const struct lower *l, uint32_t node)
+{
+    return l->inner != NULL && l->inner[node] != NULL
+               ? (op_at(l->inner[node]->op)->flags & OP_F_MUTATES) != 0
+               : node_may_write(l->g, node);
+}
 
 #endif

@@ -128,7 +128,9 @@ struct program {
     bool used_default;                   /* some unbacked symbol was taken for ASSUME_UNBACKED */
     uint32_t n_unknown;                  /* buffers whose size is not known */
     int64_t peak, arena_bytes, resident; /* -1: not computed; see memory/ */
-    int64_t *heap;                       /* by group: bytes of its symmetric heap */
+    int64_t arena_least;  /* what of the arena is live at once, aligned: no plan takes less */
+    int64_t *heap;        /* by group: bytes of its symmetric heap */
+    uint64_t comm_digest; /* of what ranks must agree on to share heaps; 0: no comm buffers */
 };
 
 static inline const char *program_str(const struct program *p, str_id s)

@@ -23,14 +23,31 @@ static bool is_fusible(const struct fx_node *x, const struct op_row *row)
            row->cls != OP_FACTORY && (row->cls != OP_COPY || list_len(x) <= CAT_MAX);
 }
 
-static enum lower_role role_of(const tuck_graph *g, uint32_t n)
+/* Of what a control_deps calls: never part of a loop, and no view, because others are held behind it. */
+static enum lower_role inner_role(const struct fx_node *x)
 {
+    switch ((enum op_class)op_at(x->op)->cls) {
+    case OP_WAIT: return ROLE_WAIT;
+    case OP_COLLECTIVE:
+    case OP_P2P:
+    case OP_SYNC_COLLECTIVE: return ROLE_COLLECTIVE;
+    default: return ROLE_OP;
+    }
+}
+
+static enum lower_role role_of(const struct lower *l, uint32_t n)
+{
+    const tuck_graph *g = l->g;
     const struct fx_node *x = node_at(g, n);
 
     if (x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_OUTPUT || x->kind == TUCK_GET_ATTR ||
         x->kind == TUCK_RESULT)
         return ROLE_NOTHING;
+    if (lower_call(l, n) != x)
+        return inner_role(lower_call(l, n));
     const struct op_row *row = op_at(node_op(g, n));
+    if (l->copies[n])
+        return ROLE_FUSIBLE; /* a loop that copies */
     if (node_is_barrier(g, n))
         return ROLE_OP;
     switch ((enum op_class)row->cls) {
@@ -42,6 +59,10 @@ static enum lower_role role_of(const tuck_graph *g, uint32_t n)
     case OP_VIEW: return row->flags & OP_F_MUTATES ? ROLE_OP : ROLE_VIEW;
     case OP_GROUP: return ROLE_NOTHING;
     case OP_SCALAR: return row->flags & OP_F_HOST ? ROLE_OP : ROLE_NOTHING;
+    case OP_COPY:
+        if (l->copying[n] == COPIES_NOT)
+            return ROLE_VIEW;
+        return is_fusible(x, row) ? ROLE_FUSIBLE : ROLE_OP;
     default: return is_fusible(x, row) ? ROLE_FUSIBLE : ROLE_OP;
     }
 }
@@ -54,7 +75,7 @@ void lower_roles(struct lower *l)
     l->role = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->role));
     l->place = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->place));
     for_each_node (g, n) {
-        l->role[n] = (uint8_t)role_of(g, n);
+        l->role[n] = (uint8_t)role_of(l, n);
         l->place[n] = ++place;
     }
 }
@@ -82,7 +103,7 @@ static uint32_t find(struct runs *r, uint32_t n)
 
 static bool ends_runs(const struct lower *l, uint32_t n)
 {
-    return l->role[n] == ROLE_COLLECTIVE || node_may_write(l->g, n);
+    return l->role[n] == ROLE_COLLECTIVE || lower_may_write(l, n);
 }
 
 static void find_ends(struct runs *r)
@@ -91,7 +112,7 @@ static void find_ends(struct runs *r)
     const tuck_graph *g = l->g;
 
     for_each_node (g, n) {
-        const struct fx_node *x = node_at(g, n);
+        const struct fx_node *x = lower_call(l, n);
         bool first = true;
 
         r->shows[n] = n;
@@ -145,6 +166,23 @@ static void add(struct runs *r, uint32_t n)
         r->now++;
 }
 
+/* A number that comes from a loop of this run, or a view that takes sizes from one: what uses it depends on that loop
+ * without reading it, so it must not be part of another loop of the run. */
+static bool joins_loops(struct runs *r, uint32_t n)
+{
+    const struct fx_node *x = node_at(r->l->g, n);
+    bool view = r->l->role[n] == ROLE_VIEW, first = true;
+
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        if (x->vals[i].kind != TUCK_V_NODE)
+            continue;
+        if (!(view && first) && loop_of(r, x, i) != 0)
+            return true;
+        first = false;
+    }
+    return false;
+}
+
 void lower_regions(struct lower *l)
 {
     const tuck_graph *g = l->g;
@@ -164,7 +202,7 @@ void lower_regions(struct lower *l)
     for_each_node (g, n) {
         if (l->role[n] == ROLE_FUSIBLE)
             add(&r, n);
-        else if (l->role[n] != ROLE_VIEW && l->role[n] != ROLE_NOTHING)
+        else if ((l->role[n] != ROLE_VIEW && l->role[n] != ROLE_NOTHING) || joins_loops(&r, n))
             r.now++;
     }
     uint32_t *number = arena_zeroed(&l->scratch, n_id * sizeof(*number)); /* by root */

@@ -6,15 +6,15 @@
  * the steps; looking at all of it is paid from a budget that grows with the number of buffers, and when that is used
  * up a buffer just goes on top: O(n log n) in all.
  */
-#include "memory/plan.h"
+#include "memory/comm.h"
 
 #include <stdlib.h>
 
 enum { LOOKS = 512 }; /* at others, for each buffer on average */
 
 struct item {
-    uint32_t buf, from, to;
-    int64_t size; /* aligned */
+    uint32_t key, from, to; /* key: what it is called, and the order of last resort */
+    int64_t size;           /* aligned */
 };
 
 /* ---- what lies where, by step ---- */
@@ -85,7 +85,7 @@ struct look {
 
 static int by_id(const struct item *a, const struct item *b)
 {
-    return a->from != b->from ? (a->from < b->from ? -1 : 1) : a->buf < b->buf ? -1 : 1;
+    return a->from != b->from ? (a->from < b->from ? -1 : 1) : a->key < b->key ? -1 : 1;
 }
 
 static int cmp64(int64_t a, int64_t b)
@@ -141,8 +141,8 @@ static int (*const orders[])(const void *, const void *) = {longest, widest, lar
 struct pack {
     struct arena *a;
     struct item *item;
-    uint32_t n, steps;
-    int64_t *offset, *best; /* by buffer */
+    uint32_t n, n_key, steps;
+    int64_t *offset, *best; /* by key */
     struct tree tree;
     VEC(struct placed) beside; /* what the buffer at hand lives with, possibly more than once */
 };
@@ -157,7 +157,7 @@ static void gather(struct pack *k, struct look *w, uint32_t node, uint32_t lo, u
         w->top = t->top[node];
     for (uint32_t i = t->first[node]; i != 0; i = t->link.at[i].next) {
         const struct item *y = &k->item[t->link.at[i].item];
-        struct placed p = {k->offset[y->buf], k->offset[y->buf] + y->size};
+        struct placed p = {k->offset[y->key], k->offset[y->key] + y->size};
 
         if (p.end > w->top)
             w->top = p.end;
@@ -219,7 +219,7 @@ static int64_t lay(struct pack *k, uint64_t budget)
         gather(k, &w, 1, 0, t->n - 1);
         budget = w.left;
         int64_t at = w.all ? fit(k, x->size, w.top) : w.top;
-        k->offset[x->buf] = at;
+        k->offset[x->key] = at;
         tree_add(t, 1, 0, t->n - 1, x, i, at + x->size);
         total = at + x->size > total ? at + x->size : total;
     }
@@ -227,17 +227,19 @@ static int64_t lay(struct pack *k, uint64_t budget)
 }
 
 /* The least total found; offsets in k->best. `enough` is a total that nothing can beat. */
-static int64_t pack(struct pack *k, int64_t enough, uint32_t n_buf)
+static int64_t pack(struct pack *k, int64_t enough)
 {
     int64_t least = INT64_MAX;
 
+    k->tree = (struct tree){.n = 0};
+    memset(&k->beside, 0, sizeof(k->beside));
     tree_init(&k->tree, k->a, k->steps);
     for (size_t o = 0; o < sizeof(orders) / sizeof(*orders) && least > enough; o++) {
         qsort(k->item, k->n, sizeof(*k->item), orders[o]);
         int64_t total = lay(k, LOOKS * (uint64_t)k->n);
         if (total < least) {
             least = total;
-            memcpy(k->best, k->offset, n_buf * sizeof(*k->best));
+            memcpy(k->best, k->offset, k->n_key * sizeof(*k->best));
         }
     }
     return k->n > 0 ? least : 0;
@@ -250,37 +252,79 @@ static int64_t aligned(int64_t bytes)
     return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
 }
 
-/* Which arena a buffer lies in: 0 the common one, 1 + group a heap, UINT32_MAX none. */
-static uint32_t place_of(const struct program_buf *b)
+/* Is it ours to place in the common arena? */
+static bool is_placed(const struct program_buf *b)
 {
     if ((b->flags & PROGRAM_INPUT) && !(b->flags & PROGRAM_FREEABLE))
-        return UINT32_MAX;
-    return b->layout == PROGRAM_COMM && b->group != PROGRAM_NONE ? 1 + b->group : 0;
+        return false;
+    return b->layout != PROGRAM_COMM || b->group == PROGRAM_NONE;
 }
 
-static int64_t pack_place(struct pack *k, struct program *p, const struct memory_life *life,
-                          uint32_t place)
+static void add_item(struct pack *k, struct item x)
 {
-    int64_t *delta = arena_zeroed(k->a, ((size_t)p->n_op + 2) * sizeof(*delta)), live = 0, most = 0;
-
-    k->n = 0;
-    for (uint32_t i = 0; i < p->n_buf; i++) {
-        struct item x = {i, life[i].from, life[i].to, aligned(p->buf[i].bytes)};
-
-        if (place_of(&p->buf[i]) != place || x.from > x.to)
-            continue;
-        delta[x.from] += x.size;
-        delta[x.to + 1] -= x.size;
+    if (x.from <= x.to)
         k->item[k->n++] = x;
+}
+
+/* The items that were added, into memory of their own; buf_of: by key, NULL: keys are buffers. *least is what they
+ * need at once, below which no plan comes. */
+static int64_t pack_items(struct pack *k, struct program *p, const uint32_t *buf_of, int64_t *least)
+{
+    struct arena_mark mark = arena_mark(k->a);
+    int64_t *delta = arena_zeroed(k->a, ((size_t)k->steps + 2) * sizeof(*delta)), live = 0;
+    int64_t most = 0;
+
+    for (uint32_t i = 0; i < k->n; i++) {
+        delta[k->item[i].from] += k->item[i].size;
+        delta[k->item[i].to + 1] -= k->item[i].size;
     }
     for (uint32_t s = 0; s < k->steps; s++) {
         live += delta[s];
         most = live > most ? live : most;
     }
-    int64_t total = pack(k, most, p->n_buf);
-    for (uint32_t i = 0; i < k->n; i++)
-        p->buf[k->item[i].buf].offset = k->best[k->item[i].buf];
+    int64_t total = pack(k, most);
+    for (uint32_t i = 0; i < k->n; i++) {
+        uint32_t key = k->item[i].key;
+        p->buf[buf_of ? buf_of[key] : key].offset = k->best[key];
+    }
+    arena_release(k->a, mark);
+    *least = most;
     return total;
+}
+
+static void plan_arena(struct pack *k, struct program *p, const struct memory_life *life)
+{
+    k->n = 0;
+    k->n_key = p->n_buf;
+    k->steps = p->n_op ? p->n_op : 1;
+    for (uint32_t i = 0; i < p->n_buf; i++)
+        if (is_placed(&p->buf[i]))
+            add_item(k, (struct item){i, life[i].from, life[i].to, aligned(p->buf[i].bytes)});
+    p->arena_bytes = pack_items(k, p, NULL, &p->arena_least);
+}
+
+/* Comm buffers, group by group. */
+static void plan_heaps(struct pack *k, struct program *p, const struct memory_comm *c)
+{
+    uint32_t *at = arena_zeroed(k->a, ((size_t)p->n_group + 2) * sizeof(*at));
+    uint32_t *of = arena_array(k->a, uint32_t, (size_t)c->n + 1);
+
+    for (uint32_t i = 0; i < c->n; i++)
+        at[p->buf[c->buf[i]].group + 2]++;
+    for (uint32_t g = 2; g < p->n_group + 2; g++)
+        at[g] += at[g - 1];
+    for (uint32_t i = 0; i < c->n; i++)
+        of[at[p->buf[c->buf[i]].group + 1]++] = c->buf[i];
+    for (uint32_t g = 0; g < p->n_group; g++) {
+        int64_t least;
+        k->n = 0;
+        k->n_key = at[g + 1] - at[g];
+        k->steps = 2 * c->n_coll[g] + 1;
+        for (uint32_t i = at[g]; i < at[g + 1]; i++)
+            add_item(k, (struct item){i - at[g], c->life[of[i]].from, c->life[of[i]].to,
+                                      aligned(p->buf[of[i]].bytes)});
+        p->heap[g] = k->n > 0 ? pack_items(k, p, of + at[g], &least) : 0;
+    }
 }
 
 struct plan_args {
@@ -299,15 +343,17 @@ static void do_plan(void *arg)
 
     memory_lives(p, x->order, life);
     memory_peak(p, x->order, life, a, &peak);
-    struct pack k = {.a = a, .steps = p->n_op ? p->n_op : 1};
+    struct pack k = {.a = a};
+    struct memory_comm comm;
     k.item = arena_array(a, struct item, p->n_buf);
     k.offset = arena_zeroed(a, p->n_buf * sizeof(*k.offset));
     k.best = arena_zeroed(a, p->n_buf * sizeof(*k.best));
     for (uint32_t i = 0; i < p->n_buf; i++)
         p->buf[i].offset = -1;
-    p->arena_bytes = pack_place(&k, p, life, 0);
-    for (uint32_t g = 0; g < p->n_group; g++)
-        p->heap[g] = pack_place(&k, p, life, 1 + g);
+    plan_arena(&k, p, life);
+    memory_comm_find(p, x->order, a, &comm);
+    plan_heaps(&k, p, &comm);
+    p->comm_digest = comm.n > 0 ? memory_comm_digest(p, &comm) : 0;
     p->peak = peak.peak;
     p->resident = peak.resident;
 }
@@ -320,31 +366,4 @@ tuck_status memory_plan(struct program *p, const uint32_t *order)
     bool ok = mem_guard(&p->mem, do_plan, &x);
     arena_destroy(&x.scratch);
     return ok ? TUCK_OK : TUCK_ENOMEM;
-}
-
-/* ---- what ranks compare ---- */
-
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    h = (h ^ v) * 0x9E3779B97F4A7C15u;
-    return h ^ h >> 29;
-}
-
-uint64_t memory_comm_digest(const struct program *p)
-{
-    uint64_t h = 1;
-
-    for (uint32_t g = 0; g < p->n_group; g++)
-        h = mix(h, (uint64_t)p->heap[g]);
-    for (uint32_t i = 0; i < p->n_buf; i++) {
-        const struct program_buf *b = &p->buf[i];
-        const char *type = program_str(p, b->type);
-
-        if (b->layout != PROGRAM_COMM)
-            continue;
-        h = mix(h, (uint64_t)b->offset);
-        h = mix(h, (uint64_t)b->bytes);
-        h = mix(h, hash_bytes(type, strlen(type)));
-    }
-    return h;
 }

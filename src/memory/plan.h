@@ -28,10 +28,9 @@ struct memory_peak {
 void memory_peak(const struct program *p, const uint32_t *order, const struct memory_life *life,
                  struct arena *scratch, struct memory_peak *out);
 
-/* Give every buffer its place for this order; fills offset, heap, peak, arena_bytes and resident of p. */
+/* Give every buffer its place for this order; fills offset, heap, comm_digest, peak, arena_bytes
+ * and resident of p. The heap of a group follows from its comm buffers and the order of its collectives alone, so that it
+ * is the same on all ranks; where the digests of two ranks differ, something else does. */
 TUCK_MUST_CHECK tuck_status memory_plan(struct program *p, const uint32_t *order);
-
-/* The digest of all that ranks must agree on: the heaps, and the place, size and type of every comm buffer. */
-uint64_t memory_comm_digest(const struct program *p);
 
 #endif

@@ -1,0 +1,111 @@
+/* Operators that hand on their operand or copy it: reshape, contiguous, to. The storages of a graph take them for
+ * views, which is safe; where sizes and strides are known it can be said which of them are, and the others get
+ * a buffer of their own. */
+#include "lower/lower.h"
+
+static bool number(struct lower *l, sym_id v, int64_t *out)
+{
+    return assume_value(&l->assume, v, out);
+}
+
+/* Do both lie in memory alike? Dimensions of one element have no say. */
+static enum lower_copies by_strides(struct lower *l, const struct type *a, const struct type *b)
+{
+    if (!a->strided || !b->strided || a->n != b->n)
+        return COPIES_UNKNOWN;
+    for (uint32_t i = 0; i < a->n; i++) {
+        int64_t size, x, y;
+        if (!number(l, a->size[i], &size) || !number(l, a->stride[i], &x) ||
+            !number(l, b->stride[i], &y))
+            return COPIES_UNKNOWN;
+        if (size == 0)
+            return COPIES_NOT;
+        if (size != 1 && x != y)
+            return COPIES;
+    }
+    return COPIES_NOT;
+}
+
+/* Can b's sizes be had by other strides alone? From the last dimension on: as long as a lies without gaps its
+ * dimensions are one piece, and every piece must be whole dimensions of b. */
+static enum lower_copies by_sizes(struct lower *l, const struct type *a, const struct type *b)
+{
+    uint32_t k = b->n;
+    int64_t piece = 1, expect = -1, size, stride, of_b;
+
+    if (!a->strided)
+        return COPIES_UNKNOWN;
+    for (uint32_t i = a->n; i > 0; i--) {
+        if (!number(l, a->size[i - 1], &size) || !number(l, a->stride[i - 1], &stride))
+            return COPIES_UNKNOWN;
+        if (size == 0)
+            return COPIES_NOT;
+        if (size == 1)
+            continue;
+        bool gap = expect >= 0 && stride != expect;
+        if (gap && piece != 1)
+            return COPIES; /* the piece that ends here is not whole dimensions of b */
+        if (!size_mul(piece, size, &piece) || !size_mul(stride, size, &expect))
+            return COPIES_UNKNOWN;
+        while (k > 0 && piece > 1) {
+            if (!number(l, b->size[k - 1], &of_b) || of_b <= 0)
+                return COPIES_UNKNOWN;
+            if (piece % of_b != 0)
+                break;
+            piece /= of_b;
+            k--;
+        }
+    }
+    return piece == 1 ? COPIES_NOT : COPIES;
+}
+
+/* to(…, copy=True) */
+static bool must_copy(struct lower *l, const struct fx_node *x)
+{
+    const struct op_sig *sig = sigs_get(&l->sigs, x->op);
+    struct operand o = {.v = NULL};
+
+    while (operand_next(l->g, x, sig, &o))
+        if (o.param != NULL && strcmp(o.param->name, "copy") == 0)
+            return o.v->kind == TUCK_V_BOOL && tuck_value_int(o.v) != 0;
+    return false;
+}
+
+static enum lower_copies copies(struct lower *l, const struct fx_node *x, const struct op_row *row,
+                                type_id from, type_id to)
+{
+    struct type a = *type_at(&l->g->store->type, from), b = *type_at(&l->g->store->type, to);
+
+    if (a.kind != TYPE_TENSOR || b.kind != TYPE_TENSOR)
+        return COPIES_UNKNOWN;
+    switch ((enum op_shape)row->shape) {
+    case OP_SHAPE_reshape:
+    case OP_SHAPE_flatten: return by_sizes(l, &a, &b);
+    case OP_SHAPE_contiguous: return by_strides(l, &a, &b);
+    case OP_SHAPE_to:
+        if (a.dtype != b.dtype || a.device != b.device || must_copy(l, x))
+            return COPIES;
+        return by_strides(l, &a, &b);
+    default: return COPIES_UNKNOWN;
+    }
+}
+
+void lower_find_copies(struct lower *l)
+{
+    const tuck_graph *g = l->g;
+
+    l->copying = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->copying));
+    l->copies = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->copies));
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+        const struct op_row *row = op_at(node_op(g, n));
+
+        if (!(row->flags & OP_F_MAYBE) || (row->flags & OP_F_MUTATES) ||
+            (row->cls != OP_VIEW && row->cls != OP_COPY) || x->n_args == 0 ||
+            x->vals->kind != TUCK_V_NODE)
+            continue;
+        enum lower_copies c = copies(l, x, row, node_type(g, x->vals->a), node_type(g, n));
+        l->copying[n] = (uint8_t)c;
+        l->copies[n] = c == COPIES;
+    }
+}

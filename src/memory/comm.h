@@ -1,0 +1,21 @@
+/* The symmetric heaps of a program: which comm buffers there are, and when they are live, as all ranks see it. */
+#ifndef TUCK_MEMORY_COMM_H
+#define TUCK_MEMORY_COMM_H
+
+#include "memory/plan.h"
+
+struct memory_comm {
+    uint32_t n;
+    uint32_t *buf;            /* [n] comm buffers, by the collective that works on them first */
+    struct memory_life *life; /* by buffer, in steps of its group's own clock */
+    uint32_t *n_coll;         /* by group: its collectives; steps are 0 … 2 n_coll */
+    bool *met;
+};
+
+void memory_comm_find(const struct program *p, const uint32_t *order, struct arena *a,
+                      struct memory_comm *c);
+
+/* Of all that ranks must agree on: the heaps, and the place, size and type of every comm buffer. */
+uint64_t memory_comm_digest(const struct program *p, const struct memory_comm *c);
+
+#endif
