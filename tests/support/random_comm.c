@@ -51,7 +51,13 @@ int gen_all_reduce(struct gen *g, int v, const char *reduce, int group)
 
     gen_put(&g->body, "_c10d_functional.all_reduce%s.default(%s, '%s', '%s')\n", inside ? "_" : "",
             g->val[v].name, reduce, g->x->group[group].name);
-    return gen_fly(g, out, v);
+    int n = gen_fly(g, out, v);
+    struct flight *f = &g->flight[n];
+    if (!inside && gen_one_in(g, 2)) { /* it took a copy: the operand may be written again */
+        g->storage[f->from].reads--;
+        f->from = f->to;
+    }
+    return n;
 }
 
 int gen_empty_like(struct gen *g, const struct val *like)

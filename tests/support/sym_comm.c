@@ -172,6 +172,7 @@ static bool transfer(const struct call *c, const struct collective *k, const str
     return true;
 }
 
+/* `from` is read until the wait; NULL: it was copied. */
 static void begin(const struct call *c, const struct tensor *from, const struct tensor *to,
                   cell *cells)
 {
@@ -181,7 +182,7 @@ static void begin(const struct call *c, const struct tensor *from, const struct 
     *w = (struct work){.next = s->works, .to = *to, .cells = cells};
     s->works = w;
     to->st->writes++;
-    if (from->st != to->st) {
+    if (from != NULL && from->st != to->st) {
         w->from = from->st;
         w->from->reads++;
     }
@@ -221,7 +222,9 @@ static bool start(const struct call *c, const struct collective *k, struct value
                 return false;
         }
         for (int r = 0; r < n; r++) {
-            begin(&c[r], &in[r], &to[r], cells[r]);
+            /* Reductions and broadcasts copy what they do not work on in place. */
+            bool copied = k->pattern == P_REDUCE || k->pattern == P_BROADCAST;
+            begin(&c[r], copied && !k->in_place ? NULL : &in[r], &to[r], cells[r]);
             out[r].item[i] = tensor_value(c->e, &to[r]);
         }
     }
