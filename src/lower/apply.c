@@ -1,5 +1,8 @@
 /* An order of ops back into the graph. */
+#include "fx/effect.h"
+#include "fx/ops.h"
 #include "fx/storage.h"
+#include "fx/topo.h"
 #include "lower/program.h"
 
 struct apply {
@@ -95,6 +98,43 @@ static void put_ready(struct apply *a)
     }
 }
 
+/* Reads and writes of storages stay in order. Between ops the program sees to it where waits are concerned: it
+ * knows which operands were copied. */
+static void keep_sides(const struct apply *a, struct arena *scratch, struct topo_edges *keep)
+{
+    const tuck_graph *g = a->g;
+    uint32_t n = 0;
+
+    topo_keep_storages(g, scratch, keep);
+    for (uint32_t i = 0; i < keep->edge.len; i++) {
+        struct topo_edge e = keep->edge.at[i];
+        bool wait = op_at(node_op(g, e.from))->cls == OP_WAIT ||
+                    op_at(node_op(g, e.to))->cls == OP_WAIT;
+        if (!wait || !a->of_op[e.from] || !a->of_op[e.to])
+            keep->edge.at[n++] = e;
+    }
+    keep->edge.len = n;
+}
+
+/* Collectives of a group, those of unknown groups as one, in the order of the ops. */
+static void chain(const struct program *p, const uint32_t *order, struct arena *scratch,
+                  struct topo_edges *e)
+{
+    uint32_t *last = arena_zeroed(scratch, ((size_t)p->n_group + 1) * sizeof(*last));
+
+    for (uint32_t step = 0; step < p->n_op; step++) {
+        uint32_t op = order ? order[step] : step;
+        const struct program_op *x = &p->op[op];
+        if (x->kind != PROGRAM_COLLECTIVE || p->node_at[op] == p->node_at[op + 1])
+            continue;
+        uint32_t *before = &last[x->group < p->n_group ? x->group : p->n_group];
+        uint32_t node = p->node_id[p->node_at[op]];
+        if (*before != 0 && *before != node)
+            topo_edge_add(scratch, e, *before, node);
+        *before = node;
+    }
+}
+
 void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
                  struct arena *scratch)
 {
@@ -106,6 +146,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
     a.missing = arena_zeroed(scratch, ids * sizeof(*a.missing));
     a.heap = arena_array(scratch, uint32_t, (size_t)g->n_nodes + 1);
     uint32_t *next = arena_zeroed(scratch, ids * sizeof(*next)); /* as it was */
+    struct topo_edges keep = {0};
     if (!g->edited)
         storage_order_record(g);
     graph_number(g);
@@ -119,6 +160,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
             a.missing[n] += x->vals[i].kind == TUCK_V_NODE &&
                             node_at(g, x->vals[i].a)->kind != TUCK_PLACEHOLDER;
     }
+    keep_sides(&a, scratch, &keep);
     /* What comes from inputs alone follows them; what needs nothing at all waits until it is needed. */
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
@@ -146,5 +188,9 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
             graph_link_before(g, n, g->output);
         }
     }
+    /* A program copies the operand of an all-reduce and has no views: the nodes that stand for them must not come to
+     * stand on the other side of a write. The old order is right, so there is one. */
+    chain(p, order, scratch, &keep);
+    topo_sort_with(g, scratch, &keep);
     graph_edited(g, true);
 }
