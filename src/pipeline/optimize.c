@@ -8,10 +8,15 @@
 #include "pipeline/evaluate.h"
 #include "pipeline/hints.h"
 
-/* Behind every way to bucket, and by itself. */
-#define ORDERING                                                                                   \
-    "reorder_communication_preserving_peak_memory,sink_waits_iterative,"                           \
-    "reorder_communication_preserving_peak_memory,simple_overlap"
+/* Behind every way to bucket, and by itself. The next one is tried where the result of one needs more memory:
+ * loops that come to stand beside each other become one, which may hold its operands longer than the passes on
+ * schedules could know. */
+static const char *const orderings[] = {
+    "reorder_communication_preserving_peak_memory,sink_waits_iterative,"
+    "reorder_communication_preserving_peak_memory,simple_overlap",
+    "simple_overlap",
+    "sink_waits",
+};
 
 /* Bucket sizes, as shares of the size that keeps the link busy; 0: no buckets. */
 struct way {
@@ -105,8 +110,8 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
     return mb < 1 ? 1 : mb > 2000 ? 2000 : mb;
 }
 
-static void describe(const struct search *s, const tuck_graph *g, const struct way *w, char *text,
-                     size_t size)
+static void describe(const struct search *s, const tuck_graph *g, const struct way *w,
+                     const char *ordering, char *text, size_t size)
 {
     char ag[64] = "", others[160] = "";
 
@@ -119,19 +124,19 @@ static void describe(const struct search *s, const tuck_graph *g, const struct w
                  cap_mb(s, g, TUCK_REDUCE_SCATTER, w->others),
                  cap_mb(s, g, TUCK_ALL_REDUCE, w->others));
     /* All-gathers last: their buckets are written in place, which other rewrites stay away from. */
-    snprintf(text, size, "deduplicate_wait_tensors,%s%s" ORDERING, others, ag);
+    snprintf(text, size, "deduplicate_wait_tensors,%s%s%s", others, ag, ordering);
 }
 
-/* Run one pipeline on a copy and keep it, if it is the best so far. */
-static tuck_status try_way(struct search *s, const tuck_graph *g, const struct way *w,
-                           int64_t peak_limit)
+/* Run one pipeline on a copy and keep it, if it is the best so far. *fits: it needs no more memory. */
+static tuck_status try_one(struct search *s, const tuck_graph *g, const struct way *w,
+                           const char *ordering, int64_t peak_limit, bool *fits)
 {
     char text[512];
     tuck_pipeline *p = NULL;
     struct trial t = {.g = NULL};
     tuck_run_options run = *s->run;
 
-    describe(s, g, w, text, sizeof(text));
+    describe(s, g, w, ordering, text, sizeof(text));
     tuck_status st = tuck_pipeline_parse(text, strlen(text), "default", &s->mem.alloc, s->diags,
                                          &p);
     if (st == TUCK_OK)
@@ -151,13 +156,25 @@ static tuck_status try_way(struct search *s, const tuck_graph *g, const struct w
             t.report->pass.at[i].step_peak = s->peak.at[i];
         }
     }
-    if (st == TUCK_OK && t.peak <= peak_limit && t.ps < s->best.ps) {
+    *fits = st == TUCK_OK && t.peak <= peak_limit;
+    if (*fits && t.ps < s->best.ps) {
         struct trial old = s->best;
         s->best = t;
         t = old;
     }
     tuck_graph_free(t.g);
     tuck_report_free(t.report);
+    return st;
+}
+
+static tuck_status try_way(struct search *s, const tuck_graph *g, const struct way *w,
+                           int64_t peak_limit)
+{
+    tuck_status st = TUCK_OK;
+    bool fits = false;
+
+    for (size_t i = 0; i < sizeof(orderings) / sizeof(*orderings) && st == TUCK_OK && !fits; i++)
+        st = try_one(s, g, w, orderings[i], peak_limit, &fits);
     return st;
 }
 
