@@ -38,22 +38,19 @@ static int64_t must_be_written(const struct program *p, struct arena *a)
     return bytes;
 }
 
-/* A collective's bytes at the best rate that any message on its group has. */
-static int64_t least_ps(const struct evaluation *e, const struct evaluate_options *o,
-                        const struct cost_shape *shape, const int64_t *total, uint32_t i)
-{
-    const struct program_op *op = &e->program->op[i];
-    tuck_coll coll = tuck_coll_by_name(program_str(e->program, op->coll));
-    int64_t own = problem_ps(e->problem, i);
+/* Collectives of one kind on one group. */
+enum { KINDS = TUCK_SHARD_DIM_ALLTOALL + 1 };
 
-    if (coll == 0 || op->group == PROGRAM_NONE || op->message <= 0)
-        return 0;
-    struct cost_choice how = o->cost.collective;
-    how.symmetric = how.hierarchical = true;
-    double us = cost_best_rate(o->cluster, shape[op->group], coll, total[op->group], &how) *
-                (double)op->message / o->bandwidth;
-    int64_t ps = cost_ps(us);
-    return ps < own ? ps : own;
+/* The best rate in us per byte that any message on a group has; asked once, for it is costly. */
+static double rate_of(const struct evaluate_options *o, struct cost_shape shape, tuck_coll coll,
+                      int64_t total, double *known)
+{
+    if (*known < 0) {
+        struct cost_choice how = o->cost.collective;
+        how.symmetric = how.hierarchical = true;
+        *known = cost_best_rate(o->cluster, shape, coll, total, &how) / o->bandwidth;
+    }
+    return *known;
 }
 
 struct args {
@@ -62,31 +59,52 @@ struct args {
     struct evaluation *e;
 };
 
-static void free_bound(struct args *x, struct bound_options bo)
+/* By op: its time where everything that could be better is. */
+static int64_t *least_times(struct args *x)
 {
     struct evaluation *e = x->e;
     const struct program *p = e->program;
     const struct evaluate_options *o = x->o;
     int64_t *ps = arena_zeroed(&e->arena, p->n_op * sizeof(*ps));
     int64_t *total = arena_zeroed(&e->arena, ((size_t)p->n_group + 1) * sizeof(*total));
-    struct cost_shape *shape = arena_array(&e->arena, struct cost_shape, p->n_group + 1);
-    enum cost_bound ignored;
+    double *rate = arena_array(&e->arena, double, ((size_t)p->n_group + 1) * KINDS);
 
-    for (uint32_t k = 0; k < p->n_group; k++)
-        shape[k] = shape_of_group(o->cluster, program_str(p, p->group[k].name), p->group[k].size,
-                                  x->g->group.at[k].ranks);
+    for (size_t i = 0; i < ((size_t)p->n_group + 1) * KINDS; i++)
+        rate[i] = -1;
     for (uint32_t i = 0; i < p->n_op; i++)
         if (p->op[i].group != PROGRAM_NONE && p->op[i].message > 0)
             total[p->op[i].group] += p->op[i].message;
-    for (uint32_t i = 0; i < p->n_op; i++)
-        ps[i] = p->op[i].kind == PROGRAM_COLLECTIVE ? least_ps(e, o, shape, total, i)
-                : may_vanish(&p->op[i])             ? 0
-                                                    : problem_ps(e->problem, i);
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        const struct program_op *op = &p->op[i];
+        int64_t own = problem_ps(e->problem, i);
+        tuck_coll coll = op->coll ? tuck_coll_by_name(program_str(p, op->coll)) : 0;
+
+        if (op->kind != PROGRAM_COLLECTIVE) {
+            ps[i] = may_vanish(op) ? 0 : own;
+        } else if (coll != 0 && op->group != PROGRAM_NONE && op->message > 0) {
+            const struct fx_group *g = &x->g->group.at[op->group];
+            struct cost_shape shape = shape_of_group(
+                o->cluster, program_str(p, p->group[op->group].name), g->size, g->ranks);
+            double us = rate_of(o, shape, coll, total[op->group],
+                                &rate[(size_t)op->group * KINDS + (size_t)coll]) *
+                        (double)op->message;
+            ps[i] = cost_ps(us) < own ? cost_ps(us) : own;
+        }
+    }
+    return ps;
+}
+
+static void free_bound(struct args *x, struct bound_options bo)
+{
+    struct evaluation *e = x->e;
+    const struct program *p = e->program;
+    const struct evaluate_options *o = x->o;
+    enum cost_bound ignored;
     int64_t bytes = must_be_written(p, &e->arena);
     /* The least a kernel takes is not part of it: a thousand small ones may be one. */
     double small = cost_kernel_ns(o->cluster, DTYPE_NONE, 0, 0, &ignored);
     double ns = cost_kernel_ns(o->cluster, DTYPE_NONE, 0, (double)bytes, &ignored) - small;
-    bo.ps = ps;
+    bo.ps = least_times(x);
     bo.launch_ps = 0;
     bo.more_compute_ps = ns > 0 ? cost_ps(ns / 1000) : 0;
     bo.memory = 0; /* other orders and buckets hold other buffers */
@@ -109,6 +127,8 @@ static void do_evaluate(void *arg)
     e->span = arena_zeroed(&e->arena, e->problem->n_op * sizeof(*e->span));
     sim_init(&sim, e->problem, &so, &e->arena);
     sim_run(&sim, NULL, &e->time, e->span);
+    if (x->o->no_bounds)
+        return;
     struct bound_options bo = {.launch_ps = so.launch_ps,
                                .memory = x->o->memory_limit ? x->o->memory_limit : e->peak};
     bound_of(e->problem, &bo, &e->arena, &e->order);

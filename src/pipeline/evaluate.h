@@ -16,6 +16,7 @@ struct evaluate_options {
     const struct fx_hint *hint;
     size_t n_hint;
     double bandwidth;     /* links are this times as fast; 0: 1 */
+    bool no_bounds;       /* times alone: much quicker */
     int64_t memory_limit; /* for the bound by memory; 0: the graph's own peak */
 };
 
