@@ -35,7 +35,8 @@ tuck_status tuck_problem_read_text(const char *text, size_t len, const char *nam
 
     if (text == NULL || out == NULL)
         return TUCK_EINVAL;
-    return wrap(problem_read_text(text, len, name ? name : "", alloc, diags, &p), p, out);
+    tuck_status st = problem_read_text(text, len, name ? name : "", alloc, diags, &p);
+    return wrap(st, p, out);
 }
 
 tuck_status tuck_problem_read_file(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
@@ -45,7 +46,8 @@ tuck_status tuck_problem_read_file(const char *path, const tuck_allocator *alloc
 
     if (path == NULL || out == NULL)
         return TUCK_EINVAL;
-    return wrap(problem_read_file(path, alloc, diags, &p), p, out);
+    tuck_status st = problem_read_file(path, alloc, diags, &p);
+    return wrap(st, p, out);
 }
 
 void tuck_problem_free(tuck_problem *p)
