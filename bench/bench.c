@@ -136,6 +136,11 @@ static bool fuse_ddp(struct job *j)
     return run_passes(j, "fuse_ddp_with_concat_op,schedule_comm_wait");
 }
 
+static bool bucket(struct job *j)
+{
+    return run_passes(j, "bucket_all_gather,bucket_reduce_scatter,bucket_all_reduce");
+}
+
 static const struct row rows[] = {
     {"read + print", "tuck_doc_read_file(), tuck_doc_print()", NULL, read_and_print, {20, 1.1, 8}},
     {"read + infer + print",
@@ -148,6 +153,11 @@ static const struct row rows[] = {
      "fuse_ddp_with_concat_op,schedule_comm_wait",
      read_graph,
      fuse_ddp,
+     {0, 1.15, 0}},
+    {"bucketing",
+     "bucket_all_gather,bucket_reduce_scatter,bucket_all_reduce",
+     read_graph,
+     bucket,
      {0, 1.15, 0}},
 };
 

@@ -31,6 +31,7 @@ compile() {
 }
 compile gen
 compile bench
+compile bucket
 compile schedule tests/support/problems.c tests/support/support.c
 
 work=$(mktemp -d)
@@ -64,6 +65,19 @@ if [ -x $torch ]; then
 1000 2000 reorder_communication_preserving_peak_memory
 10000 1000 reorder_compute_for_overlap
 10000 100 sink_waits_iterative
+END
+    echo
+    echo "beside PyTorch's own bucketing: find, merge, sort; CPU seconds"
+    while read -r need all graph pass cap; do
+        torch_seconds=$($torch -W ignore bench/bucket_torch.py "$graph" "$pass" "$cap" "$work")
+        "$B/bench/bucket" -p "$pass(cap_mb=$cap)" -s "$torch_seconds" -x "$need" -y "$all" \
+            "$B/tuck" "$work/bucket.txt" || status=1
+    done <<'END'
+300 20 tests/graphs/big/llama32_fsdp_bw.txt bucket_all_gather 50
+300 20 tests/graphs/big/llama32_fsdp_bw.txt bucket_all_gather 2000
+300 20 tests/graphs/big/llama32_fsdp_bw.txt bucket_reduce_scatter 50
+300 20 tests/graphs/big/llama32_fsdp_bw.txt bucket_reduce_scatter 2000
+0 0 500 bucket_all_gather 2000
 END
 fi
 exit $status

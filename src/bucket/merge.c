@@ -216,7 +216,7 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
     m.begin = arena_zeroed(&r->arena, m.n_old * sizeof(*m.begin));
     m.end = arena_zeroed(&r->arena, m.n_old * sizeof(*m.end));
     if (!s->o->torch) /* which lets them change places */
-        comm_chain(r, &m.edges);
+        comm_chain_by(r, s->group, &m.edges);
     for (uint32_t i = 0; i < b->bucket.len; i++) {
         settle_conversions(s, &b->bucket.at[i]);
         make(&m, &b->bucket.at[i]);

@@ -341,7 +341,9 @@ bool node_is_barrier(const tuck_graph *g, uint32_t node)
 
 bool node_may_write(const tuck_graph *g, uint32_t node)
 {
-    return node_is_barrier(g, node) || op_at(node_at(g, node)->op)->flags & OP_F_MUTATES;
+    const struct fx_node *x = node_at(g, node);
+
+    return x->op != 0 ? (op_at(x->op)->flags & OP_F_MUTATES) != 0 : node_is_barrier(g, node);
 }
 
 /* A view only makes a new name for what is there. */

@@ -60,8 +60,12 @@ const int32_t *comm_groups(struct pass_run *r)
 
 void comm_chain(struct pass_run *r, struct topo_edges *e)
 {
+    comm_chain_by(r, comm_groups(r), e);
+}
+
+void comm_chain_by(struct pass_run *r, const int32_t *group, struct topo_edges *e)
+{
     const tuck_graph *g = r->g;
-    const int32_t *group = comm_groups(r);
     uint32_t *last = arena_zeroed(&r->arena, ((size_t)g->group.len + 1) * sizeof(*last));
 
     for_each_node (g, n) {

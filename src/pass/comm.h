@@ -33,6 +33,7 @@ const int32_t *comm_groups(struct pass_run *r);
  * now. Those whose group is not known are one group. For a sort behind an edit that erases some of them: what
  * they are merged into is held between them by comm_hold(). */
 void comm_chain(struct pass_run *r, struct topo_edges *e);
+void comm_chain_by(struct pass_run *r, const int32_t *group, struct topo_edges *e); /* as given */
 /* `merged` stands between the places of two erased collectives, the first and the last of those it replaces. */
 void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32_t first,
                uint32_t last);
