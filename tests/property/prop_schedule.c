@@ -51,6 +51,9 @@ static void check(size_t round, const struct problem *p, const struct schedule_o
         wrong(round, pass->name, "the exposed time is another");
     if (!isnan(budget) && (double)(after - before) > budget * (double)before)
         wrong(round, pass->name, "over the budget");
+    /* The runner would refuse such an order; that none ever comes is what is tested here. */
+    if (r->note != NULL && strstr(r->note, "the peak would grow") != NULL)
+        wrong(round, pass->name, "memory was counted wrongly");
     if (promises && now > exposed)
         wrong(round, pass->name, "more is exposed than before");
     n_all++;
