@@ -634,8 +634,13 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_optimize(tuck_graph *g,
                                                          const tuck_run_options *options,
                                                          tuck_diags *diags, tuck_gain *gain_out,
                                                          tuck_report **report_out);
-/* As a table or as JSON (docs/passes.md); times = false leaves out how long each pass took. */
-TUCK_API tuck_status tuck_report_print(const tuck_report *t, bool json, bool times,
+typedef enum tuck_report_form {
+    TUCK_REPORT_TABLE, /* for people */
+    TUCK_REPORT_JSON,  /* docs/passes.md */
+    TUCK_REPORT_BRIEF, /* a line a pass */
+} tuck_report_form;
+/* times = false leaves out how long each pass took. */
+TUCK_API tuck_status tuck_report_print(const tuck_report *t, tuck_report_form form, bool times,
                                        tuck_write_fn write, void *ctx);
 
 /* ---- Schedules ------------------------------------------------------------------------------------

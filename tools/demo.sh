@@ -14,22 +14,21 @@ echo "A backward pass of Llama, sharded with FSDP, as PyTorch 2.13 printed it: w
 run show examples/llama_fsdp_bw.txt
 
 echo
-echo "Is it sound? Uses, order, collectives and their waits, shapes."
-run lint examples/llama_fsdp_bw.txt
+echo "Where does it lose time on eight H100s, and what would help?"
+run explain examples/llama_fsdp_bw.txt
 
 echo
-echo "Its collectives, merged into few large ones. The report says which, and why the rest was left alone."
-run optimize examples/llama_fsdp_bw.txt -p 'bucket_all_gather(cap_mb=500),bucket_reduce_scatter(cap_mb=1000)' -o build/demo.txt
-echo
-echo "The gradients of GPT-2 under DDP: one all-reduce a bucket of 25 MiB, a small bucket first, waits as late as can be."
-run optimize examples/gpt2_ddp_bw.txt -p fuse_ddp_communication -o build/demo.txt
+echo "Then do it. Never slower, never more memory; the text is PyTorch's again."
+run optimize --brief examples/llama_fsdp_bw.txt -o build/demo.txt --html build/demo.html --trace build/demo.json
 run lint --group 0=8 build/demo.txt
 
 echo
-echo "What nothing was done to comes out as it went in."
-"$tuck" show --text examples/llama_fsdp_bw.txt >build/demo.txt
-cmp examples/llama_fsdp_bw.txt build/demo.txt && echo "byte for byte: examples/llama_fsdp_bw.txt, $(wc -c <build/demo.txt) bytes"
+echo "By hand: the gradients of GPT-2 under DDP, one all-reduce a bucket of 25 MiB, waits as late as can be."
+run optimize examples/gpt2_ddp_bw.txt -p fuse_ddp_communication -o build/demo2.txt
 
 echo
-echo "What Tuck knows of an operator."
-run ops _c10d_functional.all_gather_into_tensor_out.default
+echo "And if it ran on more machines?"
+run simulate build/demo.txt --group 0=8 --world 8..256
+
+echo
+echo "Look at build/demo.html in a browser, or open build/demo.json in Perfetto."

@@ -14,7 +14,8 @@ struct optimize {
     struct model model;
     struct picture picture;
     const char *passes, *file, *out, *report, *dump;
-    bool json, dot, no_times;
+    tuck_report_form form;
+    bool dot, no_times;
     char *text; /* the pipeline: keys first, then the passes */
     size_t len, cap;
     size_t graph; /* being worked on */
@@ -27,6 +28,7 @@ static const struct argp_option options[] = {
     {"set", OPT_SET, "KEY=VALUE", 0, "A key of PyTorch's configuration; may be repeated", 0},
     {"output", 'o', "FILE", 0, "The resulting text (default: standard output)", 0},
     {"json", 'j', NULL, 0, "The report as JSON instead of a table", 0},
+    {"brief", 'b', NULL, 0, "The report with a line a pass", 0},
     {"report", OPT_REPORT, "FILE", 0,
      "The report goes there (default: standard output with -o, else standard error)", 0},
     {"no-times", OPT_NO_TIMES, NULL, 0, "Leave the times out of the report: equal runs, equal text",
@@ -70,7 +72,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         add_text(state, o, arg, strlen(arg));
         break;
     case 'o': o->out = arg; break;
-    case 'j': o->json = true; break;
+    case 'j': o->form = TUCK_REPORT_JSON; break;
+    case 'b': o->form = TUCK_REPORT_BRIEF; break;
     case OPT_REPORT: o->report = arg; break;
     case OPT_DUMP: o->dump = arg; break;
     case OPT_DOT: o->dot = true; break;
@@ -200,7 +203,7 @@ static int write_reports(const struct optimize *o, tuck_report *const *t, size_t
     if (f == NULL)
         return complain(o->report);
     for (size_t i = 0; i < n && st == TUCK_OK; i++)
-        st = tuck_report_print(t[i], o->json, !o->no_times, to_file, f);
+        st = tuck_report_print(t[i], o->form, !o->no_times, to_file, f);
     if (o->report != NULL && fclose(f) != 0)
         return complain(o->report);
     return exit_code_of(st);

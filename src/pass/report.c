@@ -348,7 +348,7 @@ static void put_gain(struct buf *b, const tuck_gain *g)
                    "it was\n");
 }
 
-void report_table(const struct tuck_report *t, bool times, struct buf *b)
+void report_table(const struct tuck_report *t, bool times, bool brief, struct buf *b)
 {
     if (t->judged) {
         put_gain(b, &t->gain);
@@ -378,6 +378,8 @@ void report_table(const struct tuck_report *t, bool times, struct buf *b)
         if (times)
             buf_printf(b, ", %.2f ms", p->ms);
         buf_chr(b, '\n');
+        if (brief)
+            continue;
         if (p->note != NULL)
             buf_printf(b, "  %s\n", p->note);
         put_buckets(b, p);

@@ -108,6 +108,6 @@ const char *report_name(struct pass_report *p, const tuck_graph *g, uint32_t nod
 
 /* times = false leaves out how long each pass took. */
 void report_json(const struct tuck_report *t, bool times, struct buf *b);
-void report_table(const struct tuck_report *t, bool times, struct buf *b);
+void report_table(const struct tuck_report *t, bool times, bool brief, struct buf *b);
 
 #endif

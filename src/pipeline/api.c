@@ -149,29 +149,30 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
 struct print_args {
     const struct tuck_report *t;
     struct buf b;
-    bool json, times;
+    tuck_report_form form;
+    bool times;
 };
 
 static void do_print(void *p)
 {
     struct print_args *x = p;
 
-    if (x->json)
+    if (x->form == TUCK_REPORT_JSON)
         report_json(x->t, x->times, &x->b);
     else
-        report_table(x->t, x->times, &x->b);
+        report_table(x->t, x->times, x->form == TUCK_REPORT_BRIEF, &x->b);
     buf_flush(&x->b);
 }
 
-tuck_status tuck_report_print(const tuck_report *t, bool json, bool times, tuck_write_fn write,
-                              void *ctx)
+tuck_status tuck_report_print(const tuck_report *t, tuck_report_form form, bool times,
+                              tuck_write_fn write, void *ctx)
 {
     struct mem m;
 
     if (t == NULL || write == NULL)
         return TUCK_EINVAL;
     mem_init(&m, &t->mem.alloc);
-    struct print_args x = {.t = t, .json = json, .times = times};
+    struct print_args x = {.t = t, .form = form, .times = times};
     buf_to(&x.b, &m, write, ctx);
     bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
     buf_destroy(&x.b);
