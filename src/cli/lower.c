@@ -5,20 +5,40 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "lower/program.h"
+#include "lower/estimate.h"
+#include "memory/graph_peak.h"
 #include "memory/plan.h"
+#include "problem/from_program.h"
 
-enum { OPT_NO_FUSE = 0x400, OPT_CLONES, OPT_SELECT, OPT_THRESHOLD, OPT_SYMM, OPT_KEEP, OPT_FREE };
+enum {
+    OPT_NO_FUSE = 0x400,
+    OPT_COMPAT,
+    OPT_SELECT,
+    OPT_THRESHOLD,
+    OPT_SYMM,
+    OPT_KEEP,
+    OPT_FREE,
+    OPT_SUMMARY,
+    OPT_PROBLEM,
+    OPT_PEAK,
+    OPT_NO_COST,
+    OPT_READ
+};
+
+enum form { FORM_TEXT, FORM_SUMMARY, FORM_PROBLEM, FORM_PEAK };
 
 struct lower_command {
     struct input in;
+    struct model model;
+    enum form form;
+    bool no_cost, read, peak_fx;
     struct lower_options o;
     const char **symm, **keep, **let_go;
 };
 
 static const struct argp_option options[] = {
     {"no-fuse", OPT_NO_FUSE, NULL, 0, "One op a node: no fused loops", 0},
-    {"keep-clones", OPT_CLONES, NULL, 0,
+    {"compat", OPT_COMPAT, "torch", 0,
      "Clone the operand of every all-reduce, as PyTorch's lowering does", 0},
     {"auto-select", OPT_SELECT, NULL, 0,
      "Small all-reduces become one-shot ones over symmetric memory", 0},
@@ -26,7 +46,14 @@ static const struct argp_option options[] = {
     {"symm-mem", OPT_SYMM, "GROUP", 0, "A group with symmetric memory; '*': all of them", 0},
     {"keep", OPT_KEEP, "INPUT", 0, "An input that the caller keeps: it is never freed", 0},
     {"free", OPT_FREE, "INPUT", 0, "An input that the caller lets go of", 0},
-    {NULL, 0, NULL, 0, "The graph:", 1},
+    {"no-cost", OPT_NO_COST, NULL, 0, "Leave out what each op takes", 0},
+    {"read", OPT_READ, NULL, 0, "FILE is a program, as this command prints it", 0},
+    {NULL, 0, NULL, 0, "One of these instead of the program:", 1},
+    {"summary", OPT_SUMMARY, NULL, 0, "Numbers of ops, kernels, buffers; memory", 1},
+    {"problem", OPT_PROBLEM, NULL, 0, "Its schedule problem, for tuck schedule", 1},
+    {"peak", OPT_PEAK, "program|fx", 0,
+     "Its peak memory; fx: as PyTorch's passes on graphs estimate it", 1},
+    {NULL, 0, NULL, 0, "The graph:", 3},
     {0},
 };
 
@@ -46,9 +73,26 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     char *end;
 
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &c->in; break;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &c->in;
+        state->child_inputs[1] = &c->model;
+        break;
     case OPT_NO_FUSE: c->o.no_fuse = true; break;
-    case OPT_CLONES: c->o.keep_clones = true; break;
+    case OPT_COMPAT:
+        if (strcmp(arg, "torch") != 0)
+            argp_error(state, "--compat wants torch, found '%s'", arg);
+        c->o.keep_clones = true;
+        break;
+    case OPT_NO_COST: c->no_cost = true; break;
+    case OPT_READ: c->read = true; break;
+    case OPT_SUMMARY: c->form = FORM_SUMMARY; break;
+    case OPT_PROBLEM: c->form = FORM_PROBLEM; break;
+    case OPT_PEAK:
+        if (strcmp(arg, "fx") != 0 && strcmp(arg, "program") != 0)
+            argp_error(state, "--peak wants program or fx, found '%s'", arg);
+        c->form = FORM_PEAK;
+        c->peak_fx = strcmp(arg, "fx") == 0;
+        break;
     case OPT_SELECT: c->o.auto_select = true; break;
     case OPT_THRESHOLD:
         errno = 0;
@@ -64,19 +108,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static const struct argp_child children[] = {{&input_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {
+    {&input_argp, 0, NULL, 4}, {&model_argp, 0, "The machine:", 5}, {0}};
 static const struct argp argp = {
     options,
     parse,
     "FILE",
     "Print the program that each graph of FILE becomes: its buffers with layout and bytes, its ops "
-    "with what they read, write and mutate. docs/lowering.md explains the text.",
+    "with what they read, write and mutate and what they take. docs/lowering.md explains the text.",
     children,
     NULL,
     NULL};
 
+/* ---- what is printed ---- */
+
 struct print_args {
     const struct program *p;
+    const struct problem *problem;
     struct buf b;
 };
 
@@ -84,14 +132,17 @@ static void do_print(void *arg)
 {
     struct print_args *x = arg;
 
-    program_print(x->p, &x->b);
+    if (x->problem != NULL)
+        problem_write(x->problem, NULL, &x->b);
+    else
+        program_print(x->p, &x->b);
     buf_flush(&x->b);
 }
 
-static int print(const struct program *p)
+static int print(const struct program *p, const struct problem *problem)
 {
     struct mem m;
-    struct print_args x = {.p = p};
+    struct print_args x = {.p = p, .problem = problem};
 
     mem_init(&m, NULL);
     buf_to(&x.b, &m, to_stdout, NULL);
@@ -100,37 +151,179 @@ static int print(const struct program *p)
     return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
 }
 
+static int print_problem(const struct program *p, tuck_diags *diags)
+{
+    struct problem *problem = NULL;
+    tuck_status st = problem_of_program(p, diags, &problem);
+
+    print_diags(diags);
+    int code = st == TUCK_OK ? print(p, problem) : exit_code_of(st);
+    problem_free(problem);
+    return code;
+}
+
+static void line(const char *what, int64_t bytes)
+{
+    char text[32];
+
+    printf("  %-18s %15lld  %s\n", what, (long long)bytes, human_bytes(bytes, text));
+}
+
+static void print_summary(const struct program *p, const char *machine)
+{
+    size_t kind[PROGRAM_KIND_END] = {0}, comm = 0, inputs = p->n_input, kernels = 0;
+    double ns = 0;
+
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        kind[p->op[i].kind]++;
+        kernels += program_is_kernel(&p->op[i]);
+        if (p->op[i].ns > 0 && p->op[i].kind != PROGRAM_COLLECTIVE)
+            ns += p->op[i].ns;
+    }
+    for (uint32_t i = 0; i < p->n_buf; i++)
+        comm += p->buf[i].layout == PROGRAM_COMM;
+    printf("%s\n  %-18s %15u  ", program_str(p, p->name), "ops", p->n_op);
+    for (int k = 0; k < PROGRAM_KIND_END; k++)
+        printf("%s%zu %s", k ? ", " : "", kind[k], program_kind_name[k]);
+    printf("\n  %-18s %15zu\n", "kernels", kernels);
+    printf("  %-18s %15u  %zu inputs, %zu in symmetric memory\n", "buffers", p->n_buf, inputs,
+           comm);
+    if (p->n_unknown > 0)
+        printf("  %-18s %15u  counted as nothing\n", "of unknown size", p->n_unknown);
+    line("peak", p->peak);
+    line("resident inputs", p->resident);
+    line("arena", p->arena_bytes);
+    printf("  %-18s %14.2f%%  of the arena, above what is live at once\n", "fragmentation",
+           p->arena_bytes > 0
+               ? 100.0 * (double)(p->arena_bytes - p->arena_least) / (double)p->arena_bytes
+               : 0.0);
+    for (uint32_t i = 0; i < p->n_group; i++)
+        if (p->heap[i] > 0) {
+            char what[64];
+            snprintf(what, sizeof(what), "heap of %s", program_str(p, p->group[i].name));
+            line(what, p->heap[i]);
+        }
+    if (p->comm_digest != 0)
+        printf("  %-18s %016llx\n", "heap digest", (unsigned long long)p->comm_digest);
+    if (machine != NULL) {
+        char text[32];
+        printf("  %-18s %15s  on %s\n", "compute", human_us(ns / 1000, text), machine);
+    }
+}
+
+static int show(struct lower_command *c, struct program *p, const char *machine)
+{
+    char text[32];
+    int code = exit_code_of(memory_plan(p, NULL));
+
+    if (code != EXIT_FINE)
+        return code;
+    switch (c->form) {
+    case FORM_TEXT: return print(p, NULL);
+    case FORM_PROBLEM: return print_problem(p, c->in.diags);
+    case FORM_SUMMARY: print_summary(p, machine); break;
+    case FORM_PEAK:
+        printf("%s: %lld bytes (%s)\n", program_str(p, p->name), (long long)p->peak,
+               human_bytes(p->peak, text));
+        break;
+    }
+    return EXIT_FINE;
+}
+
+/* ---- where it comes from ---- */
+
+static int show_graph_peak(struct lower_command *c, tuck_graph *g)
+{
+    struct graph_peak peak;
+    char text[32];
+    int code = exit_code_of(memory_graph_peak(g, c->in.hint, c->in.n_hint, &peak));
+
+    if (code == EXIT_FINE)
+        printf("%s: %lld bytes (%s), as PyTorch's passes on graphs estimate it%s%s\n",
+               *tuck_graph_name(g) ? tuck_graph_name(g) : "forward", (long long)peak.peak,
+               human_bytes(peak.peak, text), peak.node ? "; at " : "",
+               peak.node ? graph_str(g, node_at(g, peak.node)->name) : "");
+    return code;
+}
+
+static int lower(struct lower_command *c, tuck_graph *g)
+{
+    struct program *p = NULL;
+    bool assumed, priced = !c->no_cost;
+
+    if (c->form == FORM_PEAK && c->peak_fx)
+        return show_graph_peak(c, g);
+    tuck_status st = tuck_graph_infer(g, false, c->in.diags);
+    int code = st == TUCK_OK && priced ? model_for(&c->model, g, c->in.diags, &assumed)
+                                       : exit_code_of(st);
+    if (code != EXIT_FINE)
+        return code;
+    st = lower_graph(g, &c->o, c->in.diags, &p);
+    if (st == TUCK_OK && priced) {
+        struct cost_options cost = {.collective = {.model = c->model.kind},
+                                    .profile = c->model.profile};
+        st = lower_estimate(p, g, c->model.cluster, &cost, c->in.hint, c->in.n_hint);
+        if (st == TUCK_OK && c->form == FORM_TEXT)
+            printf("# times on %s%s\n", tuck_cluster_name(c->model.cluster),
+                   assumed ? " (assumed; --cluster names another)" : "");
+    }
+    print_diags(c->in.diags);
+    code = st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
+    if (code == EXIT_FINE)
+        code = show(c, p, priced ? tuck_cluster_name(c->model.cluster) : NULL);
+    program_free(p);
+    return code;
+}
+
+static int lower_all(struct lower_command *c)
+{
+    size_t from = 0, to = 0;
+    int code = input_open(&c->in);
+
+    if (code == EXIT_FINE)
+        code = input_range(&c->in, &from, &to);
+    if (code == EXIT_FINE)
+        code = model_open(&c->model, c->in.diags);
+    c->o.hint = c->in.hint;
+    c->o.n_hint = c->in.n_hint;
+    for (size_t i = from; code == EXIT_FINE && i < to; i++)
+        code = lower(c, tuck_doc_graph(c->in.doc, i));
+    return code;
+}
+
+/* Just as it was written; its plan is made anew. */
+static int read_program(struct lower_command *c)
+{
+    struct program *p = NULL;
+
+    c->in.diags = tuck_diags_new(NULL);
+    if (c->in.diags == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    tuck_status st = program_read_file(c->in.path, NULL, c->in.diags, &p);
+    print_diags(c->in.diags);
+    int code = st == TUCK_OK ? show(c, p, NULL) : exit_code_of(st);
+    program_free(p);
+    return code;
+}
+
 int cmd_lower(int argc, char **argv)
 {
     struct lower_command c = {.symm = NULL};
-    size_t from = 0, to = 0;
 
     lower_defaults(&c.o);
     argp_parse(&argp, argc, argv, 0, NULL, &c);
-    int code = input_open(&c.in);
-    if (code == EXIT_FINE)
-        code = input_range(&c.in, &from, &to);
     c.o.symm_group = c.symm;
     c.o.keep = c.keep;
     c.o.free = c.let_go;
-    c.o.hint = c.in.hint;
-    c.o.n_hint = c.in.n_hint;
-    for (size_t i = from; code == EXIT_FINE && i < to; i++) {
-        struct program *p;
-        tuck_status st = lower_graph(tuck_doc_graph(c.in.doc, i), &c.o, c.in.diags, &p);
-
-        print_diags(c.in.diags);
-        code = st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
-        if (code != EXIT_FINE)
-            break;
-        code = exit_code_of(memory_plan(p, NULL));
-        if (code == EXIT_FINE)
-            code = print(p);
-        program_free(p);
+    if (c.read && c.form == FORM_PEAK && c.peak_fx) {
+        fputs("tuck lower: --peak fx is about a graph, not a program\n", stderr);
+        return EXIT_USAGE;
     }
+    int code = c.read ? read_program(&c) : lower_all(&c);
     free(c.symm);
     free(c.keep);
     free(c.let_go);
+    model_close(&c.model);
     input_close(&c.in);
     return code;
 }

@@ -15,7 +15,7 @@ static const struct command commands[] = {
      cmd_optimize},
     {"lower", "the program a graph becomes: buffers, kernels, what each reads and writes",
      cmd_lower},
-    {"schedule", "an order for a schedule problem, and what it is worth", cmd_schedule},
+    {"schedule", "an order for a schedule problem or a graph, and what it is worth", cmd_schedule},
     {"simulate", "what a graph takes on a machine: time, exposed communication, memory, bounds",
      cmd_simulate},
     {"explain", "why communication is exposed, and what would help", cmd_explain},

@@ -1,10 +1,12 @@
-/* tuck schedule: an order for a schedule problem. */
+/* tuck schedule: an order for a schedule problem, or for the one that a graph is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "lower/estimate.h"
 #include "pipeline/table.h"
+#include "problem/from_program.h"
 #include "schedule/show.h"
 
 enum { OPT_PASSES = 0x100, OPT_SET, OPT_COMPAT, OPT_JSON, OPT_WRITE, OPT_OVERLAP };
@@ -12,7 +14,9 @@ enum { OPT_PASSES = 0x100, OPT_SET, OPT_COMPAT, OPT_JSON, OPT_WRITE, OPT_OVERLAP
 enum form { FORM_TABLE, FORM_JSON, FORM_PROBLEM, FORM_OVERLAP };
 
 struct args {
-    const char *path, *passes, *compat;
+    struct input in;
+    struct model model;
+    const char *passes, *compat;
     const char **set;
     size_t n_set;
     enum form form;
@@ -38,6 +42,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct args *a = state->input;
 
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->in;
+        state->child_inputs[1] = &a->model;
+        break;
     case OPT_PASSES: a->passes = arg; break;
     case OPT_COMPAT: a->compat = arg; break;
     case OPT_JSON: a->form = FORM_JSON; break;
@@ -47,15 +55,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (strchr(arg, '=') == NULL)
             argp_error(state, "--set wants NAME=VALUE, found '%s'", arg);
         a->set[a->n_set++] = arg;
-        break;
-    case ARGP_KEY_ARG:
-        if (a->path != NULL)
-            argp_error(state, "one file only, found '%s' after '%s'", arg, a->path);
-        a->path = arg;
-        break;
-    case ARGP_KEY_END:
-        if (a->path == NULL)
-            argp_error(state, "which file? `-' is standard input");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -83,14 +82,17 @@ static char *help(int key, const char *text, void *input)
     return out;
 }
 
-static const struct argp argp = {options,
-                                 parse,
-                                 "PROBLEM",
-                                 "Reads a schedule problem (JSON, docs/scheduling.md), runs passes "
-                                 "on it, and says what they did.",
-                                 NULL,
-                                 help,
-                                 NULL};
+static const struct argp_child children[] = {
+    {&input_argp, 0, "Of a graph:", 2}, {&model_argp, 0, "The machine of a graph:", 3}, {0}};
+static const struct argp argp = {
+    options,
+    parse,
+    "FILE",
+    "Reads a schedule problem (JSON, docs/scheduling.md), or a graph, which is lowered and whose "
+    "ops are estimated; runs passes on it, and says what they did.",
+    children,
+    help,
+    NULL};
 
 static int get_options(const struct args *a, struct schedule_options *o)
 {
@@ -163,24 +165,105 @@ static int run(const struct args *a, const struct problem *p, tuck_diags *diags)
     return code;
 }
 
+/* ---- where the problem comes from ---- */
+
+/* A problem is called so, or begins with a brace, as no text of a graph does. What cannot be opened is for the reader to say. */
+static bool is_graph(const char *path)
+{
+    bool std = strcmp(path, "-") == 0;
+    size_t len = strlen(path);
+    int c;
+
+    if (len > 5 && strcmp(path + len - 5, ".json") == 0)
+        return false;
+    FILE *f = std ? stdin : fopen(path, "rb");
+    if (f == NULL)
+        return false;
+    do
+        c = getc(f);
+    while (c == ' ' || c == '\t' || c == '\n' || c == '\r');
+    if (std && c != EOF)
+        ungetc(c, f);
+    else if (!std)
+        fclose(f);
+    return c != '{' && c != '[' && c != EOF;
+}
+
+static int run_problem(const struct args *a)
+{
+    struct problem *p = NULL;
+    tuck_diags *diags = tuck_diags_new(NULL);
+
+    if (diags == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    tuck_status st = problem_read_file(a->in.path, NULL, diags, &p);
+    print_diags(diags);
+    int code = st == TUCK_OK ? run(a, p, diags) : exit_code_of(st);
+    problem_free(p);
+    tuck_diags_free(diags);
+    return code;
+}
+
+static int run_graph(struct args *a, tuck_graph *g)
+{
+    struct lower_options lower;
+    struct program *program = NULL;
+    struct problem *p = NULL;
+    bool assumed;
+    tuck_status st = tuck_graph_infer(g, false, a->in.diags);
+    int code = st == TUCK_OK ? model_for(&a->model, g, a->in.diags, &assumed) : exit_code_of(st);
+
+    if (code != EXIT_FINE)
+        return code;
+    lower_defaults(&lower);
+    lower.keep_clones = a->compat != NULL;
+    lower.hint = a->in.hint;
+    lower.n_hint = a->in.n_hint;
+    struct cost_options cost = {.collective = {.model = a->model.kind},
+                                .profile = a->model.profile};
+    st = lower_graph(g, &lower, a->in.diags, &program);
+    if (st == TUCK_OK)
+        st = lower_estimate(program, g, a->model.cluster, &cost, a->in.hint, a->in.n_hint);
+    if (st == TUCK_OK)
+        st = problem_of_program(program, a->in.diags, &p);
+    print_diags(a->in.diags);
+    code = st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
+    if (code == EXIT_FINE && a->form == FORM_TABLE)
+        printf("%s on %s%s\n", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward",
+               tuck_cluster_name(a->model.cluster),
+               assumed ? " (assumed; --cluster names another)" : "");
+    if (code == EXIT_FINE)
+        code = run(a, p, a->in.diags);
+    problem_free(p);
+    program_free(program);
+    return code;
+}
+
+static int run_graphs(struct args *a)
+{
+    size_t from = 0, to = 0;
+    int code = input_open(&a->in);
+
+    if (code == EXIT_FINE)
+        code = input_range(&a->in, &from, &to);
+    if (code == EXIT_FINE)
+        code = model_open(&a->model, a->in.diags);
+    for (size_t i = from; code == EXIT_FINE && i < to; i++)
+        code = run_graph(a, tuck_doc_graph(a->in.doc, i));
+    model_close(&a->model);
+    return code;
+}
+
 int cmd_schedule(int argc, char **argv)
 {
     struct args a = {.passes = "reorder_communication_preserving_peak_memory,sink_waits_iterative"};
-    struct problem *p = NULL;
 
     a.set = calloc((size_t)argc + 1, sizeof(*a.set));
-    tuck_diags *diags = tuck_diags_new(NULL);
-    if (a.set == NULL || diags == NULL) {
-        free(a.set);
-        tuck_diags_free(diags);
+    if (a.set == NULL)
         return exit_code_of(TUCK_ENOMEM);
-    }
     argp_parse(&argp, argc, argv, 0, NULL, &a);
-    tuck_status st = problem_read_file(a.path, NULL, diags, &p);
-    print_diags(diags);
-    int code = st == TUCK_OK ? run(&a, p, diags) : exit_code_of(st);
-    problem_free(p);
-    tuck_diags_free(diags);
+    int code = is_graph(a.in.path) ? run_graphs(&a) : run_problem(&a);
+    input_close(&a.in);
     free(a.set);
     return code;
 }

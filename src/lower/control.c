@@ -145,7 +145,9 @@ void lower_control_deps(struct lower *l, uint32_t node)
     } else {
         bool gemm = row->cls == OP_GEMM || row->cls == OP_CONV || row->cls == OP_ATTENTION;
         op = lower_plain(l, node, gemm ? PROGRAM_GEMM : PROGRAM_COMPUTE);
-        if ((row->flags & OP_F_LOWERED) || row->cls == OP_COPY || row->cls == OP_FACTORY)
+        if (row->cls == OP_VIEW)
+            l->op.at[op].flags |= PROGRAM_NOP;
+        else if ((row->flags & OP_F_LOWERED) || row->cls == OP_COPY || row->cls == OP_FACTORY)
             l->op.at[op].flags |= gemm ? 0 : PROGRAM_LOOP;
     }
     lower_follows_controls(l, op, node);

@@ -1,15 +1,15 @@
 /* Operators that hand on their operand or copy it: reshape, contiguous, to. The storages of a graph take them for
  * views, which is safe; where sizes and strides are known it can be said which of them are, and the others get
  * a buffer of their own. */
-#include "lower/lower.h"
+#include "lower/copies.h"
 
-static bool number(struct lower *l, sym_id v, int64_t *out)
+static bool number(struct copies *l, sym_id v, int64_t *out)
 {
-    return assume_value(&l->assume, v, out);
+    return assume_value(l->assume, v, out);
 }
 
 /* Do both lie in memory alike? Dimensions of one element have no say. */
-static enum lower_copies by_strides(struct lower *l, const struct type *a, const struct type *b)
+static enum copies_kind by_strides(struct copies *l, const struct type *a, const struct type *b)
 {
     if (!a->strided || !b->strided || a->n != b->n)
         return COPIES_UNKNOWN;
@@ -28,7 +28,7 @@ static enum lower_copies by_strides(struct lower *l, const struct type *a, const
 
 /* Can b's sizes be had by other strides alone? From the last dimension on: as long as a lies without gaps its
  * dimensions are one piece, and every piece must be whole dimensions of b. */
-static enum lower_copies by_sizes(struct lower *l, const struct type *a, const struct type *b)
+static enum copies_kind by_sizes(struct copies *l, const struct type *a, const struct type *b)
 {
     uint32_t k = b->n;
     int64_t piece = 1, expect = -1, size, stride, of_b;
@@ -60,9 +60,9 @@ static enum lower_copies by_sizes(struct lower *l, const struct type *a, const s
 }
 
 /* to(…, copy=True) */
-static bool must_copy(struct lower *l, const struct fx_node *x)
+static bool must_copy(struct copies *l, const struct fx_node *x)
 {
-    const struct op_sig *sig = sigs_get(&l->sigs, x->op);
+    const struct op_sig *sig = sigs_get(l->sigs, x->op);
     struct operand o = {.v = NULL};
 
     while (operand_next(l->g, x, sig, &o))
@@ -71,8 +71,8 @@ static bool must_copy(struct lower *l, const struct fx_node *x)
     return false;
 }
 
-static enum lower_copies copies(struct lower *l, const struct fx_node *x, const struct op_row *row,
-                                type_id from, type_id to)
+static enum copies_kind copies(struct copies *l, const struct fx_node *x, const struct op_row *row,
+                               type_id from, type_id to)
 {
     struct type a = *type_at(&l->g->store->type, from), b = *type_at(&l->g->store->type, to);
 
@@ -90,12 +90,12 @@ static enum lower_copies copies(struct lower *l, const struct fx_node *x, const 
     }
 }
 
-void lower_find_copies(struct lower *l)
+void copies_find(struct copies *l, struct arena *a)
 {
     const tuck_graph *g = l->g;
 
-    l->copying = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->copying));
-    l->copies = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->copies));
+    l->kind = arena_zeroed(a, g->node.len * sizeof(*l->kind));
+    l->copies = arena_zeroed(a, g->node.len * sizeof(*l->copies));
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
         const struct op_row *row = op_at(node_op(g, n));
@@ -104,8 +104,8 @@ void lower_find_copies(struct lower *l)
             (row->cls != OP_VIEW && row->cls != OP_COPY) || x->n_args == 0 ||
             x->vals->kind != TUCK_V_NODE)
             continue;
-        enum lower_copies c = copies(l, x, row, node_type(g, x->vals->a), node_type(g, n));
-        l->copying[n] = (uint8_t)c;
+        enum copies_kind c = copies(l, x, row, node_type(g, x->vals->a), node_type(g, n));
+        l->kind[n] = (uint8_t)c;
         l->copies[n] = c == COPIES;
     }
 }

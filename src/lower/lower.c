@@ -247,6 +247,8 @@ static void lower_other(struct lower *l, uint32_t n, const struct op_row *row)
     if (row->cls == OP_COPY || row->cls == OP_FSDP || row->cls == OP_FACTORY ||
         row->cls == OP_FOREACH)
         l->op.at[op].flags |= PROGRAM_LOOP;
+    if (row->cls == OP_FACTORY && row->moves == OP_MOVES_none)
+        l->op.at[op].flags |= PROGRAM_NOP; /* memory, and nothing in it */
 }
 
 static void lower_node(struct lower *l, uint32_t n)
@@ -370,8 +372,9 @@ static void do_lower(void *arg)
     l->p->source = lower_keep(l, graph_str(g, g->source_name));
     begin_groups(l);
     lower_find_inner(l);
-    lower_find_copies(l);
-    storages_build_apart(g, &l->scratch, l->copies, &l->s);
+    l->copies = (struct copies){.g = g, .assume = &l->assume, .sigs = &l->sigs};
+    copies_find(&l->copies, &l->scratch);
+    storages_build_apart(g, &l->scratch, l->copies.copies, &l->s);
     lower_roles(l);
     lower_regions(l);
     prepare_storages(l);

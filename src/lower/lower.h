@@ -6,6 +6,7 @@
 #include "fx/infer.h"
 #include "fx/ops.h"
 #include "fx/storage.h"
+#include "lower/copies.h"
 #include "lower/program.h"
 
 /* What becomes of a node. */
@@ -68,8 +69,7 @@ struct lower {
     const struct fx_node **inner; /* by node: what a control_deps calls; NULL: there is none */
     const int32_t *group;         /* by node: its group in the graph, -1: none */
     VEC(struct program_group) groups;
-    uint8_t *copying;    /* by node: enum lower_copies, of those that may */
-    bool *copies;        /* … and those that do */
+    struct copies copies;
     uint8_t *role;       /* by node: enum lower_role */
     uint32_t *place;     /* by node: its place in the order */
     uint32_t *region;    /* by node: loop it belongs to, from 1; 0: none */
@@ -95,10 +95,6 @@ struct lower {
     uint32_t last_effect, last_barrier; /* ops, PROGRAM_NONE */
     VEC(uint32_t) since_barrier;        /* ops that wrote since the last barrier */
 };
-
-/* copies.c: which of the operators that may copy do, by what is known of strides. */
-enum lower_copies { COPIES_UNKNOWN, COPIES_NOT, COPIES };
-void lower_find_copies(struct lower *l);
 
 /* region.c */
 void lower_roles(struct lower *l);

@@ -67,6 +67,8 @@ enum {
     PROGRAM_BARRIER = 2, /* not known what it does: reads and writes everything it mentions */
     PROGRAM_ENDED = 4,   /* a collective that some wait of the graph ends */
     PROGRAM_LOOP = 8,    /* a single node that could be part of a loop, or a mere copy */
+    PROGRAM_NOP =
+        16, /* a view, kept because others must come behind it; or memory without a kernel */
 };
 
 enum program_access { PROGRAM_READS, PROGRAM_WRITES, PROGRAM_MUTATES };
@@ -138,6 +140,12 @@ static inline const char *program_str(const struct program *p, str_id s)
     return str_text(&p->str, s);
 }
 
+/* Does it launch a kernel? Not where it only communicates, and not a view that others are held behind. */
+static inline bool program_is_kernel(const struct program_op *op)
+{
+    return op->kind != PROGRAM_COLLECTIVE && op->kind != PROGRAM_WAIT && !(op->flags & PROGRAM_NOP);
+}
+
 struct program *program_new(const tuck_allocator *alloc); /* empty; NULL on no memory */
 void program_free(struct program *p);                     /* NULL is fine */
 
@@ -178,5 +186,7 @@ void program_print(const struct program *p, struct buf *out);
 TUCK_MUST_CHECK tuck_status program_read(const char *text, size_t len, const char *name,
                                          const tuck_allocator *alloc, tuck_diags *diags,
                                          struct program **out);
+TUCK_MUST_CHECK tuck_status program_read_file(const char *path, const tuck_allocator *alloc,
+                                              tuck_diags *diags, struct program **out);
 
 #endif

@@ -87,6 +87,8 @@ static void put_op(struct buf *b, const struct program *p, uint32_t i)
         buf_str(b, " barrier");
     if (op->flags & PROGRAM_LOOP)
         buf_str(b, " loop");
+    if (op->flags & PROGRAM_NOP)
+        buf_str(b, " nop");
     if (op->ns >= 0) {
         buf_str(b, " ns ");
         buf_float(b, op->ns);
@@ -125,6 +127,8 @@ void program_print(const struct program *p, struct buf *b)
                    "# peak %" PRId64 " bytes, arena %" PRId64 " bytes, resident inputs %" PRId64
                    " bytes\n",
                    p->peak, p->arena_bytes, p->resident);
+    if (p->comm_digest != 0)
+        buf_printf(b, "# heap digest %016" PRIx64 "\n", p->comm_digest);
     for (uint32_t i = 0; i < p->n_group; i++) {
         buf_printf(b, "group %s", program_str(p, p->group[i].name));
         if (p->group[i].size > 0)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/json_in.h"
 #include "base/near.h"
 #include "lower/program.h"
 #include "lower/rows.h"
@@ -278,9 +279,9 @@ static void read_nodes(struct reader *r, uint32_t op)
 
 /* ---- lines ---- */
 
-static const char *const op_words[] = {"nodes", "reads", "mutates", "writes", "ends",  "after",
-                                       "weak",  "fake",  "coll",    "reduce", "group", "message",
-                                       "by",    "async", "barrier", "loop",   "ns",    "flops"};
+static const char *const op_words[] = {
+    "nodes", "reads",   "mutates", "writes", "ends",    "after", "weak", "fake", "coll", "reduce",
+    "group", "message", "by",      "async",  "barrier", "loop",  "nop",  "ns",   "flops"};
 static const char *const buf_words[] = {"bytes", "flexible", "fixed",  "comm",    "group",
                                         "at",    "freeable", "output", "unwaited"};
 
@@ -331,6 +332,8 @@ static void read_op_word(struct reader *r, uint32_t id, struct program_op *op)
         op->flags |= PROGRAM_BARRIER;
     else if (is(r, "loop"))
         op->flags |= PROGRAM_LOOP;
+    else if (is(r, "nop"))
+        op->flags |= PROGRAM_NOP;
     else if (is(r, "ns"))
         op->ns = need_time(r);
     else if (is(r, "flops"))
@@ -534,5 +537,21 @@ tuck_status program_read(const char *text, size_t len, const char *name,
         program_free(r.p);
     else
         *out = r.p;
+    return st;
+}
+
+tuck_status program_read_file(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
+                              struct program **out)
+{
+    struct mem m;
+    char *text;
+    size_t len, cap;
+
+    mem_init(&m, alloc);
+    tuck_status st = file_load(&m, path, diags, &text, &len, &cap);
+    if (st != TUCK_OK)
+        return st;
+    st = program_read(text, len, strcmp(path, "-") == 0 ? "<stdin>" : path, alloc, diags, out);
+    mem_free(&m, text, cap);
     return st;
 }

@@ -46,7 +46,7 @@ static enum lower_role role_of(const struct lower *l, uint32_t n)
     if (lower_call(l, n) != x)
         return inner_role(lower_call(l, n));
     const struct op_row *row = op_at(node_op(g, n));
-    if (l->copies[n])
+    if (l->copies.copies[n])
         return ROLE_FUSIBLE; /* a loop that copies */
     if (node_is_barrier(g, n))
         return ROLE_OP;
@@ -60,7 +60,7 @@ static enum lower_role role_of(const struct lower *l, uint32_t n)
     case OP_GROUP: return ROLE_NOTHING;
     case OP_SCALAR: return row->flags & OP_F_HOST ? ROLE_OP : ROLE_NOTHING;
     case OP_COPY:
-        if (l->copying[n] == COPIES_NOT)
+        if (l->copies.kind[n] == COPIES_NOT)
             return ROLE_VIEW;
         return is_fusible(x, row) ? ROLE_FUSIBLE : ROLE_OP;
     default: return is_fusible(x, row) ? ROLE_FUSIBLE : ROLE_OP;

@@ -1,0 +1,23 @@
+/* Which of the operators that may copy do: reshape, contiguous, to. */
+#ifndef TUCK_LOWER_COPIES_H
+#define TUCK_LOWER_COPIES_H
+
+#include "fx/assume.h"
+#include "fx/effect.h"
+#include "fx/infer.h"
+#include "fx/ops.h"
+
+enum copies_kind { COPIES_UNKNOWN, COPIES_NOT, COPIES };
+
+struct copies {
+    const tuck_graph *g;
+    struct assume *assume;
+    struct sigs *sigs;
+    uint8_t *kind; /* by node: enum copies_kind */
+    bool *copies;  /* by node: kind is COPIES; for storages_build_apart() */
+};
+
+/* g, assume and sigs are set, types inferred. Leaves through the arena's guard. */
+void copies_find(struct copies *c, struct arena *a);
+
+#endif

@@ -1,0 +1,19 @@
+/* The peak of a graph as PyTorch's passes on graphs estimate it: storages off the host, node by node, nothing fused,
+ * no wait holding what a transfer reads. For comparison; everything else here goes by memory_peak(). */
+#ifndef TUCK_MEMORY_GRAPH_PEAK_H
+#define TUCK_MEMORY_GRAPH_PEAK_H
+
+#include "fx/assume.h"
+#include "fx/graph.h"
+
+struct graph_peak {
+    int64_t peak, initial; /* bytes; initial: inputs and attributes, live from the start */
+    uint32_t node;         /* where; 0: before the first */
+    uint32_t unknown;      /* storages whose size is not known, counted as nothing */
+};
+
+/* Types are inferred if they are not known. */
+TUCK_MUST_CHECK tuck_status memory_graph_peak(tuck_graph *g, const struct fx_hint *hint,
+                                              size_t n_hint, struct graph_peak *out);
+
+#endif
