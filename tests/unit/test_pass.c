@@ -326,8 +326,8 @@ static void test_parse_no_memory(void **state)
     }
 }
 
-/* Run with request k refused. True: there was memory for all of it. */
-static bool run_refused(const struct random_graph *x, const tuck_pipeline *p, size_t k, bool stay)
+/* Run with request k refused, and all behind it where it stays so. How many requests there were. */
+static size_t run_refused(const struct random_graph *x, const tuck_pipeline *p, size_t k, bool stay)
 {
     struct faulty f = {.fail_at = 0};
     tuck_allocator alloc = faulty_allocator(&f);
@@ -341,7 +341,8 @@ static bool run_refused(const struct random_graph *x, const tuck_pipeline *p, si
     tuck_graph *g = tuck_doc_graph(doc, 0);
     char *before = graph_text(g);
     tuck_diags *d = tuck_diags_new(&alloc);
-    f.fail_at = f.calls + k;
+    size_t start = f.calls;
+    f.fail_at = start + k;
     f.stay = stay;
     tuck_status st = tuck_pipeline_run(p, g, &o, d, &t);
     if (t != NULL) { /* a report that cannot be printed says so */
@@ -352,6 +353,7 @@ static bool run_refused(const struct random_graph *x, const tuck_pipeline *p, si
         text_done(&s);
     }
     bool failed = f.failed;
+    size_t calls = f.calls - start;
     f.fail_at = 0;
     if (st == TUCK_ENOMEM ? !failed : st != TUCK_OK && st != TUCK_EINVAL)
         fail_msg("request %zu: %s", k, tuck_status_text(st));
@@ -366,12 +368,13 @@ static bool run_refused(const struct random_graph *x, const tuck_pipeline *p, si
     tuck_doc_free(doc);
     if (f.live != 0)
         fail_msg("request %zu: %zu bytes leaked", k, f.live);
-    return !failed;
+    return calls;
 }
 
 /* Every pass on a graph that it changes, if one is found among the first. */
 static void test_run_no_memory(void **state)
 {
+    enum { MOST = 150 }; /* requests that are refused, evenly spread where there are more */
     size_t refused = 0;
 
     (void)state;
@@ -397,10 +400,12 @@ static void test_run_no_memory(void **state)
             if (changed)
                 break;
         }
-        size_t k = 1;
-        for (; !run_refused(&x, p, k, k % 2); k++)
-            run_refused(&x, p, k, k % 2 == 0);
-        refused += k - 1;
+        size_t calls = run_refused(&x, p, SIZE_MAX / 2, false), step = calls / MOST + 1;
+        for (size_t k = 1; k <= calls; k += step) {
+            run_refused(&x, p, k, false);
+            run_refused(&x, p, k, true);
+            refused++;
+        }
         random_graph_free(&x);
         tuck_pipeline_free(p);
     }
