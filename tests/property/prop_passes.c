@@ -802,6 +802,11 @@ static void check_or_fail(struct random_graph *x, const struct plan *p, uint64_t
             (unsigned long long)seed, x->world.n_ranks, (long long)x->symbol[0].value,
             (long long)x->symbol[1].value, x->n_hint, f.plan.knows_rank ? "known" : "unknown",
             steps, f.text[0], f.why.at);
+    free(steps);
+    text_done(&f.why);
+    for (int i = 0; i < x->world.n_ranks; i++)
+        free(f.text[i]);
+    random_graph_free(x);
     fail_msg("a pass broke a graph: TUCK_SEED=%llu", (unsigned long long)seed);
 }
 

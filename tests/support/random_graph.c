@@ -53,6 +53,10 @@ static void ddp(struct gen *g)
         v = gen_one_in(g, 5) ? v : gen_compute(g, v);
         if (divided)
             v = gen_divide(g, v, by);
+        if (divided && gen_one_in(g, 12)) { /* … and written again: no quotient any more */
+            gen_begin(g, gen_view_of(g, v), "mul_");
+            gen_put(&g->body, "aten.mul_.Tensor(%s, 5)\n", g->val[v].name);
+        }
         int f = gen_all_reduce(g, v, gen_one_in(g, 8) ? "max" : reduce, group);
         g->flight[f].sink = SINK_RETURN;
         int into = gen_pick_like(g, g->flight[f].result);
