@@ -9,16 +9,12 @@
 #include "pass/build.h"
 #include "pass/comm.h"
 
-#define SEVERAL UINT32_MAX
-
 struct filter {
     struct ddp *d;
     uint32_t div, copy; /* rows of the operators it looks for */
     uint32_t *seen;
-    struct storages storage; /* made when somebody asks */
+    struct storages storage; /* made when the first collective in place is met */
     uint32_t *n_sharing;     /* by storage: results that live in it */
-    uint32_t *writer; /* by storage: who writes it, SEVERAL: more than one; NULL: not asked yet */
-    uint32_t node;
 };
 
 /* ---- keys ---- */
@@ -98,44 +94,6 @@ static bool divides_by_number(const struct ddp *d, const tuck_value *by)
            (by->kind == TUCK_V_NODE && type_of(d, by->a)->kind == TYPE_SYM);
 }
 
-static void build_storages(struct filter *f)
-{
-    if (f->storage.count == NULL)
-        storages_build(f->d->r->g, &f->d->r->arena, &f->storage);
-}
-
-static void note_writer(void *ctx, uint32_t storage, enum access how)
-{
-    struct filter *f = ctx;
-    uint32_t *writer = &f->writer[storage];
-
-    if (how == ACCESS_WRITE)
-        *writer = *writer == 0 || *writer == f->node ? f->node : SEVERAL;
-}
-
-/* Does anybody but the collective write the quotient? Then it is not the quotient any more. */
-static bool is_overwritten(struct filter *f, const struct candidate *c)
-{
-    const tuck_graph *g = f->d->r->g;
-
-    if (node_at(g, c->operand)->n_uses == 1)
-        return false;
-    if (f->writer == NULL) {
-        build_storages(f);
-        f->writer = arena_zeroed(&f->d->r->arena, ((size_t)f->storage.n + 1) * sizeof(*f->writer));
-        for_each_node (g, n) {
-            f->node = n;
-            storage_accesses(&f->storage, n, note_writer, f);
-        }
-    }
-    for (uint32_t k = 0; k < f->storage.count[c->operand]; k++) {
-        uint32_t writer = f->writer[storage_of(&f->storage, c->operand, k)];
-        if (writer != 0 && writer != c->collective)
-            return true;
-    }
-    return false;
-}
-
 static void find_division(struct filter *f, struct candidate *c)
 {
     struct pass_run *r = f->d->r;
@@ -181,7 +139,7 @@ static void count_sharing(struct filter *f)
     struct arena *a = &f->d->r->arena;
     struct storages *s = &f->storage;
 
-    build_storages(f);
+    storages_build(f->d->r->g, a, s);
     f->n_sharing = arena_zeroed(a, ((size_t)s->n + 1) * sizeof(*f->n_sharing));
     for_each_node (f->d->r->g, n)
         for (uint32_t k = 0; k < s->count[n]; k++)
@@ -256,8 +214,6 @@ static enum left_reason judge(struct filter *f, const struct comm_block *b, stru
     if (group >= 0 && g->group.at[group].size == 1)
         return LEFT_GROUP_OF_ONE;
     if (c->in_place && !writes_unseen(f, c))
-        return LEFT_MUTATED;
-    if (c->divisor != NULL && is_overwritten(f, c))
         return LEFT_MUTATED;
     if (!build_may_erase(r, c->collective) || !build_may_erase(r, c->wait))
         return LEFT_PATTERN;
