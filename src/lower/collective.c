@@ -50,9 +50,22 @@ static uint32_t copy_of(struct coll *c, uint32_t from, const char *suffix, const
 
     lower_uses(l, op, buf_of_value(l, from), PROGRAM_READS);
     lower_depends(l, op, l->made_by[from], 0);
-    uint32_t buf = lower_buf(l, op, c->node, node_type(l->g, from), suffix);
+    uint32_t buf = lower_buf_dense(l, op, c->node, node_type(l->g, from), suffix);
     fix(l, buf);
     return buf;
+}
+
+/* The name of the operator that does the same in place. */
+static const char *in_place_kernel(struct coll *c)
+{
+    struct lower *l = c->l;
+    const char *name = lower_kernel(l, c->node), *dot = strrchr(name, '.');
+
+    l->text.len = 0;
+    buf_printf(&l->text, "%.*s_%s", dot ? (int)(dot - name) : (int)strlen(name), name,
+               dot ? dot : "");
+    uint32_t id = op_find(l->text.at, l->text.len);
+    return id != 0 ? op_at(id)->name : name;
 }
 
 /* What was done on a copy goes where it belongs. */
@@ -90,7 +103,7 @@ static bool may_reuse(const struct coll *c, uint32_t from)
 
 static bool has_symm_mem(const struct lower *l, uint32_t group)
 {
-    const char *name = program_str(l->p, l->p->group[group].name);
+    const char *name = program_str(l->p, l->groups.at[group].name);
 
     for (size_t i = 0; i < l->o->n_symm_group; i++)
         if (strcmp(l->o->symm_group[i], "*") == 0 || strcmp(l->o->symm_group[i], name) == 0)
@@ -224,7 +237,7 @@ static void in_place(struct coll *c)
                  : may_reuse(c, v[i].a) ? buf_of_value(l, v[i].a)
                                         : copy_of(c, v[i].a, suffix, "clone");
     }
-    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", lower_kernel(l, c->node));
+    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", in_place_kernel(c));
     lower_joins(l, c->op, c->node);
     for (uint32_t i = 0; i < n; i++) {
         lower_uses(l, c->op, buf[i], PROGRAM_MUTATES);

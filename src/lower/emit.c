@@ -106,7 +106,19 @@ static bool number(struct lower *l, sym_id v, int64_t *out)
     return false;
 }
 
-static str_id type_text(struct lower *l, const struct type *t)
+/* The stride of dimension i where nothing lies between the elements. */
+static bool dense_stride(struct lower *l, const struct type *t, uint32_t i, int64_t *out)
+{
+    int64_t size, stride = 1;
+
+    for (uint32_t k = t->n; k > i + 1; k--)
+        if (!number(l, t->size[k - 1], &size) || !size_mul(stride, size > 1 ? size : 1, &stride))
+            return false;
+    *out = stride;
+    return true;
+}
+
+static str_id type_text(struct lower *l, const struct type *t, bool dense)
 {
     const struct dtype_row *d = dtype_at((enum dtype)t->dtype);
     struct buf *b = &l->text;
@@ -117,7 +129,9 @@ static str_id type_text(struct lower *l, const struct type *t)
     for (int part = 0; part < (t->strided ? 2 : 1); part++) {
         buf_chr(b, '[');
         for (uint32_t i = 0; i < t->n; i++) {
-            if (!number(l, part ? t->stride[i] : t->size[i], &v))
+            bool known = part && dense ? dense_stride(l, t, i, &v)
+                                       : number(l, part ? t->stride[i] : t->size[i], &v);
+            if (!known)
                 return 0;
             if (i > 0)
                 buf_str(b, ", ");
@@ -146,7 +160,8 @@ static bool has_static_sizes(const struct lower *l, type_id id)
     return t->kind == TYPE_TENSOR;
 }
 
-uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, const char *suffix)
+static uint32_t new_buf(struct lower *l, uint32_t op, uint32_t node, type_id type,
+                        const char *suffix, bool dense)
 {
     const struct type *t = type_at(&l->g->store->type, type);
     struct program_buf b = {.producer = op, .offset = -1, .group = PROGRAM_NONE};
@@ -156,9 +171,11 @@ uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, co
         return PROGRAM_NONE;
     if (t->kind == TYPE_TENSOR) {
         struct type copy = *t; /* sizes may be made while it is printed */
-        b.type = type_text(l, &copy);
+        b.type = type_text(l, &copy, dense);
     }
-    if (b.type == 0 || !storage_bytes(l->g, type, size_of, l, &b.bytes)) {
+    bool known = dense ? assume_bytes(&l->assume, type, &b.bytes)
+                       : storage_bytes(l->g, type, size_of, l, &b.bytes);
+    if (b.type == 0 || !known) {
         b.bytes = 0;
         b.flags |= PROGRAM_UNKNOWN;
         l->p->n_unknown++;
@@ -171,6 +188,18 @@ uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, co
     if (op != PROGRAM_NONE)
         lower_uses(l, op, id, PROGRAM_WRITES);
     return id;
+}
+
+uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, const char *suffix)
+{
+    return new_buf(l, op, node, type, suffix, false);
+}
+
+/* Elements that share memory, or lie apart, are made anew where the copy is no copy of that. */
+uint32_t lower_buf_dense(struct lower *l, uint32_t op, uint32_t node, type_id type,
+                         const char *suffix)
+{
+    return new_buf(l, op, node, type, suffix, !lower_is_contiguous(l, type));
 }
 
 void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access how)

@@ -346,6 +346,13 @@ static void finish(struct lower *l)
         memcpy(p->op, l->op.at, p->n_op * sizeof(*p->op));
     if (p->n_buf > 0)
         memcpy(p->buf, l->buf.at, p->n_buf * sizeof(*p->buf));
+    uint32_t over = program_overflow(p->buf, p->n_buf);
+    if (over < p->n_buf && l->status == TUCK_OK) {
+        l->status = TUCK_EINVAL;
+        diag_add(l->diags, TUCK_ERROR, NOWHERE, NULL,
+                 "the bytes of all buffers up to '%s' are more than can be counted",
+                 program_str(p, p->buf[over].name));
+    }
     finish_lists(l);
     p->used_default = l->assume.used_default;
     p->peak = p->arena_bytes = p->resident = -1;

@@ -106,6 +106,9 @@ uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const 
 void lower_joins(struct lower *l, uint32_t op, uint32_t node); /* the node is part of the op */
 /* A new buffer of that type, made by op; PROGRAM_NONE where the type is no tensor. */
 uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, const char *suffix);
+/* The same, contiguous whatever the type says: for copies. */
+uint32_t lower_buf_dense(struct lower *l, uint32_t op, uint32_t node, type_id type,
+                         const char *suffix);
 void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access how);
 /* Order that no buffer tells of. */
 void lower_depends(struct lower *l, uint32_t op, uint32_t on, unsigned flags);

@@ -28,6 +28,19 @@ void program_free(struct program *p)
     mem_free(&m, p, sizeof(*p));
 }
 
+uint32_t program_overflow(const struct program_buf *buf, uint32_t n_buf)
+{
+    const int64_t most = INT64_MAX / 4; /* room for rounding, and for gaps between them */
+    int64_t sum = 0;
+    uint32_t i = 0;
+
+    while (i < n_buf && buf[i].bytes <= most - sum - 4096) {
+        sum += buf[i].bytes + 64;
+        i++;
+    }
+    return i;
+}
+
 /* ---- dependences ---- */
 
 struct reader {

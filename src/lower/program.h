@@ -153,6 +153,9 @@ void program_free(struct program *p);                     /* NULL is fine */
  * may be NULL). An op depends on another once, by the strongest reason. Leaves through p's guard. */
 void program_derive(struct program *p, const uint32_t *order_at, const struct program_dep *order);
 
+/* Do the sizes of all buffers, each rounded up, add up in 64 bits? The first buffer at which they do not, or n_buf. */
+uint32_t program_overflow(const struct program_buf *buf, uint32_t n_buf);
+
 /* ---- Lowering ------------------------------------------------------------------------------------ */
 
 struct lower_options {

@@ -407,6 +407,10 @@ static void read_buffer(struct reader *r, bool input)
             unknown(r, buf_words, sizeof(buf_words) / sizeof(*buf_words));
         }
     }
+    if (b.layout == PROGRAM_COMM && b.group == PROGRAM_NONE && r->status == TUCK_OK) {
+        r->word = (struct word){NULL, 0, false};
+        fail(r, "a comm buffer needs a group");
+    }
     r->p->n_unknown += (b.flags & PROGRAM_UNKNOWN) != 0;
     vec_push_in(r->a, &r->buf, b);
     r->p->n_input += input;
@@ -501,6 +505,10 @@ static void check(struct reader *r)
     for (uint32_t i = 0; i < r->buf.len; i++)
         if (r->buf.at[i].producer == PROGRAM_NONE && !(r->buf.at[i].flags & PROGRAM_INPUT))
             fail(r, "buffer '%s' is never made", str_text(&r->p->str, r->buf.at[i].name));
+    uint32_t over = program_overflow(r->buf.at, r->buf.len);
+    if (over < r->buf.len)
+        fail(r, "the bytes of all buffers up to '%s' are more than can be counted",
+             str_text(&r->p->str, r->buf.at[over].name));
 }
 
 static void do_read(void *arg)
