@@ -180,7 +180,9 @@ static void lower_input(struct lower *l, uint32_t node)
         if (s->buf == PROGRAM_NONE)
             continue;
         struct program_buf *b = &l->buf.at[s->buf];
-        b->flags |= PROGRAM_INPUT | (is_freeable(l, node) ? PROGRAM_FREEABLE : 0) |
+        /* What nobody touches stays with the caller. */
+        bool ours = (s->last_access > 0 || s->output) && is_freeable(l, node);
+        b->flags |= PROGRAM_INPUT | (ours ? PROGRAM_FREEABLE : 0) |
                     (s->output ? PROGRAM_OUTPUT : 0);
         b->layout = PROGRAM_FIXED;
     }

@@ -11,7 +11,7 @@ static bool is_transfer(const struct lower *l, uint32_t op)
            (l->op.at[op].flags & PROGRAM_ASYNC);
 }
 
-/* The transfer that a value comes from; or one that works on its buffer and that nobody waited for yet. */
+/* The transfer that a value comes from; or one that works on its buffer, for which nobody waited yet. */
 static uint32_t transfer_of(const struct lower *l, uint32_t value)
 {
     uint32_t by = l->made_by[value];
@@ -21,7 +21,7 @@ static uint32_t transfer_of(const struct lower *l, uint32_t value)
     for (uint32_t k = 0; k < l->s.count[value]; k++) {
         uint32_t buf = l->storage[storage_of(&l->s, value, k)].buf;
         uint32_t op = buf != PROGRAM_NONE ? l->track.at[buf].works : PROGRAM_NONE;
-        if (op != PROGRAM_NONE && !(l->op.at[op].flags & PROGRAM_ENDED))
+        if (op != PROGRAM_NONE)
             return op;
     }
     return PROGRAM_NONE;
@@ -98,9 +98,12 @@ void lower_wait(struct lower *l, uint32_t node)
     find_collectives(l, op, node, x);
     for (uint32_t i = 0; i < x->n_vals; i++)
         if (x->vals[i].kind == TUCK_V_NODE)
-            for (uint32_t k = 0; k < l->s.count[x->vals[i].a]; k++)
-                lower_uses(l, op, l->storage[storage_of(&l->s, x->vals[i].a, k)].buf,
-                           PROGRAM_MUTATES);
+            for (uint32_t k = 0; k < l->s.count[x->vals[i].a]; k++) {
+                uint32_t buf = l->storage[storage_of(&l->s, x->vals[i].a, k)].buf;
+                lower_uses(l, op, buf, PROGRAM_MUTATES);
+                if (buf != PROGRAM_NONE)
+                    l->track.at[buf].works = PROGRAM_NONE;
+            }
     for (uint32_t i = l->ended_from.at[op]; i < l->wait.len; i++) {
         uint32_t c = l->wait.at[i].what;
         lower_depends(l, op, c, 0);

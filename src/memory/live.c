@@ -40,14 +40,18 @@ void memory_peak(const struct program *p, const uint32_t *order, const struct me
     for (uint32_t i = 0; i < p->n_buf; i++) {
         if (!counts(&p->buf[i])) {
             out->resident += p->buf[i].bytes;
-        } else if (life[i].from <= life[i].to) {
+            continue;
+        }
+        if (p->buf[i].flags & PROGRAM_INPUT)
+            out->peak += p->buf[i].bytes; /* before the first op */
+        if (life[i].from <= life[i].to) {
             delta[life[i].from] += p->buf[i].bytes;
             delta[life[i].to + 1] -= p->buf[i].bytes;
         }
     }
     for (uint32_t step = 0; step < p->n_op; step++) {
         live += delta[step];
-        if (live > out->peak || step == 0) {
+        if (live > out->peak || (step == 0 && live == out->peak)) {
             out->peak = live;
             out->op = order ? order[step] : step;
         }

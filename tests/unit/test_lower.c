@@ -11,18 +11,10 @@
 
 #include <cmocka.h>
 
-#include "lower/program.h"
 #include "memory/plan.h"
+#include "support/program_check.h"
 
-static uint64_t state = 88172645463325252u;
-
-static uint32_t draw(uint32_t n)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 33) % n;
-}
+static struct rng rng = {88172645463325252u};
 
 /* ---- lowering ---- */
 
@@ -62,169 +54,7 @@ static struct program *lower(tuck_graph *g, bool fuse)
     return p;
 }
 
-/* ---- text ---- */
-
-struct text {
-    struct mem mem;
-    struct buf b;
-    const struct program *p;
-};
-
-static void do_print(void *arg)
-{
-    struct text *t = arg;
-
-    program_print(t->p, &t->b);
-    buf_text(&t->b);
-}
-
-static void print(struct text *t, const struct program *p)
-{
-    mem_init(&t->mem, NULL);
-    buf_init(&t->b, &t->mem);
-    t->p = p;
-    assert_true(mem_guard(&t->mem, do_print, t));
-}
-
-static void check_text(const struct program *p)
-{
-    struct text a, b;
-    struct program *q;
-    tuck_diags *d = tuck_diags_new(NULL);
-
-    print(&a, p);
-    if (program_read(a.b.at, a.b.len, "text", NULL, d, &q) != TUCK_OK)
-        fail_msg("line %u: %s", tuck_diags_at(d, 0)->line, tuck_diags_at(d, 0)->message);
-    q->peak = p->peak;
-    q->arena_bytes = p->arena_bytes;
-    q->resident = p->resident;
-    print(&b, q);
-    assert_string_equal(a.b.at, b.b.at);
-    buf_destroy(&a.b);
-    buf_destroy(&b.b);
-    program_free(q);
-    tuck_diags_free(d);
-}
-
-/* ---- memory, by hand ---- */
-
-struct span {
-    long from, to; /* steps at which the bytes must be there; -1: before the first */
-};
-
-/* From the program alone, not by the code under test. */
-static struct span *spans(const struct program *p)
-{
-    struct span *s = calloc(p->n_buf ? p->n_buf : 1, sizeof(*s));
-
-    for (uint32_t i = 0; i < p->n_buf; i++)
-        s[i] = (struct span){p->buf[i].flags & PROGRAM_INPUT ? 0 : -1, -1};
-    for (uint32_t op = 0; op < p->n_op; op++)
-        for (uint32_t k = p->use_at[op]; k < p->use_at[op + 1]; k++) {
-            struct span *x = &s[p->use[k].buf];
-            if (x->from < 0)
-                x->from = op;
-            x->to = op;
-        }
-    for (uint32_t i = 0; i < p->n_buf; i++) {
-        if (p->buf[i].flags & (PROGRAM_OUTPUT | PROGRAM_UNWAITED))
-            s[i].to = (long)p->n_op - 1;
-        if ((p->buf[i].flags & PROGRAM_INPUT) && s[i].to < 0)
-            s[i].to = 0;
-    }
-    return s;
-}
-
-static bool counts(const struct program_buf *b)
-{
-    return !(b->flags & PROGRAM_INPUT) || (b->flags & PROGRAM_FREEABLE);
-}
-
-static void check_peak(const struct program *p, const struct span *s)
-{
-    int64_t peak = 0;
-
-    for (long op = 0; op < (long)p->n_op; op++) {
-        int64_t live = 0;
-        for (uint32_t i = 0; i < p->n_buf; i++)
-            if (counts(&p->buf[i]) && s[i].from <= op && op <= s[i].to)
-                live += p->buf[i].bytes;
-        peak = live > peak ? live : peak;
-    }
-    assert_true(peak == p->peak);
-}
-
-static void check_plan(const struct program *p, const struct span *s)
-{
-    for (uint32_t i = 0; i < p->n_buf; i++) {
-        const struct program_buf *a = &p->buf[i];
-        if (!counts(a) || s[i].from > s[i].to)
-            continue;
-        assert_true(a->offset >= 0 && a->offset % MEMORY_ALIGN == 0);
-        int64_t end = a->layout == PROGRAM_COMM ? p->heap[a->group] : p->arena_bytes;
-        assert_true(a->offset + a->bytes <= end);
-        for (uint32_t k = 0; k < i; k++) {
-            const struct program_buf *b = &p->buf[k];
-            bool together = counts(b) && s[i].from <= s[k].to && s[k].from <= s[i].to;
-            bool same = (a->layout == PROGRAM_COMM) == (b->layout == PROGRAM_COMM) &&
-                        (a->layout != PROGRAM_COMM || a->group == b->group);
-            if (together && same && a->bytes > 0 && b->bytes > 0 &&
-                a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes)
-                fail_msg("%s and %s lie over each other", program_str(p, a->name),
-                         program_str(p, b->name));
-        }
-    }
-}
-
-/* Between a collective and its wait nobody else touches what it works on, and it is not freed. */
-static void check_flight(const struct program *p, const struct span *s)
-{
-    for (uint32_t w = 0; w < p->n_op; w++)
-        for (uint32_t k = p->wait_at[w]; k < p->wait_at[w + 1]; k++) {
-            uint32_t c = p->wait[k];
-            for (uint32_t i = p->use_at[c]; i < p->use_at[c + 1]; i++) {
-                uint32_t buf = p->use[i].buf;
-                assert_true(s[buf].to >= (long)w);
-                for (uint32_t op = c + 1; op < w; op++)
-                    for (uint32_t j = p->use_at[op]; j < p->use_at[op + 1]; j++)
-                        if (p->use[j].buf == buf && p->op[op].kind != PROGRAM_WAIT &&
-                            (p->use[j].how != PROGRAM_READS || p->use[i].how != PROGRAM_READS))
-                            fail_msg("%s touches %s of %s before %s",
-                                     program_str(p, p->op[op].name),
-                                     program_str(p, p->buf[buf].name),
-                                     program_str(p, p->op[c].name), program_str(p, p->op[w].name));
-            }
-        }
-}
-
 /* ---- orders ---- */
-
-/* A random order that keeps every dependence. */
-static uint32_t *shuffle(const struct program *p)
-{
-    uint32_t *order = calloc(p->n_op + 1, sizeof(*order));
-    uint32_t *missing = calloc(p->n_op + 1, sizeof(*missing));
-    uint32_t *ready = calloc(p->n_op + 1, sizeof(*ready)), n_ready = 0, n = 0;
-
-    for (uint32_t i = 0; i < p->n_op; i++)
-        missing[i] = p->dep_at[i + 1] - p->dep_at[i];
-    for (uint32_t i = 0; i < p->n_op; i++)
-        if (missing[i] == 0)
-            ready[n_ready++] = i;
-    while (n_ready > 0) {
-        uint32_t k = draw(n_ready), op = ready[k];
-        ready[k] = ready[--n_ready];
-        order[n++] = op;
-        for (uint32_t i = op + 1; i < p->n_op; i++)
-            for (uint32_t d = p->dep_at[i]; d < p->dep_at[i + 1]; d++)
-                if (p->dep[d].op == op && --missing[i] == 0)
-                    ready[n_ready++] = i;
-    }
-    assert_int_equal(n, p->n_op);
-    free(missing);
-    free(ready);
-    return order;
-}
 
 struct apply_args {
     tuck_graph *g;
@@ -277,7 +107,7 @@ static void check_order(const tuck_graph *g, bool fuse)
 
     assert_int_equal(tuck_graph_copy(g, &copy), TUCK_OK);
     struct program *p = lower(copy, fuse);
-    uint32_t *order = shuffle(p);
+    uint32_t *order = random_order(p, &rng);
     apply(copy, p, order);
     if (tuck_graph_lint(copy, d) != TUCK_OK)
         fail_msg("%s", tuck_diags_at(d, 0)->message);
@@ -294,36 +124,74 @@ static void check_order(const tuck_graph *g, bool fuse)
 
 /* ---- the corpus ---- */
 
-static size_t n_graphs;
+struct result { /* of one graph */
+    char name[160];
+    int64_t peak, least, arena;
+    uint32_t ops, kernels, buffers;
+};
 
-static void check_graph(tuck_graph *g, bool big)
+static struct {
+    struct result at[1000];
+    size_t n;
+} results;
+
+static uint32_t kernels_of(const struct program *p)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        n += program_is_kernel(&p->op[i]);
+    return n;
+}
+
+static void keep(const char *name, const struct program *p)
+{
+    struct result *r = &results.at[results.n++];
+
+    assert_true(results.n < sizeof(results.at) / sizeof(*results.at));
+    *r = (struct result){.peak = p->peak,
+                         .least = p->arena_least,
+                         .arena = p->arena_bytes,
+                         .ops = p->n_op,
+                         .kernels = kernels_of(p),
+                         .buffers = p->n_buf};
+    snprintf(r->name, sizeof(r->name), "%s", name);
+}
+
+static void check(char *why, const char *name)
+{
+    if (why != NULL)
+        fail_msg("%s: %s", name, why);
+}
+
+static void check_graph(tuck_graph *g, const char *name, bool big)
 {
     for (int fuse = 0; fuse < 2; fuse++) {
         struct program *p = lower(g, fuse);
-        assert_int_equal(memory_plan(p, NULL), TUCK_OK);
-        check_text(p);
-        struct span *s = spans(p);
-        check_peak(p, s);
-        check_plan(p, s);
-        check_flight(p, s);
-        free(s);
+        check(check_program(p, NULL), name);
+        check(check_program_text(p), name);
+        if (fuse)
+            keep(name, p);
         program_free(p);
         if (!big)
             check_order(g, fuse);
     }
-    n_graphs++;
 }
 
 static void check_file(const char *path, bool big)
 {
     tuck_doc *doc;
+    char name[160];
 
     if (tuck_doc_read_file(path, NULL, NULL, &doc) != TUCK_OK)
         return; /* not a graph: other tests read those */
     for (size_t i = 0; i < tuck_doc_count(doc); i++) {
         tuck_graph *g = tuck_doc_graph(doc, i);
         assert_int_equal(tuck_graph_read_sidecar(g, path, -1, NULL), TUCK_OK);
-        check_graph(g, big);
+        snprintf(name, sizeof(name), "%s", path + strlen("tests/graphs/"));
+        if (tuck_doc_count(doc) > 1)
+            snprintf(name + strlen(name), sizeof(name) - strlen(name), "#%zu", i);
+        check_graph(g, name, big);
     }
     tuck_doc_free(doc);
 }
@@ -334,27 +202,77 @@ static void corpus(void **unused)
 
     (void)unused;
     for (size_t k = 0; k < sizeof(dirs) / sizeof(*dirs); k++) {
-        char path[512];
-        snprintf(path, sizeof(path), "tests/graphs/%s", dirs[k]);
-        DIR *dir = opendir(path);
-        assert_non_null(dir);
-        for (struct dirent *e; (e = readdir(dir)) != NULL;) {
-            size_t n = strlen(e->d_name);
-            if (n < 4 || strcmp(e->d_name + n - 4, ".txt") != 0)
-                continue;
-            snprintf(path, sizeof(path), "tests/graphs/%s/%s", dirs[k], e->d_name);
-            check_file(path, strcmp(dirs[k], "big") == 0);
-        }
-        closedir(dir);
+        char dir[64];
+        size_t n;
+        snprintf(dir, sizeof(dir), "tests/graphs/%s", dirs[k]);
+        char **path = find_paths(dir, ".txt", &n);
+        for (size_t i = 0; i < n; i++)
+            check_file(path[i], strcmp(dirs[k], "big") == 0);
+        free_paths(path, n);
     }
-    assert_true(n_graphs > 100);
-    print_message("# %zu graphs, %zu shuffled orders\n", n_graphs, n_orders);
+    assert_true(results.n > 100);
+    print_message("# %zu graphs, %zu shuffled orders\n", results.n, n_orders);
+}
+
+/* ---- numbers that are kept ---- */
+
+static int by_ratio(const void *x, const void *y)
+{
+    const struct result *a = x, *b = y;
+    double ra = a->least ? (double)a->arena / (double)a->least : 1,
+           rb = b->least ? (double)b->arena / (double)b->least : 1;
+
+    return ra < rb ? -1 : ra > rb ? 1 : strcmp(a->name, b->name);
+}
+
+static double ratio(const struct result *r)
+{
+    return r->least ? (double)r->arena / (double)r->least : 1;
+}
+
+/* tests/results/memory.txt says the same. TUCK_BLESS=1 writes it anew. */
+static void kept_numbers(void **unused)
+{
+    static const char *const path = "tests/results/memory.txt";
+    struct text t = {NULL, 0, 0};
+    char line[320];
+
+    (void)unused;
+    snprintf(line, sizeof(line),
+             "# By tests/unit/test_lower; TUCK_BLESS=1 writes it anew. Columns: graph, peak bytes, "
+             "the same aligned,\n"
+             "# arena bytes, arena / aligned peak, ops, kernels, buffers\n");
+    text_add(&t, line, strlen(line));
+    for (size_t i = 0; i < results.n; i++) {
+        const struct result *r = &results.at[i];
+        snprintf(line, sizeof(line), "%-44s %12lld %12lld %12lld %6.4f %5u %5u %5u\n", r->name,
+                 (long long)r->peak, (long long)r->least, (long long)r->arena, ratio(r), r->ops,
+                 r->kernels, r->buffers);
+        text_add(&t, line, strlen(line));
+    }
+    qsort(results.at, results.n, sizeof(*results.at), by_ratio);
+    const struct result *median = &results.at[results.n / 2], *worst = &results.at[results.n - 1];
+    snprintf(line, sizeof(line), "# median %.4f; worst %.4f, %s\n", ratio(median), ratio(worst),
+             worst->name);
+    text_add(&t, line, strlen(line));
+    print_message("%s", line);
+    if (getenv("TUCK_BLESS") != NULL) {
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        assert_true(fwrite(t.at, 1, t.len, f) == t.len && fclose(f) == 0);
+    }
+    struct text want = text_of_file(path);
+    assert_string_equal(t.at, want.at);
+    assert_true(ratio(median) <= 1.03);
+    text_done(&want);
+    text_done(&t);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corpus),
+        cmocka_unit_test(kept_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,414 @@
+#include "support/program_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fx/infer.h"
+#include "memory/plan.h"
+
+static char *wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static char *wrong(const char *fmt, ...)
+{
+    va_list ap;
+    char *s = NULL;
+
+    va_start(ap, fmt);
+    if (vasprintf(&s, fmt, ap) < 0)
+        abort();
+    va_end(ap);
+    return s;
+}
+
+static void *zeroed(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+
+    if (p == NULL)
+        abort();
+    return p;
+}
+
+static uint32_t at_step(const uint32_t *order, uint32_t step)
+{
+    return order ? order[step] : step;
+}
+
+static const char *op_name(const struct program *p, uint32_t op)
+{
+    return program_str(p, p->op[op].name);
+}
+
+static const char *buf_name(const struct program *p, uint32_t buf)
+{
+    return program_str(p, p->buf[buf].name);
+}
+
+/* ---- lives ---- */
+
+struct span {
+    long from, to; /* steps at which the bytes must be there */
+};
+
+static struct span *spans(const struct program *p, const uint32_t *order)
+{
+    struct span *s = zeroed(p->n_buf, sizeof(*s));
+
+    for (uint32_t i = 0; i < p->n_buf; i++)
+        s[i] = (struct span){p->buf[i].flags & PROGRAM_INPUT ? 0 : -1, -1};
+    for (uint32_t step = 0; step < p->n_op; step++) {
+        uint32_t op = at_step(order, step);
+        for (uint32_t k = p->use_at[op]; k < p->use_at[op + 1]; k++) {
+            struct span *x = &s[p->use[k].buf];
+            if (x->from < 0)
+                x->from = step;
+            x->to = step;
+        }
+    }
+    for (uint32_t i = 0; i < p->n_buf; i++) {
+        if (p->buf[i].flags & (PROGRAM_OUTPUT | PROGRAM_UNWAITED))
+            s[i].to = (long)p->n_op - 1;
+        if ((p->buf[i].flags & PROGRAM_INPUT) && s[i].to < 0)
+            s[i].to = 0;
+    }
+    return s;
+}
+
+static bool counts(const struct program_buf *b)
+{
+    return !(b->flags & PROGRAM_INPUT) || (b->flags & PROGRAM_FREEABLE);
+}
+
+char *check_peak(const struct program *p, const uint32_t *order)
+{
+    struct span *s = spans(p, order);
+    int64_t peak = 0;
+
+    for (uint32_t i = 0; i < p->n_buf; i++) /* before the first op */
+        peak += p->buf[i].flags & PROGRAM_FREEABLE ? p->buf[i].bytes : 0;
+    for (long step = 0; step < (long)p->n_op; step++) {
+        int64_t live = 0;
+        for (uint32_t i = 0; i < p->n_buf; i++)
+            if (counts(&p->buf[i]) && s[i].from <= step && step <= s[i].to)
+                live += p->buf[i].bytes;
+        peak = live > peak ? live : peak;
+    }
+    free(s);
+    return peak == p->peak
+               ? NULL
+               : wrong("the peak is %lld, not %lld", (long long)peak, (long long)p->peak);
+}
+
+static bool same_memory(const struct program_buf *a, const struct program_buf *b)
+{
+    return (a->layout == PROGRAM_COMM) == (b->layout == PROGRAM_COMM) &&
+           (a->layout != PROGRAM_COMM || a->group == b->group);
+}
+
+char *check_plan(const struct program *p, const uint32_t *order)
+{
+    struct span *s = spans(p, order);
+    char *why = NULL;
+
+    for (uint32_t i = 0; i < p->n_buf && why == NULL; i++) {
+        const struct program_buf *a = &p->buf[i];
+        if (!counts(a) || s[i].from > s[i].to || s[i].from < 0)
+            continue;
+        int64_t end = a->layout == PROGRAM_COMM ? p->heap[a->group] : p->arena_bytes;
+        if (a->offset < 0 || a->offset % MEMORY_ALIGN != 0 || a->offset + a->bytes > end)
+            why = wrong("%s lies nowhere", buf_name(p, i));
+        for (uint32_t k = 0; k < i && why == NULL; k++) {
+            const struct program_buf *b = &p->buf[k];
+            bool together = counts(b) && s[i].from <= s[k].to && s[k].from <= s[i].to;
+            if (together && same_memory(a, b) && a->bytes > 0 && b->bytes > 0 &&
+                a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes)
+                why = wrong("%s and %s lie over each other", buf_name(p, i), buf_name(p, k));
+        }
+    }
+    free(s);
+    return why;
+}
+
+/* ---- order ---- */
+
+static uint32_t *steps_of(const struct program *p, const uint32_t *order)
+{
+    uint32_t *step = zeroed(p->n_op, sizeof(*step));
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        step[at_step(order, i)] = i;
+    return step;
+}
+
+char *check_deps(const struct program *p, const uint32_t *order)
+{
+    uint32_t *step = steps_of(p, order);
+    char *why = NULL;
+
+    for (uint32_t op = 0; op < p->n_op && why == NULL; op++)
+        for (uint32_t d = p->dep_at[op]; d < p->dep_at[op + 1] && why == NULL; d++)
+            if (step[p->dep[d].op] >= step[op])
+                why = wrong("%s stands before %s", op_name(p, op), op_name(p, p->dep[d].op));
+    free(step);
+    return why;
+}
+
+uint32_t *random_order(const struct program *p, struct rng *rng)
+{
+    uint32_t *order = zeroed(p->n_op, sizeof(*order)), n = 0;
+    uint32_t *missing = zeroed(p->n_op, sizeof(*missing));
+    uint32_t *ready = zeroed(p->n_op, sizeof(*ready)), n_ready = 0;
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        missing[i] = p->dep_at[i + 1] - p->dep_at[i];
+    for (uint32_t i = 0; i < p->n_op; i++)
+        if (missing[i] == 0)
+            ready[n_ready++] = i;
+    while (n_ready > 0) {
+        uint32_t k = rng_below(rng, n_ready), op = ready[k];
+        ready[k] = ready[--n_ready];
+        order[n++] = op;
+        for (uint32_t i = op + 1; i < p->n_op; i++)
+            for (uint32_t d = p->dep_at[i]; d < p->dep_at[i + 1]; d++)
+                if (p->dep[d].op == op && --missing[i] == 0)
+                    ready[n_ready++] = i;
+    }
+    if (n != p->n_op) {
+        fprintf(stderr, "a cycle, or a dependence on a later op\n");
+        abort();
+    }
+    free(missing);
+    free(ready);
+    return order;
+}
+
+/* ---- transfers ---- */
+
+static char *touched(const struct program *p, const uint32_t *order, uint32_t from, uint32_t to,
+                     struct program_use use, uint32_t coll)
+{
+    for (uint32_t step = from + 1; step < to; step++) {
+        uint32_t op = at_step(order, step);
+        for (uint32_t k = p->use_at[op]; k < p->use_at[op + 1]; k++)
+            if (p->use[k].buf == use.buf &&
+                p->op[op].kind != PROGRAM_WAIT && /* which writes nothing */
+                (p->use[k].how != PROGRAM_READS || use.how != PROGRAM_READS))
+                return wrong("%s touches %s while %s works on it", op_name(p, op),
+                             buf_name(p, use.buf), op_name(p, coll));
+    }
+    return NULL;
+}
+
+char *check_flight(const struct program *p, const uint32_t *order)
+{
+    uint32_t *step = steps_of(p, order), *first = zeroed(p->n_op, sizeof(*first));
+    struct span *s = spans(p, order);
+    char *why = NULL;
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        first[i] = p->n_op;
+    for (uint32_t w = 0; w < p->n_op; w++)
+        for (uint32_t k = p->wait_at[w]; k < p->wait_at[w + 1]; k++)
+            if (step[w] < first[p->wait[k]])
+                first[p->wait[k]] = step[w];
+    for (uint32_t c = 0; c < p->n_op && why == NULL; c++) {
+        if (p->op[c].kind != PROGRAM_COLLECTIVE || !(p->op[c].flags & PROGRAM_ASYNC))
+            continue;
+        for (uint32_t k = p->use_at[c]; k < p->use_at[c + 1] && why == NULL; k++) {
+            uint32_t buf = p->use[k].buf;
+            long end = first[c] < p->n_op ? (long)first[c] : (long)p->n_op - 1;
+            if (counts(&p->buf[buf]) && s[buf].to < end)
+                why = wrong("%s is freed while %s works on it", buf_name(p, buf), op_name(p, c));
+            else
+                why = touched(p, order, step[c], first[c], p->use[k], c);
+        }
+    }
+    free(s);
+    free(first);
+    free(step);
+    return why;
+}
+
+/* ---- aliases ---- */
+
+/* Operators whose result shows their first operand, or the one called out, by name. A reshape may; it is not asked. */
+static bool shows_operand(const char *target)
+{
+    static const char *const names[] = {"aten.view.",
+                                        "aten.slice.",
+                                        "aten.t.",
+                                        "aten.permute.",
+                                        "aten.split_with_sizes.",
+                                        "aten.narrow.",
+                                        "aten.select.",
+                                        "aten.transpose.",
+                                        "aten.expand.",
+                                        "aten.unsqueeze.",
+                                        "aten.squeeze.",
+                                        "aten.copy_.",
+                                        "aten.add_.",
+                                        "aten.mul_.",
+                                        "wait_tensor",
+                                        "getitem",
+                                        "all_reduce_.",
+                                        "broadcast_."};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strstr(target, names[i]) != NULL)
+            return true;
+    return false;
+}
+
+struct owners {
+    const struct program *p;
+    const tuck_graph *g;
+    uint32_t *op;   /* by node: its op + 1, 0: none */
+    uint32_t *base; /* by node: the node whose memory it shows */
+};
+
+static bool is_input(const tuck_graph *g, uint32_t n)
+{
+    return node_at(g, n)->kind == TUCK_PLACEHOLDER;
+}
+
+/* Does the op use a buffer that the base's op makes or writes; or the input's? */
+static bool works_on(const struct owners *o, uint32_t op, uint32_t base)
+{
+    const struct program *p = o->p;
+
+    for (uint32_t k = p->use_at[op]; k < p->use_at[op + 1]; k++) {
+        uint32_t buf = p->use[k].buf, by = o->op[base];
+        if (is_input(o->g, base)) {
+            if (strcmp(buf_name(p, buf), graph_str(o->g, node_at(o->g, base)->name)) == 0)
+                return true;
+            continue;
+        }
+        for (uint32_t i = p->use_at[by - 1]; i < p->use_at[by]; i++)
+            if (p->use[i].buf == buf && p->use[i].how != PROGRAM_READS)
+                return true;
+    }
+    return false;
+}
+
+/* Copies that the lowering put before an op read in its place. */
+static bool copied_for(const struct owners *o, uint32_t op, uint32_t base)
+{
+    for (uint32_t k = op; k > 0 && o->p->op[k - 1].kind == PROGRAM_COPY; k--)
+        if (works_on(o, k - 1, base))
+            return true;
+    return false;
+}
+
+char *check_aliases(const struct program *p, const tuck_graph *g)
+{
+    struct owners o = {.p = p, .g = g};
+    char *why = NULL;
+
+    o.op = zeroed(g->node.len, sizeof(*o.op));
+    o.base = zeroed(g->node.len, sizeof(*o.base));
+    for (uint32_t op = 0; op < p->n_op; op++)
+        for (uint32_t k = p->node_at[op]; k < p->node_at[op + 1]; k++)
+            o.op[p->node_id[k]] = op + 1;
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+        const char *target = graph_str(g, x->target);
+
+        o.base[n] = n;
+        bool shows = x->kind == TUCK_CALL_FUNCTION && shows_operand(target) && x->n_vals > 0 &&
+                     x->vals[0].kind == TUCK_V_NODE;
+        if (shows)
+            o.base[n] = o.base[x->vals[0].a];
+        /* The wait of a clone shows the clone: whatever the collective's op works on. */
+        for (uint32_t i = 0; i < x->n_vals && why == NULL && o.op[n] != 0; i++) {
+            uint32_t v = x->vals[i].kind == TUCK_V_NODE ? o.base[x->vals[i].a] : 0;
+            if (v == 0 || (!is_input(g, v) && o.op[v] == 0) || o.op[v] == o.op[n])
+                continue;
+            const struct type *t = type_at(&g->store->type, node_type(g, x->vals[i].a));
+            if (t->kind == TYPE_TENSOR && !works_on(&o, o.op[n] - 1, v) &&
+                !copied_for(&o, o.op[n] - 1, v))
+                why = wrong("%s does not work on what %s shows", op_name(p, o.op[n] - 1),
+                            graph_str(g, node_at(g, x->vals[i].a)->name));
+        }
+    }
+    free(o.op);
+    free(o.base);
+    return why;
+}
+
+/* ---- all of it ---- */
+
+char *check_program_plan(struct program *p)
+{
+    char *why = check_deps(p, NULL);
+
+    if (why == NULL && memory_plan(p, NULL) != TUCK_OK)
+        why = wrong("no memory");
+    if (why == NULL)
+        why = check_peak(p, NULL);
+    return why != NULL ? why : check_plan(p, NULL);
+}
+
+char *check_program(struct program *p, const uint32_t *order)
+{
+    char *why = check_deps(p, order);
+
+    if (why == NULL && memory_plan(p, order) != TUCK_OK)
+        why = wrong("no memory");
+    if (why == NULL)
+        why = check_peak(p, order);
+    if (why == NULL)
+        why = check_plan(p, order);
+    if (why == NULL)
+        why = check_flight(p, order);
+    return why;
+}
+
+struct print_args {
+    struct mem mem;
+    struct buf b;
+    const struct program *p;
+};
+
+static void do_print(void *arg)
+{
+    struct print_args *t = arg;
+
+    program_print(t->p, &t->b);
+    buf_text(&t->b);
+}
+
+static void print(struct print_args *t, const struct program *p)
+{
+    mem_init(&t->mem, NULL);
+    buf_init(&t->b, &t->mem);
+    t->p = p;
+    if (!mem_guard(&t->mem, do_print, t))
+        abort();
+}
+
+char *check_program_text(const struct program *p)
+{
+    struct print_args a, b;
+    struct program *q = NULL;
+    tuck_diags *d = tuck_diags_new(NULL);
+    char *why = NULL;
+
+    print(&a, p);
+    if (program_read(a.b.at, a.b.len, "text", NULL, d, &q) != TUCK_OK) {
+        why = diags_text(d);
+    } else {
+        q->peak = p->peak;
+        q->arena_bytes = p->arena_bytes;
+        q->resident = p->resident;
+        q->comm_digest = p->comm_digest;
+        print(&b, q);
+        if (a.b.len != b.b.len || memcmp(a.b.at, b.b.at, a.b.len) != 0)
+            why = wrong("another program when it is read:\n%s", b.b.at);
+        buf_destroy(&b.b);
+    }
+    buf_destroy(&a.b);
+    program_free(q);
+    tuck_diags_free(d);
+    return why;
+}
