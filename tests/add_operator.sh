@@ -20,6 +20,8 @@ awk -v rows="$dir/rows" '!done && /"operator\./ { while ((getline l < rows) > 0)
 awk -v line="$dir/rule_line" '{ print } /^#define OP_SHAPES\(X\)/ { while ((getline l < line) > 0) print l }' \
     src/fx/ops.h >"$dir/src/fx/ops.h"
 
+tools/embed report_page src/report/page.html >"$dir/src/report/page.c"
+
 ${CC:-cc} -std=c17 -D_GNU_SOURCE -O0 -Wall -Wextra -Werror -I"$dir/include" -I"$dir/src" \
     "$dir"/src/*/*.c -o "$dir/tuck" -ljansson -lm
 

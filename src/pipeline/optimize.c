@@ -12,8 +12,8 @@
  * loops that come to stand beside each other become one, which may hold its operands longer than the passes on
  * schedules could know. */
 static const char *const orderings[] = {
-    "reorder_communication_preserving_peak_memory,sink_waits_iterative,"
-    "reorder_communication_preserving_peak_memory,simple_overlap",
+    ("reorder_communication_preserving_peak_memory,sink_waits_iterative,"
+     "reorder_communication_preserving_peak_memory,simple_overlap"),
     "simple_overlap",
     "sink_waits",
 };
