@@ -6,24 +6,37 @@
 
 #include "base/json.h"
 #include "cli/picture.h"
+#include "pipeline/ranks.h"
 
-enum { OPT_TIMELINE = 0x500, OPT_WORLD, OPT_SCALE, OPT_BANDWIDTH, OPT_TOP };
+enum {
+    OPT_TIMELINE = 0x500,
+    OPT_WORLD,
+    OPT_SCALE,
+    OPT_BANDWIDTH,
+    OPT_TOP,
+    OPT_STRAGGLER,
+    OPT_CONTENTION
+};
 
 struct simulate {
     struct input in;
     struct model model;
     struct picture picture;
-    bool json, timeline;
+    bool json, timeline, contention;
     int64_t world_from, world_to; /* 0: no curve */
     const char **scale;           /* groups that grow with the world */
     size_t n_scale;
     double bandwidth;
     uint32_t top;
+    struct ranks_straggler *straggler;
+    size_t n_straggler;
+    const char **more; /* files beside the first: a rank each */
+    size_t n_more;
 };
 
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Everything, for other programs", 0},
-    {"timeline", OPT_TIMELINE, NULL, 0, "... with every op's times", 0},
+    {"timeline", OPT_TIMELINE, NULL, 0, "With every op's times", 0},
     {"top", OPT_TOP, "N", 0, "Show the N most exposed collectives (10)", 0},
     {"world", OPT_WORLD, "A..B", 0,
      "A scaling curve: A, 2A, 4A, … B ranks in the groups of --scale; full messages and compute "
@@ -31,6 +44,12 @@ static const struct argp_option options[] = {
      0},
     {"scale", OPT_SCALE, "GROUP", 0, "A group that grows with --world (default: the largest)", 0},
     {"bandwidth", OPT_BANDWIDTH, "Fx", 0, "Links F times as fast: 0.5x", 0},
+    {"contention", OPT_CONTENTION, NULL, 0,
+     "Collectives at the same time share their link, and kernels run slower beside them, as the "
+     "cluster file says",
+     0},
+    {"straggler", OPT_STRAGGLER, "RANK=Fx", 0,
+     "All ranks together, with one whose kernels take F times as long: 3=1.3x", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},
 };
@@ -55,6 +74,39 @@ static void parse_world(struct argp_state *state, struct simulate *s, const char
         argp_error(state, "--world wants A..B, found '%s'", arg);
 }
 
+static double factor(struct argp_state *state, const char *what, const char *text, double most)
+{
+    char *end;
+    double f = strtod(text, &end);
+
+    if (end == text || strcmp(end, "x") != 0 || !(f > 0) || f > most)
+        argp_error(state, "%s, found '%s'", what, text);
+    return f;
+}
+
+/* One more item, of any kind. */
+static void *grow(struct argp_state *state, void *list, size_t n, size_t size)
+{
+    void *more = realloc(list, (n + 1) * size);
+
+    if (more == NULL)
+        argp_failure(state, EXIT_MEMORY, ENOMEM, "options");
+    return more;
+}
+
+static void parse_straggler(struct argp_state *state, struct simulate *s, const char *arg)
+{
+    char *end;
+
+    errno = 0;
+    long long rank = strtoll(arg, &end, 10);
+    if (errno != 0 || end == arg || rank < 0 || *end != '=')
+        argp_error(state, "--straggler wants RANK=Fx, as 3=1.3x, found '%s'", arg);
+    s->straggler = grow(state, s->straggler, s->n_straggler, sizeof(*s->straggler));
+    s->straggler[s->n_straggler++] = (struct ranks_straggler){
+        rank, factor(state, "--straggler wants a factor as 1.3x", end + 1, 1000)};
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct simulate *s = state->input;
@@ -67,25 +119,35 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[2] = &s->picture;
         break;
     case 'j': s->json = true; break;
-    case OPT_TIMELINE: s->timeline = s->json = true; break;
+    case OPT_TIMELINE: s->timeline = true; break;
     case OPT_TOP:
         s->top = (uint32_t)whole(state, "--top", arg, &end);
         if (*end != '\0')
             argp_error(state, "--top wants a number, found '%s'", arg);
         break;
     case OPT_WORLD: parse_world(state, s, arg); break;
-    case OPT_SCALE: {
-        const char **more = realloc(s->scale, (s->n_scale + 1) * sizeof(*more));
-        if (more == NULL)
-            argp_failure(state, EXIT_MEMORY, ENOMEM, "options");
-        s->scale = more;
-        more[s->n_scale++] = arg;
+    case OPT_SCALE:
+        s->scale = grow(state, s->scale, s->n_scale, sizeof(*s->scale));
+        s->scale[s->n_scale++] = arg;
         break;
-    }
     case OPT_BANDWIDTH:
-        s->bandwidth = strtod(arg, &end);
-        if (end == arg || strcmp(end, "x") != 0 || !(s->bandwidth > 0) || s->bandwidth > 1e6)
-            argp_error(state, "--bandwidth wants a factor as 0.5x, found '%s'", arg);
+        s->bandwidth = factor(state, "--bandwidth wants a factor as 0.5x", arg, 1e6);
+        break;
+    case OPT_CONTENTION: s->contention = true; break;
+    case OPT_STRAGGLER: parse_straggler(state, s, arg); break;
+    case ARGP_KEY_ARG:
+        if (s->in.path == NULL)
+            return ARGP_ERR_UNKNOWN; /* the first is the child's */
+        s->more = grow(state, s->more, s->n_more, sizeof(*s->more));
+        s->more[s->n_more++] = arg;
+        break;
+    case ARGP_KEY_END:
+        if (s->world_from && (s->n_more > 0 || s->n_straggler > 0))
+            argp_error(state, "--world is for one graph whose ranks are alike");
+        if (picture_wanted(&s->picture) && (s->n_more > 0 || s->n_straggler > 0))
+            argp_error(state, "--html and --trace are for one rank");
+        if (s->n_more > 0 && s->in.rank >= 0)
+            argp_error(state, "--rank is for one file; each of several says its own");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -99,9 +161,11 @@ static const struct argp_child children[] = {{&input_argp, 0, NULL, 0},
 static const struct argp argp = {
     options,
     parse,
-    "FILE",
+    "FILE [FILE...]",
     "Simulate the graphs of FILE as they stand: step time, compute, communication and how much of "
-    "it is exposed, peak memory, and lower bounds that no order can beat.",
+    "it is exposed, peak memory, and lower bounds that no order can beat. With several files, each "
+    "is what one rank does, and they are simulated together; so are, with --straggler, all ranks "
+    "of one graph.",
     children,
     NULL,
     NULL};
@@ -119,7 +183,7 @@ static void do_print(void *arg)
     if (x->s->json)
         evaluation_json(x->e, x->s->timeline, &x->b);
     else
-        evaluation_table(x->e, x->s->top, &x->b);
+        evaluation_table(x->e, x->s->top, x->s->timeline, &x->b);
     buf_flush(&x->b);
 }
 
@@ -135,29 +199,34 @@ static int print(const struct simulate *s, const struct evaluation *e)
     return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
 }
 
-static void set_options(const struct simulate *s, struct evaluate_options *o)
+static void choose(const struct simulate *s, const struct input *in, struct evaluate_options *o)
 {
     evaluate_defaults(o);
     o->cluster = s->model.cluster;
     o->cost.collective.model = s->model.kind;
     o->cost.profile = s->model.profile;
-    o->hint = s->in.hint;
-    o->n_hint = s->in.n_hint;
+    o->hint = in->hint;
+    o->n_hint = in->n_hint;
+    o->contention = s->contention;
     if (s->bandwidth > 0)
         o->bandwidth = s->bandwidth;
 }
 
-static int evaluate(struct simulate *s, tuck_graph *g, struct evaluation *e, bool *assumed)
+static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool same_machine,
+                    struct evaluation *e, bool *assumed)
 {
     struct evaluate_options o;
-    tuck_status st = tuck_graph_infer(g, false, s->in.diags);
-    int code = st == TUCK_OK ? model_for(&s->model, g, s->in.diags, assumed) : exit_code_of(st);
+    tuck_status st = tuck_graph_infer(g, false, in->diags);
+    int code = exit_code_of(st);
 
+    if (code == EXIT_FINE && !same_machine)
+        code = model_for(&s->model, g, in->diags, assumed);
+    print_diags(in->diags);
     if (code != EXIT_FINE)
         return code;
-    set_options(s, &o);
-    st = evaluate_graph(g, &o, s->in.diags, e);
-    print_diags(s->in.diags);
+    choose(s, in, &o);
+    st = evaluate_graph(g, &o, in->diags, e);
+    print_diags(in->diags);
     if (st != TUCK_OK)
         evaluate_end(e);
     return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
@@ -200,7 +269,7 @@ static int curve(struct simulate *s, const tuck_graph *original)
                 tuck_graph_set_group(g, tuck_graph_group_name(g, i), w, NULL, NULL) != TUCK_OK)
                 code = EXIT_USAGE;
         if (code == EXIT_FINE)
-            code = evaluate(s, g, &e, &assumed);
+            code = evaluate(s, &s->in, g, false, &e, &assumed);
         if (code == EXIT_FINE) {
             if (s->json)
                 print(s, &e);
@@ -219,24 +288,161 @@ static int curve(struct simulate *s, const tuck_graph *original)
     return code;
 }
 
-static int simulate(struct simulate *s, tuck_graph *g)
+static void put_machine(const struct simulate *s, const tuck_graph *g, bool assumed)
 {
-    struct evaluation e;
-    bool assumed;
-    int code = evaluate(s, g, &e, &assumed);
-
-    if (code != EXIT_FINE)
-        return code;
     if (!s->json)
         printf("%s on %s%s\n", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward",
                tuck_cluster_name(s->model.cluster),
                assumed ? " (assumed; --cluster names another)" : "");
-    code = print(s, &e);
+}
+
+/* ---- several ranks ---- */
+
+struct ranks_args {
+    const struct ranks *x;
+    const struct simulate *s;
+    struct buf b;
+};
+
+static void do_print_ranks(void *arg)
+{
+    struct ranks_args *a = arg;
+
+    if (a->s->json)
+        ranks_json(a->x, a->s->timeline, &a->b);
+    else
+        ranks_table(a->x, a->s->timeline, &a->b);
+    buf_flush(&a->b);
+}
+
+static int together(struct simulate *s, const struct ranks_graph *graph, size_t n)
+{
+    struct evaluate_options o;
+    struct ranks_options ro = {
+        .eval = &o, .straggler = s->straggler, .n_straggler = s->n_straggler};
+    struct ranks x;
+    struct mem m;
+    struct ranks_args a = {.x = &x, .s = s};
+
+    choose(s, &s->in, &o);
+    tuck_status st = ranks_simulate(graph, (uint32_t)n, &ro, s->in.diags, &x);
+    print_diags(s->in.diags);
+    int code = exit_code_of(st);
+    if (code == EXIT_FINE) {
+        mem_init(&m, NULL);
+        buf_to(&a.b, &m, to_stdout, NULL);
+        if (!mem_guard(&m, do_print_ranks, &a))
+            code = exit_code_of(TUCK_ENOMEM);
+        buf_destroy(&a.b);
+        if (code == EXIT_FINE && x.fault.kind != SIM_FINE)
+            code = EXIT_FOUND;
+    }
+    ranks_end(&x);
+    return code;
+}
+
+/* The global rank that a graph is of, as far as its groups or the file's name say. */
+static int64_t rank_of(const struct input *in, size_t i)
+{
+    const tuck_graph *g = tuck_doc_graph(in->doc, i);
+
+    for (size_t k = 0; k < tuck_graph_group_count(g); k++)
+        if (tuck_graph_group_ranks(g, k) != NULL && tuck_graph_group_rank(g, k) >= 0)
+            return tuck_graph_group_ranks(g, k)[tuck_graph_group_rank(g, k)];
+    return tuck_doc_rank(in->doc, i);
+}
+
+static tuck_graph *only_graph(const struct input *in)
+{
+    return tuck_doc_graph(in->doc, in->graph < 0 ? 0 : (size_t)in->graph);
+}
+
+/* Of each file the graph that --graph names, or its only one. */
+static int several_files(struct simulate *s)
+{
+    size_t n = s->n_more + 1, opened = 0, evaluated = 0, last = 0;
+    struct input *in = calloc(n, sizeof(*in));
+    struct evaluation *e = calloc(n, sizeof(*e));
+    struct ranks_graph *graph = calloc(n, sizeof(*graph));
+    bool assumed = false;
+    int code = in && e && graph ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+
+    for (size_t i = 0; i < n && code == EXIT_FINE; i++) {
+        size_t from, to;
+
+        if (i == 0) {
+            in[0] = s->in;
+        } else {
+            in[i] = (struct input){.path = s->more[i - 1],
+                                   .graph = s->in.graph,
+                                   .rank = -1,
+                                   .group = s->in.group,
+                                   .n_group = s->in.n_group,
+                                   .assume = s->in.assume,
+                                   .n_assume = s->in.n_assume};
+            code = input_open(&in[i]);
+            opened = i;
+        }
+        if (code == EXIT_FINE)
+            code = input_range(&in[i], &from, &to);
+        if (code == EXIT_FINE && to - from != 1) {
+            fprintf(stderr,
+                    "tuck simulate: %s has %zu graphs; --graph says which one a rank runs\n",
+                    in[i].path, to - from);
+            code = EXIT_USAGE;
+        }
+        if (code != EXIT_FINE)
+            break;
+        graph[i] = (struct ranks_graph){only_graph(&in[i]), &e[i], in[i].path,
+                                        rank_of(&in[i], from)};
+        if (graph[i].rank > graph[last].rank)
+            last = i;
+    }
+    /* A machine that has room for the last rank. */
+    if (code == EXIT_FINE)
+        code = exit_code_of(tuck_graph_infer(only_graph(&in[last]), false, NULL));
+    if (code == EXIT_FINE)
+        code = model_for(&s->model, graph[last].g, s->in.diags, &assumed);
+    for (size_t i = 0; i < n && code == EXIT_FINE; i++) {
+        code = evaluate(s, &in[i], only_graph(&in[i]), true, &e[i], &assumed);
+        evaluated += code == EXIT_FINE;
+    }
+    if (code == EXIT_FINE) {
+        put_machine(s, graph[0].g, assumed);
+        code = together(s, graph, n);
+    }
+    for (size_t i = 0; i < evaluated; i++)
+        evaluate_end(&e[i]);
+    for (size_t i = 1; i <= opened; i++) {
+        in[i].group = in[i].assume = NULL; /* those of the first */
+        input_close(&in[i]);
+    }
+    free(in);
+    free(e);
+    free(graph);
+    return code;
+}
+
+static int simulate(struct simulate *s, tuck_graph *g)
+{
+    struct evaluation e;
+    bool assumed;
+    int code = evaluate(s, &s->in, g, false, &e, &assumed);
+
+    if (code != EXIT_FINE)
+        return code;
+    put_machine(s, g, assumed);
+    if (s->n_straggler > 0) {
+        struct ranks_graph all = {g, &e, s->in.path, -1};
+        code = together(s, &all, 1);
+    } else {
+        code = print(s, &e);
+    }
     evaluate_end(&e);
     if (code == EXIT_FINE && picture_wanted(&s->picture)) {
         static const char *const label[] = {"as it stands"};
         struct evaluate_options o;
-        set_options(s, &o);
+        choose(s, &s->in, &o);
         code = picture_write(&s->picture, s->in.path, &g, label, 1, &o, s->in.diags);
     }
     return code;
@@ -255,10 +461,14 @@ int cmd_simulate(int argc, char **argv)
         code = model_open(&s.model, s.in.diags);
     if (code == EXIT_FINE)
         input_warn_groups(&s.in);
-    for (size_t i = from; code == EXIT_FINE && i < to; i++)
+    if (code == EXIT_FINE && s.n_more > 0)
+        code = several_files(&s);
+    for (size_t i = from; code == EXIT_FINE && s.n_more == 0 && i < to; i++)
         code = s.world_from ? curve(&s, tuck_doc_graph(s.in.doc, i))
                             : simulate(&s, tuck_doc_graph(s.in.doc, i));
     free(s.scale);
+    free(s.straggler);
+    free(s.more);
     model_close(&s.model);
     input_close(&s.in);
     return code;

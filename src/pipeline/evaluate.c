@@ -1,6 +1,7 @@
 #include "pipeline/evaluate.h"
 
 #include "memory/plan.h"
+#include "pipeline/facts.h"
 #include "problem/from_program.h"
 
 void evaluate_defaults(struct evaluate_options *o)
@@ -111,6 +112,26 @@ static void free_bound(struct args *x, struct bound_options bo)
     bound_of(e->problem, &bo, &e->arena, &e->any);
 }
 
+/* A rank by itself, whose collectives and kernels stand in each other's way. */
+static void with_contention(struct args *x, int64_t launch_ps)
+{
+    struct evaluation *e = x->e;
+    struct facts facts;
+    struct sim_rank_result result;
+    struct sim_fault fault;
+    int64_t *ps = arena_array(&e->arena, int64_t, e->problem->n_op);
+
+    facts_of(x->g, e->program, e->problem, x->o, &e->arena, &facts);
+    for (uint32_t i = 0; i < e->problem->n_op; i++)
+        ps[i] = problem_ps(e->problem, i);
+    struct sim_rank rank = {.p = e->problem, .ps = ps, .call = facts.call, .cls = facts.cls};
+    struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch_ps, .contention = true};
+    job.slow = facts_slow(x->o->cluster, &e->arena, &job.n_kind);
+    sim_ranks(&job, &e->arena, &result, &e->span, &fault); /* nobody else, so nothing gets stuck */
+    e->time = result.time;
+    e->slowed = result.slowed;
+}
+
 static void do_evaluate(void *arg)
 {
     struct args *x = arg;
@@ -125,8 +146,12 @@ static void do_evaluate(void *arg)
     e->peak = peak.peak;
     e->resident = peak.resident;
     e->span = arena_zeroed(&e->arena, e->problem->n_op * sizeof(*e->span));
-    sim_init(&sim, e->problem, &so, &e->arena);
-    sim_run(&sim, NULL, &e->time, e->span);
+    if (x->o->contention) {
+        with_contention(x, so.launch_ps);
+    } else {
+        sim_init(&sim, e->problem, &so, &e->arena);
+        sim_run(&sim, NULL, &e->time, e->span);
+    }
     if (x->o->no_bounds)
         return;
     struct bound_options bo = {.launch_ps = so.launch_ps,

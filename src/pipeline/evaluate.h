@@ -18,6 +18,7 @@ struct evaluate_options {
     double bandwidth;     /* links are this times as fast; 0: 1 */
     bool no_bounds;       /* times alone: much quicker */
     int64_t memory_limit; /* for the bound by memory; 0: the graph's own peak */
+    bool contention;      /* links are shared, kernels slow beside collectives */
 };
 
 struct evaluation {
@@ -26,6 +27,7 @@ struct evaluation {
     struct mem mem;
     struct arena arena;
     struct sim_result time; /* picoseconds */
+    int64_t slowed;         /* of its compute: what contention added */
     struct sim_span *span;  /* by op */
     struct bound order;     /* these collectives, any order */
     struct bound any;       /* any order, any bucketing, any algorithm */
@@ -44,6 +46,8 @@ double evaluation_gap(const struct evaluation *e);
 /* {"schema": 1, "makespan_ns": …, "collectives": […]}, and with `timeline` every op with its times. */
 void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out);
 /* The same for people; n: rows of collectives, the most exposed first. */
-void evaluation_table(const struct evaluation *e, uint32_t n, struct buf *out);
+void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, struct buf *out);
+/* A row for each op: when it began and ended, on which stream. */
+void evaluation_timeline(const struct evaluation *e, const struct sim_span *span, struct buf *out);
 
 #endif

@@ -70,6 +70,7 @@ void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
     json_float(&j, "comm_ns", ns(e->time.comm));
     json_float(&j, "launch_ns", ns(e->time.launch));
     json_float(&j, "exposed_ns", ns(e->time.exposed));
+    json_float(&j, "slowed_ns", ns(e->slowed));
     json_int(&j, "peak_bytes", e->peak);
     json_int(&j, "resident_bytes", e->resident);
     json_float(&j, "bound_ns", ns(e->any.ps));
@@ -147,12 +148,29 @@ static void put_collectives(const struct evaluation *e, uint32_t most, struct bu
     mem_free(b->mem, row, cap * sizeof(*row));
 }
 
-void evaluation_table(const struct evaluation *e, uint32_t n, struct buf *b)
+void evaluation_timeline(const struct evaluation *e, const struct sim_span *span, struct buf *b)
+{
+    const struct program *p = e->program;
+
+    buf_printf(b, "\n  %12s %12s %12s  %-16s %s\n", "from us", "to us", "stood us", "on", "op");
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        const struct program_op *op = &p->op[i];
+        bool coll = op->kind == PROGRAM_COLLECTIVE;
+        buf_printf(b, "  %12.3f %12.3f %12.3f  %s%-*s %s\n", (double)span[i].start / 1e6,
+                   (double)span[i].end / 1e6, (double)span[i].stood / 1e6, coll ? "group " : "",
+                   coll ? 10 : 16, coll ? group_name(p, op->group) : "compute",
+                   program_str(p, op->name));
+    }
+}
+
+void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, struct buf *b)
 {
     put_ms(b, "step", e->time.makespan, 0);
     put_ms(b, "compute", e->time.compute, e->time.makespan);
     put_ms(b, "communication", e->time.comm, e->time.makespan);
     put_ms(b, "exposed", e->time.exposed, e->time.makespan);
+    if (e->slowed > 0)
+        put_ms(b, "slowed", e->slowed, e->time.makespan);
     if (e->time.launch > 0)
         put_ms(b, "launches", e->time.launch, e->time.makespan);
     buf_printf(b, "  %-14s %10.2f MiB, beside %.2f MiB of inputs that stay\n", "peak memory",
@@ -164,4 +182,6 @@ void evaluation_table(const struct evaluation *e, uint32_t n, struct buf *b)
     buf_printf(b, "  %-14s %10.3f ms for these collectives in any order (%s)\n", "bound, order",
                (double)e->order.ps / 1e9, bound_name(e->order.kind));
     put_collectives(e, n, b);
+    if (timeline)
+        evaluation_timeline(e, e->span, b);
 }

@@ -74,7 +74,7 @@ static void put_remedies(const struct explanation *x, struct buf *b)
 
 void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
 {
-    evaluation_table(&x->e, 0, b);
+    evaluation_table(&x->e, 0, false, b);
     put_rows(x, most, b);
     put_remedies(x, b);
 }

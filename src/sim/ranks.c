@@ -183,21 +183,27 @@ static void kind_runs(struct engine *e, uint32_t r, uint32_t kind, bool starts)
         change_speed(e, r, kernel_speed(e, r, op_at(e, r)));
 }
 
+static const struct sim_call *call_of(const struct engine *e, uint32_t s)
+{
+    return &e->job->rank[e->slot[s].rank].call[e->slot[s].head];
+}
+
+/* No part of what its group does together. */
+static bool is_own(const struct sim_call *c)
+{
+    return c->n_part > 0 || c->alone;
+}
+
 /* The slots that take part in the transfer at the head of s. */
 static const uint32_t *members_of(const struct engine *e, const uint32_t *s, uint32_t *n)
 {
     const struct slot *x = &e->slot[*s];
 
     *n = 1;
-    if (x->group == NONE || e->job->rank[x->rank].call[x->head].n_part > 0)
+    if (x->group == NONE || is_own(call_of(e, *s)))
         return s;
     *n = e->job->member_at[x->group + 1] - e->job->member_at[x->group];
     return e->member_slot + e->job->member_at[x->group];
-}
-
-static const struct sim_call *call_of(const struct engine *e, uint32_t s)
-{
-    return &e->job->rank[e->slot[s].rank].call[e->slot[s].head];
 }
 
 static uint32_t leader_of(const struct engine *e, uint32_t s)
@@ -284,7 +290,7 @@ static void start_transfer(struct engine *e, uint32_t leader)
 
         ps = own > ps ? own : ps;
         x->start = e->now;
-        e->out[x->rank].others += e->now - x->ready;
+        e->out[x->rank].others = later(e->out[x->rank].others, e->now - x->ready);
         if (e->job->contention)
             kind_runs(e, x->rank, call->kind, true);
     }
@@ -366,7 +372,7 @@ static void arrive(struct engine *e, uint32_t s)
         p2p_arrives(e, s);
         return;
     }
-    if (x->group == NONE) {
+    if (x->group == NONE || call_of(e, s)->alone) {
         start_transfer(e, s);
         return;
     }
@@ -432,7 +438,7 @@ static void end_on(struct engine *e, uint32_t s)
     uint32_t op = x->head;
 
     r->end[op] = e->now;
-    e->out[x->rank].time.comm += e->now - x->start;
+    e->out[x->rank].time.comm = later(e->out[x->rank].time.comm, e->now - x->start);
     if (e->span != NULL) {
         e->span[x->rank][op].start = x->start;
         e->span[x->rank][op].end = e->now;
@@ -632,7 +638,7 @@ static uint32_t absent_from(const struct engine *e, uint32_t s)
     const uint32_t *m = members_of(e, &s, &n);
     for (uint32_t i = 0; i < n; i++) {
         const struct slot *y = m[i] == NONE ? NULL : &e->slot[m[i]];
-        if (y == NULL || y->head == NONE || call_of(e, m[i])->n_part > 0)
+        if (y == NULL || y->head == NONE || is_own(call_of(e, m[i])))
             return e->job->member[at + i];
     }
     return NONE;

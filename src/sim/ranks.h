@@ -35,6 +35,7 @@ struct sim_call {
     uint8_t kind;    /* for sim_job.slow */
     uint32_t n_part; /* more than 0: sends and receives */
     const struct sim_part *part;
+    bool alone; /* nobody else takes part, whatever its group is */
 };
 
 struct sim_rank {

@@ -1,0 +1,24 @@
+/* What the simulation of several ranks and of contention must know of a graph, beside its schedule problem. */
+#ifndef TUCK_PIPELINE_FACTS_H
+#define TUCK_PIPELINE_FACTS_H
+
+#include "pipeline/evaluate.h"
+#include "sim/ranks.h"
+
+struct facts {
+    struct sim_call *call; /* by op */
+    uint8_t *cls;          /* by op */
+};
+
+/* The graph is the one that the program was lowered from. Sends and receives name places in their group, and are left
+ * `alone` here. Leaves through the arena's guard. */
+void facts_of(const tuck_graph *g, const struct program *p, const struct problem *problem,
+              const struct evaluate_options *o, struct arena *a, struct facts *out);
+
+/* For sim_job.slow and n_kind, of facts_of()'s classes and kinds. */
+const uint32_t *facts_slow(const tuck_cluster *c, struct arena *a, uint32_t *n_kind);
+
+/* The parts of a send, a receive or a batch of them: peers as places in the group. The number; 0: it is none. */
+uint32_t facts_parts(const tuck_graph *g, uint32_t node, struct arena *a, struct sim_part **out);
+
+#endif

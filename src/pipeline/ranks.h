@@ -1,0 +1,54 @@
+/* Several ranks simulated together: the ranks of one graph, some of them slower, or a graph for each. */
+#ifndef TUCK_PIPELINE_RANKS_H
+#define TUCK_PIPELINE_RANKS_H
+
+#include "pipeline/evaluate.h"
+#include "sim/ranks.h"
+
+/* One graph, with what it takes. */
+struct ranks_graph {
+    const tuck_graph *g;
+    const struct evaluation *e;
+    const char *name; /* for reports: its file */
+    int64_t rank;     /* global; -1: not known */
+};
+
+/* A rank whose kernels take `factor` times as long. */
+struct ranks_straggler {
+    int64_t rank;
+    double factor;
+};
+
+struct ranks_options {
+    const struct evaluate_options *eval;
+    const struct ranks_straggler *straggler;
+    size_t n_straggler;
+};
+
+struct ranks {
+    struct mem mem;
+    struct arena arena;
+    const struct ranks_graph *graph;
+    uint32_t n_graph, n_rank;
+    int64_t *number; /* by rank: its global number, ascending */
+    uint32_t *of;    /* by rank: its graph */
+    double *factor;  /* by rank */
+    struct sim_job job;
+    struct sim_rank_result *result; /* by rank */
+    struct sim_span **span;         /* by rank and op */
+    struct sim_fault fault;
+    int64_t makespan;
+};
+
+/* n == 1: all the ranks that the groups of the graph span, with the same graph, each with groups of its own that lie
+ * as the graph's. More: one rank each; groups are the same if they have the same members. TUCK_EINVAL with a
+ * diagnostic: what the groups are cannot be known, or there is no such rank. To be ended whatever came out. */
+TUCK_MUST_CHECK tuck_status ranks_simulate(const struct ranks_graph *graph, uint32_t n,
+                                           const struct ranks_options *o, tuck_diags *diags,
+                                           struct ranks *x);
+void ranks_end(struct ranks *x);
+
+void ranks_table(const struct ranks *x, bool timeline, struct buf *out);
+void ranks_json(const struct ranks *x, bool timeline, struct buf *out);
+
+#endif

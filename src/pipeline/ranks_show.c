@@ -1,0 +1,248 @@
+/* Several ranks as JSON and as tables, and what kept them from coming to the end. */
+#include <stdio.h>
+
+#include "base/json.h"
+#include "pipeline/ranks.h"
+
+static double ns(int64_t ps)
+{
+    return (double)ps / 1000;
+}
+
+static double ms(int64_t ps)
+{
+    return (double)ps / 1e9;
+}
+
+static const struct evaluation *of(const struct ranks *x, uint32_t r)
+{
+    return x->graph[x->of[r]].e;
+}
+
+static const char *op_name(const struct ranks *x, uint32_t r, uint32_t op)
+{
+    return program_str(of(x, r)->program, of(x, r)->program->op[op].name);
+}
+
+static const char *group_name(const struct ranks *x, uint32_t r, uint32_t op)
+{
+    const struct program *p = of(x, r)->program;
+
+    return p->op[op].group == PROGRAM_NONE ? "" : program_str(p, p->group[p->op[op].group].name);
+}
+
+static int64_t bound(const struct ranks *x)
+{
+    int64_t most = 0;
+
+    for (uint32_t i = 0; i < x->n_graph; i++)
+        if (x->graph[i].e->any.ps > most)
+            most = x->graph[i].e->any.ps;
+    return most;
+}
+
+/* ---- JSON ---- */
+
+static void one_side(const struct ranks *x, struct json_out *j, uint32_t r, uint32_t op)
+{
+    const struct sim_call *c = &x->job.rank[r].call[op];
+
+    json_open(j, NULL, '{');
+    json_int(j, "rank", x->number[r]);
+    json_str(j, "node", op_name(x, r, op));
+    json_str(j, "coll", c->coll);
+    json_int(j, "bytes", c->bytes);
+    json_str(j, "dtype", c->dtype);
+    json_str(j, "reduce_op", c->reduce_op);
+    json_close(j, '}');
+}
+
+static void fault_json(const struct ranks *x, struct json_out *j)
+{
+    const struct sim_fault *f = &x->fault;
+
+    json_open(j, "fault", '{');
+    json_str(j, "kind", f->kind == SIM_MISMATCH ? "mismatch" : "deadlock");
+    if (f->kind == SIM_MISMATCH) {
+        json_str(j, "differs", f->what);
+        json_open(j, "sides", '[');
+        one_side(x, j, f->rank[0], f->op[0]);
+        one_side(x, j, f->rank[1], f->op[1]);
+        json_close(j, ']');
+    } else {
+        json_open(j, "stuck", '[');
+        for (uint32_t i = 0; i < f->n_stuck; i++) {
+            const struct sim_stuck *s = &f->stuck[i];
+            json_open(j, NULL, '{');
+            json_int(j, "rank", x->number[s->rank]);
+            json_str(j, "node", op_name(x, s->rank, s->op));
+            json_float(j, "since_ns", ns(s->ps));
+            if (s->held != PROBLEM_NONE)
+                json_str(j, "stands_at", op_name(x, s->rank, s->held));
+            if (s->absent != PROBLEM_NONE)
+                json_int(j, "missing_rank", x->number[s->absent]);
+            if (s->absent_held != PROBLEM_NONE)
+                json_str(j, "missing_stands_at", op_name(x, s->absent, s->absent_held));
+            json_close(j, '}');
+        }
+        json_close(j, ']');
+    }
+    json_close(j, '}');
+}
+
+static void timeline_json(const struct ranks *x, struct json_out *j, uint32_t r)
+{
+    const struct program *p = of(x, r)->program;
+
+    json_open(j, "timeline", '[');
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        const struct sim_span *s = &x->span[r][i];
+        json_open(j, NULL, '{');
+        json_str(j, "name", op_name(x, r, i));
+        json_str(j, "kind", program_kind_name[p->op[i].kind]);
+        json_str(j, "stream",
+                 p->op[i].kind == PROGRAM_COLLECTIVE ? group_name(x, r, i) : "compute");
+        json_float(j, "start_ns", ns(s->start));
+        json_float(j, "end_ns", ns(s->end));
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+void ranks_json(const struct ranks *x, bool timeline, struct buf *out)
+{
+    struct json_out j;
+
+    json_begin(&j, out);
+    json_open(&j, NULL, '{');
+    json_int(&j, "schema", 1);
+    if (x->fault.kind != SIM_FINE) {
+        fault_json(x, &j);
+    } else {
+        json_float(&j, "makespan_ns", ns(x->makespan));
+        json_float(&j, "bound_ns", ns(bound(x)));
+        json_open(&j, "ranks", '[');
+        for (uint32_t r = 0; r < x->n_rank; r++) {
+            const struct sim_rank_result *t = &x->result[r];
+            json_open(&j, NULL, '{');
+            json_int(&j, "rank", x->number[r]);
+            json_str(&j, "graph", x->graph[x->of[r]].name);
+            json_float(&j, "slower", x->factor[r]);
+            json_float(&j, "makespan_ns", ns(t->time.makespan));
+            json_float(&j, "compute_ns", ns(t->time.compute));
+            json_float(&j, "comm_ns", ns(t->time.comm));
+            json_float(&j, "launch_ns", ns(t->time.launch));
+            json_float(&j, "exposed_ns", ns(t->time.exposed));
+            json_float(&j, "for_others_ns", ns(t->others));
+            json_float(&j, "slowed_ns", ns(t->slowed));
+            json_int(&j, "peak_bytes", of(x, r)->peak);
+            if (timeline)
+                timeline_json(x, &j, r);
+            json_close(&j, '}');
+        }
+        json_close(&j, ']');
+    }
+    json_close(&j, '}');
+    json_end(&j);
+}
+
+/* ---- for people ---- */
+
+static void put_call(const struct ranks *x, uint32_t r, uint32_t op, struct buf *b)
+{
+    const struct sim_call *c = &x->job.rank[r].call[op];
+
+    buf_printf(b, "  rank %-5lld %s: %s", (long long)x->number[r], op_name(x, r, op), c->coll);
+    if (*c->reduce_op)
+        buf_printf(b, " (%s)", c->reduce_op);
+    if (c->bytes >= 0)
+        buf_printf(b, ", %lld bytes", (long long)c->bytes);
+    if (*c->dtype)
+        buf_printf(b, ", %s", c->dtype);
+    if (*group_name(x, r, op))
+        buf_printf(b, ", group %s", group_name(x, r, op));
+    buf_chr(b, '\n');
+}
+
+static void put_stuck(const struct ranks *x, const struct sim_stuck *s, struct buf *b)
+{
+    buf_printf(b, "  rank %-5lld %s, from %.3f ms on, ", (long long)x->number[s->rank],
+               op_name(x, s->rank, s->op), ms(s->ps));
+    if (s->absent == PROBLEM_NONE)
+        buf_printf(b, "meets nothing on the other side");
+    else if (s->absent_held == PROBLEM_NONE)
+        buf_printf(b, "wants rank %lld, which has done all its ops",
+                   (long long)x->number[s->absent]);
+    else
+        buf_printf(b, "wants rank %lld, which stands at %s", (long long)x->number[s->absent],
+                   op_name(x, s->absent, s->absent_held));
+    if (s->held != PROBLEM_NONE && s->held != s->op)
+        buf_printf(b, "; the rank itself stands at %s", op_name(x, s->rank, s->held));
+    buf_chr(b, '\n');
+}
+
+static void put_fault(const struct ranks *x, struct buf *b)
+{
+    enum { MOST = 20 };
+    const struct sim_fault *f = &x->fault;
+
+    if (f->kind == SIM_MISMATCH) {
+        buf_printf(b, "mismatch: two ranks meet, and their %s differ%s\n", f->what,
+                   strcmp(f->what, "bytes") == 0 ? "" : "s");
+        put_call(x, f->rank[0], f->op[0], b);
+        put_call(x, f->rank[1], f->op[1], b);
+        return;
+    }
+    buf_printf(b, "deadlock: what is started here never gets all the ranks it needs\n");
+    for (uint32_t i = 0; i < f->n_stuck && i < MOST; i++)
+        put_stuck(x, &f->stuck[i], b);
+    if (f->n_stuck > MOST)
+        buf_printf(b, "  … and %u more\n", f->n_stuck - MOST);
+}
+
+/* Do two ranks that follow each other do the same at the same times? */
+static bool alike(const struct ranks *x, uint32_t a, uint32_t b)
+{
+    return x->of[a] == x->of[b] && x->factor[a] == x->factor[b] &&
+           x->number[a] + (int64_t)(b - a) == x->number[b] &&
+           memcmp(&x->result[a], &x->result[b], sizeof(*x->result)) == 0;
+}
+
+void ranks_table(const struct ranks *x, bool timeline, struct buf *b)
+{
+    if (x->fault.kind != SIM_FINE) {
+        put_fault(x, b);
+        return;
+    }
+    int64_t least = bound(x);
+    buf_printf(b, "  %-14s %10.3f ms, of the slowest of %u ranks\n", "step", ms(x->makespan),
+               x->n_rank);
+    buf_printf(b, "  %-14s %10.3f ms, %.1f %% under the step\n", "bound", ms(least),
+               x->makespan ? 100 - 100 * (double)least / (double)x->makespan : 0);
+    buf_printf(b, "\n  %-11s %7s %12s %12s %12s %12s %14s%s\n", "ranks", "slower", "step ms",
+               "compute ms", "comm ms", "exposed ms", "for others ms",
+               x->n_graph > 1 ? "  graph" : "");
+    for (uint32_t r = 0, last; r < x->n_rank; r = last + 1) {
+        const struct sim_rank_result *t = &x->result[r];
+        char range[48];
+
+        for (last = r; last + 1 < x->n_rank && alike(x, r, last + 1);)
+            last++;
+        if (last == r)
+            snprintf(range, sizeof(range), "%lld", (long long)x->number[r]);
+        else
+            snprintf(range, sizeof(range), "%lld-%lld", (long long)x->number[r],
+                     (long long)x->number[last]);
+        buf_printf(b, "  %-11s %6.2fx %12.3f %12.3f %12.3f %12.3f %14.3f%s%s\n", range,
+                   x->factor[r], ms(t->time.makespan), ms(t->time.compute), ms(t->time.comm),
+                   ms(t->time.exposed), ms(t->others), x->n_graph > 1 ? "  " : "",
+                   x->n_graph > 1 ? x->graph[x->of[r]].name : "");
+    }
+    for (uint32_t r = 0, last; timeline && r < x->n_rank; r = last + 1) {
+        for (last = r; last + 1 < x->n_rank && alike(x, r, last + 1);)
+            last++;
+        buf_printf(b, "\n  rank %lld%s\n", (long long)x->number[r],
+                   last > r ? ", and those beside it that do the same" : "");
+        evaluation_timeline(of(x, r), x->span[r], b);
+    }
+}
