@@ -121,8 +121,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'j': s->json = true; break;
     case OPT_TIMELINE: s->timeline = true; break;
     case OPT_TOP:
-        s->top = (uint32_t)whole(state, "--top", arg, &end);
-        if (*end != '\0')
+        s->top = strcmp(arg, "0") == 0 ? 0 : (uint32_t)whole(state, "--top", arg, &end);
+        if (s->top > 0 && *end != '\0')
             argp_error(state, "--top wants a number, found '%s'", arg);
         break;
     case OPT_WORLD: parse_world(state, s, arg); break;
