@@ -643,6 +643,75 @@ typedef enum tuck_report_form {
 TUCK_API tuck_status tuck_report_print(const tuck_report *t, tuck_report_form form, bool times,
                                        tuck_write_fn write, void *ctx);
 
+/* ---- Programs -----------------------------------------------------------------------------------------
+ * What a graph becomes when it is known which buffer each value lives in and by which kernel it is made: ops in
+ * order, with what they read, write and mutate, collectives and waits among them. docs/lowering.md explains it.
+ *
+ *   tuck_graph_lower(g, NULL, diags, &p);
+ *   tuck_program_plan(p, NULL);
+ *   tuck_program_print(p, write, ctx);
+ */
+
+typedef struct tuck_program tuck_program;
+typedef struct tuck_problem tuck_problem;
+
+typedef struct tuck_lower_options {
+    bool no_fuse;     /* one op a node: no fused loops */
+    bool keep_clones; /* as PyTorch lowers: the operand of an all-reduce is always cloned */
+    bool auto_select; /* small all-reduces become one-shot ones over symmetric memory */
+    int64_t one_shot_threshold;    /* … up to so many bytes; 0: 128 KiB */
+    const char *const *symm_group; /* groups with symmetric memory; "*" is all of them */
+    size_t n_symm_group;
+    const char *const *keep; /* inputs that the caller keeps … */
+    size_t n_keep;
+    const char *const *free; /* … and those that it lets go of, where their names say otherwise */
+    size_t n_free;
+    const tuck_hint *hints;
+    size_t n_hints;
+    const tuck_cluster *cluster;   /* for times; NULL: tuck_cluster_for_graph() */
+    const tuck_cost_options *cost; /* or NULL */
+} tuck_lower_options;
+
+/* options may be NULL. TUCK_EINVAL: a symbol without a value; see the diagnostics. Types are inferred. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lower(tuck_graph *g,
+                                                      const tuck_lower_options *options,
+                                                      tuck_diags *diags, tuck_program **out);
+/* What tuck_program_print() wrote. Such a program has no graph. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_read_text(const char *text, size_t len,
+                                                            const char *name,
+                                                            const tuck_allocator *alloc,
+                                                            tuck_diags *diags, tuck_program **out);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_read_file(const char *path,
+                                                            const tuck_allocator *alloc,
+                                                            tuck_diags *diags, tuck_program **out);
+TUCK_API void tuck_program_free(tuck_program *p);
+TUCK_API tuck_status tuck_program_print(const tuck_program *p, tuck_write_fn write, void *ctx);
+
+TUCK_API uint32_t tuck_program_op_count(const tuck_program *p);
+TUCK_API const char *tuck_program_op_name(const tuck_program *p, uint32_t op); /* "": none */
+TUCK_API double tuck_program_op_ns(const tuck_program *p, uint32_t op);        /* -1: not known */
+
+typedef struct tuck_memory {
+    int64_t peak;         /* bytes live at once, at least */
+    int64_t arena;        /* bytes that the plan takes, symmetric memory not counted */
+    int64_t resident;     /* inputs that stay with the caller */
+    uint64_t comm_digest; /* equal on ranks that can share symmetric memory; 0: there is none */
+} tuck_memory;
+
+/* Give every buffer its place for this order of the ops (NULL: as they are). memory_out may be NULL.
+ * TUCK_EINVAL: not an order of the ops. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_plan(tuck_program *p, const uint32_t *order,
+                                                       tuck_memory *memory_out);
+
+/* The schedule problem; its ops are those of the program, by number. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_problem(const tuck_program *p, tuck_diags *diags,
+                                                          tuck_problem **out);
+
+/* Give the graph, as it was when it was lowered, the order of the ops. TUCK_EINVAL: it was edited meanwhile, the
+ * program has no graph, or that is not an order; nothing has changed then. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_apply(const tuck_program *p,
+                                                        const uint32_t *order, tuck_graph *g);
+
 /* ---- Schedules ------------------------------------------------------------------------------------
  * Orders of a schedule problem: ops with their runtimes, what needs what, buffers with their sizes and users, as
  * docs/scheduling.md describes its files. Ops are numbered as they stand in the file.
@@ -652,7 +721,6 @@ TUCK_API tuck_status tuck_report_print(const tuck_report *t, tuck_report_form fo
  *   const uint32_t *order = tuck_schedule_order(s);
  */
 
-typedef struct tuck_problem tuck_problem;
 typedef struct tuck_schedule tuck_schedule;
 
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_problem_read_text(const char *text, size_t len,

@@ -302,7 +302,7 @@ static void collective_part(struct cost_run *r, uint32_t n, const struct op_row 
                             struct cost_part *out)
 {
     out->coll = (uint8_t)cost_coll_of(row);
-    out->group = group_of(r->g, n);
+    out->group = r->node_group != NULL ? r->node_group[n] : group_of(r->g, n);
     out->bound = BOUND_UNKNOWN;
     out->ns = UNKNOWN;
     if (out->group < 0 || r->group[out->group].p < 1)
@@ -473,6 +473,7 @@ void cost_run_graph(struct cost_run *r, const tuck_graph *g)
     double *ns = arena_array(&r->arena, double, r->nest.len);
     for (uint32_t i = r->nest.len; i > 0; i--) { /* children before those who call them */
         enter(r, r->nest.at[i - 1].g, ns + r->nest.at[i - 1].first);
+        r->node_group = i == 1 ? groups_of_nodes(g, &r->arena) : NULL;
         if (i > 1)
             ns[i - 1] = graph_ns(r);
     }

@@ -63,9 +63,10 @@ struct cost_run {
     const tuck_graph *g;
     int64_t *bytes; /* by type: of a tensor or all of a list; -1 unknown, -2 not asked yet */
     uint32_t n_bytes;
-    struct cost_shape *group; /* by group of g */
-    uint32_t *child;          /* by name: which child of g is called so, if one is */
-    double *child_ns;         /* by child of g; -1 unknown */
+    struct cost_shape *group;  /* by group of g */
+    const int32_t *node_group; /* by node of g: its group, -1: none; NULL: nobody asked yet */
+    uint32_t *child;           /* by name: which child of g is called so, if one is */
+    double *child_ns;          /* by child of g; -1 unknown */
     /* By node, for sets of nodes; each entry is good if it is, or goes with, the stamp of now. */
     VEC(uint32_t) mark;       /* is in the set */
     VEC(uint32_t) seen;       /* its bytes were counted */

@@ -83,9 +83,12 @@ static int64_t *least_times(struct args *x)
         if (op->kind != PROGRAM_COLLECTIVE) {
             ps[i] = may_vanish(op) ? 0 : own;
         } else if (coll != 0 && op->group != PROGRAM_NONE && op->message > 0) {
-            const struct fx_group *g = &x->g->group.at[op->group];
-            struct cost_shape shape = shape_of_group(
-                o->cluster, program_str(p, p->group[op->group].name), g->size, g->ranks);
+            /* Groups that only nested graphs name stand behind those of the graph. */
+            bool own_group = op->group < x->g->group.len;
+            const struct program_group *g = &p->group[op->group];
+            struct cost_shape shape = shape_of_group(o->cluster, program_str(p, g->name), g->size,
+                                                     own_group ? x->g->group.at[op->group].ranks
+                                                               : NULL);
             double us = rate_of(o, shape, coll, total[op->group],
                                 &rate[(size_t)op->group * KINDS + (size_t)coll]) *
                         (double)op->message;

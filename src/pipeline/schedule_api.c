@@ -1,4 +1,6 @@
 /* Schedule problems and their orders in the public interface. */
+#include "pipeline/schedule_api.h"
+
 #include "pipeline/table.h"
 #include "problem/live.h"
 #include "schedule/show.h"
@@ -13,10 +15,8 @@ struct tuck_schedule {
 
 /* ---- problems ---- */
 
-static tuck_status wrap(tuck_status st, struct problem *p, tuck_problem **out)
+tuck_status problem_wrap(struct problem *p, tuck_problem **out)
 {
-    if (st != TUCK_OK)
-        return st;
     tuck_problem *w = p->mem.alloc.resize(p->mem.alloc.ctx, NULL, 0, sizeof(*w));
     if (w == NULL) {
         problem_free(p);
@@ -36,7 +36,7 @@ tuck_status tuck_problem_read_text(const char *text, size_t len, const char *nam
     if (text == NULL || out == NULL)
         return TUCK_EINVAL;
     tuck_status st = problem_read_text(text, len, name ? name : "", alloc, diags, &p);
-    return wrap(st, p, out);
+    return st == TUCK_OK ? problem_wrap(p, out) : st;
 }
 
 tuck_status tuck_problem_read_file(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
@@ -47,7 +47,7 @@ tuck_status tuck_problem_read_file(const char *path, const tuck_allocator *alloc
     if (path == NULL || out == NULL)
         return TUCK_EINVAL;
     tuck_status st = problem_read_file(path, alloc, diags, &p);
-    return wrap(st, p, out);
+    return st == TUCK_OK ? problem_wrap(p, out) : st;
 }
 
 void tuck_problem_free(tuck_problem *p)

@@ -268,11 +268,110 @@ static void kept_numbers(void **unused)
     text_done(&t);
 }
 
+/* ---- the public interface ---- */
+
+static const char step_text[] =
+    "class step(torch.nn.Module):\n"
+    "    def forward(self, a: \"f32[8][1]cuda:0\", s0: \"Sym(s0)\", b: \"f32[s0][1]cuda:0\"):\n"
+    "        x: \"f32[8][1]cuda:0\" = torch.ops.aten.neg.default(a)\n"
+    "        r: \"f32[8][1]cuda:0\" = torch.ops._c10d_functional.all_reduce.default(x, 'sum', "
+    "'0')\n"
+    "        y: \"f32[s0][1]cuda:0\" = torch.ops.aten.cos.default(b)\n"
+    "        z: \"f32[s0][1]cuda:0\" = torch.ops.aten.sin.default(y)\n"
+    "        w: \"f32[8][1]cuda:0\" = torch.ops._c10d_functional.wait_tensor.default(r)\n"
+    "        return (w, z)\n";
+
+static const tuck_hint s0 = {"s0", 16};
+
+static tuck_status lower_and_plan(tuck_graph *g, tuck_program **p, tuck_problem **problem)
+{
+    tuck_lower_options o = {.hints = &s0, .n_hints = 1};
+    tuck_memory m;
+    tuck_status st = tuck_graph_lower(g, &o, NULL, p);
+
+    if (st == TUCK_OK)
+        st = tuck_program_plan(*p, NULL, &m);
+    if (st == TUCK_OK)
+        st = tuck_program_problem(*p, NULL, problem);
+    return st;
+}
+
+static void public_interface(void **unused)
+{
+    tuck_diags *d = tuck_diags_new(NULL);
+    tuck_doc *doc = read_or_die(step_text);
+    tuck_graph *g = tuck_doc_graph(doc, 0);
+    tuck_program *p = NULL, *q = NULL;
+    tuck_problem *problem = NULL;
+    tuck_memory m, again;
+    struct text t = {NULL, 0, 0};
+    const uint32_t order[] = {0, 2, 1, 3}, twice[] = {0, 0, 1, 2}, wrong[] = {0, 3, 1, 2};
+
+    (void)unused;
+    assert_int_equal(tuck_graph_lower(g, NULL, d, &p), TUCK_EINVAL); /* s0 */
+    assert_string_equal(tuck_diags_at(d, 0)->message, "the size s0 has no value");
+    assert_int_equal(lower_and_plan(g, &p, &problem), TUCK_OK);
+    assert_int_equal(tuck_program_op_count(p), 4);
+    assert_string_equal(tuck_program_op_name(p, 1), "r");
+    assert_string_equal(tuck_program_op_name(p, 4), "");
+    assert_true(tuck_program_op_ns(p, 0) > 0 && tuck_program_op_ns(p, 4) == -1);
+    assert_int_equal(tuck_problem_op_count(problem), 4);
+    assert_int_equal(tuck_program_plan(p, twice, NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_program_plan(p, wrong, NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_program_plan(p, order, &m), TUCK_OK);
+    assert_true(m.peak == 160 && m.arena == 192 && m.resident == 0 && m.comm_digest == 0);
+    assert_int_equal(tuck_program_print(p, text_add, &t), TUCK_OK);
+    assert_int_equal(tuck_program_read_text(t.at, t.len, "p", NULL, d, &q), TUCK_OK);
+    assert_int_equal(tuck_program_plan(q, order, &again), TUCK_OK);
+    assert_memory_equal(&m, &again, sizeof(m));
+    assert_int_equal(tuck_program_apply(q, order, g), TUCK_EINVAL); /* it has no graph */
+    assert_int_equal(tuck_program_apply(p, wrong, g), TUCK_EINVAL);
+    assert_int_equal(tuck_program_apply(p, order, g), TUCK_OK);
+    assert_int_equal(tuck_graph_lint(g, NULL), TUCK_OK);
+    assert_string_equal(tuck_node_name(g, tuck_graph_prev(g, tuck_graph_output(g))), "w");
+    tuck_problem_free(problem);
+    tuck_program_free(p);
+    tuck_program_free(q);
+    text_done(&t);
+    tuck_doc_free(doc);
+    tuck_diags_free(d);
+}
+
+static void every_allocation_fails_once(void **unused)
+{
+    size_t n = 0;
+
+    (void)unused;
+    for (bool failed = true; failed; n++) {
+        struct faulty f = {.fail_at = 0};
+        tuck_allocator a = faulty_allocator(&f);
+        tuck_read_options read = {.alloc = &a};
+        tuck_doc *doc;
+        tuck_program *p = NULL;
+        tuck_problem *problem = NULL;
+
+        assert_int_equal(
+            tuck_doc_read_text(step_text, sizeof(step_text) - 1, "t", &read, NULL, &doc), TUCK_OK);
+        f.fail_at = f.calls + n + 1;
+        tuck_status st = lower_and_plan(tuck_doc_graph(doc, 0), &p, &problem);
+        failed = f.failed;
+        assert_int_equal(st, failed ? TUCK_ENOMEM : TUCK_OK);
+        tuck_problem_free(problem);
+        tuck_program_free(p);
+        tuck_doc_free(doc);
+        assert_int_equal(f.live, 0);
+    }
+    print_message("# %zu allocations\n", n);
+    assert_true(n > 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corpus),
         cmocka_unit_test(kept_numbers),
+        cmocka_unit_test(public_interface),
+        cmocka_unit_test(every_allocation_fails_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
