@@ -369,6 +369,10 @@ void storage_accesses(const struct storages *s, uint32_t node,
         return;
     for (uint32_t i = 0; i < x->n_args + x->n_kwargs; i++) {
         int p = (int)i;
+        if (i == 0 && x->n_args > 0 && op_at(x->op)->shape == OP_SHAPE_control_deps) {
+            v = value_next(v); /* what it stays behind is named, and not looked at */
+            continue;
+        }
         if (i >= x->n_args) {
             const struct str *key = str_at(&g->store->str, v->a);
             p = sig ? op_param_find(sig, key->at, key->len) : -1;

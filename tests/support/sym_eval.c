@@ -93,6 +93,59 @@ static bool check_annotation(const struct call *c, const struct value *v)
 
 /* ---- running ---- */
 
+static bool run_node(struct sym_result *x, struct call *c);
+
+static tuck_graph *nested(const tuck_graph *g, const char *name)
+{
+    for (size_t i = 0; i < tuck_graph_child_count(g); i++)
+        if (strcmp(tuck_graph_name(tuck_graph_child(g, i)), name) == 0)
+            return tuck_graph_child(g, i);
+    return NULL;
+}
+
+/* control_deps(deps, graph, operands…): the nested graph of every rank, on the operands from the third on. */
+static bool run_nested(struct sym_result *x, struct call *c, struct value *out)
+{
+    int n = x->e.w->n_ranks;
+    struct call *in = POOL_ARRAY(&x->e.pool, struct call, n);
+    struct value **of = POOL_ARRAY(&x->e.pool, struct value *, n);
+    bool ok = true;
+
+    for (int r = 0; r < n; r++) {
+        const tuck_value *v = tuck_node_arg(c[r].g, c[r].n, 1);
+        tuck_graph *g = v ? nested(c[r].g, tuck_node_target(c[r].g, tuck_value_node(v))) : NULL;
+        if (g == NULL)
+            return call_fail(c, "there is no such graph");
+        in[r] = (struct call){&x->e, r, g, tuck_graph_first(g)};
+        of[r] = POOL_ARRAY(&x->e.pool, struct value, tuck_graph_id_end(g));
+    }
+    for (size_t i = 2; ok && !tuck_is_none(in->n); i++) {
+        tuck_kind kind = tuck_node_kind(in->g, in->n);
+        for (int r = 0; r < n && ok && kind == TUCK_PLACEHOLDER; r++)
+            ok = operand(&c[r], i, "", &of[r][in[r].n.id]);
+        if (kind != TUCK_PLACEHOLDER)
+            for (int r = 0; r < n; r++) {
+                struct value *outer = x->e.rank[r].of;
+                x->e.rank[r].of = of[r];
+                of[r] = outer;
+            }
+        if (kind == TUCK_OUTPUT)
+            for (int r = 0; r < n && ok; r++)
+                ok = operand(&in[r], 0, "", &out[r]);
+        else if (kind != TUCK_PLACEHOLDER)
+            ok = run_node(x, in);
+        if (kind != TUCK_PLACEHOLDER)
+            for (int r = 0; r < n; r++) {
+                struct value *inner = x->e.rank[r].of;
+                x->e.rank[r].of = of[r];
+                of[r] = inner;
+            }
+        for (int r = 0; r < n; r++)
+            in[r].n = tuck_graph_next(in[r].g, in[r].n);
+    }
+    return ok;
+}
+
 static bool run_node(struct sym_result *x, struct call *c)
 {
     int n = x->e.w->n_ranks;
@@ -114,6 +167,10 @@ static bool run_node(struct sym_result *x, struct call *c)
         for (int r = 0; r < n && ok; r++)
             ok = operand(&c[r], 0, "", &x->returned[r]);
         return ok;
+    } else if (kind == TUCK_GET_ATTR && nested(c->g, tuck_node_target(c->g, c->n)) != NULL) {
+        return true; /* a graph, for control_deps */
+    } else if (strcmp(tuck_node_target(c->g, c->n), "torch.ops.higher_order.control_deps") == 0) {
+        ok = run_nested(x, c, out);
     } else {
         const struct sym_op *op = kind == TUCK_CALL_FUNCTION
                                       ? symeval_op_find(tuck_node_target(c->g, c->n))
