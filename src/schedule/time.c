@@ -2,41 +2,23 @@
 #include <math.h>
 
 #include "schedule/schedule.h"
+#include "sim/sim.h"
 
 struct schedule_time schedule_time(const struct problem *p, const double *runtime,
                                    const uint32_t *order, struct arena *a)
 {
     struct arena_mark mark = arena_mark(a);
-    int64_t *end = arena_zeroed(a, (size_t)p->n_op * sizeof(*end));
-    int64_t *channel = arena_zeroed(a, ((size_t)p->n_group + 1) * sizeof(*channel));
-    struct schedule_time t = {0};
-    int64_t clock = 0;
-    double ps = problem_unit_ns(p) * 1e3;
+    int64_t *ps = arena_array(a, int64_t, p->n_op);
+    double unit = problem_unit_ns(p) * 1e3;
+    struct sim sim;
+    struct sim_result r;
 
-    for (uint32_t i = 0; i < p->n_op; i++) {
-        uint32_t x = order[i];
-        int64_t d = llround(runtime[x] * ps);
-
-        if (problem_is_coll(p, x)) {
-            int64_t *c = &channel[p->group[x] == PROBLEM_NONE ? p->n_group : p->group[x]];
-            end[x] = *c = (*c > clock ? *c : clock) + d;
-            if (!problem_is_async(p, x))
-                clock = end[x];
-        } else {
-            for (uint32_t k = p->wait_at[x]; k < p->wait_at[x + 1]; k++)
-                if (end[p->wait[k]] > clock)
-                    clock = end[p->wait[k]];
-            clock += d;
-            t.compute += d;
-        }
-    }
-    t.makespan = clock;
-    for (uint32_t g = 0; g <= p->n_group; g++)
-        if (channel[g] > t.makespan)
-            t.makespan = channel[g];
-    t.exposed = t.makespan - t.compute;
+    for (uint32_t i = 0; i < p->n_op; i++)
+        ps[i] = llround(runtime[i] * unit);
+    sim_init(&sim, p, &(struct sim_options){.ps = ps}, a);
+    sim_run(&sim, order, &r, NULL);
     arena_release(a, mark);
-    return t;
+    return (struct schedule_time){r.makespan, r.compute, r.exposed};
 }
 
 bool schedule_is_valid(const struct problem *p, const uint32_t *order, bool fake, struct arena *a)
