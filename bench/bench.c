@@ -141,6 +141,44 @@ static bool bucket(struct job *j)
     return run_passes(j, "bucket_all_gather,bucket_reduce_scatter,bucket_all_reduce");
 }
 
+/* ---- lowering ---- */
+
+/* Symbols of the generated graphs: every one gets a value. */
+enum { N_HINTS = 64 };
+
+static bool lower(struct job *j, bool plan)
+{
+    static char name[N_HINTS][8];
+    tuck_hint hint[N_HINTS];
+    tuck_program *p = NULL;
+
+    for (int i = 0; i < N_HINTS; i++) {
+        snprintf(name[i], sizeof(name[i]), "s%d", i);
+        hint[i] = (tuck_hint){name[i], 64};
+    }
+    tuck_lower_options o = {.hints = hint, .n_hints = N_HINTS};
+    bool ok = tuck_graph_lower(tuck_doc_graph(j->doc, 0), &o, NULL, &p) == TUCK_OK &&
+              (!plan || tuck_program_plan(p, NULL, NULL) == TUCK_OK);
+    tuck_program_free(p);
+    tuck_doc_free(j->doc);
+    return ok;
+}
+
+static bool read_and_infer(struct job *j)
+{
+    return read_graph(j) && tuck_graph_infer(tuck_doc_graph(j->doc, 0), false, NULL) == TUCK_OK;
+}
+
+static bool lower_only(struct job *j)
+{
+    return lower(j, false);
+}
+
+static bool lower_and_plan(struct job *j)
+{
+    return lower(j, true);
+}
+
 static const struct row rows[] = {
     {"read + print", "tuck_doc_read_file(), tuck_doc_print()", NULL, read_and_print, {20, 1.1, 8}},
     {"read + infer + print",
@@ -159,6 +197,16 @@ static const struct row rows[] = {
      read_graph,
      bucket,
      {0, 1.15, 0}},
+    {"lower",
+     "tuck_graph_lower(): buffers, ops, loops, times",
+     read_and_infer,
+     lower_only,
+     {0, 1.1, 0}},
+    {"lower + plan",
+     "the same and tuck_program_plan(): peak, arena",
+     read_and_infer,
+     lower_and_plan,
+     {0, 1.1, 0}},
 };
 
 /* ---- measuring ---- */

@@ -10,7 +10,13 @@
 
 #include <stdlib.h>
 
-enum { LOOKS = 512 }; /* at others, for each buffer on average */
+/* Looks at others, for each buffer on average: generous up to a few thousand buffers. */
+static uint64_t looks(uint32_t n)
+{
+    uint64_t few = 512 * (uint64_t)n, many = 2000000 + 24 * (uint64_t)n;
+
+    return few < many ? few : many;
+}
 
 struct item {
     uint32_t key, from, to; /* key: what it is called, and the order of last resort */
@@ -33,6 +39,7 @@ struct tree {
     uint32_t *first; /* by node: entry of its items, 0: none */
     uint32_t *below; /* by node: entries of it and of all nodes under it */
     int64_t *top;    /* by node: highest end of those … */
+    int64_t *own;    /* … and of its own entries alone */
     VEC(struct link) link;
     struct arena *a;
 };
@@ -45,6 +52,7 @@ static void tree_init(struct tree *t, struct arena *a, uint32_t steps)
     t->first = arena_array(a, uint32_t, (size_t)t->n * 2);
     t->below = arena_array(a, uint32_t, (size_t)t->n * 2);
     t->top = arena_array(a, int64_t, (size_t)t->n * 2);
+    t->own = arena_array(a, int64_t, (size_t)t->n * 2);
     vec_push_in(a, &t->link, ((struct link){0, 0}));
 }
 
@@ -53,6 +61,7 @@ static void tree_clear(struct tree *t)
     memset(t->first, 0, (size_t)t->n * 2 * sizeof(*t->first));
     memset(t->below, 0, (size_t)t->n * 2 * sizeof(*t->below));
     memset(t->top, 0, (size_t)t->n * 2 * sizeof(*t->top));
+    memset(t->own, 0, (size_t)t->n * 2 * sizeof(*t->own));
     t->link.len = 1;
 }
 
@@ -67,6 +76,7 @@ static void tree_add(struct tree *t, uint32_t node, uint32_t lo, uint32_t hi, co
     if (x->from <= lo && hi <= x->to) {
         vec_push_in(t->a, &t->link, ((struct link){item, t->first[node]}));
         t->first[node] = t->link.len - 1;
+        t->own[node] = end > t->own[node] ? end : t->own[node];
         return;
     }
     uint32_t mid = lo + (hi - lo) / 2;
@@ -155,15 +165,15 @@ static void gather(struct pack *k, struct look *w, uint32_t node, uint32_t lo, u
         return;
     if (w->x->from <= lo && hi <= w->x->to && t->top[node] > w->top)
         w->top = t->top[node];
-    for (uint32_t i = t->first[node]; i != 0; i = t->link.at[i].next) {
+    if (t->own[node] > w->top)
+        w->top = t->own[node];
+    for (uint32_t i = t->first[node]; i != 0 && w->all; i = t->link.at[i].next) {
         const struct item *y = &k->item[t->link.at[i].item];
         struct placed p = {k->offset[y->key], k->offset[y->key] + y->size};
 
-        if (p.end > w->top)
-            w->top = p.end;
         if (w->left == 0) {
             w->all = false;
-            continue;
+            break;
         }
         w->left--;
         vec_push_in(k->a, &k->beside, p);
@@ -236,7 +246,7 @@ static int64_t pack(struct pack *k, int64_t enough)
     tree_init(&k->tree, k->a, k->steps);
     for (size_t o = 0; o < sizeof(orders) / sizeof(*orders) && least > enough; o++) {
         qsort(k->item, k->n, sizeof(*k->item), orders[o]);
-        int64_t total = lay(k, LOOKS * (uint64_t)k->n);
+        int64_t total = lay(k, looks(k->n));
         if (total < least) {
             least = total;
             memcpy(k->best, k->offset, k->n_key * sizeof(*k->best));
