@@ -39,6 +39,9 @@ void evaluate_defaults(struct evaluate_options *o);
 TUCK_MUST_CHECK tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o,
                                            tuck_diags *diags, struct evaluation *e);
 void evaluate_end(struct evaluation *e);
+/* Part of it: fills e->any. Leaves through e->mem's guard. */
+void evaluate_free_bound(const tuck_graph *g, const struct evaluate_options *o,
+                         struct evaluation *e);
 
 /* How much longer than the bound: 0.25 for a quarter. */
 double evaluation_gap(const struct evaluation *e);

@@ -6,6 +6,18 @@
 
 enum { KINDS = 32 }; /* more than tuck_coll has */
 
+const int64_t *facts_ranks(const tuck_graph *g, uint32_t k)
+{
+    /* Groups that only nested graphs name stand behind those of the graph. */
+    return k < g->group.len ? g->group.at[k].ranks : NULL;
+}
+
+struct cost_shape facts_shape(const tuck_graph *g, const struct program *p, const tuck_cluster *c,
+                              uint32_t k)
+{
+    return shape_of_group(c, program_str(p, p->group[k].name), p->group[k].size, facts_ranks(g, k));
+}
+
 static const char *dtype_of(const tuck_graph *g, uint32_t node)
 {
     const struct type *t = type_at(&g->store->type, node_type(g, node));
@@ -34,8 +46,7 @@ void facts_of(const tuck_graph *g, const struct program *p, const struct problem
     struct cost_shape *shape = arena_array(a, struct cost_shape, p->n_group + 1);
 
     for (uint32_t k = 0; k < p->n_group; k++)
-        shape[k] = shape_of_group(o->cluster, program_str(p, p->group[k].name), p->group[k].size,
-                                  g->group.at[k].ranks);
+        shape[k] = facts_shape(g, p, o->cluster, k);
     out->call = arena_zeroed(a, p->n_op * sizeof(*out->call));
     out->cls = arena_zeroed(a, p->n_op * sizeof(*out->cls));
     for (uint32_t i = 0; i < p->n_op; i++) {

@@ -10,6 +10,12 @@ struct facts {
     uint8_t *cls;          /* by op */
 };
 
+/* How group k of the program lies on a machine. */
+struct cost_shape facts_shape(const tuck_graph *g, const struct program *p, const tuck_cluster *c,
+                              uint32_t k);
+/* Its members, NULL: not known. */
+const int64_t *facts_ranks(const tuck_graph *g, uint32_t k);
+
 /* The graph is the one that the program was lowered from. Sends and receives name places in their group, and are left
  * `alone` here. Leaves through the arena's guard. */
 void facts_of(const tuck_graph *g, const struct program *p, const struct problem *problem,

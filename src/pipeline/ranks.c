@@ -22,19 +22,20 @@ struct building {
 /* ---- one graph for all ranks ---- */
 
 /* Members of a group of the graph lie `stride` apart; 0: they lie in no such way. */
-static int64_t stride_of(const struct building *b, const struct fx_group *g, const char *name)
+static int64_t stride_of(const struct building *b, const int64_t *ranks, int64_t size,
+                         const char *name)
 {
     const tuck_cluster *c = b->o->eval->cluster;
 
-    for (uint32_t i = 0; g->ranks == NULL && i < c->group.len; i++)
+    for (uint32_t i = 0; ranks == NULL && i < c->group.len; i++)
         if (strcmp(c->group.at[i].name, name) == 0)
             return c->group.at[i].stride;
-    if (g->ranks == NULL || g->size < 2)
+    if (ranks == NULL || size < 2)
         return 1;
-    for (int64_t i = 1; i < g->size; i++)
-        if (g->ranks[i] - g->ranks[i - 1] != g->ranks[1] - g->ranks[0])
+    for (int64_t i = 1; i < size; i++)
+        if (ranks[i] - ranks[i - 1] != ranks[1] - ranks[0])
             return 0;
-    return g->ranks[1] - g->ranks[0];
+    return ranks[1] - ranks[0];
 }
 
 static int64_t gcd(int64_t a, int64_t b)
@@ -50,12 +51,13 @@ static int64_t gcd(int64_t a, int64_t b)
 /* The least number of ranks on which every group, laid out again and again, comes out even. */
 static int64_t world_of(struct building *b, int64_t *stride)
 {
-    const tuck_graph *g = b->x->graph[0].g;
+    const struct program *p = b->x->graph[0].e->program;
     int64_t world = 1;
 
-    for (uint32_t k = 0; k < g->group.len; k++) {
-        const struct fx_group *x = &g->group.at[k];
-        stride[k] = stride_of(b, x, graph_str(g, x->name));
+    for (uint32_t k = 0; k < p->n_group; k++) {
+        const struct program_group *x = &p->group[k];
+        stride[k] = stride_of(b, facts_ranks(b->x->graph[0].g, k), x->size,
+                              program_str(p, x->name));
         if (x->size <= 0)
             continue;
         if (stride[k] <= 0) {
@@ -63,7 +65,7 @@ static int64_t world_of(struct building *b, int64_t *stride)
                      "give each rank a file of its own, with a side-car that says its groups",
                      "the members of group '%s' are not evenly spaced: where other ranks have "
                      "theirs is not known",
-                     graph_str(g, x->name));
+                     program_str(p, x->name));
             b->status = TUCK_EINVAL;
             return 0;
         }
@@ -86,9 +88,9 @@ static int64_t world_of(struct building *b, int64_t *stride)
 static void lay_out_world(struct building *b)
 {
     struct ranks *x = b->x;
-    const tuck_graph *g = x->graph[0].g;
+    const struct program *program = x->graph[0].e->program;
     const struct problem *p = x->graph[0].e->problem;
-    int64_t *stride = arena_zeroed(&x->arena, (g->group.len + 1) * sizeof(*stride));
+    int64_t *stride = arena_zeroed(&x->arena, (program->n_group + 1) * sizeof(*stride));
     uint32_t world = (uint32_t)world_of(b, stride);
     uint32_t *member, *member_at, n = 0;
 
@@ -110,7 +112,7 @@ static void lay_out_world(struct building *b)
     }
     for (uint32_t k = 0; k < p->n_group; k++) {
         uint32_t at = b->to_program[0][k];
-        int64_t size = at == PROGRAM_NONE ? 0 : g->group.at[at].size;
+        int64_t size = at == PROGRAM_NONE ? 0 : program->group[at].size;
         if (size <= 0)
             continue;
         uint32_t apart = (uint32_t)stride[at], span = (uint32_t)size * apart;
@@ -202,15 +204,17 @@ static int by_index(const void *a, const void *b)
 }
 
 /* Those members of a group that are simulated. Where they are not known, all that are there. */
-static const uint32_t *members_of(struct building *b, const struct fx_group *g, uint32_t *n)
+static const uint32_t *members_of(struct building *b, const struct ranks_graph *g, uint32_t group,
+                                  uint32_t *n)
 {
     struct ranks *x = b->x;
-    size_t most = g->ranks != NULL ? (size_t)g->size : x->n_rank;
+    const int64_t *ranks = facts_ranks(g->g, group);
+    size_t most = ranks != NULL ? (size_t)g->e->program->group[group].size : x->n_rank;
     uint32_t *list = arena_array(&x->arena, uint32_t, most ? most : 1);
 
     *n = 0;
     for (size_t i = 0; i < most; i++) {
-        uint32_t r = g->ranks != NULL ? find_rank(x, g->ranks[i]) : (uint32_t)i;
+        uint32_t r = ranks != NULL ? find_rank(x, ranks[i]) : (uint32_t)i;
         if (r != PROBLEM_NONE)
             list[(*n)++] = r;
     }
@@ -265,9 +269,10 @@ static void match_groups(struct building *b)
             group[k] = PROBLEM_NONE;
             if (at == PROGRAM_NONE)
                 continue;
-            *m = (struct named){
-                .rank = r, .k = k, .name = graph_str(g->g, g->g->group.at[at].name)};
-            m->member = members_of(b, &g->g->group.at[at], &m->n);
+            *m = (struct named){.rank = r,
+                                .k = k,
+                                .name = program_str(g->e->program, g->e->program->group[at].name)};
+            m->member = members_of(b, g, at, &m->n);
             bool own = bsearch(&r, m->member, m->n, sizeof(*m->member), by_index) != NULL;
             n += own; /* a rank that is not in its own group: nobody else comes to it */
         }
@@ -309,12 +314,12 @@ static void match_peers(struct building *b, uint32_t r)
 
         if (p->op[i].kind != PROGRAM_COLLECTIVE || !c->alone || p->op[i].group == PROGRAM_NONE)
             continue;
-        const struct fx_group *group = &g->g->group.at[p->op[i].group];
+        const int64_t *ranks = facts_ranks(g->g, p->op[i].group);
         uint32_t n = facts_parts(g->g, p->op[i].node, &x->arena, &part), kept = 0;
         for (uint32_t k = 0; k < n; k++) {
             int64_t peer = part[k].peer;
-            if (group->ranks != NULL)
-                peer = peer < group->size ? group->ranks[peer] : -1;
+            if (ranks != NULL)
+                peer = peer < p->group[p->op[i].group].size ? ranks[peer] : -1;
             uint32_t other = find_rank(x, peer);
             if (other == PROBLEM_NONE)
                 continue;

@@ -1,5 +1,5 @@
 /* The simulators against slow ones that follow the rules word by word, on random programs, to the picosecond: S0 on
- * random orders of one rank; several ranks with sends and receives, missing and differing collectives; contention.
+ * random orders of one rank, none of them under its bound; several ranks with sends and receives, missing and differing collectives; contention.
  *
  * TUCK_SEED=n repeats one program. TUCK_SOAK=1 makes ten times as many. */
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "sim/bound.h"
 #include "sim/ranks.h"
 #include "support/support.h"
 
@@ -680,6 +681,12 @@ static void do_one_rank(void *arg)
         CHECK("exposed of an op", span[op].exposed, slow_span[op].exposed);
         CHECK("stood", span[op].stood, slow_span[op].stood);
     }
+    struct bound_options bo = {.launch_ps = w->job.launch_ps};
+    struct bound bound;
+    bound_of(p, &bo, &x->arena, &bound);
+    if (fast.makespan < bound.ps)
+        fail_msg("TUCK_SEED=%llu: %lld is under the bound, %lld (%s)", (unsigned long long)x->seed,
+                 (long long)fast.makespan, (long long)bound.ps, bound_name(bound.kind));
     /* And the engine for several ranks gives the same for one, if nothing stands in another's way. */
     struct sim_rank_result out;
     struct sim_span again[OPS], *spans[1] = {again};
