@@ -33,6 +33,7 @@ int cmd_optimize(int argc, char **argv);
 int cmd_lower(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
 

@@ -18,6 +18,8 @@ static const struct command commands[] = {
     {"schedule", "an order for a schedule problem or a graph, and what it is worth", cmd_schedule},
     {"simulate", "what a graph takes on a machine: time, exposed communication, memory, bounds",
      cmd_simulate},
+    {"diff", "two graphs of a step: what moved, merged, appeared, vanished, and what both take",
+     cmd_diff},
     {"explain", "why communication is exposed, and what would help", cmd_explain},
 };
 

@@ -1,0 +1,205 @@
+/* Differences of two graphs as JSON and as tables. */
+#include "base/json.h"
+#include "pass/comm.h"
+#include "pipeline/diff.h"
+
+static const char *name(const struct diff_side *s, uint32_t n)
+{
+    return graph_str(s->g, node_at(s->g, n)->name);
+}
+
+static bool talks(const struct diff_side *s, uint32_t n)
+{
+    return comm_communicates(s->g, n) || comm_is_wait(s->g, n);
+}
+
+/* ---- JSON ---- */
+
+static void side_json(struct json_out *j, const char *key, const struct evaluation *e)
+{
+    json_open(j, key, '{');
+    json_float(j, "makespan_ns", (double)e->time.makespan / 1e3);
+    json_float(j, "compute_ns", (double)e->time.compute / 1e3);
+    json_float(j, "comm_ns", (double)e->time.comm / 1e3);
+    json_float(j, "exposed_ns", (double)e->time.exposed / 1e3);
+    json_int(j, "peak_bytes", e->peak);
+    json_float(j, "bound_ns", (double)e->any.ps / 1e3);
+    json_close(j, '}');
+}
+
+static void names_json(struct json_out *j, const char *key, const struct diff_side *s)
+{
+    json_open(j, key, '[');
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->match[s->node[i]] == 0 && s->became[s->node[i]] == 0)
+            json_str(j, NULL, name(s, s->node[i]));
+    json_close(j, ']');
+}
+
+void diff_json(const struct diff *d, struct buf *out)
+{
+    struct json_out j;
+    uint32_t same = 0;
+
+    for (uint32_t i = 0; i < d->b.n; i++)
+        same += d->b.match[d->b.node[i]] != 0;
+    json_begin(&j, out);
+    json_open(&j, NULL, '{');
+    json_int(&j, "schema", 1);
+    side_json(&j, "before", d->a.e);
+    side_json(&j, "after", d->b.e);
+    json_int(&j, "same", same);
+    json_open(&j, "merged", '[');
+    for (uint32_t i = 0; i < d->a.n; i++)
+        if (d->a.became[d->a.node[i]] != 0) {
+            json_open(&j, NULL, '{');
+            json_str(&j, "node", name(&d->a, d->a.node[i]));
+            json_str(&j, "into", name(&d->b, d->a.became[d->a.node[i]]));
+            json_close(&j, '}');
+        }
+    json_close(&j, ']');
+    names_json(&j, "vanished", &d->a);
+    names_json(&j, "appeared", &d->b);
+    json_open(&j, "moved", '[');
+    for (uint32_t i = 0; i < d->n_move; i++) {
+        json_open(&j, NULL, '{');
+        json_str(&j, "node", name(&d->b, d->move[i].node));
+        json_int(&j, "from", d->move[i].from);
+        json_int(&j, "to", d->move[i].to);
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    json_end(&j);
+}
+
+/* ---- for people ---- */
+
+static void row(struct buf *b, const char *what, double before, double after, bool share)
+{
+    buf_printf(b, "  %-20s %12.3f %12.3f", what, before, after);
+    if (share && before > 0)
+        buf_printf(b, " %+9.1f %%", 100 * (after / before - 1));
+    buf_chr(b, '\n');
+}
+
+static uint32_t collectives(const struct diff_side *s)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n; i++)
+        n += comm_communicates(s->g, s->node[i]);
+    return n;
+}
+
+/* New collectives, each with those that became part of it: lists by the new one, all in one walk. */
+static void put_merged(const struct diff *d, uint32_t most, struct buf *b)
+{
+    uint32_t n = d->b.g->node.len, shown = 0, more = 0;
+    uint32_t *first = mem_resize(b->mem, NULL, 0, n * sizeof(*first));
+    uint32_t *next = mem_resize(b->mem, NULL, 0, d->a.g->node.len * sizeof(*next));
+
+    memset(first, 0, n * sizeof(*first));
+    for (uint32_t i = d->a.n; i-- > 0;) {
+        uint32_t k = d->a.node[i], to = d->a.became[k];
+        if (to != 0) {
+            next[k] = first[to];
+            first[to] = k;
+        }
+    }
+    for (uint32_t i = 0; i < d->b.n; i++) {
+        uint32_t to = d->b.node[i];
+        if (first[to] == 0)
+            continue;
+        if (shown++ >= most) {
+            more++;
+            continue;
+        }
+        if (shown == 1)
+            buf_printf(b, "\n  merged\n");
+        buf_printf(b, "    ");
+        uint32_t named = 0;
+        for (uint32_t k = first[to]; k != 0; k = next[k], named++)
+            if (named < 4)
+                buf_printf(b, "%s%s", named ? ", " : "", name(&d->a, k));
+        if (named > 4)
+            buf_printf(b, " and %u more", named - 4);
+        buf_printf(b, " → %s\n", name(&d->b, to));
+    }
+    if (more > 0)
+        buf_printf(b, "    … and %u more\n", more);
+    mem_free(b->mem, first, n * sizeof(*first));
+    mem_free(b->mem, next, d->a.g->node.len * sizeof(*next));
+}
+
+/* Collectives and waits by name, the others as a number. */
+static void put_names(const struct diff_side *s, const char *what, uint32_t most, struct buf *b)
+{
+    uint32_t shown = 0, more = 0, others = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t k = s->node[i];
+        if (s->match[k] != 0 || s->became[k] != 0)
+            continue;
+        if (shown == 0 && others == 0)
+            buf_printf(b, "\n  %s\n", what);
+        if (!talks(s, k))
+            others++;
+        else if (shown < most)
+            shown++, buf_printf(b, "    %s\n", name(s, k));
+        else
+            more++;
+    }
+    if (more > 0)
+        buf_printf(b, "    … and %u more collectives and waits\n", more);
+    if (others > 0)
+        buf_printf(b, "    %u other node%s\n", others, others == 1 ? "" : "s");
+}
+
+static void put_moves(const struct diff *d, uint32_t most, struct buf *b)
+{
+    uint32_t shown = 0, more = 0, others = 0;
+
+    if (d->n_move > 0)
+        buf_printf(b, "\n  moved\n");
+    for (uint32_t i = 0; i < d->n_move; i++) {
+        const struct diff_move *m = &d->move[i];
+        bool later = m->to > m->from;
+        if (!talks(&d->b, m->node))
+            others++;
+        else if (shown >= most)
+            more++;
+        else
+            shown++, buf_printf(b, "    %-36s %u place%s %s\n", name(&d->b, m->node),
+                                later ? m->to - m->from : m->from - m->to,
+                                (later ? m->to - m->from : m->from - m->to) == 1 ? "" : "s",
+                                later ? "later" : "earlier");
+    }
+    if (more > 0)
+        buf_printf(b, "    … and %u more collectives and waits\n", more);
+    if (others > 0)
+        buf_printf(b, "    %u other node%s\n", others, others == 1 ? "" : "s");
+}
+
+void diff_table(const struct diff *d, uint32_t most, struct buf *b)
+{
+    const struct evaluation *x = d->a.e, *y = d->b.e;
+    uint32_t same = 0;
+
+    for (uint32_t i = 0; i < d->b.n; i++)
+        same += d->b.match[d->b.node[i]] != 0;
+    buf_printf(b, "  %-20s %12s %12s\n", "", "before", "after");
+    row(b, "step ms", (double)x->time.makespan / 1e9, (double)y->time.makespan / 1e9, true);
+    row(b, "compute ms", (double)x->time.compute / 1e9, (double)y->time.compute / 1e9, true);
+    row(b, "communication ms", (double)x->time.comm / 1e9, (double)y->time.comm / 1e9, true);
+    row(b, "exposed ms", (double)x->time.exposed / 1e9, (double)y->time.exposed / 1e9, true);
+    row(b, "peak memory MiB", (double)x->peak / 1048576, (double)y->peak / 1048576, true);
+    row(b, "bound ms", (double)x->any.ps / 1e9, (double)y->any.ps / 1e9, false);
+    buf_printf(b, "  %-20s %12u %12u\n", "collectives", collectives(&d->a), collectives(&d->b));
+    buf_printf(b, "  %-20s %12u %12u  %u in both, %u of them at another place\n", "nodes", d->a.n,
+               d->b.n, same, d->n_move);
+    put_merged(d, most, b);
+    put_names(&d->a, "vanished", most, b);
+    put_names(&d->b, "appeared", most, b);
+    put_moves(d, most, b);
+}
