@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "pipeline/explain.h"
 
 enum { OPT_TOP = 0x600 };
@@ -132,7 +133,10 @@ static int explain(struct explain *x, tuck_graph *g)
     o.cost.profile = x->model.profile;
     o.hint = x->in.hint;
     o.n_hint = x->in.n_hint;
+    run.observe = progress_observe;
+    progress_begin("tuck explain");
     st = explain_graph(g, &o, &run, x->in.diags, &e);
+    progress_end();
     print_diags(x->in.diags);
     code = st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
     if (code == EXIT_FINE && !x->json && x->node == NULL)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 
@@ -92,6 +93,8 @@ void print_diags(tuck_diags *d)
 {
     bool colour = isatty(STDERR_FILENO) && getenv("NO_COLOR") == NULL;
 
+    if (tuck_diags_count(d) > 0)
+        progress_clear();
     for (size_t i = 0; i < tuck_diags_count(d); i++)
         tuck_diag_print(tuck_diags_at(d, i), colour, to_stderr, NULL);
     tuck_diags_clear(d);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/picture.h"
+#include "cli/progress.h"
 
 enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES };
 
@@ -225,7 +226,7 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_rep
                            .cost = &cost,
                            .hints = hint,
                            .n_hints = in->n_hint,
-                           .observe = o->dump ? dump : NULL,
+                           .observe = o->dump ? dump : progress_observe,
                            .ctx = o};
     tuck_status st = p ? tuck_pipeline_run(p, g, &ro, in->diags, report)
                        : tuck_graph_optimize(g, &ro, in->diags, NULL, report);
@@ -279,8 +280,10 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
 
     if (report == NULL)
         return exit_code_of(TUCK_ENOMEM);
+    progress_begin("tuck optimize");
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
         code = run_and_draw(o, p, i, &report[i - from]);
+    progress_end();
     if (code == EXIT_FINE)
         code = write_reports(o, report, to - from);
     for (size_t i = from; i < to; i++)

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "cli/picture.h"
+#include "cli/progress.h"
 #include "pipeline/ranks.h"
 
 enum {
@@ -216,16 +217,23 @@ static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool sa
                     struct evaluation *e, bool *assumed)
 {
     struct evaluate_options o;
+
+    progress_begin("tuck simulate");
+    progress_stage("inferring types");
     tuck_status st = tuck_graph_infer(g, false, in->diags);
     int code = exit_code_of(st);
 
     if (code == EXIT_FINE && !same_machine)
         code = model_for(&s->model, g, in->diags, assumed);
     print_diags(in->diags);
-    if (code != EXIT_FINE)
+    if (code != EXIT_FINE) {
+        progress_end();
         return code;
+    }
     choose(s, in, &o);
+    progress_stage("lowering, simulating, bounding");
     st = evaluate_graph(g, &o, in->diags, e);
+    progress_end();
     print_diags(in->diags);
     if (st != TUCK_OK)
         evaluate_end(e);
@@ -325,7 +333,10 @@ static int together(struct simulate *s, const struct ranks_graph *graph, size_t 
     struct ranks_args a = {.x = &x, .s = s};
 
     choose(s, &s->in, &o);
+    progress_begin("tuck simulate");
+    progress_stage("all ranks together");
     tuck_status st = ranks_simulate(graph, (uint32_t)n, &ro, s->in.diags, &x);
+    progress_end();
     print_diags(s->in.diags);
     int code = exit_code_of(st);
     if (code == EXIT_FINE) {
