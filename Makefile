@@ -170,8 +170,9 @@ fuzz:             ## each fuzz target for FUZZ_SECONDS=20; FUZZ=name picks one
 bench: all        ## benchmarks
 	@bench/run.sh
 
-bless: all $(RUNNER)   ## rewrite the expected output of the golden tests and of the docs
+bless: all $(RUNNER) $(B)/tests/property/prop_optimize   ## rewrite the expected output of the golden tests and of the docs
 	@$(RUNNER) -u -t $(B)/tuck $(wildcard tests/golden docs README.md)
+	@TUCK_BLESS=1 $(B)/tests/property/prop_optimize >/dev/null
 
 format:           ## let clang-format rewrite the C files
 	@tools/format $(FORMATTED)
