@@ -33,6 +33,7 @@ compile gen
 compile bench
 compile bucket
 compile schedule tests/support/problems.c tests/support/support.c
+compile sim tests/support/problems.c tests/support/support.c
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -54,6 +55,10 @@ status=0
 case " $* " in *" -r "*) exit $status ;; esac
 echo
 "$B/bench/schedule" || status=1
+echo
+"$B/bench/sim" "$work/step.json"
+read -r seconds makespan bare < <(python3 bench/sim_reference.py "$work/step.json")
+"$B/bench/sim" "$work/step.json" "$seconds" "$makespan" "$bare" || status=1
 torch=build/torch-venv/bin/python
 if [ -x $torch ]; then
     echo

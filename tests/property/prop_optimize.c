@@ -69,14 +69,12 @@ static void optimize(const char *path, struct text *out)
     tuck_doc_free(doc);
 }
 
-static const char head[] = "What `tuck optimize` makes of the graphs in tests/graphs, on the "
-                           "machine it assumes for each: times in ms, peak\n"
-                           "memory in MiB, gap to the bound in %. Symbolic sizes are taken as 512. "
-                           "`TUCK_BLESS=1 build/release/tests/property/\n"
-                           "compares it.\n\n"
-                           "graph                                         nodes        step       "
-                           "after     exposed       after      peak     "
-                           "after       bound     gap   after\n";
+/* clang-format off */
+static const char head[] =
+    "What `tuck optimize` makes of the graphs in tests/graphs, on the machine it assumes for each: times in ms, peak\n"
+    "memory in MiB, gap to the bound in %. Symbolic sizes are taken as 512. `make test` compares, `make bless` writes it.\n\n"
+    "graph                                         nodes        step       after     exposed       after      peak     after       bound     gap   after\n";
+/* clang-format on */
 
 static void whole_corpus(void **unused)
 {
