@@ -117,12 +117,32 @@ static int evaluate(const struct differ *x, struct input *in, tuck_graph *g, str
     return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
 }
 
+/* What is not known of the groups of the second, which often has no side-car, is as in the first. */
+static tuck_status inherit_groups(const tuck_graph *a, tuck_graph *b)
+{
+    tuck_status st = TUCK_OK;
+
+    for (size_t i = 0; i < tuck_graph_group_count(a) && st != TUCK_ENOMEM; i++)
+        for (size_t k = 0; k < tuck_graph_group_count(b); k++)
+            if (tuck_graph_group_ranks(b, k) == NULL && tuck_graph_group_size(a, i) > 0 &&
+                (tuck_graph_group_size(b, k) == 0 ||
+                 tuck_graph_group_size(b, k) == tuck_graph_group_size(a, i)) &&
+                strcmp(tuck_graph_group_name(a, i), tuck_graph_group_name(b, k)) == 0)
+                st = tuck_graph_set_group(b, tuck_graph_group_name(b, k),
+                                          tuck_graph_group_size(a, i), tuck_graph_group_ranks(a, i),
+                                          NULL);
+    return st;
+}
+
 static int compare(struct differ *x, struct input *after, tuck_graph *a, tuck_graph *b)
 {
     struct evaluation ea = {.program = NULL}, eb = {.program = NULL};
     struct diff d = {.n_move = 0};
     bool assumed;
-    tuck_status st = tuck_graph_infer(a, false, x->in.diags);
+    tuck_status st = inherit_groups(a, b);
+
+    if (st == TUCK_OK)
+        st = tuck_graph_infer(a, false, x->in.diags);
     int code = st == TUCK_OK ? model_for(&x->model, a, x->in.diags, &assumed) : exit_code_of(st);
 
     if (code != EXIT_FINE)
@@ -172,6 +192,8 @@ int cmd_diff(int argc, char **argv)
     }
     if (code == EXIT_FINE)
         code = model_open(&x.model, x.in.diags);
+    if (code == EXIT_FINE)
+        input_warn_groups(&x.in);
     for (size_t i = 0; code == EXIT_FINE && i < to - from; i++)
         code = compare(&x, &after, tuck_doc_graph(x.in.doc, from + i),
                        tuck_doc_graph(after.doc, from_b + i));
