@@ -23,12 +23,11 @@ static uint32_t only_call(const tuck_graph *child)
 }
 
 /* By node of the child: the outer operand that it stands for. False: one of them is a list. */
-static bool bind(struct lower *l, const struct fx_node *x, const tuck_value *first,
-                 const tuck_graph *child, const tuck_value **of)
+static bool bind(const struct fx_node *x, const tuck_value *first, const tuck_graph *child,
+                 const tuck_value **of)
 {
     uint32_t i = 2;
 
-    (void)l;
     for_each_node (child, p) {
         if (node_at(child, p)->kind != TUCK_PLACEHOLDER)
             continue;
@@ -49,7 +48,7 @@ static const struct fx_node *inner_call(struct lower *l, const struct fx_node *x
     if (call == 0 || op_at(node_at(child, call)->op)->cls == OP_HOP)
         return NULL;
     const tuck_value **of = arena_zeroed(&l->scratch, child->node.len * sizeof(*of));
-    if (!bind(l, x, value_next(sub), child, of))
+    if (!bind(x, value_next(sub), child, of))
         return NULL;
     struct fx_node *y = arena_new(&l->scratch, struct fx_node);
     *y = *node_at(child, call);

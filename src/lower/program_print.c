@@ -16,6 +16,19 @@
 
 static const char *const layout_name[] = {"flexible", "fixed", "comm"};
 
+/* A word, in quotes where it would not be one: names of groups and unknown operators may be anything. */
+static void put_word(struct buf *b, const char *s)
+{
+    if (*s != '\0' && strpbrk(s, " \t\r\n,#\"") == NULL) {
+        buf_str(b, s);
+        return;
+    }
+    buf_chr(b, '"');
+    for (; *s != '\0'; s++)
+        buf_chr(b, *s == '"' ? '\'' : (unsigned char)*s < ' ' ? ' ' : *s);
+    buf_chr(b, '"');
+}
+
 static void put_list(struct buf *b, const char *keyword, bool *first, const char *name)
 {
     buf_printf(b, *first ? " %s " : ",", keyword);
@@ -49,10 +62,14 @@ static void put_collective(struct buf *b, const struct program *p, const struct 
     if (op->coll == 0)
         return;
     buf_printf(b, " coll %s", program_str(p, op->coll));
-    if (op->reduce_op != 0)
-        buf_printf(b, " reduce %s", program_str(p, op->reduce_op));
-    if (op->group != PROGRAM_NONE)
-        buf_printf(b, " group %s", program_str(p, p->group[op->group].name));
+    if (op->reduce_op != 0) {
+        buf_str(b, " reduce ");
+        put_word(b, program_str(p, op->reduce_op));
+    }
+    if (op->group != PROGRAM_NONE) {
+        buf_str(b, " group ");
+        put_word(b, program_str(p, p->group[op->group].name));
+    }
     if (op->message >= 0)
         buf_printf(b, " message %" PRId64, op->message);
     if (op->algorithm != 0)
@@ -67,8 +84,8 @@ static void put_op(struct buf *b, const struct program *p, uint32_t i)
     uint32_t n = p->node_at[i + 1] - p->node_at[i];
     bool first = true;
 
-    buf_printf(b, "op %s %s %s", program_str(p, op->name), program_kind_name[op->kind],
-               program_str(p, op->kernel));
+    buf_printf(b, "op %s %s ", program_str(p, op->name), program_kind_name[op->kind]);
+    put_word(b, program_str(p, op->kernel));
     /* An op named after its only node needs no list. */
     if (n != 1 || p->node[p->node_at[i]] != op->name)
         for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
@@ -106,8 +123,10 @@ static void put_buffer(struct buf *b, const struct program *p, const struct prog
     if (!(f->flags & PROGRAM_UNKNOWN))
         buf_printf(b, " bytes %" PRId64, f->bytes);
     buf_printf(b, " %s", layout_name[f->layout]);
-    if (f->layout == PROGRAM_COMM && f->group != PROGRAM_NONE)
-        buf_printf(b, " group %s", program_str(p, p->group[f->group].name));
+    if (f->layout == PROGRAM_COMM && f->group != PROGRAM_NONE) {
+        buf_str(b, " group ");
+        put_word(b, program_str(p, p->group[f->group].name));
+    }
     if (f->offset >= 0)
         buf_printf(b, " at %" PRId64, f->offset);
     if (f->flags & PROGRAM_FREEABLE)
@@ -121,7 +140,9 @@ static void put_buffer(struct buf *b, const struct program *p, const struct prog
 
 void program_print(const struct program *p, struct buf *b)
 {
-    buf_printf(b, "program %s\n", program_str(p, p->name));
+    buf_str(b, "program ");
+    put_word(b, program_str(p, p->name));
+    buf_chr(b, '\n');
     if (p->peak >= 0)
         buf_printf(b,
                    "# peak %" PRId64 " bytes, arena %" PRId64 " bytes, resident inputs %" PRId64
@@ -130,7 +151,8 @@ void program_print(const struct program *p, struct buf *b)
     if (p->comm_digest != 0)
         buf_printf(b, "# heap digest %016" PRIx64 "\n", p->comm_digest);
     for (uint32_t i = 0; i < p->n_group; i++) {
-        buf_printf(b, "group %s", program_str(p, p->group[i].name));
+        buf_str(b, "group ");
+        put_word(b, program_str(p, p->group[i].name));
         if (p->group[i].size > 0)
             buf_printf(b, " size %" PRId64, p->group[i].size);
         if (p->group[i].rank >= 0)

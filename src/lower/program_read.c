@@ -71,6 +71,16 @@ static void fail(struct reader *r, const char *fmt, ...)
     va_end(ap);
 }
 
+static bool is_clean(struct reader *r)
+{
+    for (uint32_t i = 0; i < r->word.len; i++)
+        if ((unsigned char)r->word.at[i] < ' ') {
+            fail(r, "a control character");
+            return false;
+        }
+    return true;
+}
+
 /* The next word of the line; false at its end. */
 static bool next_word(struct reader *r)
 {
@@ -87,12 +97,12 @@ static bool next_word(struct reader *r)
         }
         r->word = (struct word){r->at + 1, (uint32_t)(close - r->at - 1), true};
         r->at = close + 1;
-        return true;
+        return is_clean(r);
     }
     while (r->at < r->end && *r->at != ' ' && *r->at != '\t' && *r->at != '\r')
         r->at++;
     r->word.len = (uint32_t)(r->at - r->word.at);
-    return true;
+    return is_clean(r);
 }
 
 static bool is(const struct reader *r, const char *text)
@@ -106,13 +116,23 @@ static str_id intern(struct reader *r)
     return str_intern(&r->p->str, r->word.at, r->word.len);
 }
 
-/* The word behind a keyword. */
-static bool need_word(struct reader *r, const char *what)
+/* The word behind a keyword, possibly in quotes. */
+static bool need_text(struct reader *r, const char *what)
 {
     if (next_word(r))
         return true;
     fail(r, "%s is missing", what);
     return false;
+}
+
+/* One without. */
+static bool need_word(struct reader *r, const char *what)
+{
+    if (!need_text(r, what))
+        return false;
+    if (r->word.quoted)
+        fail(r, "%s must not be in quotes", what);
+    return !r->word.quoted;
 }
 
 static int64_t need_number(struct reader *r, const char *what)
@@ -155,8 +175,10 @@ static double need_time(struct reader *r)
 /* A name that must not be there yet. */
 static str_id new_name(struct reader *r, unsigned kind, uint32_t number, const char *what)
 {
-    if (!need_word(r, what))
+    if (kind == IS_GROUP ? !need_text(r, what) : !need_word(r, what))
         return 0;
+    if (kind != IS_GROUP && memchr(r->word.at, ',', r->word.len) != NULL)
+        fail(r, "a name must not have a comma in it");
     str_id id = intern(r);
     struct str *s = &r->p->str.all.at[id];
     if (s->owner & kind)
@@ -171,7 +193,7 @@ static str_id new_name(struct reader *r, unsigned kind, uint32_t number, const c
 
 static uint32_t group_named(struct reader *r)
 {
-    if (!need_word(r, "the group"))
+    if (!need_text(r, "the group"))
         return PROGRAM_NONE;
     str_id id = intern(r);
     for (uint32_t i = 0; i < r->group.len; i++)
@@ -319,7 +341,7 @@ static void read_op_word(struct reader *r, uint32_t id, struct program_op *op)
     else if (is(r, "coll"))
         op->coll = need_word(r, "the kind of collective") ? intern(r) : 0;
     else if (is(r, "reduce"))
-        op->reduce_op = need_word(r, "the reduction") ? intern(r) : 0;
+        op->reduce_op = need_text(r, "the reduction") ? intern(r) : 0;
     else if (is(r, "group"))
         op->group = group_named(r);
     else if (is(r, "message"))
@@ -359,7 +381,7 @@ static void read_op(struct reader *r)
         return;
     }
     op.kind = (uint8_t)kind;
-    op.kernel = need_word(r, "the kernel") ? intern(r) : 0;
+    op.kernel = need_text(r, "the kernel") ? intern(r) : 0;
     vec_push_in(r->a, &r->op, op);
     while (next_word(r)) {
         struct program_op now = r->op.at[id];
@@ -449,7 +471,7 @@ static void read_line(struct reader *r)
         if (r->headed)
             fail(r, "one program only");
         r->headed = true;
-        r->p->name = need_word(r, "the program's name") ? intern(r) : 0;
+        r->p->name = need_text(r, "the program's name") ? intern(r) : 0;
         if (next_word(r))
             unknown(r, NULL, 0);
     } else if (is(r, "group")) {
