@@ -78,6 +78,10 @@ static bool is_clean(struct reader *r)
             fail(r, "a control character");
             return false;
         }
+    if (memchr(r->word.at, '"', r->word.len) != NULL) {
+        fail(r, "a quote inside a word");
+        return false;
+    }
     return true;
 }
 
@@ -256,7 +260,7 @@ static void read_uses(struct reader *r, uint32_t op, enum program_access how)
             }
             r->buf.at[buf].producer = op;
         } else if (!(r->buf.at[buf].flags & PROGRAM_INPUT) &&
-                   r->buf.at[buf].producer == PROGRAM_NONE) {
+                   (r->buf.at[buf].producer == PROGRAM_NONE || r->buf.at[buf].producer == op)) {
             fail(r, "buffer '%.*s' is used before it is made", (int)r->word.len, r->word.at);
             return;
         }
