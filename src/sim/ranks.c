@@ -8,8 +8,8 @@
 
 #define NONE PROBLEM_NONE
 
-/* Picoseconds times SIM_SPEED. */
-__extension__ typedef unsigned __int128 work;
+/* Picoseconds times SIM_SPEED. Arenas align to 8 bytes. */
+__extension__ typedef unsigned __int128 work __attribute__((aligned(8)));
 
 struct activity {
     work left;

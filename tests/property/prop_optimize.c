@@ -18,7 +18,7 @@ static const char table[] = "tests/results/optimize.txt";
 /* Sizes that a graph leaves open. */
 enum { N_SYMBOLS = 120, TAKEN_AS = 512 };
 
-static char symbol_name[2 * N_SYMBOLS][8];
+static char symbol_name[2 * N_SYMBOLS][16];
 static tuck_hint symbol[2 * N_SYMBOLS];
 
 static void name_symbols(void)
