@@ -404,8 +404,8 @@ static void read_buffer(struct reader *r, bool input)
                             .group = PROGRAM_NONE,
                             .flags = PROGRAM_UNKNOWN | (input ? PROGRAM_INPUT : 0)};
 
-    if (input && r->op.len > 0)
-        fail(r, "inputs come before the first op");
+    if (input && (r->op.len > 0 || r->buf.len > r->p->n_input))
+        fail(r, "inputs come before all buffers and ops");
     b.name = new_name(r, IS_BUF, id, "buffer");
     while (next_word(r)) {
         if (r->word.quoted) {
@@ -425,6 +425,8 @@ static void read_buffer(struct reader *r, bool input)
             b.offset = need_number(r, "the offset");
         } else if (is(r, "freeable")) {
             b.flags |= PROGRAM_FREEABLE;
+            if (!input)
+                fail(r, "only an input can be let go of by the caller");
         } else if (is(r, "output")) {
             b.flags |= PROGRAM_OUTPUT;
         } else if (is(r, "unwaited")) {
