@@ -35,7 +35,7 @@ void *arena_alloc_slow(struct arena *a, size_t size)
 {
     if (size > SIZE_MAX / 2)
         mem_exhausted(a->mem);
-    size_t need = (size + 7) & ~(size_t)7;
+    size_t need = arena_round(size);
     size_t room = next_block_size(a);
 
     if (room < need)

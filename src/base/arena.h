@@ -1,7 +1,8 @@
-/* Bump allocation with marks: everything after a mark goes at once. Objects are 8-byte aligned. */
+/* Bump allocation with marks: everything after a mark goes at once. Objects are aligned for any type. */
 #ifndef TUCK_BASE_ARENA_H
 #define TUCK_BASE_ARENA_H
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,8 +14,8 @@
 #endif
 
 struct arena_block {
-    struct arena_block *prev;
-    size_t size; /* bytes that follow this header */
+    _Alignas(max_align_t) struct arena_block *prev; /* what follows the header is aligned, too */
+    size_t size;                                    /* bytes that follow this header */
 };
 
 struct arena {
@@ -32,9 +33,14 @@ void arena_init(struct arena *a, struct mem *m);
 void arena_destroy(struct arena *a);
 void *arena_alloc_slow(struct arena *a, size_t size);
 
+static inline size_t arena_round(size_t size)
+{
+    return (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
+}
+
 static inline void *arena_alloc(struct arena *a, size_t size)
 {
-    size_t need = (size + 7) & ~(size_t)7;
+    size_t need = arena_round(size);
 
     if (need < size || a->at == NULL || need > (size_t)(a->end - a->at))
         return arena_alloc_slow(a, size);
