@@ -137,7 +137,7 @@ static tuck_status inherit_groups(const tuck_graph *a, tuck_graph *b)
 static int compare(struct differ *x, struct input *after, tuck_graph *a, tuck_graph *b)
 {
     struct evaluation ea = {.program = NULL}, eb = {.program = NULL};
-    struct diff d = {.n_move = 0};
+    struct diff d;
     bool assumed;
     tuck_status st = inherit_groups(a, b);
 
@@ -150,15 +150,16 @@ static int compare(struct differ *x, struct input *after, tuck_graph *a, tuck_gr
     code = evaluate(x, &x->in, a, &ea);
     if (code == EXIT_FINE) {
         code = evaluate(x, after, b, &eb);
-        if (code == EXIT_FINE)
+        if (code == EXIT_FINE) {
             code = exit_code_of(diff_graphs(a, &ea, b, &eb, &d));
-        if (code == EXIT_FINE && !x->json)
-            printf("%s on %s%s\n", *tuck_graph_name(a) ? tuck_graph_name(a) : "forward",
-                   tuck_cluster_name(x->model.cluster),
-                   assumed ? " (assumed; --cluster names another)" : "");
-        if (code == EXIT_FINE)
-            code = print(x, &d);
-        diff_end(&d);
+            if (code == EXIT_FINE && !x->json)
+                printf("%s on %s%s\n", *tuck_graph_name(a) ? tuck_graph_name(a) : "forward",
+                       tuck_cluster_name(x->model.cluster),
+                       assumed ? " (assumed; --cluster names another)" : "");
+            if (code == EXIT_FINE)
+                code = print(x, &d);
+            diff_end(&d);
+        }
         evaluate_end(&eb);
     }
     evaluate_end(&ea);

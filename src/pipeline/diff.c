@@ -74,18 +74,14 @@ static bool meaning(const struct diff *d, const struct diff_side *s, uint32_t n,
 
 static void match_meanings(struct diff *d)
 {
-    struct strtab words;
-    struct buf text;
     VEC(uint32_t) first = {NULL, 0, 0}; /* by meaning: a node of the second graph … */
     uint32_t *next = arena_zeroed(&d->arena, d->b.g->node.len * sizeof(*next)); /* … and others */
 
-    strtab_init(&words, &d->mem);
-    buf_init(&text, &d->mem);
     for (uint32_t i = d->b.n; i-- > 0;) {
         uint32_t k = d->b.node[i];
-        if (d->b.match[k] != 0 || !meaning(d, &d->b, k, &text))
+        if (d->b.match[k] != 0 || !meaning(d, &d->b, k, &d->text))
             continue;
-        str_id id = str_intern(&words, text.at, text.len);
+        str_id id = str_intern(&d->words, d->text.at, d->text.len);
         while (first.len <= id)
             vec_push_in(&d->arena, &first, 0);
         next[k] = first.at[id];
@@ -93,17 +89,15 @@ static void match_meanings(struct diff *d)
     }
     for (uint32_t i = 0; i < d->a.n; i++) {
         uint32_t k = d->a.node[i];
-        if (d->a.match[k] != 0 || !meaning(d, &d->a, k, &text))
+        if (d->a.match[k] != 0 || !meaning(d, &d->a, k, &d->text))
             continue;
-        str_id id = str_find(&words, text.at, text.len);
+        str_id id = str_find(&d->words, d->text.at, d->text.len);
         if (id == 0 || id >= first.len || first.at[id] == 0)
             continue;
         uint32_t other = first.at[id];
         first.at[id] = next[other];
         pair(d, k, other);
     }
-    buf_destroy(&text);
-    strtab_destroy(&words);
 }
 
 /* ---- what merged ---- */
@@ -177,6 +171,15 @@ static void find_merged(struct diff *d)
         if (from != 0 && d->a.match[from] != 0)
             d->a.became[n] = into[d->a.match[from]][comm_kind(d->a.g, n)];
     }
+    d->first_part = arena_zeroed(&d->arena, d->b.g->node.len * sizeof(*d->first_part));
+    d->next_part = arena_zeroed(&d->arena, d->a.g->node.len * sizeof(*d->next_part));
+    for (uint32_t i = d->a.n; i-- > 0;) {
+        uint32_t n = d->a.node[i], to = d->a.became[n];
+        if (to != 0) {
+            d->next_part[n] = d->first_part[to];
+            d->first_part[to] = n;
+        }
+    }
 }
 
 /* ---- what moved ---- */
@@ -239,11 +242,15 @@ tuck_status diff_graphs(tuck_graph *a, struct evaluation *ea, tuck_graph *b, str
     *d = (struct diff){.a = {.g = a, .e = ea}, .b = {.g = b, .e = eb}};
     mem_init(&d->mem, &a->store->mem.alloc);
     arena_init(&d->arena, &d->mem);
+    strtab_init(&d->words, &d->mem);
+    buf_init(&d->text, &d->mem);
     return mem_guard(&d->mem, do_diff, d) ? TUCK_OK : TUCK_ENOMEM;
 }
 
 void diff_end(struct diff *d)
 {
+    buf_destroy(&d->text);
+    strtab_destroy(&d->words);
     arena_destroy(&d->arena);
     *d = (struct diff){.n_move = 0};
 }

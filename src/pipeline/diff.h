@@ -24,6 +24,10 @@ struct diff {
     struct mem mem;
     struct arena arena;
     struct diff_side a, b;
+    struct strtab words; /* what nodes compute, while it is asked for */
+    struct buf text;
+    uint32_t *first_part; /* by node of the second graph: what became part of it, 0: nothing … */
+    uint32_t *next_part;  /* … and, by node of the first, what else */
     uint32_t n_move;
     struct diff_move *
         move; /* the fewest nodes without which the order is the same, in the order of the second */

@@ -92,34 +92,21 @@ static uint32_t collectives(const struct diff_side *s)
     return n;
 }
 
-/* New collectives, each with those that became part of it: lists by the new one, all in one walk. */
+/* New collectives, each with those that became part of it. */
 static void put_merged(const struct diff *d, uint32_t most, struct buf *b)
 {
-    uint32_t n = d->b.g->node.len, shown = 0, more = 0;
-    uint32_t *first = mem_resize(b->mem, NULL, 0, n * sizeof(*first));
-    uint32_t *next = mem_resize(b->mem, NULL, 0, d->a.g->node.len * sizeof(*next));
+    uint32_t shown = 0, more = 0;
 
-    memset(first, 0, n * sizeof(*first));
-    for (uint32_t i = d->a.n; i-- > 0;) {
-        uint32_t k = d->a.node[i], to = d->a.became[k];
-        if (to != 0) {
-            next[k] = first[to];
-            first[to] = k;
-        }
-    }
     for (uint32_t i = 0; i < d->b.n; i++) {
-        uint32_t to = d->b.node[i];
-        if (first[to] == 0)
+        uint32_t to = d->b.node[i], named = 0;
+        if (d->first_part[to] == 0)
             continue;
-        if (shown++ >= most) {
+        if (shown >= most) {
             more++;
             continue;
         }
-        if (shown == 1)
-            buf_printf(b, "\n  merged\n");
-        buf_printf(b, "    ");
-        uint32_t named = 0;
-        for (uint32_t k = first[to]; k != 0; k = next[k], named++)
+        buf_str(b, shown++ == 0 ? "\n  merged\n    " : "    ");
+        for (uint32_t k = d->first_part[to]; k != 0; k = d->next_part[k], named++)
             if (named < 4)
                 buf_printf(b, "%s%s", named ? ", " : "", name(&d->a, k));
         if (named > 4)
@@ -128,8 +115,6 @@ static void put_merged(const struct diff *d, uint32_t most, struct buf *b)
     }
     if (more > 0)
         buf_printf(b, "    … and %u more\n", more);
-    mem_free(b->mem, first, n * sizeof(*first));
-    mem_free(b->mem, next, d->a.g->node.len * sizeof(*next));
 }
 
 /* Collectives and waits by name, the others as a number. */
