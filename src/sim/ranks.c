@@ -4,19 +4,10 @@
 
 #include <string.h>
 
+#include "sim/events.h"
 #include "sim/meet.h"
 
 #define NONE PROBLEM_NONE
-
-/* Picoseconds times SIM_SPEED. Arenas align to 8 bytes. */
-__extension__ typedef unsigned __int128 work __attribute__((aligned(8)));
-
-struct activity {
-    work left;
-    uint32_t speed;
-    uint32_t place; /* in the heap, NONE: not running */
-    int64_t since, end;
-};
 
 /* The channel of a group on a rank. */
 struct slot {
@@ -55,22 +46,13 @@ struct engine {
     struct state *rank;
     struct slot *slot;
     uint32_t n_slot;
-    struct activity *act; /* ranks, then slots */
-    uint32_t *heap, n_heap;
+    struct sim_events ev;     /* activities: of ranks, then of slots */
     uint32_t *ready, n_ready; /* ranks that can go on */
     uint32_t *member_slot;    /* beside job->member; NONE: the rank has no such channel */
     uint32_t *arrived;        /* by group of the job: members that stand at its next transfer */
     uint32_t *first;          /* … and the first of them, a slot */
     struct sim_meetings met;
-    int64_t now;
 };
-
-static int64_t later(int64_t t, int64_t by)
-{
-    int64_t sum;
-
-    return __builtin_add_overflow(t, by, &sum) ? INT64_MAX : sum;
-}
 
 static uint32_t op_at(const struct engine *e, uint32_t r)
 {
@@ -78,84 +60,6 @@ static uint32_t op_at(const struct engine *e, uint32_t r)
     uint32_t pos = e->rank[r].pos;
 
     return pos >= k->p->n_op ? NONE : k->order ? k->order[pos] : pos;
-}
-
-/* ---- activities ---- */
-
-static bool before(const struct engine *e, uint32_t a, uint32_t b)
-{
-    return e->act[a].end != e->act[b].end ? e->act[a].end < e->act[b].end : a < b;
-}
-
-static void put(struct engine *e, uint32_t at, uint32_t id)
-{
-    e->heap[at] = id;
-    e->act[id].place = at;
-}
-
-static void settle_place(struct engine *e, uint32_t id)
-{
-    uint32_t at = e->act[id].place;
-
-    for (; at > 0 && before(e, id, e->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        put(e, at, e->heap[(at - 1) / 2]);
-    for (;;) {
-        uint32_t k = 2 * at + 1;
-        if (k >= e->n_heap)
-            break;
-        if (k + 1 < e->n_heap && before(e, e->heap[k + 1], e->heap[k]))
-            k++;
-        if (!before(e, e->heap[k], id))
-            break;
-        put(e, at, e->heap[k]);
-        at = k;
-    }
-    put(e, at, id);
-}
-
-static void schedule_end(struct engine *e, uint32_t id)
-{
-    struct activity *x = &e->act[id];
-    work ps = x->speed == SIM_SPEED ? (x->left + SIM_SPEED - 1) / SIM_SPEED
-                                    : (x->left + x->speed - 1) / x->speed;
-
-    x->end = ps > INT64_MAX ? INT64_MAX : later(e->now, (int64_t)ps);
-    settle_place(e, id);
-}
-
-static void begin(struct engine *e, uint32_t id, int64_t ps, uint32_t speed)
-{
-    struct activity *x = &e->act[id];
-
-    *x = (struct activity){(work)ps * SIM_SPEED, speed, e->n_heap, e->now, 0};
-    e->heap[e->n_heap++] = id;
-    schedule_end(e, id);
-}
-
-static void change_speed(struct engine *e, uint32_t id, uint32_t speed)
-{
-    struct activity *x = &e->act[id];
-
-    if (x->place == NONE || x->speed == speed)
-        return;
-    work done = (work)x->speed * (work)(e->now - x->since);
-    x->left = done < x->left ? x->left - done : 0;
-    x->since = e->now;
-    x->speed = speed;
-    schedule_end(e, id);
-}
-
-static uint32_t pop(struct engine *e)
-{
-    uint32_t id = e->heap[0], last = e->heap[--e->n_heap];
-
-    e->act[id].place = NONE;
-    if (last != id) {
-        put(e, 0, last);
-        settle_place(e, last);
-    }
-    e->now = e->act[id].end;
-    return id;
 }
 
 /* ---- contention ---- */
@@ -179,8 +83,8 @@ static void kind_runs(struct engine *e, uint32_t r, uint32_t kind, bool starts)
     uint32_t *n = &e->rank[r].running[kind];
 
     *n += starts ? 1 : -1u;
-    if (*n == starts && e->act[r].place != NONE && e->rank[r].launched)
-        change_speed(e, r, kernel_speed(e, r, op_at(e, r)));
+    if (*n == starts && e->ev.act[r].place != NONE && e->rank[r].launched)
+        sim_change_speed(&e->ev, r, kernel_speed(e, r, op_at(e, r)));
 }
 
 static const struct sim_call *call_of(const struct engine *e, uint32_t s)
@@ -217,7 +121,8 @@ static void share(struct engine *e, uint32_t leader)
 {
     struct slot *x = &e->slot[leader];
 
-    change_speed(e, e->job->n_rank + leader, x->share > SIM_SPEED ? 1 : SIM_SPEED / x->share);
+    sim_change_speed(&e->ev, e->job->n_rank + leader,
+                     x->share > SIM_SPEED ? 1 : SIM_SPEED / x->share);
 }
 
 /* The transfer of slot s begins or ends to move bytes on its rank: others that share the link feel it. */
@@ -265,7 +170,7 @@ static void start_bytes(struct engine *e, uint32_t leader)
     uint32_t n, link = call_of(e, leader)->link, most = 1;
     const uint32_t *m = members_of(e, &leader, &n);
 
-    begin(e, e->job->n_rank + leader, e->slot[leader].bytes_ps, SIM_SPEED);
+    sim_begin(&e->ev, e->job->n_rank + leader, e->slot[leader].bytes_ps, SIM_SPEED);
     for (uint32_t i = 0; i < n; i++) {
         link_changes(e, m[i], link, true);
         if (e->rank[e->slot[m[i]].rank].moving[link] > most)
@@ -289,14 +194,14 @@ static void start_transfer(struct engine *e, uint32_t leader)
         int64_t own = e->job->rank[x->rank].ps[x->head];
 
         ps = own > ps ? own : ps;
-        x->start = e->now;
-        e->out[x->rank].others = later(e->out[x->rank].others, e->now - x->ready);
+        x->start = e->ev.now;
+        e->out[x->rank].others = sim_later(e->out[x->rank].others, e->ev.now - x->ready);
         if (e->job->contention)
             kind_runs(e, x->rank, call->kind, true);
     }
     latency = !e->job->contention || latency > ps ? ps : latency;
     e->slot[leader].bytes_ps = ps - latency;
-    begin(e, e->job->n_rank + leader, latency, SIM_SPEED);
+    sim_begin(&e->ev, e->job->n_rank + leader, latency, SIM_SPEED);
 }
 
 static bool differs(const char *a, const char *b)
@@ -366,7 +271,7 @@ static void arrive(struct engine *e, uint32_t s)
     struct slot *x = &e->slot[s];
     const struct sim_job *job = e->job;
 
-    x->ready = e->now;
+    x->ready = e->ev.now;
     x->there = true;
     if (call_of(e, s)->n_part > 0) {
         p2p_arrives(e, s);
@@ -412,7 +317,7 @@ static void go_on(struct engine *e, uint32_t r)
     const struct sim_rank *k = &e->job->rank[r];
     struct state *x = &e->rank[r];
     uint32_t op = op_at(e, r), last = op;
-    int64_t stood = e->now - x->since;
+    int64_t stood = e->ev.now - x->since;
 
     if (problem_is_wait(k->p, op)) {
         last = NONE;
@@ -423,7 +328,7 @@ static void go_on(struct engine *e, uint32_t r)
     e->out[r].time.exposed += stood;
     if (e->span != NULL) {
         e->span[r][op].stood = stood;
-        e->span[r][op].end = e->now;
+        e->span[r][op].end = e->ev.now;
         e->span[r][last].exposed += stood;
     }
     x->pos++;
@@ -437,11 +342,11 @@ static void end_on(struct engine *e, uint32_t s)
     struct state *r = &e->rank[x->rank];
     uint32_t op = x->head;
 
-    r->end[op] = e->now;
-    e->out[x->rank].time.comm = later(e->out[x->rank].time.comm, e->now - x->start);
+    r->end[op] = e->ev.now;
+    e->out[x->rank].time.comm = sim_later(e->out[x->rank].time.comm, e->ev.now - x->start);
     if (e->span != NULL) {
         e->span[x->rank][op].start = x->start;
-        e->span[x->rank][op].end = e->now;
+        e->span[x->rank][op].end = e->ev.now;
     }
     if (r->awaited[op]) {
         r->awaited[op] = false;
@@ -499,17 +404,18 @@ static void run_rank(struct engine *e, uint32_t r)
 
     for (uint32_t op; (op = op_at(e, r)) != NONE; x->pos++, x->launched = false) {
         if (!x->launched && e->job->launch_ps > 0) {
-            begin(e, r, e->job->launch_ps, SIM_SPEED);
+            sim_begin(&e->ev, r, e->job->launch_ps, SIM_SPEED);
             return;
         }
         x->launched = true;
-        x->since = e->now;
+        x->since = e->ev.now;
         if (e->span != NULL)
-            e->span[r][op] = (struct sim_span){.start = e->now, .end = e->now, .issued = e->now};
+            e->span[r][op] = (struct sim_span){
+                .start = e->ev.now, .end = e->ev.now, .issued = e->ev.now};
         if (!problem_is_coll(k->p, op) && !problem_is_wait(k->p, op)) {
             if (k->ps[op] == 0)
                 continue;
-            begin(e, r, k->ps[op], kernel_speed(e, r, op));
+            sim_begin(&e->ev, r, k->ps[op], kernel_speed(e, r, op));
             return;
         }
         x->waits_for = 0;
@@ -539,11 +445,11 @@ static void kernel_ends(struct engine *e, uint32_t r)
         return;
     }
     uint32_t op = op_at(e, r);
-    int64_t took = e->now - x->since;
+    int64_t took = e->ev.now - x->since;
     e->out[r].time.compute += took;
     e->out[r].slowed += took - e->job->rank[r].ps[op];
     if (e->span != NULL)
-        e->span[r][op].end = e->now;
+        e->span[r][op].end = e->ev.now;
     x->pos++;
     x->launched = false;
     e->ready[e->n_ready++] = r;
@@ -608,10 +514,7 @@ static void prepare(struct engine *e)
     for (uint32_t r = 0, s = 0; r < job->n_rank; r++)
         for (uint32_t k = 0; k <= job->rank[r].p->n_group; k++)
             e->slot[s++] = (struct slot){.rank = r, .group = NONE, .head = NONE, .tail = NONE};
-    e->act = arena_array(e->a, struct activity, job->n_rank + e->n_slot);
-    for (uint32_t i = 0; i < job->n_rank + e->n_slot; i++)
-        e->act[i].place = NONE;
-    e->heap = arena_array(e->a, uint32_t, job->n_rank + e->n_slot);
+    sim_events_init(&e->ev, job->n_rank + e->n_slot, e->a);
     e->ready = arena_array(e->a, uint32_t, job->n_rank);
     e->member_slot = arena_array(e->a, uint32_t, job->n_group ? job->member_at[job->n_group] : 1);
     e->arrived = arena_zeroed(e->a, (job->n_group + 1) * sizeof(*e->arrived));
@@ -702,11 +605,11 @@ void sim_ranks(const struct sim_job *job, struct arena *a, struct sim_rank_resul
             uint32_t r = e.ready[--e.n_ready];
             run_rank(&e, r);
             if (op_at(&e, r) == NONE)
-                clk[r] = e.now;
+                clk[r] = e.ev.now;
         }
-        if (e.n_heap == 0)
+        if (e.ev.n == 0)
             break;
-        uint32_t id = pop(&e);
+        uint32_t id = sim_next(&e.ev);
         if (id < job->n_rank)
             kernel_ends(&e, id);
         else
