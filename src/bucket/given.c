@@ -74,7 +74,7 @@ static tuck_status read_member(struct bucket_scan *s, uint32_t n, struct bucket 
     enum left_reason why = LEFT_PATTERN;
 
     if (!bucket_is_kind(s, n))
-        return pass_fail(r, n, "merge_bucket: '%s' is not an %s that can be merged", name,
+        return pass_fail(r, n, "merge_bucket: '%s' is no %s that can be merged", name,
                          comm_kind_name(s->o->kind));
     uint32_t wait = wait_of(r->g, n);
     if (wait == 0)

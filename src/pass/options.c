@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/num.h"
 #include "pass/pass.h"
 
 static bool is(const char *s, size_t len, const char *word)
@@ -36,15 +37,7 @@ static bool read_int(const char *s, size_t len, int64_t *out)
 
 static bool read_float(const char *s, size_t len, double *out)
 {
-    char text[64], *end;
-
-    if (len == 0 || len >= sizeof(text))
-        return false;
-    memcpy(text, s, len);
-    text[len] = '\0';
-    errno = 0;
-    *out = strtod(text, &end);
-    return *end == '\0' && errno == 0 && isfinite(*out);
+    return num_float(s, len, out) && isfinite(*out);
 }
 
 static void trim(const char **s, size_t *len)
