@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 COLLECTIVE_SECONDS = 40  # no graph here needs one second
-LAUNCH_SECONDS = 150
+LAUNCH_SECONDS = 240
 STOPPED = 3  # exit code of a rank whose reason is in its report
 LAUNCHES = 6  # with faults in many graphs, the later ones count as not run
 

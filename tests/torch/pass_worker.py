@@ -2,9 +2,11 @@
 
     pass_worker.py PLAN RANK
 
-A job has the text before, the texts after one pipeline each, and says how inputs are made: stored
-ones, or small integers (sums of them are exact in every order, so results must be equal bit for bit)
-and random floats.
+A job has the text before, the texts after one pipeline each, and says how inputs are made. Each graph
+runs twice. With small integers the sums of its collectives are exact in every order, so results must
+be equal bit for bit; test_pass_values.py says what that takes where integers do not stay integers on
+their way to a collective. With random floats they must be equal too, unless the pass changes the order
+in which ranks are summed and there are more than two of them, or it adds before it sums over ranks.
 """
 
 import importlib
@@ -14,6 +16,7 @@ import zlib
 import exec_worker
 import torch
 from safetensors.torch import load_file
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import fxload
 
@@ -28,19 +31,77 @@ SHORT = {
 }
 
 
+GRID = 1 / 8  # integers that are divided by 2, 4 or 8 are multiples of it
+GOLDEN = -7046029254386353131  # 2^64 over the golden ratio, as a signed number
+
+
+class Reductions(TorchDispatchMode):
+    """Looks at what is summed over ranks, and mixes it if asked: each element becomes a multiple of
+    1/8 between -4 and 4 that depends on every bit of it. Sums of those are exact, and since it is done
+    element by element it does not matter how tensors were cut up or put together before."""
+
+    def __init__(self, world, mix):
+        super().__init__()
+        self.world, self.mix, self.inexact, self.zeros = world, mix, 0, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace == "_c10d_functional" and "reduce" in func.__name__:
+            many = isinstance(args[0], (list, tuple))
+            operands = [self.looked_at(t) for t in (args[0] if many else args[:1])]
+            if func.__name__.startswith(("all_reduce_.", "all_reduce_coalesced_.")):
+                for t, mixed in zip(args[0] if many else args[:1], operands):
+                    t.copy_(mixed)
+            else:
+                args = (operands if many else operands[0], *args[1:])
+        return func(*args, **(kwargs or {}))
+
+    def looked_at(self, t):
+        if not t.is_floating_point():
+            return t
+        limit = 1 / torch.finfo(t.dtype).eps * GRID / self.world
+        exact = (t / GRID == (t / GRID).round()).all() and (t.abs() <= limit).all()
+        self.inexact += not exact
+        self.zeros += not t.any()
+        if not self.mix:
+            return t
+        bits = (t.double() + 0.0).view(torch.int64) * GOLDEN
+        return ((bits >> 58).double() * GRID).to(t.dtype)
+
+
 def run(job, rank, groups, line):
-    fills = ["stored"] if "tensors" in job else ["integers", "floats"]
     named, before = job["groups_by_rank"][rank], job["texts"][rank]
-    for fill in fills:
-        expected = one_run(job, rank, before, before, fill, named, groups)
+    world = len(job["texts"])
+    for fill in ["integers", "floats"]:
+        watch = Reductions(world, job["mix"] and fill == "integers")
+        expected = one_run(job, rank, before, before, fill, named, groups, watch)
+        if fill == "integers":
+            look_at_integers(job, expected, watch, line)
         for after in job["after"]:
+            if fill == "integers" and job["mix"] and after["kind"] == "sums":
+                continue  # what is added before the sum over ranks is not what was mixed
             job["texts"][rank] = after["texts"][rank]  # the place to be named if it raises
-            found = one_run(job, rank, before, after["texts"][rank], fill, named, groups)
-            near = after["near"] and fill != "integers"
-            compare(f"{after['passes']}, {fill}", expected, found, near, line)
+            watch = Reductions(world, watch.mix)
+            found = one_run(job, rank, before, after["texts"][rank], fill, named, groups, watch)
+            near = {"exact": False, "near": world > 2, "sums": True}[after["kind"]]
+            what = f"{after['passes']}, {fill}"
+            compare(what, expected, found, near and fill != "integers", line)
 
 
-def one_run(job, rank, before, path, fill, named, groups):
+def look_at_integers(job, expected, watch, line):
+    """Small integers are worth something: nothing overflows, and sums are as exact as is said."""
+    tensors = [t for part in expected for t in part if isinstance(t, torch.Tensor)]
+    for t in tensors:
+        if t.untyped_storage().size() > 0 and not t.isfinite().all():
+            line["problems"].append(f"integers: a result of {list(t.shape)} is not finite")
+    if watch.zeros:
+        line["problems"].append(f"integers: {watch.zeros} sums over ranks of nothing but zeros")
+    if watch.inexact and not job["mix"]:
+        line["problems"].append(f"integers: {watch.inexact} sums over ranks are not exact")
+    if not watch.inexact and job["mix"]:
+        line["problems"].append("integers: sums over ranks are exact without mixing")
+
+
+def one_run(job, rank, before, path, fill, named, groups, watch):
     """(what is returned, what the inputs are afterwards); the text before says what inputs there are"""
     with open(before) as f:
         signature = f.read()
@@ -49,25 +110,44 @@ def one_run(job, rank, before, path, fill, named, groups):
     for name, home in fxload.REGISTERED_BY.items():
         if f"torch.ops.{name}." in text:
             importlib.import_module(home)
-    stored = load_file(job["tensors"][rank]) if fill == "stored" else {}
-    if fill == "stored":
+    stored = load_file(job["tensors"][rank]) if "tensors" in job else {}
+    if stored:
         given = exec_worker.make_inputs(job, rank, signature, stored)
+        for name, value in given.items():
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                value.copy_(like_stored(job, rank, name, value, fill))
     else:
         given = make_inputs(job, rank, signature, fill)
     module = exec_worker.make_module(text, path, stored)
-    results = exec_worker.run_with_groups(module, given, named, groups)
+    with watch:
+        results = exec_worker.run_with_groups(module, given, named, groups)
     return list(results), list(given.values())
 
 
+def generator(job, rank, name, fill):
+    """The same for every text of a job."""
+    return torch.Generator().manual_seed(zlib.crc32(f"{job['graph']} {rank} {name} {fill}".encode()))
+
+
+def like_stored(job, rank, name, stored, fill):
+    """Indices stay what they are, so only floats come here; sign and size of random ones stay about
+    what they are, since some are variances, sums of exponents and the like."""
+    random = generator(job, rank, name, fill)
+    if fill == "integers" and stored.numel() == 1:
+        return torch.full(stored.shape, job["most"])  # such as what all gradients are multiplied by
+    if fill == "integers":
+        return torch.randint(job["least"], job["most"] + 1, stored.shape, generator=random)
+    return stored * (0.75 + 0.5 * torch.rand(stored.shape, generator=random))
+
+
 def make_inputs(job, rank, text, fill):
-    """By the annotations of the parameters; the same for every text of a job."""
+    """By the annotations of the parameters."""
     made = {}
     for node in exec_worker.parameters(text):
         dtype, sizes, strides = annotated(node.meta["annotation"].strip("\"'"))
-        seed = zlib.crc32(f"{job['graph']} {rank} {node.name} {fill}".encode())
-        random = torch.Generator().manual_seed(seed)
+        random = generator(job, rank, node.name, fill)
         if fill == "integers" or not dtype.is_floating_point:
-            value = torch.randint(-4, 5, sizes, generator=random).to(dtype)
+            value = torch.randint(job["least"], job["most"] + 1, sizes, generator=random).to(dtype)
         else:
             value = torch.randn(sizes, generator=random).to(dtype)
         made[node.name] = torch.empty_strided(sizes, strides, dtype=dtype).copy_(value)

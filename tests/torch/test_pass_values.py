@@ -1,8 +1,8 @@
 """What passes make of a graph computes the same: run before and after on real ranks over gloo.
 
-One launch a world size runs everything: the executable graphs of tests/graphs/exec with their stored
-inputs, and the small graphs of cases/ with small integers, for which results must be equal bit for
-bit, and with random floats, for which they must be too unless the pass changes the order of sums.
+One launch a world size runs everything: the executable graphs of tests/graphs/exec and the small graphs
+of cases/, each with small integers, for which results must be equal bit for bit, and with random floats,
+for which they must be too unless the pass changes the order of sums.
 
 A file of cases/ is a graph with a head:
 
@@ -11,7 +11,9 @@ A file of cases/ is a graph with a head:
     #: group 1 0,1 2,3               beside '0', which has all ranks: a group of these ranks on each of them
     #: without_storage p             an input that is given without storage
     #: exact PASSES                  a pipeline that must change the graph and no bit of any result
-    #: near PASSES                   the same, but the order of sums is another one
+    #: near PASSES                   the same, but ranks are summed in another order: with floats and more
+                                     than two ranks, equal up to rounding
+    #: sums PASSES                   the same, but what was added after the sum over ranks is added before
 """
 
 import json
@@ -32,30 +34,47 @@ NEEDS = "".join(f"# needs: {name}\n" for name in KNOWN_GLOBALS)
 
 OWN = "tuck optimize, without passes"
 
-# For every graph of tests/graphs/exec; (pipeline, is the order of sums another one?)
+# Small integers in the graphs of tests/graphs/exec: (least, most, mixed, why), if not (-4, 4, False).
+# Integers stay multiples of 1/8 through matmul, relu, sums and divisions by the number of ranks, so that
+# in eight of the graphs that sum over ranks these sums are exact in every order, and the others
+# only gather. "mixed": what goes into such a sum is something else by then, and is turned into small
+# multiples of 1/8 on its way in, before and after the passes alike (pass_worker.Reductions).
+INTEGERS = {
+    "gpt2_ddp_bw": (-1, 1, True, "layer norm, gelu, softmax; products of larger ones overflow"),
+    "llama_fsdp_bw": (-1, 1, True, "rms norm, silu, softmax; products of larger ones overflow"),
+    "llama_hsdp_bw": (-1, 1, True, "rms norm, silu, softmax; products of larger ones overflow"),
+    "llama_tp_sp_bw": (-4, 4, True, "rms norm, silu, softmax"),
+    "llama_tp_sp_fw": (-4, 4, True, "rms norm, silu, softmax, between the sums"),
+    "moe_routed_bw": (-4, 4, True, "softmax of the router, silu"),
+    "moe_static_bw": (-4, 4, True, "softmax of the router, silu"),
+    "resnet_ddp_bw": (-4, 4, True, "batch norm, log softmax"),
+    "ring_attention_bw": (1, 2, True, "softmax; and it takes logarithms of an input"),
+}
+
+# For every graph of tests/graphs/exec; (pipeline, what it does to sums: see above)
 PIPELINES = [
-    ("deduplicate_wait_tensors", False),
-    ("dedup_fsdp_reduce_scatter", True),
-    ("fuse_ddp_communication", True),
-    ("fuse_ddp_with_concat_op(bucket_size_mb=0.001)", True),
-    ("fuse_ddp_with_coalesced_op,schedule_comm_wait", True),
-    ("schedule_comm_wait", False),
-    ("bucket_all_gather", False),
-    ("bucket_all_gather(mode=custom_ops,cap_mb=0.001:0.002)", False),
-    ("bucket_all_gather(mode=custom_ops_multidtype)", False),
-    ("bucket_all_gather(mode=coalesced)", False),
-    ("bucket_fsdp_all_gather,bucket_fsdp_reduce_scatter", False),
-    ("bucket_reduce_scatter", False),
-    ("bucket_reduce_scatter(mode=custom_ops,cap_mb=0.002)", False),
-    ("bucket_reduce_scatter(mode=coalesced)", False),
-    ("bucket_all_reduce", True),
-    ("bucket_all_reduce(mode=coalesced,cap_mb=0.001)", True),
-    ("bucket_all_gather,bucket_reduce_scatter,bucket_all_reduce,schedule_comm_wait", True),
-    ("pre_bucket_fsdp_collectives(cap_mb=0.004)", False),
-    ("raise_comms,sink_waits", False),
-    ("reorder_compute_for_overlap", False),
-    ("reorder_communication_preserving_peak_memory,sink_waits_iterative,simple_overlap", False),
-    (OWN, True),
+    ("deduplicate_wait_tensors", "exact"),
+    ("dedup_fsdp_reduce_scatter", "sums"),
+    ("fuse_ddp_communication", "near"),
+    ("fuse_ddp_with_concat_op(bucket_size_mb=0.001)", "near"),
+    ("fuse_ddp_with_coalesced_op,schedule_comm_wait", "near"),
+    ("schedule_comm_wait", "exact"),
+    ("bucket_all_gather", "exact"),
+    ("bucket_all_gather(mode=custom_ops,cap_mb=0.001:0.002)", "exact"),
+    ("bucket_all_gather(mode=custom_ops_multidtype)", "exact"),
+    ("bucket_all_gather(mode=coalesced)", "exact"),
+    ("bucket_fsdp_all_gather,bucket_fsdp_reduce_scatter", "exact"),
+    ("bucket_reduce_scatter", "exact"),
+    ("bucket_reduce_scatter(mode=custom_ops,cap_mb=0.002)", "exact"),
+    ("bucket_reduce_scatter(mode=coalesced)", "exact"),
+    ("bucket_all_reduce", "near"),
+    ("bucket_all_reduce(mode=coalesced,cap_mb=0.001)", "near"),
+    ("bucket_all_gather,bucket_reduce_scatter,bucket_all_reduce,schedule_comm_wait", "near"),
+    ("pre_bucket_fsdp_collectives(cap_mb=0.004)", "exact"),
+    ("raise_comms,sink_waits", "exact"),
+    ("reorder_compute_for_overlap", "exact"),
+    ("reorder_communication_preserving_peak_memory,sink_waits_iterative,simple_overlap", "exact"),
+    (OWN, "sums"),
 ]
 ITEMS = [(path, world) for path in CASES for world in (2, 4)]
 ITEMS += [(path, json.loads(path.read_text())["world_size"]) for path in SIDE_CARS]
@@ -90,7 +109,7 @@ def optimize(source, passes, rank, groups, after):
 def afters(name, sources, pipelines, groups_by_rank, folder):
     """The texts after each pipeline that changes something, and the problems of those that fail."""
     found, problems = [], []
-    for k, (passes, near) in enumerate(pipelines):
+    for k, (passes, kind) in enumerate(pipelines):
         texts = [folder / f"{name}.{k}.rank{r}.py" for r in range(len(sources))]
         changed = []
         try:
@@ -105,7 +124,7 @@ def afters(name, sources, pipelines, groups_by_rank, folder):
             problems.append(f"{passes}: not all ranks decide alike: {changed}")
         elif changed[0]:
             _changed.add(passes)
-            found.append({"passes": passes, "near": near, "texts": [str(t) for t in texts]})
+            found.append({"passes": passes, "kind": kind, "texts": [str(t) for t in texts]})
     return found, problems
 
 
@@ -118,6 +137,7 @@ def exec_job(path, folder):
         texts.append(folder / f"{path.stem}.{rank}.py")
         texts[-1].write_text(NEEDS + fix_class_name(sources[-1].read_text()))
     found, problems = afters(path.stem, sources, PIPELINES, about["groups_by_rank"], folder)
+    least, most, mix, _ = INTEGERS.get(path.stem, (-4, 4, False, None))
     job = {
         "graph": path.stem,
         "texts": [str(t) for t in texts],
@@ -125,6 +145,9 @@ def exec_job(path, folder):
         "tensors": [str(path.with_name(t)) for t in about["tensors"]],
         "inputs_by_rank": about.get("inputs_by_rank") or [about["inputs"]] * about["world_size"],
         "groups_by_rank": about["groups_by_rank"],
+        "least": least,
+        "most": most,
+        "mix": mix,
     }
     return job, problems
 
@@ -154,7 +177,7 @@ def case_job(path, world, folder):
         sources[r].write_text(own)
         befores[r].write_text(NEEDS + own)
     groups = groups_of(words, world)
-    pipelines = [(p, kind == "near") for kind in ("exact", "near") for p in words.get(kind, [])]
+    pipelines = [(p, kind) for kind in ("exact", "near", "sums") for p in words.get(kind, [])]
     found, problems = afters(path.stem, sources, pipelines, groups, folder)
     missed = {p for p, _ in pipelines} - {a["passes"] for a in found}
     if not problems:
@@ -165,6 +188,9 @@ def case_job(path, world, folder):
         "after": found,
         "groups_by_rank": groups,
         "without_storage": " ".join(words.get("without_storage", [])).split(),
+        "least": -4,
+        "most": 4,
+        "mix": False,
     }
     return job, problems
 
