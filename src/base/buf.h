@@ -15,6 +15,7 @@ struct buf {
     tuck_write_fn sink; /* NULL: keep everything */
     void *sink_ctx;
     bool failed; /* the sink refused; what follows is dropped */
+    bool colour; /* tables may have it: base/ink.h */
 };
 
 void buf_init(struct buf *b, struct mem *m);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/buf.h"
+#include "base/ink.h"
 
 enum {
     EXCERPT = 100,     /* of a longer source line this much is shown */
@@ -143,7 +143,6 @@ void diag_add(tuck_diags *d, tuck_severity severity, struct diag_pos pos, const 
 struct print_args {
     struct buf *b;
     const tuck_diag *d;
-    bool colour;
 };
 
 static void do_print(void *p)
@@ -151,18 +150,14 @@ static void do_print(void *p)
     struct print_args *x = p;
     struct buf *b = x->b;
     const tuck_diag *d = x->d;
-    const char *bold = x->colour ? "\033[1m" : "", *off = x->colour ? "\033[0m" : "";
-    const char *tint = !x->colour ? "" : d->severity == TUCK_ERROR ? "\033[1;31m" : "\033[1;35m";
+    enum ink tint = d->severity == TUCK_ERROR ? INK_ERROR : INK_WARNING;
 
-    buf_str(b, bold);
-    if (*d->file != '\0') {
-        buf_str(b, d->file);
-        if (d->line > 0)
-            buf_printf(b, ":%u:%u", d->line, d->column);
-        buf_str(b, ": ");
-    }
-    buf_printf(b, "%s%s:%s ", tint, d->severity == TUCK_ERROR ? "error" : "warning", off);
-    buf_printf(b, "%s\n", d->message);
+    if (*d->file != '\0' && d->line > 0)
+        ink_printf(b, INK_HEAD, "%s:%u:%u: ", d->file, d->line, d->column);
+    else if (*d->file != '\0')
+        ink_printf(b, INK_HEAD, "%s: ", d->file);
+    ink_str(b, tint, d->severity == TUCK_ERROR ? "error:" : "warning:");
+    buf_printf(b, " %s\n", d->message);
     if (d->source != NULL) {
         buf_printf(b, "%6u | ", d->line);
         for (const char *s = d->source; *s; s++)
@@ -171,14 +166,16 @@ static void do_print(void *p)
         for (uint32_t i = 0; i < d->caret; i++)
             if (((unsigned char)d->source[i] & 0xC0) != 0x80)
                 buf_chr(b, ' ');
-        buf_printf(b, "%s^", tint);
+        ink_begin(b, tint);
+        buf_chr(b, '^');
         for (uint32_t i = 1; i < d->length; i++)
             if (((unsigned char)d->source[d->caret + i] & 0xC0) != 0x80)
                 buf_chr(b, '~');
-        buf_printf(b, "%s\n", off);
+        ink_end(b, tint);
+        buf_chr(b, '\n');
     }
     if (d->note != NULL)
-        buf_printf(b, "  note: %s\n", d->note);
+        ink_line(b, INK_DIM, "  note: %s", d->note);
     buf_flush(b);
 }
 
@@ -189,7 +186,8 @@ tuck_status tuck_diag_print(const tuck_diag *d, bool colour, tuck_write_fn write
 
     mem_init(&m, NULL);
     buf_to(&b, &m, write, ctx);
-    struct print_args x = {&b, d, colour};
+    b.colour = colour;
+    struct print_args x = {&b, d};
     bool ok = mem_guard(&m, do_print, &x);
     bool failed = b.failed;
     buf_destroy(&b);

@@ -4,8 +4,9 @@
 
 #include <argp.h>
 
-#include "base/buf.h"
+#include "cli/out.h"
 #include "fx/graph.h"
+#include "pipeline/evaluate.h"
 #include "tuck.h"
 
 /* One exit code a kind of failure; `tuck --help` prints them. */
@@ -59,6 +60,14 @@ extern const struct argp input_argp;
 int input_open(struct input *in);
 void input_close(struct input *in);
 
+/* Another file, with the options of the first, to be opened; closed before the first is. */
+struct input input_like(const struct input *first, const char *path);
+void input_close_like(struct input *in);
+
+/* What options may be repeated: room for one more behind n items. */
+void *option_grow(struct argp_state *state, void *list, size_t n, size_t size);
+void option_append(struct argp_state *state, const char ***list, size_t *n, const char *arg);
+
 /* The chosen graphs: [*from, *to). EXIT_USAGE if --graph names none of them. */
 int input_range(const struct input *in, size_t *from, size_t *to);
 
@@ -82,6 +91,30 @@ int model_open(struct model *m, tuck_diags *diags);
 int model_for(struct model *m, const tuck_graph *g, tuck_diags *diags, bool *assumed);
 void model_close(struct model *m);
 
+/* Both, and which graphs: input_open(), input_range(), model_open(). An exit code. */
+int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to);
+/* How graphs of this file are evaluated on the machine there is. */
+void model_options(const struct model *m, const struct input *in, struct evaluate_options *o);
+/* The same for passes, with room for hints that must live as long; NULL: no memory. */
+struct run_setting {
+    tuck_cost_options cost;
+    tuck_run_options run;
+    tuck_hint *hint; /* free() */
+};
+bool model_run(const struct model *m, const struct input *in, const tuck_graph *g,
+               struct run_setting *out);
+/* "GRAPH on MACHINE", the title of tables. */
+void put_machine(const struct model *m, const tuck_graph *g, bool assumed);
+
+/* --json and --top, of commands that list things. */
+struct listing {
+    bool json;
+    uint32_t top;
+};
+enum { OPT_TOP = 0x7F0 };
+/* For argp's parse functions to end with. */
+error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *state);
+
 /* 25MB: 1 KB = 1 KiB = 1024 bytes, and so on. -1: not a size. */
 int64_t parse_bytes(const char *text);
 
@@ -92,8 +125,8 @@ const char *human_us(double us, char out[32]);
 void input_warn_groups(struct input *in);
 
 void print_diags(tuck_diags *d); /* to stderr, and forget them */
-bool to_stdout(void *ctx, const char *text, size_t len);
 int exit_code_of(tuck_status st);
+int refused_or(tuck_status st); /* the same, where EINVAL says that the graph has no such thing */
 
 /* 1536 → "1.5 KiB". */
 const char *human_bytes(int64_t bytes, char out[32]);

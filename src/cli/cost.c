@@ -14,7 +14,7 @@
 enum {
     OPT_RANKS = 0x500,
     OPT_STRIDE,
-    OPT_TOP,
+    OPT_MOST,
     OPT_SYMMETRIC,
     OPT_HIERARCHICAL,
     OPT_ONE_SHOT,
@@ -41,7 +41,7 @@ static const struct argp_option options[] = {
     {"one-shot", OPT_ONE_SHOT, "SIZE", 0,
      "PyTorch's rule: all-reduces up to SIZE are one-shot, whatever that takes", 0},
     {NULL, 0, NULL, 0, "Of a graph:", 1},
-    {"top", OPT_TOP, "N", 0, "How many nodes to show, the dearest first (default: 20; 0: all)", 1},
+    {"top", OPT_MOST, "N", 0, "How many nodes to show, the dearest first (default: 20; 0: all)", 1},
     {"write-profile", OPT_WRITE, NULL, 0, "Print the times as a profile file", 1},
     {NULL, 0, NULL, 0, "Of both:", 2},
     {"json", 'j', NULL, 0, "For other programs; of a graph all nodes", 2},
@@ -92,7 +92,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'j': c->json = true; break;
     case OPT_RANKS: c->q.ranks = number(state, "--ranks", arg, 1); break;
     case OPT_STRIDE: c->q.stride = number(state, "--stride", arg, 1); break;
-    case OPT_TOP: c->top = (long)number(state, "--top", arg, 0); break;
+    case OPT_MOST: c->top = (long)number(state, "--top", arg, 0); break;
     case OPT_SYMMETRIC: c->q.symmetric = true; break;
     case OPT_HIERARCHICAL: c->q.hierarchical = true; break;
     case OPT_WRITE: c->write_profile = true; break;
@@ -141,41 +141,42 @@ static void put_collective(const struct cost *c, const tuck_collective_cost *x)
     char t1[32], t2[48], b[32];
     const tuck_cluster *k = c->model.cluster;
 
-    printf("%s of %s (%" PRId64 " bytes) over %" PRId64 " ranks of %s\n", c->coll_name,
-           human_bytes(c->q.bytes, b), c->q.bytes, c->q.ranks, tuck_cluster_name(k));
+    put_line(INK_HEAD, "%s of %s (%" PRId64 " bytes) over %" PRId64 " ranks of %s", c->coll_name,
+             human_bytes(c->q.bytes, b), c->q.bytes, c->q.ranks, tuck_cluster_name(k));
     if (c->assumed)
-        printf("  cluster    %s, assumed; say it with --cluster\n", tuck_cluster_name(k));
+        put_line(INK_DIM, "  cluster    %s, assumed; say it with --cluster", tuck_cluster_name(k));
     printf("  group      %" PRId64 " node%s, at most %" PRId64 " rank%s on one\n", x->nodes,
            x->nodes == 1 ? "" : "s", x->per_node, x->per_node == 1 ? "" : "s");
-    printf("  time       %s\n", human_us(x->us, t1));
+    put_line(INK_HEAD, "  time       %s", human_us(x->us, t1));
     printf("  latency    %s, whatever the size\n", human_us(x->latency_us, t1));
     if (x->ramp_us > 0)
         printf("  ramp       %s, with the root of the size\n", human_us(x->ramp_us, t1));
     printf("  bytes      %s", human_us(x->bytes_us, t1));
     if (x->us > 0)
-        printf("; %.1f GB/s over all", (double)c->q.bytes / (1000 * x->us));
+        put(INK_DIM, "; %.1f GB/s over all", (double)c->q.bytes / (1000 * x->us));
     printf("\n  algorithm  %s\n", way_name(x->algorithm, x->protocol, t2));
-    printf("  model      %s: %s\n", tuck_cost_model_name(x->model), x->source);
+    printf("  model      %s: ", tuck_cost_model_name(x->model));
+    put_line(INK_DIM, "%s", x->source);
     for (uint32_t i = 0; i < x->n_alternatives && x->n_alternatives > 1; i++)
-        printf("  %-10s %-20s %-11s %s%s\n", i == 0 ? "all ways" : "",
-               way_name(x->alternative[i].algorithm, x->alternative[i].protocol, t2),
-               tuck_cost_model_name(x->alternative[i].model), human_us(x->alternative[i].us, t1),
-               x->alternative[i].symmetric ? ", with symmetric memory" : "");
+        put_line(x->alternative[i].us == x->us ? INK_GOOD : INK_PLAIN, "  %-10s %-20s %-11s %s%s",
+                 i == 0 ? "all ways" : "",
+                 way_name(x->alternative[i].algorithm, x->alternative[i].protocol, t2),
+                 tuck_cost_model_name(x->alternative[i].model), human_us(x->alternative[i].us, t1),
+                 x->alternative[i].symmetric ? ", with symmetric memory" : "");
 }
 
 struct json_args {
     const struct cost *c;
     const tuck_collective_cost *x;
-    struct buf b;
 };
 
-static void do_json_collective(void *arg)
+static void do_json_collective(struct buf *b, const void *ctx)
 {
-    struct json_args *a = arg;
+    const struct json_args *a = ctx;
     const tuck_collective_cost *x = a->x;
     struct json_out j;
 
-    json_begin(&j, &a->b);
+    json_begin(&j, b);
     json_open(&j, NULL, '{');
     json_int(&j, "schema", 1);
     json_str(&j, "cluster", tuck_cluster_name(a->c->model.cluster));
@@ -207,23 +208,12 @@ static void do_json_collective(void *arg)
     json_close(&j, ']');
     json_close(&j, '}');
     json_end(&j);
-    buf_flush(&a->b);
-}
-
-static int print_json(void (*fn)(void *), void *arg, struct buf *b, struct mem *m)
-{
-    mem_init(m, NULL);
-    buf_to(b, m, to_stdout, NULL);
-    bool ok = mem_guard(m, fn, arg);
-    buf_destroy(b);
-    return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
 }
 
 static int cost_of_collective(struct cost *c)
 {
     tuck_diags *diags = tuck_diags_new(NULL);
     tuck_collective_cost x;
-    struct mem m;
 
     if (diags == NULL)
         return exit_code_of(TUCK_ENOMEM);
@@ -248,10 +238,8 @@ static int cost_of_collective(struct cost *c)
     tuck_status st = tuck_cost_collective(c->model.cluster, &c->q, &x);
     if (st != TUCK_OK)
         return exit_code_of(st);
-    if (c->json) {
-        struct json_args a = {.c = c, .x = &x};
-        return print_json(do_json_collective, &a, &a.b, &m);
-    }
+    if (c->json)
+        return print_through(do_json_collective, &(struct json_args){c, &x});
     put_collective(c, &x);
     return EXIT_FINE;
 }
@@ -275,7 +263,6 @@ struct graph_cost {
     VEC(uint32_t) order;     /* those with a time, dearest first */
     double total[BOUND_UNKNOWN + 1];
     size_t count[BOUND_UNKNOWN + 1];
-    struct buf b;
 };
 
 static int dearer(const void *a, const void *b, void *all)
@@ -322,10 +309,10 @@ static void put_head(const struct graph_cost *a)
     for (int i = 0; i <= BOUND_UNKNOWN; i++)
         all += a->total[i];
     kernels = all - a->total[BOUND_COLLECTIVE];
-    printf("%s:%u: %s\n", a->c->in.path, a->line,
-           *tuck_graph_name(a->g) ? tuck_graph_name(a->g) : "def forward");
-    printf("  cluster      %s%s\n", tuck_cluster_name(a->c->model.cluster),
-           a->assumed ? ", assumed; say it with --cluster" : "");
+    put_line(INK_HEAD, "%s:%u: %s", a->c->in.path, a->line,
+             *tuck_graph_name(a->g) ? tuck_graph_name(a->g) : "def forward");
+    printf("  cluster      %s", tuck_cluster_name(a->c->model.cluster));
+    put_line(INK_DIM, "%s", a->assumed ? ", assumed; say it with --cluster" : "");
     printf("  kernels      %s: arithmetic %s, memory %s", human_us(kernels / 1000, t),
            human_us(a->total[BOUND_COMPUTE] / 1000, u), human_us(a->total[BOUND_MEMORY] / 1000, v));
     printf(", too small %s", human_us(a->total[BOUND_KERNEL] / 1000, t));
@@ -336,8 +323,8 @@ static void put_head(const struct graph_cost *a)
     printf("\n  collectives  %s, %zu of them\n", human_us(a->total[BOUND_COLLECTIVE] / 1000, t),
            a->count[BOUND_COLLECTIVE]);
     if (a->count[BOUND_UNKNOWN] > 0)
-        printf("  unknown      %zu node%s whose sizes or groups are not known\n",
-               a->count[BOUND_UNKNOWN], a->count[BOUND_UNKNOWN] == 1 ? "" : "s");
+        put_line(INK_LIMIT, "  unknown      %zu node%s whose sizes or groups are not known",
+                 a->count[BOUND_UNKNOWN], a->count[BOUND_UNKNOWN] == 1 ? "" : "s");
     if (a->assume.missing)
         printf("               symbols in sizes have no value; give them one with --assume s0=N\n");
     if (a->assume.used_default)
@@ -355,28 +342,30 @@ static void put_nodes(const struct graph_cost *a)
 
     if (n == 0)
         return;
-    printf("  %10s  %-10s %10s %12s  %-28s %s\n", "time", "bound", "GFLOP", "bytes", "node",
-           "operator");
+    put_line(INK_HEAD, "  %10s  %-10s %10s %12s  %-28s %s", "time", "bound", "GFLOP", "bytes",
+             "node", "operator");
     for (size_t i = 0; i < n; i++) {
         const struct priced *x = &a->node.at[a->order.at[i]];
         char flops[32] = "";
         if (x->part.flops > 0)
             snprintf(flops, sizeof(flops), "%.2f", x->part.flops / 1e9);
-        printf("  %10s  %-10s %10s %12s  %-28s %s\n", human_us(x->part.ns / 1000, t),
-               cost_bound_name((enum cost_bound)x->part.bound), flops,
-               human_bytes(x->part.bytes, b), graph_str(a->g, node_at(a->g, x->node)->name),
-               op_name(a->g, x->node));
+        printf("  %10s  ", human_us(x->part.ns / 1000, t));
+        put(x->part.bound == BOUND_COLLECTIVE ? INK_LIMIT : INK_PLAIN, "%-10s",
+            cost_bound_name((enum cost_bound)x->part.bound));
+        printf(" %10s %12s  %-28s ", flops, human_bytes(x->part.bytes, b),
+               graph_str(a->g, node_at(a->g, x->node)->name));
+        put_line(INK_DIM, "%s", op_name(a->g, x->node));
     }
     if (n < a->order.len)
-        printf("  … and %zu more; --top 0 shows all\n", a->order.len - n);
+        put_line(INK_DIM, "  … and %zu more; --top 0 shows all", a->order.len - n);
 }
 
-static void do_json_graph(void *arg)
+static void do_json_graph(struct buf *b, const void *ctx)
 {
-    struct graph_cost *a = arg;
+    const struct graph_cost *a = ctx;
     struct json_out j;
 
-    json_begin(&j, &a->b);
+    json_begin(&j, b);
     json_open(&j, NULL, '{');
     json_int(&j, "schema", 1);
     json_str(&j, "file", a->c->in.path);
@@ -405,7 +394,6 @@ static void do_json_graph(void *arg)
     json_close(&j, ']');
     json_close(&j, '}');
     json_end(&j);
-    buf_flush(&a->b);
 }
 
 static int print_profile(const struct graph_cost *a)
@@ -418,7 +406,7 @@ static int print_profile(const struct graph_cost *a)
         ns[i] = -1;
     for (uint32_t i = 0; i < a->order.len; i++)
         ns[a->node.at[a->order.at[i]].node] = a->node.at[a->order.at[i]].part.ns;
-    tuck_status st = tuck_profile_write(a->g, ns, to_stdout, NULL);
+    tuck_status st = tuck_profile_write(a->g, ns, to_file, stdout);
     free(ns);
     return exit_code_of(st);
 }
@@ -453,8 +441,7 @@ static int cost_of_graph(struct cost *c, size_t i)
     } else if (c->write_profile) {
         code = print_profile(&a);
     } else if (c->json) {
-        struct mem m;
-        code = print_json(do_json_graph, &a, &a.b, &m);
+        code = print_through(do_json_graph, &a);
     } else {
         put_head(&a);
         put_nodes(&a);
@@ -468,14 +455,10 @@ static int cost_of_graph(struct cost *c, size_t i)
 static int cost_of_graphs(struct cost *c)
 {
     size_t from = 0, to = 0;
-    int code = input_open(&c->in);
+    int code = model_input_open(&c->model, &c->in, &from, &to);
 
     if (code == EXIT_FINE)
-        code = input_range(&c->in, &from, &to);
-    if (code == EXIT_FINE)
         code = input_infer(&c->in, false);
-    if (code == EXIT_FINE)
-        code = model_open(&c->model, c->in.diags);
     if (code == EXIT_FINE)
         input_warn_groups(&c->in);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)

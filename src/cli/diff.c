@@ -1,20 +1,17 @@
 /* tuck diff: what became of a graph. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "fx/groups.h"
 #include "pipeline/diff.h"
-
-enum { OPT_TOP = 0x700 };
 
 struct differ {
     struct input in; /* the first; options are for both */
     struct model model;
     const char *other;
-    bool json;
-    uint32_t top;
+    struct listing list;
 };
 
 static const struct argp_option options[] = {
@@ -27,22 +24,12 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct differ *x = state->input;
-    char *end;
 
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &x->in;
         state->child_inputs[1] = &x->model;
         break;
-    case 'j': x->json = true; break;
-    case OPT_TOP: {
-        errno = 0;
-        long v = strtol(arg, &end, 10);
-        if (errno != 0 || *end != '\0' || end == arg || v < 0)
-            argp_error(state, "--top must be a number from 0 on, found '%s'", arg);
-        x->top = v < 1000000 ? (uint32_t)v : 1000000;
-        break;
-    }
     case ARGP_KEY_ARG:
         if (x->in.path == NULL)
             return ARGP_ERR_UNKNOWN; /* the first is the child's */
@@ -54,7 +41,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (x->in.path != NULL && x->other == NULL)
             argp_error(state, "which file is it compared with?");
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return listing_parse(&x->list, key, arg, state);
     }
     return 0;
 }
@@ -71,67 +58,31 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-struct print_args {
+struct printed {
     const struct differ *x;
     const struct diff *d;
-    struct buf b;
 };
 
-static void do_print(void *arg)
+static void print(struct buf *b, const void *ctx)
 {
-    struct print_args *p = arg;
+    const struct printed *p = ctx;
 
-    if (p->x->json)
-        diff_json(p->d, &p->b);
+    if (p->x->list.json)
+        diff_json(p->d, b);
     else
-        diff_table(p->d, p->x->top, &p->b);
-    buf_flush(&p->b);
-}
-
-static int print(const struct differ *x, const struct diff *d)
-{
-    struct mem m;
-    struct print_args p = {.x = x, .d = d};
-
-    mem_init(&m, NULL);
-    buf_to(&p.b, &m, to_stdout, NULL);
-    bool ok = mem_guard(&m, do_print, &p);
-    buf_destroy(&p.b);
-    return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+        diff_table(p->d, p->x->list.top, b);
 }
 
 static int evaluate(const struct differ *x, struct input *in, tuck_graph *g, struct evaluation *e)
 {
     struct evaluate_options o;
 
-    evaluate_defaults(&o);
-    o.cluster = x->model.cluster;
-    o.cost.collective.model = x->model.kind;
-    o.cost.profile = x->model.profile;
-    o.hint = in->hint;
-    o.n_hint = in->n_hint;
+    model_options(&x->model, in, &o);
     tuck_status st = tuck_graph_infer(g, false, in->diags);
     if (st == TUCK_OK)
         st = evaluate_graph(g, &o, in->diags, e);
     print_diags(in->diags);
-    return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
-}
-
-/* What is not known of the groups of the second, which often has no side-car, is as in the first. */
-static tuck_status inherit_groups(const tuck_graph *a, tuck_graph *b)
-{
-    tuck_status st = TUCK_OK;
-
-    for (size_t i = 0; i < tuck_graph_group_count(a) && st != TUCK_ENOMEM; i++)
-        for (size_t k = 0; k < tuck_graph_group_count(b); k++)
-            if (tuck_graph_group_ranks(b, k) == NULL && tuck_graph_group_size(a, i) > 0 &&
-                (tuck_graph_group_size(b, k) == 0 ||
-                 tuck_graph_group_size(b, k) == tuck_graph_group_size(a, i)) &&
-                strcmp(tuck_graph_group_name(a, i), tuck_graph_group_name(b, k)) == 0)
-                st = tuck_graph_set_group(b, tuck_graph_group_name(b, k),
-                                          tuck_graph_group_size(a, i), tuck_graph_group_ranks(a, i),
-                                          NULL);
-    return st;
+    return refused_or(st);
 }
 
 static int compare(struct differ *x, struct input *after, tuck_graph *a, tuck_graph *b)
@@ -139,7 +90,7 @@ static int compare(struct differ *x, struct input *after, tuck_graph *a, tuck_gr
     struct evaluation ea = {.program = NULL}, eb = {.program = NULL};
     struct diff d;
     bool assumed;
-    tuck_status st = inherit_groups(a, b);
+    tuck_status st = groups_inherit(a, b); /* the second often has no side-car */
 
     if (st == TUCK_OK)
         st = tuck_graph_infer(a, false, x->in.diags);
@@ -152,12 +103,10 @@ static int compare(struct differ *x, struct input *after, tuck_graph *a, tuck_gr
         code = evaluate(x, after, b, &eb);
         if (code == EXIT_FINE) {
             code = exit_code_of(diff_graphs(a, &ea, b, &eb, &d));
-            if (code == EXIT_FINE && !x->json)
-                printf("%s on %s%s\n", *tuck_graph_name(a) ? tuck_graph_name(a) : "forward",
-                       tuck_cluster_name(x->model.cluster),
-                       assumed ? " (assumed; --cluster names another)" : "");
+            if (code == EXIT_FINE && !x->list.json)
+                put_machine(&x->model, a, assumed);
             if (code == EXIT_FINE)
-                code = print(x, &d);
+                code = print_through(print, &(struct printed){x, &d});
             diff_end(&d);
         }
         evaluate_end(&eb);
@@ -168,22 +117,15 @@ static int compare(struct differ *x, struct input *after, tuck_graph *a, tuck_gr
 
 int cmd_diff(int argc, char **argv)
 {
-    struct differ x = {.top = 10};
+    struct differ x = {.list.top = 10};
     size_t from = 0, to = 0, from_b = 0, to_b = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &x);
-    struct input after = {.path = x.other,
-                          .graph = x.in.graph,
-                          .rank = x.in.rank,
-                          .group = x.in.group,
-                          .n_group = x.in.n_group,
-                          .assume = x.in.assume,
-                          .n_assume = x.in.n_assume};
-    int code = input_open(&x.in);
+    struct input after = input_like(&x.in, x.other);
+    after.rank = x.in.rank;
+    int code = model_input_open(&x.model, &x.in, &from, &to);
     if (code == EXIT_FINE)
         code = input_open(&after);
-    if (code == EXIT_FINE)
-        code = input_range(&x.in, &from, &to);
     if (code == EXIT_FINE)
         code = input_range(&after, &from_b, &to_b);
     if (code == EXIT_FINE && to - from != to_b - from_b) {
@@ -192,14 +134,11 @@ int cmd_diff(int argc, char **argv)
         code = EXIT_USAGE;
     }
     if (code == EXIT_FINE)
-        code = model_open(&x.model, x.in.diags);
-    if (code == EXIT_FINE)
         input_warn_groups(&x.in);
     for (size_t i = 0; code == EXIT_FINE && i < to - from; i++)
         code = compare(&x, &after, tuck_doc_graph(x.in.doc, from + i),
                        tuck_doc_graph(after.doc, from_b + i));
-    after.group = after.assume = NULL; /* those of the first */
-    input_close(&after);
+    input_close_like(&after);
     model_close(&x.model);
     input_close(&x.in);
     return code;

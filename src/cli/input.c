@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -32,14 +31,19 @@ static long number(struct argp_state *state, const char *what, const char *arg)
     return v;
 }
 
-static void append(struct argp_state *state, const char ***list, size_t *n, const char *arg)
+void *option_grow(struct argp_state *state, void *list, size_t n, size_t size)
 {
-    const char **more = realloc(*list, (*n + 1) * sizeof(*more));
+    void *more = realloc(list, (n + 1) * size);
 
     if (more == NULL)
         argp_failure(state, EXIT_MEMORY, ENOMEM, "options");
-    *list = more;
-    more[(*n)++] = arg;
+    return more;
+}
+
+void option_append(struct argp_state *state, const char ***list, size_t *n, const char *arg)
+{
+    *list = option_grow(state, *list, *n, sizeof(**list));
+    (*list)[(*n)++] = arg;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -53,13 +57,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_GROUP:
         if (strrchr(arg, '=') == NULL)
             argp_error(state, "--group wants NAME=SIZE or NAME=RANK,RANK,…, found '%s'", arg);
-        append(state, &in->group, &in->n_group, arg);
+        option_append(state, &in->group, &in->n_group, arg);
         break;
     case OPT_ASSUME:
         if (strchr(arg, '=') == NULL || strchr(arg, '=') == arg)
             argp_error(state, "--assume wants SYMBOL=N, found '%s'", arg);
         number(state, "the value in --assume", strchr(arg, '=') + 1);
-        append(state, &in->assume, &in->n_assume, arg);
+        option_append(state, &in->assume, &in->n_assume, arg);
         break;
     case ARGP_KEY_ARG:
         if (in->path != NULL)
@@ -77,26 +81,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp input_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
-bool to_stdout(void *ctx, const char *text, size_t len)
-{
-    (void)ctx;
-    return fwrite(text, 1, len, stdout) == len;
-}
-
-static bool to_stderr(void *ctx, const char *text, size_t len)
-{
-    (void)ctx;
-    return fwrite(text, 1, len, stderr) == len;
-}
-
 void print_diags(tuck_diags *d)
 {
-    bool colour = isatty(STDERR_FILENO) && getenv("NO_COLOR") == NULL;
-
     if (tuck_diags_count(d) > 0)
         progress_clear();
     for (size_t i = 0; i < tuck_diags_count(d); i++)
-        tuck_diag_print(tuck_diags_at(d, i), colour, to_stderr, NULL);
+        tuck_diag_print(tuck_diags_at(d, i), out_colour(stderr), to_file, stderr);
     tuck_diags_clear(d);
 }
 
@@ -112,6 +102,11 @@ int exit_code_of(tuck_status st)
     case TUCK_EEXEC: return EXIT_REFUSED;
     }
     return EXIT_INPUT;
+}
+
+int refused_or(tuck_status st)
+{
+    return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
 }
 
 /* "8" or "0,2,4,6"; the ranks in a new array, or NULL for a plain size. 0 = neither. */
@@ -275,6 +270,23 @@ void input_close(struct input *in)
     in->group = NULL;
 }
 
+struct input input_like(const struct input *first, const char *path)
+{
+    return (struct input){.path = path,
+                          .graph = first->graph,
+                          .rank = -1,
+                          .group = first->group,
+                          .n_group = first->n_group,
+                          .assume = first->assume,
+                          .n_assume = first->n_assume};
+}
+
+void input_close_like(struct input *in)
+{
+    in->group = in->assume = NULL; /* those of the first */
+    input_close(in);
+}
+
 int input_infer(struct input *in, bool check)
 {
     size_t from, to;
@@ -297,6 +309,15 @@ static bool unknown_before(const struct input *in, size_t from, size_t to, const
     return false;
 }
 
+static void warn_unknown(const struct input *in, const char *name)
+{
+    put_to(stderr, INK_HEAD, "%s: ", in->path);
+    put_to(stderr, INK_WARNING, "warning:");
+    fprintf(stderr, " the size of group '%s' is unknown\n", name);
+    put_to(stderr, INK_DIM, "  note: say it with --group '%s=SIZE', or in a side-car file", name);
+    fputc('\n', stderr);
+}
+
 void input_warn_groups(struct input *in)
 {
     size_t from, to;
@@ -308,10 +329,7 @@ void input_warn_groups(struct input *in)
         for (size_t k = 0; k < tuck_graph_group_count(g); k++) {
             const char *name = tuck_graph_group_name(g, k);
             if (tuck_graph_group_size(g, k) == 0 && !unknown_before(in, from, i, name))
-                fprintf(stderr,
-                        "%s: warning: the size of group '%s' is unknown\n"
-                        "  note: say it with --group '%s=SIZE', or in a side-car file\n",
-                        in->path, name, name);
+                warn_unknown(in, name);
         }
     }
 }

@@ -50,9 +50,11 @@ int cmd_lint(int argc, char **argv)
                 code = exit_code_of(st);
         }
         input_warn_groups(&in);
-        printf("%zu graph%s, %zu nodes: %zu error%s, %zu warning%s\n", to - from,
-               to - from == 1 ? "" : "s", nodes, errors, errors == 1 ? "" : "s", warnings,
-               warnings == 1 ? "" : "s");
+        printf("%zu graph%s, %zu nodes: ", to - from, to - from == 1 ? "" : "s", nodes);
+        put(errors ? INK_BAD : INK_GOOD, "%zu error%s", errors, errors == 1 ? "" : "s");
+        printf(", ");
+        put_line(warnings ? INK_LIMIT : INK_GOOD, "%zu warning%s", warnings,
+                 warnings == 1 ? "" : "s");
     }
     input_close(&in);
     return code;

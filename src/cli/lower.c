@@ -57,16 +57,6 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static void append(struct argp_state *state, const char ***list, size_t *n, const char *arg)
-{
-    const char **more = realloc(*list, (*n + 1) * sizeof(*more));
-
-    if (more == NULL)
-        argp_failure(state, EXIT_MEMORY, ENOMEM, "options");
-    *list = more;
-    more[(*n)++] = arg;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct lower_command *c = state->input;
@@ -100,9 +90,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (errno != 0 || *end != '\0' || end == arg || c->o.one_shot_threshold < 0)
             argp_error(state, "--one-shot-threshold must be a number of bytes, found '%s'", arg);
         break;
-    case OPT_SYMM: append(state, &c->symm, &c->o.n_symm_group, arg); break;
-    case OPT_KEEP: append(state, &c->keep, &c->o.n_keep, arg); break;
-    case OPT_FREE: append(state, &c->let_go, &c->o.n_free, arg); break;
+    case OPT_SYMM: option_append(state, &c->symm, &c->o.n_symm_group, arg); break;
+    case OPT_KEEP: option_append(state, &c->keep, &c->o.n_keep, arg); break;
+    case OPT_FREE: option_append(state, &c->let_go, &c->o.n_free, arg); break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
@@ -122,33 +112,14 @@ static const struct argp argp = {
 
 /* ---- what is printed ---- */
 
-struct print_args {
-    const struct program *p;
-    const struct problem *problem;
-    struct buf b;
-};
-
-static void do_print(void *arg)
+static void print(struct buf *b, const void *program)
 {
-    struct print_args *x = arg;
-
-    if (x->problem != NULL)
-        problem_write(x->problem, NULL, &x->b);
-    else
-        program_print(x->p, &x->b);
-    buf_flush(&x->b);
+    program_print(program, b);
 }
 
-static int print(const struct program *p, const struct problem *problem)
+static void print_as_problem(struct buf *b, const void *problem)
 {
-    struct mem m;
-    struct print_args x = {.p = p, .problem = problem};
-
-    mem_init(&m, NULL);
-    buf_to(&x.b, &m, to_stdout, NULL);
-    bool ok = mem_guard(&m, do_print, &x);
-    buf_destroy(&x.b);
-    return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+    problem_write(problem, NULL, b);
 }
 
 static int print_problem(const struct program *p, tuck_diags *diags)
@@ -157,7 +128,7 @@ static int print_problem(const struct program *p, tuck_diags *diags)
     tuck_status st = problem_of_program(p, diags, &problem);
 
     print_diags(diags);
-    int code = st == TUCK_OK ? print(p, problem) : exit_code_of(st);
+    int code = st == TUCK_OK ? print_through(print_as_problem, problem) : exit_code_of(st);
     problem_free(problem);
     return code;
 }
@@ -166,7 +137,8 @@ static void line(const char *what, int64_t bytes)
 {
     char text[32];
 
-    printf("  %-18s %15lld  %s\n", what, (long long)bytes, human_bytes(bytes, text));
+    printf("  %-18s %15lld", what, (long long)bytes);
+    put_line(INK_DIM, "  %s", human_bytes(bytes, text));
 }
 
 static void print_summary(const struct program *p, const char *machine)
@@ -182,21 +154,23 @@ static void print_summary(const struct program *p, const char *machine)
     }
     for (uint32_t i = 0; i < p->n_buf; i++)
         comm += p->buf[i].layout == PROGRAM_COMM;
-    printf("%s\n  %-18s %15u  ", program_str(p, p->name), "ops", p->n_op);
+    put_line(INK_HEAD, "%s", program_str(p, p->name));
+    printf("  %-18s %15u", "ops", p->n_op);
     for (int k = 0; k < PROGRAM_KIND_END; k++)
-        printf("%s%zu %s", k ? ", " : "", kind[k], program_kind_name[k]);
+        put(INK_DIM, "%s%zu %s", k ? ", " : "  ", kind[k], program_kind_name[k]);
     printf("\n  %-18s %15zu\n", "kernels", kernels);
-    printf("  %-18s %15u  %zu inputs, %zu in symmetric memory\n", "buffers", p->n_buf, inputs,
-           comm);
+    printf("  %-18s %15u", "buffers", p->n_buf);
+    put_line(INK_DIM, "  %zu inputs, %zu in symmetric memory", inputs, comm);
     if (p->n_unknown > 0)
-        printf("  %-18s %15u  counted as nothing\n", "of unknown size", p->n_unknown);
+        put_line(INK_LIMIT, "  %-18s %15u  counted as nothing", "of unknown size", p->n_unknown);
     line("peak", p->peak);
     line("resident inputs", p->resident);
     line("arena", p->arena_bytes);
-    printf("  %-18s %14.2f%%  of the arena, above what is live at once\n", "fragmentation",
+    printf("  %-18s %14.2f%%", "fragmentation",
            p->arena_bytes > 0
                ? 100.0 * (double)(p->arena_bytes - p->arena_least) / (double)p->arena_bytes
                : 0.0);
+    put_line(INK_DIM, "  of the arena, above what is live at once");
     for (uint32_t i = 0; i < p->n_group; i++)
         if (p->heap[i] > 0) {
             char what[64];
@@ -207,7 +181,8 @@ static void print_summary(const struct program *p, const char *machine)
         printf("  %-18s %016llx\n", "heap digest", (unsigned long long)p->comm_digest);
     if (machine != NULL) {
         char text[32];
-        printf("  %-18s %15s  on %s\n", "compute", human_us(ns / 1000, text), machine);
+        printf("  %-18s %15s", "compute", human_us(ns / 1000, text));
+        put_line(INK_DIM, "  on %s", machine);
     }
 }
 
@@ -219,7 +194,7 @@ static int show(struct lower_command *c, struct program *p, const char *machine)
     if (code != EXIT_FINE)
         return code;
     switch (c->form) {
-    case FORM_TEXT: return print(p, NULL);
+    case FORM_TEXT: return print_through(print, p);
     case FORM_PROBLEM: return print_problem(p, c->in.diags);
     case FORM_SUMMARY: print_summary(p, machine); break;
     case FORM_PEAK:
@@ -268,7 +243,7 @@ static int lower(struct lower_command *c, tuck_graph *g)
                    assumed ? " (assumed; --cluster names another)" : "");
     }
     print_diags(c->in.diags);
-    code = st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
+    code = refused_or(st);
     if (code == EXIT_FINE)
         code = show(c, p, priced ? tuck_cluster_name(c->model.cluster) : NULL);
     program_free(p);
@@ -278,12 +253,8 @@ static int lower(struct lower_command *c, tuck_graph *g)
 static int lower_all(struct lower_command *c)
 {
     size_t from = 0, to = 0;
-    int code = input_open(&c->in);
+    int code = model_input_open(&c->model, &c->in, &from, &to);
 
-    if (code == EXIT_FINE)
-        code = input_range(&c->in, &from, &to);
-    if (code == EXIT_FINE)
-        code = model_open(&c->model, c->in.diags);
     c->o.hint = c->in.hint;
     c->o.n_hint = c->in.n_hint;
     for (size_t i = from; code == EXIT_FINE && i < to; i++)

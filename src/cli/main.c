@@ -33,15 +33,18 @@ static void print_help(FILE *f)
           f);
     for (size_t i = 0; i < N_COMMANDS; i++)
         fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("  help       the options of a command: tuck help show\n\n"
-          "  -?, --help     this text\n"
-          "  -V, --version  the version\n\n"
-          "A FILE of `-` is standard input.\n\n"
-          "Exit codes: 0 fine; 1 problems found (lint); 2 wrong usage; 3 a text cannot be read\n"
-          "as what it should be; 4 a file cannot be read or written; 5 out of memory; 6 refused: "
-          "there is no\n"
-          "such output for this graph.\n",
-          f);
+    fputs(
+        "  help       the options of a command: tuck help show\n\n"
+        "  -?, --help     this text\n"
+        "  -V, --version  the version\n"
+        "  --color WHEN   colour in tables and messages: auto (on a terminal, unless NO_COLOR is\n"
+        "                 set), always, never; of every command\n\n"
+        "A FILE of `-` is standard input.\n\n"
+        "Exit codes: 0 fine; 1 problems found (lint); 2 wrong usage; 3 a text cannot be read\n"
+        "as what it should be; 4 a file cannot be read or written; 5 out of memory; 6 refused: "
+        "there is no\n"
+        "such output for this graph.\n",
+        f);
 }
 
 static const struct command *find(const char *name)
@@ -86,6 +89,8 @@ static int run(const struct command *c, int argc, char **argv)
 int main(int argc, char **argv)
 {
     argp_err_exit_status = EXIT_USAGE;
+    if (!out_options(&argc, argv))
+        return EXIT_USAGE;
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

@@ -1,4 +1,5 @@
 /* --cluster, --model, --profile: on what machine, by which model, with which measurements. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,65 @@ void model_close(struct model *m)
     tuck_profile_free(m->profile);
     m->cluster = NULL;
     m->profile = NULL;
+}
+
+int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to)
+{
+    int code = input_open(in);
+
+    if (code == EXIT_FINE)
+        code = input_range(in, from, to);
+    if (code == EXIT_FINE)
+        code = model_open(m, in->diags);
+    return code;
+}
+
+void model_options(const struct model *m, const struct input *in, struct evaluate_options *o)
+{
+    evaluate_defaults(o);
+    o->cluster = m->cluster;
+    o->cost.collective.model = m->kind;
+    o->cost.profile = m->profile;
+    o->hint = in->hint;
+    o->n_hint = in->n_hint;
+}
+
+bool model_run(const struct model *m, const struct input *in, const tuck_graph *g,
+               struct run_setting *out)
+{
+    tuck_hint *hint = calloc(in->n_hint + 1, sizeof(*hint));
+
+    for (size_t k = 0; hint != NULL && k < in->n_hint; k++)
+        hint[k] = (tuck_hint){graph_str(g, in->hint[k].symbol), in->hint[k].value};
+    *out = (struct run_setting){.cost = {.model = m->kind, .profile = m->profile}, .hint = hint};
+    out->run = (tuck_run_options){
+        .cluster = m->cluster, .cost = &out->cost, .hints = hint, .n_hints = in->n_hint};
+    return hint != NULL;
+}
+
+void put_machine(const struct model *m, const tuck_graph *g, bool assumed)
+{
+    put(INK_HEAD, "%s", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward");
+    printf(" on %s", tuck_cluster_name(m->cluster));
+    put_line(INK_DIM, "%s", assumed ? " (assumed; --cluster names another)" : "");
+}
+
+error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *state)
+{
+    char *end;
+
+    if (key == 'j') {
+        l->json = true;
+        return 0;
+    }
+    if (key != OPT_TOP)
+        return ARGP_ERR_UNKNOWN;
+    errno = 0;
+    long v = strtol(arg, &end, 10);
+    if (errno != 0 || *end != '\0' || end == arg || v < 0)
+        argp_error(state, "--top must be a number from 0 on, found '%s'", arg);
+    l->top = v < 1000000 ? (uint32_t)v : 1000000;
+    return 0;
 }
 
 int64_t parse_bytes(const char *text)

@@ -58,13 +58,14 @@ static void put_one(const struct op_row *row)
     char flags[512];
 
     flags_of(row, flags, sizeof(flags));
-    printf("%s\n  class      %s: %s\n", row->name, op_class_name((enum op_class)row->cls),
+    put_line(INK_HEAD, "%s", row->name);
+    printf("  class      %s: %s\n", op_class_name((enum op_class)row->cls),
            op_class_meaning((enum op_class)row->cls));
     if (row->symbol != NULL)
         printf("  symbol     %s\n", row->symbol);
     printf("  signature  %s\n", row->signature);
     if (row->lies != NULL)
-        printf("  in truth   %s\n", row->lies);
+        put_line(INK_LIMIT, "  in truth   %s", row->lies);
     if (*flags)
         printf("  flags      %s\n", flags);
     printf("  shape      %s: %s\n", op_shape_name((enum op_shape)row->shape),
@@ -97,49 +98,37 @@ static void json_one(struct json_out *j, const struct op_row *row)
     j->flat = false;
 }
 
-struct list_args {
-    const struct ops *o;
-    struct buf *b;
-    size_t found;
-};
-
 static bool wanted(const struct ops *o, uint32_t op)
 {
     return o->name == NULL || strstr(op_at(op)->name, o->name) != NULL;
 }
 
-static void put_json(void *p)
+static void put_json(struct buf *b, const void *ctx)
 {
-    struct list_args *a = p;
+    const struct ops *o = ctx;
     struct json_out j;
-    uint32_t exact = a->o->name ? op_find(a->o->name, strlen(a->o->name)) : 0;
+    uint32_t exact = o->name ? op_find(o->name, strlen(o->name)) : 0;
 
-    json_begin(&j, a->b);
+    json_begin(&j, b);
     json_open(&j, NULL, '{');
     json_int(&j, "schema", 1);
     json_open(&j, "operators", '[');
     for (uint32_t op = 1; op <= op_count(); op++)
-        if (exact ? op == exact : wanted(a->o, op)) {
+        if (exact ? op == exact : wanted(o, op))
             json_one(&j, op_at(op));
-            a->found++;
-        }
     json_close(&j, ']');
     json_close(&j, '}');
     json_end(&j);
-    buf_flush(a->b);
 }
 
 static int list_json(const struct ops *o)
 {
-    struct mem m;
-    struct buf b;
+    bool found = o->name == NULL || op_find(o->name, strlen(o->name)) != 0;
+    int code = print_through(put_json, o);
 
-    mem_init(&m, NULL);
-    buf_to(&b, &m, to_stdout, NULL);
-    struct list_args a = {o, &b, 0};
-    bool ok = mem_guard(&m, put_json, &a);
-    buf_destroy(&b);
-    return !ok ? exit_code_of(TUCK_ENOMEM) : a.found ? EXIT_FINE : EXIT_FOUND;
+    for (uint32_t op = 1; op <= op_count() && !found; op++)
+        found = wanted(o, op);
+    return code != EXIT_FINE ? code : found ? EXIT_FINE : EXIT_FOUND;
 }
 
 int cmd_ops(int argc, char **argv)
@@ -158,8 +147,9 @@ int cmd_ops(int argc, char **argv)
     for (uint32_t op = 1; op <= op_count(); op++)
         if (wanted(&o, op)) {
             const struct op_row *row = op_at(op);
-            printf("%-50s %-16s %s\n", row->name, op_class_name((enum op_class)row->cls),
-                   row->signature);
+            put(INK_HEAD, "%-50s", row->name);
+            printf(" %-16s", op_class_name((enum op_class)row->cls));
+            put_line(INK_DIM, " %s", row->signature);
             found++;
         }
     if (found == 0) {

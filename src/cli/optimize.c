@@ -7,6 +7,7 @@
 
 #include "cli/picture.h"
 #include "cli/progress.h"
+#include "pass/report.h"
 
 enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES };
 
@@ -101,17 +102,6 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-static bool to_file(void *f, const char *text, size_t len)
-{
-    return fwrite(text, 1, len, f) == len;
-}
-
-static int complain(const char *path)
-{
-    fprintf(stderr, "tuck: %s: %s\n", path, strerror(errno));
-    return EXIT_FILE;
-}
-
 /* ---- the pipeline ---- */
 
 static int parse_one(const char *text, size_t len, const char *name, struct optimize *o,
@@ -195,44 +185,53 @@ static bool dump(void *ctx, const char *pass, size_t step, bool after, const tuc
 
 /* ---- running ---- */
 
+struct printed {
+    const struct optimize *o;
+    tuck_report *const *t;
+    size_t n;
+};
+
 /* Of every graph, one after the other. */
+static void print(struct buf *b, const void *ctx)
+{
+    const struct printed *p = ctx;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (p->o->form == TUCK_REPORT_JSON)
+            report_json(p->t[i], !p->o->no_times, b);
+        else
+            report_table(p->t[i], !p->o->no_times, p->o->form == TUCK_REPORT_BRIEF, b);
+}
+
 static int write_reports(const struct optimize *o, tuck_report *const *t, size_t n)
 {
     FILE *f = o->report ? fopen(o->report, "w") : o->out ? stdout : stderr;
-    tuck_status st = TUCK_OK;
 
     if (f == NULL)
         return complain(o->report);
-    for (size_t i = 0; i < n && st == TUCK_OK; i++)
-        st = tuck_report_print(t[i], o->form, !o->no_times, to_file, f);
-    if (o->report != NULL && fclose(f) != 0)
+    int code = print_to_file(f, o->report ? o->report : "report", print,
+                             &(struct printed){o, t, n});
+    if (o->report != NULL && fclose(f) != 0 && code == EXIT_FINE)
         return complain(o->report);
-    return exit_code_of(st);
+    return code;
 }
 
 static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
 {
     struct input *in = &o->in;
-    tuck_hint *hint = calloc(in->n_hint + 1, sizeof(*hint));
     tuck_graph *g = tuck_doc_graph(in->doc, i);
+    struct run_setting setting;
 
-    if (hint == NULL)
+    if (!model_run(&o->model, in, g, &setting))
         return exit_code_of(TUCK_ENOMEM);
-    for (size_t k = 0; k < in->n_hint; k++)
-        hint[k] = (tuck_hint){graph_str(g, in->hint[k].symbol), in->hint[k].value};
     o->graph = i;
-    tuck_cost_options cost = {.model = o->model.kind, .profile = o->model.profile};
-    tuck_run_options ro = {.cluster = o->model.cluster,
-                           .cost = &cost,
-                           .hints = hint,
-                           .n_hints = in->n_hint,
-                           .observe = o->dump ? dump : progress_observe,
-                           .ctx = o};
-    tuck_status st = p ? tuck_pipeline_run(p, g, &ro, in->diags, report)
-                       : tuck_graph_optimize(g, &ro, in->diags, NULL, report);
+    setting.run.observe = o->dump ? dump : progress_observe;
+    setting.run.ctx = o;
+    tuck_status st = p ? tuck_pipeline_run(p, g, &setting.run, in->diags, report)
+                       : tuck_graph_optimize(g, &setting.run, in->diags, NULL, report);
     print_diags(in->diags);
-    free(hint);
-    return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
+    free(setting.hint);
+    return refused_or(st);
 }
 
 /* The step before and after, on the machine it was optimized for. */
@@ -248,12 +247,7 @@ static int draw(struct optimize *o, tuck_graph *before, tuck_graph *after)
 
     if (code != EXIT_FINE)
         return code;
-    evaluate_defaults(&e);
-    e.cluster = o->model.cluster;
-    e.cost.collective.model = o->model.kind;
-    e.cost.profile = o->model.profile;
-    e.hint = o->in.hint;
-    e.n_hint = o->in.n_hint;
+    model_options(&o->model, &o->in, &e);
     return picture_write(&o->picture, o->in.path, both, label, 2, &e, o->in.diags);
 }
 
@@ -315,11 +309,7 @@ int cmd_optimize(int argc, char **argv)
     size_t from = 0, to = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &o);
-    int code = input_open(&o.in);
-    if (code == EXIT_FINE)
-        code = input_range(&o.in, &from, &to);
-    if (code == EXIT_FINE)
-        code = model_open(&o.model, o.in.diags);
+    int code = model_input_open(&o.model, &o.in, &from, &to);
     if (code == EXIT_FINE && (o.passes != NULL || o.file != NULL || o.len > 0))
         code = read_pipeline(&o, &p);
     if (code == EXIT_FINE && o.dump != NULL && mkdir(o.dump, 0777) != 0 && errno != EEXIST)

@@ -50,14 +50,16 @@ static const struct argp argp = {
 
 static void print_one(const struct pass *p)
 {
-    printf("%s\n    %s\n", p->name, p->help);
+    put_line(INK_HEAD, "%s", p->name);
+    printf("    %s\n", p->help);
     for (uint32_t i = 0; i < p->n_options; i++) {
         const struct pass_option *o = &p->options[i];
         char head[128];
 
         snprintf(head, sizeof(head), "%s=%s", o->name, o->dflt);
-        printf("    %-28s %s%s%s\n", head, o->help, o->choices ? "; one of " : "",
-               o->choices ? o->choices : "");
+        printf("    %-28s ", head);
+        put_line(INK_DIM, "%s%s%s", o->help, o->choices ? "; one of " : "",
+                 o->choices ? o->choices : "");
     }
 }
 
@@ -66,14 +68,18 @@ static void print_table(const struct pass_table *t)
     for (uint32_t i = 0; i < t->n; i++)
         print_one(t->row[i]);
     if (t->n_key > 0)
-        puts(
-            "\nKeys of PyTorch's configuration, accepted in a pipeline and by --set as KEY=VALUE:");
-    for (uint32_t i = 0; i < t->n_key; i++)
-        printf("    %-52s %s\n", t->key[i].name, t->key[i].help);
+        put_line(INK_HEAD,
+                 "\nKeys of PyTorch's configuration, accepted in a pipeline and by --set as "
+                 "KEY=VALUE:");
+    for (uint32_t i = 0; i < t->n_key; i++) {
+        printf("    %-52s ", t->key[i].name);
+        put_line(INK_DIM, "%s", t->key[i].help);
+    }
 }
 
-static void print_json(const struct pass_table *t, struct buf *b)
+static void print_json(struct buf *b, const void *table)
 {
+    const struct pass_table *t = table;
     struct json_out j;
 
     json_begin(&j, b);
@@ -113,7 +119,6 @@ static void print_json(const struct pass_table *t, struct buf *b)
     json_close(&j, ']');
     json_close(&j, '}');
     json_end(&j);
-    buf_flush(b);
 }
 
 static const char *name_at(const void *ctx, size_t i)
@@ -122,28 +127,17 @@ static const char *name_at(const void *ctx, size_t i)
     return tuck_pass_name(i);
 }
 
-static void do_json(void *b)
-{
-    print_json(&all_passes, b);
-}
-
 int cmd_passes(int argc, char **argv)
 {
     struct passes p = {.name = NULL};
-    struct mem m;
-    struct buf b;
 
     argp_parse(&argp, argc, argv, 0, NULL, &p);
     if (p.reasons) {
         for (int i = 0; i < LEFT_END; i++)
-            printf("%-14s %s\n", left_reason_name((enum left_reason)i),
-                   left_reason_meaning((enum left_reason)i));
+            put(INK_HEAD, "%-14s", left_reason_name((enum left_reason)i)),
+                printf(" %s\n", left_reason_meaning((enum left_reason)i));
     } else if (p.json) {
-        mem_init(&m, NULL);
-        buf_to(&b, &m, to_stdout, NULL);
-        bool ok = mem_guard(&m, do_json, &b);
-        buf_destroy(&b);
-        return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+        return print_through(print_json, &all_passes);
     } else if (p.name != NULL) {
         const struct pass *one = pass_find(&all_passes, p.name, strlen(p.name));
         if (one == NULL) {

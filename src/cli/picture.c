@@ -1,5 +1,4 @@
 /* Pages and traces of simulated steps. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +49,7 @@ static int describe(struct made *m, tuck_graph *g, const struct evaluate_options
 
     print_diags(diags);
     if (st != TUCK_OK)
-        return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
+        return refused_or(st);
     const struct evaluation *e = &m->x.e;
     uint32_t n = e->program->n_op;
     m->limit = calloc(n + 1, sizeof(*m->limit));
@@ -83,48 +82,37 @@ static void forget(struct made *m)
 
 /* ---- files ---- */
 
-static bool to_file(void *f, const char *text, size_t len)
-{
-    return fwrite(text, 1, len, f) == len;
-}
-
-struct write_args {
+struct printed {
     const struct report_run *run;
     uint32_t n;
     const char *title, *where;
-    bool html;
-    struct buf b;
 };
 
-static void do_write(void *arg)
+static void print_html(struct buf *b, const void *ctx)
 {
-    struct write_args *w = arg;
+    const struct printed *x = ctx;
 
-    if (w->html)
-        report_html(w->title, w->where, w->run, w->n, &w->b);
-    else
-        report_trace(w->run, w->n, &w->b);
-    buf_flush(&w->b);
+    report_html(x->title, x->where, x->run, x->n, b);
 }
 
-static int write_file(const char *path, struct write_args w)
+static void print_trace(struct buf *b, const void *ctx)
 {
-    struct mem m;
+    const struct printed *x = ctx;
+
+    report_trace(x->run, x->n, b);
+}
+
+static int write_file(const char *path, void (*fn)(struct buf *, const void *),
+                      const struct printed *x)
+{
     FILE *f = fopen(path, "w");
 
-    if (f == NULL) {
-        fprintf(stderr, "tuck: %s: %s\n", path, strerror(errno));
-        return EXIT_FILE;
-    }
-    mem_init(&m, NULL);
-    buf_to(&w.b, &m, to_file, f);
-    bool ok = mem_guard(&m, do_write, &w), failed = w.b.failed;
-    buf_destroy(&w.b);
-    if (fclose(f) != 0 || failed) {
-        fprintf(stderr, "tuck: %s: cannot be written\n", path);
-        return EXIT_FILE;
-    }
-    return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+    if (f == NULL)
+        return complain(path);
+    int code = print_to_file(f, path, fn, x);
+    if (fclose(f) != 0 && code == EXIT_FINE)
+        return complain(path);
+    return code;
 }
 
 int picture_write(const struct picture *p, const char *title, tuck_graph *const *g,
@@ -140,13 +128,11 @@ int picture_write(const struct picture *p, const char *title, tuck_graph *const 
         code = describe(&made[done], g[done], o, label[done], diags);
         run[done] = made[done].run;
     }
-    struct write_args w = {
-        .run = run, .n = n, .title = title, .where = tuck_cluster_name(o->cluster), .html = true};
+    struct printed x = {run, n, title, tuck_cluster_name(o->cluster)};
     if (code == EXIT_FINE && p->html != NULL)
-        code = write_file(p->html, w);
-    w.html = false;
+        code = write_file(p->html, print_html, &x);
     if (code == EXIT_FINE && p->trace != NULL)
-        code = write_file(p->trace, w);
+        code = write_file(p->trace, print_trace, &x);
     for (uint32_t i = 0; i < done; i++)
         forget(&made[i]);
     return code;

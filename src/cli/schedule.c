@@ -111,36 +111,23 @@ static int get_options(const struct args *a, struct schedule_options *o)
     return EXIT_FINE;
 }
 
-struct print {
-    struct schedule *s;
+struct printed {
+    const struct schedule *s;
     const struct args *a;
-    struct buf out;
 };
 
-static void do_print(void *ctx)
+static void print(struct buf *b, const void *ctx)
 {
-    struct print *x = ctx;
+    const struct printed *x = ctx;
 
     switch (x->a->form) {
-    case FORM_TABLE: schedule_table(x->s, &x->out); break;
+    case FORM_TABLE: schedule_table(x->s, b); break;
     case FORM_JSON:
-        schedule_json(x->s, strstr(x->a->passes, "decide_global_ordering_of_comms") != NULL,
-                      &x->out);
+        schedule_json(x->s, strstr(x->a->passes, "decide_global_ordering_of_comms") != NULL, b);
         break;
-    case FORM_OVERLAP: schedule_overlap(x->s, &x->out); break;
-    case FORM_PROBLEM: problem_write(x->s->p, x->s->order, &x->out); break;
+    case FORM_OVERLAP: schedule_overlap(x->s, b); break;
+    case FORM_PROBLEM: problem_write(x->s->p, x->s->order, b); break;
     }
-    buf_flush(&x->out);
-}
-
-static int print(struct schedule *s, const struct args *a)
-{
-    struct print x = {.s = s, .a = a};
-
-    buf_to(&x.out, &s->mem, to_stdout, NULL);
-    bool ok = mem_guard(&s->mem, do_print, &x);
-    buf_destroy(&x.out);
-    return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
 }
 
 static int run(const struct args *a, const struct problem *p, tuck_diags *diags)
@@ -159,7 +146,7 @@ static int run(const struct args *a, const struct problem *p, tuck_diags *diags)
     if (st == TUCK_OK)
         st = schedule_steps(&s, &steps, diags);
     print_diags(diags);
-    code = st == TUCK_OK ? print(&s, a) : exit_code_of(st);
+    code = st == TUCK_OK ? print_through(print, &(struct printed){&s, a}) : exit_code_of(st);
     pipeline_destroy(&steps);
     schedule_end(&s);
     return code;
@@ -227,11 +214,9 @@ static int run_graph(struct args *a, tuck_graph *g)
     if (st == TUCK_OK)
         st = problem_of_program(program, a->in.diags, &p);
     print_diags(a->in.diags);
-    code = st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
+    code = refused_or(st);
     if (code == EXIT_FINE && a->form == FORM_TABLE)
-        printf("%s on %s%s\n", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward",
-               tuck_cluster_name(a->model.cluster),
-               assumed ? " (assumed; --cluster names another)" : "");
+        put_machine(&a->model, g, assumed);
     if (code == EXIT_FINE)
         code = run(a, p, a->in.diags);
     problem_free(p);
@@ -242,12 +227,8 @@ static int run_graph(struct args *a, tuck_graph *g)
 static int run_graphs(struct args *a)
 {
     size_t from = 0, to = 0;
-    int code = input_open(&a->in);
+    int code = model_input_open(&a->model, &a->in, &from, &to);
 
-    if (code == EXIT_FINE)
-        code = input_range(&a->in, &from, &to);
-    if (code == EXIT_FINE)
-        code = model_open(&a->model, a->in.diags);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
         code = run_graph(a, tuck_doc_graph(a->in.doc, i));
     model_close(&a->model);

@@ -253,14 +253,14 @@ static void put_title(const struct show *s, size_t i)
     const char *title = tuck_doc_title(s->in.doc, i);
     int rank = tuck_doc_rank(s->in.doc, i);
 
-    printf("%s:%u: %s", s->in.path, tuck_doc_line(s->in.doc, i),
-           g->name ? graph_str(g, g->name) : "def forward");
+    put(INK_HEAD, "%s:%u: %s", s->in.path, tuck_doc_line(s->in.doc, i),
+        g->name ? graph_str(g, g->name) : "def forward");
     if (*title)
         printf(", \"%s\"", title);
     if (rank >= 0)
         printf(", rank %d", rank);
     if (tuck_doc_count(s->in.doc) > 1)
-        printf("  (graph %zu of %zu)", i, tuck_doc_count(s->in.doc));
+        put(INK_DIM, "  (graph %zu of %zu)", i, tuck_doc_count(s->in.doc));
     putchar('\n');
 }
 
@@ -279,11 +279,11 @@ static void put_classes(const struct facts *f)
             break;
         done[best] = true;
         const char *name = best == OP_CLASS_END ? "unknown" : op_class_name((enum op_class)best);
-        printf("%s%s %zu",
-               shown == 0       ? ""
-               : shown % 6 == 0 ? "\n               "
-                                : "  ",
-               name, f->kind[best]);
+        put(best == OP_CLASS_END ? INK_LIMIT : INK_PLAIN, "%s%s %zu",
+            shown == 0       ? ""
+            : shown % 6 == 0 ? "\n               "
+                             : "  ",
+            name, f->kind[best]);
         shown++;
     }
     puts(shown ? "" : "none");
@@ -311,7 +311,8 @@ static void put_collectives(const struct facts *f)
         puts("  collectives  none");
         return;
     }
-    printf("  collectives  %-30s %-24s %5s %6s %12s\n", "kind", "group", "ranks", "count", "bytes");
+    printf("  collectives  ");
+    put_line(INK_HEAD, "%-30s %-24s %5s %6s %12s", "kind", "group", "ranks", "count", "bytes");
     for (uint32_t i = 0; i < f->row.len; i++) {
         const struct row *r = &f->row.at[i];
         char ranks[24] = "?";
@@ -322,8 +323,11 @@ static void put_collectives(const struct facts *f)
             snprintf(bytes, sizeof(bytes), "?");
         else
             human_bytes(r->bytes, bytes);
-        printf("               %-30s %-24s %5s %6zu %12s%s\n", short_name(r->op, name), r->group,
-               ranks, r->count, bytes, r->sized > 0 && r->sized < r->count ? " and unknown" : "");
+        printf("               %-30s %-24s ", short_name(r->op, name), r->group);
+        put(r->size > 0 ? INK_PLAIN : INK_LIMIT, "%5s", ranks);
+        printf(" %6zu ", r->count);
+        put(r->sized > 0 ? INK_PLAIN : INK_LIMIT, "%12s", bytes);
+        put_line(INK_LIMIT, "%s", r->sized > 0 && r->sized < r->count ? " and unknown" : "");
     }
 }
 
@@ -343,7 +347,7 @@ static void put_peak(const struct facts *f)
         printf(", at '%s'", graph_str(f->g, f->g->node.at[p->node].name));
     printf("; %s of it inputs", human_bytes(p->inputs, inputs));
     if (p->unknown > 0)
-        printf("; %zu of unknown size not counted", p->unknown);
+        put(INK_LIMIT, "; %zu of unknown size not counted", p->unknown);
     putchar('\n');
     if (f->assume.used_default)
         printf("  assumed      %d for sizes that only data decides (u0, u1, …); say it with "
@@ -621,7 +625,7 @@ static int show_json(struct show *s, size_t from, size_t to)
     mem_init(&f.mem, NULL);
     arena_init(&f.scratch, &f.mem);
     buf_init(&f.text, &f.mem);
-    buf_to(&b, &f.mem, to_stdout, NULL);
+    buf_to(&b, &f.mem, to_file, stdout);
     struct json_args a = {s, &f, &b, from, to};
     bool ok = mem_guard(&f.mem, put_json, &a);
     buf_destroy(&b);
@@ -640,12 +644,12 @@ static int show_form(struct show *s, size_t from, size_t to)
 
     if (s->form == AS_DOT) {
         for (size_t i = from; i < to && st == TUCK_OK; i++)
-            st = tuck_graph_dot(tuck_doc_graph(s->in.doc, i), to_stdout, NULL);
+            st = tuck_graph_dot(tuck_doc_graph(s->in.doc, i), to_file, stdout);
     } else if (s->in.graph < 0) {
-        st = tuck_doc_print(s->in.doc, forms[s->form], s->in.diags, to_stdout, NULL);
+        st = tuck_doc_print(s->in.doc, forms[s->form], s->in.diags, to_file, stdout);
     } else {
-        st = tuck_graph_print(tuck_doc_graph(s->in.doc, from), forms[s->form], s->in.diags,
-                              to_stdout, NULL);
+        st = tuck_graph_print(tuck_doc_graph(s->in.doc, from), forms[s->form], s->in.diags, to_file,
+                              stdout);
     }
     print_diags(s->in.diags);
     return exit_code_of(st);

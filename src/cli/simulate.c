@@ -9,26 +9,18 @@
 #include "cli/progress.h"
 #include "pipeline/ranks.h"
 
-enum {
-    OPT_TIMELINE = 0x500,
-    OPT_WORLD,
-    OPT_SCALE,
-    OPT_BANDWIDTH,
-    OPT_TOP,
-    OPT_STRAGGLER,
-    OPT_CONTENTION
-};
+enum { OPT_TIMELINE = 0x500, OPT_WORLD, OPT_SCALE, OPT_BANDWIDTH, OPT_STRAGGLER, OPT_CONTENTION };
 
 struct simulate {
     struct input in;
     struct model model;
     struct picture picture;
-    bool json, timeline, contention;
+    struct listing list;
+    bool timeline, contention;
     int64_t world_from, world_to; /* 0: no curve */
     const char **scale;           /* groups that grow with the world */
     size_t n_scale;
     double bandwidth;
-    uint32_t top;
     struct ranks_straggler *straggler;
     size_t n_straggler;
     const char **more; /* files beside the first: a rank each */
@@ -85,16 +77,6 @@ static double factor(struct argp_state *state, const char *what, const char *tex
     return f;
 }
 
-/* One more item, of any kind. */
-static void *grow(struct argp_state *state, void *list, size_t n, size_t size)
-{
-    void *more = realloc(list, (n + 1) * size);
-
-    if (more == NULL)
-        argp_failure(state, EXIT_MEMORY, ENOMEM, "options");
-    return more;
-}
-
 static void parse_straggler(struct argp_state *state, struct simulate *s, const char *arg)
 {
     char *end;
@@ -103,7 +85,7 @@ static void parse_straggler(struct argp_state *state, struct simulate *s, const 
     long long rank = strtoll(arg, &end, 10);
     if (errno != 0 || end == arg || rank < 0 || *end != '=')
         argp_error(state, "--straggler wants RANK=Fx, as 3=1.3x, found '%s'", arg);
-    s->straggler = grow(state, s->straggler, s->n_straggler, sizeof(*s->straggler));
+    s->straggler = option_grow(state, s->straggler, s->n_straggler, sizeof(*s->straggler));
     s->straggler[s->n_straggler++] = (struct ranks_straggler){
         rank, factor(state, "--straggler wants a factor as 1.3x", end + 1, 1000)};
 }
@@ -111,7 +93,6 @@ static void parse_straggler(struct argp_state *state, struct simulate *s, const 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct simulate *s = state->input;
-    char *end;
 
     switch (key) {
     case ARGP_KEY_INIT:
@@ -119,18 +100,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[1] = &s->model;
         state->child_inputs[2] = &s->picture;
         break;
-    case 'j': s->json = true; break;
     case OPT_TIMELINE: s->timeline = true; break;
-    case OPT_TOP:
-        s->top = strcmp(arg, "0") == 0 ? 0 : (uint32_t)whole(state, "--top", arg, &end);
-        if (s->top > 0 && *end != '\0')
-            argp_error(state, "--top wants a number, found '%s'", arg);
-        break;
     case OPT_WORLD: parse_world(state, s, arg); break;
-    case OPT_SCALE:
-        s->scale = grow(state, s->scale, s->n_scale, sizeof(*s->scale));
-        s->scale[s->n_scale++] = arg;
-        break;
+    case OPT_SCALE: option_append(state, &s->scale, &s->n_scale, arg); break;
     case OPT_BANDWIDTH:
         s->bandwidth = factor(state, "--bandwidth wants a factor as 0.5x", arg, 1e6);
         break;
@@ -139,8 +111,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         if (s->in.path == NULL)
             return ARGP_ERR_UNKNOWN; /* the first is the child's */
-        s->more = grow(state, s->more, s->n_more, sizeof(*s->more));
-        s->more[s->n_more++] = arg;
+        option_append(state, &s->more, &s->n_more, arg);
         break;
     case ARGP_KEY_END:
         if (s->world_from && (s->n_more > 0 || s->n_straggler > 0))
@@ -150,7 +121,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (s->n_more > 0 && s->in.rank >= 0)
             argp_error(state, "--rank is for one file; each of several says its own");
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return listing_parse(&s->list, key, arg, state);
     }
     return 0;
 }
@@ -171,43 +142,35 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-struct print_args {
-    const struct evaluation *e;
+struct printed {
     const struct simulate *s;
-    struct buf b;
+    const struct evaluation *e; /* one of them */
+    const struct ranks *x;
 };
 
-static void do_print(void *arg)
+static void print(struct buf *b, const void *ctx)
 {
-    struct print_args *x = arg;
+    const struct printed *p = ctx;
 
-    if (x->s->json)
-        evaluation_json(x->e, x->s->timeline, &x->b);
+    if (p->s->list.json)
+        evaluation_json(p->e, p->s->timeline, b);
     else
-        evaluation_table(x->e, x->s->top, x->s->timeline, &x->b);
-    buf_flush(&x->b);
+        evaluation_table(p->e, p->s->list.top, p->s->timeline, b);
 }
 
-static int print(const struct simulate *s, const struct evaluation *e)
+static void print_ranks(struct buf *b, const void *ctx)
 {
-    struct mem m;
-    struct print_args x = {.e = e, .s = s};
+    const struct printed *p = ctx;
 
-    mem_init(&m, NULL);
-    buf_to(&x.b, &m, to_stdout, NULL);
-    bool ok = mem_guard(&m, do_print, &x);
-    buf_destroy(&x.b);
-    return ok ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+    if (p->s->list.json)
+        ranks_json(p->x, p->s->timeline, b);
+    else
+        ranks_table(p->x, p->s->timeline, b);
 }
 
 static void choose(const struct simulate *s, const struct input *in, struct evaluate_options *o)
 {
-    evaluate_defaults(o);
-    o->cluster = s->model.cluster;
-    o->cost.collective.model = s->model.kind;
-    o->cost.profile = s->model.profile;
-    o->hint = in->hint;
-    o->n_hint = in->n_hint;
+    model_options(&s->model, in, o);
     o->contention = s->contention;
     if (s->bandwidth > 0)
         o->bandwidth = s->bandwidth;
@@ -237,33 +200,46 @@ static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool sa
     print_diags(in->diags);
     if (st != TUCK_OK)
         evaluate_end(e);
-    return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
+    return refused_or(st);
 }
 
 /* ---- scaling ---- */
 
-static bool grows(const struct simulate *s, const tuck_graph *g, size_t i)
+static size_t largest_group(const tuck_graph *g)
 {
     size_t largest = 0;
 
-    for (size_t k = 0; k < s->n_scale; k++)
-        if (strcmp(s->scale[k], tuck_graph_group_name(g, i)) == 0)
-            return true;
-    if (s->n_scale > 0)
-        return false;
     for (size_t k = 1; k < tuck_graph_group_count(g); k++)
         if (tuck_graph_group_size(g, k) > tuck_graph_group_size(g, largest))
             largest = k;
-    return i == largest;
+    return largest;
+}
+
+static bool grows(const struct simulate *s, const tuck_graph *g, size_t i, size_t largest)
+{
+    for (size_t k = 0; k < s->n_scale; k++)
+        if (strcmp(s->scale[k], tuck_graph_group_name(g, i)) == 0)
+            return true;
+    return s->n_scale == 0 && i == largest;
+}
+
+static void put_point(int64_t ranks, const struct evaluation *e)
+{
+    printf("%8lld %12.3f %12.3f", (long long)ranks, (double)e->time.makespan / 1e9,
+           (double)e->time.comm / 1e9);
+    put(ink_exposed((double)e->time.exposed), " %12.3f", (double)e->time.exposed / 1e9);
+    printf(" %12.3f", (double)e->any.ps / 1e9);
+    put_line(INK_DIM, " %7.1f%%", 100 * evaluation_gap(e));
 }
 
 static int curve(struct simulate *s, const tuck_graph *original)
 {
     int code = EXIT_FINE;
+    size_t largest = largest_group(original);
 
-    if (!s->json)
-        printf("%8s %12s %12s %12s %12s %8s\n", "ranks", "step ms", "comm ms", "exposed ms",
-               "bound ms", "gap");
+    if (!s->list.json)
+        put_line(INK_HEAD, "%8s %12s %12s %12s %12s %8s", "ranks", "step ms", "comm ms",
+                 "exposed ms", "bound ms", "gap");
     for (int64_t w = s->world_from; code == EXIT_FINE && w <= s->world_to; w *= 2) {
         struct evaluation e;
         tuck_graph *g;
@@ -273,55 +249,27 @@ static int curve(struct simulate *s, const tuck_graph *original)
         if (code != EXIT_FINE)
             break;
         for (size_t i = 0; i < tuck_graph_group_count(g); i++)
-            if (grows(s, original, i) &&
+            if (grows(s, original, i, largest) &&
                 tuck_graph_set_group(g, tuck_graph_group_name(g, i), w, NULL, NULL) != TUCK_OK)
                 code = EXIT_USAGE;
         if (code == EXIT_FINE)
             code = evaluate(s, &s->in, g, false, &e, &assumed);
         if (code == EXIT_FINE) {
-            if (s->json)
-                print(s, &e);
+            if (s->list.json)
+                code = print_through(print, &(struct printed){s, &e, NULL});
             else
-                printf("%8lld %12.3f %12.3f %12.3f %12.3f %7.1f%%\n", (long long)w,
-                       (double)e.time.makespan / 1e9, (double)e.time.comm / 1e9,
-                       (double)e.time.exposed / 1e9, (double)e.any.ps / 1e9,
-                       100 * evaluation_gap(&e));
+                put_point(w, &e);
             evaluate_end(&e);
         }
         tuck_graph_free(g);
     }
-    if (!s->json && code == EXIT_FINE)
-        puts("Full messages and compute are those of the graph; the machine has as many nodes as "
-             "the ranks need.");
+    if (!s->list.json && code == EXIT_FINE)
+        put_line(INK_DIM, "Full messages and compute are those of the graph; the machine has as "
+                          "many nodes as the ranks need.");
     return code;
 }
 
-static void put_machine(const struct simulate *s, const tuck_graph *g, bool assumed)
-{
-    if (!s->json)
-        printf("%s on %s%s\n", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward",
-               tuck_cluster_name(s->model.cluster),
-               assumed ? " (assumed; --cluster names another)" : "");
-}
-
 /* ---- several ranks ---- */
-
-struct ranks_args {
-    const struct ranks *x;
-    const struct simulate *s;
-    struct buf b;
-};
-
-static void do_print_ranks(void *arg)
-{
-    struct ranks_args *a = arg;
-
-    if (a->s->json)
-        ranks_json(a->x, a->s->timeline, &a->b);
-    else
-        ranks_table(a->x, a->s->timeline, &a->b);
-    buf_flush(&a->b);
-}
 
 static int together(struct simulate *s, const struct ranks_graph *graph, size_t n)
 {
@@ -329,8 +277,6 @@ static int together(struct simulate *s, const struct ranks_graph *graph, size_t 
     struct ranks_options ro = {
         .eval = &o, .straggler = s->straggler, .n_straggler = s->n_straggler};
     struct ranks x;
-    struct mem m;
-    struct ranks_args a = {.x = &x, .s = s};
 
     choose(s, &s->in, &o);
     progress_begin("tuck simulate");
@@ -339,15 +285,10 @@ static int together(struct simulate *s, const struct ranks_graph *graph, size_t 
     progress_end();
     print_diags(s->in.diags);
     int code = exit_code_of(st);
-    if (code == EXIT_FINE) {
-        mem_init(&m, NULL);
-        buf_to(&a.b, &m, to_stdout, NULL);
-        if (!mem_guard(&m, do_print_ranks, &a))
-            code = exit_code_of(TUCK_ENOMEM);
-        buf_destroy(&a.b);
-        if (code == EXIT_FINE && x.fault.kind != SIM_FINE)
-            code = EXIT_FOUND;
-    }
+    if (code == EXIT_FINE)
+        code = print_through(print_ranks, &(struct printed){s, NULL, &x});
+    if (code == EXIT_FINE && x.fault.kind != SIM_FINE)
+        code = EXIT_FOUND;
     ranks_end(&x);
     return code;
 }
@@ -384,13 +325,7 @@ static int several_files(struct simulate *s)
         if (i == 0) {
             in[0] = s->in;
         } else {
-            in[i] = (struct input){.path = s->more[i - 1],
-                                   .graph = s->in.graph,
-                                   .rank = -1,
-                                   .group = s->in.group,
-                                   .n_group = s->in.n_group,
-                                   .assume = s->in.assume,
-                                   .n_assume = s->in.n_assume};
+            in[i] = input_like(&s->in, s->more[i - 1]);
             code = input_open(&in[i]);
             opened = i;
         }
@@ -419,15 +354,14 @@ static int several_files(struct simulate *s)
         evaluated += code == EXIT_FINE;
     }
     if (code == EXIT_FINE) {
-        put_machine(s, graph[0].g, assumed);
+        if (!s->list.json)
+            put_machine(&s->model, graph[0].g, assumed);
         code = together(s, graph, n);
     }
     for (size_t i = 0; i < evaluated; i++)
         evaluate_end(&e[i]);
-    for (size_t i = 1; i <= opened; i++) {
-        in[i].group = in[i].assume = NULL; /* those of the first */
-        input_close(&in[i]);
-    }
+    for (size_t i = 1; i <= opened; i++)
+        input_close_like(&in[i]);
     free(in);
     free(e);
     free(graph);
@@ -442,12 +376,13 @@ static int simulate(struct simulate *s, tuck_graph *g)
 
     if (code != EXIT_FINE)
         return code;
-    put_machine(s, g, assumed);
+    if (!s->list.json)
+        put_machine(&s->model, g, assumed);
     if (s->n_straggler > 0) {
         struct ranks_graph all = {g, &e, s->in.path, -1};
         code = together(s, &all, 1);
     } else {
-        code = print(s, &e);
+        code = print_through(print, &(struct printed){s, &e, NULL});
     }
     evaluate_end(&e);
     if (code == EXIT_FINE && picture_wanted(&s->picture)) {
@@ -461,15 +396,11 @@ static int simulate(struct simulate *s, tuck_graph *g)
 
 int cmd_simulate(int argc, char **argv)
 {
-    struct simulate s = {.top = 10};
+    struct simulate s = {.list.top = 10};
     size_t from = 0, to = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &s);
-    int code = input_open(&s.in);
-    if (code == EXIT_FINE)
-        code = input_range(&s.in, &from, &to);
-    if (code == EXIT_FINE)
-        code = model_open(&s.model, s.in.diags);
+    int code = model_input_open(&s.model, &s.in, &from, &to);
     if (code == EXIT_FINE)
         input_warn_groups(&s.in);
     if (code == EXIT_FINE && s.n_more > 0)

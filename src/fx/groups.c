@@ -439,6 +439,60 @@ tuck_status tuck_graph_set_group(tuck_graph *g, const char *name, int64_t size,
     return a.met ? TUCK_OK : TUCK_EINVAL;
 }
 
+struct inherit_args {
+    const tuck_graph *from;
+    tuck_graph *to;
+    VEC(uint32_t) known; /* by name in the store of `to`: a group of `from`, from 1 on */
+    VEC(tuck_graph *) todo;
+};
+
+static void inherit(tuck_graph *g, const struct inherit_args *a)
+{
+    for (uint32_t i = 0; i < g->group.len; i++) {
+        struct fx_group *to = &g->group.at[i];
+        uint32_t known = to->name < a->known.len ? a->known.at[to->name] : 0;
+        const struct fx_group *from = known ? &a->from->group.at[known - 1] : NULL;
+
+        if (from != NULL && to->ranks == NULL && (to->size == 0 || to->size == from->size))
+            merge(g, to, from->size, from->ranks, -1, GROUP_USER, NULL);
+    }
+}
+
+static void do_inherit(void *p)
+{
+    struct inherit_args *a = p;
+    struct mem *m = &a->to->store->mem;
+
+    for (uint32_t i = 0; i < a->from->group.len; i++) {
+        const struct fx_group *x = &a->from->group.at[i];
+        const struct str *s = str_at(&a->from->store->str, x->name);
+        str_id name = str_find(&a->to->store->str, s->at, s->len);
+        if (name == 0 || x->size <= 0)
+            continue;
+        while (a->known.len <= name)
+            vec_push(m, &a->known, 0);
+        a->known.at[name] = i + 1;
+    }
+    vec_push(m, &a->todo, a->to);
+    while (a->todo.len > 0) {
+        tuck_graph *g = a->todo.at[--a->todo.len];
+        inherit(g, a);
+        for (uint32_t i = 0; i < g->child.len; i++)
+            vec_push(m, &a->todo, g->child.at[i]);
+    }
+}
+
+tuck_status groups_inherit(const tuck_graph *from, tuck_graph *to)
+{
+    struct inherit_args a = {.from = from, .to = to};
+    struct mem *m = &to->store->mem;
+    bool ok = mem_guard(m, do_inherit, &a);
+
+    vec_free(m, &a.known);
+    vec_free(m, &a.todo);
+    return ok ? TUCK_OK : TUCK_ENOMEM;
+}
+
 static void set_rank(tuck_graph *g, int64_t rank, tuck_diags *diags)
 {
     for (uint32_t i = 0; i < g->group.len; i++) {

@@ -22,4 +22,7 @@ int group_of(const tuck_graph *g, uint32_t node);
 /* The same for all nodes at once, by node id, in the arena. Leaves through its guard. */
 const int32_t *groups_of_nodes(const tuck_graph *g, struct arena *a);
 
+/* What is not known of the groups of `to` is as in `from`, a graph of another document perhaps. */
+TUCK_MUST_CHECK tuck_status groups_inherit(const tuck_graph *from, tuck_graph *to);
+
 #endif

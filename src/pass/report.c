@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/ink.h"
+
 static const char *const reason_name[] = {
 #define X(id, name, meaning) name,
     LEFT_REASONS(X)
@@ -257,8 +259,8 @@ static void put_buckets(struct buf *b, const struct pass_report *p)
 {
     if (p->bucket.len == 0)
         return;
-    buf_printf(b, "  %-15s %-10s %-12s %7s %11s  %-10s  %s\n", "kind", "group", "key", "members",
-               "bytes", "closed by", "result = members");
+    ink_line(b, INK_HEAD, "  %-15s %-10s %-12s %7s %11s  %-10s  %s", "kind", "group", "key",
+             "members", "bytes", "closed by", "result = members");
     for (uint32_t i = 0; i < p->bucket.len; i++) {
         const struct report_bucket *k = &p->bucket.at[i];
 
@@ -286,9 +288,10 @@ static void put_left(struct buf *b, const struct pass_report *p)
             }
         if (n == 0)
             continue;
-        buf_printf(b, "  left %u, %s: ", n, reason_name[why]);
+        ink_printf(b, INK_LIMIT, "  left %u, %s: ", n, reason_name[why]);
         put_names(b, name, n < 3 ? n : 3);
-        buf_printf(b, "%s  (%s)\n", n > 3 ? " …" : "", reason_meaning[why]);
+        buf_str(b, n > 3 ? " …" : "");
+        ink_line(b, INK_DIM, "  (%s)", reason_meaning[why]);
     }
 }
 
@@ -318,12 +321,23 @@ static void put_moves(struct buf *b, const struct pass_report *p)
         qsort(top, n, sizeof(*top), by_exposed);
     }
     if (n > 0)
-        buf_printf(b, "  %-34s %6s %12s %12s %12s  %s\n", "most exposed of them", "moves",
-                   "comm us", "exposed us", "before us", "limit");
-    for (uint32_t i = 0; i < n; i++)
-        buf_printf(b, "  %-34s %6u %12.1f %12.1f %12.1f  %s%s%s\n", top[i]->node, top[i]->moves,
-                   top[i]->comm / 1e3, top[i]->exposed_after / 1e3, top[i]->exposed_before / 1e3,
-                   top[i]->limit, *top[i]->limit_node ? ": " : "", top[i]->limit_node);
+        ink_line(b, INK_HEAD, "  %-34s %6s %12s %12s %12s  %s", "most exposed of them", "moves",
+                 "comm us", "exposed us", "before us", "limit");
+    for (uint32_t i = 0; i < n; i++) {
+        buf_printf(b, "  %-34s %6u %12.1f ", top[i]->node, top[i]->moves, top[i]->comm / 1e3);
+        ink_printf(b, INK_BAD, "%12.1f", top[i]->exposed_after / 1e3);
+        buf_printf(b, " %12.1f  ", top[i]->exposed_before / 1e3);
+        ink_line(b, INK_LIMIT, "%s%s%s", top[i]->limit, *top[i]->limit_node ? ": " : "",
+                 top[i]->limit_node);
+    }
+}
+
+/* The number behind is better if it is less. */
+static void put_pair(struct buf *b, const char *what, double before, double after, int digits)
+{
+    buf_printf(b, "%-22s %12.*f ", what, digits, before);
+    ink_printf(b, after == before ? INK_PLAIN : ink_change(after - before), "%12.*f", digits,
+               after);
 }
 
 static void put_gain(struct buf *b, const tuck_gain *g)
@@ -332,17 +346,24 @@ static void put_gain(struct buf *b, const tuck_gain *g)
     double gap_x = g->bound_ns > 0 ? 100 * (x->step_ns / g->bound_ns - 1) : 0;
     double gap_y = g->bound_ns > 0 ? 100 * (y->step_ns / g->bound_ns - 1) : 0;
 
-    buf_printf(b, "%-22s %12s %12s\n", "", "before", "after");
-    buf_printf(b, "%-22s %12.3f %12.3f  %+.1f %%\n", "step ms", x->step_ns / 1e6, y->step_ns / 1e6,
-               x->step_ns > 0 ? 100 * (y->step_ns / x->step_ns - 1) : 0);
-    buf_printf(b, "%-22s %12.3f %12.3f\n", "compute ms", x->compute_ns / 1e6, y->compute_ns / 1e6);
-    buf_printf(b, "%-22s %12.3f %12.3f\n", "communication ms", x->comm_ns / 1e6, y->comm_ns / 1e6);
-    buf_printf(b, "%-22s %12.3f %12.3f\n", "exposed ms", x->exposed_ns / 1e6, y->exposed_ns / 1e6);
-    buf_printf(b, "%-22s %12.2f %12.2f\n", "peak memory MiB", (double)x->peak_bytes / 1048576,
-               (double)y->peak_bytes / 1048576);
-    buf_printf(b, "%-22s %12.1f %12.1f  above the bound of %.3f ms\n", "gap %", gap_x, gap_y,
-               g->bound_ns / 1e6);
-    buf_printf(b, "the bound: %s\n", g->bound_meaning);
+    ink_line(b, INK_HEAD, "%-22s %12s %12s", "", "before", "after");
+    put_pair(b, "step ms", x->step_ns / 1e6, y->step_ns / 1e6, 3);
+    ink_line(b, ink_change(y->step_ns - x->step_ns), "  %+.1f %%",
+             x->step_ns > 0 ? 100 * (y->step_ns / x->step_ns - 1) : 0);
+    put_pair(b, "compute ms", x->compute_ns / 1e6, y->compute_ns / 1e6, 3);
+    buf_chr(b, '\n');
+    put_pair(b, "communication ms", x->comm_ns / 1e6, y->comm_ns / 1e6, 3);
+    buf_chr(b, '\n');
+    put_pair(b, "exposed ms", x->exposed_ns / 1e6, y->exposed_ns / 1e6, 3);
+    buf_chr(b, '\n');
+    put_pair(b, "peak memory MiB", (double)x->peak_bytes / 1048576, (double)y->peak_bytes / 1048576,
+             2);
+    buf_chr(b, '\n');
+    put_pair(b, "gap %", gap_x, gap_y, 1);
+    ink_printf(b, INK_DIM, "  above the bound of %.3f ms", g->bound_ns / 1e6);
+    buf_str(b, "\nthe bound: ");
+    ink_str(b, INK_LIMIT, g->bound_meaning);
+    buf_chr(b, '\n');
     if (!g->changed)
         buf_str(b, "nothing that was tried is faster without needing more memory: the graph is as "
                    "it was\n");
@@ -358,30 +379,33 @@ void report_table(const struct tuck_report *t, bool times, bool brief, struct bu
     for (uint32_t i = 0; i < t->pass.len; i++) {
         const struct pass_report *p = &t->pass.at[i];
 
-        buf_printf(b, "%s%s%s%s: ", p->name, *p->options ? "(" : "", p->options,
-                   *p->options ? ")" : "");
+        ink_str(b, INK_HEAD, p->name);
+        buf_printf(b, "%s%s%s: ", *p->options ? "(" : "", p->options, *p->options ? ")" : "");
         if (p->failed)
-            buf_str(b, "failed");
+            ink_str(b, INK_ERROR, "failed");
         else if (p->changed)
             buf_printf(b, "%u → %u nodes", p->before, p->after);
         else
-            buf_str(b, "nothing changed");
+            ink_str(b, INK_DIM, "nothing changed");
         for (uint32_t k = 0; k < p->count.len; k++)
             buf_printf(b, ", %lld %s", (long long)p->count.at[k].n, p->count.at[k].what);
-        if (p->scheduled)
-            buf_printf(b, ", exposed %.3f → %.3f ms, peak %.1f → %.1f MiB",
-                       (double)p->exposed_before / 1e9, (double)p->exposed_after / 1e9,
-                       (double)p->peak_before / 1048576, (double)p->peak_after / 1048576);
+        if (p->scheduled) {
+            buf_printf(b, ", exposed %.3f → ", (double)p->exposed_before / 1e9);
+            ink_printf(b, ink_change((double)(p->exposed_after - p->exposed_before)), "%.3f ms",
+                       (double)p->exposed_after / 1e9);
+            buf_printf(b, ", peak %.1f → %.1f MiB", (double)p->peak_before / 1048576,
+                       (double)p->peak_after / 1048576);
+        }
         if (p->judged)
             buf_printf(b, "; then a step takes %.3f ms and %.1f MiB", (double)p->step_ps / 1e9,
                        (double)p->step_peak / 1048576);
         if (times)
-            buf_printf(b, ", %.2f ms", p->ms);
+            ink_printf(b, INK_DIM, ", %.2f ms", p->ms);
         buf_chr(b, '\n');
         if (brief)
             continue;
         if (p->note != NULL)
-            buf_printf(b, "  %s\n", p->note);
+            ink_line(b, INK_DIM, "  %s", p->note);
         put_buckets(b, p);
         put_left(b, p);
         put_moves(b, p);

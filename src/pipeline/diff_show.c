@@ -1,4 +1,5 @@
 /* Differences of two graphs as JSON and as tables. */
+#include "base/ink.h"
 #include "base/json.h"
 #include "pass/comm.h"
 #include "pipeline/diff.h"
@@ -79,7 +80,7 @@ static void row(struct buf *b, const char *what, double before, double after, bo
 {
     buf_printf(b, "  %-20s %12.3f %12.3f", what, before, after);
     if (share && before > 0)
-        buf_printf(b, " %+9.1f %%", 100 * (after / before - 1));
+        ink_printf(b, ink_change(after - before), " %+9.1f %%", 100 * (after / before - 1));
     buf_chr(b, '\n');
 }
 
@@ -90,6 +91,22 @@ static uint32_t collectives(const struct diff_side *s)
     for (uint32_t i = 0; i < s->n; i++)
         n += comm_communicates(s->g, s->node[i]);
     return n;
+}
+
+static void put_heading(struct buf *b, const char *what)
+{
+    buf_str(b, "\n  ");
+    ink_str(b, INK_HEAD, what);
+    buf_chr(b, '\n');
+}
+
+/* What is not named. */
+static void put_rest(struct buf *b, uint32_t more, const char *what, uint32_t others)
+{
+    if (more > 0)
+        ink_line(b, INK_DIM, "    … and %u more%s", more, what);
+    if (others > 0)
+        ink_line(b, INK_DIM, "    %u other node%s", others, others == 1 ? "" : "s");
 }
 
 /* New collectives, each with those that became part of it. */
@@ -105,7 +122,9 @@ static void put_merged(const struct diff *d, uint32_t most, struct buf *b)
             more++;
             continue;
         }
-        buf_str(b, shown++ == 0 ? "\n  merged\n    " : "    ");
+        if (shown++ == 0)
+            put_heading(b, "merged");
+        buf_str(b, "    ");
         for (uint32_t k = d->first_part[to]; k != 0; k = d->next_part[k], named++)
             if (named < 4)
                 buf_printf(b, "%s%s", named ? ", " : "", name(&d->a, k));
@@ -113,8 +132,7 @@ static void put_merged(const struct diff *d, uint32_t most, struct buf *b)
             buf_printf(b, " and %u more", named - 4);
         buf_printf(b, " → %s\n", name(&d->b, to));
     }
-    if (more > 0)
-        buf_printf(b, "    … and %u more\n", more);
+    put_rest(b, more, "", 0);
 }
 
 /* Collectives and waits by name, the others as a number. */
@@ -127,7 +145,7 @@ static void put_names(const struct diff_side *s, const char *what, uint32_t most
         if (s->match[k] != 0 || s->became[k] != 0)
             continue;
         if (shown == 0 && others == 0)
-            buf_printf(b, "\n  %s\n", what);
+            put_heading(b, what);
         if (!talks(s, k))
             others++;
         else if (shown < most)
@@ -135,10 +153,7 @@ static void put_names(const struct diff_side *s, const char *what, uint32_t most
         else
             more++;
     }
-    if (more > 0)
-        buf_printf(b, "    … and %u more collectives and waits\n", more);
-    if (others > 0)
-        buf_printf(b, "    %u other node%s\n", others, others == 1 ? "" : "s");
+    put_rest(b, more, " collectives and waits", others);
 }
 
 static void put_moves(const struct diff *d, uint32_t most, struct buf *b)
@@ -146,7 +161,7 @@ static void put_moves(const struct diff *d, uint32_t most, struct buf *b)
     uint32_t shown = 0, more = 0, others = 0;
 
     if (d->n_move > 0)
-        buf_printf(b, "\n  moved\n");
+        put_heading(b, "moved");
     for (uint32_t i = 0; i < d->n_move; i++) {
         const struct diff_move *m = &d->move[i];
         bool later = m->to > m->from;
@@ -160,10 +175,7 @@ static void put_moves(const struct diff *d, uint32_t most, struct buf *b)
                                 (later ? m->to - m->from : m->from - m->to) == 1 ? "" : "s",
                                 later ? "later" : "earlier");
     }
-    if (more > 0)
-        buf_printf(b, "    … and %u more collectives and waits\n", more);
-    if (others > 0)
-        buf_printf(b, "    %u other node%s\n", others, others == 1 ? "" : "s");
+    put_rest(b, more, " collectives and waits", others);
 }
 
 void diff_table(const struct diff *d, uint32_t most, struct buf *b)
@@ -173,7 +185,7 @@ void diff_table(const struct diff *d, uint32_t most, struct buf *b)
 
     for (uint32_t i = 0; i < d->b.n; i++)
         same += d->b.match[d->b.node[i]] != 0;
-    buf_printf(b, "  %-20s %12s %12s\n", "", "before", "after");
+    ink_line(b, INK_HEAD, "  %-20s %12s %12s", "", "before", "after");
     row(b, "step ms", (double)x->time.makespan / 1e9, (double)y->time.makespan / 1e9, true);
     row(b, "compute ms", (double)x->time.compute / 1e9, (double)y->time.compute / 1e9, true);
     row(b, "communication ms", (double)x->time.comm / 1e9, (double)y->time.comm / 1e9, true);
@@ -181,8 +193,8 @@ void diff_table(const struct diff *d, uint32_t most, struct buf *b)
     row(b, "peak memory MiB", (double)x->peak / 1048576, (double)y->peak / 1048576, true);
     row(b, "bound ms", (double)x->any.ps / 1e9, (double)y->any.ps / 1e9, false);
     buf_printf(b, "  %-20s %12u %12u\n", "collectives", collectives(&d->a), collectives(&d->b));
-    buf_printf(b, "  %-20s %12u %12u  %u in both, %u of them at another place\n", "nodes", d->a.n,
-               d->b.n, same, d->n_move);
+    buf_printf(b, "  %-20s %12u %12u", "nodes", d->a.n, d->b.n);
+    ink_line(b, INK_DIM, "  %u in both, %u of them at another place", same, d->n_move);
     put_merged(d, most, b);
     put_names(&d->a, "vanished", most, b);
     put_names(&d->b, "appeared", most, b);

@@ -1,6 +1,7 @@
 /* Evaluations as JSON and as tables. */
 #include <stdlib.h>
 
+#include "base/ink.h"
 #include "base/json.h"
 #include "pipeline/evaluate.h"
 
@@ -95,11 +96,12 @@ void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
 
 /* ---- for people ---- */
 
-static void put_ms(struct buf *b, const char *what, int64_t ps, int64_t of)
+static void put_ms(struct buf *b, enum ink k, const char *what, int64_t ps, int64_t of)
 {
-    buf_printf(b, "  %-14s %10.3f ms", what, (double)ps / 1e9);
+    buf_printf(b, "  %-14s ", what);
+    ink_printf(b, k, "%10.3f ms", (double)ps / 1e9);
     if (of > 0)
-        buf_printf(b, "  %5.1f %%", 100 * (double)ps / (double)of);
+        ink_printf(b, INK_DIM, "  %5.1f %%", 100 * (double)ps / (double)of);
     buf_chr(b, '\n');
 }
 
@@ -134,17 +136,24 @@ static void put_collectives(const struct evaluation *e, uint32_t most, struct bu
         if (p->op[i].kind == PROGRAM_COLLECTIVE)
             row[n++] = (struct row){i, e->span[i].exposed, e->span[i].end - e->span[i].start};
     qsort(row, n, sizeof(*row), most_exposed);
-    buf_printf(b, "\n  %-36s %-15s %-8s %10s %10s %10s  %s\n", "collectives, most exposed first",
-               "kind", "group", "MiB", "us", "exposed us", "by");
+    int wide = 36;
+    for (uint32_t i = 0; i < n && i < most; i++) {
+        int len = (int)strlen(program_str(p, p->op[row[i].op].name));
+        wide = len > wide ? len : wide;
+    }
+    buf_chr(b, '\n');
+    ink_line(b, INK_HEAD, "  %-*s %-15s %-8s %10s %10s %10s  %s", wide,
+             "collectives, most exposed first", "kind", "group", "MiB", "us", "exposed us", "by");
     for (uint32_t i = 0; i < n && i < most; i++) {
         const struct program_op *op = &p->op[row[i].op];
-        buf_printf(b, "  %-36s %-15s %-8s %10.2f %10.1f %10.1f  %s\n", program_str(p, op->name),
+        buf_printf(b, "  %-*s %-15s %-8s %10.2f %10.1f", wide, program_str(p, op->name),
                    program_str(p, op->coll), group_name(p, op->group),
-                   (double)op->message / 1048576, (double)row[i].length / 1e6,
-                   (double)row[i].exposed / 1e6, program_str(p, op->algorithm));
+                   (double)op->message / 1048576, (double)row[i].length / 1e6);
+        ink_printf(b, ink_exposed((double)row[i].exposed), " %10.1f", (double)row[i].exposed / 1e6);
+        ink_line(b, INK_DIM, "  %s", program_str(p, op->algorithm));
     }
     if (n > most)
-        buf_printf(b, "  … and %u more\n", n - most);
+        ink_line(b, INK_DIM, "  … and %u more", n - most);
     mem_free(b->mem, row, cap * sizeof(*row));
 }
 
@@ -152,35 +161,40 @@ void evaluation_timeline(const struct evaluation *e, const struct sim_span *span
 {
     const struct program *p = e->program;
 
-    buf_printf(b, "\n  %12s %12s %12s  %-16s %s\n", "from us", "to us", "stood us", "on", "op");
+    buf_chr(b, '\n');
+    ink_line(b, INK_HEAD, "  %12s %12s %12s  %-16s %s", "from us", "to us", "stood us", "on", "op");
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *op = &p->op[i];
         bool coll = op->kind == PROGRAM_COLLECTIVE;
-        buf_printf(b, "  %12.3f %12.3f %12.3f  %s%-*s %s\n", (double)span[i].start / 1e6,
-                   (double)span[i].end / 1e6, (double)span[i].stood / 1e6, coll ? "group " : "",
-                   coll ? 10 : 16, coll ? group_name(p, op->group) : "compute",
-                   program_str(p, op->name));
+        buf_printf(b, "  %12.3f %12.3f", (double)span[i].start / 1e6, (double)span[i].end / 1e6);
+        ink_printf(b, span[i].stood > 0 ? INK_BAD : INK_DIM, " %12.3f",
+                   (double)span[i].stood / 1e6);
+        ink_printf(b, coll ? INK_LIMIT : INK_DIM, "  %s%-*s", coll ? "group " : "", coll ? 10 : 16,
+                   coll ? group_name(p, op->group) : "compute");
+        buf_printf(b, " %s\n", program_str(p, op->name));
     }
 }
 
 void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, struct buf *b)
 {
-    put_ms(b, "step", e->time.makespan, 0);
-    put_ms(b, "compute", e->time.compute, e->time.makespan);
-    put_ms(b, "communication", e->time.comm, e->time.makespan);
-    put_ms(b, "exposed", e->time.exposed, e->time.makespan);
+    put_ms(b, INK_HEAD, "step", e->time.makespan, 0);
+    put_ms(b, INK_PLAIN, "compute", e->time.compute, e->time.makespan);
+    put_ms(b, INK_PLAIN, "communication", e->time.comm, e->time.makespan);
+    put_ms(b, ink_exposed((double)e->time.exposed), "exposed", e->time.exposed, e->time.makespan);
     if (e->slowed > 0)
-        put_ms(b, "slowed", e->slowed, e->time.makespan);
+        put_ms(b, INK_BAD, "slowed", e->slowed, e->time.makespan);
     if (e->time.launch > 0)
-        put_ms(b, "launches", e->time.launch, e->time.makespan);
-    buf_printf(b, "  %-14s %10.2f MiB, beside %.2f MiB of inputs that stay\n", "peak memory",
-               (double)e->peak / 1048576, (double)e->resident / 1048576);
-    buf_printf(b, "  %-14s %10.3f ms, %.1f %% under the step; %s\n", "bound",
-               (double)e->any.ps / 1e9,
-               e->time.makespan ? 100 - 100 * (double)e->any.ps / (double)e->time.makespan : 0,
-               bound_meaning(e->any.kind));
-    buf_printf(b, "  %-14s %10.3f ms for these collectives in any order (%s)\n", "bound, order",
-               (double)e->order.ps / 1e9, bound_name(e->order.kind));
+        put_ms(b, INK_PLAIN, "launches", e->time.launch, e->time.makespan);
+    buf_printf(b, "  %-14s %10.2f MiB", "peak memory", (double)e->peak / 1048576);
+    ink_printf(b, INK_DIM, ", beside %.2f MiB of inputs that stay", (double)e->resident / 1048576);
+    buf_printf(b, "\n  %-14s ", "bound");
+    ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->any.ps / 1e9);
+    buf_printf(b, ", %.1f %% under the step",
+               e->time.makespan ? 100 - 100 * (double)e->any.ps / (double)e->time.makespan : 0);
+    ink_printf(b, INK_DIM, "; %s", bound_meaning(e->any.kind));
+    buf_printf(b, "\n  %-14s ", "bound, order");
+    ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->order.ps / 1e9);
+    ink_line(b, INK_DIM, " for these collectives in any order (%s)", bound_name(e->order.kind));
     put_collectives(e, n, b);
     if (timeline)
         evaluation_timeline(e, e->span, b);

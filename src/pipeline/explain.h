@@ -55,8 +55,10 @@ void explain_end(struct explanation *x);
 
 void explain_table(const struct explanation *x, uint32_t most, struct buf *out);
 void explain_json(const struct explanation *x, struct buf *out);
-/* One collective, or whatever op the node is part of. False: there is no such node. */
-bool explain_node(const struct explanation *x, const struct evaluate_options *o, const char *node,
+/* Is a node part of an op? Views and inputs are not. */
+bool explain_has(const struct explanation *x, const char *node);
+/* One collective, or whatever op the node is part of. */
+void explain_node(const struct explanation *x, const struct evaluate_options *o, const char *node,
                   struct buf *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* Explanations as tables and as JSON. */
+#include "base/ink.h"
 #include "base/json.h"
 #include "pipeline/explain.h"
 
@@ -15,7 +16,11 @@ static double ms(int64_t ps)
 static void put_limit(struct buf *b, const struct program *p, const struct explained *r)
 {
     const char *op = op_name(p, r->limit_op);
+    enum ink k = r->limit == EXPLAIN_HIDDEN        ? INK_GOOD
+                 : r->limit == EXPLAIN_ORDER_HELPS ? INK_PLAIN
+                                                   : INK_LIMIT;
 
+    ink_begin(b, k);
     switch (r->limit) {
     case EXPLAIN_HIDDEN: buf_str(b, "hidden"); break;
     case EXPLAIN_ORDER_HELPS: buf_str(b, "where it stands: another order hides it"); break;
@@ -30,6 +35,7 @@ static void put_limit(struct buf *b, const struct program *p, const struct expla
         break;
     default: buf_str(b, "nothing left to hide behind"); break;
     }
+    ink_end(b, k);
 }
 
 static void put_rows(const struct explanation *x, uint32_t most, struct buf *b)
@@ -38,20 +44,28 @@ static void put_rows(const struct explanation *x, uint32_t most, struct buf *b)
 
     if (x->n == 0)
         return;
-    buf_printf(b, "\n  %-32s %-14s %9s %10s %10s %6s  %s\n", "collectives, most exposed first",
-               "kind", "MiB", "us", "exposed us", "under", "what limits it");
+    int wide = 32;
+    for (uint32_t i = 0; i < x->n && i < most; i++) {
+        int len = (int)strlen(op_name(p, x->row[i].op));
+        wide = len > wide ? len : wide;
+    }
+    buf_chr(b, '\n');
+    ink_line(b, INK_HEAD, "  %-*s %-14s %9s %10s %10s %6s  %s", wide,
+             "collectives, most exposed first", "kind", "MiB", "us", "exposed us", "under",
+             "what limits it");
     for (uint32_t i = 0; i < x->n && i < most; i++) {
         const struct explained *r = &x->row[i];
         const struct program_op *op = &p->op[r->op];
 
-        buf_printf(b, "  %-32s %-14s %9.2f %10.1f %10.1f %6u  ", program_str(p, op->name),
-                   program_str(p, op->coll), (double)op->message / 1048576, (double)r->ps / 1e6,
-                   (double)r->exposed / 1e6, r->n_under);
+        buf_printf(b, "  %-*s %-14s %9.2f %10.1f", wide, program_str(p, op->name),
+                   program_str(p, op->coll), (double)op->message / 1048576, (double)r->ps / 1e6);
+        ink_printf(b, ink_exposed((double)r->exposed), " %10.1f", (double)r->exposed / 1e6);
+        buf_printf(b, " %6u  ", r->n_under);
         put_limit(b, p, r);
         buf_chr(b, '\n');
     }
     if (x->n > most)
-        buf_printf(b, "  … and %u more\n", x->n - most);
+        ink_line(b, INK_DIM, "  … and %u more", x->n - most);
 }
 
 static void put_remedies(const struct explanation *x, struct buf *b)
@@ -163,14 +177,19 @@ static void put_cost(const struct explanation *x, const struct evaluate_options 
             cost.alternative[i].symmetric ? " over symmetric memory" : "", cost.alternative[i].us);
 }
 
-bool explain_node(const struct explanation *x, const struct evaluate_options *o, const char *node,
+bool explain_has(const struct explanation *x, const char *node)
+{
+    return op_of_node(x->e.program, node) != PROGRAM_NONE;
+}
+
+void explain_node(const struct explanation *x, const struct evaluate_options *o, const char *node,
                   struct buf *b)
 {
     const struct program *p = x->e.program;
     uint32_t op = op_of_node(p, node);
 
     if (op == PROGRAM_NONE)
-        return false;
+        return;
     const struct sim_span *s = &x->e.span[op];
     buf_printf(b, "%s: %s, %s\n", program_str(p, p->op[op].name), program_kind_name[p->op[op].kind],
                program_str(p, p->op[op].kernel));
@@ -197,5 +216,4 @@ bool explain_node(const struct explanation *x, const struct evaluate_options *o,
                    : p->dep[i].flags & PROGRAM_WEAK ? " (writes over what it read)"
                                                     : "");
     buf_chr(b, '\n');
-    return true;
 }

@@ -1,6 +1,7 @@
 /* Several ranks as JSON and as tables, and what kept them from coming to the end. */
 #include <stdio.h>
 
+#include "base/ink.h"
 #include "base/json.h"
 #include "pipeline/ranks.h"
 
@@ -187,17 +188,19 @@ static void put_fault(const struct ranks *x, struct buf *b)
     const struct sim_fault *f = &x->fault;
 
     if (f->kind == SIM_MISMATCH) {
-        buf_printf(b, "mismatch: two ranks meet, and their %s differ%s\n", f->what,
+        ink_str(b, INK_ERROR, "mismatch:");
+        buf_printf(b, " two ranks meet, and their %s differ%s\n", f->what,
                    strcmp(f->what, "bytes") == 0 ? "" : "s");
         put_call(x, f->rank[0], f->op[0], b);
         put_call(x, f->rank[1], f->op[1], b);
         return;
     }
-    buf_printf(b, "deadlock: what is started here never gets all the ranks it needs\n");
+    ink_str(b, INK_ERROR, "deadlock:");
+    buf_str(b, " what is started here never gets all the ranks it needs\n");
     for (uint32_t i = 0; i < f->n_stuck && i < MOST; i++)
         put_stuck(x, &f->stuck[i], b);
     if (f->n_stuck > MOST)
-        buf_printf(b, "  … and %u more\n", f->n_stuck - MOST);
+        ink_line(b, INK_DIM, "  … and %u more", f->n_stuck - MOST);
 }
 
 /* Do two ranks that follow each other do the same at the same times? */
@@ -215,13 +218,15 @@ void ranks_table(const struct ranks *x, bool timeline, struct buf *b)
         return;
     }
     int64_t least = bound(x);
-    buf_printf(b, "  %-14s %10.3f ms, of the slowest of %u ranks\n", "step", ms(x->makespan),
-               x->n_rank);
-    buf_printf(b, "  %-14s %10.3f ms, %.1f %% under the step\n", "bound", ms(least),
+    buf_printf(b, "  %-14s ", "step");
+    ink_printf(b, INK_HEAD, "%10.3f ms", ms(x->makespan));
+    buf_printf(b, ", of the slowest of %u ranks\n  %-14s ", x->n_rank, "bound");
+    ink_printf(b, INK_LIMIT, "%10.3f ms", ms(least));
+    buf_printf(b, ", %.1f %% under the step\n\n",
                x->makespan ? 100 - 100 * (double)least / (double)x->makespan : 0);
-    buf_printf(b, "\n  %-11s %7s %12s %12s %12s %12s %14s%s\n", "ranks", "slower", "step ms",
-               "compute ms", "comm ms", "exposed ms", "for others ms",
-               x->n_graph > 1 ? "  graph" : "");
+    ink_line(b, INK_HEAD, "  %-11s %7s %12s %12s %12s %12s %14s%s", "ranks", "slower", "step ms",
+             "compute ms", "comm ms", "exposed ms", "for others ms",
+             x->n_graph > 1 ? "  graph" : "");
     for (uint32_t r = 0, last; r < x->n_rank; r = last + 1) {
         const struct sim_rank_result *t = &x->result[r];
         char range[48];
@@ -233,10 +238,14 @@ void ranks_table(const struct ranks *x, bool timeline, struct buf *b)
         else
             snprintf(range, sizeof(range), "%lld-%lld", (long long)x->number[r],
                      (long long)x->number[last]);
-        buf_printf(b, "  %-11s %6.2fx %12.3f %12.3f %12.3f %12.3f %14.3f%s%s\n", range,
-                   x->factor[r], ms(t->time.makespan), ms(t->time.compute), ms(t->time.comm),
-                   ms(t->time.exposed), ms(t->others), x->n_graph > 1 ? "  " : "",
-                   x->n_graph > 1 ? x->graph[x->of[r]].name : "");
+        buf_printf(b, "  %-11s ", range);
+        ink_printf(b, x->factor[r] > 1 ? INK_LIMIT : INK_PLAIN, "%6.2fx", x->factor[r]);
+        buf_printf(b, " %12.3f %12.3f %12.3f", ms(t->time.makespan), ms(t->time.compute),
+                   ms(t->time.comm));
+        ink_printf(b, ink_exposed((double)t->time.exposed), " %12.3f", ms(t->time.exposed));
+        ink_printf(b, t->others > 0 ? INK_LIMIT : INK_DIM, " %14.3f", ms(t->others));
+        ink_line(b, INK_DIM, "%s%s", x->n_graph > 1 ? "  " : "",
+                 x->n_graph > 1 ? x->graph[x->of[r]].name : "");
     }
     for (uint32_t r = 0, last; timeline && r < x->n_rank; r = last + 1) {
         for (last = r; last + 1 < x->n_rank && alike(x, r, last + 1);)

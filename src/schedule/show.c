@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/ink.h"
 #include "base/json.h"
 #include "problem/live.h"
 
@@ -51,19 +52,24 @@ static void put_stats(const struct schedule *s, const struct schedule_report *r,
         size_t n = strlen(name_of(s, r->stat[i].op));
         wide = n > wide ? n : wide;
     }
-    buf_printf(out, "    %-*s %10s %10s %10s %10s %6s %6s  %s\n", (int)wide, "op", "time",
-               "under it", "exposed", "before", "moves", "along", "stopped by");
+    ink_line(out, INK_HEAD, "    %-*s %10s %10s %10s %10s %6s %6s  %s", (int)wide, "op", "time",
+             "under it", "exposed", "before", "moves", "along", "stopped by");
     for (uint32_t i = 0; i < r->n_stat; i++) {
         const struct schedule_stat *x = &r->stat[i];
-        buf_printf(out, "    %-*s %10s %10s %10s %10s %6u %6u  %s", (int)wide, name_of(s, x->op),
-                   human_time(x->comm_time * ps, a), human_time(x->comp_time * ps, b),
-                   human_time(fmax(0, x->final_exposed) * ps, c),
-                   human_time(fmax(0, x->initial_exposed) * ps, d), x->moves, x->grouped,
-                   schedule_limit_name(x->limit));
+        buf_printf(out, "    %-*s %10s %10s ", (int)wide, name_of(s, x->op),
+                   human_time(x->comm_time * ps, a), human_time(x->comp_time * ps, b));
+        ink_printf(out, ink_exposed(x->final_exposed), "%10s",
+                   human_time(fmax(0, x->final_exposed) * ps, c));
+        buf_printf(out, " %10s %6u %6u  ", human_time(fmax(0, x->initial_exposed) * ps, d),
+                   x->moves, x->grouped);
+        enum ink k = x->limit == LIMIT_COVERED ? INK_GOOD : INK_LIMIT;
+        ink_begin(out, k);
+        buf_str(out, schedule_limit_name(x->limit));
         if (x->limit_op != PROBLEM_NONE)
             buf_printf(out, " %s", name_of(s, x->limit_op));
         if (x->limit == LIMIT_MEMORY)
             buf_printf(out, " (%s)", bytes_text(x->limit_peak, a));
+        ink_end(out, k);
         buf_chr(out, '\n');
     }
 }
@@ -74,12 +80,16 @@ void schedule_table(const struct schedule *s, struct buf *out)
 
     for (uint32_t i = 0; i < s->report.len; i++) {
         const struct schedule_report *r = &s->report.at[i];
-        buf_printf(out, "%s\n  peak %s -> %s, exposed %s -> %s, %u of %u ops at another place\n",
-                   r->pass, bytes_text(r->peak_before, a), bytes_text(r->peak_after, b),
-                   human_time((double)r->exposed_before, c),
-                   human_time((double)r->exposed_after, d), r->displaced, s->p->n_op);
+        ink_str(out, INK_HEAD, r->pass);
+        buf_printf(out, "\n  peak %s -> ", bytes_text(r->peak_before, a));
+        ink_str(out, ink_change((double)(r->peak_after - r->peak_before)),
+                bytes_text(r->peak_after, b));
+        buf_printf(out, ", exposed %s -> ", human_time((double)r->exposed_before, c));
+        ink_str(out, ink_change((double)(r->exposed_after - r->exposed_before)),
+                human_time((double)r->exposed_after, d));
+        buf_printf(out, ", %u of %u ops at another place\n", r->displaced, s->p->n_op);
         if (r->note != NULL)
-            buf_printf(out, "  %s\n", r->note);
+            ink_line(out, INK_DIM, "  %s", r->note);
         if (r->n_stat > 0)
             put_stats(s, r, out);
     }
@@ -213,7 +223,7 @@ void schedule_overlap(const struct schedule *s, struct buf *out)
         busy[g] = PROBLEM_NONE;
     for (uint32_t x = 0; x < p->n_op; x++)
         wide = strlen(name_of(s, x)) > wide ? strlen(name_of(s, x)) : wide;
-    buf_printf(out, "%10s  %-*s %10s\n", "start", (int)wide, "op", "time");
+    ink_line(out, INK_HEAD, "%10s  %-*s %10s", "start", (int)wide, "op", "time");
     for (uint32_t i = 0; i < p->n_op; i++) {
         uint32_t x = s->order[i], g = p->group[x] == PROBLEM_NONE ? p->n_group : p->group[x];
         int64_t d = llround(s->runtime[x] * ps), idle = 0, start = clock;
@@ -238,17 +248,18 @@ void schedule_overlap(const struct schedule *s, struct buf *out)
         buf_printf(out, "%10s  %-*s %10s", human_time((double)start, from), (int)wide,
                    name_of(s, x), human_time((double)d, took));
         if (coll && problem_is_async(p, x))
-            buf_str(out, "  starts");
+            ink_str(out, INK_DIM, "  starts");
         if (idle > 0)
-            buf_printf(out, "  idle for %s", human_time((double)idle, took));
+            ink_printf(out, INK_BAD, "  idle for %s", human_time((double)idle, took));
         for (uint32_t k = 0; !coll && k <= p->n_group; k++)
             if (busy[k] != PROBLEM_NONE && channel[k] > start && d > 0)
-                buf_printf(out, "  under %s", name_of(s, busy[k]));
+                ink_printf(out, INK_GOOD, "  under %s", name_of(s, busy[k]));
         buf_chr(out, '\n');
     }
     struct schedule_time t = schedule_time(p, s->runtime, s->order, &a);
     buf_printf(out, "%s in all, %s compute, ", human_time((double)t.makespan, from),
                human_time((double)t.compute, took));
-    buf_printf(out, "%s exposed\n", human_time((double)t.exposed, from));
+    ink_line(out, ink_exposed((double)t.exposed), "%s exposed",
+             human_time((double)t.exposed, from));
     arena_destroy(&a);
 }

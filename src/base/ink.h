@@ -1,0 +1,44 @@
+/* Colour, for terminals. A buffer that is told so (buf.colour) gets escapes around a cell; any other one gets the
+ * cell alone. Padding is part of the cell, so that columns are aligned either way. */
+#ifndef TUCK_BASE_INK_H
+#define TUCK_BASE_INK_H
+
+#include "base/buf.h"
+
+enum ink {
+    INK_PLAIN,
+    INK_HEAD,    /* headings, and the number that matters most */
+    INK_BAD,     /* exposed, slower, more */
+    INK_GOOD,    /* hidden, faster, less */
+    INK_LIMIT,   /* what limits, and what is not known */
+    INK_DIM,     /* what is only there for completeness */
+    INK_ERROR,   /* the word "error" */
+    INK_WARNING, /* the word "warning" */
+};
+
+const char *ink_escape(enum ink k); /* "" for INK_PLAIN */
+#define INK_OFF "\033[0m"
+
+void ink_printf(struct buf *b, enum ink k, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The last cell of a line. */
+void ink_line(struct buf *b, enum ink k, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void ink_str(struct buf *b, enum ink k, const char *s);
+/* Around what is written in several pieces. */
+void ink_begin(struct buf *b, enum ink k);
+void ink_end(struct buf *b, enum ink k);
+
+/* Of a difference that should be below 0. */
+static inline enum ink ink_change(double by)
+{
+    return by < 0 ? INK_GOOD : by > 0 ? INK_BAD : INK_DIM;
+}
+
+/* Of time that should be 0. */
+static inline enum ink ink_exposed(double time)
+{
+    return time > 0 ? INK_BAD : INK_GOOD;
+}
+
+#endif

@@ -1,0 +1,151 @@
+#include "cli/out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static enum { AUTO, ALWAYS, NEVER } when;
+
+static bool choose(const char *word)
+{
+    static const char *const name[] = {"auto", "always", "never"};
+
+    for (int i = 0; word != NULL && i < 3; i++)
+        if (strcmp(word, name[i]) == 0) {
+            when = i == 0 ? AUTO : i == 1 ? ALWAYS : NEVER;
+            return true;
+        }
+    fprintf(stderr, "tuck: --color wants auto, always or never%s%s%s\n", word ? ", found '" : "",
+            word ? word : "", word ? "'" : "");
+    return false;
+}
+
+bool out_options(int *argc, char **argv)
+{
+    static const char flag[] = "--color";
+    size_t len = sizeof(flag) - 1;
+    int kept = 0;
+
+    for (int i = 0; i < *argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            while (i < *argc)
+                argv[kept++] = argv[i++];
+            break;
+        }
+        if (strcmp(argv[i], flag) == 0) {
+            if (!choose(i + 1 < *argc ? argv[++i] : NULL))
+                return false;
+        } else if (strncmp(argv[i], flag, len) == 0 && argv[i][len] == '=') {
+            if (!choose(argv[i] + len + 1))
+                return false;
+        } else {
+            argv[kept++] = argv[i];
+        }
+    }
+    argv[kept] = NULL;
+    *argc = kept;
+    return true;
+}
+
+bool out_colour(FILE *f)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    if (f != stdout && f != stderr)
+        return false;
+    if (when != AUTO)
+        return when == ALWAYS;
+    return (no == NULL || *no == '\0') && term != NULL && strcmp(term, "dumb") != 0 &&
+           isatty(fileno(f));
+}
+
+static void vput(FILE *f, enum ink k, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
+
+static void vput(FILE *f, enum ink k, const char *fmt, va_list ap)
+{
+    va_list again;
+
+    va_copy(again, ap);
+    bool on = k != INK_PLAIN && out_colour(f) && vsnprintf(NULL, 0, fmt, again) > 0;
+    va_end(again);
+    if (on)
+        fputs(ink_escape(k), f);
+    vfprintf(f, fmt, ap);
+    if (on)
+        fputs(INK_OFF, f);
+}
+
+void put(enum ink k, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vput(stdout, k, fmt, ap);
+    va_end(ap);
+}
+
+void put_line(enum ink k, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vput(stdout, k, fmt, ap);
+    va_end(ap);
+    putchar('\n');
+}
+
+void put_to(FILE *f, enum ink k, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vput(f, k, fmt, ap);
+    va_end(ap);
+}
+
+bool to_file(void *f, const char *text, size_t len)
+{
+    return fwrite(text, 1, len, f) == len;
+}
+
+int complain(const char *path)
+{
+    fprintf(stderr, "tuck: %s: %s\n", path, strerror(errno));
+    return EXIT_FILE;
+}
+
+struct through {
+    void (*fn)(struct buf *b, const void *ctx);
+    const void *ctx;
+    struct buf b;
+};
+
+static void do_print(void *arg)
+{
+    struct through *x = arg;
+
+    x->fn(&x->b, x->ctx);
+    buf_flush(&x->b);
+}
+
+int print_to_file(FILE *f, const char *name, void (*fn)(struct buf *b, const void *ctx),
+                  const void *ctx)
+{
+    struct mem m;
+    struct through x = {.fn = fn, .ctx = ctx};
+
+    mem_init(&m, NULL);
+    buf_to(&x.b, &m, to_file, f);
+    x.b.colour = out_colour(f);
+    bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
+    buf_destroy(&x.b);
+    return !ok ? exit_code_of(TUCK_ENOMEM) : failed ? complain(name) : EXIT_FINE;
+}
+
+int print_through(void (*fn)(struct buf *b, const void *ctx), const void *ctx)
+{
+    return print_to_file(stdout, "standard output", fn, ctx);
+}

@@ -1,0 +1,28 @@
+/* What commands write, and whether it has colour: --color, or else what the terminal and its user say. */
+#ifndef TUCK_CLI_OUT_H
+#define TUCK_CLI_OUT_H
+
+#include <stdio.h>
+
+#include "base/ink.h"
+
+/* Takes --color WHEN out of the arguments, wherever it stands. False: WHEN is none of them, and that was said. */
+bool out_options(int *argc, char **argv);
+/* Only standard output and error may have colour, files never. */
+bool out_colour(FILE *f);
+
+/* A cell of a table on standard output. */
+void put(enum ink k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void put_line(enum ink k, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* the last */
+void put_to(FILE *f, enum ink k, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Run fn with a buffer that goes to standard output, or to a file, in a guard of its own. An exit code. */
+int print_through(void (*fn)(struct buf *b, const void *ctx), const void *ctx);
+int print_to_file(FILE *f, const char *name, void (*fn)(struct buf *b, const void *ctx),
+                  const void *ctx);
+
+bool to_file(void *f, const char *text, size_t len); /* a tuck_write_fn */
+int complain(const char *path);                      /* by errno: EXIT_FILE */
+
+#endif
