@@ -47,7 +47,11 @@ struct fx_node {
     str_id comment, lead; /* the comment in force; the raw lines before the statement as read */
     uint32_t line, column;
     uint32_t pos; /* place in the order, while graph->ordered */
+    bool apart;   /* lowered, it joins no loop before it; FX_APART behind the statement says so */
 };
+
+/* Two loops that only other ops kept apart would become one where an order makes them neighbours. */
+#define FX_APART "# tuck: a loop of its own"
 
 enum fx_syntax {
     FX_CALL,      /* callee(args) */

@@ -664,6 +664,8 @@ static void print_one(struct printer *p, const tuck_graph *g, uint32_t depth)
         print_frees(p, g, n);
         for (; remark < g->remark.len && g->remark.at[remark].node <= n; remark++)
             put(p, g, g->remark.at[remark].text);
+        if (x->apart && g->edited && p->form == TUCK_FORM_TEXT)
+            buf_str(p->b, "  " FX_APART);
         buf_chr(p->b, '\n');
     }
     if (g->style.pass_body || p->form == TUCK_FORM_EXEC) {

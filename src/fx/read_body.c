@@ -251,6 +251,8 @@ static void read_remark(struct reader *r)
         from--;
     while (node_at(r->g, n)->kind == TUCK_RESULT)
         n--;
+    if ((size_t)(end - r->p) == strlen(FX_APART) && memcmp(r->p, FX_APART, strlen(FX_APART)) == 0)
+        node_at(r->g, n)->apart = true;
     str_id text = read_intern(r, from, (size_t)(end - from));
     vec_push(r->mem, &r->g->remark, ((struct fx_remark){n, text}));
 }

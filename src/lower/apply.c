@@ -4,6 +4,7 @@
 #include "fx/storage.h"
 #include "fx/topo.h"
 #include "lower/program.h"
+#include "lower/region.h"
 
 struct apply {
     tuck_graph *g;
@@ -12,6 +13,8 @@ struct apply {
     uint32_t *missing; /* by node that no op brings: operands that are not out yet */
     uint32_t *heap;    /* such nodes that are ready, by old place; heap[0] is the first */
     uint32_t n_heap;
+    uint32_t *later; /* numbers that come from a node of the op at hand: behind the whole of it */
+    uint32_t n_later;
 };
 
 static bool stays(const struct fx_node *x)
@@ -76,7 +79,11 @@ static void put(struct apply *a, uint32_t n)
     graph_link_before(g, n, g->output);
     for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
         uint32_t user = g->use.at[u].user;
-        if (!a->of_op[user] && !stays(node_at(g, user)) && --a->missing[user] == 0)
+        if (a->of_op[user] || stays(node_at(g, user)) || --a->missing[user] > 0)
+            continue;
+        if (op_at(node_op(g, user))->cls == OP_SCALAR)
+            a->later[a->n_later++] = user; /* between the nodes of a loop it would cut the loop */
+        else
             offer(a, user);
     }
 }
@@ -98,8 +105,22 @@ static void put_ready(struct apply *a)
     }
 }
 
+static void put_later(struct apply *a)
+{
+    while (a->n_later > 0) {
+        while (a->n_later > 0)
+            offer(a, a->later[--a->n_later]);
+        put_ready(a);
+    }
+}
+
+static bool is_wait(const struct apply *a, uint32_t n)
+{
+    return op_at(node_op(a->g, n))->cls == OP_WAIT;
+}
+
 /* Reads and writes of storages stay in order. Between ops the program sees to it where waits are concerned: it
- * knows which operands were copied. */
+ * knows which operands were copied, and which waits there is nothing to wait for. */
 static void keep_sides(const struct apply *a, struct arena *scratch, struct topo_edges *keep)
 {
     const tuck_graph *g = a->g;
@@ -108,9 +129,8 @@ static void keep_sides(const struct apply *a, struct arena *scratch, struct topo
     topo_keep_storages(g, scratch, keep);
     for (uint32_t i = 0; i < keep->edge.len; i++) {
         struct topo_edge e = keep->edge.at[i];
-        bool wait = op_at(node_op(g, e.from))->cls == OP_WAIT ||
-                    op_at(node_op(g, e.to))->cls == OP_WAIT;
-        if (!wait || !a->of_op[e.from] || !a->of_op[e.to])
+        bool from = is_wait(a, e.from), to = is_wait(a, e.to);
+        if (!(from || to) || !(from || a->of_op[e.from]) || !(to || a->of_op[e.to]))
             keep->edge.at[n++] = e;
     }
     keep->edge.len = n;
@@ -145,6 +165,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
     a.out = arena_zeroed(scratch, ids * sizeof(*a.out));
     a.missing = arena_zeroed(scratch, ids * sizeof(*a.missing));
     a.heap = arena_array(scratch, uint32_t, (size_t)g->n_nodes + 1);
+    a.later = arena_array(scratch, uint32_t, (size_t)g->n_nodes + 1);
     uint32_t *next = arena_zeroed(scratch, ids * sizeof(*next)); /* as it was */
     struct topo_edges keep = {0};
     if (!g->edited)
@@ -171,6 +192,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
             offer(&a, n);
     }
     put_ready(&a);
+    put_later(&a);
     for (uint32_t step = 0; step < p->n_op; step++) {
         uint32_t op = order ? order[step] : step;
         for (uint32_t i = p->node_at[op]; i < p->node_at[op + 1]; i++) {
@@ -178,6 +200,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
             put_results(&a, next, p->node_id[i]);
             put_ready(&a);
         }
+        put_later(&a);
     }
     /* What nobody needs, and what only the return needs. */
     for (uint32_t n = g->node.at[0].next, after; n != 0; n = after) {
@@ -192,5 +215,6 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
      * stand on the other side of a write. The old order is right, so there is one. */
     chain(p, order, scratch, &keep);
     topo_sort_with(g, scratch, &keep);
+    region_keep_apart(g, p, scratch);
     graph_edited(g, true);
 }

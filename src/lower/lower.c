@@ -308,6 +308,40 @@ static void finish_groups(struct lower *l)
         p->group[i] = l->groups.at[i];
 }
 
+/* The ops of a node stand beside each other where its order is the graph's: nothing may need a place between them. What
+ * one of them follows, the first follows; what follows one of them, follows the last. */
+static void keep_together(struct lower *l)
+{
+    const struct program *p = l->p;
+    uint32_t *first = arena_array(&l->scratch, uint32_t, p->n_op);
+    uint32_t *last = arena_array(&l->scratch, uint32_t, p->n_op);
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        first[i] = i > 0 && p->op[i].node == p->op[i - 1].node ? first[i - 1] : i;
+    for (uint32_t i = p->n_op; i > 0; i--)
+        last[i - 1] = i < p->n_op && first[i] == first[i - 1] ? last[i] : i - 1;
+    for (uint32_t i = 0; i < p->n_op; i++)
+        for (uint32_t k = p->dep_at[i]; k < p->dep_at[i + 1]; k++) {
+            const struct program_dep *d = &p->dep[k];
+            uint32_t on = last[d->op];
+
+            if (first[d->op] != first[i] && (first[i] != i || on != d->op))
+                lower_depends(l, first[i], on, PROGRAM_WEAK | d->flags);
+        }
+}
+
+static void derive(struct lower *l)
+{
+    struct program *p = l->p;
+    uint32_t *order_at;
+
+    ROW_STARTS(p, l->dep, from, order_at);
+    struct program_dep *order = arena_array(&p->arena, struct program_dep, l->dep.len);
+    for (uint32_t i = 0; i < l->dep.len; i++)
+        order[order_at[l->dep.at[i].from + 1]++] = l->dep.at[i].dep;
+    program_derive(p, order_at, order);
+}
+
 static void finish_lists(struct lower *l)
 {
     struct program *p = l->p;
@@ -316,11 +350,6 @@ static void finish_lists(struct lower *l)
     p->use = arena_array(&p->arena, struct program_use, l->use.len);
     for (uint32_t i = 0; i < l->use.len; i++)
         p->use[p->use_at[l->use.at[i].op + 1]++] = l->use.at[i].use;
-    uint32_t *order_at;
-    ROW_STARTS(p, l->dep, from, order_at);
-    struct program_dep *order = arena_array(&p->arena, struct program_dep, l->dep.len);
-    for (uint32_t i = 0; i < l->dep.len; i++)
-        order[order_at[l->dep.at[i].from + 1]++] = l->dep.at[i].dep;
     ROW_STARTS(p, l->node, op, p->node_at);
     p->node = arena_array(&p->arena, str_id, l->node.len);
     p->node_id = arena_array(&p->arena, uint32_t, l->node.len);
@@ -333,7 +362,11 @@ static void finish_lists(struct lower *l)
     p->wait = arena_array(&p->arena, uint32_t, l->wait.len);
     for (uint32_t i = 0; i < l->wait.len; i++)
         p->wait[p->wait_at[l->wait.at[i].op + 1]++] = l->wait.at[i].what;
-    program_derive(p, order_at, order);
+    derive(l);
+    uint32_t known = l->dep.len;
+    keep_together(l);
+    if (l->dep.len > known)
+        derive(l);
 }
 
 static void finish(struct lower *l)

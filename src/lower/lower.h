@@ -19,6 +19,8 @@ enum lower_role {
     ROLE_COLLECTIVE,
 };
 
+enum { ROLE_ENDS = 128 }; /* beside a role: no loop goes on behind the node */
+
 /* What is known of a storage while the graph is walked; by storage root. */
 struct lower_storage {
     uint32_t buf;         /* PROGRAM_NONE: none yet, or inside a loop */

@@ -125,6 +125,8 @@ struct program {
     uint32_t *node_at; /* [n_op + 1]: names of the graph's nodes in an op */
     str_id *node;
     uint32_t *node_id; /* the same as the graph numbers them; 0 in a program that was read */
+    uint8_t
+        *role; /* by node of the graph: enum lower_role and ROLE_ENDS; NULL: no loops, or read */
     uint32_t *wait_at; /* [n_op + 1]: of a wait, the collectives it ends */
     uint32_t *wait;
     bool used_default;                   /* some unbacked symbol was taken for ASSUME_UNBACKED */

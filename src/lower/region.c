@@ -4,7 +4,11 @@
  * values to each other are one region, of at most REGION_MAX nodes. A value that a collective or a mutation reads
  * ends the run, so that communication does not wait for the rest of a loop. No edge leads from one region of a run
  * to another, so a region may be emitted as a whole where its first node stands.
+ *
+ * The same walk tells which loops an order of ops has made neighbours that must not become one.
  */
+#include "lower/region.h"
+
 #include "lower/lower.h"
 
 enum { REGION_MAX = 64, CAT_MAX = 8 };
@@ -83,14 +87,19 @@ void lower_roles(struct lower *l)
 /* ---- regions ---- */
 
 struct runs {
-    struct lower *l;
+    const tuck_graph *g;
+    const uint8_t *role;  /* by node: enum lower_role, with ROLE_ENDS: the run ends behind it */
     uint32_t *shows;      /* by node: of a view, the node whose result it shows; else itself */
-    bool *ends;           /* by node: the run ends behind it */
     uint32_t *run;        /* by node: the run it is in */
     uint32_t *parent;     /* by node: union-find over the loops of a run */
-    uint32_t *size, *met; /* met: by loop, the last node that asked for it */
-    uint32_t now;         /* the run being filled */
+    uint32_t *size, *met; /* met: by loop, the last question that came upon it */
+    uint32_t now, asked;  /* the run being filled; how many questions there were */
 };
+
+static enum lower_role role(const struct runs *r, uint32_t n)
+{
+    return r->role[n] & ~ROLE_ENDS;
+}
 
 static uint32_t find(struct runs *r, uint32_t n)
 {
@@ -101,68 +110,85 @@ static uint32_t find(struct runs *r, uint32_t n)
     return n;
 }
 
-static bool ends_runs(const struct lower *l, uint32_t n)
+static void begin(struct runs *r, const tuck_graph *g, const uint8_t *roles, struct arena *scratch)
 {
-    return l->role[n] == ROLE_COLLECTIVE || lower_may_write(l, n);
-}
+    size_t n_id = g->node.len;
 
-static void find_ends(struct runs *r)
-{
-    const struct lower *l = r->l;
-    const tuck_graph *g = l->g;
-
+    *r = (struct runs){.g = g, .role = roles, .now = 1};
+    r->shows = arena_zeroed(scratch, n_id * sizeof(*r->shows));
+    r->run = arena_zeroed(scratch, n_id * sizeof(*r->run));
+    r->parent = arena_zeroed(scratch, n_id * sizeof(*r->parent));
+    r->size = arena_zeroed(scratch, n_id * sizeof(*r->size));
+    r->met = arena_zeroed(scratch, n_id * sizeof(*r->met));
     for_each_node (g, n) {
-        const struct fx_node *x = lower_call(l, n);
-        bool first = true;
+        const struct fx_node *x = node_at(g, n);
 
         r->shows[n] = n;
-        for (uint32_t i = 0; i < x->n_vals; i++) {
-            if (x->vals[i].kind != TUCK_V_NODE)
-                continue;
-            uint32_t a = r->shows[x->vals[i].a];
-            if (first && l->role[n] == ROLE_VIEW)
-                r->shows[n] = a;
-            first = false;
-            if (ends_runs(l, n))
-                r->ends[a] = true;
-        }
+        for (uint32_t i = 0; i < x->n_vals && role(r, n) == ROLE_VIEW; i++)
+            if (x->vals[i].kind == TUCK_V_NODE) {
+                r->shows[n] = r->shows[x->vals[i].a];
+                break;
+            }
     }
 }
 
-/* The loop of this run that an operand of n comes from, 0: none. */
-static uint32_t loop_of(struct runs *r, const struct fx_node *x, uint32_t i)
+/* What a collective or a mutation reads ends a run. */
+static void find_ends(const struct lower *l, const struct runs *r, uint8_t *roles)
 {
-    uint32_t a = x->vals[i].kind == TUCK_V_NODE ? r->shows[x->vals[i].a] : 0;
+    for_each_node (l->g, n) {
+        const struct fx_node *x = lower_call(l, n);
 
-    return a != 0 && r->l->role[a] == ROLE_FUSIBLE && r->run[a] == r->now ? find(r, a) : 0;
+        if (role(r, n) != ROLE_COLLECTIVE && !lower_may_write(l, n))
+            continue;
+        for (uint32_t i = 0; i < x->n_vals; i++)
+            if (x->vals[i].kind == TUCK_V_NODE)
+                roles[r->shows[x->vals[i].a]] |= ROLE_ENDS;
+    }
+}
+
+/* The loop of this run that an operand comes from, 0: none. */
+static uint32_t loop_of(struct runs *r, tuck_value v)
+{
+    uint32_t a = v.kind == TUCK_V_NODE ? r->shows[v.a] : 0;
+
+    return a != 0 && role(r, a) == ROLE_FUSIBLE && r->run[a] == r->now ? find(r, a) : 0;
+}
+
+/* How many nodes would be in one loop if n joined those it reads from. */
+static uint32_t joined_size(struct runs *r, uint32_t n)
+{
+    const struct fx_node *x = node_at(r->g, n);
+    uint32_t total = 1;
+
+    r->asked++;
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        uint32_t u = loop_of(r, x->vals[i]);
+        if (u != 0 && r->met[u] != r->asked) {
+            r->met[u] = r->asked;
+            total += r->size[u];
+        }
+    }
+    return total;
 }
 
 /* Node n joins the loops it reads from; where that would become too long, it begins the next run. */
 static void add(struct runs *r, uint32_t n)
 {
-    const struct fx_node *x = node_at(r->l->g, n);
-    uint32_t total = 1;
+    const struct fx_node *x = node_at(r->g, n);
 
-    for (uint32_t i = 0; i < x->n_vals; i++) {
-        uint32_t u = loop_of(r, x, i);
-        if (u != 0 && r->met[u] != n) {
-            r->met[u] = n;
-            total += r->size[u];
-        }
-    }
+    if (x->apart || joined_size(r, n) > REGION_MAX)
+        r->now++; /* nothing it reads is in this run any more */
     r->parent[n] = n;
     r->size[n] = 1;
-    if (total > REGION_MAX)
-        r->now++; /* nothing it reads is in this run any more */
     r->run[n] = r->now;
     for (uint32_t i = 0; i < x->n_vals; i++) {
-        uint32_t u = loop_of(r, x, i), v = find(r, n);
+        uint32_t u = loop_of(r, x->vals[i]), v = find(r, n);
         if (u == 0 || u == v)
             continue;
         r->parent[v] = u;
         r->size[u] += r->size[v];
     }
-    if (r->ends[n])
+    if (r->role[n] & ROLE_ENDS)
         r->now++;
 }
 
@@ -170,44 +196,47 @@ static void add(struct runs *r, uint32_t n)
  * without reading it, so it must not be part of another loop of the run. */
 static bool joins_loops(struct runs *r, uint32_t n)
 {
-    const struct fx_node *x = node_at(r->l->g, n);
-    bool view = r->l->role[n] == ROLE_VIEW, first = true;
+    const struct fx_node *x = node_at(r->g, n);
+    bool view = role(r, n) == ROLE_VIEW, first = true;
 
     for (uint32_t i = 0; i < x->n_vals; i++) {
         if (x->vals[i].kind != TUCK_V_NODE)
             continue;
-        if (!(view && first) && loop_of(r, x, i) != 0)
+        if (!(view && first) && loop_of(r, x->vals[i]) != 0)
             return true;
         first = false;
     }
     return false;
 }
 
+static void walk(struct runs *r, uint32_t n)
+{
+    enum lower_role what = role(r, n);
+
+    if (what == ROLE_FUSIBLE)
+        add(r, n);
+    else if ((what != ROLE_VIEW && what != ROLE_NOTHING) || joins_loops(r, n))
+        r->now++;
+}
+
 void lower_regions(struct lower *l)
 {
     const tuck_graph *g = l->g;
     uint32_t n_id = g->node.len;
-    struct runs r = {.l = l, .now = 1};
+    struct runs r;
 
     l->region = arena_zeroed(&l->scratch, n_id * sizeof(*l->region));
     if (l->o->no_fuse)
         return;
-    r.shows = arena_zeroed(&l->scratch, n_id * sizeof(*r.shows));
-    r.ends = arena_zeroed(&l->scratch, n_id * sizeof(*r.ends));
-    r.run = arena_zeroed(&l->scratch, n_id * sizeof(*r.run));
-    r.parent = arena_zeroed(&l->scratch, n_id * sizeof(*r.parent));
-    r.size = arena_zeroed(&l->scratch, n_id * sizeof(*r.size));
-    r.met = arena_zeroed(&l->scratch, n_id * sizeof(*r.met));
-    find_ends(&r);
-    for_each_node (g, n) {
-        if (l->role[n] == ROLE_FUSIBLE)
-            add(&r, n);
-        else if ((l->role[n] != ROLE_VIEW && l->role[n] != ROLE_NOTHING) || joins_loops(&r, n))
-            r.now++;
-    }
+    l->p->role = arena_array(&l->p->arena, uint8_t, n_id);
+    memcpy(l->p->role, l->role, n_id);
+    begin(&r, g, l->p->role, &l->scratch);
+    find_ends(l, &r, l->p->role);
+    for_each_node (g, n)
+        walk(&r, n);
     uint32_t *number = arena_zeroed(&l->scratch, n_id * sizeof(*number)); /* by root */
     for_each_node (g, n) {
-        if (l->role[n] != ROLE_FUSIBLE)
+        if (role(&r, n) != ROLE_FUSIBLE)
             continue;
         uint32_t top = find(&r, n);
         if (r.size[top] < 2)
@@ -215,5 +244,41 @@ void lower_regions(struct lower *l)
         if (number[top] == 0)
             number[top] = ++l->n_region;
         l->region[n] = number[top];
+    }
+}
+
+/* ---- neighbours ---- */
+
+/* Does a node of this op read from a loop of this run? The op itself is not in it yet. */
+static bool reads_loops(struct runs *r, const struct program *p, uint32_t op)
+{
+    for (uint32_t k = p->node_at[op]; k < p->node_at[op + 1]; k++) {
+        const struct fx_node *x = node_at(r->g, p->node_id[k]);
+        for (uint32_t i = 0; i < x->n_vals; i++)
+            if (loop_of(r, x->vals[i]) != 0)
+                return true;
+    }
+    return false;
+}
+
+void region_keep_apart(tuck_graph *g, const struct program *p, struct arena *scratch)
+{
+    struct runs r;
+    uint32_t *op_of; /* by node: the op that begins with it, and 1; 0: none does */
+
+    for_each_node (g, n)
+        g->node.at[n].apart = false;
+    if (p->role == NULL) /* no loops */
+        return;
+    begin(&r, g, p->role, scratch);
+    op_of = arena_zeroed(scratch, g->node.len * sizeof(*op_of));
+    for (uint32_t op = 0; op < p->n_op; op++)
+        if (p->node_at[op] < p->node_at[op + 1])
+            op_of[p->node_id[p->node_at[op]]] = op + 1;
+    for_each_node (g, n) {
+        if (role(&r, n) == ROLE_FUSIBLE && op_of[n] != 0 && reads_loops(&r, p, op_of[n] - 1) &&
+            joined_size(&r, n) <= REGION_MAX)
+            g->node.at[n].apart = true;
+        walk(&r, n);
     }
 }

@@ -192,11 +192,11 @@ static tuck_status try_all(struct explanation *x, const tuck_graph *g,
         {"tuck optimize, at the same memory", NULL, true, 1},
         {"the same with 10 % more memory",
          "reorder_communication_preserving_peak_memory(reorder_iterative_peak_memory_budget=0.1),"
-         "sink_waits_iterative(sink_iterative_peak_memory_budget=0.1)",
+         "sink_waits_iterative(sink_iterative_peak_memory_budget=0.1),join_loops",
          true, 1},
         {"the same with 50 % more memory",
          "reorder_communication_preserving_peak_memory(reorder_iterative_peak_memory_budget=0.5),"
-         "sink_waits_iterative(sink_iterative_peak_memory_budget=0.5)",
+         "sink_waits_iterative(sink_iterative_peak_memory_budget=0.5),join_loops",
          true, 1},
         {"fewer, larger collectives (100 MiB buckets)",
          "bucket_reduce_scatter(cap_mb=100),bucket_all_reduce(cap_mb=100),"

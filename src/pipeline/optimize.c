@@ -8,15 +8,13 @@
 #include "pipeline/evaluate.h"
 #include "pipeline/hints.h"
 
-/* Behind every way to bucket, and by itself. The next one is tried where the result of one needs more memory:
- * loops that come to stand beside each other become one, which may hold its operands longer than the passes on
- * schedules could know. */
-static const char *const orderings[] = {
-    ("reorder_communication_preserving_peak_memory,sink_waits_iterative,"
-     "reorder_communication_preserving_peak_memory,simple_overlap"),
-    "simple_overlap",
-    "sink_waits",
-};
+/* Behind every way to bucket, and by itself. The next one is tried where the result of one needs more memory: loops
+ * that become one may hold their operands longer, and buckets hold theirs together. */
+#define BOTH_WAYS                                                                                  \
+    "reorder_communication_preserving_peak_memory,sink_waits_iterative,"                           \
+    "reorder_communication_preserving_peak_memory,simple_overlap"
+
+static const char *const orderings[] = {BOTH_WAYS ",join_loops", BOTH_WAYS, "simple_overlap"};
 
 /* Bucket sizes, as shares of the size that keeps the link busy; 0: no buckets. */
 struct way {

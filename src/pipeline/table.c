@@ -5,6 +5,7 @@
 #include "fsdp/fsdp.h"
 #include "fuse/fuse.h"
 #include "pass/control_deps.h"
+#include "pass/loops.h"
 #include "pass/waits.h"
 #include "schedule/schedule.h"
 
@@ -38,6 +39,7 @@ static const struct pass *const rows[] = {
     &pass_enforce_comm_ordering_for_fsdp,
     &pass_reorder_for_peak_memory,
     &pass_reorder_compute_and_comm_for_overlap,
+    &pass_join_loops,
     &pass_insert_control_deps,
 };
 /* clang-format on */

@@ -412,3 +412,64 @@ char *check_program_text(const struct program *p)
     tuck_diags_free(d);
     return why;
 }
+
+/* ---- the order in the graph ---- */
+
+struct apply_args {
+    tuck_graph *g;
+    const struct program *p;
+    const uint32_t *order;
+    struct arena a;
+};
+
+static void do_apply(void *arg)
+{
+    struct apply_args *x = arg;
+
+    lower_apply(x->g, x->p, x->order, &x->a);
+}
+
+char *check_apply(tuck_graph *g, const struct program *p, const uint32_t *order)
+{
+    struct apply_args x = {.g = g, .p = p, .order = order};
+    tuck_diags *d = tuck_diags_new(NULL);
+
+    arena_init(&x.a, &g->store->mem);
+    if (!mem_guard(&g->store->mem, do_apply, &x))
+        abort();
+    arena_destroy(&x.a);
+    char *why = tuck_graph_lint(g, d) == TUCK_OK ? NULL : diags_text(d);
+    tuck_diags_free(d);
+    return why;
+}
+
+/* The next op of q that stands for nodes of the graph. */
+static uint32_t with_nodes(const struct program *q, uint32_t op)
+{
+    while (op < q->n_op && q->node_at[op] == q->node_at[op + 1])
+        op++;
+    return op;
+}
+
+char *check_same_order(const struct program *p, const uint32_t *order, const struct program *q)
+{
+    uint32_t k = 0;
+
+    if (q->n_op > p->n_op)
+        return wrong("%u ops became %u", p->n_op, q->n_op);
+    for (uint32_t step = 0; step < p->n_op; step++) {
+        uint32_t op = at_step(order, step), a = p->node_at[op], n = p->node_at[op + 1] - a;
+
+        if (n == 0)
+            continue; /* a copy: it stands beside the node that needs it */
+        k = with_nodes(q, k);
+        if (k == q->n_op || q->node_at[k + 1] - q->node_at[k] != n)
+            return wrong("%s has %u nodes, others than now", op_name(p, op), n);
+        for (uint32_t i = 0; i < n; i++)
+            if (strcmp(program_str(p, p->node[a + i]),
+                       program_str(q, q->node[q->node_at[k] + i])) != 0)
+                return wrong("%s stands elsewhere", program_str(p, p->node[a + i]));
+        k++;
+    }
+    return with_nodes(q, k) == q->n_op ? NULL : wrong("%s came to it", op_name(q, k));
+}

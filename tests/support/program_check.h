@@ -26,6 +26,12 @@ char *check_program_plan(struct program *p);
 /* Printed and read again it is the same. */
 char *check_program_text(const struct program *p);
 
+/* Give the graph that p was lowered from that order: it lints. */
+char *check_apply(tuck_graph *g, const struct program *p, const uint32_t *order);
+/* The ops of q are those of p in that order, of the same nodes. But for copies: each stands beside the node that
+ * needs it, and goes where the order has made it needless. */
+char *check_same_order(const struct program *p, const uint32_t *order, const struct program *q);
+
 /* A random order that keeps every dependence, to be freed. */
 uint32_t *random_order(const struct program *p, struct rng *rng);
 
