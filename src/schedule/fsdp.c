@@ -10,7 +10,8 @@ enum role { OTHER, COPY_IN, COPY_OUT, CHUNK_CAT };
 
 struct block {
     uint32_t first, wait, end; /* members [first, wait) start it, [wait, end) end it */
-    bool reduce;
+    uint32_t previous;         /* 1 + the block of the same kind that must have ended, 0: none */
+    uint32_t added, n_added;   /* dependences of the schedule that say so */
 };
 
 struct fsdp {
@@ -24,6 +25,8 @@ struct fsdp {
     uint32_t *owner; /* [op] 1 + the half block it belongs to: 2 * block, or + 1 for its wait */
     uint32_t *seen, serial;
     uint32_t *stack, *found, n_found;
+    bool shared;      /* something found belongs to another block */
+    uint32_t last[2]; /* 1 + the last block, of gathers and of reductions */
     VEC(uint32_t) member;
     VEC(struct block) block;
     uint32_t skipped;
@@ -34,11 +37,15 @@ static bool says(const struct fsdp *f, uint32_t x, const char *word)
     return f->p->kernel[x] != 0 && strstr(str_text(&f->p->str, f->p->kernel[x]), word) != NULL;
 }
 
+/* PyTorch looks for those that write into the buffer of their copy-in, and for no others. */
 static bool gathers(const struct fsdp *f, uint32_t x)
 {
-    return problem_is_coll(f->p, x) &&
-           (says(f, x, "all_gather_into_tensor") ||
-            strcmp(str_text(&f->p->str, f->p->coll[x]), "all_gather") == 0);
+    if (!problem_is_coll(f->p, x))
+        return false;
+    if (f->s->opt.torch)
+        return says(f, x, "all_gather_into_tensor_out");
+    return says(f, x, "all_gather_into_tensor") ||
+           strcmp(str_text(&f->p->str, f->p->coll[x]), "all_gather") == 0;
 }
 
 static void find_roles(struct fsdp *f)
@@ -56,7 +63,7 @@ static void find_roles(struct fsdp *f)
 }
 
 /* Everything that x needs, or everything that needs it; the latter only through waits, copies and what
- * costs nothing, for a gather. */
+ * costs nothing, for a gather. Given up where it meets another block. */
 static void collect(struct fsdp *f, uint32_t x, bool users, bool all)
 {
     uint32_t depth = 0;
@@ -66,7 +73,7 @@ static void collect(struct fsdp *f, uint32_t x, bool users, bool all)
         f->seen[x] = f->serial;
         f->found[f->n_found++] = x;
     }
-    while (depth > 0) {
+    while (depth > 0 && !f->shared) {
         uint32_t y = f->stack[--depth];
         const uint32_t *at = users ? f->e.user_at : f->e.need_at,
                        *list = users ? f->e.user : f->e.need;
@@ -76,6 +83,7 @@ static void collect(struct fsdp *f, uint32_t x, bool users, bool all)
                            f->role[z] == COPY_OUT || f->s->runtime[z] == 0;
             if (f->seen[z] == f->serial || !through)
                 continue;
+            f->shared |= f->owner[z] != 0;
             f->seen[z] = f->serial;
             f->found[f->n_found++] = z;
             f->stack[depth++] = z;
@@ -100,7 +108,6 @@ static void make_block(struct fsdp *f, bool reduce)
     struct arena_mark mark = arena_mark(f->a);
     struct placed *row = arena_array(f->a, struct placed, f->n_found);
     uint32_t n = f->n_found, wait = PROBLEM_NONE, copies = 0;
-    bool free = true;
 
     for (uint32_t i = 0; i < n; i++)
         row[i] = (struct placed){f->at[f->found[i]], f->found[i]};
@@ -115,17 +122,19 @@ static void make_block(struct fsdp *f, bool reduce)
     for (uint32_t i = 1; i < n && wait == PROBLEM_NONE; i++)
         if (problem_is_wait(f->p, row[i].op))
             wait = i;
-    for (uint32_t i = 0; i < n; i++)
-        free &= f->owner[row[i].op] == 0;
-    if (wait == PROBLEM_NONE || !free) {
+    if (wait == PROBLEM_NONE) {
         f->skipped++;
     } else {
-        struct block b = {f->member.len, f->member.len + wait, f->member.len + n, reduce};
+        struct block b = {.first = f->member.len,
+                          .wait = f->member.len + wait,
+                          .end = f->member.len + n,
+                          .previous = f->last[reduce]};
         for (uint32_t i = 0; i < n; i++) {
             vec_push(&f->s->mem, &f->member, row[i].op);
             f->owner[row[i].op] = 2 * f->block.len + (i >= wait) + 1;
         }
         vec_push(&f->s->mem, &f->block, b);
+        f->last[reduce] = f->block.len;
     }
     arena_release(f->a, mark);
 }
@@ -140,52 +149,158 @@ static void find_blocks(struct fsdp *f)
             continue;
         f->serial++;
         f->n_found = 0;
+        f->shared = f->owner[x] != 0;
         if (gather)
             collect(f, x, false, true);
         collect(f, x, true, !gather);
-        make_block(f, !gather);
+        if (f->shared)
+            f->skipped++;
+        else
+            make_block(f, !gather);
     }
 }
 
 /* A dependence of the first op of each start on all that the wait before it makes. */
 static void chain(struct fsdp *f)
 {
-    for (int reduce = 0; reduce < 2; reduce++) {
-        const struct block *previous = NULL;
-        for (uint32_t i = 0; i < f->block.len; i++) {
-            const struct block *b = &f->block.at[i];
-            if (b->reduce != (bool)reduce)
-                continue;
-            for (uint32_t m = previous ? previous->wait : 0; previous && m < previous->end; m++) {
-                uint32_t x = f->member.at[m];
-                for (uint32_t o = f->p->out_at[x]; o < f->p->out_at[x + 1]; o++)
-                    vec_push(&f->s->mem, &f->s->dep,
-                             ((struct schedule_dep){f->member.at[b->first], o}));
-            }
-            previous = b;
+    for (uint32_t i = 0; i < f->block.len; i++) {
+        struct block *b = &f->block.at[i];
+        const struct block *previous = b->previous ? &f->block.at[b->previous - 1] : NULL;
+
+        b->added = f->s->dep.len;
+        for (uint32_t m = previous ? previous->wait : 0; previous && m < previous->end; m++) {
+            uint32_t x = f->member.at[m];
+            for (uint32_t o = f->p->out_at[x]; o < f->p->out_at[x + 1]; o++)
+                vec_push(&f->s->mem, &f->s->dep,
+                         ((struct schedule_dep){f->member.at[b->first], o}));
         }
+        b->n_added = f->s->dep.len - b->added;
     }
 }
 
-/* Each half block where its first op stands. */
-static void lay_out(struct fsdp *f, uint32_t *out)
+/* ---- the order: units, which are half blocks and single ops, each behind the units that it needs ---- */
+
+struct need {
+    uint32_t unit, at;
+    const char *name; /* of the buffer, or of the op itself */
+};
+
+struct visit {
+    uint32_t unit, next, n;
+    const struct need *need;
+};
+
+/* Units are numbered: single ops by op, then half blocks. */
+static uint32_t unit_of(const struct fsdp *f, uint32_t x)
 {
-    bool *laid = arena_zeroed(f->a, 2 * (size_t)f->block.len);
-    uint32_t n = 0;
+    return f->owner[x] ? f->p->n_op + f->owner[x] - 1 : x;
+}
+
+static const struct block *block_of(const struct fsdp *f, uint32_t unit)
+{
+    return unit < f->p->n_op ? NULL : &f->block.at[(unit - f->p->n_op) / 2];
+}
+
+static bool ends_block(const struct fsdp *f, uint32_t unit)
+{
+    return (unit - f->p->n_op) & 1;
+}
+
+/* The ops of a half block; of a single op, what is there already. */
+static void members_of(const struct fsdp *f, uint32_t unit, const uint32_t **first, uint32_t *n)
+{
+    const struct block *b = block_of(f, unit);
+    bool ends = ends_block(f, unit);
+
+    if (b == NULL)
+        return;
+    *first = &f->member.at[ends ? b->wait : b->first];
+    *n = ends ? b->end - b->wait : b->wait - b->first;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct need *)a)->name, ((const struct need *)b)->name);
+}
+
+static int by_old_place(const void *a, const void *b)
+{
+    const struct need *x = a, *y = b;
+
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* What a unit needs, in the order in which it is looked at: PyTorch's is that of the names. */
+static struct visit visit_of(struct fsdp *f, uint32_t unit)
+{
+    const struct problem *p = f->p;
+    const uint32_t *member = &unit;
+    const struct block *b = block_of(f, unit);
+    bool starts = b != NULL && !ends_block(f, unit);
+    struct visit v = {.unit = unit};
+    uint32_t n = 1, room = starts ? b->n_added : 0;
+
+    members_of(f, unit, &member, &n);
+    for (uint32_t i = 0; i < n; i++)
+        room += p->dep_at[member[i] + 1] - p->dep_at[member[i]];
+    struct need *need = arena_array(f->a, struct need, room);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = member[i];
+        for (uint32_t d = p->dep_at[x]; d < p->dep_at[x + 1]; d++) {
+            uint32_t y = problem_dep_op(p, d);
+            bool on_op = p->dep_flags[d] & PROBLEM_ON_OP;
+            if ((p->dep_flags[d] & PROBLEM_FAKE) || y == PROBLEM_NONE || unit_of(f, y) == unit)
+                continue;
+            need[v.n++] = (struct need){unit_of(f, y), f->at[y],
+                                        on_op ? problem_name(p, y)
+                                              : problem_buf_name(p, p->dep[d])};
+        }
+    }
+    for (uint32_t d = 0; starts && d < b->n_added; d++) {
+        uint32_t buf = f->s->dep.at[b->added + d].buf, y = p->producer[buf];
+        need[v.n++] = (struct need){unit_of(f, y), f->at[y], problem_buf_name(p, buf)};
+    }
+    qsort(need, v.n, sizeof(*need), f->s->opt.torch ? by_name : by_old_place);
+    v.need = need;
+    return v;
+}
+
+/* Depth first, in the order of the list; false: units need each other. */
+static bool lay_out(struct fsdp *f, uint32_t *out)
+{
+    enum { NEW, OPEN, DONE };
+    uint32_t n_unit = f->p->n_op + 2 * f->block.len, n = 0, depth = 0;
+    uint8_t *state = arena_zeroed(f->a, n_unit);
+    struct visit *stack = arena_array(f->a, struct visit, n_unit);
 
     for (uint32_t i = 0; i < f->p->n_op; i++) {
-        uint32_t x = f->s->order[i], half = f->owner[x];
-        if (half == 0) {
-            out[n++] = x;
+        uint32_t unit = unit_of(f, f->s->order[i]);
+        if (state[unit] != NEW)
             continue;
+        state[unit] = OPEN;
+        stack[depth++] = visit_of(f, unit);
+        while (depth > 0) {
+            struct visit *v = &stack[depth - 1];
+            if (v->next == v->n) {
+                const uint32_t *member = &v->unit;
+                uint32_t k = 1;
+                members_of(f, v->unit, &member, &k);
+                memcpy(out + n, member, k * sizeof(*out));
+                n += k;
+                state[v->unit] = DONE;
+                depth--;
+                continue;
+            }
+            unit = v->need[v->next++].unit;
+            if (state[unit] == OPEN)
+                return false;
+            if (state[unit] == NEW) {
+                state[unit] = OPEN;
+                stack[depth++] = visit_of(f, unit);
+            }
         }
-        const struct block *b = &f->block.at[(half - 1) / 2];
-        bool ends = (half - 1) & 1;
-        for (uint32_t m = ends ? b->wait : b->first;
-             !laid[half - 1] && m < (ends ? b->end : b->wait); m++)
-            out[n++] = f->member.at[m];
-        laid[half - 1] = true;
     }
+    return true;
 }
 
 static void do_blocks(void *ctx)
@@ -211,12 +326,13 @@ static void do_blocks(void *ctx)
         return;
     }
     uint32_t *out = arena_alloc(f->a, bytes);
-    lay_out(f, out);
-    if (!schedule_is_valid(f->p, out, false, f->a)) {
+    uint32_t n_dep = f->s->dep.len;
+    chain(f);
+    if (!lay_out(f, out)) {
+        f->s->dep.len = n_dep;
         step_note(f->s, "kept: blocks that run as one would need each other");
         return;
     }
-    chain(f);
     memcpy(f->s->order, out, bytes);
     if (f->skipped > 0)
         step_note(f->s, "some were left as they are: no wait, or shared with another block");

@@ -129,7 +129,7 @@ static void do_run(void *ctx)
 {
     struct run *r = ctx;
     struct schedule *s = r->s;
-    uint32_t n = s->p->n_op;
+    uint32_t n = s->p->n_op, n_dep = s->dep.len;
 
     r->before = arena_array(&s->arena, uint32_t, n);
     memcpy(r->before, s->order, n * sizeof(*r->before));
@@ -144,6 +144,7 @@ static void do_run(void *ctx)
     const char *why = objection(r, report);
     if (why != NULL) {
         memcpy(s->order, r->before, n * sizeof(*r->before));
+        s->dep.len = n_dep;
         report->note = why;
         report->peak_after = report->peak_before;
         report->exposed_after = report->exposed_before;
