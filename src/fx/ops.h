@@ -79,7 +79,9 @@ enum op_class {
     X(REDUCE_SCATTER, "reduce_scatter", "a collective of this kind, in whatever form")             \
     X(ALL_TO_ALL, "all_to_all", "a collective of this kind, in whatever form")                     \
     X(BROADCAST, "broadcast", "a collective of this kind, in whatever form")                       \
-    X(SYMMETRIC, "symmetric", "its first operand must live in symmetric memory of the group")
+    X(SYMMETRIC, "symmetric", "its first operand must live in symmetric memory of the group")      \
+    X(FAKE_APART, "fake_apart",                                                                    \
+      "shares a storage, but not under PyTorch's fake tensors: its estimates count another one")
 
 enum op_flag_bit {
 #define X(id, ...) OP_BIT_##id,

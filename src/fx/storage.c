@@ -143,15 +143,48 @@ static void unknown_results(struct build *b, uint32_t n, const struct fx_node *x
         give(b, n, all ? all : fresh(b));
 }
 
-/* A graph of its own without nested ones: what its results share with its inputs. 0 = it has nested ones,
- * or no result. The inner storages are numbered apart from ours. */
-static uint32_t nested_results(struct build *b, const tuck_graph *child, struct storages *in)
+/* How many results a graph without nested ones has, and their storages, numbered apart from ours. 0 = it has nested
+ * ones, or no result. If it returns one value that is a list, x is asked. */
+static uint32_t nested_results(struct build *b, const tuck_graph *child, const struct fx_node *x,
+                               struct storages *in)
 {
     if (child == NULL || child->child.len > 0 || child->output == 0)
         return 0;
     storages_build(child, b->a, in);
     const tuck_value *v = node_at(child, child->output)->vals;
-    return value_is_container(v) ? v->a : 1;
+    return value_is_container(v) ? v->a : items_of(b->g, x);
+}
+
+/* Storage of result k there, 0: none. Items that nobody asks for inside are as the last that somebody does. */
+static uint32_t nested_storage(const struct storages *in, const tuck_value *out, uint32_t k)
+{
+    const tuck_value *v = value_is_container(out) ? value_item(out, k) : out;
+    uint32_t n = v->kind == TUCK_V_NODE ? in->count[v->a] : 0;
+
+    if (n == 0)
+        return 0;
+    return storage_of(in, v->a, value_is_container(out) ? 0 : k < n ? k : n - 1);
+}
+
+/* The storage of an operand that result k of a nested graph shares. Of an operand that is a list, what a getitem takes out
+ * of it; else all of it becomes one. */
+static uint32_t passed_storage(struct build *b, const tuck_graph *child, uint32_t k,
+                               const tuck_value *operand)
+{
+    const tuck_value *out = node_at(child, child->output)->vals;
+    const tuck_value *v = value_is_container(out) ? value_item(out, k) : out;
+    const struct fx_node *y = node_at(child, v->a);
+
+    if (operand->kind != TUCK_V_NODE || b->s->count[operand->a] < 2)
+        return operand_storage(b, operand, 0);
+    if (op_at(y->op)->form == OP_FORM_GETITEM && y->n_args == 2 && y->vals[0].kind == TUCK_V_NODE &&
+        node_at(child, y->vals[0].a)->kind == TUCK_PLACEHOLDER && y->vals[1].kind == TUCK_V_INT &&
+        y->vals[1].u.i >= 0 && y->vals[1].u.i < b->s->count[operand->a])
+        return operand_storage(b, operand, (uint32_t)y->vals[1].u.i);
+    uint32_t first = b->s->first[operand->a];
+    for (uint32_t i = 1; i < b->s->count[operand->a]; i++)
+        join(b, b->s->pool.at[first], b->s->pool.at[first + i]);
+    return b->s->pool.at[first];
 }
 
 /* control_deps(deps, graph, operands…) and invoke_subgraph(graph, name, operands…): the operands from
@@ -162,7 +195,8 @@ static void subgraph_results(struct build *b, uint32_t n, const struct fx_node *
     const tuck_value *sub = second && first->kind == TUCK_V_NODE ? first : second;
     tuck_graph *child = sub && sub->kind == TUCK_V_NODE ? child_of(b->g, sub->a) : NULL;
     struct storages in;
-    uint32_t results = nested_results(b, child, &in);
+    uint32_t results = nested_results(b, child, x, &in);
+    bool apart = b->s->copies != NULL && b->s->copies[n];
 
     if (results == 0) {
         unknown_results(b, n, x);
@@ -170,20 +204,31 @@ static void subgraph_results(struct build *b, uint32_t n, const struct fx_node *
     }
     const tuck_value *out = node_at(child, child->output)->vals;
     for (uint32_t k = 0; k < results; k++) {
-        const tuck_value *v = value_is_container(out) ? value_item(out, k) : out;
-        uint32_t inner = v->kind == TUCK_V_NODE ? storage_of(&in, v->a, 0) : 0, shared = 0;
+        uint32_t inner = apart ? 0 : nested_storage(&in, out, k), shared = 0;
         const tuck_value *operand = value_next(second);
         uint32_t i = 2;
         for_each_node (child, p) {
             if (node_at(child, p)->kind != TUCK_PLACEHOLDER || i >= x->n_args)
                 break;
             if (inner != 0 && storage_of(&in, p, 0) == inner)
-                shared = operand_storage(b, operand, 0);
+                shared = passed_storage(b, child, k, operand);
             operand = value_next(operand);
             i++;
         }
         give(b, n, shared ? shared : fresh(b));
     }
+}
+
+/* Result k of a batch of sends and receives shares with its operand if it is received. */
+static bool is_received(const struct build *b, const struct fx_node *x, uint32_t k)
+{
+    const tuck_value *kinds = x->vals;
+
+    if (op_at(x->op)->shape != OP_SHAPE_batch_p2p || x->n_args == 0 || !value_is_container(kinds) ||
+        k >= kinds->a)
+        return false;
+    const tuck_value *v = value_item(kinds, k);
+    return v->kind == TUCK_V_STR && strcmp(str_text(&b->g->store->str, v->a), "isend") != 0;
 }
 
 static void known_results(struct build *b, uint32_t n, const struct fx_node *x)
@@ -196,7 +241,7 @@ static void known_results(struct build *b, uint32_t n, const struct fx_node *x)
     for (uint32_t k = 0; k < items; k++) {
         /* One result that is a list: all its items follow its mark. Several: each has its own. */
         uint32_t r = sig->n_results == 1 ? 0 : k < sig->n_results ? k : sig->n_results - 1;
-        bool apart = b->s->copies != NULL && b->s->copies[n];
+        bool apart = b->s->copies != NULL && b->s->copies[n] && !is_received(b, x, k);
         int p = apart ? -1 : op_result_alias_of(sig, r);
         uint32_t shared = 0;
 

@@ -9,6 +9,12 @@ struct storage {
     bool live, kept;
 };
 
+/* Items of a list that nobody takes out of it: they live as long as the list is used. */
+struct rest {
+    int64_t bytes;
+    uint32_t last; /* the last node that uses the list, 0: none */
+};
+
 struct peak_args {
     tuck_graph *g;
     struct graph_peak *out;
@@ -17,6 +23,7 @@ struct peak_args {
     struct arena arena;
     struct storages s;
     struct storage *at; /* by root */
+    struct rest *rest;  /* by node */
 };
 
 static bool size_of(void *ctx, sym_id v, int64_t *out)
@@ -46,7 +53,9 @@ static int64_t bytes_of(struct peak_args *x, uint32_t n, uint32_t k)
 static int64_t allocate(struct peak_args *x, uint32_t n)
 {
     const tuck_graph *g = x->g;
+    const struct type *t = type_at(&g->store->type, node_type(g, n));
     int64_t fresh = 0;
+    bool made = false;
 
     for (uint32_t k = 0; k < x->s.count[n]; k++) {
         struct storage *s = &x->at[storage_of(&x->s, n, k)];
@@ -56,8 +65,11 @@ static int64_t allocate(struct peak_args *x, uint32_t n)
         s->kept = strncmp(graph_str(g, node_at(g, n)->name), "primals", 7) == 0;
         s->bytes = bytes_of(x, n, k);
         fresh += s->bytes;
+        made = true;
     }
-    return fresh;
+    for (uint32_t k = x->s.count[n]; made && t->kind == TYPE_LIST && k < t->n; k++)
+        x->rest[n].bytes += bytes_of(x, n, k);
+    return fresh + x->rest[n].bytes;
 }
 
 static int64_t release(struct peak_args *x, uint32_t n)
@@ -65,21 +77,52 @@ static int64_t release(struct peak_args *x, uint32_t n)
     const struct fx_node *node = node_at(x->g, n);
     int64_t freed = 0;
 
-    for (uint32_t i = 0; i < node->n_vals; i++)
-        for (uint32_t k = 0; node->vals[i].kind == TUCK_V_NODE && k < x->s.count[node->vals[i].a];
-             k++) {
-            struct storage *s = &x->at[storage_of(&x->s, node->vals[i].a, k)];
+    for (uint32_t i = 0; i < node->n_vals; i++) {
+        uint32_t from = node->vals[i].a;
+        if (node->vals[i].kind != TUCK_V_NODE)
+            continue;
+        for (uint32_t k = 0; k < x->s.count[from]; k++) {
+            struct storage *s = &x->at[storage_of(&x->s, from, k)];
             if (s->last != n || s->kept)
                 continue;
             freed += s->bytes;
             s->kept = true; /* once */
         }
+        if (x->rest[from].last == n) {
+            freed += x->rest[from].bytes;
+            x->rest[from].last = 0;
+        }
+    }
     return freed;
 }
 
 static bool is_input(const struct fx_node *x)
 {
     return x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_GET_ATTR;
+}
+
+/* The operator of a node; of a control_deps, what it holds back. */
+static const struct op_row *row_of(const tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *x = node_at(g, n);
+    const tuck_value *sub = x->n_args >= 2 ? value_next(x->vals) : NULL;
+    const tuck_graph *child;
+
+    if (op_at(x->op)->shape == OP_SHAPE_control_deps && sub && sub->kind == TUCK_V_NODE &&
+        (child = child_of(g, sub->a)) != NULL && child->output != 0) {
+        const tuck_value *out = node_at(child, child->output)->vals;
+        if (out->kind == TUCK_V_NODE)
+            return op_at(node_at(child, out->a)->op);
+    }
+    return op_at(x->op);
+}
+
+/* Sharing is as PyTorch's fake tensors have it, on which those estimates are made. */
+static void find_apart(const struct peak_args *x, bool *apart)
+{
+    for_each_node (x->g, n)
+        if (row_of(x->g, n)->flags & OP_F_FAKE_APART)
+            apart[n] = true;
 }
 
 static void do_peak(void *arg)
@@ -93,14 +136,19 @@ static void do_peak(void *arg)
     if (g->type.len < g->node.len)
         infer_graph(g, &infer, NULL);
     copies_find(&c, &x->arena);
+    find_apart(x, c.copies);
     storages_build_apart(g, &x->arena, c.copies, &x->s);
     x->at = arena_zeroed(&x->arena, ((size_t)x->s.n + 1) * sizeof(*x->at));
+    x->rest = arena_zeroed(&x->arena, g->node.len * sizeof(*x->rest));
     for_each_node (g, n) {
         const struct fx_node *node = node_at(g, n);
-        for (uint32_t i = 0; i < node->n_vals; i++)
-            for (uint32_t k = 0;
-                 node->vals[i].kind == TUCK_V_NODE && k < x->s.count[node->vals[i].a]; k++)
+        for (uint32_t i = 0; i < node->n_vals; i++) {
+            if (node->vals[i].kind != TUCK_V_NODE)
+                continue;
+            x->rest[node->vals[i].a].last = n;
+            for (uint32_t k = 0; k < x->s.count[node->vals[i].a]; k++)
                 x->at[storage_of(&x->s, node->vals[i].a, k)].last = n;
+        }
         if (is_input(node))
             live += allocate(x, n);
     }

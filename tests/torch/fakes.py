@@ -111,6 +111,15 @@ def value_of(annotation, mode, symbols):
         return torch.empty_strided(size, numbers(found[3], symbols), dtype=dtype, device=device)
 
 
+# torch without CUDA stumbles over ~x of a fake CUDA tensor, which some decompositions ask for; not over this.
+torch.Tensor.__invert__ = lambda self: torch.bitwise_not(self)
+
+
+def inputs_of(module):
+    """Fake values for its placeholders; what has no annotation is a DeviceMesh that nobody looks at."""
+    return [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+
+
 def fake_module(text, hints=None):
     env = ShapeEnv()
     mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
