@@ -123,6 +123,40 @@ static void bind(struct infer *x, const struct fx_node *n)
     }
 }
 
+static type_id without_strides(struct typetab *t, type_id id)
+{
+    struct type x = *type_at(t, id);
+
+    return x.kind == TYPE_TENSOR ? type_tensor(t, (enum dtype)x.dtype, x.n, x.size, NULL, x.device)
+                                 : 0;
+}
+
+/* A text without strides, which is what print_readable() gives by default, leaves rules that look at them without
+ * an answer. Sizes and dtypes do not depend on strides: they are those of contiguous operands. */
+static type_id infer_packed(struct infer *x, type_id first)
+{
+    struct type was = *type_at(x->type, first);
+    bool complete = first != 0;
+
+    for (uint32_t i = 0; was.kind == TYPE_LIST && i < was.n; i++)
+        complete &= was.item[i] != 0;
+    if (complete)
+        return first;
+    x->packed = true;
+    if (!rule_at(x->row->shape)(x))
+        return first;
+    struct type is = *type_at(x->type, x->result);
+    if (is.kind != TYPE_LIST)
+        return first != 0 ? first : without_strides(x->type, x->result);
+    if (first != 0 && was.n != is.n)
+        return first;
+    type_id *item = arena_array(x->arena, type_id, is.n);
+    for (uint32_t i = 0; i < is.n; i++)
+        item[i] = first != 0 && was.item[i] != 0 ? was.item[i]
+                                                 : without_strides(x->type, is.item[i]);
+    return type_list(x->type, item, is.n);
+}
+
 static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
 {
     const struct fx_node *node = node_at(g, n);
@@ -153,6 +187,8 @@ static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
     x.arg = arena_array(&r->scratch, const tuck_value *, x.sig->n_params);
     bind(&x, node);
     type_id result = rule_at(row->shape)(&x) ? x.result : 0;
+    if (x.loose)
+        result = infer_packed(&x, result);
     arena_release(&r->scratch, mark);
     if (keep)
         memo_store(r, hash, result);

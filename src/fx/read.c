@@ -216,8 +216,13 @@ static bool read_def_here(struct reader *r, struct scan *x, size_t indent)
 
     r->open_graph.len = 0;
     r->open_at.len = 0;
+    vec_reserve(r->mem, &r->open_graph, 1);
+    vec_reserve(r->mem, &r->open_at, 1);
     begin_graph(r, NULL);
     r->g->style.form = FX_DEF;
+    /* Passes that make nested graphs print them behind it, deeper, as they do behind a class. */
+    r->open_graph.at[r->open_graph.len++] = (uint32_t)indent;
+    r->open_at.at[r->open_at.len++] = r->g;
     set_gap(r, x, before, r->doc->entry.len - 1);
     if (x->head)
         r->g->style.head = read_intern(r, x->head, (size_t)(bol - x->head));

@@ -29,6 +29,8 @@ struct infer {
     const struct op_sig *sig;
     const tuck_value **arg; /* per parameter: what is given for it, or NULL */
     type_id result;
+    bool loose;  /* a tensor whose strides are not known was asked for */
+    bool packed; /* such tensors count as contiguous: sizes and dtypes do not depend on it */
     struct infer_run *run; /* the whole inference: fresh symbols, hints, nested graphs */
 };
 

@@ -57,6 +57,13 @@ static const struct type *tensor_of(struct infer *x, type_id id)
         return NULL;
     struct type *copy = arena_alloc(x->arena, sizeof(*copy));
     *copy = *type_at(x->type, id);
+    if (!copy->strided) {
+        x->loose = true;
+        if (x->packed) {
+            copy->stride = contiguous_strides(x, copy->n, copy->size);
+            copy->strided = true;
+        }
+    }
     return copy;
 }
 

@@ -217,6 +217,62 @@ static void corpus_infers_as_printed(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* The same text as print_readable() gives it by default: "f32[8, 4][4, 1]cuda:0" is "f32[8, 4]". */
+static char *without_strides(const char *path, size_t *len)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    size_t size = (size_t)ftell(f), n = 0;
+    char *text = malloc(size + 1);
+    assert_non_null(text);
+    rewind(f);
+    assert_int_equal(fread(text, 1, size, f), size);
+    fclose(f);
+    text[size] = '\0';
+    for (char *p = text; *p;) {
+        char *shape_end = strstr(p, "][");
+        size_t up_to = shape_end ? (size_t)(shape_end - p) + 1 : strlen(p);
+        char *quote = shape_end ? strpbrk(shape_end, "\"\n'") : NULL;
+
+        memmove(text + n, p, up_to);
+        n += up_to;
+        p += up_to;
+        if (quote != NULL && *quote == '"')
+            p = quote;
+    }
+    *len = n;
+    return text;
+}
+
+static void sizes_come_without_strides(void **state)
+{
+    static const char *const files[] = {
+        "tests/graphs/ddp/bert_bf16_bw.txt",     "tests/graphs/ddp/resnet_bw.txt",
+        "tests/graphs/exec/moe_static_bw.txt",   "tests/graphs/fsdp/llama_overlap_bw.txt",
+        "tests/graphs/fsdp/vit_world4_bw.txt",   "tests/graphs/tp/llama_sp_fw.txt",
+        "tests/graphs/tp/ring_attention_bw.txt", "tests/graphs/fsdp/bert_bw.txt"};
+    static struct check c;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        size_t len;
+        char *text = without_strides(files[i], &len);
+        tuck_doc *doc;
+        assert_int_equal(tuck_doc_read_text(text, len, files[i], NULL, NULL, &doc), TUCK_OK);
+        memset(&c, 0, sizeof(c));
+        c.top = tuck_doc_graph(doc, 0);
+        assert_int_equal(tuck_graph_read_sidecar(c.top, files[i], -1, NULL), TUCK_OK);
+        struct infer_options o = {.ignore_annotations = true, .each = each, .ctx = &c};
+        struct run r = {&c, &o};
+        assert_true(mem_guard(&c.top->store->mem, do_infer, &r));
+        assert_true(c.nodes > 10);
+        assert_int_equal(c.wrong, 0);
+        tuck_doc_free(doc);
+        free(text);
+    }
+}
+
 static int explain(int argc, char **argv)
 {
     static const char *const folders[] = {"ddp", "fsdp", "tp", "moe", "exec", "big"};
@@ -287,7 +343,8 @@ static int dump(const char *path)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(corpus_infers_as_printed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(corpus_infers_as_printed),
+                                       cmocka_unit_test(sizes_come_without_strides)};
 
     if (argc > 1 && strcmp(argv[1], "-v") == 0)
         return explain(argc - 2, argv + 2);
