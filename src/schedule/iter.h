@@ -30,8 +30,8 @@ struct iter {
     bool exact_sums;             /* adding runtimes gives the same in any order */
     struct edges real, fake;     /* fake: those that the pass must keep; may have no edges at all */
 
-    struct live live; /* of the list as it is, but for the group */
-    double budget;
+    struct live live;       /* of the list as it is, but for the group */
+    int64_t allowance;      /* bytes that the peak may grow by */
     uint32_t *use_at, *use; /* [op]: buffers that it keeps alive and that are freed at all */
 
     /* ---- the group ---- */
@@ -78,7 +78,7 @@ void iter_stay(struct iter *it);
 
 static inline bool iter_over_budget(const struct iter *it, int64_t peak)
 {
-    return (double)(peak - it->live.peak) > (double)it->live.peak * it->budget;
+    return peak - it->live.peak > it->allowance;
 }
 
 static inline bool iter_in_group(const struct iter *it, uint32_t x)

@@ -199,7 +199,7 @@ void schedule_reorder_iterative(struct schedule *s)
     if (n_coll == 0)
         return;
     iter_begin(&it, s, a);
-    it.budget = s->opt.reorder_iterative_peak_memory_budget;
+    it.allowance = schedule_allowance(it.live.peak, s->opt.reorder_iterative_peak_memory_budget);
     struct mover m = {.it = &it, .o = &s->opt, .wait = arena_array(a, struct exposed, n_wait)};
     for (uint32_t x = it.head, next; x != PROBLEM_NONE; x = next) {
         next = it.next[x];

@@ -1,8 +1,7 @@
 #include "schedule/rest.h"
 
-#include <math.h>
-
 #include "problem/live.h"
+#include "schedule/schedule.h"
 
 /* Leaves are places of the order. A leaf holds the bytes that are live when the op there has allocated; of
  * an op that is gone, less than anything. Ranges are added to lazily: value of a node = max of its children
@@ -86,7 +85,7 @@ struct rest *rest_begin(const struct problem *p, const uint32_t *order, double b
     r->at = l.at;
     r->gone = arena_zeroed(a, p->n_op);
     r->now = l.input;
-    r->limit = l.peak + (int64_t)fmin(floor((double)l.peak * budget), (double)(INT64_MAX / 8));
+    r->limit = l.peak + schedule_allowance(l.peak, budget < 0 ? 0 : budget);
     sort_users(r, a);
     for (r->n_leaf = 1; r->n_leaf < r->n;)
         r->n_leaf *= 2;

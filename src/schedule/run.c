@@ -102,11 +102,21 @@ static double budget_of(const struct schedule *s, void (*pass)(struct schedule *
     return 0;
 }
 
+int64_t schedule_allowance(int64_t peak, double budget)
+{
+    double most = 0x1p60, bytes = floor((double)peak * budget);
+
+    if (isnan(bytes) || bytes > most)
+        return (int64_t)most;
+    return (int64_t)fmax(bytes, -most);
+}
+
 /* Why an order is not taken, or NULL. */
 static const char *objection(const struct run *r, struct schedule_report *report)
 {
     struct schedule *s = r->s;
     double budget = budget_of(s, r->pass);
+    int64_t more = schedule_allowance(report->peak_before, budget < 0 ? 0 : budget);
     bool unsafe = s->opt.reorder_iterative_unsafe_collectives_reorder &&
                   r->pass == schedule_reorder_iterative;
 
@@ -117,8 +127,7 @@ static const char *objection(const struct run *r, struct schedule_report *report
     if (!unsafe && !schedule_keeps_comms(s->p, s->order, &s->arena) &&
         schedule_keeps_comms(s->p, r->before, &s->arena))
         return "kept: collectives of a group would change places";
-    if (budget >= 0 &&
-        (double)(report->peak_after - report->peak_before) > (double)report->peak_before * budget)
+    if (report->peak_after - report->peak_before > more)
         return "kept: the peak would grow beyond the budget";
     if (!s->opt.allow_more_exposed && report->exposed_after > report->exposed_before)
         return "kept: more communication would be exposed";

@@ -5,6 +5,7 @@
 
 #include "problem/problem.h"
 #include "schedule/options.h"
+#include "sim/sim.h"
 
 /* Why a collective or a wait stopped moving. */
 enum schedule_limit {
@@ -105,6 +106,10 @@ extern const struct pass pass_decide_global_ordering_of_comms, pass_raise_comms,
     pass_sink_waits_iterative, pass_simple_overlap, pass_enforce_comm_ordering_for_fsdp,
     pass_reorder_for_peak_memory, pass_reorder_compute_and_comm_for_overlap;
 
+/* Bytes that a budget, a share of the peak, lets it grow by; not a number: any. Whole bytes compare alike on
+ * both sides of 2^53, where a difference of two peaks would be rounded. */
+int64_t schedule_allowance(int64_t peak, double budget);
+
 /* ---- what an order is worth ---- */
 
 struct schedule_time {
@@ -115,6 +120,10 @@ struct schedule_time {
  * its collectives are done, a synchronous collective until itself is. */
 struct schedule_time schedule_time(const struct problem *p, const double *runtime,
                                    const uint32_t *order, struct arena *a);
+
+/* The same in full; span: [op], or NULL. */
+struct sim_result schedule_spans(const struct problem *p, const double *runtime,
+                                 const uint32_t *order, struct sim_span *span, struct arena *a);
 
 /* Does every op come after what it needs? Fake dependences count where `fake` is set. */
 bool schedule_is_valid(const struct problem *p, const uint32_t *order, bool fake, struct arena *a);

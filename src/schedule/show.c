@@ -206,60 +206,88 @@ void schedule_json(const struct schedule *s, bool deps, struct buf *out)
 
 /* ---- visualize_overlap ---- */
 
+/* Collectives of one channel, in the order in which they were started. */
+struct lane {
+    uint32_t first, last;
+};
+
+struct picture {
+    const struct schedule *s;
+    struct sim_span *span; /* [op] */
+    struct lane *lane;     /* [group], and one for those without */
+    uint32_t *next;        /* [op] of a collective: the one behind it in its lane */
+    struct buf *out;
+};
+
+static void enter_lane(struct picture *x, uint32_t c)
+{
+    const struct problem *p = x->s->p;
+    struct lane *l = &x->lane[p->group[c] == PROBLEM_NONE ? p->n_group : p->group[c]];
+
+    x->next[c] = PROBLEM_NONE;
+    if (l->first == PROBLEM_NONE)
+        l->first = c;
+    else
+        x->next[l->last] = c;
+    l->last = c;
+}
+
+/* Names of the collectives that run at the same time as the op. */
+static void put_under(struct picture *x, const struct sim_span *at)
+{
+    for (uint32_t g = 0; g <= x->s->p->n_group; g++) {
+        struct lane *l = &x->lane[g];
+
+        while (l->first != PROBLEM_NONE && x->span[l->first].end <= at->start)
+            l->first = x->next[l->first];
+        for (uint32_t c = l->first; c != PROBLEM_NONE && x->span[c].start < at->end; c = x->next[c])
+            ink_printf(x->out, INK_GOOD, "  under %s", name_of(x->s, c));
+    }
+}
+
+static void put_op(struct picture *x, uint32_t op, int wide)
+{
+    const struct problem *p = x->s->p;
+    const struct sim_span *at = &x->span[op];
+    double time = problem_is_wait(p, op) ? 0 : (double)(at->end - at->start);
+    char from[24], took[24];
+
+    buf_printf(x->out, "%10s  %-*s %10s", human_time((double)at->start, from), wide,
+               name_of(x->s, op), human_time(time, took));
+    if (problem_is_async(p, op))
+        ink_str(x->out, INK_DIM, "  starts");
+    if (at->stood > 0)
+        ink_printf(x->out, INK_BAD, "  idle for %s", human_time((double)at->stood, took));
+    if (problem_is_coll(p, op))
+        enter_lane(x, op);
+    else if (time > 0)
+        put_under(x, at);
+    buf_chr(x->out, '\n');
+}
+
 void schedule_overlap(const struct schedule *s, struct buf *out)
 {
     const struct problem *p = s->p;
     struct arena a;
-    double ps = problem_unit_ns(p) * 1e3;
-    int64_t clock = 0;
-    char from[24], took[24];
+    struct picture x = {.s = s, .out = out};
+    char all[24], compute[24], exposed[24];
     size_t wide = 2;
 
     arena_init(&a, out->mem);
-    int64_t *end = arena_zeroed(&a, (size_t)p->n_op * sizeof(*end));
-    int64_t *channel = arena_zeroed(&a, ((size_t)p->n_group + 1) * sizeof(*channel));
-    uint32_t *busy = arena_array(&a, uint32_t, (size_t)p->n_group + 1);
+    x.span = arena_array(&a, struct sim_span, p->n_op);
+    x.next = arena_array(&a, uint32_t, p->n_op);
+    x.lane = arena_array(&a, struct lane, (size_t)p->n_group + 1);
     for (uint32_t g = 0; g <= p->n_group; g++)
-        busy[g] = PROBLEM_NONE;
-    for (uint32_t x = 0; x < p->n_op; x++)
-        wide = strlen(name_of(s, x)) > wide ? strlen(name_of(s, x)) : wide;
+        x.lane[g] = (struct lane){PROBLEM_NONE, PROBLEM_NONE};
+    for (uint32_t i = 0; i < p->n_op; i++)
+        wide = strlen(name_of(s, i)) > wide ? strlen(name_of(s, i)) : wide;
+    struct sim_result r = schedule_spans(p, s->runtime, s->order, x.span, &a);
     ink_line(out, INK_HEAD, "%10s  %-*s %10s", "start", (int)wide, "op", "time");
-    for (uint32_t i = 0; i < p->n_op; i++) {
-        uint32_t x = s->order[i], g = p->group[x] == PROBLEM_NONE ? p->n_group : p->group[x];
-        int64_t d = llround(s->runtime[x] * ps), idle = 0, start = clock;
-        bool coll = problem_is_coll(p, x);
-
-        if (coll) {
-            start = channel[g] > clock ? channel[g] : clock;
-            end[x] = channel[g] = start + d;
-            busy[g] = x;
-            if (!problem_is_async(p, x)) {
-                idle = end[x] - clock;
-                clock = end[x];
-            }
-        } else {
-            for (uint32_t k = p->wait_at[x]; k < p->wait_at[x + 1]; k++)
-                if (end[p->wait[k]] > clock) {
-                    idle += end[p->wait[k]] - clock;
-                    clock = end[p->wait[k]];
-                }
-            clock += d;
-        }
-        buf_printf(out, "%10s  %-*s %10s", human_time((double)start, from), (int)wide,
-                   name_of(s, x), human_time((double)d, took));
-        if (coll && problem_is_async(p, x))
-            ink_str(out, INK_DIM, "  starts");
-        if (idle > 0)
-            ink_printf(out, INK_BAD, "  idle for %s", human_time((double)idle, took));
-        for (uint32_t k = 0; !coll && k <= p->n_group; k++)
-            if (busy[k] != PROBLEM_NONE && channel[k] > start && d > 0)
-                ink_printf(out, INK_GOOD, "  under %s", name_of(s, busy[k]));
-        buf_chr(out, '\n');
-    }
-    struct schedule_time t = schedule_time(p, s->runtime, s->order, &a);
-    buf_printf(out, "%s in all, %s compute, ", human_time((double)t.makespan, from),
-               human_time((double)t.compute, took));
-    ink_line(out, ink_exposed((double)t.exposed), "%s exposed",
-             human_time((double)t.exposed, from));
+    for (uint32_t i = 0; i < p->n_op; i++)
+        put_op(&x, s->order[i], (int)wide);
+    buf_printf(out, "%s in all, %s compute, ", human_time((double)r.makespan, all),
+               human_time((double)r.compute, compute));
+    ink_line(out, ink_exposed((double)r.exposed), "%s exposed",
+             human_time((double)r.exposed, exposed));
     arena_destroy(&a);
 }

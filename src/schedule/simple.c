@@ -67,8 +67,8 @@ void schedule_simple_overlap(struct schedule *s)
     unsigned slips = s->opt.slips;
     uint32_t tail = PROBLEM_NONE;
 
-    /* This pass is newer than the slips, which are of its older sisters. */
-    s->opt.slips = 0;
+    /* PyTorch's own, newer than its sisters, shares only their way of counting memory. */
+    s->opt.slips &= SLIP_FIRST_OP_OWNS_INPUTS | SLIP_SINK_LAST_USE_STALE;
     iter_begin(&it, s, &s->arena);
     s->opt.slips = slips;
     for (uint32_t x = it.head, next; x != PROBLEM_NONE; x = next) {

@@ -224,7 +224,7 @@ void schedule_sink_iterative(struct schedule *s)
     for (uint32_t x = 0; x < s->p->n_op; x++)
         n_coll += problem_is_coll(s->p, x);
     iter_begin(&it, s, a);
-    it.budget = s->opt.sink_iterative_peak_memory_budget;
+    it.allowance = schedule_allowance(it.live.peak, s->opt.sink_iterative_peak_memory_budget);
     struct sinker m = {.it = &it, .o = &s->opt, .coll = arena_array(a, struct exposed, n_coll)};
     for (uint32_t x = s->order[s->p->n_op - 1], before; x != PROBLEM_NONE; x = before) {
         before = it.prev[x];

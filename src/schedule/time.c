@@ -2,10 +2,9 @@
 #include <math.h>
 
 #include "schedule/schedule.h"
-#include "sim/sim.h"
 
-struct schedule_time schedule_time(const struct problem *p, const double *runtime,
-                                   const uint32_t *order, struct arena *a)
+struct sim_result schedule_spans(const struct problem *p, const double *runtime,
+                                 const uint32_t *order, struct sim_span *span, struct arena *a)
 {
     struct arena_mark mark = arena_mark(a);
     int64_t *ps = arena_array(a, int64_t, p->n_op);
@@ -16,8 +15,16 @@ struct schedule_time schedule_time(const struct problem *p, const double *runtim
     for (uint32_t i = 0; i < p->n_op; i++)
         ps[i] = llround(runtime[i] * unit);
     sim_init(&sim, p, &(struct sim_options){.ps = ps}, a);
-    sim_run(&sim, order, &r, NULL);
+    sim_run(&sim, order, &r, span);
     arena_release(a, mark);
+    return r;
+}
+
+struct schedule_time schedule_time(const struct problem *p, const double *runtime,
+                                   const uint32_t *order, struct arena *a)
+{
+    struct sim_result r = schedule_spans(p, runtime, order, NULL, a);
+
     return (struct schedule_time){r.makespan, r.compute, r.exposed};
 }
 

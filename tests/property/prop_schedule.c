@@ -108,6 +108,66 @@ static void check_peak_orders(size_t round, const struct problem *p)
     free(order);
 }
 
+/* ---- simple_overlap by its description alone: swap, count everything anew, swap back ---- */
+
+static bool needs(const struct problem *p, uint32_t x, uint32_t y)
+{
+    for (uint32_t d = p->dep_at[x]; d < p->dep_at[x + 1]; d++)
+        if (!(p->dep_flags[d] & PROBLEM_FAKE) && problem_dep_op(p, d) == y)
+            return true;
+    return problem_is_coll(p, x) && problem_is_coll(p, y) && p->group[x] == p->group[y];
+}
+
+static void swap_while_allowed(const struct problem *p, uint32_t *order, uint32_t x, int64_t peak)
+{
+    bool back = problem_is_wait(p, x);
+    uint32_t at = 0;
+
+    while (order[at] != x)
+        at++;
+    for (uint32_t to; back ? at + 1 < p->n_op : at > 0; at = to) {
+        to = back ? at + 1 : at - 1;
+        uint32_t y = order[to];
+        if (back ? problem_is_wait(p, y) || needs(p, y, x)
+                 : problem_is_async(p, y) || needs(p, x, y))
+            return;
+        order[to] = x;
+        order[at] = y;
+        if (slow_peak(p, order) > peak) {
+            order[to] = y;
+            order[at] = x;
+            return;
+        }
+    }
+}
+
+static void check_simple(size_t round, const struct problem *p)
+{
+    uint32_t n = p->n_op, *order = calloc(n, sizeof(*order)), *waits = calloc(n, sizeof(*waits));
+    struct schedule_options o;
+    struct schedule s;
+
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = i;
+    int64_t peak = slow_peak(p, order);
+    for (uint32_t x = 0; x < n; x++)
+        if (problem_is_async(p, x))
+            swap_while_allowed(p, order, x, peak);
+    memcpy(waits, order, n * sizeof(*order));
+    for (uint32_t i = n; i > 0; i--)
+        if (problem_is_wait(p, waits[i - 1]))
+            swap_while_allowed(p, order, waits[i - 1], peak);
+    schedule_defaults(&o, false);
+    o.allow_more_exposed = true;
+    run_pass(&s, p, &o, &pass_simple_overlap);
+    if (memcmp(order, s.order, n * sizeof(*order)) != 0)
+        wrong(round, "simple_overlap", "another order than by plain swaps");
+    n_all++;
+    schedule_end(&s);
+    free(waits);
+    free(order);
+}
+
 int main(void)
 {
     struct rng g = {seed_of("prop_schedule")};
@@ -135,6 +195,8 @@ int main(void)
             check(i, p, &o, moving[k], 0.15, true);
         check_torch(i, &g, p);
         check_peak_orders(i, p);
+        if (i % 2 == 0 && p->n_op < 50)
+            check_simple(i, p);
         problem_free(p);
     }
     printf("%zu problems: %zu runs, %zu moved something, %zu hid more, %zu were refused\n", n,

@@ -349,6 +349,8 @@ int64_t slow_exposed(const struct problem *p, const uint32_t *order)
         }
         for (uint32_t k = p->wait_at[x]; k < p->wait_at[x + 1]; k++)
             clock = end[p->wait[k]] > clock ? end[p->wait[k]] : clock;
+        if (p->kind[x] == PROBLEM_WAIT) /* it only waits, whatever its runtime says */
+            continue;
         clock += d;
         compute += d;
     }

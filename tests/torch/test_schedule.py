@@ -10,6 +10,7 @@ import unittest
 from torch._inductor import config_comms
 
 import schedule_capture
+import schedule_odd as odd
 import schedule_stubs as stubs
 from harness import ROOT
 
@@ -70,6 +71,28 @@ class Schedules(unittest.TestCase):
                 cases.append({"problem": problem, "passes": passes, "set": chosen, "deps": deps})
                 wanted.append(plain(stubs.answer(problem, passes, chosen), deps))
         self.compare(cases, wanted)
+
+    def test_odd_problems(self):
+        """Unlike a training step; those where PyTorch itself fails are left out."""
+        rng = random.Random(int(os.environ.get("TUCK_SEED") or time.time()))
+        cases, wanted, own = [], [], []
+        for _ in range(PROBLEMS // 4):
+            problem = odd.odd_problem(rng)
+            for passes in ([stubs.LIST[2]], [stubs.ORDERING], [stubs.REORDER, stubs.SINK],
+                           [stubs.SINK, stubs.REORDER]):
+                chosen, deps = odd.odd_options(rng), passes == [stubs.ORDERING]
+                try:
+                    answer = stubs.answer(problem, passes, chosen)
+                except StopIteration:  # a collective that makes nothing
+                    continue
+                cases.append({"problem": problem, "passes": passes, "set": chosen, "deps": deps})
+                wanted.append(plain(answer, deps))
+            own += [{"problem": problem, "passes": [name], "set": {}, "own": True}
+                    for name in (*stubs.LIST, stubs.REORDER, stubs.SINK, "simple_overlap",
+                                 "reorder_for_peak_memory")]
+        self.compare(cases, wanted)
+        for case, got in zip(own, ask(own), strict=True):
+            self.assertNotIn("broken", got, case)
 
     def test_orders_for_peak_memory(self):
         rng = random.Random(int(os.environ.get("TUCK_SEED") or time.time()))
