@@ -88,11 +88,11 @@ static int explain(struct explain *x, tuck_graph *g)
     model_options(&x->model, &x->in, &o);
     setting.run.observe = progress_observe;
     progress_begin("tuck explain");
-    st = explain_graph(g, &o, &setting.run, x->in.diags, &e);
+    st = explain_graph(g, &o, &setting.run, x->node, x->in.diags, &e);
     progress_end();
     print_diags(x->in.diags);
     code = refused_or(st);
-    if (code == EXIT_FINE && x->node != NULL && !explain_has(&e, x->node)) {
+    if (code == EXIT_FINE && x->node != NULL && explain_op(&e, x->node) == PROGRAM_NONE) {
         fprintf(stderr, "tuck explain: no op has a node '%s' (views and inputs take no time)\n",
                 x->node);
         code = EXIT_USAGE;

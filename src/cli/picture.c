@@ -45,7 +45,7 @@ struct made {
 static int describe(struct made *m, tuck_graph *g, const struct evaluate_options *o,
                     const char *label, tuck_diags *diags)
 {
-    tuck_status st = explain_graph(g, o, NULL, diags, &m->x);
+    tuck_status st = explain_graph(g, o, NULL, NULL, diags, &m->x);
 
     print_diags(diags);
     if (st != TUCK_OK)

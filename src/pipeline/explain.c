@@ -1,7 +1,8 @@
 #include "pipeline/explain.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "pipeline/remedy.h"
 
 const char *explain_limit_name(enum explain_limit l)
 {
@@ -127,100 +128,46 @@ static tuck_status ask_why(struct explanation *x)
     return st;
 }
 
-/* ---- what would help: tried, not guessed ---- */
-
-static uint32_t count_exposed(const struct evaluation *e)
+uint32_t explain_op(const struct explanation *x, const char *node)
 {
-    uint32_t n = 0;
+    const struct program *p = x->e.program;
+    str_id id = str_find(&p->str, node, strlen(node));
 
-    for (uint32_t i = 0; i < e->program->n_op; i++)
-        n += e->program->op[i].kind == PROGRAM_COLLECTIVE && e->span[i].exposed > 0;
-    return n;
-}
-
-static void keep(struct explanation *x, const char *what, const struct evaluation *e)
-{
-    if (x->n_remedy == REMEDIES_MAX)
-        return;
-    uint32_t before = count_exposed(&x->e), after = count_exposed(e);
-    x->remedy[x->n_remedy++] = (struct remedy){.what = what,
-                                               .ps = e->time.makespan,
-                                               .peak = e->peak,
-                                               .hidden = before > after ? before - after : 0,
-                                               .tried = true};
-}
-
-/* The graph after a pipeline, or tuck optimize's own (text NULL), or on other links. */
-static tuck_status try_remedy(struct explanation *x, const tuck_graph *g,
-                              const struct evaluate_options *o, const tuck_run_options *run,
-                              const char *what, const char *text, bool passes, double bandwidth)
-{
-    struct evaluate_options other = *o;
-    struct evaluation e = {.program = NULL};
-    tuck_pipeline *p = NULL;
-    tuck_graph *copy;
-    tuck_status st = tuck_graph_copy(g, &copy);
-
-    if (st != TUCK_OK)
-        return st;
-    other.bandwidth *= bandwidth;
-    if (passes && text == NULL) {
-        st = tuck_graph_optimize(copy, run, NULL, NULL, NULL);
-    } else if (passes) {
-        st = tuck_pipeline_parse(text, strlen(text), what, &g->store->mem.alloc, NULL, &p);
-        if (st == TUCK_OK)
-            st = tuck_pipeline_run(p, copy, run, NULL, NULL);
+    for (uint32_t op = 0; id != 0 && op < p->n_op; op++) {
+        if (p->op[op].name == id)
+            return op;
+        for (uint32_t i = p->node_at[op]; i < p->node_at[op + 1]; i++)
+            if (p->node[i] == id)
+                return op;
     }
-    if (st == TUCK_OK)
-        st = evaluate_graph(copy, &other, NULL, &e);
-    if (st == TUCK_OK)
-        keep(x, what, &e);
-    evaluate_end(&e);
-    tuck_pipeline_free(p);
-    tuck_graph_free(copy);
-    return st == TUCK_ENOMEM ? st : TUCK_OK; /* what cannot be tried is left out */
+    return PROGRAM_NONE;
 }
 
-static tuck_status try_all(struct explanation *x, const tuck_graph *g,
-                           const struct evaluate_options *o, const tuck_run_options *run)
+/* The collective that a node is, or ends. */
+static const struct explained *row_of(const struct explanation *x, const char *node)
 {
-    static const struct {
-        const char *what, *text;
-        bool passes;
-        double bandwidth;
-    } list[] = {
-        {"tuck optimize, at the same memory", NULL, true, 1},
-        {"the same with 10 % more memory",
-         "reorder_communication_preserving_peak_memory(reorder_iterative_peak_memory_budget=0.1),"
-         "sink_waits_iterative(sink_iterative_peak_memory_budget=0.1),join_loops",
-         true, 1},
-        {"the same with 50 % more memory",
-         "reorder_communication_preserving_peak_memory(reorder_iterative_peak_memory_budget=0.5),"
-         "sink_waits_iterative(sink_iterative_peak_memory_budget=0.5),join_loops",
-         true, 1},
-        {"fewer, larger collectives (100 MiB buckets)",
-         "bucket_reduce_scatter(cap_mb=100),bucket_all_reduce(cap_mb=100),"
-         "bucket_all_gather(cap_mb=100)",
-         true, 1},
-        {"links twice as fast, nothing else changed", NULL, false, 2},
-    };
-    tuck_status st = TUCK_OK;
+    uint32_t op = explain_op(x, node);
 
-    for (size_t i = 0; i < sizeof(list) / sizeof(*list) && st == TUCK_OK && x->n > 0; i++)
-        st = try_remedy(x, g, o, run, list[i].what, list[i].text, list[i].passes,
-                        list[i].bandwidth);
-    return st;
+    for (uint32_t i = 0; op != PROGRAM_NONE && i < x->n; i++)
+        if (x->row[i].op == op || x->row[i].wait == op)
+            return &x->row[i];
+    return NULL;
 }
 
 tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
-                          const tuck_run_options *run, tuck_diags *diags, struct explanation *x)
+                          const tuck_run_options *run, const char *node, tuck_diags *diags,
+                          struct explanation *x)
 {
     *x = (struct explanation){.n = 0};
     tuck_status st = evaluate_graph(g, o, diags, &x->e);
     if (st == TUCK_OK)
         st = ask_why(x);
-    if (st == TUCK_OK && run != NULL)
-        st = try_all(x, g, o, run);
+    if (st == TUCK_OK && run != NULL && node == NULL && x->n > 0)
+        st = remedies_of_step(x, g, o, run);
+    const struct explained *r = st == TUCK_OK && run != NULL && node != NULL ? row_of(x, node)
+                                                                             : NULL;
+    if (r != NULL && r->exposed > 0)
+        st = remedies_of_collective(x, g, o, run, r);
     return st;
 }
 

@@ -29,15 +29,29 @@ struct explained {
     int64_t more;      /* EXPLAIN_MEMORY: bytes above the peak that it would take */
 };
 
-/* Something that was tried on the graph: what a step would take then. */
-struct remedy {
-    const char *what;
-    int64_t ps, peak;
-    uint32_t hidden; /* collectives that are no longer exposed */
-    bool tried;
+enum remedy_kind {
+    REMEDY_OPTIMIZE, /* tuck optimize */
+    REMEDY_MEMORY,   /* more memory, and the order that it allows */
+    REMEDY_BUCKETS,  /* fewer, larger collectives */
+    REMEDY_GROUP,    /* some collectives on a group of their own */
+    REMEDY_LINKS,    /* faster links */
+    REMEDY_ORDER,    /* another order */
 };
 
-enum { REMEDIES_MAX = 8 };
+/* Something that was tried on the graph: what a step would take then. */
+struct remedy {
+    enum remedy_kind kind;
+    char what[120]; /* in words */
+    int64_t ps, peak;
+    uint32_t hidden;  /* collectives that are no longer exposed */
+    int64_t own;      /* of a remedy for one collective: how much of it is exposed then; -1 */
+    double parameter; /* bytes of memory or of a bucket, the factor of links; 0: none */
+};
+
+enum {
+    REMEDIES_MAX = 12,      /* more than there are kinds and steps of them */
+    EXPLAIN_LINKS_MOST = 64 /* how much faster links are tried */
+};
 
 struct explanation {
     struct evaluation e;
@@ -45,18 +59,20 @@ struct explanation {
     struct explained *row; /* collectives, the most exposed first */
     struct remedy remedy[REMEDIES_MAX];
     uint32_t n_remedy;
+    bool memory_is_no_help; /* it was tried, and no order that it allows is faster */
 };
 
-/* run: how passes are to be run when remedies are tried; NULL: none is. */
+/* run: how passes are to be run when remedies are tried; NULL: none is. node: only what helps this collective is tried, or
+ * NULL. */
 TUCK_MUST_CHECK tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
-                                          const tuck_run_options *run, tuck_diags *diags,
-                                          struct explanation *x);
+                                          const tuck_run_options *run, const char *node,
+                                          tuck_diags *diags, struct explanation *x);
 void explain_end(struct explanation *x);
 
 void explain_table(const struct explanation *x, uint32_t most, struct buf *out);
 void explain_json(const struct explanation *x, struct buf *out);
-/* Is a node part of an op? Views and inputs are not. */
-bool explain_has(const struct explanation *x, const char *node);
+/* The op that a node is part of, PROGRAM_NONE: none, as with views and inputs. */
+uint32_t explain_op(const struct explanation *x, const char *node);
 /* One collective, or whatever op the node is part of. */
 void explain_node(const struct explanation *x, const struct evaluate_options *o, const char *node,
                   struct buf *out);

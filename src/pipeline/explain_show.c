@@ -26,8 +26,9 @@ static void put_limit(struct buf *b, const struct program *p, const struct expla
     case EXPLAIN_ORDER_HELPS: buf_str(b, "where it stands: another order hides it"); break;
     case EXPLAIN_DEPENDENCY: buf_printf(b, "dependency: it needs %s right before it", op); break;
     case EXPLAIN_MEMORY:
-        buf_printf(b, "memory: before %s it would take %.1f MiB more", op,
-                   (double)r->more / 1048576);
+        buf_printf(b, "memory: before %s it would take %.1f %s more", op,
+                   (double)r->more / (r->more < 1048576 ? 1024 : 1048576),
+                   r->more < 1048576 ? "KiB" : "MiB");
         break;
     case EXPLAIN_ORDER: buf_printf(b, "order: it must stay behind %s", op); break;
     case EXPLAIN_CHANNEL:
@@ -68,29 +69,55 @@ static void put_rows(const struct explanation *x, uint32_t most, struct buf *b)
         ink_line(b, INK_DIM, "  … and %u more", x->n - most);
 }
 
-static void put_remedies(const struct explanation *x, struct buf *b)
+/* Is there a remedy after which this one is hidden? */
+static bool hides(const struct explanation *x, const struct explained *r)
 {
-    if (x->n_remedy == 0)
+    for (uint32_t i = 0; i < x->n_remedy; i++)
+        if (x->remedy[i].own >= 0 && x->remedy[i].own * 100 <= r->ps)
+            return true;
+    return false;
+}
+
+/* one: the collective that they are about; NULL: the step. */
+static void put_remedies(const struct explanation *x, const struct explained *one, struct buf *b)
+{
+    int wide = 46;
+
+    if (x->n_remedy == 0 && !x->memory_is_no_help)
         return;
-    buf_str(b, "\n  what would help, simulated\n");
+    for (uint32_t i = 0; i < x->n_remedy; i++) {
+        int len = (int)strlen(x->remedy[i].what);
+        wide = len > wide ? len : wide;
+    }
+    buf_chr(b, '\n');
+    ink_line(b, INK_HEAD, "  what would help, simulated");
     for (uint32_t i = 0; i < x->n_remedy; i++) {
         const struct remedy *r = &x->remedy[i];
         double gain = ms(r->ps) - ms(x->e.time.makespan);
 
-        buf_printf(b, "  %-46s %+9.3f ms", r->what, gain);
-        if (r->peak != x->e.peak)
-            buf_printf(b, ", %+.1f MiB", (double)(r->peak - x->e.peak) / 1048576);
+        buf_printf(b, "  %-*s ", wide, r->what);
+        ink_printf(b, ink_change(gain), "%+9.3f ms", gain);
+        if (r->own >= 0)
+            buf_printf(b, ", %.1f us of it exposed", (double)r->own / 1e6);
         if (r->hidden > 0)
             buf_printf(b, ", hides %u more", r->hidden);
+        if (r->peak != x->e.peak &&
+            (r->kind != REMEDY_MEMORY || (int64_t)r->parameter != r->peak - x->e.peak))
+            ink_printf(b, INK_LIMIT, ", %+.1f MiB", (double)(r->peak - x->e.peak) / 1048576);
         buf_chr(b, '\n');
     }
+    if (one != NULL && !hides(x, one))
+        ink_line(b, INK_DIM, "  none of it hides the collective, nor do links %d times as fast",
+                 EXPLAIN_LINKS_MOST);
+    if (x->memory_is_no_help)
+        ink_line(b, INK_DIM, "  more memory: no order that it allows is faster");
 }
 
 void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
 {
     evaluation_table(&x->e, 0, false, b);
     put_rows(x, most, b);
-    put_remedies(x, b);
+    put_remedies(x, NULL, b);
 }
 
 void explain_json(const struct explanation *x, struct buf *out)
@@ -126,8 +153,15 @@ void explain_json(const struct explanation *x, struct buf *out)
     json_close(&j, ']');
     json_open(&j, "remedies", '[');
     for (uint32_t i = 0; i < x->n_remedy; i++) {
+        static const char *const kind[] = {"optimize", "memory", "buckets",
+                                           "group",    "links",  "order"};
         json_open(&j, NULL, '{');
+        json_str(&j, "kind", kind[x->remedy[i].kind]);
         json_str(&j, "what", x->remedy[i].what);
+        if (x->remedy[i].kind == REMEDY_MEMORY || x->remedy[i].kind == REMEDY_BUCKETS)
+            json_int(&j, "bytes", (int64_t)x->remedy[i].parameter);
+        if (x->remedy[i].kind == REMEDY_LINKS)
+            json_float(&j, "factor", x->remedy[i].parameter);
         json_float(&j, "step_ns", (double)x->remedy[i].ps / 1e3);
         json_int(&j, "peak_bytes", x->remedy[i].peak);
         json_int(&j, "hides", x->remedy[i].hidden);
@@ -139,20 +173,6 @@ void explain_json(const struct explanation *x, struct buf *out)
 }
 
 /* ---- one node ---- */
-
-static uint32_t op_of_node(const struct program *p, const char *node)
-{
-    str_id id = str_find(&p->str, node, strlen(node));
-
-    for (uint32_t op = 0; id != 0 && op < p->n_op; op++) {
-        if (p->op[op].name == id)
-            return op;
-        for (uint32_t i = p->node_at[op]; i < p->node_at[op + 1]; i++)
-            if (p->node[i] == id)
-                return op;
-    }
-    return PROGRAM_NONE;
-}
 
 static void put_cost(const struct explanation *x, const struct evaluate_options *o, uint32_t op,
                      struct buf *b)
@@ -177,20 +197,16 @@ static void put_cost(const struct explanation *x, const struct evaluate_options 
             cost.alternative[i].symmetric ? " over symmetric memory" : "", cost.alternative[i].us);
 }
 
-bool explain_has(const struct explanation *x, const char *node)
-{
-    return op_of_node(x->e.program, node) != PROGRAM_NONE;
-}
-
 void explain_node(const struct explanation *x, const struct evaluate_options *o, const char *node,
                   struct buf *b)
 {
     const struct program *p = x->e.program;
-    uint32_t op = op_of_node(p, node);
+    uint32_t op = explain_op(x, node);
 
     if (op == PROGRAM_NONE)
         return;
     const struct sim_span *s = &x->e.span[op];
+    const struct explained *one = NULL;
     buf_printf(b, "%s: %s, %s\n", program_str(p, p->op[op].name), program_kind_name[p->op[op].kind],
                program_str(p, p->op[op].kernel));
     buf_printf(b, "  runs        %.3f … %.3f ms of %.3f ms\n", ms(s->start), ms(s->end),
@@ -199,6 +215,7 @@ void explain_node(const struct explanation *x, const struct evaluate_options *o,
         const struct explained *r = &x->row[i];
         if (r->op != op && r->wait != op)
             continue;
+        one = one ? one : r;
         if (r->wait == op)
             buf_printf(b, "  ends        %s\n", op_name(p, r->op));
         put_cost(x, o, r->op, b);
@@ -216,4 +233,5 @@ void explain_node(const struct explanation *x, const struct evaluate_options *o,
                    : p->dep[i].flags & PROGRAM_WEAK ? " (writes over what it read)"
                                                     : "");
     buf_chr(b, '\n');
+    put_remedies(x, one, b);
 }

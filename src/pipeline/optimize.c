@@ -146,6 +146,8 @@ static tuck_status try_one(struct search *s, const tuck_graph *g, const struct w
     run.ctx = s;
     if (st == TUCK_OK)
         st = tuck_pipeline_run(p, t.g, &run, s->diags, &t.report);
+    if (st == TUCK_EIO && s->status != TUCK_OK)
+        st = s->status; /* it was judging that went wrong */
     tuck_pipeline_free(p);
     if (st == TUCK_OK) {
         t.ps = s->ps.at[s->ps.len - 1];

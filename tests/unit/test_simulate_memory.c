@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "pipeline/diff.h"
+#include "pipeline/explain.h"
 #include "pipeline/ranks.h"
 #include "support/support.h"
 
@@ -28,6 +29,7 @@ struct setup {
     tuck_cluster *cluster;
     struct evaluate_options o;
     struct evaluation e;
+    const char *node; /* to be explained, or NULL */
 };
 
 static void begin(struct setup *s)
@@ -98,6 +100,30 @@ static tuck_status run_diff(struct setup *s)
     return st;
 }
 
+static tuck_status run_explain(struct setup *s)
+{
+    tuck_run_options run = {.cluster = s->cluster};
+    struct explanation x;
+    tuck_status st = explain_graph(s->g, &s->o, &run, s->node, NULL, &x);
+
+    if (st == TUCK_OK)
+        assert_true(x.n == 1 && x.n_remedy > 0);
+    explain_end(&x);
+    return st;
+}
+
+static void explain_without_memory(void **unused)
+{
+    struct setup s;
+
+    (void)unused;
+    begin(&s);
+    refuse_all(&s, run_explain);
+    s.node = "sum_1";
+    refuse_all(&s, run_explain);
+    end(&s);
+}
+
 static void ranks_without_memory(void **unused)
 {
     struct setup s;
@@ -125,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_without_memory),
         cmocka_unit_test(diff_without_memory),
+        cmocka_unit_test(explain_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
