@@ -737,6 +737,21 @@ TUCK_API const char *tuck_problem_op_name(const tuck_problem *p, uint32_t op);
 TUCK_API tuck_status tuck_problem_print(const tuck_problem *p, const uint32_t *order,
                                         tuck_write_fn write, void *ctx);
 
+/* How ranks tell each other their runtimes, for align_runtime_estimations_across_all_distributed_ranks: each op
+ * then takes the (lower) median of all ranks, so that every rank decides alike. */
+typedef struct tuck_estimates {
+    const double *at;
+    uint32_t n;
+} tuck_estimates;
+
+typedef struct tuck_transport {
+    void *ctx;
+    uint32_t rank, n_rank;
+    /* Hands in this rank's numbers and waits for those of all, by rank; they live until the next call. NULL: it
+     * failed. */
+    const tuck_estimates *(*gather)(void *ctx, uint32_t rank, const double *mine, uint32_t n);
+} tuck_transport;
+
 typedef struct tuck_schedule_options {
     const char *compat;     /* NULL, or "torch", "torch,-stale-group-peak" */
     const char *const *set; /* options for all passes, "name=value" */
@@ -744,6 +759,7 @@ typedef struct tuck_schedule_options {
     /* The runtime of an op in the problem's unit, asked once per op; NULL: what the problem says. */
     double (*estimate)(void *ctx, uint32_t op);
     void *ctx;
+    const tuck_transport *transport; /* or NULL; must outlive the schedule */
 } tuck_schedule_options;
 
 /* The problem's own order. The problem must outlive it. options may be NULL. */

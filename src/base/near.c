@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { LONGEST = 64 }; /* longer names are not guessed */
+enum { LONGEST = 128 }; /* longer names are not guessed */
 
 /* Edits (insert, drop, replace a character) that turn a into b. */
 static size_t distance(const char *a, size_t len_a, const char *b)
@@ -33,7 +33,7 @@ const char *near_name(const char *word, size_t len, const char *(*fn)(const void
                       const void *ctx)
 {
     const char *best = NULL, *name;
-    size_t least = 4 + len / 8;
+    size_t least = len < 16 ? 4 + len / 8 : 2 + len / 4; /* a long name may lack a word */
 
     for (size_t i = 0; (name = fn(ctx, i)) != NULL; i++) {
         size_t d = distance(word, len, name);

@@ -72,6 +72,8 @@ static void print_table(const struct pass_table *t)
                  "\nKeys of PyTorch's configuration, accepted in a pipeline and by --set as "
                  "KEY=VALUE:");
     for (uint32_t i = 0; i < t->n_key; i++) {
+        if (t->key[i].option != NULL && t->key[i].passes == NULL)
+            continue; /* listed as an option already */
         printf("    %-52s ", t->key[i].name);
         put_line(INK_DIM, "%s", t->key[i].help);
     }

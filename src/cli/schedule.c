@@ -9,7 +9,7 @@
 #include "problem/from_program.h"
 #include "schedule/show.h"
 
-enum { OPT_PASSES = 0x100, OPT_SET, OPT_COMPAT, OPT_JSON, OPT_WRITE, OPT_OVERLAP };
+enum { OPT_PASSES = 0x100, OPT_SET, OPT_COMPAT, OPT_ALIGN, OPT_JSON, OPT_WRITE, OPT_OVERLAP };
 
 enum form { FORM_TABLE, FORM_JSON, FORM_PROBLEM, FORM_OVERLAP };
 
@@ -17,22 +17,29 @@ struct args {
     struct input in;
     struct model model;
     const char *passes, *compat;
-    const char **set;
-    size_t n_set;
+    const char **set, **other; /* other: problems of the other ranks */
+    size_t n_set, n_other;
     enum form form;
 };
+
+static const char own_passes[] =
+    "reorder_communication_preserving_peak_memory,sink_waits_iterative";
 
 static const struct argp_option options[] = {
     {"passes", OPT_PASSES, "LIST", 0,
      "What to run: names separated by commas, options in parentheses (default: "
      "reorder_communication_preserving_peak_memory,sink_waits_iterative)",
      0},
-    {"set", OPT_SET, "NAME=VALUE", 0, "An option for all of them", 0},
+    {"set", OPT_SET, "NAME=VALUE", 0,
+     "An option for all of them, or another key of PyTorch's configuration; may be repeated", 0},
     {"compat", OPT_COMPAT, "torch[,-NAME]", 0,
      "PyTorch's defaults and its slips, but for those that are named", 0},
+    {"align", OPT_ALIGN, "FILE", 0,
+     "The problem of another rank; may be repeated. Runtimes are then the medians of all ranks", 0},
     {NULL, 0, NULL, 0, "One of these instead of the tables:", 1},
     {"json", OPT_JSON, NULL, 0, "Order, peak and statistics as JSON", 1},
-    {"overlap", OPT_OVERLAP, NULL, 0, "The new order as text, with what runs under what", 1},
+    {"overlap", OPT_OVERLAP, NULL, 0,
+     "The new order as text, with what runs under what (PyTorch's visualize_overlap)", 1},
     {"problem", OPT_WRITE, NULL, 0, "The problem again, with its ops in the new order", 1},
     {0},
 };
@@ -48,6 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case OPT_PASSES: a->passes = arg; break;
     case OPT_COMPAT: a->compat = arg; break;
+    case OPT_ALIGN: a->other[a->n_other++] = arg; break;
     case OPT_JSON: a->form = FORM_JSON; break;
     case OPT_WRITE: a->form = FORM_PROBLEM; break;
     case OPT_OVERLAP: a->form = FORM_OVERLAP; break;
@@ -103,11 +111,74 @@ static int get_options(const struct args *a, struct schedule_options *o)
         fprintf(stderr, "tuck: --compat %s\n", why);
         return EXIT_USAGE;
     }
+    o->runtime_estimations_align_across_all_distributed_ranks |= a->n_other > 0;
+    return EXIT_FINE;
+}
+
+/* What --set says holds for all passes, and may turn some on; those of --passes come behind them. */
+static tuck_status read_passes(const struct args *a, struct pipeline *steps, tuck_diags *diags)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL)
+        return TUCK_ENOMEM;
     for (size_t i = 0; i < a->n_set; i++)
-        if (!schedule_set(o, a->set[i], why)) {
-            fprintf(stderr, "tuck: --set %s\n", why);
-            return EXIT_USAGE;
-        }
+        fprintf(f, "%s\n", a->set[i]);
+    tuck_status st = fclose(f) == 0 ? pipeline_parse(steps, text, len, "--set", diags)
+                                    : TUCK_ENOMEM;
+    const char *passes = a->passes ? a->passes : steps->step.len == 0 ? own_passes : "";
+    if (st == TUCK_OK)
+        st = pipeline_parse(steps, passes, strlen(passes), "--passes", diags);
+    print_diags(diags); /* they point into the text */
+    free(text);
+    return st;
+}
+
+/* ---- the other ranks, as files ---- */
+
+struct ranks {
+    struct problem **p; /* [n]; the first place is this rank's own, and empty */
+    tuck_estimates *row;
+    uint32_t n;
+};
+
+static const tuck_estimates *gather(void *ctx, uint32_t rank, const double *mine, uint32_t n)
+{
+    struct ranks *r = ctx;
+
+    r->row[rank] = (tuck_estimates){mine, n};
+    return r->row;
+}
+
+static void ranks_close(struct ranks *r)
+{
+    for (uint32_t i = 1; r->p != NULL && i < r->n; i++)
+        problem_free(r->p[i]);
+    free(r->p);
+    free(r->row);
+}
+
+/* Their runtimes in the unit of p. */
+static int ranks_open(struct ranks *r, const struct args *a, const struct problem *p,
+                      tuck_diags *diags)
+{
+    r->n = (uint32_t)a->n_other + 1;
+    r->p = calloc(r->n, sizeof(*r->p));
+    r->row = calloc(r->n, sizeof(*r->row));
+    if (r->p == NULL || r->row == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    for (uint32_t i = 1; i < r->n; i++) {
+        tuck_status st = problem_read_file(a->other[i - 1], NULL, diags, &r->p[i]);
+        print_diags(diags);
+        if (st != TUCK_OK)
+            return exit_code_of(st);
+        double scale = problem_unit_ns(r->p[i]) / problem_unit_ns(p);
+        for (uint32_t x = 0; scale != 1 && x < r->p[i]->n_op; x++)
+            r->p[i]->runtime[x] *= scale;
+        r->row[i] = (tuck_estimates){r->p[i]->runtime, r->p[i]->n_op};
+    }
     return EXIT_FINE;
 }
 
@@ -122,11 +193,14 @@ static void print(struct buf *b, const void *ctx)
 
     switch (x->a->form) {
     case FORM_TABLE: schedule_table(x->s, b); break;
-    case FORM_JSON:
-        schedule_json(x->s, strstr(x->a->passes, "decide_global_ordering_of_comms") != NULL, b);
-        break;
+    case FORM_JSON: schedule_json(x->s, b); break;
     case FORM_OVERLAP: schedule_overlap(x->s, b); break;
-    case FORM_PROBLEM: problem_write(x->s->p, x->s->order, b); break;
+    case FORM_PROBLEM: {
+        struct problem p = *x->s->p;
+        p.runtime = x->s->runtime;
+        problem_write(&p, x->s->order, b);
+        break;
+    }
     }
 }
 
@@ -135,20 +209,28 @@ static int run(const struct args *a, const struct problem *p, tuck_diags *diags)
     struct schedule_options o;
     struct pipeline steps;
     struct schedule s;
+    struct ranks ranks = {.n = 0};
+    tuck_transport others = {.ctx = &ranks, .n_rank = (uint32_t)a->n_other + 1, .gather = gather};
     int code = get_options(a, &o);
 
-    if (code != EXIT_FINE)
+    if (code == EXIT_FINE)
+        code = ranks_open(&ranks, a, p, diags);
+    if (code == EXIT_FINE && !schedule_begin(&s, p, &o))
+        code = exit_code_of(TUCK_ENOMEM);
+    if (code != EXIT_FINE) {
+        ranks_close(&ranks);
         return code;
-    if (!schedule_begin(&s, p, &o))
-        return exit_code_of(TUCK_ENOMEM);
+    }
+    s.transport = a->n_other > 0 ? &others : NULL;
     pipeline_init(&steps, &all_passes, NULL);
-    tuck_status st = pipeline_parse(&steps, a->passes, strlen(a->passes), "--passes", diags);
+    tuck_status st = read_passes(a, &steps, diags);
     if (st == TUCK_OK)
         st = schedule_steps(&s, &steps, diags);
     print_diags(diags);
     code = st == TUCK_OK ? print_through(print, &(struct printed){&s, a}) : exit_code_of(st);
     pipeline_destroy(&steps);
     schedule_end(&s);
+    ranks_close(&ranks);
     return code;
 }
 
@@ -179,8 +261,16 @@ static bool is_graph(const char *path)
 static int run_problem(const struct args *a)
 {
     struct problem *p = NULL;
-    tuck_diags *diags = tuck_diags_new(NULL);
+    const char *given = a->model.profile_path   ? "--profile"
+                        : a->model.cluster_name ? "--cluster"
+                                                : NULL;
 
+    if (given != NULL) {
+        fprintf(stderr, "tuck: %s is for graphs; the problem %s says its runtimes itself\n", given,
+                a->in.path);
+        return EXIT_USAGE;
+    }
+    tuck_diags *diags = tuck_diags_new(NULL);
     if (diags == NULL)
         return exit_code_of(TUCK_ENOMEM);
     tuck_status st = problem_read_file(a->in.path, NULL, diags, &p);
@@ -237,11 +327,12 @@ static int run_graphs(struct args *a)
 
 int cmd_schedule(int argc, char **argv)
 {
-    struct args a = {.passes = "reorder_communication_preserving_peak_memory,sink_waits_iterative"};
+    struct args a = {.passes = NULL};
 
-    a.set = calloc((size_t)argc + 1, sizeof(*a.set));
+    a.set = calloc(2 * ((size_t)argc + 1), sizeof(*a.set));
     if (a.set == NULL)
         return exit_code_of(TUCK_ENOMEM);
+    a.other = a.set + argc + 1;
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     int code = is_graph(a.in.path) ? run_graphs(&a) : run_problem(&a);
     input_close(&a.in);

@@ -165,13 +165,22 @@ bool pass_option_set(const struct pass_option *o, void *options, const char *val
     return false;
 }
 
+/* Those that are listed, then those that are not; NULL behind the last. */
+const struct pass_option *pass_option_at(const struct pass *pass, size_t i)
+{
+    if (i < pass->n_options)
+        return &pass->options[i];
+    i -= pass->n_options;
+    return i < pass->n_also ? &pass->also[i] : NULL;
+}
+
 void *pass_defaults(const struct pass *pass, struct arena *a)
 {
     void *options = arena_zeroed(a, pass->options_size ? pass->options_size : 1);
+    const struct pass_option *o;
     const char *wanted;
 
-    for (uint32_t i = 0; i < pass->n_options; i++) {
-        const struct pass_option *o = &pass->options[i];
+    for (size_t i = 0; (o = pass_option_at(pass, i)) != NULL; i++) {
         bool ok = pass_option_set(o, options, o->dflt, strlen(o->dflt), a, &wanted);
         assert(ok);
         (void)ok;
@@ -181,8 +190,10 @@ void *pass_defaults(const struct pass *pass, struct arena *a)
 
 const struct pass_option *pass_option_find(const struct pass *pass, const char *name, size_t len)
 {
-    for (uint32_t i = 0; i < pass->n_options; i++)
-        if (is(name, len, pass->options[i].name))
-            return &pass->options[i];
+    const struct pass_option *o;
+
+    for (size_t i = 0; (o = pass_option_at(pass, i)) != NULL; i++)
+        if (is(name, len, o->name))
+            return o;
     return NULL;
 }

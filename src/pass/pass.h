@@ -75,6 +75,9 @@ struct pass {
     uint8_t needs, keeps;
     const struct pass_option *options;
     uint32_t n_options;
+    /* Accepted, too, without being listed: options of passes that run beside this one. */
+    const struct pass_option *also;
+    uint32_t n_also;
     size_t options_size; /* of the struct that holds them */
     /* Works on r->g, tells r what it did. Anything but TUCK_OK needs a diagnostic in r->diags, and makes
      * the runner throw r->g away. NULL for a pass that only stands for others. */
@@ -101,7 +104,7 @@ struct pass_key {
     /* "all=bucket_all_gather|only_fsdp=bucket_fsdp_all_gather|none=": passes that a value turns on;
      * NULL: the key is an option. */
     const char *turns_on;
-    /* The option it sets, in every pass of `passes` ("a|b"), or NULL. */
+    /* The option it sets, in every pass of `passes` ("a|b"), or in all that have it where that is NULL. */
     const char *option, *passes;
 };
 
@@ -139,6 +142,7 @@ void pipeline_destroy(struct pipeline *p);
 const struct pass *pass_find(const struct pass_table *t, const char *name, size_t len);
 /* The options of a pass as they are by default, in the arena. */
 void *pass_defaults(const struct pass *pass, struct arena *a);
+const struct pass_option *pass_option_at(const struct pass *pass, size_t i);
 const struct pass_option *pass_option_find(const struct pass *pass, const char *name, size_t len);
 /* Read a value into the struct of options. False: it is none, and *wanted says what would be. */
 bool pass_option_set(const struct pass_option *o, void *options, const char *value, size_t len,

@@ -45,9 +45,9 @@ static const char *pass_name(const void *ctx, size_t i)
 
 static const char *option_name(const void *ctx, size_t i)
 {
-    const struct pass *pass = ctx;
+    const struct pass_option *o = pass_option_at(ctx, i);
 
-    return i < pass->n_options ? pass->options[i].name : NULL;
+    return o ? o->name : NULL;
 }
 
 static tuck_status unknown(const char *what, const char *name, size_t len, const char *near,
@@ -215,7 +215,7 @@ static void apply_settings(struct pipeline *p, const struct pass *pass, void *op
 
     for (uint32_t i = 0; i < p->setting.len; i++) {
         const struct pipeline_setting *s = &p->setting.at[i];
-        const struct pass_option *o = among(s->key->passes, pass->name)
+        const struct pass_option *o = s->key->passes == NULL || among(s->key->passes, pass->name)
                                           ? pass_option_find(pass, s->key->option,
                                                              strlen(s->key->option))
                                           : NULL;
@@ -299,11 +299,22 @@ static const char *turned_on(const struct pass_key *k, const char *value, size_t
     }
 }
 
+/* A pass that has the option of a key. */
+static const struct pass *pass_of_key(const struct pass_table *t, const struct pass_key *k)
+{
+    if (k->passes != NULL)
+        return pass_find(t, k->passes, strcspn(k->passes, "|"));
+    for (uint32_t i = 0; i < t->n; i++)
+        if (pass_option_find(t->row[i], k->option, strlen(k->option)) != NULL)
+            return t->row[i];
+    return NULL;
+}
+
 static tuck_status add_setting(struct cursor *c, const struct pass_key *k,
                                const struct assignment *a, const char *value, size_t len)
 {
     struct pipeline *p = c->p;
-    const struct pass *pass = pass_find(p->table, k->passes, strcspn(k->passes, "|"));
+    const struct pass *pass = pass_of_key(p->table, k);
     struct pipeline_setting s = {k, arena_str(&p->arena, value, len)};
     tuck_status st = set_option(p, pass, pass_defaults(pass, &p->arena), k->option,
                                 strlen(k->option), value, len, a->name_pos, a->value_pos, c->diags);
@@ -352,8 +363,10 @@ static tuck_status read_item(struct cursor *c, bool settings)
     c->at += len;
     skip(c, false);
     bool bracket = c->at < c->end && *c->at == '(';
+    bool assigned = c->at < c->end && *c->at == '=';
     const struct pass_key *key = key_find(c->p->table, name, len);
-    if (key != NULL || (c->at < c->end && *c->at == '=')) {
+    const struct pass *pass = pass_find(c->p->table, name, len);
+    if (assigned || (key != NULL && pass == NULL)) { /* some keys are called like their pass */
         struct assignment a;
         if (key == NULL)
             return unknown("key", name, len, near_name(name, len, pass_name, c->p->table), pos,
@@ -362,7 +375,6 @@ static tuck_status read_item(struct cursor *c, bool settings)
         tuck_status st = read_assignment(c, &a);
         return st == TUCK_OK ? apply_key(c, key, &a, settings) : st;
     }
-    const struct pass *pass = pass_find(c->p->table, name, len);
     if (pass == NULL)
         return unknown("pass", name, len, near_name(name, len, pass_name, c->p->table), pos,
                        c->diags);

@@ -86,7 +86,7 @@ static void do_print(void *ctx)
     else if (x->form == TUCK_SCHEDULE_TABLE)
         schedule_table(x->s, &x->out);
     else if (x->form == TUCK_SCHEDULE_JSON)
-        schedule_json(x->s, x->s->dep.len > 0, &x->out);
+        schedule_json(x->s, &x->out);
     else
         schedule_overlap(x->s, &x->out);
     buf_flush(&x->out);
@@ -165,6 +165,8 @@ tuck_status tuck_schedule_new(const tuck_problem *p, const tuck_schedule_options
     }
     if (options != NULL && options->estimate != NULL)
         schedule_estimate_runtimes(&s->s, ask, &(struct asked){options});
+    if (options != NULL)
+        s->s.transport = options->transport;
     *out = s;
     return TUCK_OK;
 }

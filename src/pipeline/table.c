@@ -29,6 +29,8 @@ static const struct pass *const rows[] = {
     &pass_remove_fsdp2_unsharded_param_graph_input_usage,
     &pass_dedup_fsdp_reduce_scatter,
     &pass_pre_bucket_fsdp_collectives,
+    &pass_estimate_op_runtime,
+    &pass_align_runtime_estimations_across_all_distributed_ranks,
     &pass_decide_global_ordering_of_comms,
     &pass_raise_comms,
     &pass_sink_waits,
@@ -43,6 +45,9 @@ static const struct pass *const rows[] = {
     &pass_insert_control_deps,
 };
 /* clang-format on */
+
+/* What the values of a flag turn on. */
+#define FLAG(pass) "True=" pass "|true=" pass "|1=" pass "|False=|false=|0="
 
 /* Keys of PyTorch's configuration, as a user of torch._inductor.config has them. */
 static const struct pass_key keys[] = {
@@ -77,12 +82,10 @@ static const struct pass_key keys[] = {
      .passes = "bucket_all_reduce|bucket_all_reduce_by_mb"},
     {.name = "dedup_reduce_scatters",
      .help = "True or False: dedup_fsdp_reduce_scatter",
-     .turns_on = "True=dedup_fsdp_reduce_scatter|true=dedup_fsdp_reduce_scatter|"
-                 "1=dedup_fsdp_reduce_scatter|False=|false=|0="},
+     .turns_on = FLAG("dedup_fsdp_reduce_scatter")},
     {.name = "aten_distributed_optimizations.pre_bucketing_fsdp_collectives",
      .help = "True or False: pre_bucket_fsdp_collectives",
-     .turns_on = "True=pre_bucket_fsdp_collectives|true=pre_bucket_fsdp_collectives|"
-                 "1=pre_bucket_fsdp_collectives|False=|false=|0="},
+     .turns_on = FLAG("pre_bucket_fsdp_collectives")},
     {.name = "aten_distributed_optimizations.pre_bucketing_fsdp_collectives_bucket_cap_mb",
      .help = "its cap_mb",
      .option = "cap_mb",
@@ -102,8 +105,7 @@ static const struct pass_key keys[] = {
      .passes = "pre_bucket_fsdp_collectives"},
     {.name = "_fuse_ddp_communication",
      .help = "True or False: fuse_ddp_communication",
-     .turns_on = "True=fuse_ddp_communication|true=fuse_ddp_communication|1=fuse_ddp_communication|"
-                 "False=|false=|0="},
+     .turns_on = FLAG("fuse_ddp_communication")},
     {.name = "_fuse_ddp_bucket_size",
      .help = "bucket_size_mb of DDP fusion",
      .option = "bucket_size_mb",
@@ -112,6 +114,33 @@ static const struct pass_key keys[] = {
      .help = "what fuse_ddp_communication runs",
      .option = "passes",
      .passes = "fuse_ddp_communication"},
+    {.name = "reorder_for_compute_comm_overlap",
+     .help = "True or False: reorder_compute_and_comm_for_overlap",
+     .turns_on = FLAG("reorder_compute_and_comm_for_overlap")},
+    {.name = "reorder_for_compute_comm_overlap_passes",
+     .help = "what reorder_compute_and_comm_for_overlap runs",
+     .option = "passes",
+     .passes = "reorder_compute_and_comm_for_overlap"},
+    {.name = "reorder_for_peak_memory",
+     .help = "True or False: reorder_for_peak_memory",
+     .turns_on = FLAG("reorder_for_peak_memory")},
+    {.name = "aten_distributed_optimizations.enable_simple_overlap",
+     .help = "True or False: simple_overlap",
+     .turns_on = FLAG("simple_overlap")},
+    {.name = "estimate_op_runtime",
+     .help = "\"default\" is all that can be said here; a profile, or a function in C, says more",
+     .turns_on = "default="},
+    {.name = "runtime_estimations_mms_benchmark",
+     .help = "True or False: accepted; nothing is run to be measured, a profile says it",
+     .turns_on = FLAG("")},
+    {.name = "runtime_estimations_use_nccl_lib_estimations",
+     .help = "True or False: accepted; --model nccl says it",
+     .turns_on = FLAG("")},
+/* Each option of the schedulers is a key, too, for all of them. */
+#define OPTION(for, option_name, type, own, torch, text)                                           \
+    {.name = #option_name, .help = text, .option = #option_name},
+#include "schedule/options.def"
+#undef OPTION
     {.name = NULL},
 };
 

@@ -13,7 +13,7 @@ static int by_value(const void *a, const void *b)
 struct align {
     struct schedule *s;
     uint32_t n_rank;
-    const struct estimates *all;
+    const tuck_estimates *all;
 };
 
 static void do_medians(void *ctx)
@@ -32,8 +32,7 @@ static void do_medians(void *ctx)
     arena_release(&s->arena, mark);
 }
 
-tuck_status schedule_align(struct schedule *s, const struct schedule_transport *t,
-                           tuck_diags *diags)
+tuck_status schedule_align(struct schedule *s, const tuck_transport *t, tuck_diags *diags)
 {
     struct align x = {s, t->n_rank, t->gather(t->ctx, t->rank, s->runtime, s->p->n_op)};
 
@@ -46,7 +45,10 @@ tuck_status schedule_align(struct schedule *s, const struct schedule_transport *
                      s->p->n_op, r, x.all[r].n);
             return TUCK_OK;
         }
-    return mem_guard(&s->mem, do_medians, &x) ? TUCK_OK : TUCK_ENOMEM;
+    if (!mem_guard(&s->mem, do_medians, &x))
+        return TUCK_ENOMEM;
+    s->medians_of = t->n_rank;
+    return TUCK_OK;
 }
 
 /* ---- ranks that are threads ---- */
@@ -58,7 +60,7 @@ struct local_ranks {
     bool failed; /* no memory for what somebody handed in */
     pthread_mutex_t lock;
     pthread_cond_t all_here;
-    struct estimates *row; /* of the round that is over, and of the one being filled */
+    tuck_estimates *row; /* of the round that is over, and of the one being filled */
     double **copy;
     size_t *size;
 };
@@ -101,7 +103,7 @@ void local_ranks_free(struct local_ranks *l)
 }
 
 /* Rounds take turns with two sets of rows: nobody comes to the next but one before all have left this. */
-static const struct estimates *gather(void *ctx, uint32_t rank, const double *mine, uint32_t n)
+static const tuck_estimates *gather(void *ctx, uint32_t rank, const double *mine, uint32_t n)
 {
     struct local_ranks *l = ctx;
     size_t bytes = (size_t)n * sizeof(*mine);
@@ -115,7 +117,7 @@ static const struct estimates *gather(void *ctx, uint32_t rank, const double *mi
     l->failed |= bytes > 0 && l->copy[i] == NULL;
     if (l->copy[i] != NULL)
         memcpy(l->copy[i], mine, bytes);
-    l->row[i] = (struct estimates){l->copy[i], n};
+    l->row[i] = (tuck_estimates){l->copy[i], n};
     if (++l->n_here == l->n_rank) {
         l->n_here = 0;
         l->round++;
@@ -123,12 +125,12 @@ static const struct estimates *gather(void *ctx, uint32_t rank, const double *mi
     }
     while (l->round == round)
         pthread_cond_wait(&l->all_here, &l->lock);
-    const struct estimates *all = l->failed ? NULL : l->row + (round & 1) * l->n_rank;
+    const tuck_estimates *all = l->failed ? NULL : l->row + (round & 1) * l->n_rank;
     pthread_mutex_unlock(&l->lock);
     return all;
 }
 
-struct schedule_transport local_ranks_transport(struct local_ranks *l, uint32_t rank)
+tuck_transport local_ranks_transport(struct local_ranks *l, uint32_t rank)
 {
-    return (struct schedule_transport){l, rank, l->n_rank, gather};
+    return (tuck_transport){l, rank, l->n_rank, gather};
 }

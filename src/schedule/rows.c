@@ -52,6 +52,17 @@ static const struct pass_option sink_options[] = {
 #include "schedule/options.def"
 };
 
+/* One configuration for all of them, as in PyTorch: any pass takes any option. */
+static const struct pass_option all_options[] = {
+#undef OPTION_LIST
+#undef OPTION_REORDER
+#undef OPTION_PEAK
+#define OPTION_LIST ROW
+#define OPTION_REORDER ROW
+#define OPTION_PEAK ROW
+#include "schedule/options.def"
+};
+
 /* r->schedule is the schedule, options all that holds for this step. */
 static tuck_status run_with(struct pass_run *r, const void *options, const char *name,
                             void (*pass)(struct schedule *s))
@@ -62,9 +73,9 @@ static tuck_status run_with(struct pass_run *r, const void *options, const char 
     s->opt = *(const struct schedule_options *)options;
     tuck_status st = TUCK_OK;
     if (s->opt.runtime_estimations_align_across_all_distributed_ranks && s->transport != NULL &&
-        !s->aligned) {
+        !s->asked) {
         st = schedule_align(s, s->transport, r->diags);
-        s->aligned = st == TUCK_OK;
+        s->asked = st == TUCK_OK;
     }
     if (st == TUCK_OK)
         st = schedule_run(s, name, pass);
@@ -77,14 +88,32 @@ static tuck_status run_with(struct pass_run *r, const void *options, const char 
     {                                                                                              \
         return run_with(r, options, #title, schedule_##function);                                  \
     }                                                                                              \
+    ROW_OF(title, function, table, text)
+#define ROW_OF(title, function, table, text)                                                       \
     const struct pass pass_##title = {.name = #title,                                              \
                                       .help = text,                                                \
                                       .level = PASS_ON_SCHEDULE,                                   \
                                       PASS_OPTIONS_OF(table),                                      \
+                                      .also = all_options,                                         \
+                                      .n_also = sizeof(all_options) / sizeof(*all_options),        \
                                       .options_size = sizeof(struct schedule_options),             \
                                       .run = run_##function}
 #define PASS_OPTIONS_OF(table)                                                                     \
     .options = (table), .n_options = (uint32_t)(sizeof(table) / sizeof(*(table)))
+
+PASS(estimate_op_runtime, show_runtimes, any_options,
+     "the runtimes that the other passes go by: how much there is to hide, and to hide it behind");
+
+static tuck_status run_align(struct pass_run *r, const void *options)
+{
+    struct schedule_options o = *(const struct schedule_options *)options;
+
+    o.runtime_estimations_align_across_all_distributed_ranks = true;
+    return run_with(r, &o, "align_runtime_estimations_across_all_distributed_ranks",
+                    schedule_show_alignment);
+}
+ROW_OF(align_runtime_estimations_across_all_distributed_ranks, align, any_options,
+       "the runtime of each op becomes the median of all ranks, so that all decide alike");
 
 PASS(decide_global_ordering_of_comms, decide_global_ordering, any_options,
      "give each collective a dependence on the one before it, so that they stay in order");
@@ -114,6 +143,12 @@ static const struct pass_option overlap_options[] = {
      "reorder_compute_for_overlap:sink_waits:raise_comms", NULL, "names of passes, in order"},
 };
 
+/* PyTorch's name for the same. */
+static const struct pass_option overlap_also[] = {
+    {"reorder_for_compute_comm_overlap_passes", PASS_TEXTS, offsetof(struct list_of_passes, passes),
+     "reorder_compute_for_overlap:sink_waits:raise_comms", NULL, "names of passes, in order"},
+};
+
 static tuck_status expand_list(struct pipeline *p, const void *options, struct diag_pos pos,
                                tuck_diags *diags)
 {
@@ -130,6 +165,8 @@ const struct pass pass_reorder_compute_and_comm_for_overlap = {
     .help = "several of these passes, by name",
     .level = PASS_ON_SCHEDULE,
     PASS_OPTIONS_OF(overlap_options),
+    .also = overlap_also,
+    .n_also = 1,
     .options_size = sizeof(struct list_of_passes),
     .expand = expand_list,
 };
@@ -151,6 +188,8 @@ tuck_status schedule_steps(struct schedule *s, const struct pipeline *p, tuck_di
         const struct pipeline_step *step = &p->step.at[i];
         struct schedule_options o = s->opt;
 
+        for (uint32_t k = 0; k < p->setting.len; k++)
+            schedule_overlay(&o, step->options, p->setting.at[k].key->option);
         schedule_overlay(&o, step->options, step->text);
         st = step->pass->run(&r, &o);
     }

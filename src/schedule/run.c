@@ -1,5 +1,6 @@
 /* Schedules, and what is checked around each pass. */
 #include <math.h>
+#include <stdio.h>
 
 #include "problem/live.h"
 #include "schedule/step.h"
@@ -60,6 +61,34 @@ void schedule_estimate_runtimes(struct schedule *s, schedule_estimate_fn estimat
 {
     for (uint32_t x = 0; x < s->p->n_op; x++)
         s->runtime[x] = estimate(ctx, s->p, x);
+}
+
+void schedule_show_runtimes(struct schedule *s)
+{
+    double unit = problem_unit_ns(s->p), compute = 0, comm = 0;
+    char *note = arena_array(&s->arena, char, 96);
+
+    for (uint32_t x = 0; x < s->p->n_op; x++) {
+        if (problem_is_coll(s->p, x))
+            comm += s->runtime[x] * unit;
+        else if (!problem_is_wait(s->p, x))
+            compute += s->runtime[x] * unit;
+    }
+    snprintf(note, 96, "%.6g us of compute, %.6g us of communication", compute / 1e3, comm / 1e3);
+    step_note(s, note);
+}
+
+void schedule_show_alignment(struct schedule *s)
+{
+    char *note = arena_array(&s->arena, char, 96);
+
+    if (s->transport == NULL)
+        snprintf(note, 96, "there is no other rank to ask");
+    else if (s->medians_of == 0)
+        snprintf(note, 96, "runtimes are this rank's own: ranks have different numbers of ops");
+    else
+        snprintf(note, 96, "runtimes are the medians of %u ranks", s->medians_of);
+    step_note(s, note);
 }
 
 void schedule_decide_global_ordering(struct schedule *s)

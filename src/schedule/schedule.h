@@ -54,17 +54,16 @@ struct schedule_dep {
 /* Runtime of an op in the problem's unit, asked once per op. */
 typedef double (*schedule_estimate_fn)(void *ctx, const struct problem *p, uint32_t op);
 
-struct schedule_transport;
-
 struct schedule {
     const struct problem *p;
     struct schedule_options opt;
     struct mem mem;
     struct arena arena;
-    uint32_t *order;                            /* [n_op] */
-    double *runtime;                            /* [n_op], the problem's to begin with */
-    const struct schedule_transport *transport; /* to the other ranks, or NULL (schedule/align.h) */
-    bool aligned;                               /* runtimes are the medians of all ranks already */
+    uint32_t *order;                 /* [n_op] */
+    double *runtime;                 /* [n_op], the problem's to begin with */
+    const tuck_transport *transport; /* to the other ranks, or NULL (schedule/align.h) */
+    bool asked;                      /* … have been asked for their runtimes */
+    uint32_t medians_of;             /* so many ranks have agreed on runtimes; 0: own ones */
     VEC(struct schedule_dep) dep;
     VEC(struct schedule_report) report;
 };
@@ -78,6 +77,10 @@ void schedule_end(struct schedule *s);
 
 /* Ask `estimate` for every op's runtime. */
 void schedule_estimate_runtimes(struct schedule *s, schedule_estimate_fn estimate, void *ctx);
+
+/* These two leave the order and say what the runtimes are. */
+void schedule_show_runtimes(struct schedule *s);
+void schedule_show_alignment(struct schedule *s);
 
 void schedule_decide_global_ordering(struct schedule *s);
 void schedule_raise_comms(struct schedule *s);
@@ -101,7 +104,9 @@ TUCK_MUST_CHECK tuck_status schedule_steps(struct schedule *s, const struct pipe
                                            tuck_diags *diags);
 
 /* The rows of these passes, for the table of all. */
-extern const struct pass pass_decide_global_ordering_of_comms, pass_raise_comms, pass_sink_waits,
+extern const struct pass pass_estimate_op_runtime,
+    pass_align_runtime_estimations_across_all_distributed_ranks,
+    pass_decide_global_ordering_of_comms, pass_raise_comms, pass_sink_waits,
     pass_reorder_compute_for_overlap, pass_reorder_communication_preserving_peak_memory,
     pass_sink_waits_iterative, pass_simple_overlap, pass_enforce_comm_ordering_for_fsdp,
     pass_reorder_for_peak_memory, pass_reorder_compute_and_comm_for_overlap;

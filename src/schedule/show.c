@@ -180,7 +180,16 @@ static void json_passes(struct json_out *j, const struct schedule *s)
     json_close(j, ']');
 }
 
-void schedule_json(const struct schedule *s, bool deps, struct buf *out)
+/* A pass that adds dependences has run, even where there was none to add. */
+static bool has_deps(const struct schedule *s)
+{
+    for (uint32_t i = 0; i < s->report.len; i++)
+        if (strcmp(s->report.at[i].pass, pass_decide_global_ordering_of_comms.name) == 0)
+            return true;
+    return s->dep.len > 0;
+}
+
+void schedule_json(const struct schedule *s, struct buf *out)
 {
     struct arena a;
     struct json_out j;
@@ -196,7 +205,7 @@ void schedule_json(const struct schedule *s, bool deps, struct buf *out)
     j.flat = false;
     json_int(&j, "peak", live_peak(s->p, s->order, &a));
     json_stats(&j, s, s->report.len ? &s->report.at[s->report.len - 1] : NULL);
-    if (deps)
+    if (has_deps(s))
         json_deps(&j, s, &a);
     json_passes(&j, s);
     json_close(&j, '}');

@@ -289,7 +289,7 @@ static void slips_can_be_left_out(void **state)
 
 struct rank {
     pthread_t thread;
-    struct schedule_transport transport;
+    tuck_transport transport;
     const struct problem *p;
     double times; /* this rank's runtimes are so many times the problem's */
     double got;
@@ -478,6 +478,57 @@ static void public_interface(void **state)
     problem_free(made);
 }
 
+/* Rank 0 of three; both others take twice as long. */
+static const tuck_estimates *twice_as_long(void *ctx, uint32_t rank, const double *mine, uint32_t n)
+{
+    static tuck_estimates row[3];
+    double *theirs = ctx;
+
+    for (uint32_t i = 0; i < n; i++)
+        theirs[i] = 2 * mine[i];
+    row[rank] = (tuck_estimates){mine, n};
+    row[1] = row[2] = (tuck_estimates){theirs, n};
+    return row;
+}
+
+static const tuck_estimates *unreachable(void *ctx, uint32_t rank, const double *mine, uint32_t n)
+{
+    (void)ctx, (void)rank, (void)mine, (void)n;
+    return NULL;
+}
+
+static void ranks_of_a_caller(void **state)
+{
+    const char pass[] = "align_runtime_estimations_across_all_distributed_ranks";
+    struct problem *made = layered_problem(60, false);
+    char *text = problem_text(made);
+    double *theirs = calloc(made->n_op, sizeof(*theirs));
+    tuck_transport t = {.ctx = theirs, .n_rank = 3, .gather = twice_as_long};
+    tuck_schedule_options o = {.transport = &t};
+    tuck_diags *d = tuck_diags_new(NULL);
+    tuck_problem *p;
+    tuck_schedule *s;
+
+    (void)state;
+    assert_int_equal(tuck_problem_read_text(text, strlen(text), "t", NULL, d, &p), TUCK_OK);
+    assert_int_equal(tuck_schedule_new(p, &o, d, &s), TUCK_OK);
+    int64_t before = tuck_schedule_exposed_ps(s);
+    assert_int_equal(tuck_schedule_run(s, pass, d), TUCK_OK);
+    assert_int_equal(tuck_schedule_exposed_ps(s), 2 * before);
+    assert_int_equal(tuck_schedule_run(s, pass, d), TUCK_OK); /* asked once */
+    assert_int_equal(tuck_schedule_exposed_ps(s), 2 * before);
+    tuck_schedule_free(s);
+    t.gather = unreachable;
+    assert_int_equal(tuck_schedule_new(p, &o, d, &s), TUCK_OK);
+    assert_int_equal(tuck_schedule_run(s, pass, d), TUCK_EIO);
+    tuck_schedule_free(s);
+    tuck_problem_free(p);
+    tuck_diags_free(d);
+    free(theirs);
+    free(text);
+    problem_free(made);
+}
+
 /* ---- answers for tests/torch/test_schedule.py: a case a line in, an answer a line out ---- */
 
 static json_t *stat_rows(const struct schedule *s)
@@ -632,6 +683,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(medians_of_ranks),
         cmocka_unit_test(every_allocation_fails_once),
         cmocka_unit_test(public_interface),
+        cmocka_unit_test(ranks_of_a_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
