@@ -236,7 +236,8 @@ static int run(const struct args *a, const struct problem *p, tuck_diags *diags)
 
 /* ---- where the problem comes from ---- */
 
-/* A problem is called so, or begins with a brace, as no text of a graph does. What cannot be opened is for the reader to say. */
+/* A problem is called so, or begins with a brace, as no text of a graph does; '[' begins a log of ranks. What cannot
+ * be opened is for the reader to say. */
 static bool is_graph(const char *path)
 {
     bool std = strcmp(path, "-") == 0;
@@ -255,7 +256,7 @@ static bool is_graph(const char *path)
         ungetc(c, f);
     else if (!std)
         fclose(f);
-    return c != '{' && c != '[' && c != EOF;
+    return c != '{' && c != EOF;
 }
 
 static int run_problem(const struct args *a)
