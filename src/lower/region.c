@@ -1,6 +1,6 @@
 /* What becomes of each node, and which of them become one loop.
  *
- * A run is a stretch of the graph without anything but loops, views and numbers. Inside a run, loops that hand
+ * A run is a stretch of the graph without anything but loops, views, numbers and empty tensors. Inside a run, loops that hand
  * values to each other are one region, of at most REGION_MAX nodes. A value that a collective or a mutation reads
  * ends the run, so that communication does not wait for the rest of a loop. No edge leads from one region of a run
  * to another, so a region may be emitted as a whole where its first node stands.
@@ -24,7 +24,16 @@ static bool is_fusible(const struct fx_node *x, const struct op_row *row)
     const uint32_t never = OP_F_MUTATES | OP_F_EFFECT | OP_F_RANDOM | OP_F_HOST | OP_F_RESTRIDES;
 
     return (row->flags & OP_F_LOWERED) && !(row->flags & never) && row->cls != OP_HOP &&
-           row->cls != OP_FACTORY && (row->cls != OP_COPY || list_len(x) <= CAT_MAX);
+           (row->cls != OP_FACTORY || (row->flags & OP_F_FUSIBLE)) &&
+           (row->cls != OP_COPY || list_len(x) <= CAT_MAX);
+}
+
+/* Only memory, no kernel. */
+static bool is_empty(const tuck_graph *g, uint32_t n)
+{
+    const struct op_row *row = op_at(node_op(g, n));
+
+    return row->cls == OP_FACTORY && row->moves == OP_MOVES_none;
 }
 
 /* Of what a control_deps calls: never part of a loop, and no view, because others are held behind it. */
@@ -215,7 +224,7 @@ static void walk(struct runs *r, uint32_t n)
 
     if (what == ROLE_FUSIBLE)
         add(r, n);
-    else if ((what != ROLE_VIEW && what != ROLE_NOTHING) || joins_loops(r, n))
+    else if ((what != ROLE_VIEW && what != ROLE_NOTHING && !is_empty(r->g, n)) || joins_loops(r, n))
         r->now++;
 }
 

@@ -7,6 +7,44 @@
 #include "fx/infer.h"
 #include "memory/plan.h"
 
+enum { N_HINT = 400 };
+
+struct hints {
+    struct fx_store *store;
+    struct fx_hint at[N_HINT];
+};
+
+static void do_hints(void *arg)
+{
+    struct hints *h = arg;
+
+    for (uint32_t i = 0; i < N_HINT; i++) {
+        char name[16];
+        int n = snprintf(name, sizeof(name), "%c%u", "sj"[i & 1], i / 2);
+        h->at[i] = (struct fx_hint){str_intern(&h->store->str, name, (size_t)n), 6};
+    }
+}
+
+struct program *lower_with_sizes(tuck_graph *g, bool fuse)
+{
+    struct hints h = {.store = g->store};
+    struct lower_options o;
+    struct program *p = NULL;
+    tuck_diags *d = tuck_diags_new(NULL);
+
+    lower_defaults(&o);
+    if (!mem_guard(&g->store->mem, do_hints, &h))
+        abort();
+    o.hint = h.at;
+    o.n_hint = N_HINT;
+    o.no_fuse = !fuse;
+    if (lower_graph(g, &o, d, &p) != TUCK_OK)
+        fprintf(stderr, "# %s\n",
+                tuck_diags_count(d) ? tuck_diags_at(d, 0)->message : "lowering failed");
+    tuck_diags_free(d);
+    return p;
+}
+
 static char *wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 static char *wrong(const char *fmt, ...)

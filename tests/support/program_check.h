@@ -6,6 +6,9 @@
 #include "lower/program.h"
 #include "support/support.h"
 
+/* The program of a graph, every symbol standing for 6; NULL: why was printed. */
+struct program *lower_with_sizes(tuck_graph *g, bool fuse);
+
 /* Each gives NULL where all is well, else what is wrong, to be freed. order: NULL = as the ops are. */
 
 /* Every op behind what it depends on. */

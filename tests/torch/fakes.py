@@ -15,7 +15,7 @@ import re
 import torch
 import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._dtype_abbrs import dtype_abbrs
 
@@ -84,6 +84,8 @@ class Symbols(dict):
         hint = self.hints.get(name, 8)
         self.env.backed_var_to_val[symbol] = sympy.Integer(hint)
         self.env.var_to_range[symbol] = torch.utils._sympy.value_ranges.ValueRanges(2, 1 << 40)
+        place = self.env._get_sloc()
+        self.env.var_to_range_sloc[symbol] = ValueRangesSLoc(place, place)
         self[name] = self.env.create_symintnode(symbol, hint=hint)
         return self[name]
 

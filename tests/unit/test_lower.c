@@ -16,41 +16,11 @@
 
 static struct rng rng = {88172645463325252u};
 
-/* ---- lowering ---- */
-
-enum { N_HINT = 400 };
-
-struct hints {
-    struct fx_store *store;
-    struct fx_hint at[N_HINT];
-};
-
-static void do_hints(void *arg)
-{
-    struct hints *h = arg;
-
-    for (uint32_t i = 0; i < N_HINT; i++) {
-        char name[16];
-        int n = snprintf(name, sizeof(name), "%c%u", "sj"[i & 1], i / 2);
-        h->at[i] = (struct fx_hint){str_intern(&h->store->str, name, (size_t)n), 6};
-    }
-}
-
 static struct program *lower(tuck_graph *g, bool fuse)
 {
-    struct hints h = {.store = g->store};
-    struct lower_options o;
-    struct program *p;
-    tuck_diags *d = tuck_diags_new(NULL);
+    struct program *p = lower_with_sizes(g, fuse);
 
-    lower_defaults(&o);
-    assert_true(mem_guard(&g->store->mem, do_hints, &h));
-    o.hint = h.at;
-    o.n_hint = N_HINT;
-    o.no_fuse = !fuse;
-    if (lower_graph(g, &o, d, &p) != TUCK_OK)
-        fail_msg("%s", tuck_diags_count(d) ? tuck_diags_at(d, 0)->message : "lowering failed");
-    tuck_diags_free(d);
+    assert_non_null(p);
     return p;
 }
 
