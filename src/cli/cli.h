@@ -38,6 +38,8 @@ int cmd_diff(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
 
+struct ranks_instances;
+
 /* Options that every command which reads a graph accepts, as an argp child. */
 struct input {
     const char *path;
@@ -45,6 +47,8 @@ struct input {
     long rank;          /* --rank, -1 = not given */
     const char **group; /* --group, n_group of them */
     size_t n_group;
+    struct ranks_instances *instances; /* of --group with several lists */
+    size_t n_instances;
     const char **assume; /* --assume, n_assume of them */
     size_t n_assume;
     struct fx_hint *hint; /* what --assume and a script say of symbols */

@@ -6,13 +6,16 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "pipeline/ranks.h"
 
 enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 
 static const struct argp_option options[] = {
     {"graph", OPT_GRAPH, "N", 0, "Of several graphs in the file, number N, from 0", 1},
     {"group", OPT_GROUP, "NAME=SIZE", 0,
-     "The size of a process group, or its members: NAME=0,2,4,6 (global ranks)", 1},
+     "The size of a process group, or its members: NAME=0,2,4,6 (global ranks); for --straggler "
+     "all groups of a name: NAME=0,2/4,6",
+     1},
     {"rank", OPT_RANK, "R", 0,
      "The global rank the text is of (default: the side-car's, or of the file's name)", 1},
     {"assume", OPT_ASSUME, "SYMBOL=N", 0,
@@ -109,65 +112,99 @@ int refused_or(tuck_status st)
     return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
 }
 
-/* "8" or "0,2,4,6"; the ranks in a new array, or NULL for a plain size. 0 = neither. */
-static int64_t parse_members(const char *s, int64_t **ranks)
+/* "8", "0,2,4,6" or "0,2/4,6"; the ranks of all groups in a new array, or NULL for a plain size. The size of one group;
+ * 0: it is none of them. */
+static int64_t parse_members(const char *s, int64_t **ranks, size_t *n_group)
 {
-    size_t n = 1;
+    size_t n = 1, size = 0;
     char *end;
 
     *ranks = NULL;
-    for (const char *p = s; *p; p++)
-        n += *p == ',';
+    *n_group = 1;
+    for (const char *p = s; *p; p++) {
+        n += *p == ',' || *p == '/';
+        *n_group += *p == '/';
+    }
     if (n == 1) {
         errno = 0;
         long long v = strtoll(s, &end, 10);
         return errno == 0 && end != s && *end == '\0' && v > 0 ? v : 0;
     }
+    size = n / *n_group;
     *ranks = malloc(n * sizeof(**ranks));
     for (size_t i = 0; *ranks != NULL && i < n; i++) {
+        char next = i + 1 == n ? '\0' : (i + 1) % size == 0 ? '/' : ',';
         errno = 0;
         (*ranks)[i] = strtoll(s, &end, 10);
-        if (errno != 0 || end == s || (*ranks)[i] < 0 || *end != (i + 1 < n ? ',' : '\0')) {
+        if (errno != 0 || end == s || (*ranks)[i] < 0 || *end != next) {
             free(*ranks);
             *ranks = NULL;
             return 0;
         }
         s = end + 1;
     }
-    return *ranks ? (int64_t)n : 0;
+    return *ranks ? (int64_t)size : 0;
+}
+
+/* Of several groups of one name, the one that a rank is in; the first where none is. */
+static const int64_t *own_group(const int64_t *ranks, size_t n, int64_t size, int64_t rank)
+{
+    for (size_t i = 0; ranks != NULL && i < n * (size_t)size; i++)
+        if (ranks[i] == rank)
+            return ranks + i / (size_t)size * (size_t)size;
+    return ranks;
+}
+
+static int apply_group(struct input *in, const char *text, size_t from, size_t to)
+{
+    const char *eq = strrchr(text, '=');
+    char *name = strndup(text, (size_t)(eq - text));
+    int64_t *ranks;
+    size_t n;
+    int64_t size = parse_members(eq + 1, &ranks, &n);
+    bool met = false;
+    tuck_status st = name != NULL ? TUCK_OK : TUCK_ENOMEM;
+
+    if (size == 0) {
+        fprintf(stderr,
+                "tuck: --group %s: a size, a list of ranks, or such lists of one length with '/' "
+                "between them must follow the '='\n",
+                text);
+        free(name);
+        return EXIT_USAGE;
+    }
+    for (size_t i = from; i < to && st != TUCK_ENOMEM; i++) {
+        long rank = in->rank >= 0 ? in->rank : tuck_doc_rank(in->doc, i);
+        st = tuck_graph_set_group(tuck_doc_graph(in->doc, i), name, size,
+                                  own_group(ranks, n, size, rank), in->diags);
+        met |= st == TUCK_OK;
+    }
+    if (st != TUCK_ENOMEM && n > 1) {
+        void *more = realloc(in->instances, (in->n_instances + 1) * sizeof(*in->instances));
+        if (more != NULL) {
+            in->instances = more;
+            in->instances[in->n_instances++] = (struct ranks_instances){name, n, size, ranks};
+        } else {
+            st = TUCK_ENOMEM;
+        }
+    }
+    if (st != TUCK_ENOMEM && !met)
+        fprintf(stderr, "tuck: warning: --group %s: no collective is on a group '%s'\n", text,
+                name);
+    if (n == 1 || st == TUCK_ENOMEM) {
+        free(name);
+        free(ranks);
+    }
+    return st == TUCK_ENOMEM ? exit_code_of(st) : EXIT_FINE;
 }
 
 static int apply_groups(struct input *in, size_t from, size_t to)
 {
-    for (size_t k = 0; k < in->n_group; k++) {
-        const char *text = in->group[k], *eq = strrchr(text, '=');
-        char *name = strndup(text, (size_t)(eq - text));
-        int64_t *ranks, size = parse_members(eq + 1, &ranks);
-        bool met = false;
+    int code = EXIT_FINE;
 
-        if (size == 0) {
-            fprintf(stderr, "tuck: --group %s: a size or a list of ranks must follow the '='\n",
-                    text);
-            free(name);
-            return EXIT_USAGE;
-        }
-        for (size_t i = from; i < to && name != NULL; i++) {
-            tuck_status st = tuck_graph_set_group(tuck_doc_graph(in->doc, i), name, size, ranks,
-                                                  in->diags);
-            met |= st == TUCK_OK;
-            if (st == TUCK_ENOMEM) {
-                free(name);
-                free(ranks);
-                return exit_code_of(st);
-            }
-        }
-        if (!met)
-            fprintf(stderr, "tuck: warning: --group %s: no collective is on a group '%s'\n", text,
-                    name ? name : "");
-        free(name);
-        free(ranks);
-    }
-    return EXIT_FINE;
+    for (size_t k = 0; k < in->n_group && code == EXIT_FINE; k++)
+        code = apply_group(in, in->group[k], from, to);
+    return code;
 }
 
 int input_range(const struct input *in, size_t *from, size_t *to)
@@ -265,6 +302,11 @@ void input_close(struct input *in)
     free(in->group);
     free(in->assume);
     free(in->hint);
+    for (size_t i = 0; i < in->n_instances; i++) {
+        free((char *)(uintptr_t)in->instances[i].name);
+        free((int64_t *)(uintptr_t)in->instances[i].ranks);
+    }
+    free(in->instances);
     in->doc = NULL;
     in->diags = NULL;
     in->group = NULL;

@@ -274,8 +274,11 @@ static int curve(struct simulate *s, const tuck_graph *original)
 static int together(struct simulate *s, const struct ranks_graph *graph, size_t n)
 {
     struct evaluate_options o;
-    struct ranks_options ro = {
-        .eval = &o, .straggler = s->straggler, .n_straggler = s->n_straggler};
+    struct ranks_options ro = {.eval = &o,
+                               .straggler = s->straggler,
+                               .n_straggler = s->n_straggler,
+                               .instances = s->in.instances,
+                               .n_instances = s->in.n_instances};
     struct ranks x;
 
     choose(s, &s->in, &o);

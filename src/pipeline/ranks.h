@@ -19,10 +19,20 @@ struct ranks_straggler {
     double factor;
 };
 
+/* Every group of a name, where one rank's are not enough to know the others'. */
+struct ranks_instances {
+    const char *name;
+    size_t n;             /* groups */
+    int64_t size;         /* of each */
+    const int64_t *ranks; /* n times size */
+};
+
 struct ranks_options {
     const struct evaluate_options *eval;
     const struct ranks_straggler *straggler;
     size_t n_straggler;
+    const struct ranks_instances *instances;
+    size_t n_instances;
 };
 
 struct ranks {

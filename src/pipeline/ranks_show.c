@@ -63,8 +63,17 @@ static void fault_json(const struct ranks *x, struct json_out *j)
     const struct sim_fault *f = &x->fault;
 
     json_open(j, "fault", '{');
-    json_str(j, "kind", f->kind == SIM_MISMATCH ? "mismatch" : "deadlock");
-    if (f->kind == SIM_MISMATCH) {
+    json_str(j, "kind",
+             f->kind == SIM_MISMATCH   ? "mismatch"
+             : f->kind == SIM_DEADLOCK ? "deadlock"
+                                       : "peer");
+    if (f->kind == SIM_PEER) {
+        json_int(j, "rank", x->number[f->rank[0]]);
+        json_str(j, "node", op_name(x, f->rank[0], f->op[0]));
+        json_str(j, "group", group_name(x, f->rank[0], f->op[0]));
+        json_str(j, "names", f->what);
+        json_int(j, "peer", f->peer);
+    } else if (f->kind == SIM_MISMATCH) {
         json_str(j, "differs", f->what);
         json_open(j, "sides", '[');
         one_side(x, j, f->rank[0], f->op[0]);
@@ -84,6 +93,12 @@ static void fault_json(const struct ranks *x, struct json_out *j)
                 json_int(j, "missing_rank", x->number[s->absent]);
             if (s->absent_held != PROBLEM_NONE)
                 json_str(j, "missing_stands_at", op_name(x, s->absent, s->absent_held));
+            if (s->part != PROBLEM_NONE) {
+                const struct sim_part *part = &x->job.rank[s->rank].call[s->op].part[s->part];
+                json_str(j, "does", part->send ? "send" : "receive");
+                json_int(j, "peer_rank", x->number[part->peer]);
+                json_int(j, "tag", part->tag);
+            }
             json_close(j, '}');
         }
         json_close(j, ']');
@@ -165,11 +180,43 @@ static void put_call(const struct ranks *x, uint32_t r, uint32_t op, struct buf 
     buf_chr(b, '\n');
 }
 
+/* What a peer does in the other direction, with another tag perhaps; PROBLEM_NONE: nothing. */
+static uint32_t other_side(const struct ranks *x, uint32_t rank, const struct sim_part *part,
+                           const struct sim_part **found)
+{
+    const struct sim_rank *peer = &x->job.rank[part->peer];
+
+    for (uint32_t op = 0; op < peer->p->n_op; op++)
+        for (uint32_t i = 0; problem_is_coll(peer->p, op) && i < peer->call[op].n_part; i++) {
+            *found = &peer->call[op].part[i];
+            if ((*found)->peer == rank && (*found)->send != part->send &&
+                (*found)->tag != part->tag)
+                return op;
+        }
+    return PROBLEM_NONE;
+}
+
+/* A send without its receive, or the other way round. */
+static void put_unmet(const struct ranks *x, const struct sim_stuck *s, struct buf *b)
+{
+    const struct sim_part *part = &x->job.rank[s->rank].call[s->op].part[s->part], *other;
+    uint32_t op = other_side(x, s->rank, part, &other);
+    long long peer = (long long)x->number[part->peer];
+
+    buf_printf(b, "%s rank %lld with tag %lld, which has no %s left for it",
+               part->send ? "sends to" : "receives from", peer, (long long)part->tag,
+               part->send ? "receive" : "send");
+    if (op != PROBLEM_NONE)
+        buf_printf(b, " (its %s has tag %lld)", op_name(x, part->peer, op), (long long)other->tag);
+}
+
 static void put_stuck(const struct ranks *x, const struct sim_stuck *s, struct buf *b)
 {
     buf_printf(b, "  rank %-5lld %s, from %.3f ms on, ", (long long)x->number[s->rank],
                op_name(x, s->rank, s->op), ms(s->ps));
-    if (s->absent == PROBLEM_NONE)
+    if (s->part != PROBLEM_NONE && s->absent == PROBLEM_NONE)
+        put_unmet(x, s, b);
+    else if (s->absent == PROBLEM_NONE)
         buf_printf(b, "meets nothing on the other side");
     else if (s->absent_held == PROBLEM_NONE)
         buf_printf(b, "wants rank %lld, which has done all its ops",
@@ -187,6 +234,18 @@ static void put_fault(const struct ranks *x, struct buf *b)
     enum { MOST = 20 };
     const struct sim_fault *f = &x->fault;
 
+    if (f->kind == SIM_PEER) {
+        const struct program *p = of(x, f->rank[0])->program;
+        ink_str(b, INK_ERROR, "peer:");
+        buf_printf(b, " %s of rank %lld names member %u of group %s",
+                   op_name(x, f->rank[0], f->op[0]), (long long)x->number[f->rank[0]], f->peer,
+                   group_name(x, f->rank[0], f->op[0]));
+        if (strcmp(f->what, "itself") == 0)
+            buf_str(b, ", which is the rank itself\n");
+        else
+            buf_printf(b, ", which has %lld\n", (long long)p->group[p->op[f->op[0]].group].size);
+        return;
+    }
     if (f->kind == SIM_MISMATCH) {
         ink_str(b, INK_ERROR, "mismatch:");
         buf_printf(b, " two ranks meet, and their %s differ%s\n", f->what,

@@ -70,6 +70,7 @@ enum sim_fault_kind {
     SIM_FINE,
     SIM_MISMATCH, /* two members do not do the same */
     SIM_DEADLOCK, /* something that others are needed for never starts */
+    SIM_PEER, /* a send or a receive names nobody that it could meet; found before anything runs */
 };
 
 /* A transfer that stands for a rank which does not come. */
@@ -78,6 +79,7 @@ struct sim_stuck {
     uint32_t held;        /* the op that `rank` stands at, PROBLEM_NONE: it has done all its ops */
     uint32_t absent;      /* a rank that is missing; PROBLEM_NONE: nothing there meets it */
     uint32_t absent_held; /* the op that it stands at, PROBLEM_NONE: it has done all its ops */
+    uint32_t part;        /* of sends and receives: the one that is not met; PROBLEM_NONE: none */
     int64_t ps;           /* since when */
 };
 
@@ -86,6 +88,8 @@ struct sim_fault {
     /* SIM_MISMATCH: what one rank does and another does not; `what`: "kind", "bytes", "dtype", "reduce op" */
     const char *what;
     uint32_t rank[2], op[2];
+    /* SIM_PEER: of rank[0], op[0]; `what`: "outside", "itself" */
+    uint32_t peer; /* as a place in the group */
     /* SIM_DEADLOCK */
     uint32_t n_stuck;
     struct sim_stuck *stuck;
