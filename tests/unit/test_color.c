@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/ink.h"
+#include "pass/report.h"
 
 struct cells {
     struct buf plain, colour;
@@ -49,6 +50,42 @@ static void test_cells(void **state)
     assert_string_equal(buf_text(&x.colour), "\033[1m  op          us\033[0m\n"
                                              "\033[31m  mm         1.5\033[0m\nas it is\n");
     buf_destroy(&x.plain);
+    buf_destroy(&x.colour);
+}
+
+static void do_gain(void *arg)
+{
+    struct cells *x = arg;
+    tuck_report *t = report_new(NULL);
+
+    assert_non_null(t);
+    t->judged = true;
+    t->gain = (tuck_gain){.before = {2e6, 1e6, 1e6, 1e6, 1048576},
+                          .after = {1e6, 1e6, 1e6, 0, 2097152},
+                          .bound_ns = 1e6,
+                          .bound_meaning = "words",
+                          .changed = true};
+    report_table(t, false, false, &x->colour);
+    tuck_report_free(t);
+}
+
+/* Faster is green, more memory red. */
+static void test_gain(void **state)
+{
+    struct mem m;
+    struct cells x;
+
+    (void)state;
+    mem_init(&m, NULL);
+    buf_init(&x.colour, &m);
+    x.colour.colour = true;
+    assert_true(mem_guard(&m, do_gain, &x));
+    const char *text = buf_text(&x.colour);
+    assert_non_null(
+        strstr(text, "\033[1m                             before        after\033[0m\n"));
+    assert_non_null(strstr(text, "2.000 \033[32m       1.000\033[0m\033[32m  -50.0 %\033[0m\n"));
+    assert_non_null(strstr(text, "compute ms                    1.000        1.000\n"));
+    assert_non_null(strstr(text, "1.00 \033[31m        2.00\033[0m\n"));
     buf_destroy(&x.colour);
 }
 
@@ -101,7 +138,7 @@ static void test_terminals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cells),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cells), cmocka_unit_test(test_gain),
                                        cmocka_unit_test(test_terminals)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
