@@ -181,6 +181,8 @@ struct tuck_doc {
     VEC(struct fx_entry) entry;
     VEC(struct fx_hint) hint;
     str_id tail; /* raw text behind the last graph */
+    bool crlf;   /* lines end in CR LF, … */
+    bool bom;    /* … and a byte order mark stands in front, also when it is printed */
 };
 
 /* store.c */

@@ -769,6 +769,29 @@ tuck_status tuck_graph_print(const tuck_graph *g, tuck_form form, tuck_diags *di
     return print(&x, &g->store->mem, form, write, ctx);
 }
 
+struct crlf_out {
+    tuck_write_fn write;
+    void *ctx;
+};
+
+static bool write_crlf(void *ctx, const char *s, size_t n)
+{
+    const struct crlf_out *out = ctx;
+
+    while (n > 0) {
+        const char *nl = memchr(s, '\n', n);
+        size_t k = nl ? (size_t)(nl - s) : n;
+
+        if ((k > 0 && !out->write(out->ctx, s, k)) ||
+            (nl != NULL && !out->write(out->ctx, "\r\n", 2)))
+            return false;
+        k += nl != NULL;
+        s += k;
+        n -= k;
+    }
+    return true;
+}
+
 tuck_status tuck_doc_print(const tuck_doc *doc, tuck_form form, tuck_diags *diags,
                            tuck_write_fn write, void *ctx)
 {
@@ -781,7 +804,12 @@ tuck_status tuck_doc_print(const tuck_doc *doc, tuck_form form, tuck_diags *diag
     for (size_t i = 0; i < n; i++)
         graphs[i] = doc->entry.at[i].graph;
     struct print_args x = {.graphs = graphs, .n = n, .doc = doc, .diags = diags};
-    tuck_status st = print(&x, m, form, write, ctx);
+    bool as_read = form == TUCK_FORM_TEXT;
+    struct crlf_out crlf = {write, ctx};
+    tuck_status st = TUCK_EIO;
+    if (!as_read || !doc->bom || write(ctx, "\xEF\xBB\xBF", 3))
+        st = as_read && doc->crlf ? print(&x, m, form, write_crlf, &crlf)
+                                  : print(&x, m, form, write, ctx);
     m->alloc.resize(m->alloc.ctx, graphs, size, 0);
     return st;
 }

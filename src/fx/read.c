@@ -404,6 +404,11 @@ static void do_read(void *p)
                  "no graph in this text");
         return;
     }
+    const struct fx_text *only = r->texts.all.len == 1 ? &r->texts.all.at[0] : NULL;
+    if (only != NULL && !only->log) {
+        r->doc->crlf = only->crlf;
+        r->doc->bom = only->bom;
+    }
     if (r->texts.all.len > 1) {
         qsort(r->doc->entry.at, r->doc->entry.len, sizeof(*r->doc->entry.at), by_line);
         r->doc->entry.at[0].graph->gap = r->store->word.empty;

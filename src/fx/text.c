@@ -186,11 +186,20 @@ static struct stream *stream_of(struct splitter *x, const struct prefix *p)
     if (s->tag == 0) {
         vec_reserve(x->mem, &x->streams, 1);
         struct stream *n = &x->streams.at[x->streams.len++];
-        *n = (struct stream){.text = {.rank = p->rank}};
+        *n = (struct stream){.text = {.rank = p->rank, .crlf = true}};
         buf_init(&n->buf, x->mem);
         s->tag = x->streams.len;
     }
     return &x->streams.at[s->tag - 1];
+}
+
+/* Does the line end in CR LF, with nothing to clean before that? At the end of the text neither may stand. */
+static bool ends_in_crlf(const char *s, const char *eol, bool last)
+{
+    bool cr = eol > s && eol[-1] == '\r';
+    size_t n = (size_t)(eol - s) - cr;
+
+    return cr != last && memchr(s, '\r', n) == NULL && memchr(s, '\033', n) == NULL;
 }
 
 /* Append a line without its terminal escapes. */
@@ -225,7 +234,9 @@ static void do_split(void *p)
     struct stream *last = NULL;
     uint32_t line = 0;
 
-    if (x->len >= 3 && memcmp(s, "\xEF\xBB\xBF", 3) == 0)
+    bool bom = x->len >= 3 && memcmp(s, "\xEF\xBB\xBF", 3) == 0;
+
+    if (bom)
         s += 3;
     while (s < end) {
         const char *nl = memchr(s, '\n', (size_t)(end - s));
@@ -242,6 +253,7 @@ static void do_split(void *p)
             t->text.log |= pre.body != s;
         }
         add_line(x->mem, t, pre.body, eol, ++line, (uint32_t)(pre.body - s));
+        t->text.crlf &= ends_in_crlf(s, eol, nl == NULL);
         if (nl == NULL)
             t->buf.len--; /* the text did not end in a newline */
         last = t;
@@ -256,6 +268,7 @@ static void do_split(void *p)
         t->text.at = t->text.own = t->buf.at;
         t->text.len = t->buf.len;
         t->text.own_size = t->buf.cap;
+        t->text.bom = bom;
         x->out->all.at[x->out->all.len++] = t->text;
     }
     x->streams.len = 0; /* theirs now */

@@ -15,8 +15,10 @@ struct fx_text {
     VEC(uint32_t) line;   /* line in the file of each line here; empty = the same, plus line0 */
     VEC(uint32_t) column; /* bytes cut off in front of each line; empty = none */
     uint32_t line0;
-    int rank; /* of the lines' prefix, -1 = none said */
-    bool log; /* lines had a prefix: what stands between graphs is noise */
+    int rank;  /* of the lines' prefix, -1 = none said */
+    bool log;  /* lines had a prefix: what stands between graphs is noise */
+    bool crlf; /* every line ended in CR LF, and nothing else was taken out */
+    bool bom;  /* a byte order mark stood in front */
 };
 
 struct fx_texts {

@@ -137,6 +137,42 @@ FOLDER(forms, 20)
 FOLDER(forms213, 20)
 FOLDER(synthetic, 13)
 
+/* The same text with a byte order mark in front and CR LF at the end of lines. */
+static void check_windows_text(const char *path)
+{
+    struct text in = slurp(path), dos = {NULL, 0, 0}, out = {NULL, 0, 0};
+    tuck_doc *doc;
+
+    append(&dos, "\xEF\xBB\xBF", 3);
+    for (size_t i = 0; i < in.len; i++) {
+        if (in.at[i] == '\n')
+            append(&dos, "\r", 1);
+        append(&dos, &in.at[i], 1);
+    }
+    assert_int_equal(tuck_doc_read_text(dos.at, dos.len, path, NULL, NULL, &doc), TUCK_OK);
+    assert_int_equal(tuck_doc_print(doc, TUCK_FORM_TEXT, NULL, append, &out), TUCK_OK);
+    if (out.len != dos.len || memcmp(out.at, dos.at, dos.len) != 0)
+        fail_msg("%s with CR LF does not come out as it went in", path);
+    out.len = 0; /* code is torch's: LF */
+    assert_int_equal(tuck_doc_print(doc, TUCK_FORM_CODE, NULL, append, &out), TUCK_OK);
+    assert_null(memchr(out.at, '\r', out.len));
+    tuck_doc_free(doc);
+    free(in.at);
+    free(dos.at);
+    free(out.at);
+}
+
+static void line_ends_come_back(void **state)
+{
+    (void)state;
+    check_windows_text("tests/graphs/ddp/mlp_bw.txt");
+    check_windows_text("tests/graphs/forms/moe_routed_fw.code.txt");
+    check_windows_text("tests/graphs/forms/mlp_fsdp_bw.expanded.txt");
+    check_windows_text("tests/graphs/forms213/comments_meta_then_multiline_meta.readable.txt");
+    check_windows_text("tests/graphs/forms213/docstrings_show_meta.readable.txt");
+    check_windows_text("tests/graphs/forms213/hop_control_deps.readable.txt");
+}
+
 /* A log, a coloured text, a runnable script and an exported program print the class they contain. */
 static void same_graph_in_other_clothes(void **state)
 {
@@ -176,11 +212,12 @@ static void same_graph_in_other_clothes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folder_big),       cmocka_unit_test(folder_ddp),
-        cmocka_unit_test(folder_fsdp),      cmocka_unit_test(folder_tp),
-        cmocka_unit_test(folder_moe),       cmocka_unit_test(folder_exec),
-        cmocka_unit_test(folder_forms),     cmocka_unit_test(folder_forms213),
-        cmocka_unit_test(folder_synthetic), cmocka_unit_test(same_graph_in_other_clothes),
+        cmocka_unit_test(folder_big),          cmocka_unit_test(folder_ddp),
+        cmocka_unit_test(folder_fsdp),         cmocka_unit_test(folder_tp),
+        cmocka_unit_test(folder_moe),          cmocka_unit_test(folder_exec),
+        cmocka_unit_test(folder_forms),        cmocka_unit_test(folder_forms213),
+        cmocka_unit_test(folder_synthetic),    cmocka_unit_test(same_graph_in_other_clothes),
+        cmocka_unit_test(line_ends_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
