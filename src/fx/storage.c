@@ -327,6 +327,89 @@ static void join_inputs(struct build *b)
     }
 }
 
+/* ---- control_deps ---- */
+
+/* The graph of a control_deps and the one call in it; of others, and where there is not just one, NULL. */
+static const struct fx_node *held_call(const tuck_graph *g, const struct fx_node *x,
+                                       const tuck_graph **graph)
+{
+    const tuck_value *sub = x->n_args >= 2 ? value_next(x->vals) : NULL;
+    const struct fx_node *found = NULL;
+    uint32_t inputs = 2;
+
+    *graph = NULL;
+    if (sub == NULL || sub->kind != TUCK_V_NODE || op_at(x->op)->shape != OP_SHAPE_control_deps)
+        return NULL;
+    *graph = child_of(g, sub->a);
+    if (*graph == NULL)
+        return NULL;
+    for_each_node (*graph, n) {
+        const struct fx_node *y = node_at(*graph, n);
+        if (y->kind == TUCK_OUTPUT)
+            continue;
+        /* More inputs than operands, or a second call: not what schedulers write. */
+        if (y->kind == TUCK_PLACEHOLDER ? inputs++ >= x->n_args : found != NULL)
+            return NULL;
+        if (y->kind != TUCK_PLACEHOLDER)
+            found = y;
+    }
+    return found;
+}
+
+/* Does it know the operator that it writes through? Else all operands count as written. */
+static bool is_plain_call(const struct fx_node *x)
+{
+    return x->kind == TUCK_CALL_FUNCTION && x->op != 0 && op_at(x->op)->cls != OP_HOP;
+}
+
+static bool held_may_write(const tuck_graph *g, const struct fx_node *x)
+{
+    const tuck_graph *graph;
+    const struct fx_node *call = held_call(g, x, &graph);
+
+    if (call == NULL)
+        return graph != NULL;
+    return !is_plain_call(call) || (op_at(call->op)->flags & OP_F_MUTATES);
+}
+
+/* Which operands, from argument 2 on, are written. */
+static void find_held(struct build *b, uint32_t n, const struct fx_node *x)
+{
+    const tuck_graph *graph;
+    const struct fx_node *call = held_call(b->g, x, &graph);
+    uint32_t count = x->n_args - 2, k = 0, p = 0;
+    bool *written = arena_zeroed(b->a, (size_t)count + 1);
+
+    if (b->s->held == NULL)
+        b->s->held = arena_zeroed(b->a, b->g->node.len * sizeof(*b->s->held));
+    b->s->held[n] = written;
+    if (call == NULL || !is_plain_call(call)) {
+        memset(written, true, count);
+        return;
+    }
+    const struct op_sig *sig = sig_of(b, call->op);
+    struct arena_mark mark = arena_mark(b->a);
+    uint32_t *operand = arena_zeroed(b->a, graph->node.len * sizeof(*operand)); /* and 1 */
+    for_each_node (graph, i)
+        if (node_at(graph, i)->kind == TUCK_PLACEHOLDER)
+            operand[i] = ++k;
+    const tuck_value *v = call->vals;
+    for (uint32_t i = 0; i < call->n_args + call->n_kwargs; i++) {
+        p = i;
+        if (i >= call->n_args) {
+            const struct str *key = str_at(&b->g->store->str, v->a);
+            int found = op_param_find(sig, key->at, key->len);
+            p = found >= 0 ? (uint32_t)found : sig->n_params;
+            v++;
+        }
+        for (const tuck_value *end = value_next(v); v < end; v++)
+            if (v->kind == TUCK_V_NODE && operand[v->a] != 0 && p < sig->n_params &&
+                op_param_mutated(sig, p))
+                written[operand[v->a] - 1] = true;
+    }
+    arena_release(b->a, mark);
+}
+
 static void do_build(void *p)
 {
     struct build *b = p;
@@ -340,6 +423,8 @@ static void do_build(void *p)
         s->first[n] = s->pool.len;
         if (node_may_write(g, n))
             sig_of(b, node_at(g, n)->op);
+        if (held_may_write(g, node_at(g, n)))
+            find_held(b, n, node_at(g, n));
         results_of(b, n);
     }
     if (b->join.len > 0)
@@ -388,7 +473,9 @@ bool node_may_write(const tuck_graph *g, uint32_t node)
 {
     const struct fx_node *x = node_at(g, node);
 
-    return x->op != 0 ? (op_at(x->op)->flags & OP_F_MUTATES) != 0 : node_is_barrier(g, node);
+    if (x->op == 0)
+        return node_is_barrier(g, node);
+    return (op_at(x->op)->flags & OP_F_MUTATES) || held_may_write(g, x);
 }
 
 /* A view only makes a new name for what is there. */
@@ -425,6 +512,8 @@ void storage_accesses(const struct storages *s, uint32_t node,
         }
         bool written = barrier || (sig != NULL && p >= 0 && (uint32_t)p < sig->n_params &&
                                    op_param_mutated(sig, (uint32_t)p));
+        if (s->held != NULL && s->held[node] != NULL && i >= 2 && i < x->n_args)
+            written |= s->held[node][i - 2];
         const tuck_value *end = value_next(v);
         for (; v < end; v++)
             if (v->kind == TUCK_V_NODE)

@@ -20,7 +20,9 @@ struct storages {
     uint32_t *join;            /* storages found to be the same: a forest, see storage_root() */
     const struct op_sig **sig; /* by operator, of those that were met */
     const bool *copies;        /* by node, or NULL: those that are known to copy, see below */
-    VEC(uint32_t) pool;        /* `of` while it grows */
+    const bool *
+        *held; /* by node, or NULL: of a control_deps that writes, which operands; else NULL */
+    VEC(uint32_t) pool; /* `of` while it grows */
 };
 
 /* All in the arena a, which must belong to the same struct mem as the graph. */

@@ -201,6 +201,41 @@ static void lint_sees_a_read_moved_over_a_write(void **state)
     }
 }
 
+/* What a control_deps holds back may write: the operand that the operator inside it writes, and no other. */
+static void a_write_that_is_held_back_is_one(void **state)
+{
+    static const char text[] = "class GraphModule(torch.nn.Module):\n"
+                               "    def forward(self, x: \"f32[4]\", y: \"f32[4]\"):\n"
+                               "        first = torch.ops.aten.sin.default(x)\n"
+                               "        other = torch.ops.aten.sin.default(y)\n"
+                               "        copy = self.copy\n"
+                               "        held = torch.ops.higher_order.control_deps((first,), copy, "
+                               "y, x)\n"
+                               "        after = torch.ops.aten.cos.default(x)\n"
+                               "        last = torch.ops.aten.cos.default(y)\n"
+                               "        return (first, other, held, after, last)\n\n"
+                               "    class copy(torch.nn.Module):\n"
+                               "        def forward(self, arg_0: \"f32[4]\", arg_1: \"f32[4]\"):\n"
+                               "            c = torch.ops.aten.copy_.default(arg_1, arg_0)\n"
+                               "            return c\n";
+    static const struct {
+        const char *what;
+        bool behind, fine;
+    } cases[] = {{"after", false, false}, {"last", false, true}, {"other", true, true}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        tuck_doc *doc = read(text);
+        tuck_graph *g = tuck_doc_graph(doc, 0);
+        tuck_where to = {find(g, "held"), cases[i].behind};
+
+        assert_int_equal(tuck_graph_lint(g, NULL), TUCK_OK);
+        assert_int_equal(tuck_node_move(g, find(g, cases[i].what), to), TUCK_OK);
+        assert_int_equal(tuck_graph_lint(g, NULL), cases[i].fine ? TUCK_OK : TUCK_ELINT);
+        tuck_doc_free(doc);
+    }
+}
+
 static void moves_that_cross_no_write_are_fine(void **state)
 {
     tuck_doc *doc = read("def forward(self, x: \"f32[4]\", y: \"f32[4]\"):\n"
@@ -256,6 +291,7 @@ int main(void)
         cmocka_unit_test(nested_graphs_hand_on_what_they_share),
         cmocka_unit_test(peak_counts_what_lives),
         cmocka_unit_test(lint_sees_a_read_moved_over_a_write),
+        cmocka_unit_test(a_write_that_is_held_back_is_one),
         cmocka_unit_test(moves_that_cross_no_write_are_fine),
         cmocka_unit_test(sorting_keeps_reads_and_writes_in_order),
     };
