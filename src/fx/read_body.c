@@ -241,20 +241,53 @@ static bool no_return(struct reader *r, const char *header)
                       "the body that begins in line %u has no return", read_pos(r, header, 1).line);
 }
 
-/* `x = f(y)  # why`: a comment behind the statements of a line, of which the newest node is one. */
-static void read_remark(struct reader *r)
+/* Comments between the lines of from..to, to the end of r->tmp: what is printed is one line, they go behind it. */
+static void inner_comments(struct reader *r, const char *from, const char *to)
 {
-    const char *from = r->p, *end = r->p + strcspn(r->p, "\n");
+    char quote = 0;
+
+    for (const char *s = from; s < to; s++) {
+        if (quote != 0) {
+            if (*s == '\\')
+                s++;
+            else if (*s == quote)
+                quote = 0;
+        } else if (*s == '\'' || *s == '"') {
+            quote = *s;
+        } else if (*s == '#') {
+            size_t n = strcspn(s, "\n"), len = n;
+            while (s[len - 1] == ' ')
+                len--;
+            buf_str(&r->tmp, "  ");
+            buf_add(&r->tmp, s, len);
+            s += n - 1;
+        }
+    }
+}
+
+/* `x = f(y)  # why`: comments behind the statements of a line and in their brackets. They began at `from`, and the
+ * newest node is one of them. */
+static void read_remark(struct reader *r, const char *from)
+{
     uint32_t n = r->g->node.len - 1;
 
-    while (from > r->bol && from[-1] == ' ')
-        from--;
+    r->tmp.len = 0;
+    if (from < r->bol) /* several lines */
+        inner_comments(r, from, r->p);
     while (node_at(r->g, n)->kind == TUCK_RESULT)
         n--;
-    if ((size_t)(end - r->p) == strlen(FX_APART) && memcmp(r->p, FX_APART, strlen(FX_APART)) == 0)
-        node_at(r->g, n)->apart = true;
-    str_id text = read_intern(r, from, (size_t)(end - from));
-    vec_push(r->mem, &r->g->remark, ((struct fx_remark){n, text}));
+    if (*r->p == '#') {
+        const char *at = r->p, *end = r->p + strcspn(r->p, "\n");
+        if ((size_t)(end - at) == strlen(FX_APART) && memcmp(at, FX_APART, strlen(FX_APART)) == 0)
+            node_at(r->g, n)->apart = true;
+        while (at > r->bol && at[-1] == ' ')
+            at--;
+        buf_add(&r->tmp, at, (size_t)(end - at));
+    }
+    if (r->tmp.len > 0) {
+        str_id text = read_intern(r, r->tmp.at, r->tmp.len);
+        vec_push(r->mem, &r->g->remark, ((struct fx_remark){n, text}));
+    }
 }
 
 /* Before a statement: the parameters are the inputs, unless annotations announce a prologue. */
@@ -321,6 +354,7 @@ bool read_body(struct reader *r, size_t def_indent)
         if (!inputs && !read_parameters(r, &inputs))
             return false;
         uint32_t had = r->g->node.len;
+        const char *from = r->p;
         bool prologue = false;
         enum stmt what = read_statement(r, lead);
         if (what == STMT_ERROR)
@@ -355,8 +389,8 @@ bool read_body(struct reader *r, size_t def_indent)
             inputs = r->indent_known = true;
             continue;
         }
-        if (*r->p == '#' && r->g->node.len > had)
-            read_remark(r);
+        if (r->g->node.len > had)
+            read_remark(r, from);
         read_skip_line(r);
     }
     if (!inputs && !read_params_to_nodes(r))
