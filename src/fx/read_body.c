@@ -271,11 +271,11 @@ static void read_remark(struct reader *r, const char *from)
 {
     uint32_t n = r->g->node.len - 1;
 
-    r->tmp.len = 0;
-    if (from < r->bol) /* several lines */
-        inner_comments(r, from, r->p);
     while (node_at(r->g, n)->kind == TUCK_RESULT)
         n--;
+    r->tmp.len = 0;
+    if (from < r->bol && node_at(r->g, n)->kind != TUCK_OPAQUE) /* several lines become one */
+        inner_comments(r, from, r->p);
     if (*r->p == '#') {
         const char *at = r->p, *end = r->p + strcspn(r->p, "\n");
         if ((size_t)(end - at) == strlen(FX_APART) && memcmp(at, FX_APART, strlen(FX_APART)) == 0)
