@@ -20,6 +20,9 @@
     near("exposed", r.exposed_ps / 1000, w.exposed_ns);
     expect("peak", r.peak, w.peak_bytes);
     near("bound", r.bound_ps / 1000, w.bound_ns);
+    r.memory.forEach(([time], k) => {
+      if (k > 0 && time < r.memory[k - 1][0]) wrong.push("the memory curve goes back in time at " + time);
+    });
     const shown = [...document.querySelectorAll("#sum td")].filter(d => d.dataset.key === "step")[i].textContent;
     expect("step as shown", shown, (w.makespan_ns / 1e6).toFixed(3) + " ms");
     const coll = r.ops.filter(o => o.kind === "collective");
@@ -56,6 +59,22 @@
   /* a click shows what it waits for */
   t.pick(all[all.length - 1].name);
   if (all[all.length - 1].deps.length > 0 && t.chain().length === 0) wrong.push("no chain of dependences");
+  const told = document.getElementById("picked");
+  if (!told.textContent.includes(all[all.length - 1].name)) wrong.push("what was clicked is not told");
+  if (t.chain().length > 0) {
+    const next = told.querySelector("a").textContent;
+    told.querySelector("a").click();
+    expect("the chain leads on", told.querySelector("b").textContent, next);
+  }
+
+  /* before and after in one table, and what changed */
+  if (runs.length > 1) {
+    expect("column of before", heads.some(h => h.textContent.startsWith("exposed before us")), true);
+    const cells = [...document.querySelectorAll("#sum tr")].map(r => [...r.cells].map(c => c.textContent));
+    const step = cells.find(c => c[0] === "step");
+    expect("change of the step", parseFloat(step[3]).toFixed(1),
+      (100 * (want[1].makespan_ns / want[0].makespan_ns - 1)).toFixed(1));
+  }
 
   /* both themes draw */
   document.getElementById("theme").click();
