@@ -11,8 +11,9 @@
 
 /* ---- reading ---- */
 
-tuck_status file_load(struct mem *m, const char *path, tuck_diags *diags, char **text_out,
-                      size_t *len_out, size_t *cap_out)
+/* To be freed with mem_free(m, text, cap). */
+static tuck_status file_load(struct mem *m, const char *path, tuck_diags *diags, char **text_out,
+                             size_t *len_out, size_t *cap_out)
 {
     bool std = strcmp(path, "-") == 0;
     struct diag_source src = {.file = std ? "<stdin>" : path};
@@ -56,6 +57,24 @@ tuck_status file_load(struct mem *m, const char *path, tuck_diags *diags, char *
     *len_out = len;
     *cap_out = cap;
     return TUCK_OK;
+}
+
+tuck_status file_read(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
+                      file_text_fn read, void *out)
+{
+    struct mem m;
+    char *text;
+    size_t len, cap;
+
+    if (path == NULL || out == NULL)
+        return TUCK_EINVAL;
+    mem_init(&m, alloc);
+    tuck_status st = file_load(&m, path, diags, &text, &len, &cap);
+    if (st != TUCK_OK)
+        return st;
+    st = read(text, len, strcmp(path, "-") == 0 ? "<stdin>" : path, alloc, diags, out);
+    mem_free(&m, text, cap);
+    return st;
 }
 
 static struct diag_pos pos_of(const struct jin *in, const char *at)

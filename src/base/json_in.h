@@ -39,9 +39,12 @@ tuck_status jin_text(struct jin *in, const char *text, size_t len, const char *n
                      tuck_diags *diags);
 void jin_done(struct jin *in);
 
-/* A whole file ("-": standard input), with a NUL behind it; to be freed with mem_free(m, text, cap). */
-tuck_status file_load(struct mem *m, const char *path, tuck_diags *diags, char **text_out,
-                      size_t *len_out, size_t *cap_out);
+/* How a whole file becomes something: the text has a NUL behind it and goes afterwards. */
+typedef tuck_status (*file_text_fn)(const char *text, size_t len, const char *name,
+                                    const tuck_allocator *alloc, tuck_diags *diags, void *out);
+/* path "-": standard input. */
+tuck_status file_read(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
+                      file_text_fn read, void *out);
 
 struct jin_at jin_root(const struct jin *in);
 struct jin_at jin_member(const struct jin_at *at, const char *key);

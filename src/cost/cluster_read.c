@@ -400,23 +400,16 @@ tuck_status tuck_cluster_read_text(const char *text, size_t len, const char *nam
     return st;
 }
 
+static tuck_status from_text(const char *text, size_t len, const char *name,
+                             const tuck_allocator *alloc, tuck_diags *diags, void *out)
+{
+    return tuck_cluster_read_text(text, len, name, alloc, diags, out);
+}
+
 tuck_status tuck_cluster_read_file(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
                                    tuck_cluster **out)
 {
-    struct mem m;
-    char *text;
-    size_t len, cap;
-
-    if (path == NULL || out == NULL)
-        return TUCK_EINVAL;
-    mem_init(&m, alloc);
-    tuck_status st = file_load(&m, path, diags, &text, &len, &cap);
-    if (st != TUCK_OK)
-        return st;
-    st = tuck_cluster_read_text(text, len, strcmp(path, "-") == 0 ? "<stdin>" : path, alloc, diags,
-                                out);
-    mem_free(&m, text, cap);
-    return st;
+    return file_read(path, alloc, diags, from_text, out);
 }
 
 /* ---- where nothing is said ---- */

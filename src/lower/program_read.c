@@ -576,18 +576,14 @@ tuck_status program_read(const char *text, size_t len, const char *name,
     return st;
 }
 
+static tuck_status from_text(const char *text, size_t len, const char *name,
+                             const tuck_allocator *alloc, tuck_diags *diags, void *out)
+{
+    return program_read(text, len, name, alloc, diags, out);
+}
+
 tuck_status program_read_file(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
                               struct program **out)
 {
-    struct mem m;
-    char *text;
-    size_t len, cap;
-
-    mem_init(&m, alloc);
-    tuck_status st = file_load(&m, path, diags, &text, &len, &cap);
-    if (st != TUCK_OK)
-        return st;
-    st = program_read(text, len, strcmp(path, "-") == 0 ? "<stdin>" : path, alloc, diags, out);
-    mem_free(&m, text, cap);
-    return st;
+    return file_read(path, alloc, diags, from_text, out);
 }

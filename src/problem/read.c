@@ -408,19 +408,14 @@ tuck_status problem_read_text(const char *text, size_t len, const char *name,
     return ok ? TUCK_ESYNTAX : TUCK_ENOMEM;
 }
 
+static tuck_status from_text(const char *text, size_t len, const char *name,
+                             const tuck_allocator *alloc, tuck_diags *diags, void *out)
+{
+    return problem_read_text(text, len, name, alloc, diags, out);
+}
+
 tuck_status problem_read_file(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
                               struct problem **p_out)
 {
-    struct mem m;
-    char *text;
-    size_t len, cap;
-
-    mem_init(&m, alloc);
-    tuck_status st = file_load(&m, path, diags, &text, &len, &cap);
-    if (st != TUCK_OK)
-        return st;
-    st = problem_read_text(text, len, strcmp(path, "-") == 0 ? "<stdin>" : path, alloc, diags,
-                           p_out);
-    mem_free(&m, text, cap);
-    return st;
+    return file_read(path, alloc, diags, from_text, p_out);
 }
