@@ -81,7 +81,8 @@ enum op_class {
     X(BROADCAST, "broadcast", "a collective of this kind, in whatever form")                       \
     X(SYMMETRIC, "symmetric", "its first operand must live in symmetric memory of the group")      \
     X(FAKE_APART, "fake_apart",                                                                    \
-      "shares a storage, but not under PyTorch's fake tensors: its estimates count another one")
+      "shares a storage, but not under PyTorch's fake tensors: its estimates count another one")   \
+    X(FRESH, "fresh", "a higher-order operator whose results share storage with no operand")
 
 enum op_flag_bit {
 #define X(id, ...) OP_BIT_##id,

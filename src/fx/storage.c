@@ -143,6 +143,39 @@ static void unknown_results(struct build *b, uint32_t n, const struct fx_node *x
         give(b, n, all ? all : fresh(b));
 }
 
+static void fresh_results(struct build *b, uint32_t n, uint32_t items)
+{
+    for (uint32_t k = 0; k < items; k++)
+        give(b, n, fresh(b));
+}
+
+/* Of with_effects: does its operator give nothing but new tensors? */
+static bool gives_new(struct build *b, const struct fx_node *x)
+{
+    const tuck_value *v = x->n_args >= 2 ? value_next(x->vals) : NULL;
+
+    if (v == NULL || v->kind != TUCK_V_OP)
+        return false;
+    const struct str *name = str_at(&b->g->store->str, v->a);
+    uint32_t op = op_find(name->at, name->len);
+    if (op == 0 || op_at(op)->cls == OP_HOP)
+        return false;
+    const struct op_sig *sig = sig_of(b, op);
+    for (uint32_t r = 0; r < sig->n_results; r++)
+        if (op_result_alias_of(sig, r) >= 0)
+            return false;
+    return true;
+}
+
+/* with_effects(token, operator, …) gives a token and what the operator gives. */
+static void effect_results(struct build *b, uint32_t n, const struct fx_node *x)
+{
+    uint32_t token = operand_storage(b, x->vals, 0);
+
+    give(b, n, token ? token : fresh(b));
+    fresh_results(b, n, items_of(b->g, x) - 1);
+}
+
 /* How many results a graph without nested ones has, and their storages, numbered apart from ours. 0 = it has nested
  * ones, or no result. If it returns one value that is a list, x is asked. */
 static uint32_t nested_results(struct build *b, const tuck_graph *child, const struct fx_node *x,
@@ -285,6 +318,10 @@ static void results_of(struct build *b, uint32_t n)
             getitem_result(b, n, x);
         else if (row->shape == OP_SHAPE_control_deps || row->shape == OP_SHAPE_invoke_subgraph)
             subgraph_results(b, n, x);
+        else if (row->flags & OP_F_FRESH)
+            fresh_results(b, n, items_of(b->g, x));
+        else if (row->shape == OP_SHAPE_with_effects && gives_new(b, x))
+            effect_results(b, n, x);
         else if (x->op == 0 || row->cls == OP_HOP)
             unknown_results(b, n, x);
         else if (row->cls != OP_SCALAR && row->cls != OP_ASSERT && row->cls != OP_GROUP)

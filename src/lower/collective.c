@@ -186,20 +186,23 @@ static void describe(struct coll *c, uint32_t group)
         op->flags |= PROGRAM_ASYNC;
 }
 
-/* Bytes of everything that goes in, and of everything that comes out. */
+/* Bytes of what goes in, the largest operand or list of operands, and of what comes out. */
 static void measure(struct coll *c)
 {
     struct lower *l = c->l;
-    const struct fx_node *x = c->x;
     const struct type *t = type_at(&l->g->store->type, node_type(l->g, c->node));
+    struct operand o = {.v = NULL};
 
-    for (uint32_t i = 0; i < x->n_vals; i++)
-        if (x->vals[i].kind == TUCK_V_NODE &&
-            type_at(&l->g->store->type, node_type(l->g, x->vals[i].a))->kind == TYPE_TENSOR)
-            c->in += bytes_of(l, node_type(l->g, x->vals[i].a));
-    const tuck_value *out = operand(c, "out");
-    if (out != NULL && out->kind == TUCK_V_NODE)
-        c->in -= bytes_of(l, node_type(l->g, out->a)); /* it is what comes out */
+    while (operand_next(l->g, c->x, c->sig, &o)) {
+        int64_t bytes = 0;
+        if (o.param == NULL || o.param->type != OP_T_TENSOR || strcmp(o.param->name, "out") == 0)
+            continue; /* a group; what comes out */
+        for (const tuck_value *v = o.v, *end = value_next(o.v); v < end; v++)
+            if (v->kind == TUCK_V_NODE)
+                bytes += bytes_of(l, node_type(l->g, v->a));
+        if (bytes > c->in)
+            c->in = bytes;
+    }
     if (t->kind == TYPE_LIST)
         for (uint32_t i = 0; i < t->n; i++)
             c->out += bytes_of(l, type_at(&l->g->store->type, node_type(l->g, c->node))->item[i]);

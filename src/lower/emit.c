@@ -88,7 +88,11 @@ type_id lower_result_type(const struct lower *l, uint32_t node, uint32_t item)
 
     if (t->kind != TYPE_LIST)
         return id;
-    return item < t->n ? t->item[item] : 0;
+    id = item < t->n ? t->item[item] : 0;
+    /* An item may be a list in turn; of one tensor, it is that tensor's. */
+    while ((t = type_at(&l->g->store->type, id))->kind == TYPE_LIST && t->n == 1)
+        id = t->item[0];
+    return id;
 }
 
 /* Sizes as numbers: the program is for given values of the symbols. */
@@ -160,21 +164,49 @@ static bool has_static_sizes(const struct lower *l, type_id id)
     return t->kind == TYPE_TENSOR;
 }
 
+/* Tensors of a list that is itself an item of one: side by side in one buffer of bytes. */
+static bool list_bytes(struct lower *l, type_id list, struct program_buf *b)
+{
+    const struct typetab *types = &l->g->store->type;
+    str_id device = 0;
+
+    b->bytes = 0;
+    for (uint32_t i = 0; i < type_at(types, list)->n; i++) {
+        type_id id = type_at(types, list)->item[i];
+        int64_t bytes;
+        if (!storage_bytes(l->g, id, size_of, l, &bytes) || !size_add(b->bytes, bytes, &b->bytes))
+            return false;
+        device = type_at(types, id)->device;
+    }
+    l->text.len = 0;
+    buf_str(&l->text, "u8[");
+    buf_int(&l->text, b->bytes);
+    buf_str(&l->text, "][1]");
+    if (device != 0)
+        buf_str(&l->text, graph_str(l->g, device));
+    b->type = str_intern(&l->p->str, l->text.at, l->text.len);
+    return true;
+}
+
 static uint32_t new_buf(struct lower *l, uint32_t op, uint32_t node, type_id type,
                         const char *suffix, bool dense)
 {
     const struct type *t = type_at(&l->g->store->type, type);
     struct program_buf b = {.producer = op, .offset = -1, .group = PROGRAM_NONE};
     uint32_t id = l->buf.len;
+    bool list = t->kind == TYPE_LIST && t->n > 0, known;
 
-    if (t->kind != TYPE_TENSOR && t->kind != TYPE_UNKNOWN)
+    if (t->kind != TYPE_TENSOR && t->kind != TYPE_UNKNOWN && !list)
         return PROGRAM_NONE;
     if (t->kind == TYPE_TENSOR) {
         struct type copy = *t; /* sizes may be made while it is printed */
         b.type = type_text(l, &copy, dense);
     }
-    bool known = dense ? assume_bytes(&l->assume, type, &b.bytes)
-                       : storage_bytes(l->g, type, size_of, l, &b.bytes);
+    if (list)
+        known = list_bytes(l, type, &b);
+    else
+        known = dense ? assume_bytes(&l->assume, type, &b.bytes)
+                      : storage_bytes(l->g, type, size_of, l, &b.bytes);
     if (b.type == 0 || !known) {
         b.bytes = 0;
         b.flags |= PROGRAM_UNKNOWN;
