@@ -1,5 +1,60 @@
 #include "sim/sim.h"
 
+static inline int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+enum { EVENT_ASYNC, EVENT_SYNC, EVENT_WAIT, EVENT_WAITS };
+
+static uint32_t channel_of(const struct problem *p, uint32_t op)
+{
+    return p->group[op] == PROBLEM_NONE ? p->n_group : p->group[op];
+}
+
+/* Every op looked up once, for all runs. */
+static void look_up(struct sim *s, struct arena *a)
+{
+    const struct problem *p = s->p;
+    uint32_t n_coll = 0, n_event = 0, n_ends = 0;
+    uint32_t *place = arena_array(a, uint32_t, p->n_op); /* of collectives, in `ended` */
+
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        place[i] = n_coll;
+        n_coll += problem_is_coll(p, i);
+        n_event += problem_is_coll(p, i) || problem_is_wait(p, i);
+    }
+    s->word = arena_array(a, int64_t, p->n_op);
+    s->event = arena_array(a, struct sim_event, n_event);
+    s->ended = arena_zeroed(a, n_coll * sizeof(*s->ended));
+    s->ends = arena_array(a, uint32_t, p->wait_at[p->n_op]);
+    n_event = 0;
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        struct sim_event e = {.ps = s->ps[i]};
+
+        if (problem_is_coll(p, i)) {
+            s->comm += s->ps[i];
+            e.kind = p->flags[i] & PROBLEM_ASYNC ? EVENT_ASYNC : EVENT_SYNC;
+            e.a = channel_of(p, i);
+            e.b = place[i];
+        } else if (problem_is_wait(p, i) && p->wait_at[i] < p->wait_at[i + 1]) {
+            e.a = n_ends;
+            for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++)
+                s->ends[n_ends++] = place[p->wait[k]];
+            e.b = n_ends;
+            e.kind = e.b - e.a > 1 ? EVENT_WAITS : EVENT_WAIT;
+            e.a = e.kind == EVENT_WAIT ? s->ends[e.a] : e.a;
+        } else {
+            int64_t ps = problem_is_wait(p, i) ? 0 : s->ps[i];
+            s->compute += ps;
+            s->word[i] = ps + s->o.launch_ps;
+            continue;
+        }
+        s->word[i] = INT64_MIN | n_event;
+        s->event[n_event++] = e;
+    }
+}
+
 void sim_init(struct sim *s, const struct problem *p, const struct sim_options *o, struct arena *a)
 {
     *s = (struct sim){.p = p, .o = o ? *o : (struct sim_options){.ps = NULL}};
@@ -8,12 +63,56 @@ void sim_init(struct sim *s, const struct problem *p, const struct sim_options *
     s->channel = arena_array(a, int64_t, (size_t)p->n_group + 1);
     for (uint32_t i = 0; i < p->n_op; i++)
         s->ps[i] = s->o.ps ? s->o.ps[i] : problem_ps(p, i);
+    look_up(s, a);
 }
 
-static inline int64_t max64(int64_t a, int64_t b)
+/* ---- times alone ---- */
+
+/* A collective or a wait, at the clock it comes to. Gives the clock behind it. */
+static inline int64_t happen(const struct sim_event *e, int64_t clk, const uint32_t *ends,
+                             int64_t *ended, int64_t *channel)
 {
-    return a > b ? a : b;
+    if (e->kind == EVENT_WAIT)
+        return max64(clk, ended[e->a]);
+    if (e->kind == EVENT_WAITS) {
+        for (uint32_t i = e->a; i < e->b; i++)
+            clk = max64(clk, ended[ends[i]]);
+        return clk;
+    }
+    int64_t end = max64(clk, channel[e->a]) + e->ps;
+    channel[e->a] = ended[e->b] = end;
+    return e->kind == EVENT_ASYNC ? clk : end;
 }
+
+/* Most ops are kernels, and of these the loop sees one word and one branch. */
+static void run_alone(struct sim *s, const uint32_t *order, struct sim_result *out)
+{
+    const int64_t *word = s->word;
+    const struct sim_event *event = s->event;
+    const uint32_t *ends = s->ends;
+    int64_t *ended = s->ended, *channel = s->channel;
+    int64_t clk = 0, launch = s->o.launch_ps;
+    uint32_t n = s->p->n_op;
+
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t w = word[order ? order[i] : i];
+        if (w >= 0)
+            clk += w;
+        else
+            clk = happen(&event[(uint32_t)w], clk + launch, ends, ended, channel);
+    }
+    int64_t makespan = clk;
+    for (uint32_t g = 0; g <= s->p->n_group; g++)
+        makespan = max64(makespan, channel[g]);
+    *out = (struct sim_result){.makespan = makespan,
+                               .compute = s->compute,
+                               .comm = s->comm,
+                               .launch = launch * (int64_t)n,
+                               .tail = makespan - clk};
+    out->exposed = makespan - out->compute - out->launch;
+}
+
+/* ---- with spans ---- */
 
 /* The collective that a wait stands still for: the one that ends last. */
 static uint32_t last_of(const struct sim *s, uint32_t wait)
@@ -27,14 +126,14 @@ static uint32_t last_of(const struct sim *s, uint32_t wait)
     return last;
 }
 
-void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struct sim_span *span)
+static void run_with_spans(struct sim *s, const uint32_t *order, struct sim_result *out,
+                           struct sim_span *span)
 {
     const struct problem *p = s->p;
     struct sim_result r = {.makespan = 0};
     int64_t clk = 0;
     uint32_t latest = PROBLEM_NONE; /* collective that ends last */
 
-    memset(s->channel, 0, ((size_t)p->n_group + 1) * sizeof(*s->channel));
     for (uint32_t step = 0; step < p->n_op; step++) {
         uint32_t op = order ? order[step] : step;
         int64_t d = s->ps[op], start;
@@ -42,7 +141,7 @@ void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struc
         clk += s->o.launch_ps;
         int64_t issued = start = clk;
         if (p->kind[op] == PROBLEM_COLLECTIVE) {
-            int64_t *ch = &s->channel[p->group[op] == PROBLEM_NONE ? p->n_group : p->group[op]];
+            int64_t *ch = &s->channel[channel_of(p, op)];
             start = max64(clk, *ch);
             *ch = s->end[op] = start + d;
             r.comm += d;
@@ -51,30 +150,35 @@ void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struc
             int64_t stood = p->flags[op] & PROBLEM_ASYNC ? 0 : s->end[op] - clk;
             r.exposed += stood;
             clk += stood;
-            if (span != NULL)
-                span[op] = (struct sim_span){start, s->end[op], issued, stood, stood};
+            span[op] = (struct sim_span){start, s->end[op], issued, stood, stood};
         } else if (p->kind[op] == PROBLEM_WAIT) {
             uint32_t c = last_of(s, op);
             int64_t stood = c != PROBLEM_NONE ? max64(0, s->end[c] - clk) : 0;
             r.exposed += stood;
             clk += stood;
-            if (span != NULL) {
-                span[op] = (struct sim_span){start, clk, issued, 0, stood};
-                if (stood > 0)
-                    span[c].exposed += stood;
-            }
+            span[op] = (struct sim_span){start, clk, issued, 0, stood};
+            if (stood > 0)
+                span[c].exposed += stood;
         } else {
             r.compute += d;
             clk += d;
-            if (span != NULL)
-                span[op] = (struct sim_span){start, clk, issued, 0, 0};
+            span[op] = (struct sim_span){start, clk, issued, 0, 0};
         }
     }
     r.launch = s->o.launch_ps * (int64_t)p->n_op;
     r.makespan = latest != PROBLEM_NONE ? max64(clk, s->end[latest]) : clk;
     r.tail = r.makespan - clk;
     r.exposed += r.tail;
-    if (span != NULL && r.tail > 0)
+    if (r.tail > 0)
         span[latest].exposed += r.tail;
     *out = r;
+}
+
+void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struct sim_span *span)
+{
+    memset(s->channel, 0, ((size_t)s->p->n_group + 1) * sizeof(*s->channel));
+    if (span != NULL)
+        run_with_spans(s, order, out, span);
+    else
+        run_alone(s, order, out);
 }

@@ -33,12 +33,27 @@ struct sim_span {
     int64_t stood;   /* of a wait or a synchronous collective: how long the compute stream stood */
 };
 
+/* What a run without spans reads: a word an op. A kernel is its time, launch included, so that a run of kernels is a sum;
+ * a collective or a wait has its sign bit set, and is a place in `event`. */
+struct sim_event {
+    int64_t ps;
+    uint32_t kind; /* of enum in s0.c */
+    uint32_t a,
+        b; /* a collective: its channel, its place in `ended`; a wait: the places of what it ends, in `ends` */
+};
+
 struct sim {
     const struct problem *p;
     struct sim_options o;
     int64_t *ps;      /* by op */
     int64_t *end;     /* by op: of collectives */
     int64_t *channel; /* by group; the last one is for collectives without a group */
+    /* Without spans: */
+    int64_t *word; /* by op */
+    struct sim_event *event;
+    int64_t *ended;        /* by collective, in the order of the problem */
+    uint32_t *ends;        /* by wait and collective: a place in `ended` */
+    int64_t compute, comm; /* whatever the order is */
 };
 
 /* Arrays for running orders of p one after the other, in the arena; cheap to use again. */
