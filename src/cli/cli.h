@@ -119,6 +119,18 @@ enum { OPT_TOP = 0x7F0 };
 /* For argp's parse functions to end with. */
 error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *state);
 
+/* A graph on a machine, and a word more: what tuck explain and tuck diff are asked. */
+struct question {
+    struct input in;
+    struct model model;
+    struct listing list;
+    const char *word; /* behind the file; NULL: none */
+};
+extern const struct argp_child question_children[];
+/* The same; `most`: what is said where there are more words, "one node only". */
+error_t question_parse(struct question *q, const char *most, int key, char *arg,
+                       struct argp_state *state);
+
 /* 25MB: 1 KB = 1 KiB = 1024 bytes, and so on. -1: not a size. */
 int64_t parse_bytes(const char *text);
 

@@ -7,13 +7,6 @@
 #include "fx/groups.h"
 #include "pipeline/diff.h"
 
-struct differ {
-    struct input in; /* the first; options are for both */
-    struct model model;
-    const char *other;
-    struct listing list;
-};
-
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Everything, for other programs", 0},
     {"top", OPT_TOP, "N", 0, "Name at most N of each kind of change (10)", 0},
@@ -23,43 +16,25 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct differ *x = state->input;
+    const struct question *x = state->input;
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &x->in;
-        state->child_inputs[1] = &x->model;
-        break;
-    case ARGP_KEY_ARG:
-        if (x->in.path == NULL)
-            return ARGP_ERR_UNKNOWN; /* the first is the child's */
-        if (x->other != NULL)
-            argp_error(state, "two files only, found '%s' after '%s'", arg, x->other);
-        x->other = arg;
-        break;
-    case ARGP_KEY_END:
-        if (x->in.path != NULL && x->other == NULL)
-            argp_error(state, "which file is it compared with?");
-        break;
-    default: return listing_parse(&x->list, key, arg, state);
-    }
-    return 0;
+    if (key == ARGP_KEY_END && x->in.path != NULL && x->word == NULL)
+        argp_error(state, "which file is it compared with?");
+    return question_parse(state->input, "two files only", key, arg, state);
 }
 
-static const struct argp_child children[] = {
-    {&input_argp, 0, NULL, 0}, {&model_argp, 0, "The machine:", 2}, {0}};
 static const struct argp argp = {
     options,
     parse,
     "BEFORE AFTER",
     "Compare two graphs of the same step: which nodes moved, merged, appeared and vanished, and "
     "what both take, in time and memory, on the same machine.",
-    children,
+    question_children,
     NULL,
     NULL};
 
 struct printed {
-    const struct differ *x;
+    const struct question *x;
     const struct diff *d;
 };
 
@@ -73,7 +48,7 @@ static void print(struct buf *b, const void *ctx)
         diff_table(p->d, p->x->list.top, b);
 }
 
-static int evaluate(const struct differ *x, struct input *in, tuck_graph *g, struct evaluation *e)
+static int evaluate(const struct question *x, struct input *in, tuck_graph *g, struct evaluation *e)
 {
     struct evaluate_options o;
 
@@ -85,7 +60,7 @@ static int evaluate(const struct differ *x, struct input *in, tuck_graph *g, str
     return refused_or(st);
 }
 
-static int compare(struct differ *x, struct input *after, tuck_graph *a, tuck_graph *b)
+static int compare(struct question *x, struct input *after, tuck_graph *a, tuck_graph *b)
 {
     struct evaluation ea = {.program = NULL}, eb = {.program = NULL};
     struct diff d;
@@ -117,11 +92,11 @@ static int compare(struct differ *x, struct input *after, tuck_graph *a, tuck_gr
 
 int cmd_diff(int argc, char **argv)
 {
-    struct differ x = {.list.top = 10};
+    struct question x = {.list.top = 10};
     size_t from = 0, to = 0, from_b = 0, to_b = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &x);
-    struct input after = input_like(&x.in, x.other);
+    struct input after = input_like(&x.in, x.word);
     after.rank = x.in.rank;
     int code = model_input_open(&x.model, &x.in, &from, &to);
     if (code == EXIT_FINE)

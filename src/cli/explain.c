@@ -7,13 +7,6 @@
 #include "cli/progress.h"
 #include "pipeline/explain.h"
 
-struct explain {
-    struct input in;
-    struct model model;
-    const char *node;
-    struct listing list;
-};
-
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Everything, for other programs", 0},
     {"top", OPT_TOP, "N", 0, "Show the N most exposed collectives (10)", 0},
@@ -23,39 +16,21 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct explain *x = state->input;
-
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &x->in;
-        state->child_inputs[1] = &x->model;
-        break;
-    case ARGP_KEY_ARG:
-        if (x->in.path == NULL)
-            return ARGP_ERR_UNKNOWN; /* the file */
-        if (x->node != NULL)
-            argp_error(state, "one node only, found '%s' after '%s'", arg, x->node);
-        x->node = arg;
-        break;
-    default: return listing_parse(&x->list, key, arg, state);
-    }
-    return 0;
+    return question_parse(state->input, "one node only", key, arg, state);
 }
 
-static const struct argp_child children[] = {
-    {&input_argp, 0, NULL, 0}, {&model_argp, 0, "The machine:", 2}, {0}};
 static const struct argp argp = {
     options,
     parse,
     "FILE [NODE]",
     "Explain where a step loses time: each collective with its cost, how much of it is exposed, "
     "what limits it, and what would help, tried by simulating it. With NODE, that one alone.",
-    children,
+    question_children,
     NULL,
     NULL};
 
 struct printed {
-    const struct explain *x;
+    const struct question *x;
     const struct explanation *e;
     const struct evaluate_options *o;
 };
@@ -64,15 +39,15 @@ static void print(struct buf *b, const void *ctx)
 {
     const struct printed *p = ctx;
 
-    if (p->x->node != NULL)
-        explain_node(p->e, p->o, p->x->node, b);
-    else if (p->x->list.json)
-        explain_json(p->e, b);
+    if (p->x->list.json)
+        explain_json(p->e, p->x->word, b);
+    else if (p->x->word != NULL)
+        explain_node(p->e, p->o, p->x->word, b);
     else
         explain_table(p->e, p->x->list.top, b);
 }
 
-static int explain(struct explain *x, tuck_graph *g)
+static int explain(struct question *x, tuck_graph *g)
 {
     struct evaluate_options o;
     struct explanation e;
@@ -88,16 +63,16 @@ static int explain(struct explain *x, tuck_graph *g)
     model_options(&x->model, &x->in, &o);
     setting.run.observe = progress_observe;
     progress_begin("tuck explain");
-    st = explain_graph(g, &o, &setting.run, x->node, x->in.diags, &e);
+    st = explain_graph(g, &o, &setting.run, x->word, x->in.diags, &e);
     progress_end();
     print_diags(x->in.diags);
     code = refused_or(st);
-    if (code == EXIT_FINE && x->node != NULL && explain_op(&e, x->node) == PROGRAM_NONE) {
+    if (code == EXIT_FINE && x->word != NULL && explain_op(&e, x->word) == PROGRAM_NONE) {
         fprintf(stderr, "tuck explain: no op has a node '%s' (views and inputs take no time)\n",
-                x->node);
+                x->word);
         code = EXIT_USAGE;
     }
-    if (code == EXIT_FINE && !x->list.json && x->node == NULL)
+    if (code == EXIT_FINE && !x->list.json && x->word == NULL)
         put_machine(&x->model, g, assumed);
     if (code == EXIT_FINE)
         code = print_through(print, &(struct printed){x, &e, &o});
@@ -108,7 +83,7 @@ static int explain(struct explain *x, tuck_graph *g)
 
 int cmd_explain(int argc, char **argv)
 {
-    struct explain x = {.list.top = 10};
+    struct question x = {.list.top = 10};
     size_t from = 0, to = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &x);

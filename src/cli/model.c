@@ -146,6 +146,28 @@ error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *
     return 0;
 }
 
+const struct argp_child question_children[] = {
+    {&input_argp, 0, NULL, 0}, {&model_argp, 0, "The machine:", 2}, {0}};
+
+error_t question_parse(struct question *q, const char *most, int key, char *arg,
+                       struct argp_state *state)
+{
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &q->in;
+        state->child_inputs[1] = &q->model;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (q->in.path == NULL)
+            return ARGP_ERR_UNKNOWN; /* the file: the child's */
+        if (q->word != NULL)
+            argp_error(state, "%s, found '%s' after '%s'", most, arg, q->word);
+        q->word = arg;
+        return 0;
+    default: return listing_parse(&q->list, key, arg, state);
+    }
+}
+
 int64_t parse_bytes(const char *text)
 {
     static const char *const unit[] = {"", "K", "M", "G", "T"};

@@ -70,7 +70,8 @@ TUCK_MUST_CHECK tuck_status explain_graph(tuck_graph *g, const struct evaluate_o
 void explain_end(struct explanation *x);
 
 void explain_table(const struct explanation *x, uint32_t most, struct buf *out);
-void explain_json(const struct explanation *x, struct buf *out);
+/* node: with that collective alone; NULL: all. */
+void explain_json(const struct explanation *x, const char *node, struct buf *out);
 /* The op that a node is part of, PROGRAM_NONE: none, as with views and inputs. */
 uint32_t explain_op(const struct explanation *x, const char *node);
 /* One collective, or whatever op the node is part of. */

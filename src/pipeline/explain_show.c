@@ -120,8 +120,9 @@ void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
     put_remedies(x, NULL, b);
 }
 
-void explain_json(const struct explanation *x, struct buf *out)
+void explain_json(const struct explanation *x, const char *node, struct buf *out)
 {
+    uint32_t only = node != NULL ? explain_op(x, node) : PROGRAM_NONE;
     const struct program *p = x->e.program;
     struct json_out j;
 
@@ -138,6 +139,8 @@ void explain_json(const struct explanation *x, struct buf *out)
     for (uint32_t i = 0; i < x->n; i++) {
         const struct explained *r = &x->row[i];
 
+        if (node != NULL && r->op != only && r->wait != only)
+            continue;
         json_open(&j, NULL, '{');
         json_str(&j, "node", op_name(p, r->op));
         json_str(&j, "wait", op_name(p, r->wait));
@@ -165,6 +168,8 @@ void explain_json(const struct explanation *x, struct buf *out)
         json_float(&j, "step_ns", (double)x->remedy[i].ps / 1e3);
         json_int(&j, "peak_bytes", x->remedy[i].peak);
         json_int(&j, "hides", x->remedy[i].hidden);
+        if (x->remedy[i].own >= 0)
+            json_float(&j, "own_exposed_ns", (double)x->remedy[i].own / 1e3);
         json_close(&j, '}');
     }
     json_close(&j, ']');
