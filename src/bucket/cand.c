@@ -35,7 +35,8 @@ static const bool *find_written(struct bucket_scan *s)
     bool any = false;
 
     for_each_node (g, n)
-        any |= node_may_write(g, n);
+        if ((any = node_may_write(g, n)))
+            break;
     if (!any)
         return NULL;
     bool *of_node = arena_zeroed(a, g->node.len * sizeof(*of_node));

@@ -170,8 +170,10 @@ static void meet_operands(struct unshard *x, uint32_t n)
     const struct fx_node *y = node_at(g, n);
 
     for (uint32_t i = 0; i < y->n_vals; i++) {
-        uint32_t d = y->vals[i].kind == TUCK_V_NODE ? y->vals[i].a : 0;
-        for (uint32_t k = 0; d != 0 && k < x->s.count[d]; k++) {
+        uint32_t d = y->vals[i].kind == TUCK_V_NODE ? y->vals[i].a : 0, k = 0, end = 0;
+        if (d != 0)
+            storage_mentions(&x->s, n, i, &k, &end);
+        for (; k < end; k++) {
             uint32_t owner = x->owner[storage_of(&x->s, d, k)];
             struct param *p = owner ? &x->param.at[owner - 1] : NULL;
 

@@ -72,11 +72,12 @@ static void meet_access(void *ctx, uint32_t storage, enum access how)
 static void meet_operands(struct schedule *x)
 {
     const struct fx_node *n = node_at(x->r->g, x->node);
+    uint32_t k, end;
 
     for (uint32_t i = 0; i < n->n_vals; i++) {
         if (n->vals[i].kind != TUCK_V_NODE)
             continue;
-        for (uint32_t k = 0; k < x->s.count[n->vals[i].a]; k++) {
+        for (storage_mentions(&x->s, x->node, i, &k, &end); k < end; k++) {
             uint32_t storage = storage_of(&x->s, n->vals[i].a, k);
             if (!is_own(x, storage))
                 x->next_touch[storage] = x->node;

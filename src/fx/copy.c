@@ -15,12 +15,19 @@ struct copy {
     VEC(uint32_t) id; /* by node of the original: its number in the copy */
 };
 
+static size_t more_than(uint32_t n)
+{
+    return (size_t)n + n / 8;
+}
+
 static void copy_nodes(struct copy *x, const tuck_graph *g, tuck_graph *c)
 {
     x->id.len = 0;
     vec_reserve(x->mem, &x->id, g->node.len);
     memset(x->id.at, 0, g->node.len * sizeof(*x->id.at));
-    vec_reserve(x->mem, &c->node, g->n_nodes);
+    /* A copy is made to be edited: with room for some more, the first edit does not move it all. */
+    vec_reserve(x->mem, &c->node, more_than(g->n_nodes));
+    vec_reserve(x->mem, &c->use, more_than(g->use.len));
     for_each_node (g, n) {
         struct fx_node init = g->node.at[n];
 

@@ -291,8 +291,8 @@ uint8_t edit_spelling(const tuck_graph *g, uint32_t op, const tuck_value *v, uin
         fits = n_args == 3 && node && is_simple(g, value_next(second), false);
         break;
     default:
-        if (op != 0 && op == op_find("getattr", 7) && n_args == 2 && node &&
-            second->kind == TUCK_V_STR && is_identifier(graph_str(g, second->a)))
+        if (op != 0 && n_args == 2 && node && second->kind == TUCK_V_STR &&
+            op == op_find("getattr", 7) && is_identifier(graph_str(g, second->a)))
             return FX_ATTRIBUTE;
         return FX_CALL;
     }

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-static uint32_t method_op(const char *name)
+uint32_t method_op(const char *name)
 {
     static const char *const homes[] = {"torch.Tensor.", "torch.ops.aten."};
     char target[96];
@@ -14,13 +14,6 @@ static uint32_t method_op(const char *name)
             return op;
     }
     return 0;
-}
-
-uint32_t node_op(const tuck_graph *g, uint32_t n)
-{
-    const struct fx_node *x = node_at(g, n);
-
-    return x->kind == TUCK_CALL_METHOD ? method_op(graph_str(g, x->target)) : x->op;
 }
 
 /* An operator that is itself an operand: auto_functionalized(op, ..) writes copies only. */

@@ -5,8 +5,16 @@
 #include "fx/graph.h"
 #include "fx/ops.h"
 
-/* The row of what a node calls: of functions, and of methods (x.add_ is aten.add_); 0 = unknown. */
-uint32_t node_op(const tuck_graph *g, uint32_t n);
+/* The row of a method: x.add_ is aten.add_; 0 = unknown. */
+uint32_t method_op(const char *name);
+
+/* The row of what a node calls, of functions and of methods; 0 = unknown. */
+static inline uint32_t node_op(const tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *x = node_at(g, n);
+
+    return x->kind == TUCK_CALL_METHOD ? method_op(graph_str(g, x->target)) : x->op;
+}
 
 /* Would something be missed if the node and its result were gone? True for whatever writes, draws random
  * numbers, communicates, checks, or is not known. What nested graphs do is not looked at. */

@@ -223,6 +223,8 @@ bool name_is_reserved(const char *s, size_t len)
 {
     size_t lo = 0, hi = sizeof(reserved) / sizeof(*reserved);
 
+    if (len > 0 && s[len - 1] >= '0' && s[len - 1] <= '9') /* none ends like most names do */
+        return false;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
         int cmp = strncmp(reserved[mid], s, len);
@@ -257,27 +259,36 @@ static struct slot *probe(struct slot *slot, uint32_t n_slot, str_id name)
     return &slot[i];
 }
 
+static bool is_full(uint32_t n_used, size_t n_slot)
+{
+    return n_used >= n_slot / 4 * 3;
+}
+
+static void grow(tuck_graph *g, uint32_t n_slot)
+{
+    struct fx_names *t = g->names;
+    struct mem *m = &g->store->mem;
+    struct slot *s = mem_resize(m, NULL, 0, mem_times(m, n_slot, sizeof(*s)));
+
+    memset(s, 0, n_slot * sizeof(*s));
+    for (uint32_t i = 0; i < t->n_slot; i++)
+        if (t->slot[i].name != 0)
+            *probe(s, n_slot, t->slot[i].name) = t->slot[i];
+    mem_free(m, t->slot, t->n_slot * sizeof(*s));
+    t->slot = s;
+    t->n_slot = n_slot;
+}
+
 /* The slot of a name, made if it is new. Pointers hold until the next call. */
 static struct slot *slot_of(tuck_graph *g, str_id name)
 {
     struct fx_names *t = g->names;
-    struct mem *m = &g->store->mem;
     struct slot *s = t->n_slot ? probe(t->slot, t->n_slot, name) : NULL;
 
     if (s != NULL && s->name != 0)
         return s;
-    if (t->n_used >= t->n_slot / 2) {
-        uint32_t n = t->n_slot ? t->n_slot * 2 : 64;
-
-        s = mem_resize(m, NULL, 0, mem_times(m, n, sizeof(*s)));
-        memset(s, 0, n * sizeof(*s));
-        for (uint32_t i = 0; i < t->n_slot; i++)
-            if (t->slot[i].name != 0)
-                *probe(s, n, t->slot[i].name) = t->slot[i];
-        mem_free(m, t->slot, t->n_slot * sizeof(*s));
-        t->slot = s;
-        t->n_slot = n;
-    }
+    if (is_full(t->n_used, t->n_slot))
+        grow(g, t->n_slot ? t->n_slot * 2 : 64);
     s = probe(t->slot, t->n_slot, name);
     s->name = name;
     t->n_used++;
@@ -375,20 +386,32 @@ void names_add_param(tuck_graph *g, str_id text)
     slot_of(g, id ? id : str_intern(&g->store->str, s, strlen(s)))->flags |= NAME_PARAM;
 }
 
-static void add_words_of(tuck_graph *g, const struct fx_node *x)
-{
-    if (x->kind == TUCK_CALL_FUNCTION && x->syntax == FX_CALL)
-        names_add_words(g, graph_str(g, x->target));
-    for (uint32_t i = 0; i < x->n_vals; i++)
-        if (x->vals[i].kind == TUCK_V_NAME || x->vals[i].kind == TUCK_V_SYM ||
-            x->vals[i].kind == TUCK_V_TEXT)
-            names_add_words(g, graph_str(g, x->vals[i].a));
-}
+enum { N_SEEN = 1024 };
 
 struct fill_args {
     tuck_graph *g;
     VEC(const tuck_graph *) todo;
+    str_id seen[N_SEEN]; /* texts whose words were added: a few hundred operators make up a graph */
 };
+
+static void add_text(struct fill_args *x, str_id text)
+{
+    str_id *seen = &x->seen[text % N_SEEN];
+
+    if (*seen != text)
+        names_add_words(x->g, graph_str(x->g, text));
+    *seen = text;
+}
+
+static void add_words_of(struct fill_args *x, const struct fx_node *node)
+{
+    if (node->kind == TUCK_CALL_FUNCTION && node->syntax == FX_CALL)
+        add_text(x, node->target);
+    for (uint32_t i = 0; i < node->n_vals; i++)
+        if (node->vals[i].kind == TUCK_V_NAME || node->vals[i].kind == TUCK_V_SYM ||
+            node->vals[i].kind == TUCK_V_TEXT)
+            add_text(x, node->vals[i].a);
+}
 
 /* Names that nested graphs use and do not define: those of the graph around them. */
 static void add_inner(struct fill_args *x)
@@ -417,7 +440,11 @@ static void fill(void *p)
 {
     struct fill_args *x = p;
     tuck_graph *g = x->g;
+    uint32_t n_slot = 64;
 
+    while (n_slot < UINT32_MAX / 4 && is_full(g->n_nodes + g->n_nodes / 8, n_slot))
+        n_slot *= 2;
+    grow(g, n_slot);
     names_add_words(g, "self");
     if (g->style.prologue == FX_BOXED)
         names_add_words(g, "args_list args_iter");
@@ -428,7 +455,7 @@ static void fill(void *p)
     for_each_node (g, n) {
         if (g->node.at[n].name != 0 && n != g->output)
             remember(g, g->node.at[n].name, n);
-        add_words_of(g, &g->node.at[n]);
+        add_words_of(x, &g->node.at[n]);
     }
     /* `return` is not printed with a name; a node may well be called output. */
     str_id output = g->output ? g->node.at[g->output].name : 0;
@@ -524,7 +551,7 @@ static bool taken(tuck_graph *g, const char *s, size_t len)
 {
     str_id id = str_find(&g->store->str, s, len);
 
-    return name_is_reserved(s, len) || (id != 0 && name_flags(g, id) != 0);
+    return (id != 0 && name_flags(g, id) != 0) || name_is_reserved(s, len);
 }
 
 struct create_args {
@@ -546,14 +573,17 @@ static void do_create(void *p)
     clean(b, x->candidate, x->len);
     size_t base = cut(b->at, b->len, &number);
     str_id base_id = str_intern(&g->store->str, b->at, base);
+    bool clash = taken(g, b->at, b->len);
 
-    if (base == b->len || taken(g, b->at, b->len)) {
-        struct slot *s = slot_of(g, base_id);
+    if (base == b->len || clash) {
+        const struct slot *s = slot_of(g, base_id);
         number = s->counted ? s->count : 0;
     }
-    while (taken(g, b->at, b->len)) {
+    while (clash) {
         b->len = base;
-        buf_printf(b, "_%u", ++number);
+        buf_chr(b, '_');
+        buf_int(b, ++number);
+        clash = taken(g, b->at, b->len);
     }
     x->out = str_intern(&g->store->str, b->at, b->len);
     slot_of(g, x->out); /* name_enter() finds both */

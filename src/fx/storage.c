@@ -399,7 +399,7 @@ static bool is_plain_call(const struct fx_node *x)
     return x->kind == TUCK_CALL_FUNCTION && x->op != 0 && op_at(x->op)->cls != OP_HOP;
 }
 
-static bool held_may_write(const tuck_graph *g, const struct fx_node *x)
+bool held_may_write(const tuck_graph *g, const struct fx_node *x)
 {
     const tuck_graph *graph;
     const struct fx_node *call = held_call(g, x, &graph);
@@ -498,21 +498,19 @@ void storages_build_apart(const tuck_graph *g, struct arena *a, const bool *copi
 
 /* ---- accesses ---- */
 
-bool node_is_barrier(const tuck_graph *g, uint32_t node)
+void storage_mentions(const struct storages *s, uint32_t n, uint32_t slot, uint32_t *first,
+                      uint32_t *end)
 {
-    const struct fx_node *x = node_at(g, node);
+    const struct fx_node *x = node_at(s->g, n);
+    bool picks = op_at(x->op)->form == OP_FORM_GETITEM && x->n_vals == 2 && slot == 0;
+    const tuck_value *item = picks ? &x->vals[1] : NULL;
 
-    return x->kind == TUCK_OPAQUE || x->kind == TUCK_CALL_MODULE ||
-           ((x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) && x->op == 0);
-}
-
-bool node_may_write(const tuck_graph *g, uint32_t node)
-{
-    const struct fx_node *x = node_at(g, node);
-
-    if (x->op == 0)
-        return node_is_barrier(g, node);
-    return (op_at(x->op)->flags & OP_F_MUTATES) || held_may_write(g, x);
+    *first = 0;
+    *end = s->count[x->vals[slot].a];
+    if (picks && item->kind == TUCK_V_INT && item->u.i >= 0 && item->u.i < *end) {
+        *first = (uint32_t)item->u.i;
+        *end = *first + 1;
+    }
 }
 
 /* A view only makes a new name for what is there. */

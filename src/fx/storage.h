@@ -8,6 +8,7 @@
 #define TUCK_FX_STORAGE_H
 
 #include "fx/graph.h"
+#include "fx/ops.h"
 
 struct op_sig;
 
@@ -36,6 +37,11 @@ uint32_t storage_root(const struct storages *s, uint32_t storage);
 /* The storage of a node's result number `item` (0 for a single result); 0 = none. */
 uint32_t storage_of(const struct storages *s, uint32_t node, uint32_t item);
 
+/* Which results of its operand number `slot`, a node, n mentions: [*first, *end). All, but who picks one of several
+ * by a number mentions that one; were each to mention all, n picks would be n * n. */
+void storage_mentions(const struct storages *s, uint32_t n, uint32_t slot, uint32_t *first,
+                      uint32_t *end);
+
 enum access { ACCESS_READ, ACCESS_WRITE };
 
 /* Everything a node touches: fn is called with a storage (a root) and how it is accessed, possibly more than
@@ -45,9 +51,27 @@ void storage_accesses(const struct storages *s, uint32_t node,
 
 /* A barrier: reads and writes everything it can reach, and keeps its place among all other barriers and all
  * writes. */
-bool node_is_barrier(const tuck_graph *g, uint32_t node);
+static inline bool node_is_barrier(const tuck_graph *g, uint32_t node)
+{
+    const struct fx_node *x = node_at(g, node);
+
+    return x->kind == TUCK_OPAQUE || x->kind == TUCK_CALL_MODULE ||
+           ((x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) && x->op == 0);
+}
+
+/* May the graph that an operator takes write its operands? */
+bool held_may_write(const tuck_graph *g, const struct fx_node *x);
+
 /* May it write anything at all? */
-bool node_may_write(const tuck_graph *g, uint32_t node);
+static inline bool node_may_write(const tuck_graph *g, uint32_t node)
+{
+    const struct fx_node *x = node_at(g, node);
+    const struct op_row *row = op_at(x->op);
+
+    if (x->op == 0)
+        return node_is_barrier(g, node);
+    return (row->flags & OP_F_MUTATES) || (row->cls == OP_HOP && held_may_write(g, x));
+}
 
 /* ---- the order of reads and writes ---------------------------------------------------------------- */
 

@@ -243,12 +243,28 @@ struct life {
     bool known, input;
 };
 
+/* By node with several results: the last that mentions it. All its results live until then, and mentions before
+ * that decide nothing; were each to be looked at for every result, n picks would be n * n. */
+static uint32_t *last_mentions(const tuck_graph *g, const struct storages *s, struct arena *a)
+{
+    uint32_t *last = arena_zeroed(a, g->node.len * sizeof(*last));
+
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+        for (uint32_t i = 0; i < x->n_vals; i++)
+            if (x->vals[i].kind == TUCK_V_NODE && s->count[x->vals[i].a] > 1)
+                last[x->vals[i].a] = n;
+    }
+    return last;
+}
+
 void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a,
                   bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx,
                   struct storage_peak *out)
 {
     struct life *life = arena_zeroed(a, ((size_t)s->n + 1) * sizeof(*life));
     uint32_t *born = arena_zeroed(a, ((size_t)s->n + 1) * sizeof(*born));
+    const uint32_t *last = last_mentions(g, s, a);
     int64_t live = 0;
 
     *out = (struct storage_peak){.peak = 0};
@@ -275,7 +291,8 @@ void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a
             }
         }
         for (uint32_t i = 0; i < x->n_vals; i++)
-            if (x->vals[i].kind == TUCK_V_NODE)
+            if (x->vals[i].kind == TUCK_V_NODE &&
+                (last[x->vals[i].a] == 0 || last[x->vals[i].a] == n))
                 for (uint32_t k = 0; k < s->count[x->vals[i].a]; k++) {
                     struct life *l = &life[storage_root(s, s->of[s->first[x->vals[i].a] + k])];
                     l->last = x->kind == TUCK_OUTPUT ? UINT32_MAX : n;
@@ -312,7 +329,8 @@ void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a
             }
         }
         for (uint32_t i = 0; i < x->n_vals; i++)
-            if (x->vals[i].kind == TUCK_V_NODE)
+            if (x->vals[i].kind == TUCK_V_NODE &&
+                (last[x->vals[i].a] == 0 || last[x->vals[i].a] == n))
                 for (uint32_t k = 0; k < s->count[x->vals[i].a]; k++) {
                     uint32_t root = storage_root(s, s->of[s->first[x->vals[i].a] + k]);
                     if (life[root].last == n) {

@@ -136,11 +136,12 @@ static void prepare(struct topo *x)
     x->order = arena_array(x->a, uint32_t, g->n_nodes);
     x->place = arena_zeroed(x->a, ids * sizeof(*x->place));
     x->hard = arena_zeroed(x->a, ids * sizeof(*x->hard));
-    x->held = arena_zeroed(x->a, ids * sizeof(*x->held));
     x->out_yet = arena_zeroed(x->a, ids * sizeof(*x->out_yet));
     set_init(&x->ready, x->a, g->n_nodes);
-    if (x->effects)
+    if (x->effects) {
         set_init(&x->blocked, x->a, g->n_nodes);
+        x->held = arena_zeroed(x->a, ids * sizeof(*x->held));
+    }
     for_each_node (g, n) {
         const struct fx_node *node = node_at(g, n);
 
@@ -173,7 +174,7 @@ static bool goes_alone(const struct topo *x, uint32_t n)
 static void offer(struct topo *x, uint32_t n)
 {
     if (x->hard[n] == 0 && goes_alone(x, n) && !x->out_yet[n])
-        set_add(x->held[n] ? &x->blocked : &x->ready, x->place[n]);
+        set_add(x->effects && x->held[n] ? &x->blocked : &x->ready, x->place[n]);
 }
 
 /* The caller's edges that begin at n. */
@@ -232,7 +233,8 @@ static void do_sort(void *p)
             break;
         uint32_t n = x->node[set_take(h)];
         if (!x->out_yet[n]) {
-            x->held[n] = 0;
+            if (x->effects)
+                x->held[n] = 0;
             put_out(x, n);
         }
     }
@@ -294,13 +296,15 @@ static void take_order(struct topo *x)
     tuck_graph *g = x->g;
     bool moved = false;
 
+    for (uint32_t i = 0; i < x->n_order && !moved; i++)
+        moved = x->order[i] != x->node[i];
+    if (!moved)
+        return;
     for (uint32_t i = 0; i < x->n_order; i++) {
-        moved |= x->order[i] != x->node[i];
         graph_unlink(g, x->order[i]);
         graph_link_before(g, x->order[i], g->output);
     }
-    if (moved)
-        graph_edited(g, true);
+    graph_edited(g, true);
 }
 
 tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags)
@@ -324,14 +328,60 @@ tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags)
     return !ok ? TUCK_ENOMEM : x.cycle ? TUCK_ELINT : TUCK_OK;
 }
 
+/* Do the edges hold where nodes stand? An erased node stands nowhere: its place is that of the last node which it
+ * is behind, found by going through the edges until nothing changes, or given up. */
+static bool edges_hold(const tuck_graph *g, const struct topo_edges *e, uint32_t *place)
+{
+    enum { ROUNDS = 4 };
+
+    for (int round = 0; round < ROUNDS; round++) {
+        bool changed = false;
+        for (uint32_t i = 0; i < e->edge.len; i++) {
+            uint32_t from = place[e->edge.at[i].from], *to = &place[e->edge.at[i].to];
+            if (from < *to)
+                continue;
+            if (node_alive(g, e->edge.at[i].to))
+                return false;
+            changed |= from > *to;
+            *to = from;
+        }
+        if (!changed)
+            return true;
+    }
+    return false;
+}
+
+/* Is there nothing to sort? Of a graph in order the sort makes the same order. False: perhaps not. */
+static bool is_in_order(const tuck_graph *g, struct arena *a, const struct topo_edges *e)
+{
+    uint32_t *place = arena_zeroed(a, g->node.len * sizeof(*place)), n_place = 0, last = 0;
+
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+        uint8_t before = g->node.at[x->prev].kind;
+
+        for (uint32_t i = 0; i < x->n_vals; i++)
+            if (x->vals[i].kind == TUCK_V_NODE && place[x->vals[i].a] == 0)
+                return false;
+        if (x->kind == TUCK_RESULT && before != TUCK_OPAQUE && before != TUCK_RESULT)
+            return false;
+        place[n] = ++n_place;
+        last = n;
+    }
+    return (g->output == 0 || last == g->output) && edges_hold(g, e, place);
+}
+
 bool topo_sort_with(tuck_graph *g, struct arena *a, const struct topo_edges *e)
 {
     struct topo x = {.g = g, .a = a, .edges = e};
     struct arena_mark mark = arena_mark(a);
 
-    do_sort(&x);
-    if (!x.cycle)
-        take_order(&x);
+    if (!is_in_order(g, a, e)) {
+        arena_release(a, mark);
+        do_sort(&x);
+        if (!x.cycle)
+            take_order(&x);
+    }
     arena_release(a, mark);
     return !x.cycle;
 }

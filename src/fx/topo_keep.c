@@ -146,6 +146,15 @@ static bool is_kept_in_line(const tuck_graph *g, uint32_t n)
     }
 }
 
+/* Most nodes, seen at a glance: they do nothing besides giving a result. */
+static bool is_plain(const struct fx_node *x)
+{
+    const struct op_row *row = op_at(x->op);
+
+    return x->kind == TUCK_CALL_FUNCTION && x->op != 0 && row->cls != OP_HOP &&
+           !(row->flags & (OP_F_EFFECT | OP_F_MUTATES | OP_F_RANDOM));
+}
+
 static void keep_effects(const tuck_graph *g, struct arena *a, struct topo_edges *e)
 {
     VEC(uint32_t) loose = {0}; /* since the barrier */
@@ -155,7 +164,8 @@ static void keep_effects(const tuck_graph *g, struct arena *a, struct topo_edges
         uint8_t kind = node_at(g, n)->kind;
         bool in_line;
 
-        if (kind == TUCK_PLACEHOLDER || kind == TUCK_OUTPUT || kind == TUCK_RESULT)
+        if (kind == TUCK_PLACEHOLDER || kind == TUCK_OUTPUT || kind == TUCK_RESULT ||
+            is_plain(node_at(g, n)))
             continue;
         if (node_is_barrier(g, n)) {
             if (barrier != 0)

@@ -25,23 +25,6 @@ const char *comm_kind_name(enum comm_kind k)
     return name[k];
 }
 
-bool comm_starts(const tuck_graph *g, uint32_t n)
-{
-    uint8_t cls = op_at(node_op(g, n))->cls;
-
-    return cls == OP_COLLECTIVE || cls == OP_P2P;
-}
-
-bool comm_is_wait(const tuck_graph *g, uint32_t n)
-{
-    return op_at(node_op(g, n))->cls == OP_WAIT;
-}
-
-bool comm_communicates(const tuck_graph *g, uint32_t n)
-{
-    return comm_starts(g, n) || op_at(node_op(g, n))->cls == OP_SYNC_COLLECTIVE;
-}
-
 const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, const char *name)
 {
     const struct op_sig *sig = sigs_get(s, node_op(g, n));
@@ -113,6 +96,7 @@ static void forget(const tuck_graph *g, uint32_t n, const uint32_t *root, uint32
 uint32_t comm_dedup_waits(struct pass_run *r)
 {
     tuck_graph *g = r->g;
+    struct arena_mark mark = arena_mark(&r->arena);
     uint32_t *root = arena_zeroed(&r->arena, g->node.len * sizeof(*root));   /* of waits */
     uint32_t *first = arena_zeroed(&r->arena, g->node.len * sizeof(*first)); /* by value */
     uint32_t removed = 0, next;
@@ -133,5 +117,6 @@ uint32_t comm_dedup_waits(struct pass_run *r)
             removed++;
         }
     }
+    arena_release(&r->arena, mark);
     return removed;
 }

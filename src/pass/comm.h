@@ -19,9 +19,27 @@ enum comm_kind {
 enum comm_kind comm_kind(const tuck_graph *g, uint32_t n);
 const char *comm_kind_name(enum comm_kind k); /* "all_reduce" */
 
-bool comm_starts(const tuck_graph *g, uint32_t n);       /* a collective that a wait ends, or p2p */
-bool comm_is_wait(const tuck_graph *g, uint32_t n);      /* wait_tensor, wait_tensors */
-bool comm_communicates(const tuck_graph *g, uint32_t n); /* any of them, synchronous ones too */
+/* A collective that a wait ends, or p2p. */
+static inline bool comm_starts(const tuck_graph *g, uint32_t n)
+{
+    uint8_t cls = op_at(node_op(g, n))->cls;
+
+    return cls == OP_COLLECTIVE || cls == OP_P2P;
+}
+
+/* wait_tensor, wait_tensors */
+static inline bool comm_is_wait(const tuck_graph *g, uint32_t n)
+{
+    return op_at(node_op(g, n))->cls == OP_WAIT;
+}
+
+/* Any that starts, and synchronous ones too. */
+static inline bool comm_communicates(const tuck_graph *g, uint32_t n)
+{
+    uint8_t cls = op_at(node_op(g, n))->cls;
+
+    return cls == OP_COLLECTIVE || cls == OP_P2P || cls == OP_SYNC_COLLECTIVE;
+}
 
 /* The operand of that name ("input", "group_size", "reduce_op", "group_name", "out"), or NULL. */
 const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, const char *name);

@@ -137,6 +137,43 @@ static void twice_scattered(struct gen *g)
         gen_give_back(g, out);
 }
 
+static int start_one(struct gen *g, int kind, int v, const char *reduce, int group)
+{
+    return kind == 0   ? gen_all_reduce(g, v, reduce, group)
+           : kind == 1 ? gen_all_gather(g, v, group)
+                       : gen_reduce_scatter(g, v, reduce, group);
+}
+
+/* Two pairs that could become one each: p, a, b, q start in this order and are waited for as p, q, a, b, and a
+ * needs p. Between b and q another kind of the same group, which must stay behind what becomes of a and b. */
+static void crossed(struct gen *g)
+{
+    int group = gen_any_group(g), kind = (int)gen_below(g, 3), v = gen_pick(g, gen_readable_packed),
+        flight[4], other;
+    const char *reduce = gen_any_reduce(g);
+
+    if (v < 0 || gen_full(g) || !gen_scatters(g, v, group))
+        return;
+    for (int i = 0; i < 4; i++) {
+        int from = i == 1 ? gen_land(g, &g->flight[flight[0]]) : v, x;
+        x = gen_compute(g, from);
+        if (g->val[x].layout != PACKED || (kind == 2 && !gen_scatters(g, x, group)))
+            return;
+        if (i == 3) {
+            other = start_one(g, (kind + 1) % 2, gen_compute(g, v), reduce, group);
+            if (gen_one_in(g, 3))
+                gen_land(g, &g->flight[other]);
+        }
+        flight[i] = start_one(g, kind, x, reduce, group);
+        g->flight[flight[i]].sink = gen_one_in(g, 2) ? SINK_RETURN : SINK_FREE;
+        if (i == 0)
+            g->flight[flight[0]].sink = SINK_FREE;
+    }
+    gen_land(g, &g->flight[flight[3]]);
+    gen_land(g, &g->flight[flight[1]]);
+    gen_land(g, &g->flight[flight[2]]);
+}
+
 /* fsdp.all_gather_copy_in and the all-gather behind it. */
 static void copy_in(struct gen *g)
 {
@@ -264,7 +301,7 @@ static void steps(struct gen *g)
 
     for (int i = 0; i < n && !gen_full(g); i++) {
         int v = gen_pick(g, gen_readable);
-        switch (gen_below(g, 16)) {
+        switch (gen_below(g, 17)) {
         case 0: ddp(g); break;
         case 1: fsdp_gather(g); break;
         case 2: fsdp_scatter(g); break;
@@ -286,6 +323,7 @@ static void steps(struct gen *g)
                 gen_put_wait(g, v); /* of something that is there */
             break;
         case 13: gen_land_one(g); break;
+        case 16: crossed(g); break;
         default:
             if (v >= 0)
                 gen_compute(g, v);

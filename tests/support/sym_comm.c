@@ -179,7 +179,7 @@ static void begin(const struct call *c, const struct tensor *from, const struct 
     struct rank_state *s = &c->e->rank[c->rank];
     struct work *w = pool_get(&c->e->pool, sizeof(*w));
 
-    *w = (struct work){.next = s->works, .to = *to, .cells = cells};
+    *w = (struct work){.next = s->works, .to = *to, .cells = cells, .g = c->g, .start = c->n.id};
     s->works = w;
     to->st->writes++;
     if (from != NULL && from->st != to->st) {
@@ -316,6 +316,17 @@ static void deliver(const struct work *w)
         w->from->reads--;
 }
 
+/* A list of tensors is one transfer, and whoever waits for one of its results waits for all of it: no operand is
+ * read any more. The other results are there, too, but only their own waits make them fit for use. */
+static void let_go(const struct call *c, const struct work *done)
+{
+    for (struct work *w = c->e->rank[c->rank].works; w != NULL; w = w->next)
+        if (w != done && w->g == done->g && w->start == done->start && w->from != NULL) {
+            w->from->reads--;
+            w->from = NULL;
+        }
+}
+
 /* What goes into that storage; of several, what goes to that place, if anything does. */
 static void finish(const struct call *c, const struct tensor *t)
 {
@@ -327,6 +338,7 @@ static void finish(const struct call *c, const struct tensor *t)
         struct work *w = *at;
         if (w->to.st == t->st && (!exact || w->to.off == t->off)) {
             deliver(w);
+            let_go(c, w);
             *at = w->next;
         } else {
             at = &w->next;

@@ -20,6 +20,8 @@ struct work {
     struct tensor to;
     cell *cells;
     struct sym_storage *from; /* read until then */
+    const tuck_graph *g;      /* the call that started it … */
+    uint32_t start;           /* … which may have started several */
 };
 
 struct rank_state {
