@@ -12,7 +12,7 @@ import fakes
 import harness
 
 # What torch cannot run under fake tensors without the history of the graph's symbols, or without a GPU.
-NOT_RUN = """layer_routed_bw llama_dynamic_bw llama_dynamic_fw llama_async_bw llama_async_fw""".split()
+NOT_RUN = """layer_routed_bw llama_async_bw llama_async_fw""".split()
 PATHS = [p for p in harness.graphs("ddp", "fsdp", "moe", "tp") if p.stem not in NOT_RUN]
 HINT = 8  # of every symbol of a size that is given, as fakes.py has it
 
