@@ -140,6 +140,8 @@ int64_t schedule_allowance(int64_t peak, double budget)
     return (int64_t)fmax(bytes, -most);
 }
 
+static const char more_exposed[] = "kept: more communication would be exposed";
+
 /* Why an order is not taken, or NULL. */
 static const char *objection(const struct run *r, struct schedule_report *report)
 {
@@ -159,8 +161,72 @@ static const char *objection(const struct run *r, struct schedule_report *report
     if (report->peak_after - report->peak_before > more)
         return "kept: the peak would grow beyond the budget";
     if (!s->opt.allow_more_exposed && report->exposed_after > report->exposed_before)
-        return "kept: more communication would be exposed";
+        return more_exposed;
     return NULL;
+}
+
+static void measure(const struct schedule *s, const uint32_t *order, struct arena *a, int64_t *peak,
+                    int64_t *exposed)
+{
+    *peak = live_peak(s->p, order, a);
+    *exposed = schedule_time(s->p, s->runtime, order, a).exposed;
+}
+
+/* ---- a part of an order ----
+ * Where the whole of what a pass found is worse, a part of it may be better: the beginning of the one order
+ * and what is left in the other. Since every op comes after what it needs in both, it does so there. */
+
+enum { PARTS = 8 };
+
+static void splice(uint32_t n, const uint32_t *head, uint32_t n_head, const uint32_t *rest,
+                   bool *taken, uint32_t *out)
+{
+    memset(taken, 0, n);
+    for (uint32_t i = 0; i < n_head; i++)
+        taken[out[i] = head[i]] = true;
+    for (uint32_t i = 0, k = n_head; i < n; i++)
+        if (!taken[rest[i]])
+            out[k++] = rest[i];
+}
+
+/* What a pass is for comes first. */
+static bool better(const struct run *r, const struct schedule_report *a,
+                   const struct schedule_report *b)
+{
+    if (r->pass == schedule_peak_memory || a->exposed_after == b->exposed_after)
+        return a->peak_after < b->peak_after;
+    return a->exposed_after < b->exposed_after;
+}
+
+/* The best part of s->order that nobody objects to, into its place; false: none is better than r->before. */
+static bool take_part(const struct run *r, struct schedule_report *report)
+{
+    struct schedule *s = r->s;
+    uint32_t n = s->p->n_op;
+    uint32_t *found = arena_array(&s->arena, uint32_t, n),
+             *best = arena_array(&s->arena, uint32_t, n);
+    bool *taken = arena_array(&s->arena, bool, n), any = false;
+    struct schedule_report as_it_is = *report, x = *report;
+
+    as_it_is.peak_after = report->peak_before;
+    as_it_is.exposed_after = report->exposed_before;
+    *report = as_it_is;
+    memcpy(found, s->order, n * sizeof(*found));
+    for (uint32_t i = 0; i < 2 * (PARTS - 1); i++) {
+        uint32_t n_head = (uint32_t)((uint64_t)n * (i / 2 + 1) / PARTS);
+        bool old_first = i % 2;
+
+        splice(n, old_first ? r->before : found, n_head, old_first ? found : r->before, taken,
+               s->order);
+        measure(s, s->order, &s->arena, &x.peak_after, &x.exposed_after);
+        if (better(r, &x, report) && objection(r, &x) == NULL) {
+            memcpy(best, s->order, n * sizeof(*best));
+            *report = x;
+            any = true;
+        }
+    }
+    memcpy(s->order, any ? best : found, n * sizeof(*best));
+    return any;
 }
 
 static void do_run(void *ctx)
@@ -172,15 +238,15 @@ static void do_run(void *ctx)
     r->before = arena_array(&s->arena, uint32_t, n);
     memcpy(r->before, s->order, n * sizeof(*r->before));
     vec_push(&s->mem, &s->report, ((struct schedule_report){.pass = r->name}));
-    step_report(s)->peak_before = live_peak(s->p, s->order, &s->arena);
-    step_report(s)->exposed_before = schedule_time(s->p, s->runtime, s->order, &s->arena).exposed;
+    measure(s, s->order, &s->arena, &step_report(s)->peak_before, &step_report(s)->exposed_before);
     r->pass(s);
 
     struct schedule_report *report = step_report(s);
-    report->peak_after = live_peak(s->p, s->order, &s->arena);
-    report->exposed_after = schedule_time(s->p, s->runtime, s->order, &s->arena).exposed;
+    measure(s, s->order, &s->arena, &report->peak_after, &report->exposed_after);
     const char *why = objection(r, report);
-    if (why != NULL) {
+    if (why == more_exposed && s->dep.len == n_dep && take_part(r, report)) {
+        report->note = "taken in part: the whole would expose more communication";
+    } else if (why != NULL) {
         memcpy(s->order, r->before, n * sizeof(*r->before));
         s->dep.len = n_dep;
         report->note = why;

@@ -94,7 +94,7 @@ void schedule_peak_memory(struct schedule *s);
 
 /* Run one and keep it honest: what it gives is a schedule. Outside of PyTorch's ways also: collectives of a
  * group stay in order, the peak stays within the budget, the exposed time does not grow; else the order stays
- * as it was and the report says why. TUCK_ENOMEM, or TUCK_OK. */
+ * as it was, or takes a part of the new one that is better, and the report says why. TUCK_ENOMEM, or TUCK_OK. */
 TUCK_MUST_CHECK tuck_status schedule_run(struct schedule *s, const char *name,
                                          void (*pass)(struct schedule *s));
 

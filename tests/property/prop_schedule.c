@@ -21,7 +21,7 @@ static const struct pass *const moving[] = {
 };
 enum { N_MOVING = sizeof(moving) / sizeof(*moving) };
 
-static size_t n_failed, n_moved, n_kept, n_hidden, n_all;
+static size_t n_failed, n_moved, n_kept, n_part, n_hidden, n_all;
 
 static void wrong(size_t round, const char *pass, const char *what)
 {
@@ -59,6 +59,7 @@ static void check(size_t round, const struct problem *p, const struct schedule_o
     n_all++;
     n_moved += r->displaced > 0;
     n_kept += r->note != NULL && strncmp(r->note, "kept", 4) == 0;
+    n_part += r->note != NULL && strncmp(r->note, "taken in part", 13) == 0;
     n_hidden += now < exposed;
     schedule_end(&s);
     free(as_is);
@@ -199,8 +200,9 @@ int main(void)
             check_simple(i, p);
         problem_free(p);
     }
-    printf("%zu problems: %zu runs, %zu moved something, %zu hid more, %zu were refused\n", n,
-           n_all, n_moved, n_hidden, n_kept);
+    printf("%zu problems: %zu runs, %zu moved something, %zu hid more, %zu were refused, %zu taken "
+           "in part\n",
+           n, n_all, n_moved, n_hidden, n_kept, n_part);
     printf("%zu passed, %zu failed\n", n_all - n_failed, n_failed);
     return n_failed > 0;
 }
