@@ -416,11 +416,11 @@ static void warn_large(const struct cost *c, const tuck_graph *g)
 {
     for (uint32_t i = 0; i < g->group.len; i++)
         if (g->group.at[i].size > tuck_cluster_ranks(c->model.cluster))
-            fprintf(stderr,
-                    "%s: warning: group '%s' has %" PRId64 " ranks, cluster '%s' has %" PRId64
-                    "; priced as if it had more nodes\n",
-                    c->in.path, graph_str(g, g->group.at[i].name), g->group.at[i].size,
-                    tuck_cluster_name(c->model.cluster), tuck_cluster_ranks(c->model.cluster));
+            put_warning(c->in.path,
+                        "group '%s' has %" PRId64 " ranks, cluster '%s' has %" PRId64
+                        "; priced as if it had more nodes",
+                        graph_str(g, g->group.at[i].name), g->group.at[i].size,
+                        tuck_cluster_name(c->model.cluster), tuck_cluster_ranks(c->model.cluster));
 }
 
 static int cost_of_graph(struct cost *c, size_t i)

@@ -189,8 +189,7 @@ static int apply_group(struct input *in, const char *text, size_t from, size_t t
         }
     }
     if (st != TUCK_ENOMEM && !met)
-        fprintf(stderr, "tuck: warning: --group %s: no collective is on a group '%s'\n", text,
-                name);
+        put_warning("tuck", "--group %s: no collective is on a group '%s'", text, name);
     if (n == 1 || st == TUCK_ENOMEM) {
         free(name);
         free(ranks);
@@ -353,9 +352,7 @@ static bool unknown_before(const struct input *in, size_t from, size_t to, const
 
 static void warn_unknown(const struct input *in, const char *name)
 {
-    put_to(stderr, INK_HEAD, "%s: ", in->path);
-    put_to(stderr, INK_WARNING, "warning:");
-    fprintf(stderr, " the size of group '%s' is unknown\n", name);
+    put_warning(in->path, "the size of group '%s' is unknown", name);
     put_to(stderr, INK_DIM, "  note: say it with --group '%s=SIZE', or in a side-car file", name);
     fputc('\n', stderr);
 }

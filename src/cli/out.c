@@ -106,6 +106,19 @@ void put_to(FILE *f, enum ink k, const char *fmt, ...)
     va_end(ap);
 }
 
+void put_warning(const char *where, const char *fmt, ...)
+{
+    va_list ap;
+
+    put_to(stderr, INK_HEAD, "%s: ", where);
+    put_to(stderr, INK_WARNING, "warning:");
+    fputc(' ', stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
 bool to_file(void *f, const char *text, size_t len)
 {
     return fwrite(text, 1, len, f) == len;

@@ -17,6 +17,9 @@ void put_line(enum ink k, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* the last */
 void put_to(FILE *f, enum ink k, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* "WHERE: warning: …" on standard error, a line. */
+void put_warning(const char *where, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* Run fn with a buffer that goes to standard output, or to a file, in a guard of its own. An exit code. */
 int print_through(void (*fn)(struct buf *b, const void *ctx), const void *ctx);
 int print_to_file(FILE *f, const char *name, void (*fn)(struct buf *b, const void *ctx),
