@@ -126,5 +126,37 @@ def fully_sharded(layers, width):
                                              for _ in range(layers)]
 
 
+def tensor_parallel(layers, width):
+    """Attention and MLP split over the ranks, sequences gathered before and scattered after each."""
+    def step(x, *weights):
+        for query, out, up, down in zip(*[iter(weights)] * 4):
+            full = collectives.all_gather_tensor(x * 2, 0, dist.group.WORLD)
+            score = torch.softmax((full @ query) @ full.t(), -1) @ full
+            x = x + collectives.reduce_scatter_tensor(score @ out, "sum", 0, dist.group.WORLD)
+            full = collectives.all_gather_tensor(x.tanh(), 0, dist.group.WORLD)
+            hidden = torch.nn.functional.silu(full @ up)
+            x = x + collectives.reduce_scatter_tensor(hidden @ down, "sum", 0, dist.group.WORLD)
+        return collectives.all_reduce((x * x).mean(), "avg", dist.group.WORLD), x
+    return step, [torch.randn(8, width)] + [torch.randn(width, width) for _ in range(4 * layers)]
+
+
+def experts(layers, width):
+    """Tokens to their experts and back; gradients of what all ranks share are summed in place."""
+    def step(x, gate, *weights):
+        grads = []
+        for up, down in zip(*[iter(weights)] * 2):
+            score = torch.sigmoid(x @ gate)
+            split = [x.shape[0] // WORLD] * WORLD
+            there = collectives.all_to_all_single(x * score, split, split, dist.group.WORLD)
+            done = torch.relu(there @ up) @ down
+            back = collectives.all_to_all_single(done, split, split, dist.group.WORLD)
+            grads.append(collectives.all_reduce(x.t() @ score, "sum", dist.group.WORLD))
+            x = torch.nn.functional.layer_norm(x + back, x.shape[-1:])
+        return [x] + [gate - 0.01 * g for g in grads]
+    return step, ([torch.randn(16, width), torch.randn(width, 1)] +
+                  [torch.randn(width, width) for _ in range(2 * layers)])
+
+
 STEPS = {"data_parallel": data_parallel(6, 32), "fully_sharded": fully_sharded(6, 32),
+         "tensor_parallel": tensor_parallel(3, 16), "experts": experts(3, 16),
          "large": data_parallel(45, 16)}

@@ -157,6 +157,12 @@ class Steps(unittest.TestCase):
     def test_fully_sharded(self):
         self.check("fully_sharded")
 
+    def test_tensor_parallel(self):
+        self.check("tensor_parallel")
+
+    def test_experts(self):
+        self.check("experts")
+
     def test_large(self):
         self.check("large", 300)
 
