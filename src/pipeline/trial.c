@@ -74,6 +74,7 @@ static void simulate(struct trying *x, const int64_t *ps, struct sim_span *span)
         facts_of(x->g, x->e->program, p, x->o, x->a, &facts);
         struct sim_rank rank = {.p = p, .order = x->out->order, .ps = ps, .call = facts.call};
         struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch, .contention = true};
+        facts_slow(x->o->cluster, x->a, &job.n_kind); /* kernels are as fast as ever: no job.slow */
         sim_ranks(&job, x->a, &result, &span, &fault); /* nobody else: nothing gets stuck */
         r = result.time;
     }
