@@ -154,6 +154,8 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(broadcast_in_dim, "dimensions placed and repeated as prims.broadcast_in_dim says")           \
     X(slice, "start, end, step along one dimension")                                               \
     X(narrow, "start and length along one dimension")                                              \
+    X(narrow_copy, "the same, a copy")                                                             \
+    X(roll, "as operand 0, contiguous")                                                            \
     X(select, "one index, the dimension dropped")                                                  \
     X(split, "a list of slices: equal parts or given sizes")                                       \
     X(chunk, "a list of slices: a number of parts, or cut at given places")                        \
@@ -234,6 +236,9 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(take, "sizes of the index, or broadcast along a dimension")                                  \
     X(embedding, "indices' sizes and the width of the weight")                                     \
     X(embedding_backward, "num_weights rows and the width of the gradient")                        \
+    X(embedding_bag_backward, "the same, where the gradient is dense")                             \
+    X(masked_scatter, "sizes of the first two broadcast, dtype of operand 0, contiguous")          \
+    X(index_fill, "as operand 0 where that is dense, else contiguous")                             \
     X(embedding_bag, "one row a bag, and bookkeeping tensors")                                     \
     X(embedding_bag_forward, "the same, as laid out where no gradient follows")                    \
     X(masked_select, "a vector of data-dependent length")                                          \
@@ -247,6 +252,10 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(searchsorted, "int64 or int32, sizes of the values")                                         \
     X(histc, "a vector of bins")                                                                   \
     X(native_dropout, "as operand 0, and a bool mask")                                             \
+    X(native_dropout_backward, "operands broadcast, in the memory format of the gradient")         \
+    X(nll_loss2d_backward, "the gradient of operand 1: its sizes, contiguous")                     \
+    X(weight_norm, "the weight, and its norms with one dimension left")                            \
+    X(weight_norm_backward, "gradients of the weight and of its magnitudes")                       \
     X(multinomial, "int64, the last dimension is num_samples")                                     \
     X(inductor_seeds, "int64 seeds")                                                               \
     X(inductor_lookup_seed, "one seed: no dimensions")                                             \
@@ -326,6 +335,8 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(cond, "the results of the first branch")                                                     \
     X(while_loop, "as the carried operands")                                                       \
     X(scan_hop, "as the initial carry, then outputs with a dimension more")                        \
+    X(map_hop, "what the graph gives, with a dimension more")                                      \
+    X(flex_attention_backward, "gradients of query, key, value; of what else was read, not known") \
     X(invoke_subgraph, "the results of the graph")                                                 \
     X(control_deps, "the results of the graph")                                                    \
     X(with_effects, "a token, then the results of the operator")                                   \

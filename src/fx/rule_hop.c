@@ -204,32 +204,66 @@ bool shape_while_loop(struct infer *x)
 }
 
 /* The body returns the next carry, then one step of every output. */
+/* What one step gives, of all steps: a dimension more in front. 0: no tensor. */
+static type_id stacked(struct infer *x, type_id step, sym_id steps)
+{
+    struct type one = *type_at(x->type, step);
+
+    if (one.kind != TYPE_TENSOR)
+        return 0;
+    sym_id *size = new_syms(x, one.n + 1);
+    size[0] = steps;
+    for (uint32_t k = 0; k < one.n; k++)
+        size[k + 1] = one.size[k];
+    return new_tensor(x, (enum dtype)one.dtype, one.n + 1, size,
+                      contiguous_strides(x, one.n + 1, size), one.device);
+}
+
+/* How many steps a loop over these operands takes. */
+static bool steps_over(struct infer *x, const tuck_value *xs, sym_id *steps)
+{
+    if (xs == NULL || !value_is_container(xs) || xs->a == 0 || xs[1].kind != TUCK_V_NODE)
+        return false;
+    const struct type *first = type_at(x->type, x->types[xs[1].a]);
+    if (first->kind != TYPE_TENSOR || first->n == 0)
+        return false;
+    *steps = first->size[0];
+    return true;
+}
+
+bool shape_map_hop(struct infer *x)
+{
+    const tuck_graph *g = graph_at(x, 0);
+    sym_id steps;
+
+    if (g == NULL || !steps_over(x, argument(x, 1), &steps))
+        return false;
+    struct type t = *type_at(x->type, g->result);
+    if (t.kind != TYPE_LIST)
+        return false;
+    type_id *item = arena_array(x->arena, type_id, t.n);
+    for (uint32_t i = 0; i < t.n; i++)
+        item[i] = stacked(x, t.item[i], steps);
+    return out_list(x, item, t.n);
+}
+
 bool shape_scan_hop(struct infer *x)
 {
     const tuck_graph *g = graph_at(x, 0);
     const tuck_value *init = argument(x, 1), *xs = argument(x, 2);
 
-    if (g == NULL || init == NULL || xs == NULL || !value_is_container(init) ||
-        !value_is_container(xs) || xs->a == 0 || xs[1].kind != TUCK_V_NODE)
+    sym_id steps;
+
+    if (g == NULL || init == NULL || !value_is_container(init) || !steps_over(x, xs, &steps))
         return false;
-    const struct type *first = type_at(x->type, x->types[xs[1].a]);
     struct type t = *type_at(x->type, g->result);
-    if (first->kind != TYPE_TENSOR || first->n == 0 || t.kind != TYPE_LIST || t.n < init->a)
+    if (t.kind != TYPE_LIST || t.n < init->a)
         return false;
-    sym_id steps = first->size[0];
     type_id *item = arena_array(x->arena, type_id, t.n);
     operand_types(x, init, item);
-    for (uint32_t i = init->a; i < t.n; i++) {
-        struct type one = *type_at(x->type, t.item[i]);
-        if (one.kind != TYPE_TENSOR)
+    for (uint32_t i = init->a; i < t.n; i++)
+        if ((item[i] = stacked(x, t.item[i], steps)) == 0)
             return false;
-        sym_id *size = new_syms(x, one.n + 1);
-        size[0] = steps;
-        for (uint32_t k = 0; k < one.n; k++)
-            size[k + 1] = one.size[k];
-        item[i] = new_tensor(x, (enum dtype)one.dtype, one.n + 1, size,
-                             contiguous_strides(x, one.n + 1, size), one.device);
-    }
     return out_list(x, item, t.n);
 }
 
@@ -333,16 +367,11 @@ bool shape_auto_functionalized(struct infer *x)
 /* ---- flex attention ---- */
 
 /* The output is laid out in the query's order of dimensions; of two with one stride the later is inside. */
-bool shape_flex_attention(struct infer *x)
+static type_id in_order_of_4(struct infer *x, const struct type *q, const sym_id *size)
 {
-    const struct type *q = in_tensor(x, 0), *v = in_tensor(x, 2);
-    sym_id size[4], stride[4], at = num(x, 1);
+    sym_id stride[4], at = num(x, 1);
     uint32_t order[4] = {3, 2, 1, 0};
 
-    if (q == NULL || v == NULL || q->n != 4 || v->n != 4 || !q->strided)
-        return false;
-    for (uint32_t i = 0; i < 4; i++)
-        size[i] = i == 3 ? v->size[3] : q->size[i];
     for (uint32_t i = 1; i < 4; i++)
         for (uint32_t k = i;
              k > 0 && hint_of(x, q->stride[order[k]]) < hint_of(x, q->stride[order[k - 1]]); k--) {
@@ -354,7 +383,36 @@ bool shape_flex_attention(struct infer *x)
         stride[order[i]] = at;
         at = sym_mul(x->sym, at, size[order[i]]);
     }
-    type_id out = new_tensor(x, (enum dtype)q->dtype, 4, size, stride, q->device);
+    return new_tensor(x, (enum dtype)q->dtype, 4, size, stride, q->device);
+}
+
+bool shape_flex_attention(struct infer *x)
+{
+    const struct type *q = in_tensor(x, 0), *v = in_tensor(x, 2);
+    sym_id size[4];
+
+    if (q == NULL || v == NULL || q->n != 4 || v->n != 4 || !q->strided)
+        return false;
+    for (uint32_t i = 0; i < 4; i++)
+        size[i] = i == 3 ? v->size[3] : q->size[i];
+    type_id out = in_order_of_4(x, q, size);
     type_id lse = new_tensor(x, DTYPE_F32, 3, size, contiguous_strides(x, 3, size), q->device);
     return out_list(x, (type_id[]){out, lse, lse}, 3);
+}
+
+/* Keys and values of one batch for all queries get their gradients summed up, in an order not followed here. */
+bool shape_flex_attention_backward(struct infer *x)
+{
+    type_id item[4] = {0};
+    const struct type *q = in_tensor(x, 0);
+
+    for (int i = 0; i < 3; i++) {
+        const struct type *t = in_tensor(x, i);
+        if (t == NULL || t->n != 4 || !t->strided)
+            return false;
+        item[i] = same_size(x, q->size[0], t->size[0])
+                      ? in_order_of_4(x, t, t->size)
+                      : type_tensor(x->type, (enum dtype)t->dtype, 4, t->size, NULL, t->device);
+    }
+    return out_list(x, item, 4);
 }

@@ -213,6 +213,40 @@ bool shape_embedding_backward(struct infer *x)
     return fresh_of(x, grad, 2, (sym_id[]){rows, grad->size[grad->n - 1]});
 }
 
+bool shape_embedding_bag_backward(struct infer *x)
+{
+    const struct type *grad = in_tensor(x, 0);
+    int sparse = in_param(x, "sparse");
+    bool is_sparse = false;
+    sym_id rows;
+
+    if (grad == NULL || grad->n != 2 || !in_sym(x, in_param(x, "num_weights"), &rows) ||
+        (sparse >= 0 && (!in_bool(x, sparse, &is_sparse) || is_sparse)))
+        return false;
+    return fresh_of(x, grad, 2, (sym_id[]){rows, grad->size[1]});
+}
+
+bool shape_masked_scatter(struct infer *x)
+{
+    const struct type *pair[] = {in_tensor(x, 0), in_tensor(x, 1)};
+    const sym_id *size;
+    uint32_t n;
+
+    if (pair[0] == NULL || pair[1] == NULL || !broadcast_sizes(x, pair, 2, &n, &size))
+        return false;
+    return fresh_of(x, pair[0], n, size);
+}
+
+bool shape_index_fill(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL || !t->strided)
+        return false;
+    return out_tensor(x, (enum dtype)t->dtype, t->n, t->size, is_dense(x, t) ? t->stride : NULL,
+                      t->device);
+}
+
 /* The sums, which bag an index belongs to, the bags' sizes, and for mode max where the largest was. Nobody
  * needs to know the bag for a sum of rows that lie dense in a common dtype. */
 static bool bags_of(struct infer *x, bool forward_only)

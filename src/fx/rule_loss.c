@@ -88,3 +88,13 @@ bool shape_nll_loss(struct infer *x)
     }
     return out_list(x, (type_id[]){loss, total}, 2);
 }
+
+bool shape_nll_loss2d_backward(struct infer *x)
+{
+    const struct type *of[] = {in_tensor(x, 0), in_tensor(x, 1), in_tensor(x, 2)}, *t = of[1];
+
+    if (t == NULL)
+        return false;
+    const struct type *out = tidy_only(x, step_plain(x, t, t->n, t->size), of, 3);
+    return out_type(x, as_item(x, out, (enum dtype)t->dtype));
+}

@@ -427,3 +427,36 @@ bool shape_log_softmax_backward(struct infer *x)
     t = tidy_only(x, t, (const struct type *[]){grad, out}, 2);
     return out_type(x, as_item(x, t, dtype));
 }
+
+/* ---- weight norm ---- */
+
+/* v over its norm along all dimensions but one, times g. */
+bool shape_weight_norm(struct infer *x)
+{
+    const struct type *v = in_tensor(x, 0), *g = in_tensor(x, 1);
+    int64_t dim;
+    uint32_t d;
+
+    if (v == NULL || g == NULL || v->dtype != g->dtype || !in_int(x, 2, &dim) || v->n < 2 ||
+        g->n != v->n || !wrap_dim(dim, v->n, &d) || !is_tidy(x, v) || !is_contiguous(x, v) ||
+        !is_contiguous(x, g))
+        return false;
+    sym_id *size = new_syms(x, v->n);
+    for (uint32_t i = 0; i < v->n; i++)
+        size[i] = i == d ? v->size[i] : num(x, 1);
+    enum dtype wide = v->dtype == DTYPE_BF16 ? DTYPE_F32 : (enum dtype)v->dtype;
+    type_id item[] = {
+        new_like(x, v, (enum dtype)v->dtype),
+        new_tensor(x, wide, v->n, size, contiguous_strides(x, v->n, size), v->device)};
+    return out_list(x, item, 2);
+}
+
+bool shape_weight_norm_backward(struct infer *x)
+{
+    const struct type *v = in_tensor(x, 1), *g = in_tensor(x, 2);
+
+    if (v == NULL || g == NULL)
+        return false;
+    type_id item[] = {new_like(x, v, (enum dtype)v->dtype), new_like(x, g, (enum dtype)g->dtype)};
+    return out_list(x, item, 2);
+}

@@ -96,6 +96,25 @@ bool shape_narrow(struct infer *x)
     return out_type(x, part(x, t, d, length, 0));
 }
 
+bool shape_narrow_copy(struct infer *x)
+{
+    if (!shape_narrow(x))
+        return false;
+    struct type t = *type_at(x->type, x->result);
+    return out_tensor(x, (enum dtype)t.dtype, t.n, t.size, NULL, t.device);
+}
+
+bool shape_roll(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+
+    if (t == NULL)
+        return false;
+    if (is_zero(x, numel(x, t))) /* a clone */
+        return out_type(x, new_like(x, t, (enum dtype)t->dtype));
+    return out_tensor(x, (enum dtype)t->dtype, t->n, t->size, NULL, t->device);
+}
+
 static type_id without(struct infer *x, const struct type *t, uint32_t d)
 {
     sym_id *size = new_syms(x, t->n), *stride = new_syms(x, t->n);

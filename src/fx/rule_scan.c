@@ -93,6 +93,20 @@ bool shape_histc(struct infer *x)
 }
 
 /* Nothing dropped: the operand itself. Else mask * input * scale, the mask laid out first. */
+bool shape_native_dropout_backward(struct infer *x)
+{
+    const struct type *pair[] = {in_tensor(x, 0), in_tensor(x, 1)}, *grad = pair[0];
+    const sym_id *size;
+    uint32_t n;
+
+    if (grad == NULL || pair[1] == NULL || !grad->strided ||
+        !dtype_is_float((enum dtype)grad->dtype) || !broadcast_sizes(x, pair, 2, &n, &size))
+        return false;
+    bool last = suggested_format(x, grad) != FORMAT_CONTIGUOUS && n == grad->n;
+    return out_tensor(x, (enum dtype)grad->dtype, n, size,
+                      last ? channels_last_strides(x, n, size) : NULL, grad->device);
+}
+
 bool shape_native_dropout(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);

@@ -8,12 +8,14 @@ import re
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import torch
 import torch.distributed.fsdp._fully_shard._fsdp_collectives  # registers operators
 from torch._dynamo.backends.common import aot_autograd
 from torch._higher_order_ops.auto_functionalize import auto_functionalized
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
+from torch._higher_order_ops.map import map
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -55,6 +57,15 @@ def scan_(r):
         return scan(lambda c, x: (c + x, (c * x).sum(-1)), c, xs)
 
     return f, [torch.empty(size), torch.empty([steps, *size])]
+
+
+def map_(r):
+    size, steps = draw(r), r.randrange(2, 5)
+
+    def f(xs, y):
+        return map(lambda x, y: ((x * y).sin(), x.sum(-1), y * 2), xs, y)
+
+    return f, [torch.empty([steps, *size]), torch.empty(size)]
 
 
 def subgraph(r):
@@ -123,6 +134,11 @@ def attention(r):
     return f, [torch.empty(b, n, h, d), torch.empty(b, h, m, d), torch.empty(b, h, m, d)]
 
 
+def attended(r):
+    f, args = attention(r)
+    return lambda q, k, v: f(q, k, v)[0], args
+
+
 def arithmetic(r):
     """Sizes of a view by what Python makes of other sizes."""
 
@@ -166,6 +182,23 @@ def compiled(f, args):
     return graphs[0]
 
 
+def differentiated(f, args):
+    """The graph of the gradients of f."""
+    graphs = []
+
+    def take(module, inputs):
+        graphs.append(module)
+        return module
+
+    torch._dynamo.reset()
+    args = [x.requires_grad_() for x in args]
+    backend = aot_autograd(fw_compiler=take, bw_compiler=take)
+    with mock.patch("torch.nn.attention.flex_attention._validate_device", lambda *_: None):  # a cpu traces it as well
+        out = torch.compile(f, backend=backend, fullgraph=True, dynamic=False)(*args)
+        out.backward(torch.ones_like(out))
+    return graphs[1]
+
+
 def captured(f, args):
     """The graph that is compiled, before anything is decomposed."""
     graphs = []
@@ -196,7 +229,9 @@ HOPS = {
     "higher_order.cond": (cond, traced()),
     "higher_order.control_deps": (simple, ordered),
     "higher_order.flex_attention": (attention, compiled),
+    "higher_order.flex_attention_backward": (attended, differentiated),
     "higher_order.invoke_subgraph": (subgraph, traced()),
+    "higher_order.map_impl": (map_, traced()),
     "higher_order.scan": (scan_, traced()),
     "higher_order.tag_activation_checkpoint": (checkpointed, captured),
     "higher_order.while_loop": (while_, traced()),

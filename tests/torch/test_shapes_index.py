@@ -79,6 +79,31 @@ def embedding_bag(r, row):
     return args + r.choice([[], [False, None, r.random() < 0.5]]), {}
 
 
+def embedding_bag_backward(r, row):
+    count, rows, width, bags = r.length(), r.randrange(1, 9), r.length(), r.randrange(1, 5)
+
+    def ints(n):
+        return r.tensor([n], "int64", device="cpu")
+
+    grad = r.tensor([bags, width], ("float32", "float64"), device="cpu")
+    mode = r.randrange(2)
+    args = [grad, ints(count)] + ([ints(bags)] if "sparse" in [p["name"] for p in row["params"]] else [])
+    args += [ints(count), ints(bags), ints(0), rows, False, mode]
+    return args + ([False, None] if len(args) > 8 else [None]), {}
+
+
+def masked_scatter(r, row):
+    x = r.tensor()
+    mask = r.tensor(r.choice([r.shrink, r.grow])(x.size), "bool")
+    return [x, mask, r.tensor([9000], x.dtype)], {}
+
+
+def index_fill(r, row):
+    x = r.tensor()
+    value = 2 if row["name"].endswith("Scalar") else r.tensor([], x.dtype)
+    return [x, r.dim(x), r.tensor([r.length()], "int64"), value], {}
+
+
 def masked_select(r, row):
     x = r.tensor()
     return [x, r.tensor(r.grow(x.size), "bool")], {}
@@ -159,6 +184,7 @@ class IndexTest(ShapeTest):
     RULES = {
         "index": index, "gather": gather, "index_select": index_select, "take": take,
         "embedding": embedding, "embedding_backward": embedding_backward,
+        "embedding_bag_backward": embedding_bag_backward, "masked_scatter": masked_scatter, "index_fill": index_fill,
         "embedding_bag": embedding_bag, "embedding_bag_forward": embedding_bag, "masked_select": masked_select, "nonzero": one,
         "nonzero_static": nonzero_static, "one_hot": one_hot,
     }  # fmt: skip

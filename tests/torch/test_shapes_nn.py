@@ -292,6 +292,17 @@ def softmax_backward(r, row):
     return [x, out, r.dim(x), torch.float16 if half else x.dtype], {}
 
 
+def weight_norm(r, row):
+    size = r.size(min_dim=2, max_dim=4)
+    v = r.tensor(size, ("float32", "float64", "bfloat16"), stride=dense(size))
+    dim = r.among(0, len(v.size) - 1)
+    one = [n if i == dim else 1 for i, n in enumerate(v.size)]
+    g = r.tensor(one, v.dtype, stride=dense(one))
+    if "backward" not in row["name"]:
+        return [v, g, dim], {}
+    return [r.tensor(v.size, v.dtype), v, g, r.tensor(g.size, v.dtype), dim], {}
+
+
 def nll_loss(r, row):
     if "2d" in row["name"]:
         x = image(r, 2, batched=True)
@@ -301,6 +312,13 @@ def nll_loss(r, row):
         x = r.tensor(dtype=FLOATS, min_dim=1, max_dim=2)
         target, channels = r.tensor(x.size[:-1], "int64"), x.size[-1]
     return [x, target, maybe(r, [channels], x.dtype), r.randrange(3), -100], {}
+
+
+def nll_loss2d_backward(r, row):
+    args, _ = nll_loss(r, row)
+    x, target, reduction = args[0], args[1], args[3]
+    grad = r.tensor(target.size if reduction == 0 else [], x.dtype)
+    return [grad, *args, r.tensor([], x.dtype)], {}
 
 
 def loss(r, row):
@@ -439,6 +457,9 @@ class NormTest(ShapeTest):
         "softmax_backward": tidy(softmax_backward),
         "log_softmax_backward": tidy(softmax_backward),
         "nll_loss": tidy(nll_loss),
+        "nll_loss2d_backward": tidy(nll_loss2d_backward),
+        "weight_norm": tidy(weight_norm),
+        "weight_norm_backward": tidy(weight_norm),
         "loss": loss,
         "loss_steps": loss_steps,
         "loss_logits": loss_steps,

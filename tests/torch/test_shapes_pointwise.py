@@ -533,6 +533,11 @@ def histc(r, row):
     return [r.tensor(dtype=FLOATS)] + r.among([], [7], [16, 0, 1], [5, -1.5, 2.5]), {}
 
 
+def dropout_backward(r, row):
+    x = r.tensor(dtype=FLOATS)
+    return [x, r.tensor(x.size, "bool", stride=x.stride if r.random() < 0.5 else None), 1.25], {}
+
+
 def dropout(r, row):
     args = [r.tensor(dtype=FLOATS), r.among(0.0, 0.25, 0.5, 1.0)]
     return args + ([r.among(True, False)] if len(row["params"]) == 3 and "fused" not in
@@ -615,7 +620,7 @@ class FactoryTest(ShapeTest):
 class ScanTest(ShapeTest):
     RULES = {
         **{"scan": scan, "sort": sort, "argsort": sort, "topk": topk, "histc": histc},
-        **{"searchsorted": searchsorted, "native_dropout": dropout, "multinomial": multinomial},
+        **{"searchsorted": searchsorted, "native_dropout": dropout, "native_dropout_backward": dropout_backward, "multinomial": multinomial},
     }
 
 

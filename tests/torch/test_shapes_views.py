@@ -136,6 +136,13 @@ def slice_(r, row):
     return args[: r.randint(1, 5)], {}
 
 
+def roll(r, row):
+    x = r.tensor()
+    n = r.randrange(3)
+    return ([x, [r.randrange(-3, 4)]] if n == 0 else
+            [x, [r.randrange(-3, 4) for _ in range(n)], [r.dim(x) for _ in range(n)]]), {}  # fmt: skip
+
+
 def narrow(r, row):
     x = r.tensor(min_dim=1)
     dim = r.dim(x)
@@ -428,7 +435,7 @@ class ViewTest(ShapeTest):
         "view": view, "reshape": view, "flatten": flatten, "unflatten": unflatten,
         "view_dtype": view_dtype, "permute": permute, "transpose": transpose, "reverse_dims": transpose,
         "movedim": movedim, "unsqueeze": unsqueeze, "squeeze": squeeze, "expand": expand,
-        "broadcast_in_dim": broadcast_in_dim, "slice": slice_, "narrow": narrow, "select": select,
+        "broadcast_in_dim": broadcast_in_dim, "slice": slice_, "narrow": narrow, "narrow_copy": narrow, "roll": roll, "select": select,
         "split": split, "chunk": chunk, "hsplit": even_split, "vsplit": even_split, "dsplit": even_split,
         "unbind": unbind, "as_strided": as_strided, "view_as_real": view_as_real,
         "view_as_complex": view_as_complex, "real": real, "diagonal": diagonal, "unfold": unfold,
