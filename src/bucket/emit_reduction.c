@@ -82,7 +82,7 @@ void emit_reduction(struct emit *e)
         if (e->piece[i] == 0)
             continue;
         /* Results that are written get memory of their own. */
-        bool written = e->s->written != NULL && e->s->written[e->b->member[i].wait];
+        bool written = !e->o->torch && e->s->written != NULL && e->s->written[e->b->member[i].wait];
         e->piece[i] = (written ? emit_copy : emit_view)(&e->out, e->piece[i], e->shape[i],
                                                         emit_dims(e, i));
     }

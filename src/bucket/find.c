@@ -181,6 +181,8 @@ static void decide(struct find *f, uint32_t start, uint32_t wait)
     } else if (place(f, &c)) {
         f->data[wait] = f->order[wait] = f->number;
         push(f, start, f->number); /* what may not come before its operand is read */
+        if (c.cvt != 0)            /* … which the merged one does for a folded conversion */
+            push(f, c.cvt, f->number);
     }
 }
 
@@ -237,12 +239,14 @@ bool bucket_possible(struct bucket_scan *s, const struct bucket *b, enum left_re
 {
     const tuck_graph *g = s->r->g;
     struct find f = start_walk(s);
-    uint32_t *start_of = arena_zeroed(&s->r->arena, g->node.len * sizeof(*start_of)); /* by wait */
+    /* by wait */
+    const struct bucket_cand **of =
+        arena_zeroed(&s->r->arena, g->node.len * sizeof(struct bucket_cand *));
     bool *is_member = arena_zeroed(&s->r->arena, g->node.len * sizeof(*is_member));
     enum { NUMBER = 1 };
 
     for (uint32_t i = 0; i < b->n; i++) {
-        start_of[b->member[i].wait] = b->member[i].start;
+        of[b->member[i].wait] = &b->member[i];
         is_member[b->member[i].start] = true;
     }
     for_each_node (g, n) {
@@ -254,9 +258,11 @@ bool bucket_possible(struct bucket_scan *s, const struct bucket *b, enum left_re
             *node = n;
             return false;
         }
-        if (start_of[n] != 0) {
+        if (of[n] != NULL) {
             f.data[n] = f.order[n] = NUMBER;
-            push(&f, start_of[n], NUMBER);
+            push(&f, of[n]->start, NUMBER);
+            if (of[n]->cvt != 0)
+                push(&f, of[n]->cvt, NUMBER);
         }
         if (f.order[n] != 0)
             push(&f, n, f.order[n]);

@@ -127,8 +127,16 @@ static void twice_scattered(struct gen *g)
     g->val[y].taken = true;
     if (gen_one_in(g, 3))
         start_something(g);
+    bool early = gen_one_in(g, 3);
+    if (early)
+        a = gen_land(g, &g->flight[a]);
+    if (early && gen_writable(g, x)) { /* a sum of the operands would come too late */
+        gen_begin(g, gen_view_of(g, x), "mul_");
+        gen_put(&g->body, "aten.mul_.Tensor(%s, 5)\n", g->val[x].name);
+    }
     int b = gen_reduce_scatter(g, y, gen_one_in(g, 8) ? "max" : reduce, group);
-    a = gen_land(g, &g->flight[a]);
+    if (!early)
+        a = gen_land(g, &g->flight[a]);
     b = gen_land(g, &g->flight[b]);
     int out = gen_begin(g, gen_fresh(g, a), "add");
     gen_put(&g->body, "aten.add.Tensor(%s, %s)\n", g->val[a].name, g->val[b].name);
@@ -191,7 +199,9 @@ static void copy_in(struct gen *g)
         shard[i] = gen_add_input(g, flat, "shard");
     }
     flat.size[0].k = (n[0] + n[1]) * size;
-    int all = gen_empty_like(g, &flat);
+    int all = gen_one_in(g, 2) ? gen_empty_like(g, &flat)
+                               : gen_compute(g, gen_add_input(g, flat, "buffer"));
+    g->val[all].taken = true;
     list = g->n_name++;
     gen_put(&g->body,
             "        copy_in_%d = torch.ops.fsdp.all_gather_copy_in.default([%s, %s], %s, [%lld, "
@@ -222,7 +232,11 @@ static void copy_in(struct gen *g)
     if (inside)
         gen_put(&g->body, ", out = %s", g->val[whole].name);
     gen_put(&g->body, ")\n");
-    gen_fly(g, out, in);
+    int f_gather = gen_fly(g, out, in);
+    if (whole >= 0 && !inside && gen_one_in(g, 2)) { /* the rest of the buffer is asked for */
+        gen_land(g, &g->flight[f_gather]);
+        gen_give_back(g, gen_compute(g, whole));
+    }
 }
 
 /* An unsharded parameter: allocated, filled, used, freed; perhaps again. */

@@ -55,11 +55,16 @@ def reinplace_cases():
     yield "unused_getitem_1", graph(SHARDS, [*plain[:3], WHOLE, *plain[3:]], "(wait,)")
     yield "two", graph(SHARDS, plain + again, "(wait, wait_1)")
     yield "getitem_1_used", graph(SHARDS, [*plain, WHOLE, tail], "(wait, tail)")
+    before = [EMPTY, COPY_IN, PART, WHOLE, tail, GATHER, WAIT]
+    yield "getitem_1_used_before", graph(SHARDS, before, "(wait, tail)")
+    given = SHARDS + ', empty: "f32[96][1]cpu"'
+    yield "buffer_is_input", graph(given, [COPY_IN, PART, GATHER, WAIT], "(wait,)")
     yield "slice_used_twice", graph(SHARDS, [*plain, twice], "(wait, twice)")
 
 
 def unshard_case(pattern):
-    """F: storage; C: values; U: a use; L: a use in a list; M: a mutation; 0: no storage."""
+    """F: storage; C: values; D: the same of another dtype; U: a use; L: a use in a list; K: by keyword; V: a view
+    is made; W: the view is used; Y: the values are overwritten; M: a mutation; 0: no storage."""
     body, used = [], []
     vector = '"f32[64][1]cpu"'
     for i, c in enumerate(pattern):
@@ -69,13 +74,24 @@ def unshard_case(pattern):
         elif c == "C":
             body.append(f"y{i}: {vector} = torch.ops.aten.mul.Tensor(x, {i + 2})")
             body.append(f"c{i} = torch.ops.fsdp.copy_.default(p, y{i})")
+        elif c == "D":
+            body.append(f'y{i}: "bf16[64][1]cpu" = torch.ops.aten._to_copy.default(x, dtype = torch.bfloat16)')
+            body.append(f"c{i} = torch.ops.fsdp.copy_.default(p, y{i})")
+        elif c == "K":
+            body.append(f"u{i}: {vector} = torch.ops.aten.clone.default(self = p)")
+        elif c == "V":
+            body.append('v: "f32[8, 8][8, 1]cpu" = torch.ops.aten.view.default(p, [8, 8])')
+        elif c == "W":
+            body.append(f'u{i}: "f32[8, 8][8, 1]cpu" = torch.ops.aten.relu.default(v)')
+        elif c == "Y":
+            body.append(f"o{i}: {vector} = torch.ops.aten.add_.Tensor(y1, 1)")
         elif c == "U":
             body.append(f"u{i}: {vector} = torch.ops.aten.add.Tensor(p, x)")
         elif c == "L":
             body.append(f'u{i}: "f32[2, 64][64, 1]cpu" = torch.ops.aten.stack.default([p, x])')
         elif c == "M":
             body.append(f"m{i}: {vector} = torch.ops.aten.add_.Tensor(p, 1)")
-        used += [f"u{i}"] if c in "UL" else []
+        used += [f"u{i}"] if c in "ULKW" else []
     return graph(f"p: {vector}, x: {vector}", body, f"({', '.join([*used, 'p'])},)")
 
 
@@ -93,6 +109,10 @@ UNSHARDED = (
     "FUCU0",
     "FCL0",
     "FCMU0",
+    "FCK0",
+    "FCVCW0",
+    "FCYU0",
+    "FDU0",
 )
 
 
