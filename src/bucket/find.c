@@ -240,8 +240,8 @@ bool bucket_possible(struct bucket_scan *s, const struct bucket *b, enum left_re
     const tuck_graph *g = s->r->g;
     struct find f = start_walk(s);
     /* by wait */
-    const struct bucket_cand **of =
-        arena_zeroed(&s->r->arena, g->node.len * sizeof(struct bucket_cand *));
+    const struct bucket_cand **of = arena_zeroed(&s->r->arena,
+                                                 g->node.len * sizeof(struct bucket_cand *));
     bool *is_member = arena_zeroed(&s->r->arena, g->node.len * sizeof(*is_member));
     enum { NUMBER = 1 };
 
