@@ -4,7 +4,7 @@
 #include "fx/ops.h"
 #include "fx/run.h"
 
-rule_fn rule_at(uint8_t shape)
+rule_fn rule_at(uint16_t shape)
 {
     static const rule_fn table[] = {
 #define X(id, ...) shape_##id,

@@ -65,7 +65,7 @@ static const struct lint_graph *called_graph(struct lint *x, uint32_t n)
 {
     const tuck_graph *g = x->g;
     const struct fx_node *node = node_at(g, n);
-    uint8_t shape = op_at(node->op)->shape;
+    uint16_t shape = op_at(node->op)->shape;
     struct operand o = {.v = NULL};
 
     if (node->kind != TUCK_CALL_FUNCTION ||

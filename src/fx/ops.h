@@ -71,8 +71,6 @@ enum op_class {
     X(RESTRIDES, "restrides", "changes sizes, strides or storage of an operand in place")          \
     X(LOWERED, "lowered", "taken for fusible when torch 2.13 estimates costs")                     \
     X(AS_IS, "as_is", "element-wise: operands are not converted before the loop")                  \
-    X(COMPOSED, "composed",                                                                        \
-      "element-wise: composed of other operators, the layout of one goes into the next")           \
     X(NARROW, "narrow", "element-wise: 16-bit floats are not widened to float32 before the loop")  \
     X(ALL_REDUCE, "all_reduce", "a collective of this kind, in whatever form")                     \
     X(ALL_GATHER, "all_gather", "a collective of this kind, in whatever form")                     \
@@ -130,6 +128,60 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(fma, "a * b, then + c")                                                                      \
     X(tri, "where(mask of the last two dimensions, x, 0)")                                         \
     X(complex, "two real operands to one complex")                                                 \
+    X(hardshrink, "where(|x| <= lambda, 0, x)")                                                    \
+    X(softshrink, "where(|x| > lambda, x - sign(x) * lambda, x * 0)")                              \
+    X(hardtanh, "clamped from both sides")                                                         \
+    X(hardsigmoid, "x + 3 clamped, by 6")                                                          \
+    X(hardswish, "x * hardsigmoid(x)")                                                             \
+    X(celu, "where(x > 0, x, alpha * expm1(x / alpha))")                                           \
+    X(elu, "where(x > 0, scaled, exponential)")                                                    \
+    X(softplus, "where(scaled x > threshold, x, log1p(exp(scaled x)))")                            \
+    X(mish, "x * tanh(softplus(x))")                                                               \
+    X(log_sigmoid, "min(0, x) - log1p(exp(-|x|))")                                                 \
+    X(logit, "log(x / (1 - x)), x clamped")                                                        \
+    X(sinc, "where(x == 0, 1, sin(x) / x)")                                                        \
+    X(ndtr, "(1 + erf(x)) / 2")                                                                    \
+    X(log_ndtr, "the logarithm of ndtr")                                                           \
+    X(square, "x * x")                                                                             \
+    X(cauchy, "drawn for every element of an empty_like")                                          \
+    X(exponential, "drawn for every element of an empty_like")                                     \
+    X(geometric, "drawn for every element of an empty_like")                                       \
+    X(log_normal, "drawn for every element of an empty_like")                                      \
+    X(normal, "deviation * contiguous random numbers + mean")                                      \
+    X(gelu, "x / 2 * (1 + erf or tanh)")                                                           \
+    X(isfinite, "bool: x == x and |x| != inf")                                                     \
+    X(isinf, "bool: |x| == inf")                                                                   \
+    X(isreal, "bool: imag(x) == 0, or empty_like")                                                 \
+    X(isin, "bool, as empty_like(operand 0)")                                                      \
+    X(prelu, "where(x > 0, x, weight * x)")                                                        \
+    X(heaviside, "where(x == 0, value, where(x < 0, 0, 1))")                                       \
+    X(lcm, "|a / gcd(a, b) * b|")                                                                  \
+    X(copysign, "where(signbit(b), -|a|, |a|)")                                                    \
+    X(xlogy, "where(a == 0, 0, a * log(b)), nan where b is")                                       \
+    X(rsub, "b - alpha * a")                                                                       \
+    X(logaddexp, "max + log1p(exp(min - max)), infinities apart")                                  \
+    X(logaddexp2, "the same to the base of 2")                                                     \
+    X(pow_of_number, "number ** x")                                                                \
+    X(clamp, "where(x >= min, x, min), then the same with max")                                    \
+    X(iterator, "two operands in one loop of TensorIterator")                                      \
+    X(sigmoid_backward, "gradient * y * (1 - y)")                                                  \
+    X(tanh_backward, "gradient * (1 - y * y)")                                                     \
+    X(silu_backward, "gradient * s * (1 + x * (1 - s)), s = sigmoid(x)")                           \
+    X(mish_backward, "gradient * (t + x * sigmoid(x) * (1 - t * t))")                              \
+    X(hardsigmoid_backward, "where(-3 < x < 3, gradient / 6, 0)")                                  \
+    X(hardswish_backward, "where(x <= -3, 0, where(x < 3, gradient * f(x), gradient))")            \
+    X(hardtanh_backward, "where(x is clamped, 0, gradient)")                                       \
+    X(leaky_relu_backward, "where(x > 0, gradient, gradient * slope)")                             \
+    X(softplus_backward, "where(x > threshold, gradient, gradient * z / (z + 1))")                 \
+    X(mse_loss_backward, "norm * (input - target) * gradient")                                     \
+    X(huber_loss_backward, "where the difference is large, small, or neither")                     \
+    X(smooth_l1_backward, "where(|d| < beta, gradient * d, gradient * sign(d))")                   \
+    X(gelu_backward, "gradient * (cdf + x * pdf), or of tanh")                                     \
+    X(elu_backward, "where(y <= 0, scaled gradient * f(y), scaled gradient)")                      \
+    X(logit_backward, "where(x in range, gradient / (x * (1 - x)), 0 or nan)")                     \
+    X(log_sigmoid_backward, "gradient * (where - where * z / (1 + z))")                            \
+    X(soft_margin_backward, "target * gradient * (sigmoid(target * x) - 1)")                       \
+    X(bce_backward, "gradient * (x - target) / clamp(x * (1 - x)), weighted")                      \
     X(glu, "one dimension halved")                                                                 \
     X(clone, "operand 0 in a memory format")                                                       \
     X(to_copy, "operand 0 with dtype, device, memory format replaced")                             \
@@ -209,6 +261,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(reduce_same, "dimensions reduced, dtype kept")                                               \
     X(reduce_float, "dimensions reduced, integers become float")                                   \
     X(reduce_bool, "dimensions reduced, result bool")                                              \
+    X(reduce_any, "the same; over no dimension a copy")                                            \
     X(count, "dimensions reduced, int64")                                                          \
     X(reduce_pair, "values and int64 indices of one reduced dimension")                            \
     X(arg_reduce, "int64 indices")                                                                 \
@@ -303,6 +356,9 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(sdpa_backward_cpu, "the same, heads behind the length in memory")                            \
     X(sdpa_efficient_backward, "the same and the bias's")                                          \
     X(foreach, "a list, element-wise on each item")                                                \
+    X(foreach_clamp, "each item of a list clamped from one side")                                  \
+    X(foreach_copy, "each item of a list copied")                                                  \
+    X(foreach_pow, "each item of a list to a power")                                               \
     X(foreach_reduce, "a list of numbers")                                                         \
     X(all_gather, "dimension 0 times the group's size")                                            \
     X(all_gather_list, "the same for each item")                                                   \
@@ -420,7 +476,7 @@ struct op_row {
     const char *symbol;    /* of operators printed as syntax, else NULL */
     uint32_t flags;        /* enum op_flags */
     uint8_t cls;           /* enum op_class */
-    uint8_t shape;         /* enum op_shape */
+    uint16_t shape;        /* enum op_shape */
     uint8_t flops;         /* enum op_flops */
     uint8_t moves;         /* enum op_moves */
     uint8_t form;          /* enum op_form */

@@ -83,6 +83,7 @@ bool wrap_dim(int64_t dim, uint32_t n, uint32_t *out);
 
 sym_id num(struct infer *x, int64_t v);
 bool is_one(const struct infer *x, sym_id v);
+bool is_unit(const struct infer *x, sym_id v); /* 1, 1.0 or True */
 bool is_zero(const struct infer *x, sym_id v);
 /* Equal for sure: the same expression, or one that expands to the same. */
 bool same_size(struct infer *x, sym_id a, sym_id b);
@@ -119,6 +120,9 @@ bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *
 /* Sizes all operands broadcast to; false where they do not. */
 bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, uint32_t *n_out,
                      const sym_id **size_out);
+/* t.expand(size): repeated dimensions have stride 0, new ones of size 1 go on as in a contiguous tensor. */
+const struct type *broadcast_to(struct infer *x, const struct type *t, uint32_t n_dim,
+                                const sym_id *size);
 /* Strides of an element-wise result over these operands, as TensorIterator lays it out; a Python number that
  * stands for a tensor counts as a tensor of no dimensions. NULL: strides of an operand are unknown. */
 sym_id *elementwise_strides(struct infer *x, const struct type *const *t, uint32_t n,
@@ -129,6 +133,11 @@ sym_id *reference_strides(struct infer *x, const struct type *const *t, uint32_t
 bool is_cpu(const struct infer *x, str_id device);
 /* Device of a call over these operands: that of the first that is no cpu scalar. */
 str_id common_device(struct infer *x, const struct type *const *t, uint32_t n);
+
+/* where(t is within bound or nan, t, bound): clamp_min and clamp_max; bound NULL: a number (rule_steps.c). */
+struct promotion;
+type_id bounded(struct infer *x, const struct promotion *p, const struct type *t,
+                const struct type *bound);
 
 /* Steps of what PyTorch computes in several (rule_chain.c). Results are in x->arena and of operand a's dtype
  * and device; strides that cannot be known are absent and stay so. */

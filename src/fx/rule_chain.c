@@ -24,12 +24,12 @@ const struct type *step_two(struct infer *x, const struct type *a, const struct 
 
     if (!broadcast_sizes(x, all, 2, &n, &size))
         return chained(x, a, a->n, a->size, NULL);
-    return chained(x, a, n, size, elementwise_strides(x, all, 2, n, size));
+    return chained(x, a, n, size, reference_strides(x, all, 2, n, size));
 }
 
 const struct type *step_one(struct infer *x, const struct type *a)
 {
-    return chained(x, a, a->n, a->size, elementwise_strides(x, &a, 1, a->n, a->size));
+    return chained(x, a, a->n, a->size, reference_strides(x, &a, 1, a->n, a->size));
 }
 
 const struct type *step_copy(struct infer *x, const struct type *a)

@@ -98,18 +98,18 @@ enum layout { LAYOUT_PLAIN, LAYOUT_LAST, LAYOUT_UNKNOWN };
 
 /* On cpu an image in channels-last layout, or a kernel, makes the result so; with three spatial dimensions
  * only where oneDNN computes it, which for 16-bit floats depends on the processor and for single images on
- * the number of threads. Elsewhere it depends on the library that torch was built with: cuDNN follows, others do not. */
+ * the number of threads. Elsewhere it depends on the library that torch was built with: cuDNN follows, but not in float64; others
+ * do not. */
 static enum layout conv_layout(struct infer *x, const struct type *in, const struct type *weight)
 {
     if (!in->strided || !weight->strided)
         return LAYOUT_UNKNOWN;
     if (!is_channels_last(x, in) && !is_channels_last(x, weight))
         return LAYOUT_PLAIN;
-    for (uint32_t i = 0; i < in->n; i++)
-        if (is_zero(x, in->size[i]))
-            return LAYOUT_UNKNOWN;
+    if (is_zero(x, numel(x, in)))
+        return LAYOUT_PLAIN;
     if (!on_cpu(x, in))
-        return LAYOUT_UNKNOWN;
+        return in->dtype == DTYPE_F64 ? LAYOUT_PLAIN : LAYOUT_UNKNOWN;
     if (in->n == 4 || (in->dtype == DTYPE_F32 && !is_one(x, in->size[0])))
         return LAYOUT_LAST;
     return in->dtype == DTYPE_F64 ? LAYOUT_PLAIN : LAYOUT_UNKNOWN;
@@ -176,6 +176,8 @@ bool shape_conv_backward(struct infer *x)
     struct type wide_in = widen(x, flat ? step_pack(x, in, FORMAT_CONTIGUOUS) : in, false, flat);
     struct type wide_weight = widen(x, weight, false, flat);
     enum layout layout = conv_layout(x, &wide_in, &wide_weight);
+    if (is_zero(x, numel(x, in)) && is_channels_last(x, &wide_weight))
+        layout = LAYOUT_UNKNOWN; /* nothing is computed: kernels differ */
     type_id item[3] = {type_none(x->type), type_none(x->type), type_none(x->type)};
     if (mask[0])
         item[0] = conv_tensor(x, grad, in->n, in->size, layout, false, flat);

@@ -62,7 +62,8 @@ static type_id indexed(struct infer *x, const struct type *t, const struct type 
     if (n_index == 0 || !t->strided || !broadcast_sizes(x, list, n_index, &n_new, &new_size))
         return 0;
     /* PyTorch's index.Tensor goes by the last index and does not broadcast one on the cpu without dimensions. */
-    if (x->row->flags & OP_F_DATADEP && list[n_index - 1]->n == 0 &&
+    bool empty = is_zero(x, numel(x, t));
+    if ((x->row->flags & OP_F_DATADEP || empty) && list[n_index - 1]->n == 0 &&
         is_cpu(x, list[n_index - 1]->device))
         n_new = 0;
     bool adjacent = last - first + 1 == n_index;
@@ -79,6 +80,8 @@ static type_id indexed(struct infer *x, const struct type *t, const struct type 
         size[i] = t->size[n];
         stride[i] = t->stride[n++];
     }
+    if (empty)
+        return new_tensor(x, (enum dtype)t->dtype, n_out, size, NULL, t->device);
     /* Where the indices have no dimensions, PyTorch takes the first strides, whose ever they are. */
     for (uint32_t i = 0, d = 0, rest = 0; n_new == 0 && i < n_out; i++) {
         if (adjacent) {
@@ -121,7 +124,7 @@ bool shape_index(struct infer *x)
     if (!spread_indices(x, t, index, absent, n, by_dim))
         return false;
     type_id result = indexed(x, t, by_dim);
-    if (result == 0 || in_param(x, "mask") < 0)
+    if (result == 0 || in_param(x, "mask") < 0 || is_zero(x, numel(x, t)))
         return out_type(x, result);
     /* _unsafe_masked_index: then masked_fill(~mask). */
     struct type *read = arena_alloc(x->arena, sizeof(*read));

@@ -246,6 +246,9 @@ bool shape_chunk_cat(struct infer *x)
     }
     if (!join_types(x, part, n, &j) || !join_sizes(x, &j, (int64_t)d + 1, &at))
         return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_tidy(x, t[i]))
+            return out_layout(x, j.dtype, j.n_dim, j.size, NULL, j.device);
     return out_tensor(x, j.dtype, j.n_dim, j.size, join_strides(x, &j), j.device);
 }
 

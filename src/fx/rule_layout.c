@@ -327,9 +327,8 @@ static bool only_tensors(struct infer *x, const struct type *const *t, uint32_t 
     return true;
 }
 
-/* t.expand(size): repeated dimensions have stride 0, new ones of size 1 go on as in a contiguous tensor. */
-static const struct type *broadcast_to(struct infer *x, const struct type *t, uint32_t n_dim,
-                                       const sym_id *size)
+const struct type *broadcast_to(struct infer *x, const struct type *t, uint32_t n_dim,
+                                const sym_id *size)
 {
     struct type *to = arena_alloc(x->arena, sizeof(*to));
     sym_id *stride = new_syms(x, n_dim);

@@ -33,14 +33,6 @@ static bool out_loss(struct infer *x, const struct loss *l, const struct type *t
     return out_type(x, as_item(x, t, l->dtype));
 }
 
-/* A function of the difference or of the product. */
-bool shape_loss(struct infer *x)
-{
-    struct loss l;
-
-    return read_loss(x, &l) && out_loss(x, &l, step_one(x, step_two(x, l.in, l.target)));
-}
-
 /* Several steps, some of them in place: the layout is known where the operands have the same. */
 static const struct type *shared_layout(struct infer *x, const struct loss *l)
 {

@@ -215,7 +215,9 @@ bool shape_group_norm_backward(struct infer *x)
                                     step_plain(x, t, 4, by_channel));
     const struct type *b = step_two(x, step_reshape(x, widened(x, t), 4, g.size), stat);
     const struct type *out = step_reshape(x, step_two(x, step_two(x, a, b), stat), t->n, t->size);
-    out = tidy_only(x, out, (const struct type *[]){grad, t}, 2);
+    const struct type *rstd = in_tensor(x, in_param(x, "rstd"));
+    bool dense = rstd == NULL || is_contiguous(x, rstd); /* as it comes out of the forward */
+    out = tidy_only(x, out, (const struct type *[]){grad, t, dense ? NULL : &(struct type){0}}, 3);
     type_id weight = new_tensor(x, dtype, 1, &g.channels, NULL, t->device);
     type_id item[3] = {as_item(x, out, dtype), weight, weight};
     return out_masked(x, item, 3);

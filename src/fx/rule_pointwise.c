@@ -119,53 +119,7 @@ static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype l
     return n;
 }
 
-static bool same_strides(const sym_id *a, const sym_id *b, uint32_t n)
-{
-    return n == 0 || memcmp(a, b, n * sizeof(*a)) == 0;
-}
-
 static const struct type zero_dims = {.kind = TYPE_TENSOR, .dtype = DTYPE_F32, .strided = true};
-
-/* PyTorch composes the operator of others, whose layouts go into the next. Where all operands are laid out
- * alike and every step keeps that, it is the layout; elsewhere it is not known. */
-static const sym_id *composed_strides(struct infer *x, const struct operands *o, uint32_t n,
-                                      const sym_id *size)
-{
-    const struct type **t = arena_array(x->arena, const struct type *, o->n + 1);
-    uint32_t k = laid_out(x, o, DTYPE_NONE, n, size, t);
-    const struct type *first = NULL;
-    bool has_number = false;
-
-    for (uint32_t i = 0; i < k; i++) {
-        if (t[i]->n == 0 && n > 0) {
-            has_number = true;
-            continue;
-        }
-        if (!t[i]->strided || t[i]->n != n || !same_strides(t[i]->size, size, n))
-            return NULL;
-        if (first != NULL && !same_strides(t[i]->stride, first->stride, n))
-            return NULL;
-        first = t[i];
-    }
-    if (first == NULL || (has_number && !is_contiguous(x, first)))
-        return NULL;
-    const struct type *with_number[] = {first, &zero_dims};
-    bool stays = same_strides(reference_strides(x, with_number, 1, n, size), first->stride, n) &&
-                 same_strides(reference_strides(x, with_number, 2, n, size), first->stride, n) &&
-                 same_strides(elementwise_strides(x, &first, 1, n, size), first->stride, n);
-    return stays ? first->stride : NULL;
-}
-
-/* Composed operators turn bool, and gradients that are no floats, into something else now and then. */
-static bool is_unsure(const struct infer *x, const struct operands *o)
-{
-    bool backward = in_param(x, "grad_output") >= 0;
-
-    for (uint32_t i = 0; x->row->flags & OP_F_COMPOSED && i < o->n; i++)
-        if (o->t[i]->dtype == DTYPE_B8 || (backward && !dtype_is_float((enum dtype)o->t[i]->dtype)))
-            return true;
-    return false;
-}
 
 /* One result over all operands; the loop computes in `loop`. */
 static type_id result_in(struct infer *x, const struct operands *o, enum dtype dtype,
@@ -175,20 +129,16 @@ static type_id result_in(struct infer *x, const struct operands *o, enum dtype d
     const sym_id *size, *stride;
     uint32_t n;
 
-    if (is_unsure(x, o) || !broadcast_sizes(x, o->t, o->n, &n, &size))
+    if (!broadcast_sizes(x, o->t, o->n, &n, &size))
         return 0;
-    if (x->row->flags & OP_F_COMPOSED) {
-        stride = composed_strides(x, o, n, size);
-    } else {
-        unsigned how = x->row->flags;
-        bool as_is = is_prim(x->row) || how & OP_F_AS_IS;
-        enum dtype wanted = as_is ? DTYPE_NONE : how & OP_F_NARROW ? loop : widened(loop);
-        uint32_t k = laid_out(x, o, wanted, n, size, t), kept = 0;
-        for (uint32_t i = 0; i < k; i++) /* prims pass over numbers on the host */
-            if (!is_prim(x->row) || t[i]->n > 0 || n == 0)
-                t[kept++] = t[i];
-        stride = reference_strides(x, t, kept, n, size);
-    }
+    unsigned how = x->row->flags;
+    bool as_is = is_prim(x->row) || how & OP_F_AS_IS;
+    enum dtype wanted = as_is ? DTYPE_NONE : how & OP_F_NARROW ? loop : widened(loop);
+    uint32_t k = laid_out(x, o, wanted, n, size, t), kept = 0;
+    for (uint32_t i = 0; i < k; i++) /* prims pass over numbers on the host */
+        if (!is_prim(x->row) || t[i]->n > 0 || n == 0)
+            t[kept++] = t[i];
+    stride = reference_strides(x, t, kept, n, size);
     return type_tensor(x->type, dtype, n, size, stride, common_device(x, o->t, o->n));
 }
 
@@ -276,7 +226,7 @@ bool shape_broadcast(struct infer *x)
         return result(x, &o, d);
     if (d == DTYPE_B8)
         d = DTYPE_I64; /* a power is never bool */
-    if (o.t[0]->dtype == d && in_sym(x, p, &power) && is_one(x, power))
+    if (o.t[0] != number_type() && in_sym(x, p, &power) && is_unit(x, power))
         return out_type(x, new_like(x, o.t[0], d));
     return result(x, &o, d);
 }
@@ -301,7 +251,7 @@ bool shape_logical(struct infer *x)
     for (uint32_t i = 0; i < o.n; i++) {
         struct operands one = {.t = &o.t[i], .n = 1};
         const struct type *step[1];
-        if (d == DTYPE_B8 || o.t[i]->n == 0 || !o.t[i]->strided)
+        if (d == DTYPE_B8 || o.t[i] == number_type() || !o.t[i]->strided)
             continue;
         struct type *copy = arena_alloc(x->arena, sizeof(*copy));
         *copy = *o.t[i];
@@ -353,16 +303,6 @@ bool shape_broadcast_bool(struct infer *x)
     struct operands o;
 
     return gather(x, &o) && out_type(x, result_in(x, &o, DTYPE_B8, promoted(&o.dtype)));
-}
-
-bool shape_div_mode(struct infer *x)
-{
-    struct operands o;
-
-    if (!gather(x, &o))
-        return false;
-    enum dtype d = promoted(&o.dtype);
-    return result(x, &o, in_given(x, in_param(x, "rounding_mode")) ? d : to_float(d));
 }
 
 /* ---- where, and what is made of it ---- */
@@ -479,29 +419,6 @@ bool shape_complex(struct infer *x)
     return gather(x, &o) && result(x, &o, dtype_complex_of(promoted(&o.dtype)));
 }
 
-/* a * sigmoid(b), a and b the halves. */
-bool shape_glu(struct infer *x)
-{
-    const struct type *t = in_tensor(x, 0);
-    int64_t dim;
-    uint32_t d;
-
-    if (t == NULL || !t->strided || !in_int(x, in_param(x, "dim"), &dim) || t->n == 0 ||
-        !wrap_dim(dim, t->n, &d))
-        return false;
-    sym_id *size = new_syms(x, t->n);
-    memcpy(size, t->size, t->n * sizeof(*size));
-    size[d] = sym_floordiv(x->sym, size[d], num(x, 2));
-    struct type half = *t, gate = *t;
-    const struct type *pair[2] = {&half, &gate};
-    half.size = gate.size = size;
-    const sym_id *once = gate.stride = reference_strides(x, pair, 1, t->n, size);
-    half.stride = like_strides(x, &half, FORMAT_PRESERVE);
-    const sym_id *twice = reference_strides(x, pair, 2, t->n, size);
-    bool known = same_strides(once, twice, t->n) && same_strides(once, half.stride, t->n);
-    return out_layout(x, (enum dtype)t->dtype, t->n, size, known ? once : NULL, t->device);
-}
-
 /* ---- lists ---- */
 
 /* The row of the operator without _foreach_ in its name. */
@@ -519,11 +436,34 @@ static const struct op_row *item_row(const struct infer *x)
     return op_at(n > 0 && (size_t)n < sizeof(name) ? op_find(name, (size_t)n) : 0);
 }
 
-/* One item, by that row. */
-static type_id item_type(struct infer *x, const struct op_row *row, const struct operands *o)
+/* Never bool; the first power is a copy. */
+static type_id item_power(struct infer *x, const struct operands *o, uint32_t i)
+{
+    enum dtype d = promoted(&o->dtype);
+    const sym_id *power;
+    uint32_t n;
+
+    if (d == DTYPE_B8)
+        d = DTYPE_I64;
+    if (o->t[0] != number_type() && in_syms(x, in_param(x, "exponent"), &power, &n) && n > 0 &&
+        is_unit(x, power[i < n ? i : n - 1]))
+        return new_like(x, o->t[0], d);
+    return result_in(x, o, d, d);
+}
+
+/* One item, by that row or by the list's own rule. */
+static type_id item_type(struct infer *x, const struct op_row *row, const struct operands *o,
+                         uint32_t i)
 {
     enum dtype d = promoted(&o->dtype), own = (enum dtype)o->t[0]->dtype;
 
+    switch (x->row->shape) {
+    case OP_SHAPE_foreach_clamp:
+        return bounded(x, &o->dtype, o->t[0], o->t[1] == number_type() ? NULL : o->t[1]);
+    case OP_SHAPE_foreach_copy: return new_like(x, o->t[0], own);
+    case OP_SHAPE_foreach_pow: return item_power(x, o, i);
+    default: break;
+    }
     switch (row->shape) {
     case OP_SHAPE_clone: return new_like(x, o->t[0], own);
     case OP_SHAPE_copy: return new_copied(x, o->t[0]);
@@ -531,10 +471,7 @@ static type_id item_type(struct infer *x, const struct op_row *row, const struct
     case OP_SHAPE_unary_real: return result_in(x, o, dtype_real_of(own), own);
     case OP_SHAPE_unary_float:
     case OP_SHAPE_broadcast_float: return result_in(x, o, to_float(d), to_float(d));
-    case OP_SHAPE_broadcast:
-        if (d == DTYPE_B8 && in_param(x, "exponent") >= 0)
-            d = DTYPE_I64;
-        return result_in(x, o, d, d);
+    case OP_SHAPE_broadcast: return result_in(x, o, d, d);
     default: return 0;
     }
 }
@@ -593,7 +530,22 @@ bool shape_foreach(struct infer *x)
     type_id *item = arena_array(x->arena, type_id, n);
     for (uint32_t i = 0; i < n; i++) {
         struct operands o;
-        item[i] = gather_item(x, &o, list, i) ? item_type(x, row, &o) : 0;
+        item[i] = gather_item(x, &o, list, i) ? item_type(x, row, &o, i) : 0;
     }
     return out_list(x, item, n);
+}
+
+bool shape_foreach_clamp(struct infer *x)
+{
+    return shape_foreach(x);
+}
+
+bool shape_foreach_copy(struct infer *x)
+{
+    return shape_foreach(x);
+}
+
+bool shape_foreach_pow(struct infer *x)
+{
+    return shape_foreach(x);
 }

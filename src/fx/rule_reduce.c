@@ -142,6 +142,18 @@ bool shape_reduce_float(struct infer *x)
 }
 
 /* uint8 was the bool of old. A call that reduces nothing is an element-wise one. */
+/* Over no dimension it is a copy. */
+bool shape_reduce_any(struct infer *x)
+{
+    const struct type *t = in_tensor(x, 0);
+    const int64_t *dim;
+    uint32_t n;
+
+    if (t != NULL && in_ints(x, in_param(x, "dim"), &dim, &n) && n == 0)
+        return out_type(x, new_like(x, t, t->dtype == DTYPE_U8 ? DTYPE_U8 : DTYPE_B8));
+    return shape_reduce_bool(x);
+}
+
 bool shape_reduce_bool(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);

@@ -384,6 +384,13 @@ bool is_one(const struct infer *x, sym_id v)
     return sym_is_int(x->sym, v, 1);
 }
 
+bool is_unit(const struct infer *x, sym_id v)
+{
+    struct sym_num n;
+
+    return sym_as_number(x->sym, v, &n) && (n.kind == SYM_T_FLOAT ? n.f == 1.0 : n.i == 1);
+}
+
 bool is_zero(const struct infer *x, sym_id v)
 {
     return sym_is_int(x->sym, v, 0);

@@ -14,7 +14,7 @@ struct memo {
 typedef bool (*rule_fn)(struct infer *x);
 
 /* The rule of a row's shape column. */
-rule_fn rule_at(uint8_t shape);
+rule_fn rule_at(uint16_t shape);
 
 /* The type of what a call passes for input number k of the graph it takes; 0: not known. */
 type_id passed_type(const tuck_graph *g, uint32_t call, uint32_t k);

@@ -14,7 +14,7 @@ from harness import some
 from shapes import CALLS, LEAST, NOT_RUN, SEED, TYPES, Opaque, dense, draw_calls, infer, operator_of, rows, same
 from test_shapes_comm import GROUP, RANKS, bucket_all_gather, bucket_reduce_scatter
 from test_shapes_gemm import factors, grouped_mm, product
-from test_shapes_nn import conv, conv_backward, conv_nd
+from test_shapes_nn import conv, conv_backward, conv_nd, is_last, wide
 
 aten = torch.ops.aten
 
@@ -73,6 +73,20 @@ def cudnn(r, row):
         return None
     x, weight, _, stride, padding, dilation, groups = drawn[0]
     return [x, weight, padding, stride, dilation, groups, False, False, True], {}
+
+
+def packed(make, at=0):
+    """Convolutions without channels-last operands, whose layout a library decides. at: of the image."""
+
+    def drawn(r, row):
+        found = make(r, row)
+        if found is None:
+            return None
+        x, weight = found[0][at : at + 2]
+        dims = len(weight.size) - 2
+        return None if is_last(wide(x, dims)) or is_last(wide(weight, dims)) else found
+
+    return drawn
 
 
 def with_group(make):
@@ -134,9 +148,9 @@ INSTEAD = {
     ),
     "aten._scaled_grouped_mm_v2.default": (grouped_v2, grouped),
     "aten.baddbmm.dtype": (product(3), wide_product),
-    "aten.convolution_overrideable.default": (conv, aten.convolution),
-    "aten.convolution_backward_overrideable.default": (conv_backward, convolution_backward),
-    "aten.cudnn_convolution.default": (cudnn, convolution),
+    "aten.convolution_overrideable.default": (packed(conv), aten.convolution),
+    "aten.convolution_backward_overrideable.default": (packed(conv_backward, 1), convolution_backward),
+    "aten.cudnn_convolution.default": (packed(cudnn), convolution),
     "aten.pin_memory.default": (on_host, pinned),
     "bucketing._pre_bucket_all_gather_symm_mem.default": (
         with_group(bucket_all_gather), bucketing("_pre_bucket_all_gather")

@@ -63,7 +63,7 @@ class ReduceTest(ShapeTest):
         "nansum": reduction(ANY),
         "reduce_same": reduction(NUMBERS),
         "reduce_float": reduction(ANY, empty=False),
-        "reduce_bool": reduction(ANY),
+        "reduce_any": reduction(ANY), "reduce_bool": reduction(ANY),
         "reduce_pair": reduction(NUMBERS),
         "arg_reduce": reduction(NUMBERS),
         "count": reduction(ANY),
