@@ -80,7 +80,7 @@ static bool is_aligned(struct bucket_scan *s, const struct bucket *b)
         }
         row += n;
     }
-    return row % largest == 0;
+    return row > 0 && row % largest == 0; /* strides of nothing are 1, which is no larger dtype */
 }
 
 void buckets_check(struct bucket_scan *s, struct buckets *b)

@@ -28,7 +28,8 @@ struct search {
     struct arena arena;     /* of the trial under way */
     uint32_t *kept, *spare; /* orders that are kept */
     uint32_t *channel;      /* by op: other groups */
-    int64_t peak;           /* of the program as it stands */
+    int64_t kept_own; /* of a search for one collective: how much of it is exposed in that order */
+    int64_t peak;     /* of the program as it stands */
     size_t n_tried;
 };
 
@@ -56,6 +57,7 @@ static tuck_status attempt(struct search *s, const char *what, const struct tria
 static void keep_order(struct search *s, const struct tried *t)
 {
     memcpy(s->kept, t->order, s->x->e.problem->n_op * sizeof(*s->kept));
+    s->kept_own = s->one ? t->by_op[s->one->op] : -1;
 }
 
 /* The time that a search wants to be short: of the collective, or of the step. */
@@ -255,6 +257,8 @@ static tuck_status least_factor(struct search *s, uint32_t alone, struct tried *
         if (st == TUCK_OK && is_hidden(s, &now)) {
             keep_order(s, &now);
             *found = now;
+            found->by_op = NULL; /* the next trial takes their memory */
+            found->order = NULL;
             high = f;
         } else {
             low = f;
@@ -564,7 +568,7 @@ tuck_status remedies_of_collective(struct explanation *x, const tuck_graph *g,
         r = (struct remedy){.kind = REMEDY_LINKS,
                             .ps = t.ps,
                             .peak = x->e.peak,
-                            .own = t.by_op[one->op],
+                            .own = s.kept_own,
                             .parameter = factor};
         snprintf(r.what, sizeof(r.what), "a link %.4gx as fast, or that much less to move", factor);
         report(&s, r, t.n_exposed);
