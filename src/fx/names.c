@@ -250,9 +250,10 @@ void names_free(tuck_graph *g)
     g->names = NULL;
 }
 
+/* Names of a text are asked for in the order of their numbers: sixteen in a row share their place in memory. */
 static struct slot *probe(struct slot *slot, uint32_t n_slot, str_id name)
 {
-    uint32_t i = hash_u64(name) & (n_slot - 1);
+    uint32_t i = ((uint32_t)hash_u64(name >> 4) << 4 | (name & 15)) & (n_slot - 1);
 
     while (slot[i].name != 0 && slot[i].name != name)
         i = (i + 1) & (n_slot - 1);
