@@ -55,7 +55,6 @@ status=0
 # The schedulers. Beside PyTorch's own only where its environment is (make test-torch makes it).
 case " $* " in *" -r "*) exit $status ;; esac
 echo
-# Small graphs fit into the caches and large ones do not, which alone is worth 0.1 on these sizes.
 "$B/bench/passes" || status=1
 echo
 "$B/bench/schedule" || status=1
