@@ -119,18 +119,43 @@ static bool is_wait(const struct apply *a, uint32_t n)
     return op_at(node_op(a->g, n))->cls == OP_WAIT;
 }
 
+/* Is some result of one node in the memory of some result of the other? */
+static bool overlap(const struct storages *s, uint32_t n, uint32_t other)
+{
+    for (uint32_t i = 0; i < s->count[n]; i++)
+        for (uint32_t k = 0; k < s->count[other]; k++)
+            if (storage_root(s, storage_of(s, n, i)) == storage_root(s, storage_of(s, other, k)))
+                return true;
+    return false;
+}
+
+/* Does the program know where n must stand against the other? It has no op for a wait for what is done at once: such a
+ * wait may leave the memory that was sent, but not what came. */
+static bool is_known(const struct apply *a, const struct storages *s, uint32_t n, uint32_t other)
+{
+    if (a->of_op[n] || !is_wait(a, n))
+        return a->of_op[n];
+    const struct fx_node *x = node_at(a->g, other);
+    bool meets = overlap(s, n, other);
+    for (uint32_t i = 0; i < x->n_vals && !meets; i++)
+        meets = x->vals[i].kind == TUCK_V_NODE && overlap(s, n, x->vals[i].a);
+    return !meets;
+}
+
 /* Reads and writes of storages stay in order. Between ops the program sees to it where waits are concerned: it
  * knows which operands were copied, and which waits there is nothing to wait for. */
 static void keep_sides(const struct apply *a, struct arena *scratch, struct topo_edges *keep)
 {
     const tuck_graph *g = a->g;
+    struct storages s;
     uint32_t n = 0;
 
+    storages_build(g, scratch, &s);
     topo_keep_storages(g, scratch, keep);
     for (uint32_t i = 0; i < keep->edge.len; i++) {
         struct topo_edge e = keep->edge.at[i];
-        bool from = is_wait(a, e.from), to = is_wait(a, e.to);
-        if (!(from || to) || !(from || a->of_op[e.from]) || !(to || a->of_op[e.to]))
+        bool wait = is_wait(a, e.from) || is_wait(a, e.to);
+        if (!wait || !is_known(a, &s, e.from, e.to) || !is_known(a, &s, e.to, e.from))
             keep->edge.at[n++] = e;
     }
     keep->edge.len = n;
