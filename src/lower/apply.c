@@ -129,11 +129,17 @@ static bool overlap(const struct storages *s, uint32_t n, uint32_t other)
     return false;
 }
 
-/* Does the program know where n must stand against the other? It has no op for a wait for what is done at once: such a
- * wait may leave the memory that was sent, but not what came. */
+/* A wait for what is done at once: the program has no op for it. */
+static bool is_idle_wait(const struct apply *a, uint32_t n)
+{
+    return is_wait(a, n) && !a->of_op[n];
+}
+
+/* Does the program know where n must stand against the other? An idle wait may leave the memory that was sent, but not
+ * what came. */
 static bool is_known(const struct apply *a, const struct storages *s, uint32_t n, uint32_t other)
 {
-    if (a->of_op[n] || !is_wait(a, n))
+    if (!is_idle_wait(a, n))
         return a->of_op[n];
     const struct fx_node *x = node_at(a->g, other);
     bool meets = overlap(s, n, other);
@@ -147,13 +153,14 @@ static bool is_known(const struct apply *a, const struct storages *s, uint32_t n
 static void keep_sides(const struct apply *a, struct arena *scratch, struct topo_edges *keep)
 {
     const tuck_graph *g = a->g;
-    struct storages s;
+    struct storages s = {.n = 0}; /* built when an idle wait asks for it */
     uint32_t n = 0;
 
-    storages_build(g, scratch, &s);
     topo_keep_storages(g, scratch, keep);
     for (uint32_t i = 0; i < keep->edge.len; i++) {
         struct topo_edge e = keep->edge.at[i];
+        if (s.g == NULL && (is_idle_wait(a, e.from) || is_idle_wait(a, e.to)))
+            storages_build(g, scratch, &s);
         bool wait = is_wait(a, e.from) || is_wait(a, e.to);
         if (!wait || !is_known(a, &s, e.from, e.to) || !is_known(a, &s, e.to, e.from))
             keep->edge.at[n++] = e;

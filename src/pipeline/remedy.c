@@ -54,10 +54,16 @@ static tuck_status attempt(struct search *s, const char *what, const struct tria
     return st == TUCK_OK ? trial_run(s->g, &s->x->e, s->o, t, &s->arena, out) : st;
 }
 
-static void keep_order(struct search *s, const struct tried *t)
+/* Its order and its figures, for when the next trial has taken its memory. */
+static struct tried keep(struct search *s, const struct tried *t)
 {
+    struct tried figures = *t;
+
     memcpy(s->kept, t->order, s->x->e.problem->n_op * sizeof(*s->kept));
     s->kept_own = s->one ? t->by_op[s->one->op] : -1;
+    figures.by_op = NULL;
+    figures.order = NULL;
+    return figures;
 }
 
 /* The time that a search wants to be short: of the collective, or of the step. */
@@ -196,9 +202,8 @@ static tuck_status least_memory(struct search *s, int64_t target, struct tried *
             low = t.limit;
             continue;
         }
-        *found = now;
+        *found = keep(s, &now);
         high = now.peak < t.limit ? now.peak : t.limit;
-        keep_order(s, &now);
     }
     return st;
 }
@@ -226,8 +231,7 @@ static tuck_status try_memory(struct search *s, int64_t base)
         s->x->memory_is_no_help = true;
         return TUCK_OK;
     }
-    keep_order(s, &all);
-    struct tried most = all, half;
+    struct tried most = keep(s, &all), half;
     st = least_memory(s, base - gain + gain / 100, &most);
     half = most;
     memcpy(s->spare, s->kept, s->x->e.problem->n_op * sizeof(*s->spare));
@@ -255,10 +259,7 @@ static tuck_status least_factor(struct search *s, uint32_t alone, struct tried *
 
         st = attempt(s, "how fast links must be", &t, &now);
         if (st == TUCK_OK && is_hidden(s, &now)) {
-            keep_order(s, &now);
-            *found = now;
-            found->by_op = NULL; /* the next trial takes their memory */
-            found->order = NULL;
+            *found = keep(s, &now);
             high = f;
         } else {
             low = f;
@@ -511,7 +512,7 @@ static tuck_status try_order(struct search *s, int64_t *base)
     if (st != TUCK_OK)
         return st;
     *base = score(s, &now);
-    keep_order(s, &now);
+    keep(s, &now);
     return report_kept(s, r, s->kept, 1);
 }
 
