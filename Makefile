@@ -1,7 +1,8 @@
 # Tuck is built by GNU make alone; there is no configure step. `make help` lists the targets.
 #
 #   make                       release build: build/release/tuck, libtuck.a, libtuck.so
-#   make V=dev                 another variant, in build/dev: release | dev | asan | stress | tsan | fuzz
+#   make V=dev                 another variant, in build/dev:
+#                              release | dev | asan | stress | tsan | coverage | fuzz
 #   make SAN=address,undefined the same as V=asan;  make SAN=thread the same as V=tsan
 #   make CC=clang WERROR=1     another compiler; warnings are errors
 #   make Q=                    show the commands
@@ -38,9 +39,10 @@ VFLAGS_dev     := -O1 -g
 VFLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all
 VFLAGS_stress  := $(VFLAGS_asan) -DTUCK_STRESS
 VFLAGS_tsan    := -O1 -g -fsanitize=thread
+VFLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
 VFLAGS_fuzz    := $(VFLAGS_asan) -fsanitize=fuzzer-no-link
 ifeq ($(VFLAGS_$(V)),)
-$(error V=$(V): the variants are release, dev, asan, stress, tsan, fuzz)
+$(error V=$(V): the variants are release, dev, asan, stress, tsan, coverage, fuzz)
 endif
 ifeq ($(V),fuzz)
 override CC = clang
@@ -76,8 +78,8 @@ SOFILE  := libtuck.so.$(VERSION)
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests fuzzers demo test test-torch soak fuzz bench bless format check-format \
-        install uninstall clean deps help FORCE
+.PHONY: all tests fuzzers demo test check test-torch soak fuzz bench coverage bless format \
+        check-format compile_commands.json dist install uninstall clean deps help FORCE
 
 all: $(B)/tuck $(B)/libtuck.a $(B)/libtuck.so   ## the tool and the library (default)
 
@@ -154,6 +156,10 @@ test:             ## install what is missing, build all variants, run all tests
 	@tools/deps build test
 	@tools/test.sh
 
+check:            ## the quick part of `make test`: one build, the checks of the source, unit and golden tests
+	@tools/deps build test
+	@tools/test.sh check
+
 test-torch:       ## compare with PyTorch, in an environment of its own
 	@tools/deps build test torch
 	@tests/torch/run.sh
@@ -170,6 +176,10 @@ fuzz:             ## each fuzz target for FUZZ_SECONDS=20; FUZZ=name picks one
 bench: all        ## benchmarks
 	@bench/run.sh
 
+coverage:         ## which lines the tests run: a table, and pages in build/coverage
+	@tools/deps build test coverage
+	@tools/coverage
+
 bless: all $(RUNNER) $(B)/tests/property/prop_optimize   ## rewrite the expected output of the golden tests and of the docs
 	@$(RUNNER) -u -t $(B)/tuck $(wildcard tests/golden docs README.md)
 	@TUCK_BLESS=1 $(B)/tests/property/prop_optimize >/dev/null
@@ -179,6 +189,23 @@ format:           ## let clang-format rewrite the C files
 
 check-format:     ## fail where clang-format would change something
 	@tools/format -n $(FORMATTED)
+
+# For editors and clang-tidy.
+compile_commands.json:   ## how each source file is compiled
+	@{ echo '['; tools/compile-commands '$(COMPILE)' $(LIB_C) $(CLI_C); echo ','; \
+	   tools/compile-commands '$(COMPILE) -Itests' $(TEST_C) $(SUPPORT_C) $(FUZZ_C) \
+	       tests/golden_run.c; echo; echo ']'; } >$@
+
+DIST := tuck-$(VERSION)
+
+dist:             ## build/tuck-VERSION.tar.gz: the source, which builds and tests without git
+	@mkdir -p build
+	@if git rev-parse -q --verify HEAD >/dev/null 2>&1; then \
+	    git archive --format=tar.gz --prefix=$(DIST)/ -o build/$(DIST).tar.gz HEAD; \
+	else \
+	    tar czf build/$(DIST).tar.gz --transform 's,^\.,$(DIST),' --exclude=./build .; \
+	fi
+	@echo build/$(DIST).tar.gz
 
 deps:             ## install the Debian packages that building, testing and fuzzing need
 	@tools/deps build test fuzz
@@ -210,7 +237,7 @@ uninstall:        ## remove what install put there
 help:             ## this list
 	@sed -n '/^# *make/s/^#//p' Makefile
 	@echo
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t h; do \
+	@sed -n 's/^\([a-z][a-z_.-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t h; do \
 	    printf '  %-14s %s\n' "$$t" "$$h"; done
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

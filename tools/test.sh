@@ -1,5 +1,5 @@
 #!/bin/bash
-# usage: tools/test.sh [soak]
+# usage: tools/test.sh [check|soak]
 # Builds what is tested and runs it: a line for each step, the whole output only of what failed, and the
 # sum of everything at the end. Logs stay in build/test. JOBS=N limits how much runs at once.
 cd "$(dirname "$0")/.." || exit 1
@@ -149,6 +149,18 @@ all_tests() {
     built release && programs "pages in a browser" "tests/report/run.sh build/release/tuck"
 }
 
+quick_tests() {
+    build release tests
+    check "layers" tools/check-layers
+    built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
+    check "format" make -s check-format
+    built release || return
+    local list=() source
+    for source in tests/unit/*.c; do list+=("build/release/${source%.c}"); done
+    programs "unit tests, release" "${list[@]}"
+    golden release
+}
+
 soak_tests() {
     local list=() source
     export TUCK_SOAK=1
@@ -163,6 +175,7 @@ soak_tests() {
 }
 
 case ${1-} in
+check) quick_tests ;;
 soak) soak_tests ;;
 *) all_tests ;;
 esac
