@@ -1,5 +1,5 @@
-/* A compact copy of a graph: the same nodes in the same order, numbered from the start, and the graphs
- * nested in it. Strings and annotations stay in the store, which the copy shares. */
+/* Copies of a graph and the graphs nested in it: a compact one, numbered from the start, for callers; and one with the
+ * same node ids, for passes. Strings and annotations stay in the store, which the copy shares. */
 #include "fx/graph.h"
 
 struct pair {
@@ -153,4 +153,120 @@ tuck_status tuck_graph_copy(const tuck_graph *g, tuck_graph **g_out)
     }
     *g_out = x.to;
     return TUCK_OK;
+}
+
+/* ---- with the same ids ---- */
+
+struct clone {
+    const tuck_graph *from;
+    tuck_graph *to;
+    VEC(struct pair) todo;
+};
+
+#define COPY_LIST(m, to, from)                                                                     \
+    do {                                                                                           \
+        vec_reserve(m, &(to), (from).len);                                                         \
+        if ((from).len > 0)                                                                        \
+            memcpy((to).at, (from).at, (from).len * sizeof(*(from).at));                           \
+        (to).len = (from).len;                                                                     \
+    } while (0)
+
+/* All argument lists in one piece, where the nodes of the original had them here and there. */
+static void clone_values(const tuck_graph *g, tuck_graph *c)
+{
+    size_t n_vals = 0;
+
+    for_each_node (g, n)
+        n_vals += g->node.at[n].n_vals;
+    tuck_value *v = arena_array(&c->arena, tuck_value, n_vals);
+    for_each_node (c, n) {
+        struct fx_node *x = &c->node.at[n];
+        if (x->n_vals > 0)
+            memcpy(v, g->node.at[n].vals, x->n_vals * sizeof(*v));
+        x->vals = v;
+        v += x->n_vals;
+    }
+}
+
+static void clone_groups(struct mem *m, const tuck_graph *g, tuck_graph *c)
+{
+    COPY_LIST(m, c->group, g->group);
+    for (uint32_t i = 0; i < c->group.len; i++) {
+        struct fx_group *q = &c->group.at[i];
+        if (q->ranks == NULL || q->size <= 0)
+            continue;
+        int64_t *ranks = arena_array(&c->arena, int64_t, (size_t)q->size);
+        memcpy(ranks, q->ranks, (size_t)q->size * sizeof(*ranks));
+        q->ranks = ranks;
+    }
+}
+
+static void clone_one(struct mem *m, const tuck_graph *g, tuck_graph *c)
+{
+    c->name = g->name;
+    c->gap = g->gap;
+    c->style = g->style;
+    c->first_line = g->first_line;
+    c->source_name = g->source_name;
+    c->fresh = g->fresh;
+    c->edited = g->edited;
+    c->ordered = g->ordered;
+    c->frees_verbatim = g->frees_verbatim;
+    c->output = g->output;
+    c->n_nodes = g->n_nodes;
+    c->free_use = g->free_use;
+    c->result = g->result;
+    c->revision = g->revision;
+    c->typed_at = g->typed_at;
+    /* A clone is made to be edited: with room for some more, the first edit does not move it all. */
+    vec_reserve(m, &c->node, more_than(g->node.len));
+    vec_reserve(m, &c->use, more_than(g->use.len));
+    c->node.len = c->use.len = 0;
+    COPY_LIST(m, c->node, g->node);
+    COPY_LIST(m, c->use, g->use);
+    clone_values(g, c);
+    clone_groups(m, g, c);
+    COPY_LIST(m, c->param, g->param);
+    COPY_LIST(m, c->note, g->note);
+    COPY_LIST(m, c->remark, g->remark);
+    COPY_LIST(m, c->out_descriptor, g->out_descriptor);
+    COPY_LIST(m, c->type, g->type);
+    COPY_LIST(m, c->frees_at, g->frees_at);
+    COPY_LIST(m, c->frees, g->frees);
+}
+
+static void do_clone(void *p)
+{
+    struct clone *x = p;
+    struct mem *m = &x->from->store->mem;
+
+    x->to = graph_new(x->from->store);
+    vec_push(m, &x->todo, ((struct pair){x->from, x->to}));
+    while (x->todo.len > 0) {
+        struct pair one = x->todo.at[--x->todo.len];
+
+        clone_one(m, one.from, one.to);
+        for (uint32_t i = 0; i < one.from->child.len; i++) {
+            vec_reserve(m, &one.to->child, 1);
+            tuck_graph *c = graph_new(x->from->store);
+            c->name = one.from->child.at[i]->name;
+            one.to->child.at[one.to->child.len++] = c;
+            graph_enter_child(one.to, i);
+            vec_push(m, &x->todo, ((struct pair){one.from->child.at[i], c}));
+        }
+    }
+}
+
+tuck_graph *graph_clone(const tuck_graph *g)
+{
+    struct mem *m = &g->store->mem;
+    struct clone x = {.from = g};
+    bool ok = mem_guard(m, do_clone, &x);
+
+    vec_free(m, &x.todo);
+    if (!ok) {
+        graph_free(x.to);
+        return NULL;
+    }
+    return x.to;
 }

@@ -15,7 +15,7 @@ tuck_graph *graph_new(struct fx_store *s)
 {
     tuck_graph *g = mem_resize(&s->mem, NULL, 0, sizeof(*g));
 
-    *g = (tuck_graph){.store = s, .serial = ++s->last_serial};
+    *g = (tuck_graph){.store = s, .serial = ++s->last_serial, .revision = ++s->last_revision};
     s->refs++;
     arena_init(&g->arena, &s->mem);
     if (!mem_guard(&s->mem, make_head, g)) {
@@ -88,6 +88,7 @@ void graph_enter_child(tuck_graph *g, uint32_t i)
 {
     uint32_t size = g->child_slot.len ? g->child_slot.len : 4;
 
+    g->child.at[i]->parent = g;
     if (i < g->child_slot.len / 2) {
         fill_slot(g, i);
         return;
@@ -108,12 +109,30 @@ tuck_graph *graph_child_named(const tuck_graph *g, str_id name)
     return slot != 0 ? g->child.at[slot - 1] : NULL;
 }
 
+void graph_changed(tuck_graph *g)
+{
+    uint64_t now = ++g->store->last_revision;
+
+    for (; g != NULL; g = g->parent)
+        g->revision = now;
+}
+
 void graph_edited(tuck_graph *g, bool order_too)
 {
     g->edited = true;
     g->frees_verbatim = false;
     if (order_too)
         g->ordered = false;
+    graph_changed(g);
+}
+
+void graph_reordered(tuck_graph *g)
+{
+    bool typed = g->typed_at == g->revision;
+
+    graph_edited(g, true);
+    if (typed)
+        g->typed_at = g->revision;
 }
 
 void graph_link_before(tuck_graph *g, uint32_t n, uint32_t before)
@@ -262,6 +281,10 @@ void graph_swap(tuck_graph *a, tuck_graph *b)
     assert(a->store == b->store);
     *a = *b;
     *b = c;
+    for (uint32_t i = 0; i < a->child.len; i++)
+        a->child.at[i]->parent = a;
+    for (uint32_t i = 0; i < b->child.len; i++)
+        b->child.at[i]->parent = b;
 }
 
 void graph_number(tuck_graph *g)

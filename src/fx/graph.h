@@ -114,6 +114,7 @@ struct fx_store {
     struct typetab type;
     uint32_t refs; /* graphs and documents that use it */
     uint32_t last_serial;
+    uint64_t last_revision;
     struct fx_words {
         str_id empty;
     } word;
@@ -128,14 +129,19 @@ struct tuck_graph {
     uint32_t n_nodes;       /* alive */
     uint32_t output;        /* node id, 0 = none */
     uint32_t serial;        /* marks this graph's names in the string table while it is read */
-    str_id name;            /* class, 0 for a bare def */
-    str_id gap;             /* raw text before it: empty lines, comments */
+    /* A number that each edit of the graph, or of one nested in it, draws anew: graphs of one store with equal numbers
+     * are equal, with equal node ids. */
+    uint64_t revision;
+    uint64_t typed_at; /* the revision for which `type` is right; 0: none */
+    str_id name;       /* class, 0 for a bare def */
+    str_id gap;        /* raw text before it: empty lines, comments */
     struct fx_style style;
     VEC(struct fx_param) param;
     VEC(struct fx_placeholder_note)
     note;                       /* flattened placeholders with a descriptor of their own */
     VEC(str_id) out_descriptor; /* per returned item, expanded form */
     VEC(tuck_graph *) child;
+    tuck_graph *parent;       /* NULL: it is not nested */
     VEC(uint32_t) child_slot; /* hash of their names: place in child + 1, 0 = free */
     VEC(struct fx_group) group;
     VEC(type_id) type;             /* by node id, after infer_graph() */
@@ -192,6 +198,9 @@ void store_release(struct fx_store *s);
 /* graph.c: nothing here checks its arguments; allocation leaves through the store's guard */
 tuck_graph *graph_new(struct fx_store *s);
 void graph_free(tuck_graph *g);
+/* A copy with the same node ids, erased ones included, and the same types: what was worked out for one graph by node
+ * id holds for the other until one of them is edited. (tuck_graph_copy() numbers nodes anew.) */
+tuck_graph *graph_clone(const tuck_graph *g);
 void graph_enter_child(tuck_graph *g,
                        uint32_t i); /* child i can be found by its name from here on */
 tuck_graph *graph_child_named(const tuck_graph *g, str_id name); /* the first, or NULL */
@@ -210,6 +219,8 @@ void graph_redirect_use(tuck_graph *g, uint32_t use, uint32_t to);
 void graph_swap(tuck_graph *a, tuck_graph *b); /* each becomes the other; of one store */
 void graph_number(tuck_graph *g);              /* bring node.pos up to date */
 void graph_edited(tuck_graph *g, bool order_too);
+void graph_reordered(tuck_graph *g); /* nodes moved and nothing else: types stay right */
+void graph_changed(tuck_graph *g);   /* something beside the text: it draws another revision */
 
 static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)
 {

@@ -139,6 +139,7 @@ static void merge(tuck_graph *g, struct fx_group *to, int64_t size, const int64_
         copy_ranks(g, to, ranks, size);
     if (rank >= 0)
         to->rank = rank;
+    graph_changed(g); /* what collectives cost depends on it */
 }
 
 static struct fx_group *find_group(tuck_graph *g, str_id name)

@@ -431,6 +431,15 @@ void infer_graph(tuck_graph *g, const struct infer_options *options, tuck_diags 
     buf_destroy(&r.text);
     arena_destroy(&r.scratch);
     arena_destroy(&r.arena);
+    g->typed_at = 0;
     if (!ok)
         mem_exhausted(r.mem);
+    if (!r.options->ignore_annotations)
+        g->typed_at = g->revision;
+}
+
+void infer_need(tuck_graph *g)
+{
+    if (g->typed_at != g->revision)
+        infer_graph(g, NULL, NULL);
 }

@@ -26,6 +26,9 @@ struct infer_options {
  * memory runs out. */
 void infer_graph(tuck_graph *g, const struct infer_options *options, tuck_diags *diags);
 
+/* The same, where types are not those of the graph as it is now. */
+void infer_need(tuck_graph *g);
+
 /* After infer_graph(): 0 = unknown. */
 static inline type_id node_type(const tuck_graph *g, uint32_t n)
 {

@@ -304,7 +304,7 @@ static void take_order(struct topo *x)
         graph_unlink(g, x->order[i]);
         graph_link_before(g, x->order[i], g->output);
     }
-    graph_edited(g, true);
+    graph_reordered(g);
 }
 
 tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags)

@@ -248,5 +248,5 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
     chain(p, order, scratch, &keep);
     topo_sort_with(g, scratch, &keep);
     region_keep_apart(g, p, scratch);
-    graph_edited(g, true);
+    graph_reordered(g);
 }

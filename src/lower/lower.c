@@ -406,10 +406,8 @@ static void do_lower(void *arg)
 {
     struct lower *l = arg;
     tuck_graph *g = l->g;
-    struct infer_options infer = {.before = NULL};
 
-    if (g->type.len < g->node.len)
-        infer_graph(g, &infer, NULL);
+    infer_need(g);
     l->p->name = lower_keep(l, *graph_str(g, g->name) ? graph_str(g, g->name) : "forward");
     l->p->source = lower_keep(l, graph_str(g, g->source_name));
     begin_groups(l);

@@ -129,12 +129,10 @@ static void do_peak(void *arg)
 {
     struct peak_args *x = arg;
     tuck_graph *g = x->g;
-    struct infer_options infer = {.before = NULL};
     struct copies c = {.g = g, .assume = &x->assume, .sigs = &x->sigs};
     int64_t live = 0;
 
-    if (g->type.len < g->node.len)
-        infer_graph(g, &infer, NULL);
+    infer_need(g);
     copies_find(&c, &x->arena);
     find_apart(x, c.copies);
     storages_build_apart(g, &x->arena, c.copies, &x->s);

@@ -72,14 +72,14 @@ static void annotate(struct step *s)
         enough &= tuck_node_set_annotation(g, (tuck_node){n}, buf_text(&b)) != TUCK_ENOMEM;
     }
     buf_destroy(&b);
+    g->typed_at = g->revision; /* annotations now say what the types are */
     if (!enough)
         mem_exhausted(s->r.mem);
 }
 
-static void infer(struct step *s, bool refresh)
+static void infer_again(struct step *s)
 {
-    struct infer_options o = {
-        .before = refresh ? s->before : NULL, .n_before = s->n_before, .edited = s->r.g};
+    struct infer_options o = {.before = s->before, .n_before = s->n_before, .edited = s->r.g};
 
     infer_graph(s->r.g, &o, NULL);
 }
@@ -107,7 +107,7 @@ static void do_pass(void *p)
 
     storage_order_record(g);
     if (types)
-        infer(s, false);
+        infer_need(g);
     if (pass->needs & PASS_PLACES)
         graph_number(g);
     if (pass->needs & PASS_NAMES)
@@ -121,7 +121,7 @@ static void do_pass(void *p)
     s->status = run_pass(s);
     s->r.report->ms = now_ms() - start;
     if (s->status == TUCK_OK && s->r.changed && !keeps) {
-        infer(s, true);
+        infer_again(s);
         annotate(s);
     }
 }
@@ -181,18 +181,17 @@ static tuck_status run_step(const struct pipeline_step *what, tuck_graph *g,
                             tuck_diags *diags)
 {
     struct step s = {.what = what, .report = report, .o = o};
-    tuck_graph *work;
-    tuck_status st = tuck_graph_copy(g, &work);
+    tuck_graph *work = graph_clone(g);
 
-    if (st != TUCK_OK)
-        return st;
+    if (work == NULL)
+        return TUCK_ENOMEM;
     s.r = (struct pass_run){.g = work,
                             .mem = &g->store->mem,
                             .diags = diags,
                             .assume = {.store = g->store, .given = o->hint, .n_given = o->n_hint}};
     arena_init(&s.r.arena, s.r.mem);
     sigs_init(&s.r.sigs, s.r.mem);
-    st = run_on_copy(&s, diags);
+    tuck_status st = run_on_copy(&s, diags);
     tuck_args_free(s.r.args);
     sigs_destroy(&s.r.sigs);
     arena_destroy(&s.r.arena);
