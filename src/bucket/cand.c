@@ -111,19 +111,17 @@ static const struct type *tensor_type(const tuck_graph *g, type_id id)
     return id != 0 && t->kind == TYPE_TENSOR ? t : NULL;
 }
 
-/* Only the dtype changes: no keyword of _to_copy but dtype is given. */
-static bool is_dtype_only(const tuck_graph *g, const struct fx_node *x)
+/* Only the dtype changes: nothing of _to_copy but what it copies and the dtype is given. */
+static bool is_dtype_only(const struct bucket_scan *s, const struct fx_node *x)
 {
-    const tuck_value *v = x->vals;
+    const struct op_sig *sig = sigs_get(&s->r->sigs, x->op);
+    struct operand o = {.v = NULL};
 
-    for (uint32_t i = 0; i < x->n_args; i++)
-        v = value_next(v);
-    bool only = x->n_args == 1;
-    for (uint32_t i = 0; i < x->n_kwargs; i++) {
-        only &= strcmp(graph_str(g, v->a), "dtype") == 0 || v[1].kind == TUCK_V_NONE;
-        v = value_next(v + 1);
-    }
-    return only;
+    while (operand_next(s->r->g, x, sig, &o))
+        if (o.param == NULL || (o.param != &sig->params[0] && strcmp(o.param->name, "dtype") != 0 &&
+                                o.v->kind != TUCK_V_NONE))
+            return false;
+    return true;
 }
 
 static bool is_conversion(const struct bucket_scan *s, uint32_t n)
@@ -132,11 +130,10 @@ static bool is_conversion(const struct bucket_scan *s, uint32_t n)
     const struct fx_node *x = node_at(g, n);
     uint8_t shape = op_at(x->op)->shape;
 
-    if (x->kind != TUCK_CALL_FUNCTION || op_at(x->op)->cls != OP_COPY || x->n_vals == 0 ||
-        x->vals[0].kind != TUCK_V_NODE)
+    if (x->kind != TUCK_CALL_FUNCTION || op_at(x->op)->cls != OP_COPY || call_node(g, x, 0) == 0)
         return false;
     return shape == OP_SHAPE_convert ||
-           (shape == OP_SHAPE_to_copy && (s->o->torch || is_dtype_only(g, x)));
+           (shape == OP_SHAPE_to_copy && (s->o->torch || is_dtype_only(s, x)));
 }
 
 /* The copy into the bucket converts, so a conversion that nobody else uses can go: if it is known how what it
@@ -150,12 +147,12 @@ static void fold_conversion(struct bucket_scan *s, struct bucket_cand *c)
     if (s->o->kind != COMM_ALL_GATHER || (s->o->mode == BUCKET_COALESCED && !s->o->torch) ||
         !is_conversion(s, c->input) || x->n_uses != 1)
         return;
-    const struct type *from = tensor_type(g, node_type(g, x->vals[0].a));
+    const struct type *from = tensor_type(g, node_type(g, call_node(g, x, 0)));
     if (from == NULL || !from->strided || s->bound[c->input] < node_at(g, c->wait)->pos ||
         !build_may_erase(r, c->input))
         return;
     c->cvt = c->input;
-    c->input = x->vals[0].a;
+    c->input = call_node(g, x, 0);
 }
 
 /* Bytes as they are known or assumed; a size that only data decides is not. */
@@ -180,7 +177,7 @@ static bool is_restrided(const struct bucket_scan *s, uint32_t wait)
             const struct op_row *row = op_at(node_at(g, user)->op);
             if (row->shape == OP_SHAPE_as_strided || row->flags & OP_F_RESTRIDES)
                 return true;
-            if (row->cls == OP_VIEW && g->use.at[u].slot == 0)
+            if (row->cls == OP_VIEW && call_mentions(g, node_at(g, user), 0, g->use.at[u].slot))
                 vec_push_in(&s->r->arena, &todo, user);
         }
     }

@@ -223,9 +223,9 @@ void buckets_find(struct bucket_scan *s, struct buckets *b)
         if (bucket_is_kind(s, n)) {
             visit_start(&f, n);
         } else if (comm_is_wait(g, n)) {
-            const tuck_value *v = node_at(g, n)->vals;
-            if (node_at(g, n)->n_vals > 0 && v->kind == TUCK_V_NODE && bucket_is_kind(s, v->a))
-                decide(&f, v->a, n);
+            uint32_t start = call_node(g, node_at(g, n), 0);
+            if (start != 0 && bucket_is_kind(s, start))
+                decide(&f, start, n);
         }
         if (f.order[n] != 0)
             push(&f, n, f.order[n]);

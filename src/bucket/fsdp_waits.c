@@ -63,10 +63,7 @@ static bool *only_returned(struct pass_run *r)
 
 static uint32_t waited_for(const tuck_graph *g, uint32_t wait)
 {
-    const struct fx_node *x = node_at(g, wait);
-
-    return comm_is_wait(g, wait) && x->n_vals > 0 && x->vals[0].kind == TUCK_V_NODE ? x->vals[0].a
-                                                                                    : 0;
+    return comm_is_wait(g, wait) ? call_node(g, node_at(g, wait), 0) : 0;
 }
 
 static void mark_gathers(struct pass_run *r, bool *yes)

@@ -117,7 +117,8 @@ static int64_t message_bytes(struct assume *a, const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
     const struct type *t = type_at(&g->store->type, node_type(g, n));
-    int64_t in = x->n_vals > 0 ? operand_bytes(a, g, &x->vals[0]) : -1, out = 0, b;
+    const tuck_value *first = call_operand(g, x, 0);
+    int64_t in = first != NULL ? operand_bytes(a, g, first) : -1, out = 0, b;
 
     if (t->kind == TYPE_LIST) {
         for (uint32_t i = 0; i < t->n && out >= 0; i++)

@@ -151,7 +151,8 @@ static int64_t operand_bytes(struct cost_run *r, const struct fx_node *x, const 
                 continue;
             int64_t b = cost_result_bytes(r, v->a);
             r->mark.at[v->a] = stamp;
-            if (rule == OP_MOVES_picked && o.i == 0 && b >= 0 && result >= 0 && b > result)
+            if (rule == OP_MOVES_picked && operand_is(&o, sig, 0) && b >= 0 && result >= 0 &&
+                b > result)
                 b = result;
             if (written && rule == OP_MOVES_placed)
                 continue;
@@ -192,9 +193,9 @@ static bool is_free(struct cost_run *r, uint32_t n)
     const struct fx_node *x = node_at(r->g, n);
     const struct typetab *types = &r->g->store->type;
 
-    if (x->n_vals == 0 || x->vals[0].kind != TUCK_V_NODE)
+    if (call_node(r->g, x, 0) == 0)
         return false;
-    type_id from = node_type(r->g, x->vals[0].a), to = node_type(r->g, n);
+    type_id from = node_type(r->g, call_node(r->g, x, 0)), to = node_type(r->g, n);
     const struct type *a = type_at(types, from), *b = type_at(types, to);
     if (from == to)
         return true;
@@ -278,8 +279,7 @@ static int64_t message_bytes(struct cost_run *r, uint32_t n, const struct op_row
     if (row->moves == OP_MOVES_scattered)
         return most >= 0 && size_mul(most, s.p, &most) ? most : UNKNOWN;
     if (row->moves == OP_MOVES_gathered)
-        most = x->n_vals > 0 && x->vals[0].kind == TUCK_V_NODE ? cost_result_bytes(r, x->vals[0].a)
-                                                               : UNKNOWN;
+        most = call_node(r->g, x, 0) != 0 ? cost_result_bytes(r, call_node(r->g, x, 0)) : UNKNOWN;
     if (row->moves == OP_MOVES_gathered)
         return most >= 0 && size_mul(most, s.p, &most) ? most : UNKNOWN;
     while (operand_next(r->g, x, sigs_get(&r->sigs, node_op(r->g, n)), &o)) {

@@ -15,6 +15,7 @@
 
 #include "cost/collective.h"
 #include "fx/assume.h"
+#include "fx/call.h"
 #include "fx/effect.h"
 
 /* What its time comes from. */

@@ -33,12 +33,7 @@ static uint32_t origin(const struct cost_run *r, uint32_t n)
 
 static uint32_t first_operand(const struct cost_run *r, uint32_t n)
 {
-    const struct fx_node *x = node_at(r->g, n);
-
-    for (uint32_t i = 0; i < x->n_vals; i++)
-        if (x->vals[i].kind == TUCK_V_NODE)
-            return x->vals[i].a;
-    return 0;
+    return call_base(r->g, node_at(r->g, n));
 }
 
 static void add(int64_t *sum, int64_t more)
@@ -52,9 +47,10 @@ static void meet_operands(struct cost_run *r, uint32_t n, int64_t *written)
 {
     const struct fx_node *x = node_at(r->g, n);
     const struct op_row *row = op_at(node_op(r->g, n));
+    const struct op_sig *sig = sigs_get(&r->sigs, node_op(r->g, n));
     struct operand o = {.v = NULL};
 
-    while (operand_next(r->g, x, sigs_get(&r->sigs, node_op(r->g, n)), &o)) {
+    while (operand_next(r->g, x, sig, &o)) {
         bool mutated = o.param != NULL && o.param->mutated;
         bool read = !(mutated && (o.param->kwarg_only || row->moves == OP_MOVES_over)) &&
                     row->moves != OP_MOVES_out;
@@ -69,7 +65,8 @@ static void meet_operands(struct cost_run *r, uint32_t n, int64_t *written)
                 continue;
             int64_t b = cost_result_bytes(r, v->a), result = cost_result_bytes(r, n);
             r->seen.at[v->a] = r->stamp;
-            if (row->moves == OP_MOVES_picked && o.i == 0 && b >= 0 && result >= 0 && b > result)
+            if (row->moves == OP_MOVES_picked && operand_is(&o, sig, 0) && b >= 0 && result >= 0 &&
+                b > result)
                 b = result;
             if (r->read_stamp.at[from] != r->stamp) {
                 r->read_stamp.at[from] = r->stamp;

@@ -46,7 +46,7 @@ static int64_t group_size(struct pass_run *r, enum comm_kind kind)
     for_each_node (g, n) {
         if (!fsdp[n])
             continue;
-        const tuck_value *size = fsdp_operand(r, node_at(g, n)->vals[0].a, "group_size");
+        const tuck_value *size = fsdp_operand(r, call_node(g, node_at(g, n), 0), "group_size");
         return size != NULL && size->kind == TUCK_V_INT && size->u.i > 0 ? size->u.i : 0;
     }
     return NO_COLLECTIVE;

@@ -37,6 +37,12 @@ struct operand {
     uint32_t i;
 };
 
+/* Is it the one for parameter p? */
+static inline bool operand_is(const struct operand *o, const struct op_sig *sig, uint32_t p)
+{
+    return o->param != NULL ? o->param == &sig->params[p] : o->i == p;
+}
+
 bool operand_next(const tuck_graph *g, const struct fx_node *x, const struct op_sig *sig,
                   struct operand *o);
 

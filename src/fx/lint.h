@@ -2,6 +2,7 @@
 #ifndef TUCK_FX_LINT_H
 #define TUCK_FX_LINT_H
 
+#include "fx/call.h"
 #include "fx/effect.h"
 
 struct lint_graph {

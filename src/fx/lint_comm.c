@@ -299,20 +299,20 @@ static bool may_fly(struct lint *x, uint32_t n)
             if (is_start(x, g->use.at[u].user) &&
                 (op_at(node_at(g, g->use.at[u].user)->op)->flags & OP_F_MUTATES))
                 return true; /* the buffer of one */
-        if ((cls != OP_GETITEM && cls != OP_VIEW) || node->n_vals == 0 ||
-            node->vals[0].kind != TUCK_V_NODE || x->pos.at[node->vals[0].a] >= x->pos.at[n])
+        uint32_t from = cls == OP_GETITEM || cls == OP_VIEW ? call_node(g, node, 0) : 0;
+        if (from == 0 || x->pos.at[from] >= x->pos.at[n])
             return false;
-        n = node->vals[0].a;
+        n = from;
     }
 }
 
 static void check_wait(struct lint *x, uint32_t n)
 {
-    const struct fx_node *node = node_at(x->g, n);
+    uint32_t what = call_node(x->g, node_at(x->g, n), 0);
 
-    if (node->n_vals > 0 && node->vals[0].kind == TUCK_V_NODE && !may_fly(x, node->vals[0].a))
+    if (what != 0 && !may_fly(x, what))
         lint_report(x, TUCK_WARNING, n, NULL, "'%s' waits for '%s', which is no collective",
-                    lint_name(x, n), lint_name(x, node->vals[0].a));
+                    lint_name(x, n), lint_name(x, what));
 }
 
 /* ---- graphs ---- */
@@ -367,9 +367,9 @@ void lint_results(struct lint *x, uint32_t graph)
     memset(x->count.at, 0, g->node.len * sizeof(*x->count.at));
     for (uint32_t n = FX_FIRST_ID; n < g->node.len; n++) {
         const struct fx_node *node = node_at(g, n);
-        if (node->kind != 0 && is_class(x, n, OP_WAIT) && node->n_vals > 0 &&
-            node->vals[0].kind == TUCK_V_NODE && node->vals[0].a < g->node.len)
-            x->count.at[node->vals[0].a]++;
+        uint32_t what = node->kind != 0 && is_class(x, n, OP_WAIT) ? call_node(g, node, 0) : 0;
+        if (what != 0 && what < g->node.len)
+            x->count.at[what]++;
     }
     const tuck_value *v = node_at(g, g->output)->vals;
     self->alone = v->kind != TUCK_V_LIST && v->kind != TUCK_V_TUPLE;

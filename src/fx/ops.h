@@ -566,6 +566,9 @@ bool op_sig_parse_schema(struct arena *a, const struct op_row *row, struct op_si
 /* The parameter of that name, or -1. */
 int op_param_find(const struct op_sig *sig, const char *name, size_t len);
 
+/* Is that the name of parameter p? Without an arena. */
+bool op_param_is(const struct op_row *row, uint32_t p, const char *name, size_t len);
+
 /* Does result r share storage with parameter p? Is parameter p written? */
 bool op_result_aliases(const struct op_sig *sig, uint32_t r, uint32_t p);
 bool op_param_mutated(const struct op_sig *sig, uint32_t p);

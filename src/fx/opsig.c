@@ -273,6 +273,45 @@ int op_param_find(const struct op_sig *sig, const char *name, size_t len)
     return -1;
 }
 
+/* The end of the parameter that begins here: a comma or an arrow outside of brackets and quotes. */
+static const char *param_end(const char *s)
+{
+    int depth = 0;
+    bool quoted = false;
+
+    for (; *s != '\0'; s++) {
+        if (*s == '\'')
+            quoted = !quoted;
+        else if (*s == '(' || *s == '[')
+            depth++;
+        else if (*s == ')' || *s == ']')
+            depth--;
+        if (depth == 0 && !quoted && (strncmp(s, ", ", 2) == 0 || strncmp(s, " -> ", 4) == 0))
+            break;
+    }
+    return s;
+}
+
+bool op_param_is(const struct op_row *row, uint32_t p, const char *name, size_t len)
+{
+    const char *s = row->signature != NULL ? row->signature : "";
+
+    for (uint32_t i = 0; *s != '\0' && strncmp(s, "-> ", 3) != 0;) {
+        const char *end = param_end(s);
+
+        if (*s != '*' && i++ == p) {
+            const char *at = memchr(s, ' ', (size_t)(end - s));
+            size_t left = at != NULL ? (size_t)(end - at) - 1 : 0;
+            return len > 0 && left >= len && memcmp(at + 1, name, len) == 0 &&
+                   (left == len || at[1 + len] == '=');
+        }
+        if (*end != ',')
+            break;
+        s = end + 2;
+    }
+    return false;
+}
+
 bool op_result_aliases(const struct op_sig *sig, uint32_t r, uint32_t p)
 {
     return r < sig->n_results && p < sig->n_params && sig->results[r].alias &&

@@ -1,27 +1,16 @@
 /* Shape rules of operators that take graphs or operators: what the inner one returns. */
+#include "fx/call.h"
 #include "fx/run.h"
-
-/* Argument i of a call, NULL where there are not so many. */
-static const tuck_value *argument_of(const struct fx_node *node, uint32_t i)
-{
-    const tuck_value *v = node->vals;
-
-    if (i >= node->n_args)
-        return NULL;
-    while (i-- > 0)
-        v = value_next(v);
-    return v;
-}
 
 static const tuck_value *argument(const struct infer *x, uint32_t i)
 {
-    return argument_of(node_at(x->g, x->node), i);
+    return call_operand(x->g, node_at(x->g, x->node), i);
 }
 
 /* invoke_subgraph(graph, 'name', ...): the name may be missing. */
-static uint32_t first_passed(const struct fx_node *node)
+static uint32_t first_passed(const tuck_graph *g, const struct fx_node *node)
 {
-    const tuck_value *name = argument_of(node, 1);
+    const tuck_value *name = call_operand(g, node, 1);
 
     return name != NULL && (name->kind == TUCK_V_STR || name->kind == TUCK_V_NONE) ? 2 : 1;
 }
@@ -32,12 +21,13 @@ type_id passed_type(const tuck_graph *g, uint32_t call, uint32_t k)
     const tuck_value *v = NULL, *list;
 
     switch ((enum op_shape)op_at(node->op)->shape) {
-    case OP_SHAPE_control_deps: v = argument_of(node, 2 + k); break;
-    case OP_SHAPE_invoke_subgraph: v = argument_of(node, first_passed(node) + k); break;
+    case OP_SHAPE_control_deps: v = call_operand(g, node, 2 + k); break;
+    case OP_SHAPE_invoke_subgraph: v = call_operand(g, node, first_passed(g, node) + k); break;
     case OP_SHAPE_cond:
     case OP_SHAPE_while_loop: /* operands; or what is carried, then what is not */
         for (uint32_t i = op_at(node->op)->shape == OP_SHAPE_cond ? 3 : 2;
-             v == NULL && (list = argument_of(node, i)) != NULL && value_is_container(list); i++) {
+             v == NULL && (list = call_operand(g, node, i)) != NULL && value_is_container(list);
+             i++) {
             if (k < list->a)
                 v = value_item(list, k);
             k -= list->a;
@@ -165,7 +155,7 @@ bool shape_control_deps(struct infer *x)
 
 bool shape_invoke_subgraph(struct infer *x)
 {
-    return result_of_call(x, 0, first_passed(node_at(x->g, x->node)));
+    return result_of_call(x, 0, first_passed(x->g, node_at(x->g, x->node)));
 }
 
 bool shape_cond(struct infer *x)

@@ -63,22 +63,6 @@ static const struct op_sig *sig_of(struct build *b, uint32_t op)
     return b->s->sig[op];
 }
 
-static const tuck_value *bound(const tuck_graph *g, const struct fx_node *x,
-                               const struct op_sig *sig, uint32_t p)
-{
-    const tuck_value *v = x->vals;
-
-    for (uint32_t i = 0; i < x->n_args; i++, v = value_next(v))
-        if (i == p)
-            return v;
-    for (uint32_t i = 0; i < x->n_kwargs; i++) {
-        if (strcmp(graph_str(g, v->a), sig->params[p].name) == 0)
-            return v + 1;
-        v = value_next(v + 1);
-    }
-    return NULL;
-}
-
 /* Results whose storages are to be told apart: those that getitems ask for. */
 static uint32_t items_of(const tuck_graph *g, const struct fx_node *x)
 {
@@ -255,9 +239,9 @@ static void subgraph_results(struct build *b, uint32_t n, const struct fx_node *
 /* Result k of a batch of sends and receives shares with its operand if it is received. */
 static bool is_received(const struct build *b, const struct fx_node *x, uint32_t k)
 {
-    const tuck_value *kinds = x->vals;
+    const tuck_value *kinds = call_operand(b->g, x, 0);
 
-    if (op_at(x->op)->shape != OP_SHAPE_batch_p2p || x->n_args == 0 || !value_is_container(kinds) ||
+    if (op_at(x->op)->shape != OP_SHAPE_batch_p2p || kinds == NULL || !value_is_container(kinds) ||
         k >= kinds->a)
         return false;
     const tuck_value *v = value_item(kinds, k);
@@ -280,7 +264,7 @@ static void known_results(struct build *b, uint32_t n, const struct fx_node *x)
 
         if (p >= 0) {
             bool aligned = sig->params[p].depth > 0 && sig->results[r].depth > 0;
-            shared = operand_storage(b, bound(b->g, x, sig, (uint32_t)p), aligned ? k : 0);
+            shared = operand_storage(b, call_operand(b->g, x, (uint32_t)p), aligned ? k : 0);
         }
         give(b, n, shared ? shared : fresh(b));
     }

@@ -7,6 +7,7 @@
 #ifndef TUCK_FX_STORAGE_H
 #define TUCK_FX_STORAGE_H
 
+#include "fx/call.h"
 #include "fx/graph.h"
 #include "fx/ops.h"
 

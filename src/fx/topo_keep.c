@@ -74,12 +74,12 @@ static uint32_t started(const tuck_graph *g, uint32_t wait)
 {
     const struct fx_node *x = node_at(g, wait);
 
-    if (op_at(x->op)->cls != OP_WAIT || x->n_vals == 0 || x->vals[0].kind != TUCK_V_NODE)
+    uint32_t n = op_at(x->op)->cls == OP_WAIT ? call_node(g, x, 0) : 0;
+    x = n != 0 ? node_at(g, n) : x;
+    if (n == 0)
         return 0;
-    uint32_t n = x->vals[0].a;
-    x = node_at(g, n);
-    if (op_at(x->op)->cls == OP_GETITEM && x->n_vals > 0 && x->vals[0].kind == TUCK_V_NODE)
-        n = x->vals[0].a;
+    if (op_at(x->op)->cls == OP_GETITEM && call_node(g, x, 0) != 0)
+        n = call_node(g, x, 0);
     uint8_t cls = op_at(node_at(g, n)->op)->cls;
     return cls == OP_COLLECTIVE || cls == OP_P2P ? n : 0;
 }

@@ -213,9 +213,9 @@ static void measure(struct coll *c)
 /* The nodes of a list operand, or the one node. */
 static uint32_t first_operands(const struct coll *c, const tuck_value **at)
 {
-    const tuck_value *v = c->x->vals;
+    const tuck_value *v = call_operand(c->l->g, c->x, 0);
 
-    if (c->x->n_vals == 0)
+    if (v == NULL)
         return 0;
     *at = value_is_container(v) ? v + 1 : v;
     return value_is_container(v) ? v->a : 1;
@@ -373,15 +373,15 @@ static bool is_one_shot(const struct coll *c, uint32_t group)
 
     return l->o->auto_select && (c->row->flags & OP_F_ALL_REDUCE) && c->row->cls == OP_COLLECTIVE &&
            group != PROGRAM_NONE && has_symm_mem(l, group) && how != NULL &&
-           strcmp(how, "sum") == 0 && first_operands(c, &v) == 1 && v == c->x->vals &&
-           v->kind == TUCK_V_NODE && c->in <= l->o->one_shot_threshold &&
-           may_be_comm(c, v->a, group);
+           strcmp(how, "sum") == 0 && first_operands(c, &v) == 1 &&
+           v == call_operand(l->g, c->x, 0) && v->kind == TUCK_V_NODE &&
+           c->in <= l->o->one_shot_threshold && may_be_comm(c, v->a, group);
 }
 
 static void one_shot(struct coll *c, uint32_t group)
 {
     struct lower *l = c->l;
-    uint32_t from = c->x->vals[0].a, root = storage_of(&l->s, c->node, 0);
+    uint32_t from = call_node(l->g, c->x, 0), root = storage_of(&l->s, c->node, 0);
     uint32_t source = comm_buffer(c, from, group);
     bool back = (c->row->flags & OP_F_MUTATES) != 0;
 

@@ -101,10 +101,9 @@ void copies_find(struct copies *l, struct arena *a)
         const struct op_row *row = op_at(node_op(g, n));
 
         if (!(row->flags & OP_F_MAYBE) || (row->flags & OP_F_MUTATES) ||
-            (row->cls != OP_VIEW && row->cls != OP_COPY) || x->n_args == 0 ||
-            x->vals->kind != TUCK_V_NODE)
+            (row->cls != OP_VIEW && row->cls != OP_COPY) || call_node(g, x, 0) == 0)
             continue;
-        enum copies_kind c = copies(l, x, row, node_type(g, x->vals->a), node_type(g, n));
+        enum copies_kind c = copies(l, x, row, node_type(g, call_node(g, x, 0)), node_type(g, n));
         l->kind[n] = (uint8_t)c;
         l->copies[n] = c == COPIES;
     }

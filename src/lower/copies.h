@@ -3,6 +3,7 @@
 #define TUCK_LOWER_COPIES_H
 
 #include "fx/assume.h"
+#include "fx/call.h"
 #include "fx/effect.h"
 #include "fx/infer.h"
 #include "fx/ops.h"

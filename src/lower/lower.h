@@ -2,6 +2,7 @@
 #ifndef TUCK_LOWER_LOWER_H
 #define TUCK_LOWER_LOWER_H
 
+#include "fx/call.h"
 #include "fx/effect.h"
 #include "fx/infer.h"
 #include "fx/ops.h"

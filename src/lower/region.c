@@ -13,19 +13,21 @@
 
 enum { REGION_MAX = 64, CAT_MAX = 8 };
 
-static uint32_t list_len(const struct fx_node *x)
+static uint32_t list_len(const tuck_graph *g, const struct fx_node *x)
 {
-    return x->n_args > 0 && value_is_container(x->vals) ? x->vals->a : 0;
+    const tuck_value *v = call_operand(g, x, 0);
+
+    return v != NULL && value_is_container(v) ? v->a : 0;
 }
 
 /* Would Inductor make a loop of it? As torch's own estimate has it. */
-static bool is_fusible(const struct fx_node *x, const struct op_row *row)
+static bool is_fusible(const tuck_graph *g, const struct fx_node *x, const struct op_row *row)
 {
     const uint32_t never = OP_F_MUTATES | OP_F_EFFECT | OP_F_RANDOM | OP_F_HOST | OP_F_RESTRIDES;
 
     return (row->flags & OP_F_LOWERED) && !(row->flags & never) && row->cls != OP_HOP &&
            (row->cls != OP_FACTORY || (row->flags & OP_F_FUSIBLE)) &&
-           (row->cls != OP_COPY || list_len(x) <= CAT_MAX);
+           (row->cls != OP_COPY || list_len(g, x) <= CAT_MAX);
 }
 
 /* Only memory, no kernel. */
@@ -75,8 +77,8 @@ static enum lower_role role_of(const struct lower *l, uint32_t n)
     case OP_COPY:
         if (l->copies.kind[n] == COPIES_NOT)
             return ROLE_VIEW;
-        return is_fusible(x, row) ? ROLE_FUSIBLE : ROLE_OP;
-    default: return is_fusible(x, row) ? ROLE_FUSIBLE : ROLE_OP;
+        return is_fusible(g, x, row) ? ROLE_FUSIBLE : ROLE_OP;
+    default: return is_fusible(g, x, row) ? ROLE_FUSIBLE : ROLE_OP;
     }
 }
 
@@ -132,12 +134,9 @@ static void begin(struct runs *r, const tuck_graph *g, const uint8_t *roles, str
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
 
-        r->shows[n] = n;
-        for (uint32_t i = 0; i < x->n_vals && role(r, n) == ROLE_VIEW; i++)
-            if (x->vals[i].kind == TUCK_V_NODE) {
-                r->shows[n] = r->shows[x->vals[i].a];
-                break;
-            }
+        uint32_t of = role(r, n) == ROLE_VIEW ? call_base(g, x) : 0;
+
+        r->shows[n] = of != 0 ? r->shows[of] : n;
     }
 }
 
@@ -206,14 +205,14 @@ static void add(struct runs *r, uint32_t n)
 static bool joins_loops(struct runs *r, uint32_t n)
 {
     const struct fx_node *x = node_at(r->g, n);
-    bool view = role(r, n) == ROLE_VIEW, first = true;
+    uint32_t of = role(r, n) == ROLE_VIEW ? call_base(r->g, x) : 0;
 
     for (uint32_t i = 0; i < x->n_vals; i++) {
         if (x->vals[i].kind != TUCK_V_NODE)
             continue;
-        if (!(view && first) && loop_of(r, x->vals[i]) != 0)
+        if (x->vals[i].a != of && loop_of(r, x->vals[i]) != 0)
             return true;
-        first = false;
+        of = x->vals[i].a == of ? 0 : of; /* as the view; once more, for its sizes */
     }
     return false;
 }

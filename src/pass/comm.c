@@ -73,11 +73,8 @@ void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32
 /* The value that a wait is for, however many waits stand in between. */
 static uint32_t waited(const tuck_graph *g, const uint32_t *root, uint32_t wait)
 {
-    const struct fx_node *x = node_at(g, wait);
+    uint32_t v = call_node(g, node_at(g, wait), 0);
 
-    if (x->n_vals == 0 || x->vals[0].kind != TUCK_V_NODE)
-        return 0;
-    uint32_t v = x->vals[0].a;
     return root[v] ? root[v] : v;
 }
 

@@ -2,6 +2,7 @@
 #ifndef TUCK_PASS_COMM_H
 #define TUCK_PASS_COMM_H
 
+#include "fx/call.h"
 #include "fx/effect.h"
 #include "fx/graph.h"
 #include "fx/topo.h"

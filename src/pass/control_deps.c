@@ -56,11 +56,9 @@ static bool is_kernel(const tuck_graph *g, uint32_t n)
 /* The collective that a wait ends, if it is a plain one. */
 static uint32_t started_by(const tuck_graph *g, uint32_t wait)
 {
-    const struct fx_node *x = node_at(g, wait);
+    uint32_t start = comm_is_wait(g, wait) ? call_node(g, node_at(g, wait), 0) : 0;
 
-    if (x->n_vals != 1 || x->vals[0].kind != TUCK_V_NODE || !comm_is_wait(g, wait))
-        return 0;
-    return comm_starts(g, x->vals[0].a) ? x->vals[0].a : 0;
+    return start != 0 && comm_starts(g, start) ? start : 0;
 }
 
 /* One walk: the collectives that no kernel stands behind yet, and the last kernel. */

@@ -102,22 +102,12 @@ static void match_meanings(struct diff *d)
 
 /* ---- what merged ---- */
 
-static uint32_t first_operand(const tuck_graph *g, uint32_t n)
-{
-    const struct fx_node *x = node_at(g, n);
-
-    for (uint32_t i = 0; i < x->n_vals; i++)
-        if (x->vals[i].kind == TUCK_V_NODE)
-            return x->vals[i].a;
-    return 0;
-}
-
 /* What a view, or an item of several, is part of. */
 static uint32_t base_of(const tuck_graph *g, uint32_t n)
 {
     for (int i = 0; i < CLIMB; i++) {
         enum op_class cls = op_at(node_op(g, n))->cls;
-        uint32_t from = first_operand(g, n);
+        uint32_t from = call_base(g, node_at(g, n));
         if ((cls != OP_VIEW && cls != OP_GETITEM) || from == 0)
             break;
         n = from;
@@ -161,13 +151,13 @@ static void find_merged(struct diff *d)
 
     find_flows(d, into);
     for (uint32_t i = 0; i < d->a.n; i++) {
-        uint32_t n = d->a.node[i], from = first_operand(d->a.g, n);
+        uint32_t n = d->a.node[i], from = call_base(d->a.g, node_at(d->a.g, n));
 
         if (d->a.match[n] != 0 || comm_kind(d->a.g, n) == COMM_NONE ||
             !comm_communicates(d->a.g, n))
             continue;
         for (int k = 0; k < CLIMB && from != 0 && d->a.match[from] == 0; k++)
-            from = first_operand(d->a.g, from);
+            from = call_base(d->a.g, node_at(d->a.g, from));
         if (from != 0 && d->a.match[from] != 0)
             d->a.became[n] = into[d->a.match[from]][comm_kind(d->a.g, n)];
     }
