@@ -76,7 +76,9 @@ struct bucket_scan {
     struct topo_fan keep_from; /* the same by node */
     uint32_t *bound;           /* by node: place of the first thing that has to stay behind it */
     const bool *written;       /* by node: somebody writes the storage of its result */
-    uint32_t *at;              /* by place: the node; 0 behind the last */
+    const bool *watched; /* by node: somebody looks at where its result lies; NULL: nobody does */
+    const bool *strides_matter; /* by node, once asked for: something behind it looks at strides */
+    uint32_t *at;               /* by place: the node; 0 behind the last */
 };
 
 /* Takes duplicate waits out first, unless it is to be as torch has it. */

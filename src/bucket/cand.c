@@ -5,6 +5,7 @@
 #include "fx/ops.h"
 #include "fx/storage.h"
 #include "pass/build.h"
+#include "pass/place.h"
 
 /* ---- the scan ---- */
 
@@ -82,6 +83,7 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
             s->bound[e->from] = place;
     }
     s->written = find_written(s);
+    s->watched = o->torch ? NULL : place_watched(r);
 }
 
 bool bucket_is_kind(const struct bucket_scan *s, uint32_t n)
@@ -162,28 +164,6 @@ static bool count_bytes(struct pass_run *r, type_id t, int64_t *out)
     return assume_bytes(&r->assume, t, out) && !r->assume.used_default;
 }
 
-/* Is the result asked for by its strides somewhere? Bucketed results are contiguous; where the result of an
- * all-reduce was not, only that notices. */
-static bool is_restrided(const struct bucket_scan *s, uint32_t wait)
-{
-    const tuck_graph *g = s->r->g;
-    VEC(uint32_t) todo = {0};
-
-    vec_push_in(&s->r->arena, &todo, wait);
-    while (todo.len > 0) {
-        const struct fx_node *x = node_at(g, todo.at[--todo.len]);
-        for (uint32_t u = x->use_first; u != 0; u = g->use.at[u].next) {
-            uint32_t user = g->use.at[u].user;
-            const struct op_row *row = op_at(node_at(g, user)->op);
-            if (row->shape == OP_SHAPE_as_strided || row->flags & OP_F_RESTRIDES)
-                return true;
-            if (row->cls == OP_VIEW && call_mentions(g, node_at(g, user), 0, g->use.at[u].slot))
-                vec_push_in(&s->r->arena, &todo, user);
-        }
-    }
-    return false;
-}
-
 static bool is_contiguous(const tuck_graph *g, const struct type *t)
 {
     struct symtab *st = &g->store->sym;
@@ -198,6 +178,21 @@ static bool is_contiguous(const tuck_graph *g, const struct type *t)
         want = sym_mul(st, want, t->size[i]);
     }
     return t->strided;
+}
+
+/* May the result be a contiguous piece of a larger buffer? Those of all-gathers are copied out of it, and lists have a
+ * buffer each. */
+static bool may_lie_elsewhere(struct bucket_scan *s, const struct bucket_cand *c)
+{
+    bool cut = s->o->kind != COMM_ALL_GATHER && s->o->mode != BUCKET_COALESCED;
+
+    if (cut && s->watched != NULL && s->watched[c->wait])
+        return false;
+    if (s->o->kind != COMM_ALL_REDUCE || is_contiguous(s->r->g, tensor_type(s->r->g, c->out)))
+        return true;
+    if (s->strides_matter == NULL)
+        s->strides_matter = place_strides_matter(s->r);
+    return !s->strides_matter[c->wait];
 }
 
 static bool read_key(const struct bucket_scan *s, struct bucket_cand *c)
@@ -273,8 +268,7 @@ bool bucket_read(struct bucket_scan *s, uint32_t start, uint32_t wait, struct bu
         if (s->bound[start] < node_at(g, wait)->pos)
             return false;
         *why = LEFT_LAYOUT;
-        if (s->o->kind == COMM_ALL_REDUCE && !is_contiguous(g, tensor_type(g, c->out)) &&
-            is_restrided(s, wait))
+        if (!may_lie_elsewhere(s, c))
             return false;
     }
     fold_conversion(s, c);

@@ -41,6 +41,23 @@ static uint32_t *lay_out(struct emit *e)
     return order;
 }
 
+/* What several dtypes have in common: the one with the smallest elements. Bytes of another may not go through one that
+ * has fewer values than bit patterns, as bool has; torch lets them. */
+static bool pick_dtype(struct emit *e)
+{
+    bool several = false;
+
+    for (uint32_t i = 0; i < e->b->n; i++) {
+        enum dtype d = result_dtype(e, i);
+        if (dtype_at(d)->bytes < dtype_at(e->dtype)->bytes)
+            e->dtype = d;
+        several |= d != result_dtype(e, 0);
+    }
+    if (several && !e->o->torch && dtype_at(e->dtype)->bytes == 1)
+        e->dtype = DTYPE_U8;
+    return several;
+}
+
 /* Elements of the bucket's dtype that member i takes. */
 static struct num width(struct emit *e, uint32_t i)
 {
@@ -298,14 +315,9 @@ void emit_all_gather(struct emit *e)
     struct build *b = &e->in;
     uint32_t *order = lay_out(e), from, room = 0;
     struct num *part = arena_array(&e->s->r->arena, struct num, e->b->n), total = num_of(0);
-    bool custom = e->o->mode == BUCKET_CUSTOM || e->o->mode == BUCKET_MULTIDTYPE, retyped = false;
+    bool custom = e->o->mode == BUCKET_CUSTOM || e->o->mode == BUCKET_MULTIDTYPE;
+    bool retyped = pick_dtype(e);
 
-    for (uint32_t i = 0; i < e->b->n; i++) {
-        enum dtype d = result_dtype(e, i);
-        if (dtype_at(d)->bytes < dtype_at(e->dtype)->bytes)
-            e->dtype = d;
-        retyped |= d != result_dtype(e, 0);
-    }
     for (uint32_t k = 0; k < e->b->n; k++) {
         part[k] = width(e, order[k]);
         total = num_add(b, total, part[k]);

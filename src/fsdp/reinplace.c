@@ -9,15 +9,17 @@
 #include "fsdp/fsdp.h"
 #include "fx/infer.h"
 #include "pass/build.h"
+#include "pass/place.h"
 
 struct reinplace {
     struct pass_run *r;
     uint32_t copy_in, gather;
     struct storages s;
-    uint32_t *last;  /* by storage: the node that touches it last */
-    bool *callers;   /* by storage: an input, an attribute, or returned */
-    uint32_t node;   /* at hand */
-    int64_t removed; /* getitems that nobody used */
+    uint32_t *last;      /* by storage: the node that touches it last */
+    bool *callers;       /* by storage: an input, an attribute, or returned */
+    const bool *watched; /* by node, see place_watched() */
+    uint32_t node;       /* at hand */
+    int64_t removed;     /* getitems that nobody used */
     int64_t done;
 };
 
@@ -61,6 +63,7 @@ static void note_storages(struct reinplace *x)
     struct arena *a = &x->r->arena;
 
     storages_build(g, a, &x->s);
+    x->watched = place_watched(x->r);
     size_t n_storage = (size_t)x->s.n + 1;
     x->last = arena_zeroed(a, n_storage * sizeof(*x->last));
     x->callers = arena_zeroed(a, n_storage * sizeof(*x->callers));
@@ -102,6 +105,9 @@ static uint32_t match(const struct reinplace *x, uint32_t gather, enum left_reas
         return 0;
     uint32_t storage = storage_of(&x->s, slice, 0);
     if (storage == 0 || x->callers[storage] || !fits(x, copy_in, gather))
+        return 0;
+    *why = LEFT_LAYOUT;
+    if (x->watched != NULL && x->watched[gather])
         return 0;
     *why = LEFT_SHARED;
     return x->last[storage] == gather && build_may_erase(x->r, gather) ? copy_in : 0;

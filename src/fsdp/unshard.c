@@ -14,6 +14,7 @@
 #include "fsdp/fsdp.h"
 #include "fx/infer.h"
 #include "pass/build.h"
+#include "pass/place.h"
 
 /* A placeholder that fsdp.copy_ writes. */
 struct param {
@@ -33,10 +34,11 @@ struct unshard {
     uint32_t copy, resize;
     struct storages s;
     VEC(struct param) param;
-    uint32_t *param_of; /* by node: place in `param` plus 1 */
-    uint32_t *owner;    /* by storage: the same, of the parameter that it is */
-    uint32_t *made;     /* by node that shares a parameter's storage: in which round, from 1 */
-    uint32_t *written;  /* by storage: place of the last write */
+    uint32_t *param_of;  /* by node: place in `param` plus 1 */
+    uint32_t *owner;     /* by storage: the same, of the parameter that it is */
+    uint32_t *made;      /* by node that shares a parameter's storage: in which round, from 1 */
+    uint32_t *written;   /* by storage: place of the last write */
+    const bool *watched; /* by node, see place_watched() */
     uint32_t node, place;
     tuck_status status;
 };
@@ -75,9 +77,12 @@ static void find_params(struct unshard *x)
     storages_build(g, &x->r->arena, &x->s);
     x->owner = arena_zeroed(&x->r->arena, ((size_t)x->s.n + 1) * sizeof(*x->owner));
     x->written = arena_zeroed(&x->r->arena, ((size_t)x->s.n + 1) * sizeof(*x->written));
+    x->watched = x->param.len > 0 ? place_watched(x->r) : NULL;
     for (uint32_t i = 0; i < x->param.len; i++) {
         uint32_t storage = storage_of(&x->s, x->param.at[i].node, 0);
 
+        if (x->watched != NULL && x->watched[x->param.at[i].node])
+            refuse(&x->param.at[i], LEFT_LAYOUT);
         if (storage == 0 || x->owner[storage] != 0)
             refuse(&x->param.at[i], LEFT_SHARED);
         if (storage != 0 && x->owner[storage] != 0)

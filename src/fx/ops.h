@@ -80,7 +80,8 @@ enum op_class {
     X(SYMMETRIC, "symmetric", "its first operand must live in symmetric memory of the group")      \
     X(FAKE_APART, "fake_apart",                                                                    \
       "shares a storage, but not under PyTorch's fake tensors: its estimates count another one")   \
-    X(FRESH, "fresh", "a higher-order operator whose results share storage with no operand")
+    X(FRESH, "fresh", "a higher-order operator whose results share storage with no operand")       \
+    X(PLACE, "place", "depends on where its operand lies in the storage")
 
 enum op_flag_bit {
 #define X(id, ...) OP_BIT_##id,

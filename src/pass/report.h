@@ -21,7 +21,7 @@
     X(GROUP_OF_ONE, "group_of_one", "its group has one rank")                                      \
     X(FILTERED, "filtered", "the filter of the pass does not take it")                             \
     X(USERS, "users", "its wait has other users than one return or copy_")                         \
-    X(LAYOUT, "layout", "its operand is not laid out as the merged collective needs it")           \
+    X(LAYOUT, "layout", "something depends on where its operand or its result lies in memory")     \
     X(ALIGNMENT, "alignment", "its bytes do not align with the dtype of the bucket")               \
     X(MUTATED, "mutated", "its operand or its result is written in between")                       \
     X(SHARED, "shared", "what follows uses the same storage by another name")                      \
