@@ -10,6 +10,22 @@ void evaluate_defaults(struct evaluate_options *o)
     lower_defaults(&o->lower);
 }
 
+void evaluate_program(const struct program *p, const struct problem *problem,
+                      const tuck_cluster *cluster, struct arena *a, struct program_times *out)
+{
+    struct sim_options so = {.launch_ps = cost_ps(cluster->launch_us)};
+    struct memory_life *life = arena_array(a, struct memory_life, p->n_buf);
+    struct memory_peak peak;
+    struct sim_result time;
+    struct sim sim;
+
+    memory_lives(p, NULL, life);
+    memory_peak(p, NULL, life, a, &peak);
+    sim_init(&sim, problem, &so, a);
+    sim_run(&sim, NULL, &time, NULL);
+    *out = (struct program_times){time.makespan, time.exposed, peak.peak};
+}
+
 struct args {
     tuck_graph *g;
     const struct evaluate_options *o;

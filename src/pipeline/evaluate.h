@@ -34,6 +34,14 @@ struct evaluation {
     int64_t peak, resident; /* bytes */
 };
 
+/* What a program takes as it stands. Leaves through the arena's guard. */
+struct program_times {
+    int64_t step, exposed; /* picoseconds */
+    int64_t peak;          /* bytes */
+};
+void evaluate_program(const struct program *p, const struct problem *problem,
+                      const tuck_cluster *cluster, struct arena *a, struct program_times *out);
+
 void evaluate_defaults(struct evaluate_options *o);
 /* Types are inferred. The evaluation must be ended whatever came out. */
 TUCK_MUST_CHECK tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o,

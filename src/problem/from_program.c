@@ -73,6 +73,26 @@ static void add_deps(struct fill *f, uint32_t op)
     }
 }
 
+/* Ops that come from one node: the one that has the node, and copies around it. */
+static void add_anchors(struct fill *f)
+{
+    const struct program *p = f->p;
+    uint32_t *anchor = arena_array(&f->b.p->arena, uint32_t, p->n_op), end;
+    bool any = false;
+
+    for (uint32_t i = 0; i < p->n_op; i = end) {
+        uint32_t at = i;
+        for (end = i + 1; end < p->n_op && p->op[i].node != 0 && p->op[end].node == p->op[i].node;)
+            end++;
+        for (uint32_t k = i; k < end; k++)
+            at = p->node_at[k] < p->node_at[k + 1] ? k : at;
+        for (uint32_t k = i; k < end; k++)
+            anchor[k] = at;
+        any |= end > i + 1;
+    }
+    f->b.p->anchor = any ? anchor : NULL;
+}
+
 static void do_fill(void *arg)
 {
     struct fill *f = arg;
@@ -80,6 +100,7 @@ static void do_fill(void *arg)
 
     f->buf = arena_array(&f->b.p->arena, uint32_t, p->n_buf);
     add_inputs(f);
+    add_anchors(f);
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *o = &p->op[i];
         struct problem_op op = {

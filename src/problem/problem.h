@@ -63,6 +63,9 @@ struct problem {
     str_id *member;      /* … by name; none: the op itself */
     uint32_t n_group;
     str_id *group_name;
+    /* [n_op]: ops that one node of a graph became are neighbours in every order; all of them name the same one, which
+     * is where the node stands. Their ids follow each other. NULL: every op stands by itself. */
+    uint32_t *anchor;
 
     /* ---- what an op needs: buffers, or ops where PROBLEM_ON_OP is set; duplicates occur ---- */
     uint32_t *dep_at; /* [n_op + 1] */
@@ -98,6 +101,12 @@ struct problem {
 static inline const char *problem_name(const struct problem *p, uint32_t op)
 {
     return str_text(&p->str, p->name[op]);
+}
+
+/* The op that stands for the node which x comes from: x itself, mostly. */
+static inline uint32_t problem_anchor(const struct problem *p, uint32_t x)
+{
+    return p->anchor != NULL ? p->anchor[x] : x;
 }
 
 static inline const char *problem_buf_name(const struct problem *p, uint32_t buf)

@@ -79,10 +79,17 @@ static void find_first(struct lister *l, bool raise, const uint32_t *order)
     }
 }
 
+/* Copies that belong to a collective hide nothing else: they go where it goes. */
+static bool is_tied(const struct lister *l, uint32_t x)
+{
+    return !l->s->opt.torch && problem_anchor(l->p, x) != x;
+}
+
 static void make_ready(struct lister *l, uint32_t x)
 {
     heap_push(&l->ready, x);
-    if (l->compute.at != NULL && !problem_is_coll(l->p, x) && !problem_is_wait(l->p, x))
+    if (l->compute.at != NULL && !problem_is_coll(l->p, x) && !problem_is_wait(l->p, x) &&
+        !is_tied(l, x))
         heap_push(&l->compute, x);
 }
 
@@ -119,7 +126,7 @@ static uint32_t take(struct lister *l, struct heap *h, bool compute)
         return x;
     }
     x = rest_first(l->rest);
-    if (compute && (problem_is_coll(l->p, x) || problem_is_wait(l->p, x)))
+    if (compute && (problem_is_coll(l->p, x) || problem_is_wait(l->p, x) || is_tied(l, x)))
         return PROBLEM_NONE;
     bool fits = rest_take(l->rest, x);
     (void)fits; /* the rest in its own order is within the budget */

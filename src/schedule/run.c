@@ -141,13 +141,12 @@ int64_t schedule_allowance(int64_t peak, double budget)
 }
 
 static const char more_exposed[] = "kept: more communication would be exposed";
+static const char more_memory[] = "kept: the peak would grow beyond the budget";
 
 /* Why an order is not taken, or NULL. */
 static const char *objection(const struct run *r, struct schedule_report *report)
 {
     struct schedule *s = r->s;
-    double budget = budget_of(s, r->pass);
-    int64_t more = schedule_allowance(report->peak_before, budget < 0 ? 0 : budget);
     bool unsafe = s->opt.reorder_iterative_unsafe_collectives_reorder &&
                   r->pass == schedule_reorder_iterative;
 
@@ -158,8 +157,8 @@ static const char *objection(const struct run *r, struct schedule_report *report
     if (!unsafe && !schedule_keeps_comms(s->p, s->order, &s->arena) &&
         schedule_keeps_comms(s->p, r->before, &s->arena))
         return "kept: collectives of a group would change places";
-    if (report->peak_after - report->peak_before > more)
-        return "kept: the peak would grow beyond the budget";
+    if (report->peak_after - report->peak_before > report->allowance)
+        return more_memory;
     if (!s->opt.allow_more_exposed && report->exposed_after > report->exposed_before)
         return more_exposed;
     return NULL;
@@ -170,6 +169,30 @@ static void measure(const struct schedule *s, const uint32_t *order, struct aren
 {
     *peak = live_peak(s->p, order, a);
     *exposed = schedule_time(s->p, s->runtime, order, a).exposed;
+}
+
+/* Ops that one node of a graph became stand where the node stands, whatever a pass made of them: a text has no place
+ * between them. Who must come before one of them comes before all, so this breaks no dependence. */
+static void join_anchored(struct schedule *s)
+{
+    const struct problem *p = s->p;
+    uint32_t n = 0;
+
+    if (p->anchor == NULL || s->opt.torch)
+        return;
+    struct arena_mark mark = arena_mark(&s->arena);
+    uint32_t *old = arena_array(&s->arena, uint32_t, p->n_op);
+    memcpy(old, s->order, p->n_op * sizeof(*old));
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        uint32_t x = old[i], first = x;
+        if (p->anchor[x] != x)
+            continue;
+        while (first > 0 && p->anchor[first - 1] == x)
+            first--;
+        for (; first < p->n_op && p->anchor[first] == x; first++)
+            s->order[n++] = first;
+    }
+    arena_release(&s->arena, mark);
 }
 
 /* ---- a part of an order ----
@@ -218,6 +241,7 @@ static bool take_part(const struct run *r, struct schedule_report *report)
 
         splice(n, old_first ? r->before : found, n_head, old_first ? found : r->before, taken,
                s->order);
+        join_anchored(s);
         measure(s, s->order, &s->arena, &x.peak_after, &x.exposed_after);
         if (better(r, &x, report) && objection(r, &x) == NULL) {
             memcpy(best, s->order, n * sizeof(*best));
@@ -239,13 +263,20 @@ static void do_run(void *ctx)
     memcpy(r->before, s->order, n * sizeof(*r->before));
     vec_push(&s->mem, &s->report, ((struct schedule_report){.pass = r->name}));
     measure(s, s->order, &s->arena, &step_report(s)->peak_before, &step_report(s)->exposed_before);
+    double budget = budget_of(s, r->pass);
+    step_report(s)->allowance = schedule_allowance(step_report(s)->peak_before,
+                                                   budget < 0 ? 0 : budget);
     r->pass(s);
+    join_anchored(s);
 
     struct schedule_report *report = step_report(s);
     measure(s, s->order, &s->arena, &report->peak_after, &report->exposed_after);
     const char *why = objection(r, report);
-    if (why == more_exposed && s->dep.len == n_dep && take_part(r, report)) {
-        report->note = "taken in part: the whole would expose more communication";
+    bool may_part = why == more_exposed || (why == more_memory && s->p->anchor != NULL);
+    if (may_part && s->dep.len == n_dep && take_part(r, report)) {
+        report->note = why == more_exposed
+                           ? "taken in part: the whole would expose more communication"
+                           : "taken in part: the whole would need more memory";
     } else if (why != NULL) {
         memcpy(s->order, r->before, n * sizeof(*r->before));
         s->dep.len = n_dep;

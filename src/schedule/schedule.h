@@ -41,6 +41,7 @@ struct schedule_report {
     uint32_t n_stat;
     const struct schedule_stat *stat; /* in the order in which they were looked at */
     int64_t peak_before, peak_after;
+    int64_t allowance;                     /* bytes that its budget lets the peak grow by */
     int64_t exposed_before, exposed_after; /* picoseconds, of the whole step: see schedule_time() */
     uint32_t displaced;                    /* ops that stand at another place than before */
     const char *note;                      /* why nothing was done, or NULL */

@@ -30,7 +30,9 @@ static enum move_step look(struct mover *m, uint32_t x)
 
     if (m->use && move_covered(m))
         return move_stop(m, LIMIT_COVERED, PROBLEM_NONE);
-    if (!m->o->sink_waits_iterative_swap_with_collectives && problem_is_async(p, x))
+    uint32_t start = it->torch ? x
+                               : problem_anchor(p, x); /* copies go where their collective goes */
+    if (!m->o->sink_waits_iterative_swap_with_collectives && problem_is_async(p, start))
         return move_stop(m, LIMIT_COLLECTIVE, x);
     if (needs || both) {
         if (may_join(m, x))
