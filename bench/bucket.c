@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "pass/pass.h"
+#include "pipeline/runner.h"
 #include "pipeline/table.h"
 
 enum { RUNS = 25 };
@@ -23,16 +23,19 @@ static double run_pass(tuck_doc *doc, const char *text)
 {
     struct pipeline p;
     struct tuck_report report = {.mem = {.trap = NULL}};
-    struct runner_options o = {.hint = NULL};
+    struct evaluate_options eval = {.bandwidth = 1};
+    struct study study;
+    struct runner r = {.study = &study};
     tuck_graph *g = NULL;
     double ms = -1;
 
     pipeline_init(&p, &all_passes, NULL);
     mem_init(&report.mem, NULL);
+    study_begin(&study, &eval, &report.mem.alloc);
     arena_init(&report.arena, &report.mem);
     if (pipeline_parse(&p, text, strlen(text), "bench", NULL) == TUCK_OK &&
         tuck_graph_copy(tuck_doc_graph(doc, 0), &g) == TUCK_OK &&
-        pipeline_run(&p, g, &o, &report, NULL) == TUCK_OK)
+        pipeline_run(&p, g, &r, &report, NULL) == TUCK_OK)
         ms = report.pass.at[0].ms;
     tuck_graph_free(g);
     arena_destroy(&report.arena);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "pass/pass.h"
+#include "pipeline/runner.h"
 #include "pipeline/table.h"
 
 enum { MAX_SIZES = 8, RUNS = 3, LARGE = 300000 };
@@ -204,16 +204,19 @@ static bool run(const tuck_doc *doc, const char *passes, double *all, double *al
 {
     struct pipeline p;
     struct tuck_report report = {.mem = {.trap = NULL}};
-    struct runner_options o = {.hint = NULL};
+    struct evaluate_options eval = {.bandwidth = 1};
+    struct study study;
+    struct runner r = {.study = &study};
     tuck_graph *g = NULL;
 
     pipeline_init(&p, &all_passes, NULL);
     mem_init(&report.mem, NULL);
+    study_begin(&study, &eval, &report.mem.alloc);
     arena_init(&report.arena, &report.mem);
     bool ok = pipeline_parse(&p, passes, strlen(passes), "bench", NULL) == TUCK_OK &&
               tuck_graph_copy(tuck_doc_graph(doc, 0), &g) == TUCK_OK;
     double start = now();
-    ok = ok && pipeline_run(&p, g, &o, &report, NULL) == TUCK_OK;
+    ok = ok && pipeline_run(&p, g, &r, &report, NULL) == TUCK_OK;
     *all = now() - start;
     *alone = 0;
     for (uint32_t i = 0; i < report.pass.len; i++) {

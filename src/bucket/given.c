@@ -146,5 +146,5 @@ const struct pass pass_merge_bucket = {
     .options = table,
     .n_options = (uint32_t)(sizeof(table) / sizeof(*table)),
     .options_size = sizeof(struct options),
-    .run = run,
+    .on_graph = run,
 };

@@ -158,7 +158,7 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
         .options = (table),                                                                        \
         .n_options = (uint32_t)(sizeof(table) / sizeof(*(table))),                                 \
         .options_size = sizeof(struct options),                                                    \
-        .run = run_##id,                                                                           \
+        .on_graph = run_##id,                                                                      \
     };
 
 ROW(bucket_all_gather, COMM_ALL_GATHER, "merge all-gathers of one group and dtype up to a cap",

@@ -94,7 +94,7 @@ static void print_json(struct buf *b, const void *table)
         json_open(&j, NULL, '{');
         json_str(&j, "name", p->name);
         json_str(&j, "help", p->help);
-        json_str(&j, "level", p->level == PASS_ON_GRAPH ? "graph" : "schedule");
+        json_str(&j, "level", pass_is_on_order(p) ? "schedule" : "graph");
         json_open(&j, "options", '[');
         for (size_t k = 0; k < p->n_options; k++) {
             tuck_option o;

@@ -373,5 +373,5 @@ const struct pass pass_dedup_fsdp_reduce_scatter = {
     .needs = PASS_TYPES,
     .options = PASS_OPTIONS(dedup_options),
     .options_size = sizeof(struct dedup_options),
-    .run = run,
+    .on_graph = run,
 };

@@ -117,5 +117,5 @@ const struct pass pass_pre_bucket_fsdp_collectives = {
     .needs = PASS_TYPES,
     .options = PASS_OPTIONS(options),
     .options_size = sizeof(struct prebucket_options),
-    .run = run,
+    .on_graph = run,
 };

@@ -162,5 +162,5 @@ const struct pass pass_reinplace_fsdp_all_gather = {
     .name = "reinplace_fsdp_all_gather",
     .help = "an all-gather of what fsdp.all_gather_copy_in filled writes into the same buffer",
     .needs = PASS_TYPES,
-    .run = run,
+    .on_graph = run,
 };

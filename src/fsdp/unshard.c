@@ -323,5 +323,5 @@ const struct pass pass_remove_fsdp2_unsharded_param_graph_input_usage = {
     .name = "remove_fsdp2_unsharded_param_graph_input_usage",
     .help = "uses of an input that FSDP2 fills for a while become uses of what it is filled with",
     .needs = PASS_TYPES,
-    .run = run,
+    .on_graph = run,
 };

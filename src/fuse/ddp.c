@@ -130,7 +130,7 @@ const struct pass pass_fuse_ddp_with_concat_op = {
     .needs = PASS_TYPES,
     .options = PASS_OPTIONS(fuse_options),
     .options_size = sizeof(struct ddp_options),
-    .run = fuse_concat,
+    .on_graph = fuse_concat,
 };
 
 const struct pass pass_fuse_ddp_with_coalesced_op = {
@@ -139,7 +139,7 @@ const struct pass pass_fuse_ddp_with_coalesced_op = {
     .needs = PASS_TYPES,
     .options = PASS_OPTIONS(fuse_options),
     .options_size = sizeof(struct ddp_options),
-    .run = fuse_coalesced,
+    .on_graph = fuse_coalesced,
 };
 
 /* ---- a list of passes ---- */

@@ -276,5 +276,5 @@ const struct pass pass_schedule_comm_wait = {
     .keeps = PASS_TYPES,
     .options = PASS_OPTIONS(options),
     .options_size = sizeof(struct schedule_options),
-    .run = run,
+    .on_graph = run,
 };

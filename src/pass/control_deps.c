@@ -223,5 +223,5 @@ const struct pass pass_insert_control_deps = {
     .help = "tie kernels and waits to their places, so that PyTorch keeps the order of collectives",
     .needs = PASS_PLACES,
     .keeps = PASS_TYPES,
-    .run = run,
+    .on_graph = run,
 };

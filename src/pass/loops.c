@@ -24,5 +24,5 @@ const struct pass pass_join_loops = {
     .help = "loops that an order has made neighbours become one: less to read and write, maybe "
             "more memory",
     .keeps = PASS_TYPES,
-    .run = run,
+    .on_graph = run,
 };

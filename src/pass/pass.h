@@ -60,18 +60,13 @@ enum pass_facts {
     PASS_NAMES = 4,  /* the table of names, for whoever makes or erases nodes: names_need() */
 };
 
-enum pass_level {
-    PASS_ON_GRAPH,    /* works on pass_run.g */
-    PASS_ON_SCHEDULE, /* works on pass_run.schedule */
-};
-
 struct pass_run;
 struct pipeline;
+struct schedule;
 
 struct pass {
     const char *name;
     const char *help; /* one line */
-    uint8_t level;    /* enum pass_level */
     uint8_t needs, keeps;
     const struct pass_option *options;
     uint32_t n_options;
@@ -79,13 +74,22 @@ struct pass {
     const struct pass_option *also;
     uint32_t n_also;
     size_t options_size; /* of the struct that holds them */
-    /* Works on r->g, tells r what it did. Anything but TUCK_OK needs a diagnostic in r->diags, and makes
-     * the runner throw r->g away. NULL for a pass that only stands for others. */
-    tuck_status (*run)(struct pass_run *r, const void *options);
-    /* A list of passes under one name: appends them to the pipeline instead of itself. Or NULL. */
+    /* A pass has one of these three.
+     * It rewrites the graph r->g and reports to r what it did. Anything but TUCK_OK needs a diagnostic in r->diags, and
+     * makes the runner throw r->g away. */
+    tuck_status (*on_graph)(struct pass_run *r, const void *options);
+    /* It changes the order of a schedule; the runner puts that order into the graph. */
+    tuck_status (*on_order)(struct schedule *s, const void *options, tuck_diags *diags);
+    /* It is a name for a list of passes, and appends those to the pipeline. */
     tuck_status (*expand)(struct pipeline *p, const void *options, struct diag_pos pos,
                           tuck_diags *diags);
+    bool expands_to_orders; /* … of passes on orders */
 };
+
+static inline bool pass_is_on_order(const struct pass *p)
+{
+    return p->on_order != NULL || p->expands_to_orders;
+}
 
 #define PASS_OPTIONS(table) (table), (uint32_t)(sizeof(table) / sizeof(*(table)))
 
@@ -136,6 +140,8 @@ tuck_status pipeline_parse(struct pipeline *p, const char *text, size_t len, con
 /* One more step, its options as text ("x=1, y=2", may be ""). For expand() and for callers in C. */
 tuck_status pipeline_add(struct pipeline *p, const char *pass, const char *options,
                          struct diag_pos pos, tuck_diags *diags);
+/* The same by its row, with the default options but for one number (option NULL: none). Leaves through p's guard. */
+void pipeline_push(struct pipeline *p, const struct pass *pass, const char *option, double value);
 void pipeline_init(struct pipeline *p, const struct pass_table *table, const tuck_allocator *alloc);
 void pipeline_destroy(struct pipeline *p);
 
@@ -159,30 +165,11 @@ struct pass_run {
     tuck_diags *diags;
     tuck_args *args;           /* for the builder … */
     struct build_known *known; /* … and the calls it has made already */
-    void *schedule;            /* PASS_ON_SCHEDULE: what it works on */
     bool changed;              /* to be set by the pass */
 };
 
 /* A diagnostic about a node, with the place it stood at. Returns TUCK_EINVAL. */
 tuck_status pass_fail(struct pass_run *r, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-
-struct runner_options {
-    const struct fx_hint *hint; /* values of symbols */
-    size_t n_hint;
-    /* Called before (after = false) and after each step. Anything but TUCK_OK ends the run. */
-    tuck_status (*observe)(void *ctx, const char *pass, uint32_t step, bool after,
-                           const tuck_graph *g);
-    void *ctx;
-    /* Runs a pass on schedules on the graph r->g: makes the schedule, and puts its order into the graph. NULL:
-     * such a pass is refused. */
-    tuck_status (*on_schedule)(void *ctx, struct pass_run *r, const struct pipeline_step *step);
-    void *schedule_ctx;
-};
-
-/* Run the steps of p, one after the other. Where one fails, g is what the steps before
- * it made of it, and the report ends there. */
-tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct runner_options *o,
-                         struct tuck_report *report, tuck_diags *diags);
 
 #endif

@@ -282,6 +282,25 @@ tuck_status pipeline_add(struct pipeline *p, const char *name, const char *optio
     return add_step(&c, pass, false, pos);
 }
 
+void pipeline_push(struct pipeline *p, const struct pass *pass, const char *option, double value)
+{
+    void *options = pass_defaults(pass, &p->arena);
+    const char *wanted;
+
+    p->text.len = 0;
+    if (option != NULL) {
+        const struct pass_option *o = pass_option_find(pass, option, strlen(option));
+        char number[32];
+        int n = snprintf(number, sizeof(number), "%.4g", value); /* what the report says it was */
+        bool fine = o != NULL && pass_option_set(o, options, number, (size_t)n, &p->arena, &wanted);
+        assert(fine);
+        (void)fine;
+        buf_printf(&p->text, "%s=%s", option, number);
+    }
+    const char *text = arena_str(&p->arena, p->text.at, p->text.len);
+    vec_push_in(&p->arena, &p->step, ((struct pipeline_step){pass, options, text}));
+}
+
 /* ---- keys ---- */
 
 /* The passes that this value of the key turns on; NULL: no such value. */

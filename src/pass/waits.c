@@ -13,5 +13,5 @@ const struct pass pass_deduplicate_wait_tensors = {
     .name = "deduplicate_wait_tensors",
     .help = "several waits of one value, chained ones too, become the first",
     .keeps = PASS_TYPES,
-    .run = run,
+    .on_graph = run,
 };

@@ -1,6 +1,6 @@
 /* Passes in the public interface. */
 #include "pipeline/hints.h"
-#include "pipeline/schedule_graph.h"
+#include "pipeline/runner.h"
 #include "pipeline/table.h"
 
 struct tuck_pipeline {
@@ -78,27 +78,19 @@ size_t tuck_pipeline_count(const tuck_pipeline *p)
 
 /* ---- running ---- */
 
-static tuck_status observe(void *ctx, const char *pass, uint32_t step, bool after,
-                           const tuck_graph *g)
-{
-    const tuck_run_options *o = ctx;
-
-    return o->observe(o->ctx, pass, step, after, g) ? TUCK_OK : TUCK_EIO;
-}
-
-static bool has_schedules(const struct pipeline *p)
+static bool has_orders(const struct pipeline *p)
 {
     for (uint32_t i = 0; i < p->step.len; i++)
-        if (p->step.at[i].pass->level == PASS_ON_SCHEDULE)
+        if (p->step.at[i].pass->on_order != NULL)
             return true;
     return false;
 }
 
-/* The machine that passes on schedules count with, where the caller names none. */
+/* The machine that passes on orders count with, where the caller names none. */
 static tuck_status default_cluster(const struct pipeline *p, tuck_graph *g, tuck_diags *diags,
                                    tuck_cluster **out)
 {
-    if (!has_schedules(p))
+    if (!has_orders(p))
         return TUCK_OK;
     tuck_status st = tuck_graph_infer(g, false, NULL);
     return st == TUCK_OK ? tuck_cluster_for_graph(g, &g->store->mem.alloc, diags, out) : st;
@@ -109,11 +101,6 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
                               tuck_report **report_out)
 {
     tuck_run_options o = options ? *options : (tuck_run_options){.n_hints = 0};
-    struct schedule_graph sg = {.cluster = o.cluster};
-    struct runner_options ro = {.observe = o.observe ? observe : NULL,
-                                .ctx = &o,
-                                .on_schedule = schedule_graph_step,
-                                .schedule_ctx = &sg};
     tuck_cluster *own = NULL;
 
     if (p == NULL || g == NULL || (o.n_hints > 0 && o.hints == NULL))
@@ -121,20 +108,24 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
     tuck_status st = o.cluster ? TUCK_OK : default_cluster(&p->p, g, diags, &own);
     if (st != TUCK_OK)
         return st;
-    if (own != NULL)
-        sg.cluster = own;
-    sg.cost = cost_options_of(o.cost);
-    lower_defaults(&sg.lower);
+    struct evaluate_options eval;
+    evaluate_defaults(&eval);
+    eval.cluster = own != NULL ? own : o.cluster;
+    eval.cost = cost_options_of(o.cost);
     const tuck_allocator *alloc = &g->store->mem.alloc;
     struct tuck_report *report = report_new(alloc);
     struct hints hints = {.g = g, .run = &o};
+    struct study study;
+    struct runner runner = {.study = &study, .observe = o.observe, .ctx = o.ctx};
 
+    study_begin(&study, &eval, alloc);
     st = report != NULL ? hints_intern(&hints) : TUCK_ENOMEM;
     if (st == TUCK_OK) {
-        ro.hint = hints.at;
-        ro.n_hint = o.n_hints;
-        st = pipeline_run(&p->p, g, &ro, report, diags);
+        eval.hint = hints.at;
+        eval.n_hint = o.n_hints;
+        st = pipeline_run(&p->p, g, &runner, report, diags);
     }
+    study_end(&study);
     hints_free(&hints);
     tuck_cluster_free(own);
     if (report_out != NULL && report != NULL)

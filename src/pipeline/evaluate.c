@@ -10,24 +10,8 @@ void evaluate_defaults(struct evaluate_options *o)
     lower_defaults(&o->lower);
 }
 
-void evaluate_program(const struct program *p, const struct problem *problem,
-                      const tuck_cluster *cluster, struct arena *a, struct program_times *out)
-{
-    struct sim_options so = {.launch_ps = cost_ps(cluster->launch_us)};
-    struct memory_life *life = arena_array(a, struct memory_life, p->n_buf);
-    struct memory_peak peak;
-    struct sim_result time;
-    struct sim sim;
-
-    memory_lives(p, NULL, life);
-    memory_peak(p, NULL, life, a, &peak);
-    sim_init(&sim, problem, &so, a);
-    sim_run(&sim, NULL, &time, NULL);
-    *out = (struct program_times){time.makespan, time.exposed, peak.peak};
-}
-
 struct args {
-    tuck_graph *g;
+    const tuck_graph *g;
     const struct evaluate_options *o;
     struct evaluation *e;
 };
@@ -72,12 +56,26 @@ static void do_evaluate(void *arg)
         sim_init(&sim, e->problem, &so, &e->arena);
         sim_run(&sim, NULL, &e->time, e->span);
     }
-    if (x->o->no_bounds)
-        return;
-    struct bound_options bo = {.launch_ps = so.launch_ps,
+}
+
+static void do_bounds(void *arg)
+{
+    struct args *x = arg;
+    struct evaluation *e = x->e;
+    struct bound_options bo = {.launch_ps = cost_ps(x->o->cluster->launch_us),
                                .memory = x->o->memory_limit ? x->o->memory_limit : e->peak};
+
     bound_of(e->problem, &bo, &e->arena, &e->order);
     evaluate_free_bound(x->g, x->o, e);
+    e->has_bounds = true;
+}
+
+tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *o,
+                            struct evaluation *e)
+{
+    struct args x = {g, o, e};
+
+    return mem_guard(&e->mem, do_bounds, &x) ? TUCK_OK : TUCK_ENOMEM;
 }
 
 /* Faster or slower links: every collective in proportion. */
@@ -108,7 +106,7 @@ tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o, tuck
         st = problem_of_program(e->program, diags, &e->problem);
     if (st == TUCK_OK && !mem_guard(&e->mem, do_evaluate, &x))
         st = TUCK_ENOMEM;
-    return st;
+    return st == TUCK_OK && !o->no_bounds ? evaluate_bounds(g, o, e) : st;
 }
 
 void evaluate_end(struct evaluation *e)

@@ -22,6 +22,8 @@ struct evaluate_options {
 };
 
 struct evaluation {
+    uint64_t revision; /* of the graph; see study.h */
+    uint32_t refs;
     struct program *program;
     struct problem *problem;
     struct mem mem;
@@ -29,24 +31,20 @@ struct evaluation {
     struct sim_result time; /* picoseconds */
     int64_t slowed;         /* of its compute: what contention added */
     struct sim_span *span;  /* by op */
+    bool has_bounds;
     struct bound order;     /* these collectives, any order */
     struct bound any;       /* any order, any bucketing, any algorithm */
     int64_t peak, resident; /* bytes */
 };
-
-/* What a program takes as it stands. Leaves through the arena's guard. */
-struct program_times {
-    int64_t step, exposed; /* picoseconds */
-    int64_t peak;          /* bytes */
-};
-void evaluate_program(const struct program *p, const struct problem *problem,
-                      const tuck_cluster *cluster, struct arena *a, struct program_times *out);
 
 void evaluate_defaults(struct evaluate_options *o);
 /* Types are inferred. The evaluation must be ended whatever came out. */
 TUCK_MUST_CHECK tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o,
                                            tuck_diags *diags, struct evaluation *e);
 void evaluate_end(struct evaluation *e);
+/* Fill in the bounds of an evaluation that was made without them. */
+TUCK_MUST_CHECK tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *o,
+                                            struct evaluation *e);
 /* Part of it: fills e->any. Leaves through e->mem's guard. */
 void evaluate_free_bound(const tuck_graph *g, const struct evaluate_options *o,
                          struct evaluation *e);

@@ -1,24 +1,26 @@
 /* The pipeline that Tuck stands behind: several are tried on copies, each result is lowered and simulated, and the
  * fastest that needs no more memory than the graph as it came is kept. Where none is faster, the graph stays as it
  * was, and the report says so. */
-#include <stdio.h>
-
+#include "bucket/bucket.h"
 #include "fx/ops.h"
-#include "pass/report.h"
-#include "pipeline/evaluate.h"
+#include "pass/loops.h"
+#include "pass/waits.h"
 #include "pipeline/hints.h"
+#include "pipeline/runner.h"
+#include "pipeline/table.h"
+#include "schedule/schedule.h"
 
-/* Behind every way to bucket, and by itself. The next one is tried where the result of one needs more memory: loops
- * that become one may hold their operands longer, and buckets hold theirs together. */
-#define BOTH_WAYS                                                                                  \
-    "reorder_communication_preserving_peak_memory,sink_waits_iterative,"                           \
-    "reorder_communication_preserving_peak_memory,simple_overlap"
+/* The orders that are tried after each way to bucket. The next one is tried where the result of one needs more memory:
+ * joined loops may hold their operands longer, and buckets hold theirs together. */
+static const struct pass *const orderings[][5] = {
+    {&pass_reorder_communication_preserving_peak_memory, &pass_sink_waits_iterative,
+     &pass_reorder_communication_preserving_peak_memory, &pass_simple_overlap, &pass_join_loops},
+    {&pass_reorder_communication_preserving_peak_memory, &pass_sink_waits_iterative,
+     &pass_reorder_communication_preserving_peak_memory, &pass_simple_overlap},
+    {&pass_simple_overlap},
+};
 
-static const char *const orderings[] = {BOTH_WAYS ",join_loops", BOTH_WAYS, "simple_overlap"};
-
-/* Before those. List scheduling gives collectives compute to hide behind that moving them one by one does not find;
- * where it ends in a worse place, the order of the graph may be the better start. */
-static const char *const starts[] = {"reorder_compute_for_overlap,", ""};
+enum { N_ORDERINGS = sizeof(orderings) / sizeof(*orderings) };
 
 /* Bucket sizes, as shares of the size that keeps the link busy; 0: no buckets. */
 struct way {
@@ -36,66 +38,25 @@ struct trial {
 };
 
 struct search {
-    const tuck_run_options *run;
+    struct runner runner;
+    struct study study;
     struct evaluate_options eval;
     tuck_diags *diags;
     struct trial best;
-    /* Of the trial under way: what the graph took before its first step and after each. */
-    VEC(int64_t) ps;
-    VEC(int64_t) peak;
-    struct mem mem;
-    tuck_status status;
+    tuck_allocator alloc;
 };
 
-static tuck_status judge(struct search *s, const tuck_graph *g, int64_t *ps, int64_t *peak)
+static tuck_status judge(struct search *s, tuck_graph *g, int64_t *ps, int64_t *peak)
 {
-    struct evaluation e;
-    tuck_graph *copy; /* lowering infers types, and the graph is only looked at */
-    tuck_status st = tuck_graph_copy(g, &copy);
+    struct evaluation *e;
+    tuck_status st = study_get(&s->study, g, s->diags, &e);
 
     if (st != TUCK_OK)
         return st;
-    struct evaluate_options o = s->eval;
-    o.no_bounds = true;
-    st = evaluate_graph(copy, &o, s->diags, &e);
-    *ps = e.time.makespan;
-    *peak = e.peak;
-    evaluate_end(&e);
-    tuck_graph_free(copy);
-    return st;
-}
-
-struct push_args {
-    struct search *s;
-    int64_t ps, peak;
-};
-
-static void do_push(void *arg)
-{
-    struct push_args *x = arg;
-
-    vec_push(&x->s->mem, &x->s->ps, x->ps);
-    vec_push(&x->s->mem, &x->s->peak, x->peak);
-}
-
-/* After each step: what did it gain? */
-static bool after_step(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g)
-{
-    struct search *s = ctx;
-    struct push_args x = {.s = s};
-
-    if (!after) {
-        if (s->run->observe != NULL && !s->run->observe(s->run->ctx, pass, step, after, g))
-            return false;
-        return true;
-    }
-    s->status = judge(s, g, &x.ps, &x.peak);
-    if (s->status == TUCK_OK && !mem_guard(&s->mem, do_push, &x))
-        s->status = TUCK_ENOMEM;
-    if (s->status == TUCK_OK && s->run->observe != NULL &&
-        !s->run->observe(s->run->ctx, pass, step, after, g))
-        s->status = TUCK_EIO;
-    return s->status == TUCK_OK;
+    *ps = e->time.makespan;
+    *peak = e->peak;
+    study_give_back(e);
+    return TUCK_OK;
 }
 
 /* The cap in MiB for collectives of a kind: the size that keeps the link of the largest group busy. */
@@ -116,54 +77,80 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
     return mb < 1 ? 1 : mb > 2000 ? 2000 : mb;
 }
 
-static void describe(const struct search *s, const tuck_graph *g, const struct way *w,
-                     const char *start, const char *ordering, char *text, size_t size)
-{
-    char ag[64] = "", others[160] = "";
+/* ---- one trial ---- */
 
-    if (w->gathers > 0)
-        snprintf(ag, sizeof(ag), "bucket_all_gather(cap_mb=%.4g),",
-                 cap_mb(s, g, TUCK_ALL_GATHER, w->gathers));
-    if (w->others > 0)
-        snprintf(others, sizeof(others),
-                 "bucket_reduce_scatter(cap_mb=%.4g),bucket_all_reduce(cap_mb=%.4g),",
-                 cap_mb(s, g, TUCK_REDUCE_SCATTER, w->others),
-                 cap_mb(s, g, TUCK_ALL_REDUCE, w->others));
-    /* All-gathers last: their buckets are written in place, which other rewrites stay away from. */
-    snprintf(text, size, "deduplicate_wait_tensors,%s%s%s%s", others, ag, start, ordering);
+struct recipe {
+    const struct search *s;
+    const tuck_graph *g;
+    const struct way *way;
+    bool list_first; /* list scheduling before everything else, see below */
+    uint32_t ordering;
+    struct pipeline p;
+};
+
+/* All-gathers last among the buckets: theirs are written in place, which other rewrites stay away from. List scheduling
+ * gives collectives compute to hide behind that moving them one by one does not find; where it ends in a worse place,
+ * the order of the graph may be the better start. */
+static void do_write_recipe(void *arg)
+{
+    struct recipe *r = arg;
+    double cap;
+
+    pipeline_push(&r->p, &pass_deduplicate_wait_tensors, NULL, 0);
+    if (r->way->others > 0) {
+        cap = cap_mb(r->s, r->g, TUCK_REDUCE_SCATTER, r->way->others);
+        pipeline_push(&r->p, &pass_bucket_reduce_scatter, "cap_mb", cap);
+        cap = cap_mb(r->s, r->g, TUCK_ALL_REDUCE, r->way->others);
+        pipeline_push(&r->p, &pass_bucket_all_reduce, "cap_mb", cap);
+    }
+    if (r->way->gathers > 0) {
+        cap = cap_mb(r->s, r->g, TUCK_ALL_GATHER, r->way->gathers);
+        pipeline_push(&r->p, &pass_bucket_all_gather, "cap_mb", cap);
+    }
+    if (r->list_first)
+        pipeline_push(&r->p, &pass_reorder_compute_for_overlap, NULL, 0);
+    for (uint32_t i = 0; i < 5 && orderings[r->ordering][i] != NULL; i++)
+        pipeline_push(&r->p, orderings[r->ordering][i], NULL, 0);
 }
 
-/* Run one pipeline on a copy and keep it, if it is the best so far. *fits: it needs no more memory. */
-static tuck_status try_one(struct search *s, const tuck_graph *g, const struct way *w,
-                           const char *start, const char *ordering, int64_t peak_limit, bool *fits)
+/* Each step, and what the graph takes after it. */
+static tuck_status run_steps(struct search *s, const struct pipeline *p, struct trial *t)
 {
-    char text[512];
-    tuck_pipeline *p = NULL;
-    struct trial t = {.g = NULL};
-    tuck_run_options run = *s->run;
+    const struct runner *r = &s->runner;
+    tuck_status st = TUCK_OK;
 
-    describe(s, g, w, start, ordering, text, sizeof(text));
-    tuck_status st = tuck_pipeline_parse(text, strlen(text), "default", &s->mem.alloc, s->diags,
-                                         &p);
-    if (st == TUCK_OK)
-        st = tuck_graph_copy(g, &t.g);
-    s->ps.len = s->peak.len = 0;
-    run.observe = after_step;
-    run.ctx = s;
-    if (st == TUCK_OK)
-        st = tuck_pipeline_run(p, t.g, &run, s->diags, &t.report);
-    if (st == TUCK_EIO && s->status != TUCK_OK)
-        st = s->status; /* it was judging that went wrong */
-    tuck_pipeline_free(p);
-    if (st == TUCK_OK) {
-        t.ps = s->ps.at[s->ps.len - 1];
-        t.peak = s->peak.at[s->peak.len - 1];
-        for (uint32_t i = 0; i < t.report->pass.len && i < s->ps.len; i++) {
-            t.report->pass.at[i].judged = true;
-            t.report->pass.at[i].step_ps = s->ps.at[i];
-            t.report->pass.at[i].step_peak = s->peak.at[i];
-        }
+    for (uint32_t i = 0; i < p->step.len && st == TUCK_OK; i++) {
+        const struct pipeline_step *step = &p->step.at[i];
+
+        if (r->observe != NULL && !r->observe(r->ctx, step->pass->name, i, false, t->g))
+            return TUCK_EIO;
+        st = runner_step(r, step, t->g, t->report, s->diags);
+        if (st == TUCK_OK)
+            st = judge(s, t->g, &t->ps, &t->peak);
+        if (st != TUCK_OK)
+            break;
+        struct pass_report *row = &t->report->pass.at[t->report->pass.len - 1];
+        row->judged = true;
+        row->step_ps = t->ps;
+        row->step_peak = t->peak;
+        if (r->observe != NULL && !r->observe(r->ctx, step->pass->name, i, true, t->g))
+            return TUCK_EIO;
     }
+    return st;
+}
+
+/* Run one recipe on a clone and keep the result if it is the best so far. *fits: it needs no more memory. */
+static tuck_status try_one(struct search *s, struct recipe *recipe, int64_t peak_limit, bool *fits,
+                           int64_t *ps)
+{
+    struct trial t = {.g = graph_clone(recipe->g), .report = report_new(&s->alloc)};
+    tuck_status st = TUCK_ENOMEM;
+
+    pipeline_init(&recipe->p, &all_passes, &s->alloc);
+    if (t.g != NULL && t.report != NULL && mem_guard(&recipe->p.mem, do_write_recipe, recipe))
+        st = run_steps(s, &recipe->p, &t);
+    pipeline_destroy(&recipe->p);
+    *ps = t.ps;
     *fits = st == TUCK_OK && t.peak <= peak_limit;
     if (*fits && t.ps < s->best.ps) {
         struct trial old = s->best;
@@ -175,16 +162,16 @@ static tuck_status try_one(struct search *s, const tuck_graph *g, const struct w
     return st;
 }
 
-/* *ps: what the last one that was tried takes. */
+/* *ps: the time of the last one that was tried. */
 static tuck_status try_way(struct search *s, const tuck_graph *g, const struct way *w,
-                           const char *start, int64_t peak_limit, int64_t *ps)
+                           bool list_first, int64_t peak_limit, int64_t *ps)
 {
+    struct recipe r = {.s = s, .g = g, .way = w, .list_first = list_first};
     tuck_status st = TUCK_OK;
     bool fits = false;
 
-    for (size_t i = 0; i < sizeof(orderings) / sizeof(*orderings) && st == TUCK_OK && !fits; i++)
-        st = try_one(s, g, w, start, orderings[i], peak_limit, &fits);
-    *ps = st == TUCK_OK ? s->ps.at[s->ps.len - 1] : 0;
+    for (; r.ordering < N_ORDERINGS && st == TUCK_OK && !fits; r.ordering++)
+        st = try_one(s, &r, peak_limit, &fits, ps);
     return st;
 }
 
@@ -217,64 +204,65 @@ static void fill_gain(const struct evaluation *e, tuck_gain *out, bool after)
     out->bound_meaning = bound_meaning(e->any.kind);
 }
 
+/* The graph as it came, every way to bucket with every start that may win, and the winner. */
 static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck_report **report)
 {
-    struct evaluation e;
-    tuck_graph *copy;
-    tuck_status st = tuck_graph_copy(g, &copy);
+    struct evaluation *e;
+    tuck_status st = study_get(&s->study, g, s->diags, &e);
 
     if (st != TUCK_OK)
         return st;
-    st = evaluate_graph(copy, &s->eval, s->diags, &e);
-    if (st == TUCK_OK)
-        fill_gain(&e, gain, false);
-    int64_t peak_limit = e.peak;
-    s->best.ps = e.time.makespan;
-    evaluate_end(&e);
-    tuck_graph_free(copy);
+    int64_t peak_limit = e->peak;
+    s->best.ps = e->time.makespan;
+    st = study_bounds(&s->study, g, e);
+    fill_gain(e, gain, false);
+    study_give_back(e);
+
     size_t n = has_candidates(g) ? N_WAYS : 1;
     int64_t took[N_WAYS], other;
     for (size_t i = 0; i < n && st == TUCK_OK; i++)
-        st = try_way(s, g, &ways[i], starts[0], peak_limit, &took[i]);
+        st = try_way(s, g, &ways[i], true, peak_limit, &took[i]);
     for (size_t i = 0; i < n && st == TUCK_OK; i++)
         if (took[i] - s->best.ps <= s->best.ps / 10) /* it may still win */
-            st = try_way(s, g, &ways[i], starts[1], peak_limit, &other);
+            st = try_way(s, g, &ways[i], false, peak_limit, &other);
     gain->after = gain->before;
     if (st != TUCK_OK || s->best.g == NULL)
         return st;
-    st = evaluate_graph(s->best.g, &s->eval, s->diags, &e);
-    if (st == TUCK_OK) {
-        fill_gain(&e, gain, true);
-        gain->changed = true;
-        graph_swap(g, s->best.g);
-        tuck_report_free(*report);
-        *report = s->best.report;
-        s->best.report = NULL;
-    }
-    evaluate_end(&e);
-    return st;
+    st = study_get(&s->study, s->best.g, s->diags, &e);
+    if (st != TUCK_OK)
+        return st;
+    fill_gain(e, gain, true);
+    study_give_back(e);
+    gain->changed = true;
+    graph_swap(g, s->best.g);
+    tuck_report_free(*report);
+    *report = s->best.report;
+    s->best.report = NULL;
+    return TUCK_OK;
 }
 
 tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, tuck_diags *diags,
                                 tuck_gain *gain_out, tuck_report **report_out)
 {
     tuck_run_options run = options ? *options : (tuck_run_options){.n_hints = 0};
-    struct search s = {.run = &run, .diags = diags};
+    struct search s = {.diags = diags};
     tuck_cluster *own = NULL;
     tuck_gain gain = {.changed = false};
 
     if (g == NULL)
         return TUCK_EINVAL;
-    mem_init(&s.mem, &g->store->mem.alloc);
-    tuck_report *report = report_new(&s.mem.alloc); /* of a graph that stays as it is */
+    s.alloc = g->store->mem.alloc;
+    s.runner = (struct runner){.study = &s.study, .observe = run.observe, .ctx = run.ctx};
+    tuck_report *report = report_new(&s.alloc); /* of a graph that stays as it is */
     tuck_status st = report ? tuck_graph_infer(g, false, NULL) : TUCK_ENOMEM;
     if (st == TUCK_OK && run.cluster == NULL) {
-        st = tuck_cluster_for_graph(g, &s.mem.alloc, diags, &own);
+        st = tuck_cluster_for_graph(g, &s.alloc, diags, &own);
         run.cluster = own;
     }
     evaluate_defaults(&s.eval);
     s.eval.cluster = run.cluster;
     s.eval.cost = cost_options_of(run.cost);
+    study_begin(&s.study, &s.eval, &s.alloc);
     struct hints hints = {.g = g, .run = &run};
     if (st == TUCK_OK)
         st = hints_intern(&hints);
@@ -284,10 +272,9 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
         st = search(&s, g, &gain, &report);
     }
     hints_free(&hints);
+    study_end(&s.study);
     tuck_graph_free(s.best.g);
     tuck_report_free(s.best.report);
-    vec_free(&s.mem, &s.ps);
-    vec_free(&s.mem, &s.peak);
     tuck_cluster_free(own);
     if (report != NULL) {
         report->judged = true;

@@ -1,62 +1,16 @@
 #include "pipeline/schedule_graph.h"
 
-#include "pipeline/evaluate.h"
-#include "problem/from_program.h"
+#include "fx/storage.h"
 #include "schedule/schedule.h"
 
-/* A graph as a pass on schedules sees it. */
-struct lowered {
-    struct program *program;
-    struct problem *problem;
-    struct program_times times;
-};
-
 struct step_args {
+    struct study *study;
     struct pass_run *r;
-    const struct schedule_graph *c;
     const struct schedule_options *options;
-    struct lowered was, is; /* before the pass, and in the order that it found */
+    struct evaluation *was, *is; /* before the pass, and in the order that it found */
     struct schedule schedule;
     const char *kept; /* why the graph stays as it was, or NULL */
 };
-
-/* ---- lowering ---- */
-
-struct times_args {
-    struct step_args *x;
-    struct lowered *l;
-};
-
-static void do_times(void *arg)
-{
-    struct times_args *t = arg;
-
-    evaluate_program(t->l->program, t->l->problem, t->x->c->cluster, &t->x->r->arena, &t->l->times);
-}
-
-static tuck_status lower(struct step_args *x, struct lowered *l)
-{
-    struct pass_run *r = x->r;
-    struct lower_options o = x->c->lower;
-    struct times_args t = {x, l};
-
-    o.hint = r->assume.given;
-    o.n_hint = r->assume.n_given;
-    tuck_status st = lower_graph(r->g, &o, r->diags, &l->program);
-    if (st == TUCK_OK)
-        st = lower_estimate(l->program, r->g, x->c->cluster, &x->c->cost, o.hint, o.n_hint);
-    if (st == TUCK_OK)
-        st = problem_of_program(l->program, r->diags, &l->problem);
-    if (st == TUCK_OK && !mem_guard(r->mem, do_times, &t))
-        st = TUCK_ENOMEM;
-    return st;
-}
-
-static void lowered_free(struct lowered *l)
-{
-    problem_free(l->problem);
-    program_free(l->program);
-}
 
 /* ---- the report ---- */
 
@@ -67,7 +21,7 @@ static const char *op_name(const struct problem *p, uint32_t op)
 
 static void report_stats(const struct step_args *x, const struct schedule_report *s)
 {
-    const struct problem *p = x->was.problem;
+    const struct problem *p = x->was->problem;
     double ns = problem_unit_ns(p);
 
     for (uint32_t i = 0; i < s->n_stat; i++) {
@@ -91,7 +45,7 @@ static void do_report(void *arg)
 {
     struct step_args *x = arg;
     struct pass_report *out = x->r->report;
-    const struct program_times *was = &x->was.times, *is = x->r->changed ? &x->is.times : was;
+    const struct evaluation *was = x->was, *is = x->r->changed ? x->is : was;
 
     for (uint32_t k = 0; k < x->schedule.report.len; k++) {
         const struct schedule_report *s = &x->schedule.report.at[k];
@@ -102,8 +56,8 @@ static void do_report(void *arg)
         if (x->kept != NULL)
             report_note(out, "%s", x->kept);
         out->scheduled = true;
-        out->exposed_before = was->exposed;
-        out->exposed_after = is->exposed;
+        out->exposed_before = was->time.exposed;
+        out->exposed_after = is->time.exposed;
         out->peak_before = was->peak;
         out->peak_after = is->peak;
         report_stats(x, s);
@@ -124,14 +78,15 @@ static void do_apply(void *arg)
 {
     struct step_args *x = arg;
 
-    lower_apply(x->r->g, x->was.program, x->schedule.order, &x->r->arena);
+    storage_order_record(x->r->g);
+    lower_apply(x->r->g, x->was->program, x->schedule.order, &x->r->arena);
 }
 
 /* What a pass promised of the order of ops must hold for the text: which copies a collective needs, and how long a
  * buffer is held, depends on the order of nodes. */
 static const char *objection(const struct step_args *x)
 {
-    const struct program_times *was = &x->was.times, *is = &x->is.times;
+    const struct evaluation *was = x->was, *is = x->is;
     int64_t allowance = 0;
 
     for (uint32_t k = 0; k < x->schedule.report.len; k++)
@@ -141,21 +96,31 @@ static const char *objection(const struct step_args *x)
         return "kept: the graph in that order would need more memory than the budget allows";
     if (x->options->allow_more_exposed)
         return NULL;
-    if (is->exposed > was->exposed)
+    if (is->time.exposed > was->time.exposed)
         return "kept: the graph in that order would expose more communication";
-    if (is->step > was->step)
+    if (is->time.makespan > was->time.makespan)
         return "kept: the graph in that order would be slower";
     return NULL;
 }
 
+/* Put the order into a clone, and see what came of it. */
 static tuck_status take_order(struct step_args *x)
 {
-    if (!mem_guard(x->r->mem, do_apply, x))
+    tuck_graph *before = x->r->g, *work = graph_clone(before);
+
+    if (work == NULL)
         return TUCK_ENOMEM;
-    tuck_status st = lower(x, &x->is);
+    x->r->g = work;
+    tuck_status st = mem_guard(x->r->mem, do_apply, x) ? TUCK_OK : TUCK_ENOMEM;
+    if (st == TUCK_OK)
+        st = study_get(x->study, work, x->r->diags, &x->is);
     if (st == TUCK_OK)
         x->kept = objection(x);
-    x->r->changed = x->kept == NULL; /* if not, the runner drops this copy of the graph */
+    x->r->changed = st == TUCK_OK && x->kept == NULL;
+    if (!x->r->changed) {
+        x->r->g = before;
+        graph_free(work);
+    }
     return st;
 }
 
@@ -164,11 +129,9 @@ static tuck_status order_graph(struct step_args *x, const struct pipeline_step *
     struct schedule_options defaults;
 
     schedule_defaults(&defaults, false);
-    if (!schedule_begin(&x->schedule, x->was.problem, &defaults))
+    if (!schedule_begin(&x->schedule, x->was->problem, &defaults))
         return TUCK_ENOMEM;
-    x->r->schedule = &x->schedule;
-    tuck_status st = step->pass->run(x->r, x->options);
-    x->r->schedule = NULL;
+    tuck_status st = step->pass->on_order(&x->schedule, x->options, x->r->diags);
     if (st == TUCK_OK && moved(&x->schedule))
         st = take_order(x);
     if (st == TUCK_OK && !mem_guard(&x->r->report->all->mem, do_report, x))
@@ -177,14 +140,15 @@ static tuck_status order_graph(struct step_args *x, const struct pipeline_step *
     return st;
 }
 
-tuck_status schedule_graph_step(void *ctx, struct pass_run *r, const struct pipeline_step *step)
+tuck_status schedule_graph_step(struct study *study, struct pass_run *r,
+                                const struct pipeline_step *step)
 {
-    struct step_args x = {.r = r, .c = ctx, .options = step->options};
-    tuck_status st = lower(&x, &x.was);
+    struct step_args x = {.study = study, .r = r, .options = step->options};
+    tuck_status st = study_get(study, r->g, r->diags, &x.was);
 
     if (st == TUCK_OK)
         st = order_graph(&x, step);
-    lowered_free(&x.was);
-    lowered_free(&x.is);
+    study_give_back(x.was);
+    study_give_back(x.is);
     return st;
 }

@@ -63,18 +63,17 @@ static const struct pass_option all_options[] = {
 #include "schedule/options.def"
 };
 
-/* r->schedule is the schedule, options all that holds for this step. */
-static tuck_status run_with(struct pass_run *r, const void *options, const char *name,
-                            void (*pass)(struct schedule *s))
+/* options: all that holds for this step. */
+static tuck_status run_with(struct schedule *s, const void *options, tuck_diags *diags,
+                            const char *name, void (*pass)(struct schedule *s))
 {
-    struct schedule *s = r->schedule;
     struct schedule_options before = s->opt;
 
     s->opt = *(const struct schedule_options *)options;
     tuck_status st = TUCK_OK;
     if (s->opt.runtime_estimations_align_across_all_distributed_ranks && s->transport != NULL &&
         !s->asked) {
-        st = schedule_align(s, s->transport, r->diags);
+        st = schedule_align(s, s->transport, diags);
         s->asked = st == TUCK_OK;
     }
     if (st == TUCK_OK)
@@ -84,32 +83,31 @@ static tuck_status run_with(struct pass_run *r, const void *options, const char 
 }
 
 #define PASS(title, function, table, text)                                                         \
-    static tuck_status run_##function(struct pass_run *r, const void *options)                     \
+    static tuck_status run_##function(struct schedule *s, const void *options, tuck_diags *diags)  \
     {                                                                                              \
-        return run_with(r, options, #title, schedule_##function);                                  \
+        return run_with(s, options, diags, #title, schedule_##function);                           \
     }                                                                                              \
     ROW_OF(title, function, table, text)
 #define ROW_OF(title, function, table, text)                                                       \
     const struct pass pass_##title = {.name = #title,                                              \
                                       .help = text,                                                \
-                                      .level = PASS_ON_SCHEDULE,                                   \
                                       PASS_OPTIONS_OF(table),                                      \
                                       .also = all_options,                                         \
                                       .n_also = sizeof(all_options) / sizeof(*all_options),        \
                                       .options_size = sizeof(struct schedule_options),             \
-                                      .run = run_##function}
+                                      .on_order = run_##function}
 #define PASS_OPTIONS_OF(table)                                                                     \
     .options = (table), .n_options = (uint32_t)(sizeof(table) / sizeof(*(table)))
 
 PASS(estimate_op_runtime, show_runtimes, any_options,
      "the runtimes that the other passes go by: how much there is to hide, and to hide it behind");
 
-static tuck_status run_align(struct pass_run *r, const void *options)
+static tuck_status run_align(struct schedule *s, const void *options, tuck_diags *diags)
 {
     struct schedule_options o = *(const struct schedule_options *)options;
 
     o.runtime_estimations_align_across_all_distributed_ranks = true;
-    return run_with(r, &o, "align_runtime_estimations_across_all_distributed_ranks",
+    return run_with(s, &o, diags, "align_runtime_estimations_across_all_distributed_ranks",
                     schedule_show_alignment);
 }
 ROW_OF(align_runtime_estimations_across_all_distributed_ranks, align, any_options,
@@ -163,23 +161,22 @@ static tuck_status expand_list(struct pipeline *p, const void *options, struct d
 const struct pass pass_reorder_compute_and_comm_for_overlap = {
     .name = "reorder_compute_and_comm_for_overlap",
     .help = "several of these passes, by name",
-    .level = PASS_ON_SCHEDULE,
     PASS_OPTIONS_OF(overlap_options),
     .also = overlap_also,
     .n_also = 1,
     .options_size = sizeof(struct list_of_passes),
     .expand = expand_list,
+    .expands_to_orders = true,
 };
 
 /* ---- pipelines ---- */
 
 tuck_status schedule_steps(struct schedule *s, const struct pipeline *p, tuck_diags *diags)
 {
-    struct pass_run r = {.mem = &s->mem, .diags = diags, .schedule = s};
     tuck_status st = TUCK_OK;
 
     for (uint32_t i = 0; i < p->step.len; i++)
-        if (p->step.at[i].pass->level != PASS_ON_SCHEDULE) {
+        if (p->step.at[i].pass->on_order == NULL) {
             diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "%s works on graphs, not on schedules",
                      p->step.at[i].pass->name);
             return TUCK_EINVAL;
@@ -191,7 +188,7 @@ tuck_status schedule_steps(struct schedule *s, const struct pipeline *p, tuck_di
         for (uint32_t k = 0; k < p->setting.len; k++)
             schedule_overlay(&o, step->options, p->setting.at[k].key->option);
         schedule_overlay(&o, step->options, step->text);
-        st = step->pass->run(&r, &o);
+        st = step->pass->on_order(s, &o, diags);
     }
     return st;
 }

@@ -63,7 +63,7 @@ static void random_pipeline(struct rng *rng, char *to, size_t size)
     *to = '\0';
     for (uint32_t i = 0; i < n; i++) {
         size_t pass = rng_below(rng, (uint32_t)tuck_pass_count());
-        bool on_schedule = all_passes.row[pass]->level == PASS_ON_SCHEDULE;
+        bool on_schedule = pass_is_on_order(all_passes.row[pass]);
 
         if (needs_options(pass) || (schedules && !on_schedule))
             continue;

@@ -387,10 +387,8 @@ const char *order_fault(const struct problem *p, const uint32_t *order, bool com
 void run_pass(struct schedule *s, const struct problem *p, const struct schedule_options *o,
               const struct pass *pass)
 {
-    struct pass_run r = {.schedule = s};
-
     if (!schedule_begin(s, p, o))
         give_up("no memory");
-    if (pass->run(&r, o) != TUCK_OK)
+    if (pass->on_order(s, o, NULL) != TUCK_OK)
         give_up("no memory");
 }

@@ -127,15 +127,15 @@ static bool is_needed(const tuck_option *o)
     return strcmp(o->type, "names") == 0 && strcmp(o->dflt, "None") == 0;
 }
 
-static void random_step(struct rng *rng, const char *graph, enum pass_level level, bool torch,
-                        char *to, size_t size)
+static void random_step(struct rng *rng, const char *graph, bool order, bool torch, char *to,
+                        size_t size)
 {
     struct text t = {NULL, 0, 0};
     size_t pass, given = 0;
 
     do
         pass = rng_below(rng, (uint32_t)tuck_pass_count());
-    while (all_passes.row[pass]->level != level);
+    while (pass_is_on_order(all_passes.row[pass]) != order);
     add(&t, "%s(", tuck_pass_name(pass));
     for (size_t i = 0; i < tuck_pass_option_count(pass); i++) {
         tuck_option o;
@@ -161,8 +161,7 @@ void random_plan(struct rng *rng, const char *graph, bool schedules, struct plan
                        .twice = rng_below(rng, 8) == 0};
     for (int i = 0; i < p->n; i++) {
         bool last = schedules && (i == p->n - 1 || rng_below(rng, 2) == 0);
-        random_step(rng, graph, last ? PASS_ON_SCHEDULE : PASS_ON_GRAPH, p->torch, p->step[i],
-                    sizeof(p->step[i]));
+        random_step(rng, graph, last, p->torch, p->step[i], sizeof(p->step[i]));
     }
 }
 

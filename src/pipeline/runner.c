@@ -1,48 +1,28 @@
-/* Runs the steps of a pipeline: copies, computes what a pass needs, times it, brings types and annotations up to
- * date, lints, and only then lets the caller's graph become the result. */
-#include <stdarg.h>
-#include <stdio.h>
+#include "pipeline/runner.h"
+
 #include <time.h>
 
 #include "fx/infer.h"
 #include "fx/storage.h"
-#include "pass/pass.h"
+#include "pipeline/schedule_graph.h"
 
 struct step {
     const struct pipeline_step *what;
     struct pass_run r;
     struct tuck_report *report;
-    const struct runner_options *o;
+    const struct runner *runner;
     uint32_t n_before; /* ids of nodes made by the pass begin here */
     type_id *before;   /* types at the start, by node */
     tuck_status status;
 };
 
-/* Of the processor: a pass is one thread that waits for nothing, and on a busy machine the clock on the wall
- * times the neighbours. */
+/* CPU time: wall-clock time would include other processes. */
 static double now_ms(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-tuck_status pass_fail(struct pass_run *r, uint32_t node, const char *fmt, ...)
-{
-    const tuck_graph *g = r->g;
-    struct diag_source src = {.file = graph_str(g, g->source_name)};
-    struct diag_pos pos = {.source = &src};
-    va_list ap;
-
-    if (node != 0) {
-        pos.line = node_at(g, node)->line;
-        pos.column = node_at(g, node)->column;
-    }
-    va_start(ap, fmt);
-    diag_vadd(r->diags, TUCK_ERROR, pos, NULL, fmt, ap);
-    va_end(ap);
-    return TUCK_EINVAL;
 }
 
 /* ---- types and annotations after a pass ---- */
@@ -86,23 +66,12 @@ static void infer_again(struct step *s)
 
 /* ---- one step ---- */
 
-static tuck_status run_pass(struct step *s)
+/* What the pass needs is there, and types are right afterwards. */
+static void rewrite_graph(struct step *s)
 {
-    const struct pass *pass = s->what->pass;
-
-    if (pass->level == PASS_ON_GRAPH)
-        return pass->run(&s->r, s->what->options);
-    if (s->o->on_schedule == NULL)
-        return pass_fail(&s->r, 0, "pass %s works on schedules, not on graphs", pass->name);
-    return s->o->on_schedule(s->o->schedule_ctx, &s->r, s->what);
-}
-
-static void do_pass(void *p)
-{
-    struct step *s = p;
     const struct pass *pass = s->what->pass;
     tuck_graph *g = s->r.g;
-    bool keeps = (pass->keeps & PASS_TYPES) || pass->level == PASS_ON_SCHEDULE;
+    bool keeps = (pass->keeps & PASS_TYPES) != 0;
     bool types = (pass->needs & PASS_TYPES) || !keeps;
 
     storage_order_record(g);
@@ -118,12 +87,25 @@ static void do_pass(void *p)
         memcpy(s->before, g->type.at, g->node.len * sizeof(*s->before));
     }
     double start = now_ms();
-    s->status = run_pass(s);
+    s->status = pass->on_graph(&s->r, s->what->options);
     s->r.report->ms = now_ms() - start;
     if (s->status == TUCK_OK && s->r.changed && !keeps) {
         infer_again(s);
         annotate(s);
     }
+}
+
+static void do_pass(void *p)
+{
+    struct step *s = p;
+
+    if (s->what->pass->on_graph != NULL) {
+        rewrite_graph(s);
+        return;
+    }
+    double start = now_ms();
+    s->status = schedule_graph_step(s->runner->study, &s->r, s->what);
+    s->r.report->ms = now_ms() - start;
 }
 
 static void do_guarded(void *p)
@@ -158,12 +140,9 @@ static tuck_status lint(struct step *s, tuck_diags *diags)
     return st;
 }
 
-/* Run the pass on s->r.g, a copy. */
-static tuck_status run_on_copy(struct step *s, tuck_diags *diags)
+static tuck_status run_guarded(struct step *s, tuck_diags *diags)
 {
-    tuck_graph *g = s->r.g;
-
-    s->r.args = tuck_args_new(g);
+    s->r.args = tuck_args_new(s->r.g);
     if (s->r.args == NULL || !mem_guard(&s->report->mem, do_begin_report, s))
         return TUCK_ENOMEM;
     if (!mem_guard(&s->report->mem, do_guarded, s))
@@ -172,16 +151,17 @@ static tuck_status run_on_copy(struct step *s, tuck_diags *diags)
         s->status = lint(s, diags);
     s->r.report->changed = s->status == TUCK_OK && s->r.changed;
     s->r.report->failed = s->status != TUCK_OK;
-    s->r.report->after = s->status == TUCK_OK ? g->n_nodes : s->r.report->before;
+    s->r.report->after = s->status == TUCK_OK ? s->r.g->n_nodes : s->r.report->before;
     return s->status;
 }
 
-static tuck_status run_step(const struct pipeline_step *what, tuck_graph *g,
-                            const struct runner_options *o, struct tuck_report *report,
-                            tuck_diags *diags)
+/* A pass on graphs gets a clone; one on orders makes a clone where it moves something. */
+tuck_status runner_step(const struct runner *r, const struct pipeline_step *what, tuck_graph *g,
+                        struct tuck_report *report, tuck_diags *diags)
 {
-    struct step s = {.what = what, .report = report, .o = o};
-    tuck_graph *work = graph_clone(g);
+    struct step s = {.what = what, .report = report, .runner = r};
+    const struct evaluate_options *o = r->study->o;
+    tuck_graph *work = what->pass->on_graph != NULL ? graph_clone(g) : g;
 
     if (work == NULL)
         return TUCK_ENOMEM;
@@ -191,17 +171,18 @@ static tuck_status run_step(const struct pipeline_step *what, tuck_graph *g,
                             .assume = {.store = g->store, .given = o->hint, .n_given = o->n_hint}};
     arena_init(&s.r.arena, s.r.mem);
     sigs_init(&s.r.sigs, s.r.mem);
-    tuck_status st = run_on_copy(&s, diags);
+    tuck_status st = run_guarded(&s, diags);
     tuck_args_free(s.r.args);
     sigs_destroy(&s.r.sigs);
     arena_destroy(&s.r.arena);
     if (st == TUCK_OK && s.r.changed)
-        graph_swap(g, work);
-    graph_free(work);
+        graph_swap(g, s.r.g);
+    if (s.r.g != g)
+        graph_free(s.r.g);
     return st;
 }
 
-tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct runner_options *o,
+tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct runner *r,
                          struct tuck_report *report, tuck_diags *diags)
 {
     tuck_status st = TUCK_OK;
@@ -209,12 +190,11 @@ tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct r
     for (uint32_t i = 0; i < p->step.len && st == TUCK_OK; i++) {
         const struct pipeline_step *s = &p->step.at[i];
 
-        if (o->observe != NULL)
-            st = o->observe(o->ctx, s->pass->name, i, false, g);
-        if (st == TUCK_OK)
-            st = run_step(s, g, o, report, diags);
-        if (st == TUCK_OK && o->observe != NULL)
-            st = o->observe(o->ctx, s->pass->name, i, true, g);
+        if (r->observe != NULL && !r->observe(r->ctx, s->pass->name, i, false, g))
+            return TUCK_EIO;
+        st = runner_step(r, s, g, report, diags);
+        if (st == TUCK_OK && r->observe != NULL && !r->observe(r->ctx, s->pass->name, i, true, g))
+            return TUCK_EIO;
     }
     return st;
 }

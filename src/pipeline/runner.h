@@ -1,0 +1,27 @@
+/* Runs the steps of a pipeline, each of them whole or not at all: a pass works on a clone, which is linted and then
+ * becomes the caller's graph. */
+#ifndef TUCK_PIPELINE_RUNNER_H
+#define TUCK_PIPELINE_RUNNER_H
+
+#include "pass/pass.h"
+#include "pipeline/study.h"
+
+struct runner {
+    struct study *study; /* the machine, and what is known of graphs on it */
+    /* Called before (after = false) and after each step; false ends the run with TUCK_EIO. Or NULL. */
+    bool (*observe)(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g);
+    void *ctx;
+};
+
+/* One step. Where it fails g is as it was; its row is in the report all the same. */
+TUCK_MUST_CHECK tuck_status runner_step(const struct runner *r, const struct pipeline_step *what,
+                                        tuck_graph *g, struct tuck_report *report,
+                                        tuck_diags *diags);
+
+/* The steps of p, one after the other. Where one fails, g is what the steps before it made of it, and the report
+ * ends there. */
+TUCK_MUST_CHECK tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g,
+                                         const struct runner *r, struct tuck_report *report,
+                                         tuck_diags *diags);
+
+#endif
