@@ -293,6 +293,7 @@ TUCK_API int64_t tuck_graph_group_size(const tuck_graph *g, size_t i);         /
 TUCK_API int64_t tuck_graph_group_rank(const tuck_graph *g, size_t i);         /* -1 = unknown */
 TUCK_API const int64_t *tuck_graph_group_ranks(const tuck_graph *g, size_t i); /* or NULL */
 TUCK_API int tuck_node_group(const tuck_graph *g, tuck_node n); /* of a collective; -1 = none */
+TUCK_API int64_t tuck_graph_rank(const tuck_graph *g); /* global, of this text; -1 = unknown */
 
 /* ranks: members as global ranks, `size` of them, or NULL. TUCK_EINVAL: no collective names it. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_group(tuck_graph *g, const char *name,
@@ -305,6 +306,11 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_rank(tuck_graph *g, int64_t 
  * groups_by_rank. rank < 0: the one the side-car or the file's name says. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_read_sidecar(tuck_graph *g, const char *graph_path,
                                                              int64_t rank, tuck_diags *diags);
+
+/* From here on the text of the graph has what is known of it and the text does not say by itself: groups,
+ * the rank, values of symbols. It is a line `# tuck: {…}` above the graph, which the reader understands
+ * (docs/graph-text.md). Where nothing is missing there is no such line. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_remember(tuck_graph *g);
 
 /* ---- Cost --------------------------------------------------------------------------------------
  * What collectives and kernels take on a machine: docs/cost-model.md. A cluster never changes once it is

@@ -64,6 +64,9 @@ extern const struct argp input_argp;
 int input_open(struct input *in);
 void input_close(struct input *in);
 
+/* The texts of the chosen graphs say what is known of them, whatever told us. An exit code. */
+int input_remember(struct input *in);
+
 /* Another file, with the options of the first, to be opened; closed before the first is. */
 struct input input_like(const struct input *first, const char *path);
 void input_close_like(struct input *in);

@@ -1,11 +1,13 @@
 /* Reading a graph for a command, with the options about it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "fx/known.h"
 #include "pipeline/ranks.h"
 
 enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
@@ -174,9 +176,9 @@ static int apply_group(struct input *in, const char *text, size_t from, size_t t
         return EXIT_USAGE;
     }
     for (size_t i = from; i < to && st != TUCK_ENOMEM; i++) {
-        long rank = in->rank >= 0 ? in->rank : tuck_doc_rank(in->doc, i);
-        st = tuck_graph_set_group(tuck_doc_graph(in->doc, i), name, size,
-                                  own_group(ranks, n, size, rank), in->diags);
+        tuck_graph *g = tuck_doc_graph(in->doc, i);
+        st = tuck_graph_set_group(g, name, size, own_group(ranks, n, size, tuck_graph_rank(g)),
+                                  in->diags);
         met |= st == TUCK_OK;
     }
     if (st != TUCK_ENOMEM && n > 1) {
@@ -234,17 +236,47 @@ static void do_intern(void *p)
     a->out = str_intern(&a->store->str, a->s, a->len);
 }
 
-/* What a script said of symbols, then what --assume says. */
-static int collect_hints(struct input *in)
+/* What is known of a symbol already, by the graphs before this one. */
+static const struct fx_hint *hint_of(const struct input *in, str_id symbol)
+{
+    for (size_t i = in->n_hint; i > 0; i--)
+        if (in->hint[i - 1].symbol == symbol)
+            return &in->hint[i - 1];
+    return NULL;
+}
+
+/* The values of symbols that a script, the line above a graph and a side-car give. */
+static void collect_known(struct input *in, const tuck_graph *g)
+{
+    size_t before = in->n_hint;
+
+    for (uint32_t i = 0; i < g->hint.len; i++) {
+        const struct fx_hint *h = &g->hint.at[i], *had = hint_of(in, h->symbol);
+
+        if (had != NULL && had->value == h->value)
+            continue;
+        if (had != NULL && had < in->hint + before)
+            put_warning(in->path,
+                        "symbol '%s' is %" PRId64 " in one graph and %" PRId64
+                        " in another; using %" PRId64 ", --graph picks one",
+                        graph_str(g, h->symbol), had->value, h->value, h->value);
+        in->hint[in->n_hint++] = *h;
+    }
+}
+
+/* What is known of symbols, then what --assume says. */
+static int collect_hints(struct input *in, size_t from, size_t to)
 {
     const tuck_doc *doc = in->doc;
-    size_t n = doc->hint.len + in->n_assume;
+    size_t n = in->n_assume;
 
+    for (size_t i = from; i < to; i++)
+        n += tuck_doc_graph(doc, i)->hint.len;
     in->hint = n ? malloc(n * sizeof(*in->hint)) : NULL;
     if (n > 0 && in->hint == NULL)
         return exit_code_of(TUCK_ENOMEM);
-    for (uint32_t i = 0; i < doc->hint.len; i++)
-        in->hint[in->n_hint++] = doc->hint.at[i];
+    for (size_t i = from; i < to; i++)
+        collect_known(in, tuck_doc_graph(doc, i));
     for (size_t i = 0; i < in->n_assume; i++) {
         const char *s = in->assume[i], *eq = strchr(s, '=');
         str_id symbol = str_find(&doc->store->str, s, (size_t)(eq - s));
@@ -285,12 +317,22 @@ int input_open(struct input *in)
     if (code == EXIT_FINE)
         code = apply_groups(in, from, to);
     if (code == EXIT_FINE)
-        code = collect_hints(in);
+        code = collect_hints(in, from, to);
     if (code == EXIT_FINE && in->rank >= 0 && in->n_group > 0)
         for (size_t i = from; i < to && code == EXIT_FINE; i++)
             code = exit_code_of(
                 tuck_graph_set_rank(tuck_doc_graph(in->doc, i), in->rank, in->diags));
     print_diags(in->diags);
+    return code;
+}
+
+int input_remember(struct input *in)
+{
+    size_t from, to;
+    int code = input_range(in, &from, &to);
+
+    for (size_t i = from; i < to && code == EXIT_FINE; i++)
+        code = exit_code_of(known_remember(tuck_doc_graph(in->doc, i), in->hint, in->n_hint));
     return code;
 }
 

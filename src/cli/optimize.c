@@ -315,7 +315,11 @@ int cmd_optimize(int argc, char **argv)
     if (code == EXIT_FINE && o.dump != NULL && mkdir(o.dump, 0777) != 0 && errno != EEXIST)
         code = complain(o.dump);
     if (code == EXIT_FINE)
+        code = input_remember(&o.in); /* what --dump writes keeps it, too */
+    if (code == EXIT_FINE)
         code = run_on_all(&o, p, from, to);
+    if (code == EXIT_FINE)
+        code = input_remember(&o.in);
     if (code == EXIT_FINE)
         code = write_graph(&o);
     tuck_pipeline_free(p);

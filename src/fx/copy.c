@@ -87,6 +87,9 @@ static void copy_lists(struct copy *x, const tuck_graph *g, tuck_graph *c)
     }
     for (uint32_t i = 0; i < g->out_descriptor.len; i++)
         vec_push(x->mem, &c->out_descriptor, g->out_descriptor.at[i]);
+    for (uint32_t i = 0; i < g->hint.len; i++)
+        vec_push(x->mem, &c->hint, g->hint.at[i]);
+    c->n_script_hint = g->n_script_hint;
     for (uint32_t i = 0; i < g->group.len; i++) {
         struct fx_group q = g->group.at[i];
 
@@ -106,7 +109,10 @@ static void copy_one(struct copy *x, const tuck_graph *g, tuck_graph *c)
 {
     c->name = g->name;
     c->gap = g->gap;
+    c->known = g->known;
+    c->script = g->script;
     c->style = g->style;
+    c->rank = g->rank;
     c->first_line = g->first_line;
     c->source_name = g->source_name;
     c->fresh = g->fresh;
@@ -205,6 +211,11 @@ static void clone_one(struct mem *m, const tuck_graph *g, tuck_graph *c)
 {
     c->name = g->name;
     c->gap = g->gap;
+    c->known = g->known;
+    c->script = g->script;
+    c->rank = g->rank;
+    c->n_script_hint = g->n_script_hint;
+    COPY_LIST(m, c->hint, g->hint);
     c->style = g->style;
     c->first_line = g->first_line;
     c->source_name = g->source_name;

@@ -15,7 +15,8 @@ tuck_graph *graph_new(struct fx_store *s)
 {
     tuck_graph *g = mem_resize(&s->mem, NULL, 0, sizeof(*g));
 
-    *g = (tuck_graph){.store = s, .serial = ++s->last_serial, .revision = ++s->last_revision};
+    *g = (tuck_graph){
+        .store = s, .serial = ++s->last_serial, .revision = ++s->last_revision, .rank = -1};
     s->refs++;
     arena_init(&g->arena, &s->mem);
     if (!mem_guard(&s->mem, make_head, g)) {
@@ -54,6 +55,7 @@ void graph_free(tuck_graph *g)
         vec_free(m, &dead->child);
         vec_free(m, &dead->child_slot);
         vec_free(m, &dead->group);
+        vec_free(m, &dead->hint);
         vec_free(m, &dead->type);
         vec_free(m, &dead->frees_at);
         vec_free(m, &dead->frees);

@@ -53,6 +53,9 @@ struct fx_node {
 /* Two loops that only other ops kept apart would become one where an order makes them neighbours. */
 #define FX_APART "# tuck: a loop of its own"
 
+/* A line above a graph that says what is known of it and its text does not say, as JSON. */
+#define FX_KNOWN "# tuck: {"
+
 enum fx_syntax {
     FX_CALL,      /* callee(args) */
     FX_OPERATOR,  /* a + b, -a, a[b], a += b, a[b] = c: by the row of the operator */
@@ -80,6 +83,16 @@ struct fx_style {
     str_id ret_type;    /* "torch.Tensor" of `-> torch.Tensor` */
     str_id head;        /* lines before a bare def: wrap(..) calls */
     str_id flat_call;   /* pytree: what tree_flatten_spec is called with */
+    str_id flat_lead;   /* the raw lines before the prologue, as read; 0 = none */
+};
+
+/* What stands around a graph in a script that Python can run. It is printed with the graph, and what it
+ * says of inputs and groups is then not said again. */
+struct fx_script {
+    str_id inside; /* lines between the class line and forward, 0 = none */
+    str_id head;   /* everything before the graph, … */
+    str_id tail;   /* … and behind it; 0 = there are several graphs */
+    bool is;
 };
 
 /* One parameter of the signature. Usually each is a placeholder; behind a pytree prologue the
@@ -93,6 +106,11 @@ struct fx_param {
     uint32_t line, column; /* in the text it was read from */
     uint32_t storage;      /* inputs with the same number share their storage; 0 = not said */
     bool aliased;          /* the placeholder's name differs: `l_x_ = L_x_` follows */
+};
+
+struct fx_hint { /* a symbol's value */
+    str_id symbol;
+    int64_t value;
 };
 
 /* What a group of ranks is known to be. */
@@ -135,6 +153,8 @@ struct tuck_graph {
     uint64_t typed_at; /* the revision for which `type` is right; 0: none */
     str_id name;       /* class, 0 for a bare def */
     str_id gap;        /* raw text before it: empty lines, comments */
+    str_id known;      /* the `# tuck: {…}` line above it, without its end; 0 = none */
+    struct fx_script script;
     struct fx_style style;
     VEC(struct fx_param) param;
     VEC(struct fx_placeholder_note)
@@ -144,8 +164,11 @@ struct tuck_graph {
     tuck_graph *parent;       /* NULL: it is not nested */
     VEC(uint32_t) child_slot; /* hash of their names: place in child + 1, 0 = free */
     VEC(struct fx_group) group;
-    VEC(type_id) type;             /* by node id, after infer_graph() */
-    type_id result;                /* what the graph returns, after infer_graph() */
+    int64_t rank;             /* the global rank the text is of, -1 = unknown */
+    VEC(struct fx_hint) hint; /* values of symbols: those of a script, then what else is known … */
+    uint32_t n_script_hint;   /* … from here on */
+    VEC(type_id) type;        /* by node id, after infer_graph() */
+    type_id result;           /* what the graph returns, after infer_graph() */
     VEC(uint32_t) frees_at, frees; /* as read, where they are not what the rule gives; by node id */
     VEC(struct fx_remark)
     remark; /* comments behind statements, in the order of the nodes, as read */
@@ -175,11 +198,7 @@ struct fx_entry {
     int rank;
     uint32_t line;
     str_id end; /* "\n" and the line of blanks that older versions put behind a body; 0 = none */
-};
-
-struct fx_hint { /* a symbol's value, where a script gives it */
-    str_id symbol;
-    int64_t value;
+    uint32_t known_line, known_column; /* of graph->known in the file */
 };
 
 struct tuck_doc {

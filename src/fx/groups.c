@@ -1,10 +1,6 @@
 #include "fx/groups.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "fx/ops.h"
 
@@ -113,9 +109,21 @@ static struct diag_pos whole_graph(const tuck_graph *g, struct diag_source *src)
 
 static const char *source_name(enum group_source s)
 {
-    static const char *const name[] = {"nowhere", "the collectives", "the script", "the side-car",
-                                       "the command line"};
+    static const char *const name[] = {"nowhere",      "the collectives",
+                                       "the script",   "the line above the graph",
+                                       "the side-car", "the command line"};
     return name[s];
+}
+
+/* Where a global rank is among the members, which are known; -1 = nowhere. */
+static int64_t place_of(const struct fx_group *q, int64_t rank)
+{
+    int64_t at = -1;
+
+    for (int64_t k = 0; k < q->size; k++)
+        if (q->ranks[k] == rank)
+            at = k;
+    return at;
 }
 
 /* Put what one source says into a group; a later one wins, a contradiction is worth a warning. */
@@ -139,6 +147,8 @@ static void merge(tuck_graph *g, struct fx_group *to, int64_t size, const int64_
         copy_ranks(g, to, ranks, size);
     if (rank >= 0)
         to->rank = rank;
+    else if (ranks != NULL && g->rank >= 0)
+        to->rank = place_of(to, g->rank);
     graph_changed(g); /* what collectives cost depends on it */
 }
 
@@ -262,6 +272,45 @@ void groups_collect(tuck_doc *doc, const struct fx_group *script, uint32_t n_scr
     arena_destroy(&w.arena);
     if (!ok)
         mem_exhausted(w.mem);
+}
+
+struct said_args {
+    struct walk w;
+    tuck_graph *g;
+};
+
+static void do_said(void *p)
+{
+    struct said_args *a = p;
+    tuck_graph *g = a->g;
+
+    a->w.place = arena_zeroed(&a->w.arena, (op_count() + 1) * sizeof(*a->w.place));
+    for_each_node (g, n)
+        if (communicates(node_at(g, n)))
+            visit(&a->w, g, n);
+}
+
+void groups_said(tuck_graph *g, int64_t *size)
+{
+    struct said_args a = {.g = g, .w = {.mem = &g->store->mem, .store = g->store}};
+    tuck_graph as_known = *g; /* its list of groups: the walk makes a new one */
+
+    memset(&g->group, 0, sizeof(g->group));
+    arena_init(&a.w.arena, a.w.mem);
+    buf_init(&a.w.name, a.w.mem);
+    bool ok = mem_guard(a.w.mem, do_said, &a);
+    for (uint32_t i = 0; ok && i < as_known.group.len; i++) {
+        const struct fx_group *said = find_group(g, as_known.group.at[i].name);
+        size[i] = said ? said->size : 0;
+    }
+    vec_free(a.w.mem, &g->group);
+    g->group = as_known.group;
+    vec_free(a.w.mem, &a.w.seen_serial);
+    vec_free(a.w.mem, &a.w.seen_index);
+    buf_destroy(&a.w.name);
+    arena_destroy(&a.w.arena);
+    if (!ok)
+        mem_exhausted(a.w.mem);
 }
 
 /* A group of that name: index into g->group, or -1. */
@@ -422,6 +471,20 @@ static bool learn(struct learn_args *a)
     return ok;
 }
 
+tuck_status group_learn(tuck_graph *g, const char *name, const struct fx_group *what,
+                        tuck_diags *diags)
+{
+    struct learn_args a = {.g = g,
+                           .name = name,
+                           .size = what->size,
+                           .ranks = what->ranks,
+                           .rank = what->rank,
+                           .from = (enum group_source)what->from,
+                           .diags = diags};
+
+    return learn(&a) ? TUCK_OK : TUCK_ENOMEM;
+}
+
 tuck_status tuck_graph_set_group(tuck_graph *g, const char *name, int64_t size,
                                  const int64_t *ranks, tuck_diags *diags)
 {
@@ -496,20 +559,17 @@ tuck_status groups_inherit(const tuck_graph *from, tuck_graph *to)
 
 static void set_rank(tuck_graph *g, int64_t rank, tuck_diags *diags)
 {
+    g->rank = rank;
     for (uint32_t i = 0; i < g->group.len; i++) {
         struct fx_group *q = &g->group.at[i];
         struct diag_source src;
-        int64_t at = -1;
 
         if (q->ranks == NULL)
             continue;
-        for (int64_t k = 0; k < q->size; k++)
-            if (q->ranks[k] == rank)
-                at = k;
-        if (at < 0)
+        q->rank = place_of(q, rank);
+        if (q->rank < 0)
             diag_add(diags, TUCK_WARNING, whole_graph(g, &src), NULL,
                      "rank %" PRId64 " is no member of group '%s'", rank, graph_str(g, q->name));
-        q->rank = at;
     }
 }
 
@@ -547,172 +607,6 @@ tuck_status tuck_graph_set_rank(tuck_graph *g, int64_t rank, tuck_diags *diags)
     return ok ? TUCK_OK : TUCK_ENOMEM;
 }
 
-/* ---- side-car ---- */
-
-struct sidecar {
-    tuck_graph *g;
-    const char *path; /* of the json */
-    tuck_diags *diags;
-    bool bad, no_memory;
-};
-
-static void complain(struct sidecar *s, const char *member, const char *what)
-{
-    struct diag_source src = {.file = s->path};
-
-    diag_add(s->diags, TUCK_ERROR, (struct diag_pos){.source = &src}, NULL, "%s: %s", member, what);
-    s->bad = true;
-}
-
-static void learn_one(struct sidecar *s, const char *name, const json_t *v)
-{
-    const json_t *size = json_object_get(v, "size"), *list = json_object_get(v, "ranks");
-    int64_t *ranks = NULL;
-    size_t n = json_array_size(list);
-    struct learn_args a = {
-        .g = s->g, .name = name, .rank = -1, .from = GROUP_SIDECAR, .diags = s->diags};
-
-    if (size != NULL && (!json_is_integer(size) || json_integer_value(size) <= 0)) {
-        complain(s, "groups", "a group's size must be a positive integer");
-        return;
-    }
-    if (list != NULL && !json_is_array(list)) {
-        complain(s, "groups", "a group's ranks must be a list of integers");
-        return;
-    }
-    a.size = size ? json_integer_value(size) : (int64_t)n;
-    if (n > 0 && a.size == (int64_t)n) {
-        ranks = malloc(n * sizeof(*ranks));
-        if (ranks == NULL) {
-            s->no_memory = true;
-            return;
-        }
-        for (size_t i = 0; i < n; i++) {
-            const json_t *r = json_array_get(list, i);
-            if (!json_is_integer(r) || json_integer_value(r) < 0) {
-                complain(s, "groups", "a group's ranks must be a list of integers");
-                free(ranks);
-                return;
-            }
-            ranks[i] = json_integer_value(r);
-        }
-        a.ranks = ranks;
-    } else if (n > 0) {
-        complain(s, "groups", "a group's size is not the number of its ranks");
-        return;
-    }
-    if (a.size > 0 && !learn(&a))
-        s->no_memory = true;
-    free(ranks);
-}
-
-/* "x.rank3.txt" → 3, and where ".rank3" begins; -1 = the name says nothing. */
-static int64_t rank_in_name(const char *path, size_t *stem)
-{
-    const char *dot = strrchr(path, '.');
-    const char *slash = strrchr(path, '/');
-
-    if (dot == NULL || (slash != NULL && dot < slash))
-        dot = path + strlen(path);
-    *stem = (size_t)(dot - path);
-    const char *p = dot;
-    while (p > path && p[-1] >= '0' && p[-1] <= '9')
-        p--;
-    if (p == dot || p - path < 5 || strncmp(p - 5, ".rank", 5) != 0 || dot - p > 9)
-        return -1;
-    *stem = (size_t)(p - 5 - path);
-    return atoll(p);
-}
-
-static json_t *load(struct sidecar *s, bool *there)
-{
-    json_error_t error;
-    FILE *f = fopen(s->path, "rb");
-
-    *there = f != NULL;
-    if (f == NULL)
-        return NULL;
-    json_t *root = json_loadf(f, 0, &error);
-    fclose(f);
-    if (root == NULL) {
-        struct diag_source src = {.file = s->path};
-        struct diag_pos pos = {.source = &src,
-                               .line = (uint32_t)(error.line > 0 ? error.line : 1),
-                               .column = (uint32_t)(error.column > 0 ? error.column : 1)};
-        diag_add(s->diags, TUCK_ERROR, pos, NULL, "not JSON: %s", error.text);
-        s->bad = true;
-    }
-    return root;
-}
-
-static void take(struct sidecar *s, json_t *root, int64_t file_rank, int64_t *rank)
-{
-    const json_t *groups = json_object_get(root, "groups");
-    const json_t *by_rank = json_object_get(root, "groups_by_rank");
-    const json_t *printed = json_object_get(root, "printed_on_rank");
-    const char *name;
-    json_t *v;
-
-    if (!json_is_object(root)) {
-        complain(s, "side-car", "must be an object");
-        return;
-    }
-    if (file_rank >= 0 && by_rank != NULL) {
-        groups = json_array_get(by_rank, (size_t)file_rank);
-        if (groups == NULL) {
-            complain(s, "groups_by_rank", "has no entry for the rank of this file");
-            return;
-        }
-    }
-    if (groups != NULL && !json_is_object(groups)) {
-        complain(s, "groups", "must be an object");
-        return;
-    }
-    json_object_foreach((json_t *)(uintptr_t)groups, name, v)
-    {
-        if (!s->bad)
-            learn_one(s, name, v);
-    }
-    if (*rank < 0)
-        *rank = file_rank >= 0             ? file_rank
-                : json_is_integer(printed) ? json_integer_value(printed)
-                                           : -1;
-}
-
-tuck_status tuck_graph_read_sidecar(tuck_graph *g, const char *graph_path, int64_t rank,
-                                    tuck_diags *diags)
-{
-    size_t stem, len = strlen(graph_path);
-    int64_t file_rank = rank_in_name(graph_path, &stem);
-    const char *dot = strrchr(graph_path, '.'), *slash = strrchr(graph_path, '/');
-    size_t ext = dot && (!slash || dot > slash) ? (size_t)(dot - graph_path) : len;
-    char *path = malloc(len + 6);
-    bool there = false;
-
-    if (path == NULL)
-        return TUCK_ENOMEM;
-    struct sidecar s = {.g = g, .path = path, .diags = diags};
-    memcpy(path, graph_path, ext);
-    strcpy(path + ext, ".json");
-    json_t *root = load(&s, &there);
-    bool own = there;
-    if (!there && file_rank >= 0) {
-        memcpy(path, graph_path, stem);
-        strcpy(path + stem, ".json");
-        root = load(&s, &there);
-    }
-    if (root != NULL)
-        take(&s, root, own ? -1 : file_rank, &rank);
-    if (rank < 0)
-        rank = file_rank;
-    json_decref(root);
-    tuck_status st = s.no_memory ? TUCK_ENOMEM : s.bad ? TUCK_ESYNTAX : TUCK_OK;
-    if (st == TUCK_OK && rank >= 0)
-        st = tuck_graph_set_rank(g, rank, diags);
-    free(path);
-    return st;
-}
-
 size_t tuck_graph_group_count(const tuck_graph *g)
 {
     return g->group.len;
@@ -736,6 +630,11 @@ int64_t tuck_graph_group_rank(const tuck_graph *g, size_t i)
 const int64_t *tuck_graph_group_ranks(const tuck_graph *g, size_t i)
 {
     return i < g->group.len ? g->group.at[i].ranks : NULL;
+}
+
+int64_t tuck_graph_rank(const tuck_graph *g)
+{
+    return g->rank;
 }
 
 int tuck_node_group(const tuck_graph *g, tuck_node n)

@@ -201,10 +201,10 @@ static void print_annotation(struct printer *p, const tuck_graph *g, uint32_t an
     put(p, g, a->text);
 }
 
-/* What a script says of its inputs is known, but is not in the text of the graph. */
-static bool hide_inputs(const tuck_graph *g)
+/* What the script around a graph says of its inputs is not said again in the graph. */
+static bool hide_inputs(const struct printer *p, const tuck_graph *g)
 {
-    return g->style.silent_inputs && !g->edited;
+    return g->style.silent_inputs && p->around;
 }
 
 static bool negative(const tuck_value *v)
@@ -274,7 +274,7 @@ static void print_node(struct printer *p, const tuck_graph *g, const struct fx_n
     }
     if (!is_inplace(x)) {
         put(p, g, x->name);
-        if (x->kind != TUCK_GET_ATTR || !hide_inputs(g))
+        if (x->kind != TUCK_GET_ATTR || !hide_inputs(p, g))
             print_annotation(p, g, x->ann);
         buf_add(p->b, " = ", 3);
     }
@@ -417,7 +417,7 @@ static void print_param(struct printer *p, const tuck_graph *g, const struct fx_
     uint32_t ann = q->node ? g->node.at[q->node].ann : q->ann;
 
     put(p, g, q->text);
-    if (!hide_inputs(g))
+    if (!hide_inputs(p, g))
         print_annotation(p, g, ann);
     if (q->dflt != 0) {
         buf_str(p->b, " = ");
@@ -473,7 +473,7 @@ static void print_flat_annotations(struct printer *p, const tuck_graph *g, size_
 
     for_each_node (g, n) {
         const struct fx_node *x = &g->node.at[n];
-        if (x->kind != TUCK_PLACEHOLDER || x->ann == 0)
+        if (x->kind != TUCK_PLACEHOLDER || x->ann == 0 || hide_inputs(p, g))
             continue;
         if (p->form == TUCK_FORM_CODE && ann_at(g->store, x->ann)->form != ANN_TYPE)
             continue;
@@ -494,8 +494,11 @@ static void print_flat_annotations(struct printer *p, const tuck_graph *g, size_
         }
         buf_chr(p->b, '\n');
     }
-    if (any && !lines) {
+    if (any && !lines)
         buf_chr(p->b, '\n');
+    if (g->style.flat_lead != 0 && p->form == TUCK_FORM_TEXT) {
+        put(p, g, g->style.flat_lead);
+    } else if (any && !lines) {
         if (g->style.blank_indented)
             buf_fill(p->b, ' ', indent);
         buf_chr(p->b, '\n');
@@ -519,6 +522,8 @@ static void print_flat_names(struct printer *p, const tuck_graph *g)
 
 static void print_prologue(struct printer *p, const tuck_graph *g, size_t indent)
 {
+    if (g->style.prologue != FX_PYTREE && g->style.flat_lead != 0 && p->form == TUCK_FORM_TEXT)
+        put(p, g, g->style.flat_lead);
     switch (g->style.prologue) {
     case FX_BOXED:
         buf_fill(p->b, ' ', indent);
@@ -637,6 +642,8 @@ static void print_one(struct printer *p, const tuck_graph *g, uint32_t depth)
         buf_fill(p->b, ' ', indent - 4);
         buf_printf(p->b, "class %s(torch.nn.Module):\n",
                    p->form == TUCK_FORM_EXEC && !is_identifier(name) ? "GraphModule" : name);
+        if (p->around && g->script.inside != 0)
+            put(p, g, g->script.inside);
     } else if (g->style.head != 0) {
         put(p, g, g->style.head);
     }
@@ -711,7 +718,10 @@ static void do_print(void *arg)
 {
     struct print_args *x = arg;
     struct printer *p = x->p;
+    const tuck_graph *one = x->graphs[0];
 
+    p->around = p->form == TUCK_FORM_TEXT && one->script.is &&
+                (x->doc != NULL || one->script.tail != 0);
     x->ok = p->form != TUCK_FORM_EXEC || exec_header(p, x->graphs, x->n, x->diags);
     if (!x->ok)
         return;
@@ -730,10 +740,18 @@ static void do_print(void *arg)
         }
         if (p->form == TUCK_FORM_TEXT && x->doc != NULL)
             put(p, g, g->gap);
+        else if (p->around)
+            put(p, g, g->script.head);
         else if (i > 0)
             buf_chr(p->b, '\n');
+        if (p->form == TUCK_FORM_TEXT && g->known != 0) {
+            put(p, g, g->known);
+            buf_chr(p->b, '\n');
+        }
         print_tree(p, g);
-        if (p->form != TUCK_FORM_TEXT || x->doc == NULL)
+        if (p->around && x->doc == NULL)
+            put(p, g, g->script.tail);
+        else if (p->form != TUCK_FORM_TEXT || x->doc == NULL)
             buf_chr(p->b, '\n');
     }
     if (p->form == TUCK_FORM_TEXT && x->doc != NULL)

@@ -15,6 +15,7 @@ struct printer {
     struct mem *mem;
     struct buf *b;
     tuck_form form;
+    bool around; /* the script around the graph is printed, too */
     VEC(struct open_value) open;
     VEC(uint32_t) last;           /* per node: the last statement that mentions it */
     VEC(const tuck_graph *) todo; /* nested graphs still to print, … */

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "fx/groups.h"
+#include "fx/known.h"
 #include "fx/read.h"
 
 /* Only empty lines, comments and what the profiler adds, which mean nothing to the graph? */
@@ -108,8 +109,12 @@ static bool read_class(struct reader *r, const char *s, size_t indent)
     r->p = open;
     read_skip_line(r);
     r->attribute.len = 0;
-    if (!find_forward(r, name, indent, &def_indent) || !read_signature(r) ||
-        !read_body(r, def_indent))
+    const char *inside = r->bol;
+    if (!find_forward(r, name, indent, &def_indent))
+        return false;
+    if (r->bol > inside && !r->text->log)
+        r->g->script.inside = read_intern(r, inside, (size_t)(r->bol - inside));
+    if (!read_signature(r) || !read_body(r, def_indent))
         return false;
     annotate_attributes(r);
     return true;
@@ -128,8 +133,10 @@ static str_id banner_title(struct reader *r, const char *s, const char *eol)
 }
 
 struct scan {
-    const char *gap;  /* where the text between graphs began */
-    const char *head; /* first wrap line of what may become a bare def */
+    const char *gap;     /* where the text between graphs began */
+    const char *head;    /* first wrap line of what may become a bare def */
+    const char *known;   /* a line that says what is known of the graph below, … */
+    uint32_t known_line; /* … and its number */
     str_id title;
     bool first;
     bool noise; /* something but graphs and empty lines was seen since the last graph */
@@ -153,7 +160,7 @@ static void end_of_graph(struct reader *r, struct scan *x)
         x->gap--;
     if (r->doc->entry.len > 0 && r->p > r->bol)
         r->doc->entry.at[r->doc->entry.len - 1].end = end_of_body(r, r->p);
-    x->head = NULL;
+    x->head = x->known = NULL;
     x->title = 0;
     x->noise = false;
     x->first = false;
@@ -169,11 +176,30 @@ static str_id after_entries(struct reader *r, uint32_t n, const char *more)
     return read_intern(r, r->tmp.at, r->tmp.len);
 }
 
+/* The line that says what is known of entry n goes with its graph. */
+static void set_known(struct reader *r, const struct scan *x, uint32_t n)
+{
+    if (x->known == NULL || n >= r->doc->entry.len)
+        return;
+    struct fx_entry *e = &r->doc->entry.at[n];
+    const char *s = x->known + strspn(x->known, " \t");
+
+    e->graph->known = read_intern(r, s, strcspn(s, "\n"));
+    e->known_line = read_file_line(r, x->known_line);
+    e->known_column = (uint32_t)(s - x->known) + 1;
+}
+
 /* Text before the graph that was just begun: kept where it is only empty lines and comments. Entries
  * before it: n. */
 static void set_gap(struct reader *r, const struct scan *x, const char *to, uint32_t n)
 {
     bool nested = n == r->doc->entry.len; /* what stands between nested graphs is of the graph */
+
+    if (x->known != NULL && !nested)
+        to = x->known;
+    set_known(r, x, n);
+    if (!nested)
+        vec_push(r->mem, &r->before, ((struct text_range){x->gap, to}));
     bool keep = (!r->text->log || nested) && !x->noise && harmless(x->gap, to);
 
     if (keep)
@@ -195,6 +221,8 @@ static bool read_class_here(struct reader *r, struct scan *x, const char *s, siz
     if (banner)
         x->noise = true;
     struct scan at = *x;
+    if (!top)
+        at.known = NULL;
     if (top) {
         r->open_graph.len = 0;
         r->open_at.len = 0;
@@ -269,8 +297,9 @@ static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at
     size_t to = text_unprefix(r->mem, outer, (size_t)(bol - outer->at), line, prefix, cut,
                               &r->region, &end_line);
     str_id title = x->title;
-    size_t entries = r->doc->entry.len;
+    uint32_t entries = r->doc->entry.len;
     bool ok = read_text(r, &r->region, x->first);
+    r->script = NO_SCRIPT;
     if (ok && r->doc->entry.len > entries && r->doc->entry.at[entries].title == 0)
         r->doc->entry.at[entries].title = title;
     text_free(r->mem, &r->region);
@@ -279,6 +308,7 @@ static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at
     r->source.text = outer->at;
     r->source.len = outer->len;
     r->end = outer->at + outer->len;
+    set_known(r, x, entries);
     read_go_to(r, outer->at + to, outer->at + to, end_line);
     r->open_graph.len = 0;
     r->open_at.len = 0;
@@ -288,13 +318,75 @@ static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at
     return ok;
 }
 
+/* A line of Python that is no graph: does it show that all of this is a script? */
+static void look_for_script(struct reader *r, const char *s, bool indented)
+{
+    bool import = !indented &&
+                  (starts_with(s, "import ") ||
+                   (starts_with(s, "from ") && memmem(s, strcspn(s, "\n"), " import ", 8) != NULL));
+    bool known = read_script_line(r);
+
+    if (r->script == MAYBE_SCRIPT && !r->text->log && (known || import))
+        r->script = IS_SCRIPT;
+}
+
+static void mark_script(tuck_graph *top, struct reader *r)
+{
+    r->open_at.len = 0;
+    vec_push(r->mem, &r->open_at, top);
+    while (r->open_at.len > 0) {
+        tuck_graph *g = r->open_at.at[--r->open_at.len];
+
+        g->script.is = true;
+        for (uint32_t i = 0; i < g->child.len; i++)
+            vec_push(r->mem, &r->open_at, g->child.at[i]);
+    }
+}
+
+/* All of a script comes back, whatever its graphs become: what stands around them is kept as it is. */
+static void keep_script(struct reader *r, uint32_t entries, const struct scan *x)
+{
+    uint32_t n = r->doc->entry.len - entries;
+
+    r->doc->tail = read_intern(r, x->gap, (size_t)(r->end - x->gap));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct text_range *q = &r->before.at[i];
+        tuck_graph *g = r->doc->entry.at[entries + i].graph;
+
+        g->gap = read_intern(r, q->from, (size_t)(q->to - q->from));
+        mark_script(g, r);
+        if (n == 1) {
+            g->script.head = g->gap;
+            g->script.tail = r->doc->tail;
+        }
+    }
+}
+
+/* `# tuck: {…}` directly above a graph says what is known of it. */
+static void note_known(struct reader *r, struct scan *x, const char *s, const char *eol)
+{
+    const char *next = *eol == '\n' ? eol + 1 : eol;
+    const char *end = next + strcspn(next, "\n"), *t = next + strspn(next, " \t");
+
+    if (starts_with(t, "def forward(") || starts_with(t, "graph():") || read_is_wrap(t) ||
+        memmem(t, (size_t)(end - t), "class ", 6) != NULL) {
+        x->known = r->bol;
+        x->known_line = r->line;
+    } else {
+        read_warn(r, s, (size_t)(eol - s), "such a line stands directly above its graph",
+                  "this line is about no graph, and is passed over");
+    }
+}
+
 /* All graphs of one text. */
 static bool read_text(struct reader *r, const struct fx_text *t, bool first)
 {
     struct scan x = {.gap = t->at, .first = first};
-    size_t entries = r->doc->entry.len;
+    uint32_t entries = r->doc->entry.len;
 
     r->text = t;
+    r->script = MAYBE_SCRIPT;
+    r->before.len = 0;
     r->source = (struct diag_source){.file = r->file, .text = t->at, .len = t->len};
     r->end = t->at + t->len;
     read_go_to(r, t->at, t->at, 0);
@@ -325,13 +417,15 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
         } else if (starts_with(s, "graph():")) {
             begin_graph(r, NULL);
             r->doc->entry.at[r->doc->entry.len - 1].title = x.title;
+            set_known(r, &x, r->doc->entry.len - 1);
+            r->script = NO_SCRIPT; /* it is printed as a class */
             r->g->gap = r->doc->entry.len > 1 ? after_entries(r, r->doc->entry.len - 1, "\n\n")
                                               : r->store->word.empty;
             read_skip_line(r);
             if (!read_strgraph(r))
                 return false;
             end_of_graph(r, &x);
-            r->doc->entry.at[r->doc->entry.len - 1].end = 0; /* it is printed as a class */
+            r->doc->entry.at[r->doc->entry.len - 1].end = 0;
             x.noise = true;
         } else {
             str_id title = banner_title(r, s, eol);
@@ -343,7 +437,9 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
             } else if (s < eol && *s != '#' && !read_is_profiler(s)) {
                 x.noise = true;
                 x.head = NULL;
-                read_script_line(r);
+                look_for_script(r, s, indent > 0);
+            } else if (starts_with(s, FX_KNOWN)) {
+                note_known(r, &x, s, eol);
             }
             if (s < eol && indent == 0)
                 r->open_graph.len = r->open_at.len = 0;
@@ -352,6 +448,10 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
     }
     if (r->doc->entry.len > entries) {
         bool keep = !t->log && !x.noise && harmless(x.gap, r->end);
+        if (r->script == IS_SCRIPT && r->texts.all.len == 1 && !t->log) {
+            keep_script(r, entries, &x);
+            return true;
+        }
         r->doc->tail = keep ? read_intern(r, x.gap, (size_t)(r->end - x.gap))
                             : after_entries(r, r->doc->entry.len, "\n");
     }
@@ -417,6 +517,14 @@ static void do_read(void *p)
         r->doc->tail = after_entries(r, r->doc->entry.len, "\n");
     }
     groups_collect(r->doc, r->group.at, r->group.len, r->diags);
+    for (uint32_t i = 0; i < r->doc->entry.len; i++) {
+        tuck_graph *g = r->doc->entry.at[i].graph;
+
+        for (uint32_t k = 0; k < r->doc->hint.len; k++)
+            vec_push(r->mem, &g->hint, r->doc->hint.at[k]);
+        g->n_script_hint = g->hint.len;
+        known_take(&r->doc->entry.at[i], r->diags);
+    }
     x->ok = true;
 }
 
@@ -450,6 +558,7 @@ static tuck_status read_document(const char *text, size_t len, const char *name,
     vec_free(r.mem, &r.names);
     vec_free(r.mem, &r.open_graph);
     vec_free(r.mem, &r.open_at);
+    vec_free(r.mem, &r.before);
     buf_destroy(&r.tmp);
     text_free(r.mem, &r.region);
     texts_free(r.mem, &r.texts);

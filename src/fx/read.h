@@ -28,6 +28,10 @@ struct script_storage { /* buf0 = reader.storage(..) */
     str_id device;
 };
 
+struct text_range {
+    const char *from, *to;
+};
+
 struct reader {
     struct fx_store *store;
     struct mem *mem;
@@ -55,6 +59,7 @@ struct reader {
     int brackets;     /* open around the operand: newlines are blanks there */
     uint32_t lenient; /* open reprs: names inside are not ours */
     str_id comment;   /* in force */
+    str_id lead;      /* raw lines before the statement under the cursor */
     uint32_t body_indent;
     bool indent_known; /* a line that will be printed has set body_indent */
     struct value_list vals;
@@ -69,7 +74,9 @@ struct reader {
     VEC(str_id) names;          /* of an assignment to several */
     VEC(uint32_t) open_graph;   /* indents of the classes we are inside of */
     VEC(tuck_graph *) open_at;
-    bool want_descriptors; /* reading an expanded return */
+    bool want_descriptors;         /* reading an expanded return */
+    VEC(struct text_range) before; /* what stands before each graph of a text */
+    enum { MAYBE_SCRIPT, IS_SCRIPT, NO_SCRIPT } script;
 };
 
 /* Behind the blanks at s: there is one at most, as a rule, and that is faster than strspn(). */

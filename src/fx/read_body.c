@@ -322,7 +322,7 @@ bool read_body(struct reader *r, size_t def_indent)
             }
             r->body_indent = (uint32_t)peek;
         }
-        str_id lead = read_lead(r);
+        str_id lead = r->lead = read_lead(r);
         size_t indent = (size_t)(r->p - r->bol);
 
         if (*r->p == '\0' || indent < def_indent ||
@@ -371,6 +371,7 @@ bool read_body(struct reader *r, size_t def_indent)
                 break;
             if (at_class(r->p))
                 return no_return(r, header);
+            r->lead = 0;
             if (!inputs && !read_prologue(r, &prologue))
                 return false;
             if (prologue)

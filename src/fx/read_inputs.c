@@ -250,6 +250,7 @@ bool read_prologue(struct reader *r, bool *done)
     *done = true;
     if (ident_len(s) == 9 && starts_with(s, "args_iter") && is_set_to(s + 9, "iter(args_list)")) {
         st->prologue = FX_BOXED;
+        st->flat_lead = r->lead;
         read_skip_line(r);
         for (;;) {
             read_blanks(r);
@@ -276,6 +277,7 @@ bool read_prologue(struct reader *r, bool *done)
         read_blanks(r);
         if (read_flattened(r, "self._dynamo_bytecode_flatten(*_fn_args)")) {
             st->prologue = FX_BYTECODE;
+            st->flat_lead = r->lead;
             st->flat_call = read_intern(r, text, len);
             read_skip_line(r);
             return true;
@@ -292,6 +294,7 @@ bool read_prologue(struct reader *r, bool *done)
         if (len > 0)
             len--;
         st->prologue = FX_PYTREE;
+        st->flat_lead = r->lead;
         st->flat_call = read_intern(r, from, len);
         read_skip_line(r);
         return true;

@@ -227,11 +227,33 @@ static void add_line(struct mem *m, struct stream *t, const char *s, const char 
     buf_chr(&t->buf, '\n');
 }
 
+/* Of a payload: a line without anything in it may have lost its TAB, if lines with one come after it.
+ * *known: up to where that was looked at before; *yes: what was found. */
+static bool lost_tab(const char *s, const char *end, const char **known, bool *yes)
+{
+    if (s < *known)
+        return *yes;
+    while (s < end && (*s == '\n' || *s == ' ' || *s == '\r'))
+        s++;
+    *known = s;
+    *yes = s < end && *s == '\t';
+    return *yes;
+}
+
+static bool empty_line(const char *s, const char *eol)
+{
+    while (s < eol && (*s == ' ' || *s == '\r'))
+        s++;
+    return s == eol;
+}
+
 static void do_split(void *p)
 {
     struct splitter *x = p;
     const char *s = x->text, *end = x->text + x->len;
     struct stream *last = NULL;
+    const char *known = s;
+    bool lost = false;
     uint32_t line = 0;
 
     bool bom = x->len >= 3 && memcmp(s, "\xEF\xBB\xBF", 3) == 0;
@@ -247,6 +269,9 @@ static void do_split(void *p)
         if (last != NULL && last->payload && *s == '\t') {
             t = last;
             pre.body = s + 1;
+        } else if (last != NULL && last->payload && empty_line(s, eol) &&
+                   lost_tab(s, end, &known, &lost)) {
+            t = last;
         } else {
             t = stream_of(x, &pre);
             t->payload = pre.record && pre.body < eol && *pre.body == '{';
