@@ -146,6 +146,7 @@ all_tests() {
     golden release
     examples asan
     examples release
+    built release && programs "files that are written" "tests/outputs.sh build/release/tuck"
     built release && programs "pages in a browser" "tests/report/run.sh build/release/tuck"
 }
 

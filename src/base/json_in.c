@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/files.h"
 #include "base/near.h"
 
 /* ---- reading ---- */
@@ -17,7 +18,7 @@ static tuck_status file_load(struct mem *m, const char *path, tuck_diags *diags,
 {
     bool std = strcmp(path, "-") == 0;
     struct diag_source src = {.file = std ? "<stdin>" : path};
-    FILE *f = std ? stdin : fopen(path, "rb");
+    FILE *f = std ? stdin : file_open(path);
     char *text = NULL;
     size_t len = 0, cap = 0, got = 1;
     tuck_status st = TUCK_OK;

@@ -5,6 +5,7 @@
 #include <argp.h>
 
 #include "cli/out.h"
+#include "cli/output.h"
 #include "fx/graph.h"
 #include "pipeline/evaluate.h"
 #include "tuck.h"

@@ -4,6 +4,7 @@
 
 #include "base/near.h"
 #include "cli/cli.h"
+#include "cli/output.h"
 
 static const struct command commands[] = {
     {"show", "what a graph is; or print it as text, code, executable Python, JSON, DOT", cmd_show},
@@ -78,16 +79,12 @@ static int run(const struct command *c, int argc, char **argv)
 
     snprintf(name, sizeof(name), "tuck %s", c->name);
     argv[0] = name;
-    int code = c->run(argc, argv);
-    if (fflush(stdout) != 0 && code == EXIT_FINE) {
-        perror("tuck: standard output");
-        return EXIT_FILE;
-    }
-    return code;
+    return c->run(argc, argv);
 }
 
 int main(int argc, char **argv)
 {
+    output_start();
     argp_err_exit_status = EXIT_USAGE;
     if (!out_options(&argc, argv))
         return EXIT_USAGE;

@@ -131,7 +131,7 @@ static int read_pipeline(struct optimize *o, tuck_pipeline **out)
         fprintf(mem, "%s\n", o->passes);
     if (o->file != NULL) {
         char part[4096];
-        f = fopen(o->file, "r");
+        f = file_open(o->file);
         if (f == NULL) {
             int code = complain(o->file);
             fclose(mem);
@@ -170,17 +170,16 @@ static bool dump(void *ctx, const char *pass, size_t step, bool after, const tuc
         snprintf(number, sizeof(number), "graph%zu.", o->graph);
     int n = snprintf(path, sizeof(path), "%s/%s%02zu.%s.%s.%s", o->dump, number, step, pass,
                      after ? "after" : "before", o->dot ? "dot" : "txt");
-    FILE *f = n > 0 && (size_t)n < sizeof(path) ? fopen(path, "w") : NULL;
-    if (f == NULL) {
-        complain(path);
+    errno = ENAMETOOLONG;
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return complain(o->dump) == EXIT_FINE;
+    struct output f;
+    int code = output_open(&f, path);
+    if (code != EXIT_FINE)
         return false;
-    }
-    tuck_status st = o->dot ? tuck_graph_dot(g, to_file, f)
-                            : tuck_graph_print(g, TUCK_FORM_TEXT, o->in.diags, to_file, f);
-    bool ok = fclose(f) == 0 && st == TUCK_OK;
-    if (!ok)
-        complain(path);
-    return ok;
+    tuck_status st = o->dot ? tuck_graph_dot(g, output_put, &f)
+                            : tuck_graph_print(g, TUCK_FORM_TEXT, o->in.diags, output_put, &f);
+    return output_close(&f, exit_code_of(st)) == EXIT_FINE;
 }
 
 /* ---- running ---- */
@@ -205,15 +204,10 @@ static void print(struct buf *b, const void *ctx)
 
 static int write_reports(const struct optimize *o, tuck_report *const *t, size_t n)
 {
-    FILE *f = o->report ? fopen(o->report, "w") : o->out ? stdout : stderr;
+    struct printed p = {o, t, n};
 
-    if (f == NULL)
-        return complain(o->report);
-    int code = print_to_file(f, o->report ? o->report : "report", print,
-                             &(struct printed){o, t, n});
-    if (o->report != NULL && fclose(f) != 0 && code == EXIT_FINE)
-        return complain(o->report);
-    return code;
+    return o->report == NULL && o->out == NULL ? print_to_stderr(print, &p)
+                                               : output_print(o->report, print, &p);
 }
 
 static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
@@ -288,18 +282,31 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
 
 static int write_graph(struct optimize *o)
 {
-    FILE *f = o->out ? fopen(o->out, "w") : stdout;
+    struct output f;
+    int code = output_open(&f, o->out);
 
-    if (f == NULL)
-        return complain(o->out);
+    if (code != EXIT_FINE)
+        return code;
     tuck_status st = o->in.graph < 0
-                         ? tuck_doc_print(o->in.doc, TUCK_FORM_TEXT, o->in.diags, to_file, f)
+                         ? tuck_doc_print(o->in.doc, TUCK_FORM_TEXT, o->in.diags, output_put, &f)
                          : tuck_graph_print(tuck_doc_graph(o->in.doc, (size_t)o->in.graph),
-                                            TUCK_FORM_TEXT, o->in.diags, to_file, f);
+                                            TUCK_FORM_TEXT, o->in.diags, output_put, &f);
     print_diags(o->in.diags);
-    if (o->out != NULL && fclose(f) != 0)
-        return complain(o->out);
-    return exit_code_of(st);
+    return output_close(&f, exit_code_of(st));
+}
+
+/* The report of -o goes to standard output, unless that is where the graph goes. */
+static int check_outputs(struct optimize *o)
+{
+    if (o->out != NULL && (strcmp(o->out, "-") == 0 || file_same(o->out, "-")))
+        o->out = NULL;
+    return outputs_apart((struct output_name[]){{"--output", o->out ? o->out : "-"},
+                                                {"--report", o->report ? o->report
+                                                             : o->out  ? "-"
+                                                                       : NULL},
+                                                {"--html", o->picture.html},
+                                                {"--trace", o->picture.trace}},
+                         4);
 }
 
 int cmd_optimize(int argc, char **argv)
@@ -309,7 +316,9 @@ int cmd_optimize(int argc, char **argv)
     size_t from = 0, to = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &o);
-    int code = model_input_open(&o.model, &o.in, &from, &to);
+    int code = check_outputs(&o);
+    if (code == EXIT_FINE)
+        code = model_input_open(&o.model, &o.in, &from, &to);
     if (code == EXIT_FINE && (o.passes != NULL || o.file != NULL || o.len > 0))
         code = read_pipeline(&o, &p);
     if (code == EXIT_FINE && o.dump != NULL && mkdir(o.dump, 0777) != 0 && errno != EEXIST)

@@ -1,6 +1,7 @@
 #include "cli/out.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -58,7 +59,7 @@ bool out_colour(FILE *f)
     if (when != AUTO)
         return when == ALWAYS;
     return (no == NULL || *no == '\0') && term != NULL && strcmp(term, "dumb") != 0 &&
-           isatty(fileno(f));
+           isatty(f == stdout ? STDOUT_FILENO : STDERR_FILENO);
 }
 
 static void vput(FILE *f, enum ink k, const char *fmt, va_list ap)
@@ -128,37 +129,4 @@ int complain(const char *path)
 {
     fprintf(stderr, "tuck: %s: %s\n", path, strerror(errno));
     return EXIT_FILE;
-}
-
-struct through {
-    void (*fn)(struct buf *b, const void *ctx);
-    const void *ctx;
-    struct buf b;
-};
-
-static void do_print(void *arg)
-{
-    struct through *x = arg;
-
-    x->fn(&x->b, x->ctx);
-    buf_flush(&x->b);
-}
-
-int print_to_file(FILE *f, const char *name, void (*fn)(struct buf *b, const void *ctx),
-                  const void *ctx)
-{
-    struct mem m;
-    struct through x = {.fn = fn, .ctx = ctx};
-
-    mem_init(&m, NULL);
-    buf_to(&x.b, &m, to_file, f);
-    x.b.colour = out_colour(f);
-    bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
-    buf_destroy(&x.b);
-    return !ok ? exit_code_of(TUCK_ENOMEM) : failed ? complain(name) : EXIT_FINE;
-}
-
-int print_through(void (*fn)(struct buf *b, const void *ctx), const void *ctx)
-{
-    return print_to_file(stdout, "standard output", fn, ctx);
 }

@@ -20,11 +20,6 @@ void put_to(FILE *f, enum ink k, const char *fmt, ...) __attribute__((format(pri
 /* "WHERE: warning: …" on standard error, a line. */
 void put_warning(const char *where, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Run fn with a buffer that goes to standard output, or to a file, in a guard of its own. An exit code. */
-int print_through(void (*fn)(struct buf *b, const void *ctx), const void *ctx);
-int print_to_file(FILE *f, const char *name, void (*fn)(struct buf *b, const void *ctx),
-                  const void *ctx);
-
 bool to_file(void *f, const char *text, size_t len); /* a tuck_write_fn */
 int complain(const char *path);                      /* by errno: EXIT_FILE */
 

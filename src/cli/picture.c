@@ -102,19 +102,6 @@ static void print_trace(struct buf *b, const void *ctx)
     report_trace(x->run, x->n, b);
 }
 
-static int write_file(const char *path, void (*fn)(struct buf *, const void *),
-                      const struct printed *x)
-{
-    FILE *f = fopen(path, "w");
-
-    if (f == NULL)
-        return complain(path);
-    int code = print_to_file(f, path, fn, x);
-    if (fclose(f) != 0 && code == EXIT_FINE)
-        return complain(path);
-    return code;
-}
-
 int picture_write(const struct picture *p, const char *title, tuck_graph *const *g,
                   const char *const *label, uint32_t n, const struct evaluate_options *o,
                   tuck_diags *diags)
@@ -130,9 +117,9 @@ int picture_write(const struct picture *p, const char *title, tuck_graph *const 
     }
     struct printed x = {run, n, title, tuck_cluster_name(o->cluster)};
     if (code == EXIT_FINE && p->html != NULL)
-        code = write_file(p->html, print_html, &x);
+        code = output_print(p->html, print_html, &x);
     if (code == EXIT_FINE && p->trace != NULL)
-        code = write_file(p->trace, print_trace, &x);
+        code = output_print(p->trace, print_trace, &x);
     for (uint32_t i = 0; i < done; i++)
         forget(&made[i]);
     return code;

@@ -246,7 +246,7 @@ static bool is_graph(const char *path)
 
     if (len > 5 && strcmp(path + len - 5, ".json") == 0)
         return false;
-    FILE *f = std ? stdin : fopen(path, "rb");
+    FILE *f = std ? stdin : file_open(path);
     if (f == NULL)
         return false;
     do

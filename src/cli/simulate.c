@@ -403,7 +403,12 @@ int cmd_simulate(int argc, char **argv)
     size_t from = 0, to = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &s);
-    int code = model_input_open(&s.model, &s.in, &from, &to);
+    int code = outputs_apart((struct output_name[]){{"standard output", "-"},
+                                                    {"--html", s.picture.html},
+                                                    {"--trace", s.picture.trace}},
+                             3);
+    if (code == EXIT_FINE)
+        code = model_input_open(&s.model, &s.in, &from, &to);
     if (code == EXIT_FINE)
         input_warn_groups(&s.in);
     if (code == EXIT_FINE && s.n_more > 0)

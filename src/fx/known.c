@@ -1,9 +1,11 @@
 #include "fx/known.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/files.h"
 #include "fx/groups.h"
 
 /* ---- JSON of what is known ---- */
@@ -219,9 +221,14 @@ static int64_t rank_in_name(const char *path, size_t *stem)
 static json_t *load(struct knowing *k, const char *path, bool *there)
 {
     json_error_t error;
-    FILE *f = fopen(path, "rb");
+    FILE *f = file_open(path);
 
     *there = f != NULL;
+    if (f == NULL && errno != ENOENT && errno != ENOTDIR) {
+        diag_add(k->diags, TUCK_ERROR, (struct diag_pos){.source = k->pos.source}, NULL,
+                 "cannot open the side-car: %s", strerror(errno));
+        k->bad = true;
+    }
     if (f == NULL)
         return NULL;
     json_t *root = json_loadf(f, 0, &error);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/files.h"
 #include "base/utf8.h"
 #include "fx/groups.h"
 #include "fx/known.h"
@@ -614,7 +615,7 @@ tuck_status tuck_doc_read_file(const char *path, const tuck_read_options *option
 {
     bool std = strcmp(path, "-") == 0;
     struct diag_source src = {.file = std ? "<stdin>" : path};
-    FILE *f = std ? stdin : fopen(path, "rb");
+    FILE *f = std ? stdin : file_open(path);
     char *text = NULL;
     size_t len = 0, cap = 0;
     struct mem m;
