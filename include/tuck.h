@@ -612,7 +612,8 @@ typedef struct tuck_run_options {
 } tuck_run_options;
 
 typedef struct tuck_report tuck_report;
-/* Run the passes one by one; each is atomic. Where one fails the graph is what the passes before it made
+/* Run the passes one by one; each is atomic. A graph that lints with errors is refused, TUCK_ELINT with its
+ * diagnostics, and nothing is run. Where a pass fails the graph is what the passes before it made
  * of it. *report_out (may be NULL) is written on failure too, and is the caller's to free. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
                                                        const tuck_run_options *options,

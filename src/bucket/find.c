@@ -190,10 +190,14 @@ static void visit_start(struct find *f, uint32_t n)
 {
     const tuck_graph *g = f->s->r->g;
 
-    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next)
+    bool viewed = false; /* a wait for a view is one, too */
+
+    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
         if (comm_is_wait(g, g->use.at[u].user))
             return;
-    leave(f, n, LEFT_NO_WAIT);
+        viewed |= op_at(node_op(g, g->use.at[u].user))->cls == OP_VIEW;
+    }
+    leave(f, n, viewed ? LEFT_WAITS : LEFT_NO_WAIT);
 }
 
 static struct find start_walk(struct bucket_scan *s)

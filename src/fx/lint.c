@@ -265,5 +265,9 @@ tuck_status tuck_graph_lint(const tuck_graph *g, tuck_diags *diags)
     vec_free(&x.mem, &x.first);
     vec_free(&x.mem, &x.child);
     vec_free(&x.mem, &x.flying);
+    vec_free(&x.mem, &x.alias);
+    vec_free(&x.mem, &x.base);
+    vec_free(&x.mem, &x.wait_at);
+    vec_free(&x.mem, &x.wait_pos);
     return !enough ? TUCK_ENOMEM : x.errors > 0 ? TUCK_ELINT : TUCK_OK;
 }

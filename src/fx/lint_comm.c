@@ -11,7 +11,7 @@
 
 #include "fx/lint.h"
 
-#define NEVER UINT32_MAX
+#define NEVER LINT_NEVER
 
 /* ---- what a node is ---- */
 
@@ -119,50 +119,49 @@ struct fate {
     bool waited, returned, picked, escaped;
 };
 
-/* The place of the first wait for this very value; NEVER. */
-static uint32_t wait_for(const struct lint *x, uint32_t n)
+/* One use of `n`, the result of a start or an item of it, or of a view of that. */
+static void check_use(struct lint *x, const struct op_row *row, uint32_t n, uint32_t of,
+                      uint32_t user, struct fate *f)
 {
-    const tuck_graph *g = x->g;
-    uint32_t first = NEVER;
-
-    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
-        uint32_t user = g->use.at[u].user;
-        if (is_class(x, user, OP_WAIT) && x->pos.at[user] < first)
-            first = x->pos.at[user];
-    }
-    return first;
-}
-
-/* Every use of `n`, the result of `start` or an item of it. A result that has storage of its own is read
- * through its wait alone, or nothing keeps the read behind it; one that is an operand worked on in place
- * may be read once the wait is over. */
-static struct fate check_result(struct lint *x, const struct op_row *row, uint32_t n)
-{
-    const tuck_graph *g = x->g;
-    uint32_t until = row->flags & OP_F_MUTATES ? wait_for(x, n) : NEVER;
-    struct fate f = {.waited = false};
     char note[256];
 
-    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
-        uint32_t user = g->use.at[u].user;
+    if (lint_is_view(x, user) || (is_pick(x, user) && n != of)) {
+        vec_push(&x->mem, &x->alias, user); /* reads no data; who uses it does */
+    } else if (is_pick(x, user)) {
+        f->picked = true;
+        vec_push(&x->mem, &x->flying, user);
+    } else if (user == x->g->output) {
+        f->returned = true;
+    } else if (is_unknown(x, user)) {
+        f->escaped = true;
+    } else {
+        snprintf(note, sizeof(note), "the result of %s is good after a wait for it", row->name);
+        lint_report(x, TUCK_ERROR, user, note, "'%s' reads '%s' without a wait", lint_name(x, user),
+                    lint_name(x, of));
+        f->escaped = true; /* said enough */
+    }
+}
 
-        if (is_class(x, user, OP_WAIT)) {
-            f.waited = true;
-        } else if (x->pos.at[user] > until || is_question(x, user) ||
-                   is_dependency(x, &g->use.at[u])) {
-            continue;
-        } else if (is_pick(x, user)) {
-            f.picked = true;
-            vec_push(&x->mem, &x->flying, user);
-        } else if (user == g->output) {
-            f.returned = true;
-        } else if (is_unknown(x, user)) {
-            f.escaped = true;
-        } else {
-            snprintf(note, sizeof(note), "the result of %s is good after a wait for it", row->name);
-            lint_report(x, TUCK_ERROR, user, note, "'%s' reads '%s' without a wait",
-                        lint_name(x, user), lint_name(x, n));
-            f.escaped = true; /* said enough */
+/* Every use of `n`, the result of `start` or an item of it, and of its views. A result that has storage of its own is
+ * read through its wait alone, or nothing keeps the read behind it; one that is an operand worked on in place may be
+ * read once the wait is over. */
+static struct fate check_result(struct lint *x, const struct op_row *row, uint32_t start,
+                                uint32_t n)
+{
+    const tuck_graph *g = x->g;
+    uint32_t wait = lint_wait_after(x, n, x->pos.at[start]);
+    uint32_t until = row->flags & OP_F_MUTATES ? wait : NEVER;
+    struct fate f = {.waited = wait != NEVER};
+
+    x->alias.len = 0;
+    vec_push(&x->mem, &x->alias, n);
+    for (uint32_t i = 0; i < x->alias.len; i++) {
+        uint32_t of = x->alias.at[i];
+        for (uint32_t u = node_at(g, of)->use_first; u != 0; u = g->use.at[u].next) {
+            uint32_t user = g->use.at[u].user;
+            if (!is_class(x, user, OP_WAIT) && x->pos.at[user] <= until && !is_question(x, user) &&
+                !is_dependency(x, &g->use.at[u]))
+                check_use(x, row, n, of, user, &f);
         }
     }
     return f;
@@ -183,41 +182,44 @@ static uint32_t first_wait(const struct lint *x, uint32_t start, int64_t item)
             if (index->kind == TUCK_V_INT && index->u.i != item)
                 continue;
         }
+        uint32_t wait = lint_wait_after(x, n, x->pos.at[start]);
+        first = wait < first ? wait : first;
         for (uint32_t u = node->use_first; u != 0; u = g->use.at[u].next) {
             uint32_t user = g->use.at[u].user;
-            if ((is_class(x, user, OP_WAIT) || is_unknown(x, user)) && x->pos.at[user] < first)
+            if (is_unknown(x, user) && x->pos.at[user] < first)
                 first = x->pos.at[user];
         }
     }
     return first;
 }
 
-/* `buffer` is written by `start` until it is waited for: nobody else may touch it meanwhile. */
+/* `buffer` is written by `start` until it is waited for: nobody else may touch it meanwhile, by whatever name. */
 static bool check_buffer(struct lint *x, uint32_t start, uint32_t buffer, uint32_t until)
 {
     const tuck_graph *g = x->g;
-    bool waited = until != NEVER;
+    uint32_t from = x->pos.at[start], wait = lint_wait_after(x, buffer, from);
+    char note[256];
 
-    for (uint32_t u = node_at(g, buffer)->use_first; u != 0; u = g->use.at[u].next) {
-        uint32_t user = g->use.at[u].user, pos = x->pos.at[user];
+    until = wait < until ? wait : until;
+    snprintf(note, sizeof(note), "wait for '%s' first", lint_name(x, start));
+    x->alias.len = 0;
+    vec_push(&x->mem, &x->alias, buffer);
+    for (uint32_t i = 0; i < x->alias.len; i++) {
+        uint32_t of = x->alias.at[i];
+        for (uint32_t u = node_at(g, of)->use_first; u != 0; u = g->use.at[u].next) {
+            uint32_t user = g->use.at[u].user, pos = x->pos.at[user];
 
-        if (is_class(x, user, OP_WAIT) && pos > x->pos.at[start]) {
-            waited = true; /* a wait goes by storage: the operand will do */
-            until = pos < until ? pos : until;
+            if (pos >= until || user == g->output)
+                continue;
+            if (lint_is_view(x, user) || (is_pick(x, user) && of != buffer))
+                vec_push(&x->mem, &x->alias, user); /* also one that was made before */
+            else if (pos > from && !is_question(x, user) && !is_unknown(x, user) &&
+                     !is_class(x, user, OP_WAIT))
+                lint_report(x, TUCK_ERROR, user, note, "'%s' reads '%s' while '%s' writes it",
+                            lint_name(x, user), lint_name(x, of), lint_name(x, start));
         }
     }
-    for (uint32_t u = node_at(g, buffer)->use_first; u != 0; u = g->use.at[u].next) {
-        uint32_t user = g->use.at[u].user, pos = x->pos.at[user];
-
-        if (pos <= x->pos.at[start] || pos >= until || user == g->output || is_question(x, user) ||
-            is_unknown(x, user))
-            continue;
-        char note[256];
-        snprintf(note, sizeof(note), "wait for '%s' first", lint_name(x, start));
-        lint_report(x, TUCK_ERROR, user, note, "'%s' reads '%s' while '%s' writes it",
-                    lint_name(x, user), lint_name(x, buffer), lint_name(x, start));
-    }
-    return waited;
+    return until != NEVER;
 }
 
 /* The operands that a start works on in place. True: a wait for one of them ends it. */
@@ -257,7 +259,7 @@ static void check_start(struct lint *x, uint32_t start, uint16_t op)
     struct fate all = {.waited = false};
     for (uint32_t i = 0; i < x->flying.len; i++) {
         uint32_t n = x->flying.at[i];
-        struct fate f = check_result(x, row, n);
+        struct fate f = check_result(x, row, start, n);
 
         if (i == 0) {
             all = f;
@@ -382,6 +384,7 @@ void lint_results(struct lint *x, uint32_t graph)
 
 void lint_comm(struct lint *x)
 {
+    lint_views(x);
     for_each_node (x->g, n) {
         uint16_t op = start_op(x, n);
 

@@ -254,7 +254,9 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
     s.alloc = g->store->mem.alloc;
     s.runner = (struct runner){.study = &s.study, .observe = run.observe, .ctx = run.ctx};
     tuck_report *report = report_new(&s.alloc); /* of a graph that stays as it is */
-    tuck_status st = report ? tuck_graph_infer(g, false, NULL) : TUCK_ENOMEM;
+    tuck_status st = report ? runner_check_input(g, diags) : TUCK_ENOMEM;
+    if (st == TUCK_OK)
+        st = tuck_graph_infer(g, false, NULL);
     if (st == TUCK_OK && run.cluster == NULL) {
         st = tuck_cluster_for_graph(g, &s.alloc, diags, &own);
         run.cluster = own;

@@ -182,10 +182,17 @@ tuck_status runner_step(const struct runner *r, const struct pipeline_step *what
     return st;
 }
 
+tuck_status runner_check_input(const tuck_graph *g, tuck_diags *diags)
+{
+    tuck_status st = tuck_graph_lint(g, NULL);
+
+    return st == TUCK_ELINT ? tuck_graph_lint(g, diags) : st; /* its warnings belong to tuck lint */
+}
+
 tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct runner *r,
                          struct tuck_report *report, tuck_diags *diags)
 {
-    tuck_status st = TUCK_OK;
+    tuck_status st = runner_check_input(g, diags);
 
     for (uint32_t i = 0; i < p->step.len && st == TUCK_OK; i++) {
         const struct pipeline_step *s = &p->step.at[i];

@@ -18,7 +18,10 @@ TUCK_MUST_CHECK tuck_status runner_step(const struct runner *r, const struct pip
                                         tuck_graph *g, struct tuck_report *report,
                                         tuck_diags *diags);
 
-/* The steps of p, one after the other. Where one fails, g is what the steps before it made of it, and the report
+/* Errors that a graph has before the first step are its own, and are said as such: nothing is run then. TUCK_ELINT. */
+TUCK_MUST_CHECK tuck_status runner_check_input(const tuck_graph *g, tuck_diags *diags);
+
+/* The steps of p, one after the other, where the graph has no errors of its own. Where one fails, g is what the steps before it made of it, and the report
  * ends there. */
 TUCK_MUST_CHECK tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g,
                                          const struct runner *r, struct tuck_report *report,
