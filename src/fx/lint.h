@@ -32,7 +32,7 @@ struct lint {
     VEC(uint32_t) alias;        /* what is being looked at, and views of it */
     VEC(uint32_t) base;         /* by node: what it is a view of; itself, where it is none */
     VEC(uint32_t) wait_at;      /* by base: where its waits begin in wait_pos … */
-    VEC(uint32_t) wait_pos;     /* … the places of the waits for it and for its views, ascending */
+    VEC(uint32_t) wait_pos; /* … the places of the waits for it and for its views, ascending */
 };
 
 /* lint.c. Node 0: the graph as a whole. */

@@ -206,10 +206,22 @@ static void find_moves(struct diff *d)
     }
     for (uint32_t i = longest ? tail[longest - 1] : UINT32_MAX; i != UINT32_MAX; i = before[i])
         stays[i] = true;
-    d->move = arena_array(&d->arena, struct diff_move, n - longest + 1);
+    /* Places count among the nodes that stay: since no longer list has one order in both, whatever moved has passed one
+     * of them at least. */
+    uint32_t *stay_before = arena_zeroed(&d->arena, ((size_t)n + 1) * sizeof(*stay_before)),
+             passed = 0;
     for (uint32_t i = 0; i < n; i++)
+        stay_before[rank[d->b.match[common[i]]] + 1] = stays[i];
+    for (uint32_t i = 0; i < n; i++)
+        stay_before[i + 1] += stay_before[i];
+    d->move = arena_array(&d->arena, struct diff_move, n - longest + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t from = rank[d->b.match[common[i]]];
+        passed += stays[i];
         if (!stays[i])
-            d->move[d->n_move++] = (struct diff_move){common[i], rank[d->b.match[common[i]]], i};
+            d->move[d->n_move++] = (struct diff_move){common[i], from, i,
+                                                      (int64_t)passed - (int64_t)stay_before[from]};
+    }
 }
 
 /* ---- together ---- */

@@ -18,6 +18,7 @@ struct diff_side {
 struct diff_move {
     uint32_t node;     /* of the second graph */
     uint32_t from, to; /* place among the nodes that both have */
+    int64_t places; /* nodes that stay and that it passed: later, or (negative) earlier; never 0 */
 };
 
 struct diff {

@@ -67,6 +67,7 @@ void diff_json(const struct diff *d, struct buf *out)
         json_str(&j, "node", name(&d->b, d->move[i].node));
         json_int(&j, "from", d->move[i].from);
         json_int(&j, "to", d->move[i].to);
+        json_int(&j, "places", d->move[i].places);
         json_close(&j, '}');
     }
     json_close(&j, ']');
@@ -164,16 +165,15 @@ static void put_moves(const struct diff *d, uint32_t most, struct buf *b)
         put_heading(b, "moved");
     for (uint32_t i = 0; i < d->n_move; i++) {
         const struct diff_move *m = &d->move[i];
-        bool later = m->to > m->from;
+        int64_t places = m->places < 0 ? -m->places : m->places;
         if (!talks(&d->b, m->node))
             others++;
         else if (shown >= most)
             more++;
         else
-            shown++, buf_printf(b, "    %-36s %u place%s %s\n", name(&d->b, m->node),
-                                later ? m->to - m->from : m->from - m->to,
-                                (later ? m->to - m->from : m->from - m->to) == 1 ? "" : "s",
-                                later ? "later" : "earlier");
+            shown++, buf_printf(b, "    %-36s %lld place%s %s\n", name(&d->b, m->node),
+                                (long long)places, places == 1 ? "" : "s",
+                                m->places > 0 ? "later" : "earlier");
     }
     put_rest(b, more, " collectives and waits", others);
 }
