@@ -87,16 +87,25 @@ struct model {
     const char *cluster_name; /* a preset or a file; NULL: by the graph */
     const char *profile_path;
     tuck_cost_model kind;
+    bool strict; /* what rests on an assumption is refused */
     tuck_cluster *cluster;
     tuck_profile *profile;
+    const char *warned[64]; /* groups whose size was said to be assumed */
+    size_t n_warned;
 };
 
 extern const struct argp model_argp;
 
 /* Read what the options name; without --cluster the cluster is NULL until model_for() makes it. An exit code. */
 int model_open(struct model *m, tuck_diags *diags);
-/* The cluster for this graph, which must have been inferred: the one named, or the default, `*assumed` then. */
-int model_for(struct model *m, const tuck_graph *g, tuck_diags *diags, bool *assumed);
+/* The cluster for this graph, which must have been inferred: the one named, or the default, `*assumed` then. Then
+ * model_groups(). */
+int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool *assumed);
+/* Groups whose size is not known: a warning each, with what is assumed; an error with --strict, which is the exit code. */
+int model_groups(struct model *m, const struct input *in, const tuck_graph *g);
+/* Sizes that are not known: a warning or, with --strict or where too many are, an error. An exit code. */
+int model_gaps(const struct model *m, const struct input *in, const struct evaluation *e,
+               const tuck_graph *g);
 void model_close(struct model *m);
 
 /* Both, and which graphs: input_open(), input_range(), model_open(). An exit code. */
@@ -141,8 +150,8 @@ int64_t parse_bytes(const char *text);
 /* 12.345 us, 1.23 ms … */
 const char *human_us(double us, char out[32]);
 
-/* Warn about groups whose size nothing says. */
-void input_warn_groups(struct input *in);
+/* Warn about groups whose size nothing says. How many warnings. */
+size_t input_warn_groups(struct input *in);
 
 void print_diags(tuck_diags *d); /* to stderr, and forget them */
 int exit_code_of(tuck_status st);

@@ -261,6 +261,8 @@ struct graph_cost {
     struct assume assume;
     VEC(struct priced) node; /* all of them, in order */
     VEC(uint32_t) order;     /* those with a time, dearest first */
+    struct cost_assumed *assumed_group;
+    uint32_t n_assumed, unknown_colls;
     double total[BOUND_UNKNOWN + 1];
     size_t count[BOUND_UNKNOWN + 1];
 };
@@ -280,10 +282,12 @@ static void gather(void *p)
     struct graph_cost *a = p;
 
     cost_run_graph(&a->run, a->g);
+    a->n_assumed = cost_assumed_groups(a->g, a->c->model.cluster, &a->run.arena, &a->assumed_group);
     for_each_node (a->g, n) {
         struct priced x = {.node = n};
         cost_node(&a->run, n, &x.part);
         a->count[x.part.bound]++;
+        a->unknown_colls += x.part.bound == BOUND_UNKNOWN && x.part.coll != 0;
         if (x.part.ns > 0) {
             a->total[x.part.bound] += x.part.ns;
             vec_push(&a->mem, &a->order, a->node.len);
@@ -299,6 +303,13 @@ static const char *op_name(const tuck_graph *g, uint32_t n)
     const char *target = graph_str(g, node_at(g, n)->target);
 
     return strncmp(target, "torch.ops.", 10) == 0 ? target + 10 : target;
+}
+
+static void print_assumed(struct buf *b, const void *ctx)
+{
+    const struct graph_cost *a = ctx;
+
+    cost_assumed_table(b, a->assumed_group, a->n_assumed, a->assume.used_default);
 }
 
 static void put_head(const struct graph_cost *a)
@@ -325,13 +336,7 @@ static void put_head(const struct graph_cost *a)
     if (a->count[BOUND_UNKNOWN] > 0)
         put_line(INK_LIMIT, "  unknown      %zu node%s whose sizes or groups are not known",
                  a->count[BOUND_UNKNOWN], a->count[BOUND_UNKNOWN] == 1 ? "" : "s");
-    if (a->assume.missing)
-        printf("               symbols in sizes have no value; give them one with --assume s0=N\n");
-    if (a->assume.used_default)
-        printf(
-            "  assumed      %d for sizes that only data decides (u0, u1, …); say it with --assume "
-            "u0=N\n",
-            ASSUME_UNBACKED);
+    print_through(print_assumed, a);
 }
 
 static void put_nodes(const struct graph_cost *a)
@@ -373,6 +378,7 @@ static void do_json_graph(struct buf *b, const void *ctx)
     json_str(&j, "cluster", tuck_cluster_name(a->c->model.cluster));
     json_bool(&j, "cluster_assumed", a->assumed);
     json_str(&j, "model", tuck_cost_model_name(a->c->model.kind));
+    cost_assumed_json(&j, a->assumed_group, a->n_assumed, a->assume.used_default);
     json_open(&j, "nodes", '[');
     for (uint32_t i = 0; i < a->node.len; i++) {
         const struct priced *x = &a->node.at[i];
@@ -423,12 +429,43 @@ static void warn_large(const struct cost *c, const tuck_graph *g)
                         tuck_cluster_name(c->model.cluster), tuck_cluster_ranks(c->model.cluster));
 }
 
+/* Nodes of unknown cost: a warning, or a refusal by the same rule as for programs. */
+static int tell_gaps(struct graph_cost *a)
+{
+    struct gaps gaps = {.n_op = a->node.len - (uint32_t)a->count[BOUND_NOTHING],
+                        .n_unknown = (uint32_t)a->count[BOUND_UNKNOWN],
+                        .n_coll = a->unknown_colls};
+    bool refused = gaps_refuse(&gaps) || (gaps.n_unknown > 0 && a->c->model.strict);
+    uint32_t named = 0;
+
+    if (gaps.n_unknown == 0)
+        return EXIT_FINE;
+    if (a->assume.n_missing > 0)
+        assume_meet_all(&a->assume, a->g);
+    (refused ? put_error : put_warning)(
+        a->c->in.path, "the cost of %u of %u nodes is not known:", gaps.n_unknown, gaps.n_op);
+    fputs("  ", stderr);
+    for (uint32_t i = 0; i < a->node.len && named < GAPS_NAMED; i++)
+        if (a->node.at[i].part.bound == BOUND_UNKNOWN)
+            fprintf(stderr, "%s%s", named++ ? ", " : "",
+                    graph_str(a->g, node_at(a->g, a->node.at[i].node)->name));
+    if (gaps.n_unknown > named)
+        fprintf(stderr, ", … (%u more)", gaps.n_unknown - named);
+    fputc('\n', stderr);
+    for (uint32_t i = 0; i < a->assume.n_missing; i++)
+        fprintf(stderr, "%s%s", i == 0 ? "  symbols in sizes have no value: " : ", ",
+                a->assume.missing_name[i]);
+    put_to(stderr, INK_DIM, "%s  note: %s\n", a->assume.n_missing > 0 ? "\n" : "",
+           a->assume.n_missing > 0 ? gaps_how_symbols : gaps_how);
+    return refused ? EXIT_REFUSED : EXIT_FINE;
+}
+
 static int cost_of_graph(struct cost *c, size_t i)
 {
     struct graph_cost a = {
         .c = c, .g = tuck_doc_graph(c->in.doc, i), .line = tuck_doc_line(c->in.doc, i)};
 
-    int code = model_for(&c->model, a.g, c->in.diags, &a.assumed);
+    int code = model_for(&c->model, &c->in, a.g, &a.assumed);
     if (code != EXIT_FINE)
         return code;
     warn_large(c, a.g);
@@ -438,6 +475,8 @@ static int cost_of_graph(struct cost *c, size_t i)
     cost_run_init(&a.run, &a.mem, c->model.cluster, &o, &a.assume);
     if (!mem_guard(&a.mem, gather, &a)) {
         code = exit_code_of(TUCK_ENOMEM);
+    } else if (tell_gaps(&a) != EXIT_FINE) {
+        code = EXIT_REFUSED;
     } else if (c->write_profile) {
         code = print_profile(&a);
     } else if (c->json) {
@@ -459,8 +498,6 @@ static int cost_of_graphs(struct cost *c)
 
     if (code == EXIT_FINE)
         code = input_infer(&c->in, false);
-    if (code == EXIT_FINE)
-        input_warn_groups(&c->in);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
         code = cost_of_graph(c, i);
     input_close(&c->in);

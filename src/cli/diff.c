@@ -48,16 +48,19 @@ static void print(struct buf *b, const void *ctx)
         diff_table(p->d, p->x->list.top, b);
 }
 
-static int evaluate(const struct question *x, struct input *in, tuck_graph *g, struct evaluation *e)
+static int evaluate(struct question *x, struct input *in, tuck_graph *g, struct evaluation *e)
 {
     struct evaluate_options o;
 
     model_options(&x->model, in, &o);
     tuck_status st = tuck_graph_infer(g, false, in->diags);
-    if (st == TUCK_OK)
-        st = evaluate_graph(g, &o, in->diags, e);
+    int code = st == TUCK_OK ? model_groups(&x->model, in, g) : exit_code_of(st);
+    if (code != EXIT_FINE)
+        return code;
+    st = evaluate_graph(g, &o, in->diags, e);
     print_diags(in->diags);
-    return refused_or(st);
+    code = refused_or(st);
+    return code == EXIT_FINE ? model_gaps(&x->model, in, e, g) : code;
 }
 
 static int compare(struct question *x, struct input *after, tuck_graph *a, tuck_graph *b)
@@ -69,7 +72,7 @@ static int compare(struct question *x, struct input *after, tuck_graph *a, tuck_
 
     if (st == TUCK_OK)
         st = tuck_graph_infer(a, false, x->in.diags);
-    int code = st == TUCK_OK ? model_for(&x->model, a, x->in.diags, &assumed) : exit_code_of(st);
+    int code = st == TUCK_OK ? model_for(&x->model, &x->in, a, &assumed) : exit_code_of(st);
 
     if (code != EXIT_FINE)
         return code;
@@ -108,8 +111,6 @@ int cmd_diff(int argc, char **argv)
                 x.in.path, to - from, after.path, to_b - from_b);
         code = EXIT_USAGE;
     }
-    if (code == EXIT_FINE)
-        input_warn_groups(&x.in);
     for (size_t i = 0; code == EXIT_FINE && i < to - from; i++)
         code = compare(&x, &after, tuck_doc_graph(x.in.doc, from + i),
                        tuck_doc_graph(after.doc, from_b + i));

@@ -54,7 +54,7 @@ static int explain(struct question *x, tuck_graph *g)
     struct run_setting setting;
     bool assumed;
     tuck_status st = tuck_graph_infer(g, false, x->in.diags);
-    int code = st == TUCK_OK ? model_for(&x->model, g, x->in.diags, &assumed) : exit_code_of(st);
+    int code = st == TUCK_OK ? model_for(&x->model, &x->in, g, &assumed) : exit_code_of(st);
 
     if (code != EXIT_FINE)
         return code;
@@ -67,6 +67,8 @@ static int explain(struct question *x, tuck_graph *g)
     progress_end();
     print_diags(x->in.diags);
     code = refused_or(st);
+    if (code == EXIT_FINE)
+        code = model_gaps(&x->model, &x->in, &e.e, g);
     if (code == EXIT_FINE && x->word != NULL && explain_op(&e, x->word) == PROGRAM_NONE) {
         fprintf(stderr, "tuck explain: no op has a node '%s' (views and inputs take no time)\n",
                 x->word);
@@ -88,8 +90,6 @@ int cmd_explain(int argc, char **argv)
 
     argp_parse(&argp, argc, argv, 0, NULL, &x);
     int code = model_input_open(&x.model, &x.in, &from, &to);
-    if (code == EXIT_FINE)
-        input_warn_groups(&x.in);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
         code = explain(&x, tuck_doc_graph(x.in.doc, i));
     model_close(&x.model);

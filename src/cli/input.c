@@ -399,20 +399,23 @@ static void warn_unknown(const struct input *in, const char *name)
     fputc('\n', stderr);
 }
 
-void input_warn_groups(struct input *in)
+size_t input_warn_groups(struct input *in)
 {
-    size_t from, to;
+    size_t from, to, n = 0;
 
     if (input_range(in, &from, &to) != EXIT_FINE)
-        return;
+        return 0;
     for (size_t i = from; i < to; i++) {
         const tuck_graph *g = tuck_doc_graph(in->doc, i);
         for (size_t k = 0; k < tuck_graph_group_count(g); k++) {
             const char *name = tuck_graph_group_name(g, k);
-            if (tuck_graph_group_size(g, k) == 0 && !unknown_before(in, from, i, name))
+            if (tuck_graph_group_size(g, k) == 0 && !unknown_before(in, from, i, name)) {
                 warn_unknown(in, name);
+                n++;
+            }
         }
     }
+    return n;
 }
 
 const char *human_bytes(int64_t bytes, char out[32])

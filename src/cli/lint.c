@@ -49,7 +49,7 @@ int cmd_lint(int argc, char **argv)
             if (st != TUCK_OK)
                 code = exit_code_of(st);
         }
-        input_warn_groups(&in);
+        warnings += input_warn_groups(&in);
         printf("%zu graph%s, %zu nodes: ", to - from, to - from == 1 ? "" : "s", nodes);
         put(errors ? INK_BAD : INK_GOOD, "%zu error%s", errors, errors == 1 ? "" : "s");
         printf(", ");

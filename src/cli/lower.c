@@ -1,5 +1,6 @@
 /* tuck lower: the program that a graph becomes. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,7 +230,7 @@ static int lower(struct lower_command *c, tuck_graph *g)
     if (c->form == FORM_PEAK && c->peak_fx)
         return show_graph_peak(c, g);
     tuck_status st = tuck_graph_infer(g, false, c->in.diags);
-    int code = st == TUCK_OK && priced ? model_for(&c->model, g, c->in.diags, &assumed)
+    int code = st == TUCK_OK && priced ? model_for(&c->model, &c->in, g, &assumed)
                                        : exit_code_of(st);
     if (code != EXIT_FINE)
         return code;
@@ -238,9 +239,16 @@ static int lower(struct lower_command *c, tuck_graph *g)
         struct cost_options cost = {.collective = {.model = c->model.kind},
                                     .profile = c->model.profile};
         st = lower_estimate(p, g, c->model.cluster, &cost, c->in.hint, c->in.n_hint);
-        if (st == TUCK_OK && c->form == FORM_TEXT)
+        if (st == TUCK_OK && c->form == FORM_TEXT) {
             printf("# times on %s%s\n", tuck_cluster_name(c->model.cluster),
                    assumed ? " (assumed; --cluster names another)" : "");
+            for (uint32_t i = 0; i < p->n_group; i++) {
+                const char *name = program_str(p, p->group[i].name);
+                if (shape_is_assumed(c->model.cluster, name, p->group[i].size))
+                    printf("# group %s: %" PRId64 " ranks, assumed; --group %s=SIZE says it\n",
+                           name, shape_of_group(c->model.cluster, name, 0, NULL).p, name);
+            }
+        }
     }
     print_diags(c->in.diags);
     code = refused_or(st);

@@ -1,13 +1,15 @@
 /* --cluster, --model, --profile: on what machine, by which model, with which measurements. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 
-enum { OPT_CLUSTER = 0x300, OPT_MODEL, OPT_PROFILE };
+enum { OPT_CLUSTER = 0x300, OPT_MODEL, OPT_PROFILE, OPT_STRICT };
 
 static const struct argp_option options[] = {
     {"cluster", OPT_CLUSTER, "NAME|FILE", 0,
@@ -19,6 +21,8 @@ static const struct argp_option options[] = {
      "first of the next four that knows the case)",
      2},
     {"profile", OPT_PROFILE, "FILE", 0, "Measured times of nodes, which go before the model's", 2},
+    {"strict", OPT_STRICT, NULL, 0,
+     "Assume nothing: refuse graphs with groups or sizes that are not known", 2},
     {0},
 };
 
@@ -29,6 +33,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case OPT_CLUSTER: m->cluster_name = arg; break;
     case OPT_PROFILE: m->profile_path = arg; break;
+    case OPT_STRICT: m->strict = true; break;
     case OPT_MODEL: {
         int kind = tuck_cost_model_by_name(arg);
         if (kind < 0)
@@ -67,16 +72,85 @@ int model_open(struct model *m, tuck_diags *diags)
     return exit_code_of(st);
 }
 
-int model_for(struct model *m, const tuck_graph *g, tuck_diags *diags, bool *assumed)
+static bool warned_before(struct model *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_warned; i++)
+        if (strcmp(m->warned[i], name) == 0)
+            return true;
+    if (m->n_warned < sizeof(m->warned) / sizeof(*m->warned))
+        m->warned[m->n_warned++] = name;
+    return false;
+}
+
+static void say_assumed(struct model *m, const char *file, const struct cost_assumed *x)
+{
+    progress_clear();
+    if (m->strict)
+        put_error(file, "the size of group '%s' is unknown, and --strict assumes none", x->group);
+    else
+        put_warning(file, "the size of group '%s' is unknown: %" PRId64 " ranks are assumed on %s",
+                    x->group, x->ranks, tuck_cluster_name(m->cluster));
+    put_to(stderr, INK_DIM, "  note: say it with --group '%s=SIZE', or in a side-car file",
+           x->group);
+    fputc('\n', stderr);
+}
+
+/* Groups of unknown size, in an arena for the while. */
+struct groups_args {
+    const struct model *m;
+    const tuck_graph *g;
+    struct arena arena;
+    struct cost_assumed *at;
+    uint32_t n;
+};
+
+static void find_groups(void *arg)
+{
+    struct groups_args *x = arg;
+
+    x->n = cost_assumed_groups(x->g, x->m->cluster, &x->arena, &x->at);
+}
+
+int model_groups(struct model *m, const struct input *in, const tuck_graph *g)
+{
+    struct mem mem;
+    struct groups_args x = {.m = m, .g = g};
+    int code = EXIT_FINE;
+
+    mem_init(&mem, NULL);
+    arena_init(&x.arena, &mem);
+    if (!mem_guard(&mem, find_groups, &x))
+        code = exit_code_of(TUCK_ENOMEM);
+    for (uint32_t i = 0; i < x.n && code != EXIT_MEMORY; i++) {
+        if (!warned_before(m, x.at[i].group))
+            say_assumed(m, in->path, &x.at[i]);
+        code = m->strict ? EXIT_REFUSED : code;
+    }
+    arena_destroy(&x.arena);
+    return code;
+}
+
+int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool *assumed)
 {
     *assumed = m->cluster_name == NULL;
-    if (!*assumed)
-        return EXIT_FINE;
-    tuck_cluster_free(m->cluster);
-    m->cluster = NULL;
-    tuck_status st = tuck_cluster_for_graph(g, NULL, diags, &m->cluster);
-    print_diags(diags);
-    return exit_code_of(st);
+    if (*assumed) {
+        tuck_cluster_free(m->cluster);
+        m->cluster = NULL;
+        tuck_status st = tuck_cluster_for_graph(g, NULL, in->diags, &m->cluster);
+        print_diags(in->diags);
+        if (st != TUCK_OK)
+            return exit_code_of(st);
+    }
+    return model_groups(m, in, g);
+}
+
+int model_gaps(const struct model *m, const struct input *in, const struct evaluation *e,
+               const tuck_graph *g)
+{
+    tuck_status st = gaps_tell(e->program, g, m->strict, in->diags);
+
+    print_diags(in->diags);
+    return refused_or(st);
 }
 
 void model_close(struct model *m)
@@ -121,11 +195,24 @@ bool model_run(const struct model *m, const struct input *in, const tuck_graph *
     return hint != NULL;
 }
 
+static void print_assumed(struct buf *b, const void *ctx)
+{
+    const struct groups_args *x = ctx;
+    struct arena a;
+    struct cost_assumed *at;
+
+    arena_init(&a, b->mem);
+    uint32_t n = cost_assumed_groups(x->g, x->m->cluster, &a, &at);
+    cost_assumed_table(b, at, n, false);
+    arena_destroy(&a);
+}
+
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed)
 {
     put(INK_HEAD, "%s", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward");
     printf(" on %s", tuck_cluster_name(m->cluster));
     put_line(INK_DIM, "%s", assumed ? " (assumed; --cluster names another)" : "");
+    print_through(print_assumed, &(struct groups_args){.m = m, .g = g});
 }
 
 error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *state)

@@ -210,12 +210,24 @@ static int write_reports(const struct optimize *o, tuck_report *const *t, size_t
                                                : output_print(o->report, print, &p);
 }
 
+/* What passes are judged on, and whether all of it is known. */
+static int machine_for(struct optimize *o, tuck_graph *g)
+{
+    bool assumed;
+    tuck_status st = tuck_graph_infer(g, false, NULL);
+
+    return st == TUCK_OK ? model_for(&o->model, &o->in, g, &assumed) : exit_code_of(st);
+}
+
 static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
 {
     struct input *in = &o->in;
     tuck_graph *g = tuck_doc_graph(in->doc, i);
     struct run_setting setting;
 
+    int code = p == NULL ? machine_for(o, g) : EXIT_FINE;
+    if (code != EXIT_FINE)
+        return code;
     if (!model_run(&o->model, in, g, &setting))
         return exit_code_of(TUCK_ENOMEM);
     o->graph = i;
@@ -236,8 +248,7 @@ static int draw(struct optimize *o, tuck_graph *before, tuck_graph *after)
     struct evaluate_options e;
     bool assumed;
     tuck_status st = tuck_graph_infer(before, false, NULL);
-    int code = st == TUCK_OK ? model_for(&o->model, before, o->in.diags, &assumed)
-                             : exit_code_of(st);
+    int code = st == TUCK_OK ? model_for(&o->model, &o->in, before, &assumed) : exit_code_of(st);
 
     if (code != EXIT_FINE)
         return code;

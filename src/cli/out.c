@@ -107,17 +107,31 @@ void put_to(FILE *f, enum ink k, const char *fmt, ...)
     va_end(ap);
 }
 
+static void say(const char *where, enum ink k, const char *word, const char *fmt, va_list ap)
+{
+    put_to(stderr, INK_HEAD, "%s: ", where);
+    put_to(stderr, k, "%s", word);
+    fputc(' ', stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+}
+
 void put_warning(const char *where, const char *fmt, ...)
 {
     va_list ap;
 
-    put_to(stderr, INK_HEAD, "%s: ", where);
-    put_to(stderr, INK_WARNING, "warning:");
-    fputc(' ', stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    say(where, INK_WARNING, "warning:", fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+}
+
+void put_error(const char *where, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(where, INK_BAD, "error:", fmt, ap);
+    va_end(ap);
 }
 
 bool to_file(void *f, const char *text, size_t len)

@@ -19,6 +19,7 @@ void put_to(FILE *f, enum ink k, const char *fmt, ...) __attribute__((format(pri
 
 /* "WHERE: warning: …" on standard error, a line. */
 void put_warning(const char *where, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void put_error(const char *where, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 bool to_file(void *f, const char *text, size_t len); /* a tuck_write_fn */
 int complain(const char *path);                      /* by errno: EXIT_FILE */

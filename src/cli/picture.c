@@ -67,7 +67,9 @@ static int describe(struct made *m, tuck_graph *g, const struct evaluate_options
                                  .time = e->time,
                                  .peak = e->peak,
                                  .bound_ps = e->any.ps,
-                                 .bound_says = bound_meaning(e->any.kind),
+                                 .bound_says = evaluation_meaning(e),
+                                 .assumed = e->assumed,
+                                 .n_assumed = e->n_assumed,
                                  .limit = m->limit,
                                  .limit_op = m->limit_op};
     return EXIT_FINE;

@@ -289,7 +289,7 @@ static int run_graph(struct args *a, tuck_graph *g)
     struct problem *p = NULL;
     bool assumed;
     tuck_status st = tuck_graph_infer(g, false, a->in.diags);
-    int code = st == TUCK_OK ? model_for(&a->model, g, a->in.diags, &assumed) : exit_code_of(st);
+    int code = st == TUCK_OK ? model_for(&a->model, &a->in, g, &assumed) : exit_code_of(st);
 
     if (code != EXIT_FINE)
         return code;
@@ -302,6 +302,8 @@ static int run_graph(struct args *a, tuck_graph *g)
     st = lower_graph(g, &lower, a->in.diags, &program);
     if (st == TUCK_OK)
         st = lower_estimate(program, g, a->model.cluster, &cost, a->in.hint, a->in.n_hint);
+    if (st == TUCK_OK)
+        st = gaps_tell(program, g, a->model.strict, a->in.diags);
     if (st == TUCK_OK)
         st = problem_of_program(program, a->in.diags, &p);
     print_diags(a->in.diags);

@@ -186,8 +186,8 @@ static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool sa
     tuck_status st = tuck_graph_infer(g, false, in->diags);
     int code = exit_code_of(st);
 
-    if (code == EXIT_FINE && !same_machine)
-        code = model_for(&s->model, g, in->diags, assumed);
+    if (code == EXIT_FINE)
+        code = same_machine ? model_groups(&s->model, in, g) : model_for(&s->model, in, g, assumed);
     print_diags(in->diags);
     if (code != EXIT_FINE) {
         progress_end();
@@ -198,9 +198,12 @@ static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool sa
     st = evaluate_graph(g, &o, in->diags, e);
     progress_end();
     print_diags(in->diags);
-    if (st != TUCK_OK)
+    code = refused_or(st);
+    if (code == EXIT_FINE)
+        code = model_gaps(&s->model, in, e, g);
+    if (code != EXIT_FINE)
         evaluate_end(e);
-    return refused_or(st);
+    return code;
 }
 
 /* ---- scaling ---- */
@@ -351,7 +354,7 @@ static int several_files(struct simulate *s)
     if (code == EXIT_FINE)
         code = exit_code_of(tuck_graph_infer(only_graph(&in[last]), false, NULL));
     if (code == EXIT_FINE)
-        code = model_for(&s->model, graph[last].g, s->in.diags, &assumed);
+        code = model_for(&s->model, &s->in, graph[last].g, &assumed);
     for (size_t i = 0; i < n && code == EXIT_FINE; i++) {
         code = evaluate(s, &in[i], only_graph(&in[i]), true, &e[i], &assumed);
         evaluated += code == EXIT_FINE;
@@ -409,8 +412,6 @@ int cmd_simulate(int argc, char **argv)
                              3);
     if (code == EXIT_FINE)
         code = model_input_open(&s.model, &s.in, &from, &to);
-    if (code == EXIT_FINE)
-        input_warn_groups(&s.in);
     if (code == EXIT_FINE && s.n_more > 0)
         code = several_files(&s);
     for (size_t i = from; code == EXIT_FINE && s.n_more == 0 && i < to; i++)

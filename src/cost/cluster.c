@@ -321,17 +321,33 @@ struct cost_shape shape_of_members(const tuck_cluster *c, const int64_t *rank, i
     return s;
 }
 
+/* What a cluster file says of a group, NULL: nothing. */
+static const struct cost_group *described(const tuck_cluster *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->group.len; i++)
+        if (strcmp(c->group.at[i].name, name) == 0)
+            return &c->group.at[i];
+    return NULL;
+}
+
 struct cost_shape shape_of_group(const tuck_cluster *c, const char *name, int64_t size,
                                  const int64_t *members)
 {
     if (members != NULL && size > 0)
         return shape_of_members(c, members, size);
-    for (uint32_t i = 0; i < c->group.len; i++) {
-        const struct cost_group *k = &c->group.at[i];
-        if (strcmp(k->name, name) == 0)
-            return shape_of_stride(c, size > 0 ? size : k->size, k->stride);
-    }
-    return size > 0 ? shape_of_stride(c, size, 1) : (struct cost_shape){0, 1, 0};
+    const struct cost_group *k = described(c, name);
+    if (k != NULL)
+        return shape_of_stride(c, size > 0 ? size : k->size, k->stride);
+    if (size > 0)
+        return shape_of_stride(c, size, 1);
+    /* Nobody sets up a group to talk to itself. */
+    int64_t all = tuck_cluster_ranks(c);
+    return shape_of_stride(c, all > 2 ? all : 2, 1);
+}
+
+bool shape_is_assumed(const tuck_cluster *c, const char *name, int64_t size)
+{
+    return size <= 0 && described(c, name) == NULL;
 }
 
 double cluster_slowdown(const tuck_cluster *c, const char *cls, int coll)

@@ -82,9 +82,11 @@ static inline enum cost_where shape_link(struct cost_shape s)
 struct cost_shape shape_of_stride(const tuck_cluster *c, int64_t p, int64_t stride);
 struct cost_shape shape_of_members(const tuck_cluster *c, const int64_t *rank, int64_t p);
 /* Of the group that a graph calls `name`: members if they are known, else what a cluster file says of it,
- * else consecutive ranks. size 0: unknown, and so it stays unless the file says it (p = 0 then). */
+ * else consecutive ranks. size 0: unknown; unless the file says it, all ranks of the machine are assumed. */
 struct cost_shape shape_of_group(const tuck_cluster *c, const char *name, int64_t size,
                                  const int64_t *members);
+/* Is the size of that group such an assumption? */
+bool shape_is_assumed(const tuck_cluster *c, const char *name, int64_t size);
 
 /* While a collective of that kind runs, kernels of that class take this times as long; 1 if nothing is said. */
 double cluster_slowdown(const tuck_cluster *c, const char *cls, int coll);

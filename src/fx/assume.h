@@ -4,17 +4,29 @@
 #ifndef TUCK_FX_ASSUME_H
 #define TUCK_FX_ASSUME_H
 
+#include "base/buf.h"
 #include "fx/graph.h"
 
-enum { ASSUME_UNBACKED = 8192 }; /* for u0, u1, … that nothing is said of */
+enum {
+    ASSUME_UNBACKED = 8192, /* for u0, u1, … that nothing is said of */
+    ASSUME_NAMED = 64       /* symbols without a value that are remembered */
+};
 
 struct assume {
     struct fx_store *store;
-    const struct fx_hint *given; /* later entries win */
+    const struct fx_hint *given; /* later entries win; "*" is every symbol that is not named */
     size_t n_given;
     bool used_default; /* some u<number> was taken for ASSUME_UNBACKED */
-    bool missing;      /* some symbol has no value at all */
+    bool missing;      /* some symbol has no value at all: */
+    uint32_t n_missing;
+    const char *missing_name[ASSUME_NAMED]; /* in the store */
+    bool failed;                            /* in the expression being evaluated */
 };
+
+/* Meet every size and stride of a graph's nodes, so that all symbols without a value are known. */
+void assume_meet_all(struct assume *a, const tuck_graph *g);
+/* "s0, s77" of what is missing, for a message. */
+void assume_list_missing(const struct assume *a, struct buf *out);
 
 /* The value of an expression; false: a symbol in it has none, or it does not fit. */
 bool assume_value(struct assume *a, sym_id v, int64_t *out);

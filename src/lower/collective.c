@@ -29,9 +29,18 @@ static uint32_t buf_of_value(const struct lower *l, uint32_t node)
 
 static int64_t bytes_of(struct lower *l, type_id t)
 {
+    uint8_t kind = type_at(&l->g->store->type, t)->kind;
     int64_t bytes;
 
-    return assume_bytes(&l->assume, t, &bytes) ? bytes : 0;
+    if (kind != TYPE_TENSOR && kind != TYPE_UNKNOWN)
+        return 0;
+    return assume_bytes(&l->assume, t, &bytes) ? bytes : -1;
+}
+
+/* Sums that stay unknown once they are. */
+static void add_bytes(int64_t *sum, int64_t more)
+{
+    *sum = *sum < 0 || more < 0 ? -1 : *sum + more;
 }
 
 static void fix(struct lower *l, uint32_t buf)
@@ -181,7 +190,7 @@ static void describe(struct coll *c, uint32_t group)
     op->coll = lower_keep(l, coll_name(c->row));
     op->reduce_op = lower_keep(l, text_of(c, operand(c, "reduce_op")));
     op->group = group;
-    op->message = c->in > c->out ? c->in : c->out;
+    op->message = c->in < 0 || (c->in == 0 && c->out < 0) ? -1 : c->in > c->out ? c->in : c->out;
     if (c->row->cls != OP_SYNC_COLLECTIVE)
         op->flags |= PROGRAM_ASYNC;
 }
@@ -199,13 +208,14 @@ static void measure(struct coll *c)
             continue; /* a group; what comes out */
         for (const tuck_value *v = o.v, *end = value_next(o.v); v < end; v++)
             if (v->kind == TUCK_V_NODE)
-                bytes += bytes_of(l, node_type(l->g, v->a));
-        if (bytes > c->in)
+                add_bytes(&bytes, bytes_of(l, node_type(l->g, v->a)));
+        if (c->in >= 0 && (bytes < 0 || bytes > c->in))
             c->in = bytes;
     }
     if (t->kind == TYPE_LIST)
         for (uint32_t i = 0; i < t->n; i++)
-            c->out += bytes_of(l, type_at(&l->g->store->type, node_type(l->g, c->node))->item[i]);
+            add_bytes(&c->out,
+                      bytes_of(l, type_at(&l->g->store->type, node_type(l->g, c->node))->item[i]));
     else
         c->out = bytes_of(l, node_type(l->g, c->node));
 }
@@ -374,7 +384,7 @@ static bool is_one_shot(const struct coll *c, uint32_t group)
     return l->o->auto_select && (c->row->flags & OP_F_ALL_REDUCE) && c->row->cls == OP_COLLECTIVE &&
            group != PROGRAM_NONE && has_symm_mem(l, group) && how != NULL &&
            strcmp(how, "sum") == 0 && first_operands(c, &v) == 1 &&
-           v == call_operand(l->g, c->x, 0) && v->kind == TUCK_V_NODE &&
+           v == call_operand(l->g, c->x, 0) && v->kind == TUCK_V_NODE && c->in >= 0 &&
            c->in <= l->o->one_shot_threshold && may_be_comm(c, v->a, group);
 }
 

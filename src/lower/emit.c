@@ -100,13 +100,8 @@ static bool number(struct lower *l, sym_id v, int64_t *out)
 {
     if (assume_value(&l->assume, v, out))
         return true;
-    if (l->status == TUCK_OK) {
-        l->status = TUCK_EINVAL;
-        l->text.len = 0;
-        sym_print(&l->g->store->sym, v, &l->text);
-        diag_add(l->diags, TUCK_ERROR, NOWHERE, "give its symbols values with --assume SYMBOL=N",
-                 "the size %s has no value", buf_text(&l->text));
-    }
+    if (l->no_number == 0)
+        l->no_number = v; /* said at the end, when all symbols without a value have been met */
     return false;
 }
 

@@ -1,6 +1,7 @@
 /* Graph to program: one walk in the order of the graph. */
 #include "fx/groups.h"
 #include "lower/lower.h"
+#include "lower/gaps.h"
 #include "lower/rows.h"
 
 void lower_defaults(struct lower_options *o)
@@ -369,6 +370,26 @@ static void finish_lists(struct lower *l)
         derive(l);
 }
 
+/* Sizes without a value: every symbol that lacks one is named at once, and the file. */
+static void complain_of_sizes(struct lower *l)
+{
+    struct diag_source source = {.file = program_str(l->p, l->p->source)};
+    struct diag_pos at = {.source = &source};
+
+    l->status = TUCK_EINVAL;
+    l->text.len = 0;
+    if (l->assume.n_missing > 0) {
+        assume_meet_all(&l->assume, l->g);
+        assume_list_missing(&l->assume, &l->text);
+        diag_add(l->diags, TUCK_ERROR, at, gaps_how_symbols, "symbols in sizes have no value: %s",
+                 buf_text(&l->text));
+        return;
+    }
+    sym_print(&l->g->store->sym, l->no_number, &l->text);
+    diag_add(l->diags, TUCK_ERROR, at, "--assume SYMBOL=N gives symbols other values",
+             "the size %s has no value", buf_text(&l->text));
+}
+
 static void finish(struct lower *l)
 {
     struct program *p = l->p;
@@ -388,6 +409,8 @@ static void finish(struct lower *l)
                  "the bytes of all buffers up to '%s' are more than can be counted",
                  program_str(p, p->buf[over].name));
     }
+    if (l->no_number != 0 && l->status == TUCK_OK)
+        complain_of_sizes(l);
     finish_lists(l);
     p->used_default = l->assume.used_default;
     p->peak = p->arena_bytes = p->resident = -1;

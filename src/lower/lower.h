@@ -68,6 +68,7 @@ struct lower {
     struct sigs sigs;
     struct buf text;
     tuck_status status;
+    sym_id no_number; /* a size that has no value; 0: all have */
 
     const struct fx_node **inner; /* by node: what a control_deps calls; NULL: there is none */
     const int32_t *group;         /* by node: its group in the graph, -1: none */

@@ -51,6 +51,18 @@ void tuck_report_free(tuck_report *t)
     mem_free(&m, t, sizeof(*t));
 }
 
+void report_assume(struct tuck_report *t, const tuck_graph *g, const tuck_cluster *c)
+{
+    struct cost_assumed *at;
+    uint32_t n = cost_assumed_groups(g, c, &t->arena, &at);
+
+    t->assumed.len = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        at[i].group = arena_str(&t->arena, at[i].group, strlen(at[i].group));
+        vec_push_in(&t->arena, &t->assumed, at[i]);
+    }
+}
+
 static const char *keep(struct pass_report *p, const char *s)
 {
     return arena_str(&p->all->arena, s ? s : "", s ? strlen(s) : 0);
@@ -216,8 +228,13 @@ void report_json(const struct tuck_report *t, bool times, struct buf *b)
         json_bool(&j, "changed", t->gain.changed);
         times_json(&j, "before", &t->gain.before);
         times_json(&j, "after", &t->gain.after);
-        json_float(&j, "bound_ns", t->gain.bound_ns);
-        json_str(&j, "bound_by", t->gain.bound_kind);
+        cost_assumed_json(&j, t->assumed.at, t->assumed.len, t->unbacked);
+        json_int(&j, "ops_unknown", t->ops_unknown);
+        json_int(&j, "buffers_unknown", t->buffers_unknown);
+        if (t->ops_unknown == 0) {
+            json_float(&j, "bound_ns", t->gain.bound_ns);
+            json_str(&j, "bound_by", t->gain.bound_kind);
+        }
     }
     json_open(&j, "passes", '[');
     for (uint32_t i = 0; i < t->pass.len; i++)
@@ -340,11 +357,14 @@ static void put_pair(struct buf *b, const char *what, double before, double afte
                after);
 }
 
-static void put_gain(struct buf *b, const tuck_gain *g)
+static void put_gain(struct buf *b, const struct tuck_report *t)
 {
+    const tuck_gain *g = &t->gain;
     const tuck_times *x = &g->before, *y = &g->after;
     double gap_x = g->bound_ns > 0 ? 100 * (x->step_ns / g->bound_ns - 1) : 0;
     double gap_y = g->bound_ns > 0 ? 100 * (y->step_ns / g->bound_ns - 1) : 0;
+
+    bool unsized = t->buffers_unknown > 0 || t->ops_unknown > 0;
 
     ink_line(b, INK_HEAD, "%-22s %12s %12s", "", "before", "after");
     put_pair(b, "step ms", x->step_ns / 1e6, y->step_ns / 1e6, 3);
@@ -358,21 +378,32 @@ static void put_gain(struct buf *b, const tuck_gain *g)
     buf_chr(b, '\n');
     put_pair(b, "peak memory MiB", (double)x->peak_bytes / 1048576, (double)y->peak_bytes / 1048576,
              2);
+    if (unsized)
+        ink_str(b, INK_LIMIT, "  without what is of unknown size");
     buf_chr(b, '\n');
-    put_pair(b, "gap %", gap_x, gap_y, 1);
-    ink_printf(b, INK_DIM, "  above the bound of %.3f ms", g->bound_ns / 1e6);
-    buf_str(b, "\nthe bound: ");
-    ink_str(b, INK_LIMIT, g->bound_meaning);
-    buf_chr(b, '\n');
-    if (!g->changed)
+    if (t->ops_unknown == 0) {
+        put_pair(b, "gap %", gap_x, gap_y, 1);
+        ink_printf(b, INK_DIM, "  above the bound of %.3f ms", g->bound_ns / 1e6);
+        buf_str(b, "\nthe bound: ");
+        ink_line(b, INK_LIMIT, "%s", g->bound_meaning);
+    } else {
+        ink_line(b, INK_LIMIT, "the time of %u op%s is not known: there is no bound",
+                 t->ops_unknown, t->ops_unknown == 1 ? "" : "s");
+    }
+    cost_assumed_table(b, t->assumed.at, t->assumed.len, t->unbacked);
+    if (t->remark != NULL)
+        ink_line(b, INK_LIMIT, "%s", t->remark);
+    if (!g->changed && !unsized)
         buf_str(b, "nothing that was tried is faster without needing more memory: the graph is as "
                    "it was\n");
+    else if (!g->changed)
+        buf_str(b, "nothing that was tried is faster: the graph is as it was\n");
 }
 
 void report_table(const struct tuck_report *t, bool times, bool brief, struct buf *b)
 {
     if (t->judged) {
-        put_gain(b, &t->gain);
+        put_gain(b, t);
         if (t->pass.len > 0)
             buf_chr(b, '\n');
     }

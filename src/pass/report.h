@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/vec.h"
+#include "cost/assumed.h"
 #include "fx/graph.h"
 
 /* Why a candidate was left alone. A closed list: docs/passes.md explains each. */
@@ -92,6 +93,10 @@ struct tuck_report {
     VEC(struct pass_report) pass;
     bool judged; /* the whole was simulated before and after: */
     tuck_gain gain;
+    VEC(struct cost_assumed) assumed; /* groups whose size nobody gave */
+    bool unbacked;                    /* … and sizes that only data decides */
+    uint32_t ops_unknown, buffers_unknown;
+    const char *remark; /* more to say of the whole, or NULL */
 };
 
 struct tuck_report *report_new(const tuck_allocator *alloc); /* NULL on no memory */
@@ -105,6 +110,9 @@ void report_move(struct pass_report *p, const struct report_move *m);
 void report_note(struct pass_report *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The name of a node, kept in the report. */
 const char *report_name(struct pass_report *p, const tuck_graph *g, uint32_t node);
+
+/* Remember which groups of the graph have a size that was assumed. */
+void report_assume(struct tuck_report *t, const tuck_graph *g, const tuck_cluster *c);
 
 /* times = false leaves out how long each pass took. */
 void report_json(const struct tuck_report *t, bool times, struct buf *b);

@@ -24,7 +24,10 @@ static void side_json(struct json_out *j, const char *key, const struct evaluati
     json_float(j, "comm_ns", (double)e->time.comm / 1e3);
     json_float(j, "exposed_ns", (double)e->time.exposed / 1e3);
     json_int(j, "peak_bytes", e->peak);
-    json_float(j, "bound_ns", (double)e->any.ps / 1e3);
+    cost_assumed_json(j, e->assumed, e->n_assumed, e->program->used_default);
+    json_int(j, "ops_unknown", e->gaps.n_unknown);
+    if (evaluation_is_bounded(e))
+        json_float(j, "bound_ns", (double)e->any.ps / 1e3);
     json_close(j, '}');
 }
 
@@ -191,7 +194,8 @@ void diff_table(const struct diff *d, uint32_t most, struct buf *b)
     row(b, "communication ms", (double)x->time.comm / 1e9, (double)y->time.comm / 1e9, true);
     row(b, "exposed ms", (double)x->time.exposed / 1e9, (double)y->time.exposed / 1e9, true);
     row(b, "peak memory MiB", (double)x->peak / 1048576, (double)y->peak / 1048576, true);
-    row(b, "bound ms", (double)x->any.ps / 1e9, (double)y->any.ps / 1e9, false);
+    if (evaluation_is_bounded(x) && evaluation_is_bounded(y))
+        row(b, "bound ms", (double)x->any.ps / 1e9, (double)y->any.ps / 1e9, false);
     buf_printf(b, "  %-20s %12u %12u\n", "collectives", collectives(&d->a), collectives(&d->b));
     buf_printf(b, "  %-20s %12u %12u", "nodes", d->a.n, d->b.n);
     ink_line(b, INK_DIM, "  %u in both, %u of them at another place", same, d->n_move);

@@ -45,6 +45,8 @@ static void do_evaluate(void *arg)
     struct memory_life *life = arena_array(&e->arena, struct memory_life, e->program->n_buf);
     struct memory_peak peak;
 
+    e->gaps = gaps_of(e->program);
+    e->n_assumed = cost_assumed_groups(x->g, x->o->cluster, &e->arena, &e->assumed);
     memory_lives(e->program, NULL, life);
     memory_peak(e->program, NULL, life, &e->arena, &peak);
     e->peak = peak.peak;
@@ -75,6 +77,8 @@ tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *
 {
     struct args x = {g, o, e};
 
+    if (!evaluation_is_bounded(e))
+        return TUCK_OK;
     return mem_guard(&e->mem, do_bounds, &x) ? TUCK_OK : TUCK_ENOMEM;
 }
 
@@ -100,6 +104,8 @@ tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o, tuck
     tuck_status st = lower_graph(g, &lower, diags, &e->program);
     if (st == TUCK_OK)
         st = lower_estimate(e->program, g, o->cluster, &o->cost, o->hint, o->n_hint);
+    if (st == TUCK_OK)
+        st = gaps_check(e->program, g, diags);
     if (st == TUCK_OK && o->bandwidth != 1)
         scale_links(e->program, o->bandwidth);
     if (st == TUCK_OK)
@@ -115,6 +121,28 @@ void evaluate_end(struct evaluation *e)
     program_free(e->program);
     arena_destroy(&e->arena);
     *e = (struct evaluation){.program = NULL};
+}
+
+bool evaluation_communicates(const struct evaluation *e)
+{
+    for (uint32_t i = 0; i < e->program->n_op; i++)
+        if (e->program->op[i].kind == PROGRAM_COLLECTIVE)
+            return true;
+    return false;
+}
+
+const char *evaluation_meaning(const struct evaluation *e)
+{
+    if (e->any.kind != BOUND_BY_COMPUTE)
+        return bound_meaning(e->any.kind);
+    if (!evaluation_communicates(e))
+        return "the compute itself takes that long; there is no communication";
+    if (e->time.exposed == 0)
+        return "the compute itself takes that long: all communication is hidden";
+    /* For these collectives, too, nothing but the compute binds. */
+    return e->order.kind == BOUND_BY_COMPUTE
+               ? "the compute itself takes that long: all communication could be hidden"
+               : "the compute itself takes that long";
 }
 
 double evaluation_gap(const struct evaluation *e)

@@ -5,7 +5,9 @@
 #ifndef TUCK_PIPELINE_EVALUATE_H
 #define TUCK_PIPELINE_EVALUATE_H
 
+#include "cost/assumed.h"
 #include "lower/estimate.h"
+#include "lower/gaps.h"
 #include "problem/problem.h"
 #include "sim/bound.h"
 
@@ -32,13 +34,16 @@ struct evaluation {
     int64_t slowed;         /* of its compute: what contention added */
     struct sim_span *span;  /* by op */
     bool has_bounds;
-    struct bound order;     /* these collectives, any order */
-    struct bound any;       /* any order, any bucketing, any algorithm */
-    int64_t peak, resident; /* bytes */
+    struct bound order;           /* these collectives, any order */
+    struct bound any;             /* any order, any bucketing, any algorithm */
+    int64_t peak, resident;       /* bytes */
+    struct gaps gaps;             /* what is not known */
+    struct cost_assumed *assumed; /* groups whose size nobody gave */
+    uint32_t n_assumed;
 };
 
 void evaluate_defaults(struct evaluate_options *o);
-/* Types are inferred. The evaluation must be ended whatever came out. */
+/* Types are inferred. TUCK_EINVAL: too many sizes are not known. The evaluation must be ended whatever came out. */
 TUCK_MUST_CHECK tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o,
                                            tuck_diags *diags, struct evaluation *e);
 void evaluate_end(struct evaluation *e);
@@ -49,8 +54,20 @@ TUCK_MUST_CHECK tuck_status evaluate_bounds(const tuck_graph *g, const struct ev
 void evaluate_free_bound(const tuck_graph *g, const struct evaluate_options *o,
                          struct evaluation *e);
 
+bool evaluation_communicates(const struct evaluation *e); /* has it collectives? */
+/* What the bound means for this step, for people. */
+const char *evaluation_meaning(const struct evaluation *e);
+/* Is the bound one? Not where times are unknown: the rest alone says nothing. */
+static inline bool evaluation_is_bounded(const struct evaluation *e)
+{
+    return e->gaps.n_unknown == 0;
+}
+
 /* How much longer than the bound: 0.25 for a quarter. */
 double evaluation_gap(const struct evaluation *e);
+
+/* Why a graph may have none, and what to do: two lines more, indented. */
+extern const char evaluation_no_collectives[];
 
 /* {"schema": 1, "makespan_ns": …, "collectives": […]}, and with `timeline` every op with its times. */
 void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out);

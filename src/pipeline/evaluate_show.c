@@ -5,6 +5,14 @@
 #include "base/json.h"
 #include "pipeline/evaluate.h"
 
+const char evaluation_no_collectives[] =
+    "no collectives: DDP's reducer and FSDP2's hooks communicate outside the graph. To have them "
+    "in "
+    "it:\n"
+    "  DDP: torch._dynamo.config.optimize_ddp = \"python_reducer\", and compile the function that "
+    "calls backward();\n"
+    "  sharding: DTensor parameters that are gathered by redistribute() in a parametrization";
+
 static double ns(int64_t ps)
 {
     return (double)ps / 1000;
@@ -74,11 +82,16 @@ void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
     json_float(&j, "slowed_ns", ns(e->slowed));
     json_int(&j, "peak_bytes", e->peak);
     json_int(&j, "resident_bytes", e->resident);
-    json_float(&j, "bound_ns", ns(e->any.ps));
-    json_float(&j, "bound_order_ns", ns(e->order.ps));
-    json_float(&j, "gap", evaluation_gap(e));
-    bound_json(&j, "bound", &e->any);
-    bound_json(&j, "bound_order", &e->order);
+    cost_assumed_json(&j, e->assumed, e->n_assumed, p->used_default);
+    json_int(&j, "ops_unknown", e->gaps.n_unknown);
+    json_int(&j, "buffers_unknown", e->gaps.n_buf);
+    if (evaluation_is_bounded(e)) {
+        json_float(&j, "bound_ns", ns(e->any.ps));
+        json_float(&j, "bound_order_ns", ns(e->order.ps));
+        json_float(&j, "gap", evaluation_gap(e));
+        bound_json(&j, "bound", &e->any);
+        bound_json(&j, "bound_order", &e->order);
+    }
     json_open(&j, "collectives", '[');
     for (uint32_t i = 0; i < p->n_op; i++)
         if (p->op[i].kind == PROGRAM_COLLECTIVE)
@@ -175,6 +188,25 @@ void evaluation_timeline(const struct evaluation *e, const struct sim_span *span
     }
 }
 
+/* Where times are missing, what is left bounds nothing. */
+static void put_bounds(const struct evaluation *e, struct buf *b)
+{
+    if (!evaluation_is_bounded(e)) {
+        buf_printf(b, "  %-14s %10s", "bound", "?");
+        ink_line(b, INK_LIMIT, "   the time of %u op%s is not known", e->gaps.n_unknown,
+                 e->gaps.n_unknown == 1 ? "" : "s");
+        return;
+    }
+    buf_printf(b, "  %-14s ", "bound");
+    ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->any.ps / 1e9);
+    buf_printf(b, ", %.1f %% under the step",
+               e->time.makespan ? 100 - 100 * (double)e->any.ps / (double)e->time.makespan : 0);
+    ink_printf(b, INK_DIM, "; %s", evaluation_meaning(e));
+    buf_printf(b, "\n  %-14s ", "bound, order");
+    ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->order.ps / 1e9);
+    ink_line(b, INK_DIM, " for these collectives in any order (%s)", bound_name(e->order.kind));
+}
+
 void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, struct buf *b)
 {
     put_ms(b, INK_HEAD, "step", e->time.makespan, 0);
@@ -186,15 +218,10 @@ void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, str
     if (e->time.launch > 0)
         put_ms(b, INK_PLAIN, "launches", e->time.launch, e->time.makespan);
     buf_printf(b, "  %-14s %10.2f MiB", "peak memory", (double)e->peak / 1048576);
-    ink_printf(b, INK_DIM, ", beside %.2f MiB of inputs that stay", (double)e->resident / 1048576);
-    buf_printf(b, "\n  %-14s ", "bound");
-    ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->any.ps / 1e9);
-    buf_printf(b, ", %.1f %% under the step",
-               e->time.makespan ? 100 - 100 * (double)e->any.ps / (double)e->time.makespan : 0);
-    ink_printf(b, INK_DIM, "; %s", bound_meaning(e->any.kind));
-    buf_printf(b, "\n  %-14s ", "bound, order");
-    ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->order.ps / 1e9);
-    ink_line(b, INK_DIM, " for these collectives in any order (%s)", bound_name(e->order.kind));
+    ink_line(b, INK_DIM, ", beside %.2f MiB of inputs that stay", (double)e->resident / 1048576);
+    put_bounds(e, b);
+    if (!evaluation_communicates(e))
+        ink_line(b, INK_LIMIT, "  %s", evaluation_no_collectives);
     put_collectives(e, n, b);
     if (timeline)
         evaluation_timeline(e, e->span, b);

@@ -131,9 +131,14 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
     json_int(&j, "schema", 1);
     json_float(&j, "step_ns", (double)x->e.time.makespan / 1e3);
     json_float(&j, "exposed_ns", (double)x->e.time.exposed / 1e3);
-    json_float(&j, "bound_ns", (double)x->e.any.ps / 1e3);
-    json_float(&j, "bound_order_ns", (double)x->e.order.ps / 1e3);
-    json_str(&j, "bound_by", bound_name(x->e.any.kind));
+    cost_assumed_json(&j, x->e.assumed, x->e.n_assumed, p->used_default);
+    json_int(&j, "ops_unknown", x->e.gaps.n_unknown);
+    json_int(&j, "buffers_unknown", x->e.gaps.n_buf);
+    if (evaluation_is_bounded(&x->e)) {
+        json_float(&j, "bound_ns", (double)x->e.any.ps / 1e3);
+        json_float(&j, "bound_order_ns", (double)x->e.order.ps / 1e3);
+        json_str(&j, "bound_by", bound_name(x->e.any.kind));
+    }
     json_int(&j, "peak_bytes", x->e.peak);
     json_open(&j, "collectives", '[');
     for (uint32_t i = 0; i < x->n; i++) {

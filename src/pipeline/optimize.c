@@ -44,6 +44,8 @@ struct search {
     tuck_diags *diags;
     struct trial best;
     tuck_allocator alloc;
+    struct gaps gaps; /* of the graph as it came */
+    bool unbacked, communicates;
 };
 
 static tuck_status judge(struct search *s, tuck_graph *g, int64_t *ps, int64_t *peak)
@@ -64,10 +66,12 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
 {
     struct cost_shape shape = {.p = 0};
 
-    for (uint32_t i = 0; i < g->group.len; i++)
-        if (g->group.at[i].size > shape.p)
-            shape = shape_of_group(s->eval.cluster, graph_str(g, g->group.at[i].name),
-                                   g->group.at[i].size, g->group.at[i].ranks);
+    for (uint32_t i = 0; i < g->group.len; i++) {
+        struct cost_shape own = shape_of_group(s->eval.cluster, graph_str(g, g->group.at[i].name),
+                                               g->group.at[i].size, g->group.at[i].ranks);
+        if (own.p > shape.p)
+            shape = own;
+    }
     if (shape.p < 2)
         return 25;
     double mb = share *
@@ -201,7 +205,7 @@ static void fill_gain(const struct evaluation *e, tuck_gain *out, bool after)
     out->before = t;
     out->bound_ns = (double)e->any.ps / 1e3;
     out->bound_kind = bound_name(e->any.kind);
-    out->bound_meaning = bound_meaning(e->any.kind);
+    out->bound_meaning = evaluation_meaning(e);
 }
 
 /* The graph as it came, every way to bucket with every start that may win, and the winner. */
@@ -216,6 +220,11 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
     s->best.ps = e->time.makespan;
     st = study_bounds(&s->study, g, e);
     fill_gain(e, gain, false);
+    s->gaps = e->gaps;
+    s->unbacked = e->program->used_default;
+    s->communicates = evaluation_communicates(e);
+    if (st == TUCK_OK)
+        st = gaps_tell(e->program, g, false, s->diags);
     study_give_back(e);
 
     size_t n = has_candidates(g) ? N_WAYS : 1;
@@ -239,6 +248,25 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
     *report = s->best.report;
     s->best.report = NULL;
     return TUCK_OK;
+}
+
+struct remember_args {
+    tuck_report *report;
+    const struct search *s;
+    const tuck_graph *g;
+};
+
+static void do_remember(void *arg)
+{
+    struct remember_args *x = arg;
+    tuck_report *t = x->report;
+
+    t->judged = true;
+    t->ops_unknown = x->s->gaps.n_unknown;
+    t->buffers_unknown = x->s->gaps.n_buf;
+    t->unbacked = x->s->unbacked;
+    t->remark = x->s->communicates ? NULL : evaluation_no_collectives;
+    report_assume(t, x->g, x->s->eval.cluster);
 }
 
 tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, tuck_diags *diags,
@@ -277,11 +305,12 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
     study_end(&s.study);
     tuck_graph_free(s.best.g);
     tuck_report_free(s.best.report);
-    tuck_cluster_free(own);
-    if (report != NULL) {
-        report->judged = true;
+    struct remember_args about = {report, &s, g};
+    if (st == TUCK_OK && !mem_guard(&report->mem, do_remember, &about))
+        st = TUCK_ENOMEM;
+    if (report != NULL)
         report->gain = gain;
-    }
+    tuck_cluster_free(own);
     if (st == TUCK_OK && gain_out != NULL)
         *gain_out = gain;
     if (st == TUCK_OK && report_out != NULL)

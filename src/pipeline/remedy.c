@@ -344,7 +344,8 @@ static tuck_status try_buckets(struct search *s)
     uint32_t best_exposed = 0;
     tuck_status st = TUCK_OK;
 
-    if (s->x->n < 2 || coll == 0 || op->group == NONE || p->group[op->group].size < 2)
+    if (s->x->n < 2 || coll == 0 || op->group == NONE ||
+        facts_shape(s->g, p, s->o->cluster, op->group).p < 2)
         return TUCK_OK;
     double full = (double)cost_saturation(s->o->cluster,
                                           facts_shape(s->g, p, s->o->cluster, op->group), coll, 0.9,

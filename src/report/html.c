@@ -1,6 +1,7 @@
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "cost/assumed.h"
 #include "memory/plan.h"
 #include "report/report.h"
 
@@ -86,6 +87,7 @@ static void run_json(struct json_out *j, const struct report_run *r)
     json_int(j, "peak", r->peak);
     json_int(j, "bound_ps", r->bound_ps);
     json_str(j, "bound_says", r->bound_says);
+    cost_assumed_json(j, r->assumed, r->n_assumed, r->p->used_default);
     json_open(j, "ops", '[');
     for (uint32_t i = 0; i < r->p->n_op; i++)
         op_json(j, r, i);

@@ -5,6 +5,8 @@
 #include "lower/program.h"
 #include "sim/sim.h"
 
+struct cost_assumed; /* cost/assumed.h */
+
 /* One simulated order of one program. */
 struct report_run {
     const char *label;
@@ -13,6 +15,8 @@ struct report_run {
     struct sim_result time;
     int64_t peak, bound_ps;
     const char *bound_says;
+    const struct cost_assumed *assumed; /* groups whose size nobody gave */
+    uint32_t n_assumed;
     const char *const *limit; /* by op: what limits a collective; NULL: not known */
     const uint32_t *limit_op; /* by op: … and which op, PROGRAM_NONE; or NULL */
 };

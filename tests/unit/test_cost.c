@@ -484,7 +484,9 @@ static void test_groups(void **state)
     assert_true(s.p == 4 && s.nodes == 4);
     s = shape_of_group(c, "1", 8, NULL);
     assert_true(s.p == 8 && s.nodes == 1);
-    assert_int_equal(shape_of_group(c, "1", 0, NULL).p, 0);
+    assert_int_equal(shape_of_group(c, "1", 0, NULL).p, 32); /* assumed: all of the machine */
+    assert_true(shape_is_assumed(c, "1", 0) && !shape_is_assumed(c, "0", 0));
+    assert_false(shape_is_assumed(c, "1", 8));
     assert_true(cluster_slowdown(c, "gemm", AG) == 1.05);
     assert_true(cluster_slowdown(c, "gemm", AR) == 1 && cluster_slowdown(c, "copy", AG) == 1);
     tuck_cluster_free(c);

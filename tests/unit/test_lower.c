@@ -245,7 +245,7 @@ static void public_interface(void **unused)
 
     (void)unused;
     assert_int_equal(tuck_graph_lower(g, NULL, d, &p), TUCK_EINVAL); /* s0 */
-    assert_string_equal(tuck_diags_at(d, 0)->message, "the size s0 has no value");
+    assert_string_equal(tuck_diags_at(d, 0)->message, "symbols in sizes have no value: s0");
     assert_int_equal(lower_and_plan(g, &p, &problem), TUCK_OK);
     assert_int_equal(tuck_program_op_count(p), 4);
     assert_string_equal(tuck_program_op_name(p, 1), "r");
