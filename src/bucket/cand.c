@@ -150,7 +150,8 @@ static void fold_conversion(struct bucket_scan *s, struct bucket_cand *c)
         !is_conversion(s, c->input) || x->n_uses != 1)
         return;
     const struct type *from = tensor_type(g, node_type(g, call_node(g, x, 0)));
-    if (from == NULL || !from->strided || s->bound[c->input] < node_at(g, c->wait)->pos ||
+    bool written = s->bound[c->input] < node_at(g, c->wait)->pos; /* torch does not ask */
+    if (from == NULL || !from->strided || (written && !s->o->torch) ||
         !build_may_erase(r, c->input))
         return;
     c->cvt = c->input;

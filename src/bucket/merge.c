@@ -233,11 +233,13 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
             "this rank's place in the group is not known (--rank): all-gathers take a buffer "
             "more, and dtype conversions stay");
     if (!topo_sort_with(g, &r->arena, &m.edges))
-        return pass_fail(
-            r, 0,
-            "no order of the merged graph keeps reads, writes and collectives "
-            "in order%s",
-            s->o->torch ? "; without compat=torch the buckets are chosen so that one does" : "");
+        return pass_fail(r, 0,
+                         "no order of the merged graph keeps reads, writes and collectives "
+                         "in order%s",
+                         s->o->torch
+                             ? ": PyTorch merges them all the same, and computes something else; "
+                               "without compat=torch the buckets are chosen so that one does"
+                             : "");
     return TUCK_OK;
 }
 

@@ -39,12 +39,13 @@ struct write {
 struct dedup {
     struct pass_run *r;
     bool torch;
-    uint32_t add, wait, scatter;
+    uint32_t add, wait, scatter, resize;
     struct storages s;
     uint32_t n_old;          /* nodes from this id on are ours: nobody writes what they hold */
     uint32_t *place;         /* by node: where it stands; a new one takes over a place */
     uint32_t *made;          /* by node: place in `merged` plus 1 */
     bool *told;              /* by node: the report says why it was left */
+    uint32_t *region;        /* by node: how many writes stand before it, as torch counts them */
     VEC(struct write) write; /* in order of the graph, then by storage */
     uint32_t *write_start;   /* by storage */
     VEC(struct merged) merged;
@@ -186,6 +187,17 @@ static uint32_t later(const struct dedup *x, uint32_t a, uint32_t b)
     return x->place[a] > x->place[b] ? a : b;
 }
 
+/* torch's pattern matcher looks for patterns between two writes, of whatever. */
+static bool within_region(const struct dedup *x, const struct pair *p)
+{
+    uint32_t region = x->region[p->sum];
+
+    for (int i = 0; i < 2; i++)
+        if (x->region[p->side[i].wait] != region || x->region[p->side[i].scatter] != region)
+            return false;
+    return true;
+}
+
 /* May the two become one? LEFT_END: yes. */
 static enum left_reason judge(struct dedup *x, const struct pair *p)
 {
@@ -205,6 +217,8 @@ static enum left_reason judge(struct dedup *x, const struct pair *p)
     if (!same_operand(x, p, "reduce_op") || !same_operand(x, p, "group_size") ||
         !same_operand(x, p, "group_name") || !same_types(x, p))
         return LEFT_KEY;
+    if (x->torch && !within_region(x, p))
+        return LEFT_MUTATED;
     uint32_t to = x->place[x->torch ? p->sum : later(x, s[0].scatter, s[1].scatter)];
     for (int i = 0; i < 2; i++)
         if (written_between(x, s[i].input, x->place[s[i].scatter], to))
@@ -269,6 +283,7 @@ static void merge(struct dedup *x, const struct pair *p)
     uint32_t wait = build_end(&b, "wait_tensor");
     x->place[scatter] = x->place[at];
     x->place[wait] = x->place[wait_at];
+    x->region[sum] = x->region[scatter] = x->region[wait] = x->region[p->sum];
     note_merged(x, p, scatter);
     build_replace(r, p->sum, wait);
     build_erase(r, p->sum);
@@ -279,6 +294,17 @@ static void merge(struct dedup *x, const struct pair *p)
 }
 
 /* ---- the walk ---- */
+
+/* Does its schema say that it writes? */
+static bool torch_sees_write(struct dedup *x, uint32_t n)
+{
+    const struct op_sig *sig = sigs_get(&x->r->sigs, node_op(x->r->g, n));
+
+    for (uint32_t i = 0; sig != NULL && i < sig->n_params; i++)
+        if (sig->params[i].mutated)
+            return true;
+    return fsdp_is(x->r->g, n, x->resize); /* whose schema does not, but its name does */
+}
 
 static void prepare(struct dedup *x)
 {
@@ -293,8 +319,11 @@ static void prepare(struct dedup *x)
     x->place = arena_zeroed(a, room * sizeof(*x->place));
     x->made = arena_zeroed(a, room * sizeof(*x->made));
     x->told = arena_zeroed(a, room * sizeof(*x->told));
+    x->region = arena_zeroed(a, room * sizeof(*x->region));
     storages_build(g, a, &x->s);
+    uint32_t writes = 0;
     for_each_node (g, n) {
+        x->region[n] = writes += torch_sees_write(x, n);
         x->place[n] = ++x->at;
         storage_accesses(&x->s, n, note_write, x);
     }
@@ -343,7 +372,8 @@ static tuck_status run(struct pass_run *r, const void *options)
                       .torch = o->compat == 1,
                       .add = fsdp_row("aten.add.Tensor"),
                       .wait = fsdp_row("_c10d_functional.wait_tensor.default"),
-                      .scatter = fsdp_row("_c10d_functional.reduce_scatter_tensor.default")};
+                      .scatter = fsdp_row("_c10d_functional.reduce_scatter_tensor.default"),
+                      .resize = fsdp_row("inductor.resize_storage_bytes_.default")};
     tuck_graph *g = r->g;
     uint32_t next;
 

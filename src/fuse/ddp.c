@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "fuse/fuse.h"
+#include "fx/infer.h"
 #include "pass/build.h"
 #include "pass/comm.h"
 
@@ -16,8 +17,37 @@ static bool same_number(const tuck_value *a, const tuck_value *b)
     return tuck_value_float(a) == tuck_value_float(b);
 }
 
-/* What PyTorch 2.13 asserts of a bucket. */
-static tuck_status check_as_torch(struct ddp *d, const struct bucket *b)
+/* May what several gradients are joined into be divided by a tensor as each of them was? A list may not at all. What is
+ * joined has one dimension of all elements: a number will do, and so will a row of just as many. */
+static bool torch_divides(struct ddp *d, const struct bucket *b, bool concat)
+{
+    const tuck_graph *g = d->r->g;
+    const tuck_value *by = d->cand.at[b->member.at[0]].divisor;
+    const struct type *t = by->kind == TUCK_V_NODE ? type_at(&g->store->type, node_type(g, by->a))
+                                                   : NULL;
+    int64_t all = 0, n, size;
+
+    if (t == NULL || t->kind != TYPE_TENSOR)
+        return true;
+    if (!concat || t->n > 1)
+        return false;
+    if (t->n == 0 || !assume_value(&d->r->assume, t->size[0], &size) || size == 1)
+        return true;
+    for (uint32_t i = 0; i < b->member.len; i++) {
+        const struct type *x = type_at(&g->store->type,
+                                       node_type(g, d->cand.at[b->member.at[i]].gradient));
+        n = 1;
+        for (uint32_t k = 0; k < x->n; k++) {
+            if (!assume_value(&d->r->assume, x->size[k], &size) || !size_mul(n, size, &n))
+                return true;
+        }
+        all += n;
+    }
+    return assume_value(&d->r->assume, t->size[0], &size) && (size == all || all == 1);
+}
+
+/* What PyTorch 2.13 asserts of a bucket, and what its operators then refuse. */
+static tuck_status check_as_torch(struct ddp *d, const struct bucket *b, bool concat)
 {
     const tuck_graph *g = d->r->g;
     const struct candidate *first = &d->cand.at[b->member.at[0]];
@@ -41,6 +71,12 @@ static tuck_status check_as_torch(struct ddp *d, const struct bucket *b)
                              graph_str(g, node_at(g, c->operand)->name),
                              graph_str(g, node_at(g, first->operand)->name));
     }
+    if (!torch_divides(d, b, concat))
+        return pass_fail(d->r, first->operand,
+                         "compat=torch: PyTorch raises RuntimeError, because what '%s' and others "
+                         "are joined into cannot be divided by '%s'",
+                         graph_str(g, node_at(g, first->gradient)->name),
+                         graph_str(g, node_at(g, first->divisor->a)->name));
     return TUCK_OK;
 }
 
@@ -54,7 +90,7 @@ static tuck_status merge_all(struct ddp *d, bool concat)
         if (d->bucket.at[i].member.len < 2)
             continue;
         if (d->torch)
-            st = check_as_torch(d, &d->bucket.at[i]);
+            st = check_as_torch(d, &d->bucket.at[i], concat);
         if (st != TUCK_OK)
             return st;
         ddp_merge(d, i, concat);
