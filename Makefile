@@ -34,11 +34,11 @@ endif
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
         -Wcast-qual
 
-VFLAGS_release := -O2 -g -DNDEBUG
-VFLAGS_dev     := -O1 -g
-VFLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all
+VFLAGS_release := -O2 -g
+VFLAGS_dev     := -O1 -g -DTUCK_CHECK
+VFLAGS_asan    := -O1 -g -DTUCK_CHECK -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all
 VFLAGS_stress  := $(VFLAGS_asan) -DTUCK_STRESS
-VFLAGS_tsan    := -O1 -g -fsanitize=thread
+VFLAGS_tsan    := -O1 -g -DTUCK_CHECK -fsanitize=thread
 VFLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
 VFLAGS_fuzz    := $(VFLAGS_asan) -fsanitize=fuzzer-no-link
 ifeq ($(VFLAGS_$(V)),)

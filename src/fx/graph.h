@@ -11,9 +11,8 @@
 #ifndef TUCK_FX_GRAPH_H
 #define TUCK_FX_GRAPH_H
 
-#include <assert.h>
-
 #include "base/arena.h"
+#include "base/check.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "fx/meta.h"
@@ -243,7 +242,7 @@ void graph_changed(tuck_graph *g);   /* something beside the text: it draws anot
 
 static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)
 {
-    assert(n < g->node.len);
+    assert_hot(n < g->node.len);
     return &g->node.at[n];
 }
 

@@ -49,7 +49,7 @@ static void set_init(struct place_set *s, struct arena *a, uint32_t places)
 
 static void set_add(struct place_set *s, uint32_t v)
 {
-    assert((s->level[0][v / 64] >> v % 64 & 1) == 0);
+    assert_hot((s->level[0][v / 64] >> v % 64 & 1) == 0);
     s->n++;
     for (int l = 0; l < s->n_level; l++, v /= 64) {
         uint64_t *w = &s->level[l][v / 64], was = *w;

@@ -5,6 +5,7 @@
 #include "fx/topo.h"
 #include "lower/program.h"
 #include "lower/region.h"
+#include "lower/verify.h"
 
 struct apply {
     tuck_graph *g;
@@ -193,6 +194,9 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
     struct apply a = {.g = g};
     size_t ids = g->node.len;
 
+    if (order != NULL)
+        program_order_verify(p, order);
+
     a.of_op = arena_zeroed(scratch, ids * sizeof(*a.of_op));
     a.out = arena_zeroed(scratch, ids * sizeof(*a.out));
     a.missing = arena_zeroed(scratch, ids * sizeof(*a.missing));
@@ -249,4 +253,5 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
     topo_sort_with(g, scratch, &keep);
     region_keep_apart(g, p, scratch);
     graph_reordered(g);
+    graph_order_verify(g);
 }

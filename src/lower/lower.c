@@ -3,6 +3,7 @@
 #include "lower/lower.h"
 #include "lower/gaps.h"
 #include "lower/rows.h"
+#include "lower/verify.h"
 
 void lower_defaults(struct lower_options *o)
 {
@@ -489,9 +490,11 @@ tuck_status lower_graph(tuck_graph *g, const struct lower_options *o, tuck_diags
     sigs_destroy(&l.sigs);
     arena_destroy(&l.scratch);
     tuck_status st = ok ? l.status : TUCK_ENOMEM;
-    if (st != TUCK_OK)
+    if (st != TUCK_OK) {
         program_free(l.p);
-    else
-        *out = l.p;
-    return st;
+        return st;
+    }
+    program_verify(l.p);
+    *out = l.p;
+    return TUCK_OK;
 }

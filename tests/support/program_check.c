@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fx/infer.h"
+#include "lower/verify.h"
 #include "memory/plan.h"
 
 enum { N_HINT = 400 };
@@ -170,28 +171,6 @@ char *check_plan(const struct program *p, const uint32_t *order)
 
 /* ---- order ---- */
 
-static uint32_t *steps_of(const struct program *p, const uint32_t *order)
-{
-    uint32_t *step = zeroed(p->n_op, sizeof(*step));
-
-    for (uint32_t i = 0; i < p->n_op; i++)
-        step[at_step(order, i)] = i;
-    return step;
-}
-
-char *check_deps(const struct program *p, const uint32_t *order)
-{
-    uint32_t *step = steps_of(p, order);
-    char *why = NULL;
-
-    for (uint32_t op = 0; op < p->n_op && why == NULL; op++)
-        for (uint32_t d = p->dep_at[op]; d < p->dep_at[op + 1] && why == NULL; d++)
-            if (step[p->dep[d].op] >= step[op])
-                why = wrong("%s stands before %s", op_name(p, op), op_name(p, p->dep[d].op));
-    free(step);
-    return why;
-}
-
 uint32_t *random_order(const struct program *p, struct rng *rng)
 {
     uint32_t *order = zeroed(p->n_op, sizeof(*order)), n = 0;
@@ -221,51 +200,36 @@ uint32_t *random_order(const struct program *p, struct rng *rng)
     return order;
 }
 
-/* ---- transfers ---- */
+/* ---- the library's own check ---- */
 
-static char *touched(const struct program *p, const uint32_t *order, uint32_t from, uint32_t to,
-                     struct program_use use, uint32_t coll)
+struct verify_args {
+    const struct program *p;
+    const uint32_t *order;
+    bool races;
+    struct mem mem;
+    struct arena a;
+    char *why;
+};
+
+static void do_verify(void *arg)
 {
-    for (uint32_t step = from + 1; step < to; step++) {
-        uint32_t op = at_step(order, step);
-        for (uint32_t k = p->use_at[op]; k < p->use_at[op + 1]; k++)
-            if (p->use[k].buf == use.buf &&
-                p->op[op].kind != PROGRAM_WAIT && /* which writes nothing */
-                (p->use[k].how != PROGRAM_READS || use.how != PROGRAM_READS))
-                return wrong("%s touches %s while %s works on it", op_name(p, op),
-                             buf_name(p, use.buf), op_name(p, coll));
-    }
-    return NULL;
+    struct verify_args *x = arg;
+    const char *why = x->races ? program_races(x->p, x->order, &x->a)
+                               : program_wrong(x->p, x->order, &x->a);
+
+    x->why = why ? wrong("%s", why) : NULL;
 }
 
-char *check_flight(const struct program *p, const uint32_t *order)
+char *check_ops(const struct program *p, const uint32_t *order, bool races)
 {
-    uint32_t *step = steps_of(p, order), *first = zeroed(p->n_op, sizeof(*first));
-    struct span *s = spans(p, order);
-    char *why = NULL;
+    struct verify_args x = {.p = p, .order = order, .races = races};
 
-    for (uint32_t i = 0; i < p->n_op; i++)
-        first[i] = p->n_op;
-    for (uint32_t w = 0; w < p->n_op; w++)
-        for (uint32_t k = p->wait_at[w]; k < p->wait_at[w + 1]; k++)
-            if (step[w] < first[p->wait[k]])
-                first[p->wait[k]] = step[w];
-    for (uint32_t c = 0; c < p->n_op && why == NULL; c++) {
-        if (p->op[c].kind != PROGRAM_COLLECTIVE || !(p->op[c].flags & PROGRAM_ASYNC))
-            continue;
-        for (uint32_t k = p->use_at[c]; k < p->use_at[c + 1] && why == NULL; k++) {
-            uint32_t buf = p->use[k].buf;
-            long end = first[c] < p->n_op ? (long)first[c] : (long)p->n_op - 1;
-            if (counts(&p->buf[buf]) && s[buf].to < end)
-                why = wrong("%s is freed while %s works on it", buf_name(p, buf), op_name(p, c));
-            else
-                why = touched(p, order, step[c], first[c], p->use[k], c);
-        }
-    }
-    free(s);
-    free(first);
-    free(step);
-    return why;
+    mem_init(&x.mem, NULL);
+    arena_init(&x.a, &x.mem);
+    if (!mem_guard(&x.mem, do_verify, &x))
+        abort();
+    arena_destroy(&x.a);
+    return x.why;
 }
 
 /* ---- aliases ---- */
@@ -378,7 +342,7 @@ char *check_aliases(const struct program *p, const tuck_graph *g)
 
 char *check_program_plan(struct program *p)
 {
-    char *why = check_deps(p, NULL);
+    char *why = check_ops(p, NULL, false);
 
     if (why == NULL && memory_plan(p, NULL) != TUCK_OK)
         why = wrong("no memory");
@@ -389,17 +353,13 @@ char *check_program_plan(struct program *p)
 
 char *check_program(struct program *p, const uint32_t *order)
 {
-    char *why = check_deps(p, order);
+    char *why = check_ops(p, order, true);
 
     if (why == NULL && memory_plan(p, order) != TUCK_OK)
         why = wrong("no memory");
     if (why == NULL)
         why = check_peak(p, order);
-    if (why == NULL)
-        why = check_plan(p, order);
-    if (why == NULL)
-        why = check_flight(p, order);
-    return why;
+    return why != NULL ? why : check_plan(p, order);
 }
 
 struct print_args {

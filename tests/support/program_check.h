@@ -11,15 +11,12 @@ struct program *lower_with_sizes(tuck_graph *g, bool fuse);
 
 /* Each gives NULL where all is well, else what is wrong, to be freed. order: NULL = as the ops are. */
 
-/* Every op behind what it depends on. */
-char *check_deps(const struct program *p, const uint32_t *order);
+/* What lower/verify.h finds, races of collectives included where they are asked for. */
+char *check_ops(const struct program *p, const uint32_t *order, bool races);
 /* The peak that the plan says is what adding up live buffers at every op gives. */
 char *check_peak(const struct program *p, const uint32_t *order);
 /* No two buffers that are live together lie over each other, and all within the arena or their heap. */
 char *check_plan(const struct program *p, const uint32_t *order);
-/* Between a collective and its first wait nobody writes what it reads, or touches what it writes, and none of it is
- * freed. */
-char *check_flight(const struct program *p, const uint32_t *order);
 /* Whatever an operand shows of another node's memory, the op works on a buffer that this node's op makes or writes. */
 char *check_aliases(const struct program *p, const tuck_graph *g);
 /* All of the above but the last, the plan made for this order. */

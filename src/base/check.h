@@ -1,0 +1,20 @@
+/* What functions rely on.
+ *
+ *   assert(x)      cheap, in every build, the installed one too
+ *   assert_hot(x)  on paths that run for every node or value: in builds with TUCK_CHECK alone (dev, asan, stress, …)
+ *
+ * Whole structures are checked by functions of their own (lower/verify.h), which the builds with TUCK_CHECK call
+ * after each step that made one.
+ */
+#ifndef TUCK_BASE_CHECK_H
+#define TUCK_BASE_CHECK_H
+
+#include <assert.h>
+
+#ifdef TUCK_CHECK
+#define assert_hot(x) assert(x)
+#else
+#define assert_hot(x) ((void)0)
+#endif
+
+#endif
