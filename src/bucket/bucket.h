@@ -68,7 +68,8 @@ struct buckets {
 struct bucket_scan {
     struct pass_run *r;
     const struct bucket_options *o;
-    const int32_t *group;      /* by node */
+    const int32_t *group; /* by node */
+    struct comm_lines lines;
     uint32_t op;               /* row of the collective that is merged … */
     struct op_sig sig;         /* … and its signature */
     uint32_t op_out;           /* the same with out=, which torch takes for one; 0 = none */

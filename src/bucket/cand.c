@@ -67,6 +67,7 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
         s->op_out = op_find(op_gather_out, strlen(op_gather_out));
     op_sig_parse(a, op_at(s->op), &s->sig, NULL);
     s->group = comm_groups(r);
+    comm_lines_find(g, s->group, a, &s->lines);
     graph_number(g);
     s->at = arena_zeroed(a, ((size_t)g->n_nodes + 2) * sizeof(*s->at));
     for_each_node (g, n)

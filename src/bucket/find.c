@@ -138,10 +138,14 @@ static void gather(struct find *f, uint32_t n)
  * first and the last of their bucket. Their operands hold up what comes behind the last all the same. */
 static void take_place(struct find *f, uint32_t n)
 {
-    uint32_t *sequence = &f->sequence[f->s->group[n] + 1];
+    const tuck_graph *g = f->s->r->g;
+    uint32_t count = comm_line_count(&f->s->lines, g, n);
 
     f->own[n] = f->order[n];
-    f->order[n] = *sequence = larger(*sequence, f->order[n]);
+    for (uint32_t i = 0; i < count; i++)
+        f->order[n] = larger(f->order[n], f->sequence[comm_line_at(&f->s->lines, n, i)]);
+    for (uint32_t i = 0; i < count; i++)
+        f->sequence[comm_line_at(&f->s->lines, n, i)] = f->order[n];
 }
 
 static void push(struct find *f, uint32_t n, uint32_t number)
@@ -222,11 +226,10 @@ void buckets_find(struct bucket_scan *s, struct buckets *b)
     f.out = b;
     for_each_node (g, n) {
         gather(&f, n);
-        if (comm_communicates(g, n))
-            take_place(&f, n);
+        take_place(&f, n);
         if (bucket_is_kind(s, n)) {
             visit_start(&f, n);
-        } else if (comm_is_wait(g, n)) {
+        } else if (op_at(node_op(g, n))->cls == OP_WAIT) {
             uint32_t start = call_node(g, node_at(g, n), 0);
             if (start != 0 && bucket_is_kind(s, start))
                 decide(&f, start, n);
@@ -235,6 +238,7 @@ void buckets_find(struct bucket_scan *s, struct buckets *b)
             push(&f, n, f.order[n]);
     }
     close_bucket(&f, CLOSED_END);
+    comm_leave_hidden(s->r, s->o->kind);
 }
 
 /* The same walk with the members given. */
@@ -255,8 +259,7 @@ bool bucket_possible(struct bucket_scan *s, const struct bucket *b, enum left_re
     }
     for_each_node (g, n) {
         gather(&f, n);
-        if (comm_communicates(g, n))
-            take_place(&f, n);
+        take_place(&f, n);
         if (is_member[n] && f.own[n] == NUMBER) {
             *why = f.data[n] == NUMBER ? LEFT_DEPENDENCE : LEFT_ORDER;
             *node = n;

@@ -63,7 +63,7 @@ static bool *only_returned(struct pass_run *r)
 
 static uint32_t waited_for(const tuck_graph *g, uint32_t wait)
 {
-    return comm_is_wait(g, wait) ? call_node(g, node_at(g, wait), 0) : 0;
+    return op_at(node_op(g, wait))->cls == OP_WAIT ? call_node(g, node_at(g, wait), 0) : 0;
 }
 
 static void mark_gathers(struct pass_run *r, bool *yes)

@@ -190,7 +190,7 @@ static int64_t fresh_bytes(struct cost_run *r, uint32_t n, const struct op_sig *
 /* A reshape of what lies in one piece, a conversion to what it is already. */
 static bool is_free(struct cost_run *r, uint32_t n)
 {
-    const struct fx_node *x = node_at(r->g, n);
+    const struct fx_node *x = acting_call(r->g, n, &r->arena);
     const struct typetab *types = &r->g->store->type;
 
     if (call_node(r->g, x, 0) == 0)
@@ -215,8 +215,8 @@ static bool is_free(struct cost_run *r, uint32_t n)
 
 static int64_t moved_bytes(struct cost_run *r, uint32_t n, const struct op_row *row)
 {
-    const struct fx_node *x = node_at(r->g, n);
-    const struct op_sig *sig = sigs_get(&r->sigs, node_op(r->g, n));
+    const struct fx_node *x = acting_call(r->g, n, &r->arena);
+    const struct op_sig *sig = sigs_get(&r->sigs, acting_op(r->g, n));
     int64_t result, sum;
 
     switch ((enum op_moves)row->moves) {
@@ -272,7 +272,8 @@ tuck_coll cost_coll_of(const struct op_row *row)
 static int64_t message_bytes(struct cost_run *r, uint32_t n, const struct op_row *row,
                              struct cost_shape s)
 {
-    const struct fx_node *x = node_at(r->g, n);
+    const struct fx_node *x = acting_call(r->g, n, &r->arena);
+    const struct op_sig *sig = sigs_get(&r->sigs, acting_op(r->g, n));
     struct operand o = {.v = NULL};
     int64_t most = cost_result_bytes(r, n);
 
@@ -282,7 +283,7 @@ static int64_t message_bytes(struct cost_run *r, uint32_t n, const struct op_row
         most = call_node(r->g, x, 0) != 0 ? cost_result_bytes(r, call_node(r->g, x, 0)) : UNKNOWN;
     if (row->moves == OP_MOVES_gathered)
         return most >= 0 && size_mul(most, s.p, &most) ? most : UNKNOWN;
-    while (operand_next(r->g, x, sigs_get(&r->sigs, node_op(r->g, n)), &o)) {
+    while (operand_next(r->g, x, sig, &o)) {
         const tuck_value *end = value_next(o.v);
         int64_t sum = 0;
         if (o.param == NULL || o.param->type != OP_T_TENSOR)
@@ -348,7 +349,7 @@ static void nested_part(struct cost_run *r, uint32_t n, const struct op_row *row
 static void model_part(struct cost_run *r, uint32_t n, struct cost_part *out)
 {
     const struct fx_node *x = node_at(r->g, n);
-    const struct op_row *row = op_at(node_op(r->g, n));
+    const struct op_row *row = op_at(acting_op(r->g, n));
     enum cost_bound bound;
     enum dtype dtype;
 

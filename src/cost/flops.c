@@ -217,8 +217,8 @@ static enum dtype product_dtype(const struct call *c)
 bool cost_flops(struct cost_run *r, uint32_t n, const struct op_row *row, double *flops,
                 enum dtype *dtype)
 {
-    const struct fx_node *x = node_at(r->g, n);
-    struct call c = {.r = r, .sig = sigs_get(&r->sigs, node_op(r->g, n))};
+    const struct fx_node *x = acting_call(r->g, n, &r->arena);
+    struct call c = {.r = r, .sig = sigs_get(&r->sigs, acting_op(r->g, n))};
     struct arena_mark mark = arena_mark(&r->arena);
     struct operand o = {.v = NULL};
 
@@ -233,7 +233,9 @@ bool cost_flops(struct cost_run *r, uint32_t n, const struct op_row *row, double
     c.out = node_type(r->g, n);
     c.result = type_at(&r->g->store->type, c.out);
     if (c.result->kind == TYPE_LIST)
-        c.result = type_at(&r->g->store->type, c.result->n ? c.result->item[0] : 0);
+        c.result = type_at(&r->g->store->type, acting_result(r->g, n) < c.result->n
+                                                   ? c.result->item[acting_result(r->g, n)]
+                                                   : 0);
     if (c.result->kind != TYPE_TENSOR)
         c.result = NULL;
     *flops = formula(&c, (enum op_flops)row->flops);

@@ -5,6 +5,7 @@
 bool block_is_all_reduce(struct pass_run *r, uint32_t n)
 {
     return comm_kind(r->g, n) == COMM_ALL_REDUCE && comm_starts(r->g, n) &&
+           !call_is_wrapper(node_at(r->g, n)) &&
            comm_operand(r->g, &r->sigs, n, "group_name") != NULL;
 }
 
@@ -42,7 +43,8 @@ static bool picks(const tuck_graph *g, uint32_t n)
 /* A wait of one tensor. */
 static bool waits_for_one(struct pass_run *r, uint32_t n)
 {
-    return comm_is_wait(r->g, n) && sigs_get(&r->sigs, node_op(r->g, n))->params[0].depth == 0;
+    return comm_is_wait(r->g, n) && !call_is_wrapper(node_at(r->g, n)) &&
+           sigs_get(&r->sigs, node_op(r->g, n))->params[0].depth == 0;
 }
 
 static bool starts_with(const char *s, const char *prefix)

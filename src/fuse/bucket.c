@@ -166,6 +166,19 @@ static void meet_collective(struct walk *w, uint32_t n, uint32_t *carried)
     memcpy(chain, carried, w->columns * sizeof(*chain));
 }
 
+/* A call of graphs with collectives in them is a place in the order of each of their groups. */
+static void meet_nested(struct walk *w, uint32_t n, uint32_t *carried)
+{
+    const struct ddp *d = w->d;
+    uint32_t count = comm_line_count(&d->lines, d->r->g, n);
+
+    for (uint32_t i = 0; i < count; i++)
+        merge_max(carried, &w->chain[comm_line_at(&d->lines, n, i) * w->columns], w->columns);
+    for (uint32_t i = 0; i < count; i++)
+        memcpy(&w->chain[comm_line_at(&d->lines, n, i) * w->columns], carried,
+               w->columns * sizeof(*carried));
+}
+
 /* Who must stay behind the reader of a gradient must stay behind the merged collective, which will read it. */
 static void carry_readings(struct walk *w, uint32_t reader, uint32_t *carried)
 {
@@ -195,6 +208,8 @@ static void visit(struct walk *w, uint32_t n)
     }
     if (comm_communicates(g, n))
         meet_collective(w, n, carried);
+    else
+        meet_nested(w, n, carried);
 }
 
 static enum left_reason why_alone(const struct ddp *d, const struct bucket *b)

@@ -115,6 +115,7 @@ static tuck_status fuse(struct pass_run *r, const struct ddp_options *o, bool co
         report_count(r->report, "waits removed", waits);
     graph_number(r->g);
     d.group = comm_groups(r);
+    comm_lines_find(r->g, d.group, &r->arena, &d.lines);
     tuck_status st = ddp_find(&d);
     if (st != TUCK_OK)
         return st;
@@ -126,6 +127,7 @@ static tuck_status fuse(struct pass_run *r, const struct ddp_options *o, bool co
     for (uint32_t i = 0; i < d.cand.len; i++)
         if (d.cand.at[i].why != LEFT_END)
             report_left(r->report, r->g, d.cand.at[i].collective, d.cand.at[i].why);
+    comm_leave_hidden(r, COMM_ALL_REDUCE);
     if (r->assume.used_default)
         report_note(r->report, "sizes that data decides are taken for %d; --assume says otherwise",
                     ASSUME_UNBACKED);

@@ -2,6 +2,7 @@
 #ifndef TUCK_FUSE_DDP_H
 #define TUCK_FUSE_DDP_H
 
+#include "fx/nested.h"
 #include "fx/topo.h"
 #include "pass/pass.h"
 
@@ -54,6 +55,7 @@ struct ddp {
     struct topo_edges more; /* … and what merging adds */
     bool out_of_order;      /* a user of a merged result stands before it */
     const int32_t *group;   /* by node */
+    struct comm_lines lines;
 };
 
 /* filter.c: the all-reduces that are gradients of DDP. Those that are not get their reason reported. */

@@ -39,4 +39,49 @@ static inline bool call_mentions(const tuck_graph *g, const struct fx_node *x, u
     return v != NULL && &x->vals[slot] >= v && &x->vals[slot] < value_next(v);
 }
 
+/* ---- wrappers ----
+ *
+ * control_deps(deps, graph of one call, operands…) and with_effects(token, operator, operands…) call an operator for
+ * somebody: it is theirs that acts. What acts is asked for here, so that a collective in a wrapper is a collective.
+ */
+
+static inline bool call_is_wrapper(const struct fx_node *x)
+{
+    uint16_t shape = op_at(x->op)->shape;
+
+    return x->kind == TUCK_CALL_FUNCTION &&
+           (shape == OP_SHAPE_control_deps || shape == OP_SHAPE_with_effects);
+}
+
+/* The row of the operator inside a wrapper; 0: not known, or one that takes graphs itself. */
+uint32_t wrapped_op(const tuck_graph *g, const struct fx_node *x);
+
+/* Does a wrapper call one operator that nobody knows? */
+bool wraps_unknown(const tuck_graph *g, const struct fx_node *x);
+
+/* The row of what acts where node n stands: its own, or that of the operator inside; 0: unknown. */
+static inline uint32_t acting_op(const tuck_graph *g, uint32_t n)
+{
+    uint32_t inside = call_is_wrapper(node_at(g, n)) ? wrapped_op(g, node_at(g, n)) : 0;
+
+    return inside != 0 ? inside : node_op(g, n);
+}
+
+/* The call that acts: the node, or the call inside with the operands outside, made in the arena. */
+const struct fx_node *acting_call(const tuck_graph *g, uint32_t n, struct arena *a);
+
+/* Which of a node's results is the operator's first: with_effects gives a token before it. */
+static inline uint32_t acting_result(const tuck_graph *g, uint32_t n)
+{
+    return op_at(node_at(g, n)->op)->shape == OP_SHAPE_with_effects;
+}
+
+/* ---- calls of graphs ---- */
+
+/* What a call passes for input number k of the graph it takes; NULL: not known. */
+const tuck_value *passed_value(const tuck_graph *g, uint32_t call, uint32_t k);
+
+/* The number of the first argument of invoke_subgraph(graph, 'name', …) that is passed: the name may be missing. */
+uint32_t first_passed(const tuck_graph *g, const struct fx_node *node);
+
 #endif

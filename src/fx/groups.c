@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "fx/call.h"
 #include "fx/ops.h"
 
 /* ---- which group a collective names ---- */
@@ -19,7 +20,7 @@ struct walk {
     struct places *place;
     VEC(uint32_t) seen_serial; /* by name: the graph in whose list … */
     VEC(uint32_t) seen_index;  /* … it is known at this index */
-    VEC(tuck_graph *) todo;
+    VEC(tuck_graph *) todo, outer;
     struct buf name;
     tuck_diags *diags;
     tuck_doc *doc;
@@ -47,23 +48,9 @@ static const struct places *places_of(struct walk *w, uint32_t op)
     return x;
 }
 
-/* Argument number i, by place or by the name of the parameter. */
-static const tuck_value *argument(const tuck_graph *g, const struct fx_node *x, int i,
-                                  const char *name)
+static const tuck_value *argument(const tuck_graph *g, const struct fx_node *x, int i)
 {
-    const tuck_value *v = x->vals;
-
-    if (i < 0)
-        return NULL;
-    for (uint32_t k = 0; k < x->n_args; k++, v = value_next(v))
-        if (k == (uint32_t)i)
-            return v;
-    for (uint32_t k = 0; k < x->n_kwargs; k++) {
-        if (strcmp(graph_str(g, v->a), name) == 0)
-            return v + 1;
-        v = value_next(v + 1);
-    }
-    return NULL;
+    return i < 0 ? NULL : call_operand(g, x, (uint32_t)i);
 }
 
 /* What a group is called. One that is a value goes by its definition, so that two calls which yield the
@@ -186,7 +173,7 @@ static bool communicates(const struct fx_node *x)
 static void visit_ranks(struct walk *w, tuck_graph *g, const struct fx_node *x,
                         const struct places *at)
 {
-    const tuck_value *ranks = argument(g, x, at->ranks, "ranks");
+    const tuck_value *ranks = argument(g, x, at->ranks);
     int64_t n = ranks != NULL && ranks->kind == TUCK_V_LIST ? ranks->a : 0;
 
     if (n == 0)
@@ -205,11 +192,11 @@ static void visit_ranks(struct walk *w, tuck_graph *g, const struct fx_node *x,
     arena_release(&w->arena, mark);
 }
 
-static void visit(struct walk *w, tuck_graph *g, uint32_t n)
+/* A call that communicates. */
+static void visit(struct walk *w, tuck_graph *g, const struct fx_node *x)
 {
-    const struct fx_node *x = node_at(g, n);
     const struct places *at = places_of(w, x->op);
-    const tuck_value *v = argument(g, x, at->group, "group_name");
+    const tuck_value *v = argument(g, x, at->group);
 
     if (at->group < 0 && at->ranks >= 0)
         visit_ranks(w, g, x, at);
@@ -218,14 +205,30 @@ static void visit(struct walk *w, tuck_graph *g, uint32_t n)
     str_id name = str_intern(&w->store->str, w->name.len ? w->name.at : "", w->name.len);
     struct fx_group *group = meet_group(w, g, name, v->kind == TUCK_V_NODE ? v->a : 0);
     int64_t size = 0;
-    const tuck_value *s = argument(g, x, at->size, "group_size");
+    const tuck_value *s = argument(g, x, at->size);
     if (s != NULL && s->kind == TUCK_V_INT)
         size = s->u.i;
-    s = argument(g, x, at->splits, "output_split_sizes");
+    s = argument(g, x, at->splits);
     if (s != NULL && s->kind == TUCK_V_LIST)
         size = s->a;
     if (size > 0 && group->size != size)
         merge(g, group, size, NULL, -1, GROUP_TEXT, w->diags);
+}
+
+/* A graph knows the groups of those in it, as far as they are not values there. */
+static void know_groups_of(struct walk *w, tuck_graph *g, const tuck_graph *child)
+{
+    for (uint32_t i = 0; i < child->group.len; i++) {
+        struct fx_group q = child->group.at[i];
+        struct fx_group *to = q.node == 0 ? find_group(g, q.name) : NULL;
+
+        if (q.node != 0)
+            continue;
+        if (to == NULL)
+            vec_push(w->mem, &g->group, q);
+        else if (to->size == 0 && q.size > 0)
+            merge(g, to, q.size, q.ranks, q.rank, (enum group_source)q.from, w->diags);
+    }
 }
 
 static void do_collect(void *p)
@@ -239,9 +242,11 @@ static void do_collect(void *p)
     while (w->todo.len > 0) {
         tuck_graph *g = w->todo.at[--w->todo.len];
 
-        for_each_node (g, n)
-            if (communicates(node_at(g, n)))
-                visit(w, g, n);
+        for_each_node (g, n) {
+            const struct fx_node *x = acting_call(g, n, &w->arena);
+            if (communicates(x))
+                visit(w, g, x);
+        }
         for (uint32_t i = 0; i < w->n_script; i++) {
             struct fx_group *to = find_group(g, w->script[i].name);
             if (to != NULL)
@@ -249,6 +254,13 @@ static void do_collect(void *p)
         }
         for (uint32_t i = 0; i < g->child.len; i++)
             vec_push(w->mem, &w->todo, g->child.at[i]);
+        if (g->child.len > 0)
+            vec_push(w->mem, &w->outer, g);
+    }
+    while (w->outer.len > 0) { /* parents stand before their children */
+        tuck_graph *g = w->outer.at[--w->outer.len];
+        for (uint32_t i = 0; i < g->child.len; i++)
+            know_groups_of(w, g, g->child.at[i]);
     }
 }
 
@@ -268,6 +280,7 @@ void groups_collect(tuck_doc *doc, const struct fx_group *script, uint32_t n_scr
     vec_free(w.mem, &w.seen_serial);
     vec_free(w.mem, &w.seen_index);
     vec_free(w.mem, &w.todo);
+    vec_free(w.mem, &w.outer);
     buf_destroy(&w.name);
     arena_destroy(&w.arena);
     if (!ok)
@@ -357,16 +370,16 @@ struct of_args {
 static void do_group_of(void *p)
 {
     struct of_args *a = p;
-    const struct fx_node *x = node_at(a->g, a->node);
+    const struct fx_node *x = acting_call(a->g, a->node, &a->arena);
     struct op_sig sig;
 
     if (!communicates(x) || !op_sig_parse(&a->arena, op_at(x->op), &sig, NULL))
         return;
-    const tuck_value *v = argument(a->g, x, op_param_find(&sig, "group_name", 10), "group_name");
+    const tuck_value *v = argument(a->g, x, op_param_find(&sig, "group_name", 10));
     if (v != NULL)
         a->out = index_of(a->g, group_name(a->g, v, &a->name));
     else
-        a->out = group_of_ranks(a->g, argument(a->g, x, op_param_find(&sig, "ranks", 5), "ranks"));
+        a->out = group_of_ranks(a->g, argument(a->g, x, op_param_find(&sig, "ranks", 5)));
 }
 
 int group_of(const tuck_graph *g, uint32_t node)
@@ -399,16 +412,16 @@ static void do_groups_of(void *p)
     for (uint32_t i = 0; i < g->group.len; i++) /* 0 = no such group */
         x->by_name[g->group.at[i].name] = (int32_t)i + 1;
     for_each_node (g, n) {
-        const struct fx_node *node = node_at(g, n);
+        const struct fx_node *node = acting_call(g, n, &x->w.arena);
 
         if (!communicates(node))
             continue;
         const struct places *at = places_of(&x->w, node->op);
-        const tuck_value *v = argument(g, node, at->group, "group_name");
+        const tuck_value *v = argument(g, node, at->group);
         if (v != NULL)
             x->of[n] = x->by_name[group_name(g, v, &x->w.name)] - 1;
         else
-            x->of[n] = group_of_ranks(g, argument(g, node, at->ranks, "ranks"));
+            x->of[n] = group_of_ranks(g, argument(g, node, at->ranks));
     }
 }
 

@@ -7,34 +7,10 @@ static const tuck_value *argument(const struct infer *x, uint32_t i)
     return call_operand(x->g, node_at(x->g, x->node), i);
 }
 
-/* invoke_subgraph(graph, 'name', ...): the name may be missing. */
-static uint32_t first_passed(const tuck_graph *g, const struct fx_node *node)
-{
-    const tuck_value *name = call_operand(g, node, 1);
-
-    return name != NULL && (name->kind == TUCK_V_STR || name->kind == TUCK_V_NONE) ? 2 : 1;
-}
-
 type_id passed_type(const tuck_graph *g, uint32_t call, uint32_t k)
 {
-    const struct fx_node *node = node_at(g, call);
-    const tuck_value *v = NULL, *list;
+    const tuck_value *v = passed_value(g, call, k);
 
-    switch ((enum op_shape)op_at(node->op)->shape) {
-    case OP_SHAPE_control_deps: v = call_operand(g, node, 2 + k); break;
-    case OP_SHAPE_invoke_subgraph: v = call_operand(g, node, first_passed(g, node) + k); break;
-    case OP_SHAPE_cond:
-    case OP_SHAPE_while_loop: /* operands; or what is carried, then what is not */
-        for (uint32_t i = op_at(node->op)->shape == OP_SHAPE_cond ? 3 : 2;
-             v == NULL && (list = call_operand(g, node, i)) != NULL && value_is_container(list);
-             i++) {
-            if (k < list->a)
-                v = value_item(list, k);
-            k -= list->a;
-        }
-        break;
-    default: break;
-    }
     return v != NULL && v->kind == TUCK_V_NODE ? node_type(g, v->a) : 0;
 }
 

@@ -99,12 +99,13 @@ static uint32_t operand_storage(const struct build *b, const tuck_value *v, uint
     return item->kind == TUCK_V_NODE ? operand_storage(b, item, 0) : 0;
 }
 
-/* All that an argument list mentions becomes one storage, which is returned; 0 = nothing mentioned. */
-static uint32_t join_operands(struct build *b, const struct fx_node *x)
+/* All that an argument list mentions from vals[first] on becomes one storage, which is returned; 0 = nothing
+ * mentioned. */
+static uint32_t join_operands(struct build *b, const struct fx_node *x, uint32_t first)
 {
     uint32_t all = 0;
 
-    for (uint32_t i = 0; i < x->n_vals; i++) {
+    for (uint32_t i = first; i < x->n_vals; i++) {
         if (x->vals[i].kind != TUCK_V_NODE)
             continue;
         uint32_t d = x->vals[i].a;
@@ -121,7 +122,7 @@ static uint32_t join_operands(struct build *b, const struct fx_node *x)
 /* Nothing is known: the results share with every operand. */
 static void unknown_results(struct build *b, uint32_t n, const struct fx_node *x)
 {
-    uint32_t all = join_operands(b, x), items = items_of(b->g, x);
+    uint32_t all = join_operands(b, x, 0), items = items_of(b->g, x);
 
     for (uint32_t k = 0; k < items; k++)
         give(b, n, all ? all : fresh(b));
@@ -131,33 +132,6 @@ static void fresh_results(struct build *b, uint32_t n, uint32_t items)
 {
     for (uint32_t k = 0; k < items; k++)
         give(b, n, fresh(b));
-}
-
-/* Of with_effects: does its operator give nothing but new tensors? */
-static bool gives_new(struct build *b, const struct fx_node *x)
-{
-    const tuck_value *v = x->n_args >= 2 ? value_next(x->vals) : NULL;
-
-    if (v == NULL || v->kind != TUCK_V_OP)
-        return false;
-    const struct str *name = str_at(&b->g->store->str, v->a);
-    uint32_t op = op_find(name->at, name->len);
-    if (op == 0 || op_at(op)->cls == OP_HOP)
-        return false;
-    const struct op_sig *sig = sig_of(b, op);
-    for (uint32_t r = 0; r < sig->n_results; r++)
-        if (op_result_alias_of(sig, r) >= 0)
-            return false;
-    return true;
-}
-
-/* with_effects(token, operator, …) gives a token and what the operator gives. */
-static void effect_results(struct build *b, uint32_t n, const struct fx_node *x)
-{
-    uint32_t token = operand_storage(b, x->vals, 0);
-
-    give(b, n, token ? token : fresh(b));
-    fresh_results(b, n, items_of(b->g, x) - 1);
 }
 
 /* How many results a graph without nested ones has, and their storages, numbered apart from ours. 0 = it has nested
@@ -248,10 +222,10 @@ static bool is_received(const struct build *b, const struct fx_node *x, uint32_t
     return v->kind == TUCK_V_STR && strcmp(str_text(&b->g->store->str, v->a), "isend") != 0;
 }
 
-static void known_results(struct build *b, uint32_t n, const struct fx_node *x)
+/* The results of the call x, `items` of them, for node n. */
+static void known_results(struct build *b, uint32_t n, const struct fx_node *x, uint32_t items)
 {
     const struct op_sig *sig = sig_of(b, x->op);
-    uint32_t items = items_of(b->g, x);
 
     if (sig->n_results == 0)
         return;
@@ -268,6 +242,23 @@ static void known_results(struct build *b, uint32_t n, const struct fx_node *x)
         }
         give(b, n, shared ? shared : fresh(b));
     }
+}
+
+/* with_effects(token, operator, …) gives a token and what the operator gives. Of an operator that nobody knows that
+ * may be any operand but the token. */
+static void effect_results(struct build *b, uint32_t n, const struct fx_node *x)
+{
+    uint32_t token = operand_storage(b, call_operand(b->g, x, 0), 0), items = items_of(b->g, x);
+    const struct fx_node *call = acting_call(b->g, n, b->a);
+
+    give(b, n, token ? token : fresh(b));
+    if (call != x) {
+        known_results(b, n, call, items - 1);
+        return;
+    }
+    uint32_t all = join_operands(b, x, 1);
+    for (uint32_t k = 1; k < items; k++)
+        give(b, n, all ? all : fresh(b));
 }
 
 static void getitem_result(struct build *b, uint32_t n, const struct fx_node *x)
@@ -304,12 +295,12 @@ static void results_of(struct build *b, uint32_t n)
             subgraph_results(b, n, x);
         else if (row->flags & OP_F_FRESH)
             fresh_results(b, n, items_of(b->g, x));
-        else if (row->shape == OP_SHAPE_with_effects && gives_new(b, x))
+        else if (row->shape == OP_SHAPE_with_effects)
             effect_results(b, n, x);
         else if (x->op == 0 || row->cls == OP_HOP)
             unknown_results(b, n, x);
         else if (row->cls != OP_SCALAR && row->cls != OP_ASSERT && row->cls != OP_GROUP)
-            known_results(b, n, x);
+            known_results(b, n, x, items_of(b->g, x));
         break;
     default: unknown_results(b, n, x); break;
     }
@@ -386,8 +377,10 @@ static bool is_plain_call(const struct fx_node *x)
 bool held_may_write(const tuck_graph *g, const struct fx_node *x)
 {
     const tuck_graph *graph;
-    const struct fx_node *call = held_call(g, x, &graph);
 
+    if (op_at(x->op)->shape == OP_SHAPE_with_effects)
+        return wraps_unknown(g, x) || (op_at(wrapped_op(g, x))->flags & OP_F_MUTATES);
+    const struct fx_node *call = held_call(g, x, &graph);
     if (call == NULL)
         return graph != NULL;
     return !is_plain_call(call) || (op_at(call->op)->flags & OP_F_MUTATES);
@@ -431,6 +424,15 @@ static void find_held(struct build *b, uint32_t n, const struct fx_node *x)
     arena_release(b->a, mark);
 }
 
+/* The row whose signature says what a node writes. */
+static uint32_t writing_op(const tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *x = node_at(g, n);
+    uint32_t op = op_at(x->op)->shape == OP_SHAPE_with_effects ? wrapped_op(g, x) : 0;
+
+    return op != 0 ? op : x->op;
+}
+
 static void do_build(void *p)
 {
     struct build *b = p;
@@ -443,8 +445,9 @@ static void do_build(void *p)
     for_each_node (g, n) {
         s->first[n] = s->pool.len;
         if (node_may_write(g, n))
-            sig_of(b, node_at(g, n)->op);
-        if (held_may_write(g, node_at(g, n)))
+            sig_of(b, writing_op(g, n));
+        if (op_at(node_at(g, n)->op)->shape == OP_SHAPE_control_deps &&
+            held_may_write(g, node_at(g, n)))
             find_held(b, n, node_at(g, n));
         results_of(b, n);
     }
@@ -513,13 +516,14 @@ void storage_accesses(const struct storages *s, uint32_t node,
     const tuck_graph *g = s->g;
     const struct fx_node *x = node_at(g, node);
     bool barrier = node_is_barrier(g, node);
-    const struct op_sig *sig = node_may_write(g, node) ? s->sig[x->op] : NULL;
+    const struct op_sig *sig = node_may_write(g, node) ? s->sig[writing_op(g, node)] : NULL;
+    uint32_t skipped = sig != NULL && writing_op(g, node) != x->op ? 2 : 0; /* token, operator */
     const tuck_value *v = x->vals;
 
     if (touches_nothing(x))
         return;
     for (uint32_t i = 0; i < x->n_args + x->n_kwargs; i++) {
-        int p = (int)i;
+        int p = (int)i - (int)skipped;
         if (i == 0 && x->n_args > 0 && op_at(x->op)->shape == OP_SHAPE_control_deps) {
             v = value_next(v); /* what it stays behind is named, and not looked at */
             continue;

@@ -57,10 +57,11 @@ static inline bool node_is_barrier(const tuck_graph *g, uint32_t node)
     const struct fx_node *x = node_at(g, node);
 
     return x->kind == TUCK_OPAQUE || x->kind == TUCK_CALL_MODULE ||
-           ((x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) && x->op == 0);
+           ((x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) && x->op == 0) ||
+           (call_is_wrapper(x) && wraps_unknown(g, x));
 }
 
-/* May the graph that an operator takes write its operands? */
+/* May the graph or the operator that an operator takes write its operands? */
 bool held_may_write(const tuck_graph *g, const struct fx_node *x);
 
 /* May it write anything at all? */

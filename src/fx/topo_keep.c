@@ -70,17 +70,16 @@ static void land(void *ctx, uint32_t storage, enum access how)
 }
 
 /* What a wait waits for, through picking from a list; 0 = not a collective of this graph. */
-static uint32_t started(const tuck_graph *g, uint32_t wait)
+static uint32_t started(const tuck_graph *g, uint32_t wait, struct arena *a)
 {
-    const struct fx_node *x = node_at(g, wait);
-
+    const struct fx_node *x = acting_call(g, wait, a);
     uint32_t n = op_at(x->op)->cls == OP_WAIT ? call_node(g, x, 0) : 0;
-    x = n != 0 ? node_at(g, n) : x;
     if (n == 0)
         return 0;
+    x = node_at(g, n);
     if (op_at(x->op)->cls == OP_GETITEM && call_node(g, x, 0) != 0)
         n = call_node(g, x, 0);
-    uint8_t cls = op_at(node_at(g, n)->op)->cls;
+    uint8_t cls = op_at(acting_op(g, n))->cls;
     return cls == OP_COLLECTIVE || cls == OP_P2P ? n : 0;
 }
 
@@ -102,8 +101,8 @@ static void do_storages(struct keep *k)
     for_each_node (g, x)
         storage_accesses(&s, x, mark_written, k);
     for_each_node (g, x) {
-        uint32_t start = started(g, x);
-        uint8_t cls = op_at(node_at(g, x)->op)->cls;
+        uint32_t start = started(g, x, k->a);
+        uint8_t cls = op_at(acting_op(g, x))->cls;
 
         k->node = x;
         if (start != 0 && !ended[start])

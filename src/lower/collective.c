@@ -18,6 +18,7 @@ struct coll {
     const struct op_row *row;
     const struct op_sig *sig;
     int64_t in, out; /* bytes */
+    uint32_t first;  /* which result of the node is the collective's first */
 };
 
 static uint32_t buf_of_value(const struct lower *l, uint32_t node)
@@ -255,7 +256,7 @@ static void in_place(struct coll *c)
     for (uint32_t i = 0; i < n; i++) {
         lower_uses(l, c->op, buf[i], PROGRAM_MUTATES);
         fix(l, buf[i]);
-        uint32_t root = storage_of(&l->s, c->node, i);
+        uint32_t root = storage_of(&l->s, c->node, c->first + i);
         if (root != 0 && l->storage[root].buf == PROGRAM_NONE) {
             l->storage[root].buf = buf[i];
             if (l->storage[root].output && buf[i] != PROGRAM_NONE)
@@ -391,7 +392,7 @@ static bool is_one_shot(const struct coll *c, uint32_t group)
 static void one_shot(struct coll *c, uint32_t group)
 {
     struct lower *l = c->l;
-    uint32_t from = call_node(l->g, c->x, 0), root = storage_of(&l->s, c->node, 0);
+    uint32_t from = call_node(l->g, c->x, 0), root = storage_of(&l->s, c->node, c->first);
     uint32_t source = comm_buffer(c, from, group);
     bool back = (c->row->flags & OP_F_MUTATES) != 0;
 
@@ -419,7 +420,12 @@ void lower_collective(struct lower *l, uint32_t node)
 {
     const struct fx_node *x = lower_call(l, node);
     uint32_t id = x == node_at(l->g, node) ? node_op(l->g, node) : x->op;
-    struct coll c = {.l = l, .node = node, .x = x, .row = op_at(id), .sig = sigs_get(&l->sigs, id)};
+    struct coll c = {.l = l,
+                     .node = node,
+                     .x = x,
+                     .row = op_at(id),
+                     .sig = sigs_get(&l->sigs, id),
+                     .first = acting_result(l->g, node)};
     const uint32_t cloned = OP_F_ALL_REDUCE | OP_F_BROADCAST;
     uint32_t group = lower_group_of(l, node);
 

@@ -276,8 +276,8 @@ static void lower_node(struct lower *l, uint32_t n)
         lower_single(l, n);
         break;
     case ROLE_OP:
-        if (node_at(l->g, n)->kind == TUCK_CALL_FUNCTION && row->shape == OP_SHAPE_control_deps)
-            lower_control_deps(l, n);
+        if (row->shape == OP_SHAPE_control_deps || lower_call(l, n) != node_at(l->g, n))
+            lower_wrapped(l, n);
         else
             lower_other(l, n, row);
         break;

@@ -70,7 +70,7 @@ struct lower {
     tuck_status status;
     sym_id no_number; /* a size that has no value; 0: all have */
 
-    const struct fx_node **inner; /* by node: what a control_deps calls; NULL: there is none */
+    const struct fx_node **inner; /* by node: what a wrapper calls; NULL: there is none */
     const int32_t *group;         /* by node: its group in the graph, -1: none */
     VEC(struct program_group) groups;
     struct copies copies;
@@ -141,12 +141,12 @@ void lower_hold_unwaited(struct lower *l);
 
 /* control.c */
 void lower_find_inner(struct lower *l);
-/* Order alone, behind what a control_deps names. */
+/* Order alone: behind what a control_deps names, behind the token of a with_effects. */
 void lower_follows_controls(struct lower *l, uint32_t op, uint32_t node);
-void lower_control_deps(struct lower *l, uint32_t node);
+void lower_wrapped(struct lower *l, uint32_t node);
 uint32_t lower_group_of(struct lower *l, uint32_t node); /* in l->groups, PROGRAM_NONE: none */
 
-/* What a node calls: of a control_deps, the call inside it on the operands outside. */
+/* What a node calls: of a wrapper, the call inside it on the operands outside. */
 static inline const struct fx_node *lower_call(const struct lower *l, uint32_t node)
 {
     return l->inner != NULL && l->inner[node] != NULL ? l->inner[node] : node_at(l->g, node);

@@ -38,7 +38,7 @@ static bool is_empty(const tuck_graph *g, uint32_t n)
     return row->cls == OP_FACTORY && row->moves == OP_MOVES_none;
 }
 
-/* Of what a control_deps calls: never part of a loop, and no view, because others are held behind it. */
+/* Of what a wrapper calls: never part of a loop, and no view, because others are held behind it. */
 static enum lower_role inner_role(const struct fx_node *x)
 {
     switch ((enum op_class)op_at(x->op)->cls) {

@@ -7,7 +7,7 @@
 
 enum comm_kind comm_kind(const tuck_graph *g, uint32_t n)
 {
-    uint32_t flags = op_at(node_op(g, n))->flags;
+    uint32_t flags = op_at(acting_op(g, n))->flags;
 
     return flags & OP_F_ALL_REDUCE       ? COMM_ALL_REDUCE
            : flags & OP_F_ALL_GATHER     ? COMM_ALL_GATHER
@@ -15,6 +15,14 @@ enum comm_kind comm_kind(const tuck_graph *g, uint32_t n)
            : flags & OP_F_ALL_TO_ALL     ? COMM_ALL_TO_ALL
            : flags & OP_F_BROADCAST      ? COMM_BROADCAST
                                          : COMM_NONE;
+}
+
+uint32_t comm_flag(enum comm_kind k)
+{
+    static const uint32_t flag[] = {
+        0, OP_F_ALL_REDUCE, OP_F_ALL_GATHER, OP_F_REDUCE_SCATTER, OP_F_ALL_TO_ALL, OP_F_BROADCAST};
+
+    return flag[k];
 }
 
 const char *comm_kind_name(enum comm_kind k)
@@ -51,14 +59,16 @@ void comm_chain_by(struct pass_run *r, const int32_t *group, struct topo_edges *
     const tuck_graph *g = r->g;
     uint32_t *last = arena_zeroed(&r->arena, ((size_t)g->group.len + 1) * sizeof(*last));
 
-    for_each_node (g, n) {
-        if (!comm_communicates(g, n))
-            continue;
-        uint32_t *before = &last[group[n] + 1];
-        if (*before != 0)
-            topo_edge_add(&r->arena, e, *before, n);
-        *before = n;
-    }
+    struct comm_lines lines;
+
+    comm_lines_find(g, group, &r->arena, &lines);
+    for_each_node (g, n)
+        for (uint32_t i = 0, count = comm_line_count(&lines, g, n); i < count; i++) {
+            uint32_t *before = &last[comm_line_at(&lines, n, i)];
+            if (*before != 0)
+                topo_edge_add(&r->arena, e, *before, n);
+            *before = n;
+        }
 }
 
 void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32_t first,
@@ -70,10 +80,26 @@ void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32
     topo_edge_add(&r->arena, e, merged, last);
 }
 
+void comm_leave_hidden(struct pass_run *r, enum comm_kind kind)
+{
+    const tuck_graph *g = r->g;
+
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+
+        if (x->kind != TUCK_CALL_FUNCTION || op_at(x->op)->cls != OP_HOP)
+            continue;
+        if (call_is_wrapper(x) && comm_kind(g, n) == kind && comm_communicates(g, n))
+            report_left(r->report, g, n, LEFT_WRAPPED);
+        else if (node_nests_comm(g, n, comm_flag(kind)))
+            report_left(r->report, g, n, LEFT_NESTED);
+    }
+}
+
 /* The value that a wait is for, however many waits stand in between. */
 static uint32_t waited(const tuck_graph *g, const uint32_t *root, uint32_t wait)
 {
-    uint32_t v = call_node(g, node_at(g, wait), 0);
+    uint32_t v = op_at(node_op(g, wait))->cls == OP_WAIT ? call_node(g, node_at(g, wait), 0) : 0;
 
     return root[v] ? root[v] : v;
 }

@@ -5,6 +5,7 @@
 #include "fx/call.h"
 #include "fx/effect.h"
 #include "fx/graph.h"
+#include "fx/nested.h"
 #include "fx/topo.h"
 #include "pass/pass.h"
 
@@ -18,12 +19,13 @@ enum comm_kind {
 };
 
 enum comm_kind comm_kind(const tuck_graph *g, uint32_t n);
+uint32_t comm_flag(enum comm_kind k);         /* of ops.h; 0: none */
 const char *comm_kind_name(enum comm_kind k); /* "all_reduce" */
 
 /* A collective that a wait ends, or p2p. */
 static inline bool comm_starts(const tuck_graph *g, uint32_t n)
 {
-    uint8_t cls = op_at(node_op(g, n))->cls;
+    uint8_t cls = op_at(acting_op(g, n))->cls;
 
     return cls == OP_COLLECTIVE || cls == OP_P2P;
 }
@@ -31,13 +33,13 @@ static inline bool comm_starts(const tuck_graph *g, uint32_t n)
 /* wait_tensor, wait_tensors */
 static inline bool comm_is_wait(const tuck_graph *g, uint32_t n)
 {
-    return op_at(node_op(g, n))->cls == OP_WAIT;
+    return op_at(acting_op(g, n))->cls == OP_WAIT;
 }
 
 /* Any that starts, and synchronous ones too. */
 static inline bool comm_communicates(const tuck_graph *g, uint32_t n)
 {
-    uint8_t cls = op_at(node_op(g, n))->cls;
+    uint8_t cls = op_at(acting_op(g, n))->cls;
 
     return cls == OP_COLLECTIVE || cls == OP_P2P || cls == OP_SYNC_COLLECTIVE;
 }
@@ -49,13 +51,17 @@ const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, 
 const int32_t *comm_groups(struct pass_run *r);
 
 /* All ranks must issue the collectives of a group in the same order: edges from each to the next, as they stand
- * now. Those whose group is not known are one group. For a sort behind an edit that erases some of them: what
+ * now. Those whose group is not known are one group; a call of graphs with collectives in them is one of each group there. For a sort behind an edit that erases some of them: what
  * they are merged into is held between them by comm_hold(). */
 void comm_chain(struct pass_run *r, struct topo_edges *e);
 void comm_chain_by(struct pass_run *r, const int32_t *group, struct topo_edges *e); /* as given */
 /* `merged` stands between the places of two erased collectives, the first and the last of those it replaces. */
 void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32_t first,
                uint32_t last);
+
+/* Report the collectives of a kind that cannot be candidates of any pass: those that a wrapper holds, and calls of
+ * graphs with such collectives in them. */
+void comm_leave_hidden(struct pass_run *r, enum comm_kind kind);
 
 /* Several waits of one value, chained ones too, become the first. How many went; the graph stays in order. */
 uint32_t comm_dedup_waits(struct pass_run *r);

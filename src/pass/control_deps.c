@@ -56,7 +56,8 @@ static bool is_kernel(const tuck_graph *g, uint32_t n)
 /* The collective that a wait ends, if it is a plain one. */
 static uint32_t started_by(const tuck_graph *g, uint32_t wait)
 {
-    uint32_t start = comm_is_wait(g, wait) ? call_node(g, node_at(g, wait), 0) : 0;
+    uint32_t start = op_at(node_op(g, wait))->cls == OP_WAIT ? call_node(g, node_at(g, wait), 0)
+                                                             : 0;
 
     return start != 0 && comm_starts(g, start) ? start : 0;
 }
