@@ -298,9 +298,11 @@ static void do_said(void *p)
     tuck_graph *g = a->g;
 
     a->w.place = arena_zeroed(&a->w.arena, (op_count() + 1) * sizeof(*a->w.place));
-    for_each_node (g, n)
-        if (communicates(node_at(g, n)))
-            visit(&a->w, g, n);
+    for_each_node (g, n) {
+        const struct fx_node *x = acting_call(g, n, &a->w.arena);
+        if (communicates(x))
+            visit(&a->w, g, x);
+    }
 }
 
 void groups_said(tuck_graph *g, int64_t *size)
