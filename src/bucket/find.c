@@ -193,15 +193,17 @@ static void decide(struct find *f, uint32_t start, uint32_t wait)
 static void visit_start(struct find *f, uint32_t n)
 {
     const tuck_graph *g = f->s->r->g;
-
     bool viewed = false; /* a wait for a view is one, too */
+    bool held = false;
 
     for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
-        if (comm_is_wait(g, g->use.at[u].user))
+        uint32_t user = g->use.at[u].user;
+        if (op_at(node_op(g, user))->cls == OP_WAIT)
             return;
-        viewed |= op_at(node_op(g, g->use.at[u].user))->cls == OP_VIEW;
+        held |= comm_is_wait(g, user);
+        viewed |= op_at(node_op(g, user))->cls == OP_VIEW;
     }
-    leave(f, n, viewed ? LEFT_WAITS : LEFT_NO_WAIT);
+    leave(f, n, held ? LEFT_WRAPPED : viewed ? LEFT_WAITS : LEFT_NO_WAIT);
 }
 
 static struct find start_walk(struct bucket_scan *s)

@@ -62,7 +62,7 @@ static uint32_t place_named(struct pass_run *r, const char *name, const char *wh
 static uint32_t wait_of(const tuck_graph *g, uint32_t start)
 {
     for (uint32_t u = node_at(g, start)->use_first; u != 0; u = g->use.at[u].next)
-        if (comm_is_wait(g, g->use.at[u].user))
+        if (op_at(node_op(g, g->use.at[u].user))->cls == OP_WAIT)
             return g->use.at[u].user;
     return 0;
 }
