@@ -103,7 +103,8 @@ typedef struct tuck_read_options {
 } tuck_read_options;
 
 /* Read every graph of a text: a readable dump, gm.code, a log, fx_graph_runnable, str(graph), an
- * exported program (docs/graph-text.md). `name` stands in diagnostics. Any error means no document.
+ * exported program (docs/graph-text.md). `name` stands in diagnostics. Any error means no document; a graph that
+ * its text ends inside of is left out with a warning, as long as there is another.
  * A text without a graph is an error. options and diags may be NULL. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_doc_read_text(const char *text, size_t len,
                                                         const char *name,

@@ -139,6 +139,7 @@ struct scan {
     const char *known;   /* a line that says what is known of the graph below, … */
     uint32_t known_line; /* … and its number */
     str_id title;
+    uint32_t entries; /* graphs of the texts before this one */
     bool first;
     bool noise; /* something but graphs and empty lines was seen since the last graph */
 };
@@ -379,11 +380,63 @@ static void note_known(struct reader *r, struct scan *x, const char *s, const ch
     }
 }
 
+/* Nothing but blanks follows the cursor's line, and that line is no whole return. */
+static bool at_the_end(const struct reader *r)
+{
+    const char *s = r->bol + strspn(r->bol, " \t"), *eol = r->p + strcspn(r->p, "\n");
+    int open = 0;
+
+    if (eol[strspn(eol, " \t\r\n")] != '\0')
+        return false;
+    for (const char *p = s; p < eol; p++)
+        open += (*p == '(') - (*p == ')');
+    return open > 0 || !(starts_with(s, "return") || *s == ')');
+}
+
+static const char left_out_note[] =
+    "the text is cut off here: this graph is left out, the others are read";
+
+/* Behind an error: was the graph cut off, by the end of the text or by the next graph? Then it is left out, with a
+ * warning instead, and the text goes on: with the next graph, if there is one. */
+static bool leave_out(struct reader *r, struct scan *x)
+{
+    bool end = at_the_end(r);
+
+    if ((!end && !r->cut) || r->doc->entry.len <= x->entries || r->pin != NULL)
+        return false;
+    tuck_diag *d = r->diags != NULL && r->diags->all.len > 0
+                       ? &r->diags->all.at[r->diags->all.len - 1]
+                       : NULL;
+    if (d != NULL && d->severity == TUCK_ERROR) {
+        vec_push(r->mem, &r->cut_note, d->note);
+        d->severity = TUCK_WARNING;
+        d->note = left_out_note;
+        r->diags->n_errors--;
+    }
+    graph_free(r->doc->entry.at[--r->doc->entry.len].graph);
+    r->g = NULL;
+    if (r->before.len > r->doc->entry.len - x->entries)
+        r->before.len = r->doc->entry.len - x->entries;
+    r->failed = r->cut = r->by_name = r->nested = false;
+    r->brackets = 0;
+    r->lenient = 0;
+    values_clear(&r->vals);
+    r->open_at_text.len = r->freed.len = r->pending.len = r->names.len = 0;
+    r->open_graph.len = r->open_at.len = 0;
+    while (end && *r->p != '\0')
+        read_skip_line(r);
+    x->gap = r->p;
+    x->head = x->known = NULL;
+    x->title = 0;
+    x->noise = true;
+    return true;
+}
+
 /* All graphs of one text. */
 static bool read_text(struct reader *r, const struct fx_text *t, bool first)
 {
-    struct scan x = {.gap = t->at, .first = first};
     uint32_t entries = r->doc->entry.len;
+    struct scan x = {.gap = t->at, .first = first, .entries = entries};
 
     r->text = t;
     r->script = MAYBE_SCRIPT;
@@ -410,10 +463,10 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
         if (kw != NULL && read_class_line(kw + 6) != NULL) {
             if (!read_prefixed(r, &x, kw, &done))
                 return false;
-            if (!done && !read_class_here(r, &x, kw, indent))
+            if (!done && !read_class_here(r, &x, kw, indent) && !leave_out(r, &x))
                 return false;
         } else if (starts_with(s, "def forward(")) {
-            if (!read_def_here(r, &x, indent))
+            if (!read_def_here(r, &x, indent) && !leave_out(r, &x))
                 return false;
         } else if (starts_with(s, "graph():")) {
             begin_graph(r, NULL);
@@ -423,8 +476,11 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
             r->g->gap = r->doc->entry.len > 1 ? after_entries(r, r->doc->entry.len - 1, "\n\n")
                                               : r->store->word.empty;
             read_skip_line(r);
-            if (!read_strgraph(r))
-                return false;
+            if (!read_strgraph(r)) {
+                if (!leave_out(r, &x))
+                    return false;
+                continue;
+            }
             end_of_graph(r, &x);
             r->doc->entry.at[r->doc->entry.len - 1].end = 0;
             x.noise = true;
@@ -473,6 +529,22 @@ struct read_args {
     bool ok;
 };
 
+/* Nothing else is there: that a graph is cut off is an error after all. */
+static void all_cut(struct reader *r)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->diags->all.len && n < r->cut_note.len; i++) {
+        tuck_diag *d = &r->diags->all.at[i];
+
+        if (d->note == left_out_note) {
+            d->severity = TUCK_ERROR;
+            d->note = r->cut_note.at[n++];
+            r->diags->n_errors++;
+        }
+    }
+}
+
 static void do_read(void *p)
 {
     struct read_args *x = p;
@@ -498,6 +570,10 @@ static void do_read(void *p)
     for (uint32_t i = 0; i < r->texts.all.len; i++)
         if (!read_text(r, &r->texts.all.at[i], r->doc->entry.len == 0))
             return;
+    if (r->doc->entry.len == 0 && r->cut_note.len > 0) {
+        all_cut(r);
+        return;
+    }
     if (r->doc->entry.len == 0) {
         struct diag_source src = {.file = r->file, .text = NULL};
         diag_add(r->diags, TUCK_ERROR, (struct diag_pos){.source = &src},
@@ -558,6 +634,7 @@ static tuck_status read_document(const char *text, size_t len, const char *name,
     vec_free(r.mem, &r.group);
     vec_free(r.mem, &r.names);
     vec_free(r.mem, &r.open_graph);
+    vec_free(r.mem, &r.cut_note);
     vec_free(r.mem, &r.open_at);
     vec_free(r.mem, &r.before);
     buf_destroy(&r.tmp);

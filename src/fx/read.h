@@ -56,6 +56,7 @@ struct reader {
     bool by_name;     /* names are those of a finished graph: look them up in its table */
     bool nested;      /* reading a nested class: undefined names are let through */
     bool failed;      /* an error was reported: do not try another reading */
+    bool cut;         /* … and it is that a graph has no end */
     int brackets;     /* open around the operand: newlines are blanks there */
     uint32_t lenient; /* open reprs: names inside are not ours */
     str_id comment;   /* in force */
@@ -76,6 +77,7 @@ struct reader {
     VEC(tuck_graph *) open_at;
     bool want_descriptors;         /* reading an expanded return */
     VEC(struct text_range) before; /* what stands before each graph of a text */
+    VEC(const char *) cut_note;    /* of the errors about graphs that were left out */
     enum { MAYBE_SCRIPT, IS_SCRIPT, NO_SCRIPT } script;
 };
 

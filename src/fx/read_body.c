@@ -236,6 +236,7 @@ static bool is_whole_body(const char *s, size_t def_indent)
 /* At the cursor a body is over that has no return. */
 static bool no_return(struct reader *r, const char *header)
 {
+    r->cut = true;
     return read_error(r, *r->p ? r->p : r->bol, 1,
                       "a graph ends with return: was the text cut off?",
                       "the body that begins in line %u has no return", read_pos(r, header, 1).line);

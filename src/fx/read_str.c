@@ -466,7 +466,8 @@ bool read_strgraph(struct reader *r)
         }
         read_skip_line(r);
     }
-    if (g->n_nodes > 0)
+    r->cut = g->n_nodes > 0;
+    if (r->cut)
         return read_error(r, r->bol, 1, "a graph ends with return: was the text cut off?",
                           "the graph that begins in line %u has no return", g->first_line);
     g->style.pass_body = true;
