@@ -6,8 +6,8 @@
 
 const char *explain_limit_name(enum explain_limit l)
 {
-    static const char *const name[] = {"hidden", "where_it_stands", "dependency",  "memory",
-                                       "order",  "channel_busy",    "nothing_left"};
+    static const char *const name[] = {"hidden", "where_it_stands", "dependency", "memory",
+                                       "order",  "channel_busy",    "holds_up",   "nothing_left"};
 
     return name[l];
 }
@@ -21,6 +21,13 @@ struct why {
     const struct schedule_stat **stat; /* by op: what a scheduler found of it */
 };
 
+/* The stream stood for another one, which was behind it. */
+static bool holds_up(const struct explanation *x, const struct explained *r)
+{
+    return x->e.span[r->op].held != PROBLEM_NONE &&
+           (r->wait == PROGRAM_NONE || x->e.span[r->wait].stood == 0);
+}
+
 /* What stopped the scheduler, when it tried to hide the collective at the same peak. */
 static void find_limit(const struct why *w, struct explained *r)
 {
@@ -29,6 +36,9 @@ static void find_limit(const struct why *w, struct explained *r)
     r->limit_op = PROGRAM_NONE;
     if (r->exposed == 0) {
         r->limit = EXPLAIN_HIDDEN;
+    } else if (holds_up(w->x, r)) {
+        r->limit = EXPLAIN_HOLDS_UP;
+        r->limit_op = w->x->e.span[r->op].held;
     } else if (r->queued * 2 > r->exposed) {
         r->limit = EXPLAIN_CHANNEL;
     } else if (t == NULL) {

@@ -13,6 +13,7 @@ enum explain_limit {
     EXPLAIN_MEMORY,      /* earlier it would need more memory than there is */
     EXPLAIN_ORDER,       /* a collective of its group that it must not pass */
     EXPLAIN_CHANNEL,     /* its group's channel is busy with others */
+    EXPLAIN_HOLDS_UP,    /* nobody waits for it yet, but for one that is behind it on its channel */
     EXPLAIN_NOTHING,     /* there is no compute left to hide behind */
     EXPLAIN_END
 };

@@ -34,6 +34,7 @@ static void put_limit(struct buf *b, const struct program *p, const struct expla
     case EXPLAIN_CHANNEL:
         buf_printf(b, "channel busy: it waits %.1f us for its turn", (double)r->queued / 1e6);
         break;
+    case EXPLAIN_HOLDS_UP: buf_printf(b, "in the way: %s waits behind it", op); break;
     default: buf_str(b, "nothing left to hide behind"); break;
     }
     ink_end(b, k);

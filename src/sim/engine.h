@@ -19,6 +19,7 @@
 struct sim_slot {
     uint32_t rank, group; /* group of the job, or NONE */
     uint32_t head, tail;  /* ops issued and not ended; NONE: none */
+    uint32_t ended;       /* the op that ended last; NONE: none */
     int64_t ready;        /* since when the head stands there */
     int64_t start;        /* of its transfer, if it runs */
     bool there;           /* the head has come to its place, and others may meet it */
@@ -40,6 +41,7 @@ struct sim_state {
     uint32_t *running;         /* by kind of collective: how many */
     int64_t *end;              /* by op, of collectives; -1: not yet */
     uint32_t *behind;          /* by op: the next in its channel */
+    uint32_t *before;          /* by op: the one that came before it */
     bool *awaited;             /* by op: of collectives that the op at pos stands for */
 };
 

@@ -32,7 +32,7 @@ static void run_rank(struct sim_engine *e, uint32_t r)
         x->since = e->ev.now;
         if (e->span != NULL)
             e->span[r][op] = (struct sim_span){
-                .start = e->ev.now, .end = e->ev.now, .issued = e->ev.now};
+                .start = e->ev.now, .end = e->ev.now, .issued = e->ev.now, .held = NONE};
         if (!problem_is_coll(k->p, op) && !problem_is_wait(k->p, op)) {
             if (k->ps[op] == 0)
                 continue;
@@ -114,6 +114,7 @@ static void prepare(struct sim_engine *e)
         x->end = arena_array(e->a, int64_t, n_op);
         memset(x->end, -1, n_op * sizeof(*x->end));
         x->behind = arena_array(e->a, uint32_t, n_op);
+        x->before = arena_array(e->a, uint32_t, n_op);
         x->awaited = arena_zeroed(e->a, n_op * sizeof(*x->awaited));
         x->running = arena_zeroed(e->a, n_kind * sizeof(*x->running));
         for (int l = 0; l < SIM_LINKS; l++)
@@ -124,7 +125,8 @@ static void prepare(struct sim_engine *e)
     e->slot = arena_array(e->a, struct sim_slot, e->n_slot);
     for (uint32_t r = 0, s = 0; r < job->n_rank; r++)
         for (uint32_t k = 0; k <= job->rank[r].p->n_group; k++)
-            e->slot[s++] = (struct sim_slot){.rank = r, .group = NONE, .head = NONE, .tail = NONE};
+            e->slot[s++] = (struct sim_slot){
+                .rank = r, .group = NONE, .head = NONE, .tail = NONE, .ended = NONE};
     sim_events_init(&e->ev, job->n_rank + e->n_slot, e->a);
     e->ready = arena_array(e->a, uint32_t, job->n_rank);
     e->member_slot = arena_array(e->a, uint32_t, job->n_group ? job->member_at[job->n_group] : 1);
@@ -154,7 +156,7 @@ static void finish(struct sim_engine *e, uint32_t r, int64_t clk)
         t->tail = t->makespan - clk;
         t->exposed += t->tail;
         if (e->span != NULL)
-            e->span[r][latest].exposed += t->tail;
+            sim_charge(e->span[r], e->rank[r].before, latest, clk);
     }
 }
 

@@ -61,6 +61,8 @@ void sim_init(struct sim *s, const struct problem *p, const struct sim_options *
     s->ps = arena_array(a, int64_t, p->n_op);
     s->end = arena_array(a, int64_t, p->n_op);
     s->channel = arena_array(a, int64_t, (size_t)p->n_group + 1);
+    s->before = arena_array(a, uint32_t, p->n_op);
+    s->latest = arena_array(a, uint32_t, (size_t)p->n_group + 1);
     for (uint32_t i = 0; i < p->n_op; i++)
         s->ps[i] = s->o.ps ? s->o.ps[i] : problem_ps(p, i);
     look_up(s, a);
@@ -114,6 +116,19 @@ static void run_alone(struct sim *s, const uint32_t *order, struct sim_result *o
 
 /* ---- with spans ---- */
 
+void sim_charge(struct sim_span *span, const uint32_t *before, uint32_t last, int64_t since)
+{
+    for (uint32_t op = last; op != PROBLEM_NONE && span[op].end > since; op = before[op]) {
+        uint32_t b = before[op];
+        int64_t from = b == PROBLEM_NONE ? since : max64(since, span[b].end);
+        if (span[op].end <= from)
+            continue;
+        span[op].exposed += span[op].end - from;
+        if (op != last)
+            span[op].held = last;
+    }
+}
+
 /* The collective that a wait stands still for: the one that ends last. */
 static uint32_t last_of(const struct sim *s, uint32_t wait)
 {
@@ -141,7 +156,10 @@ static void run_with_spans(struct sim *s, const uint32_t *order, struct sim_resu
         clk += s->o.launch_ps;
         int64_t issued = start = clk;
         if (p->kind[op] == PROBLEM_COLLECTIVE) {
-            int64_t *ch = &s->channel[channel_of(p, op)];
+            uint32_t group = channel_of(p, op);
+            int64_t *ch = &s->channel[group];
+            s->before[op] = s->latest[group];
+            s->latest[group] = op;
             start = max64(clk, *ch);
             *ch = s->end[op] = start + d;
             r.comm += d;
@@ -149,20 +167,22 @@ static void run_with_spans(struct sim *s, const uint32_t *order, struct sim_resu
                 latest = op;
             int64_t stood = p->flags[op] & PROBLEM_ASYNC ? 0 : s->end[op] - clk;
             r.exposed += stood;
+            span[op] = (struct sim_span){start, s->end[op], issued, 0, stood, PROBLEM_NONE};
+            if (stood > 0)
+                sim_charge(span, s->before, op, clk);
             clk += stood;
-            span[op] = (struct sim_span){start, s->end[op], issued, stood, stood};
         } else if (p->kind[op] == PROBLEM_WAIT) {
             uint32_t c = last_of(s, op);
             int64_t stood = c != PROBLEM_NONE ? max64(0, s->end[c] - clk) : 0;
             r.exposed += stood;
-            clk += stood;
-            span[op] = (struct sim_span){start, clk, issued, 0, stood};
             if (stood > 0)
-                span[c].exposed += stood;
+                sim_charge(span, s->before, c, clk);
+            clk += stood;
+            span[op] = (struct sim_span){start, clk, issued, 0, stood, PROBLEM_NONE};
         } else {
             r.compute += d;
             clk += d;
-            span[op] = (struct sim_span){start, clk, issued, 0, 0};
+            span[op] = (struct sim_span){start, clk, issued, 0, 0, PROBLEM_NONE};
         }
     }
     r.launch = s->o.launch_ps * (int64_t)p->n_op;
@@ -170,13 +190,15 @@ static void run_with_spans(struct sim *s, const uint32_t *order, struct sim_resu
     r.tail = r.makespan - clk;
     r.exposed += r.tail;
     if (r.tail > 0)
-        span[latest].exposed += r.tail;
+        sim_charge(span, s->before, latest, clk);
     *out = r;
 }
 
 void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struct sim_span *span)
 {
     memset(s->channel, 0, ((size_t)s->p->n_group + 1) * sizeof(*s->channel));
+    if (span != NULL)
+        memset(s->latest, 0xFF, ((size_t)s->p->n_group + 1) * sizeof(*s->latest));
     if (span != NULL)
         run_with_spans(s, order, out, span);
     else

@@ -28,10 +28,18 @@ struct sim_result {
 /* When an op ran, and how long the compute stream stood still for it. */
 struct sim_span {
     int64_t start, end;
-    int64_t issued;  /* when the host came to it: a collective may start later, behind others */
-    int64_t exposed; /* of a collective: booked where the compute stream waited for it */
-    int64_t stood;   /* of a wait or a synchronous collective: how long the compute stream stood */
+    int64_t issued; /* when the host came to it: a collective may start later, behind others */
+    int64_t
+        exposed; /* of a collective: how long the compute stream stood while its channel was busy with it */
+    int64_t stood; /* of a wait or a synchronous collective: how long the compute stream stood */
+    uint32_t
+        held; /* of a collective: another, behind it, that the stream stood for; PROBLEM_NONE: none */
 };
+
+/* The compute stream stood from `since` until `last` ended, a collective that a wait is for. At each moment of it, what was
+ * at the head of the channel is charged: those before `last` first, each until its end. before: by op, the collective
+ * that came before it on its channel. The charges add up to the time that was stood. */
+void sim_charge(struct sim_span *span, const uint32_t *before, uint32_t last, int64_t since);
 
 /* What a run without spans reads: a word an op. A kernel is its time, launch included, so that a run of kernels is a sum;
  * a collective or a wait has its sign bit set, and is a place in `event`. */
@@ -48,6 +56,8 @@ struct sim {
     int64_t *ps;      /* by op */
     int64_t *end;     /* by op: of collectives */
     int64_t *channel; /* by group; the last one is for collectives without a group */
+    uint32_t *before; /* by op: the collective before it on its channel, with spans only */
+    uint32_t *latest; /* by group: the last collective on its channel */
     /* Without spans: */
     int64_t *word; /* by op */
     struct sim_event *event;

@@ -107,6 +107,7 @@ void sim_issue(struct sim_engine *e, uint32_t r, uint32_t op)
     struct sim_slot *x = &e->slot[s];
 
     e->rank[r].behind[op] = NONE;
+    e->rank[r].before[op] = x->head != NONE ? x->tail : x->ended;
     if (x->head != NONE) {
         e->rank[r].behind[x->tail] = op;
         x->tail = op;
@@ -134,7 +135,8 @@ static void go_on(struct sim_engine *e, uint32_t r)
     if (e->span != NULL) {
         e->span[r][op].stood = stood;
         e->span[r][op].end = e->ev.now;
-        e->span[r][last].exposed += stood;
+        if (stood > 0)
+            sim_charge(e->span[r], x->before, last, x->since);
     }
     x->pos++;
     x->launched = false;
@@ -176,6 +178,7 @@ static void end_transfer(struct sim_engine *e, uint32_t leader)
         end_on(e, m[i]);
     for (uint32_t i = 0; i < n; i++) {
         struct sim_slot *x = &e->slot[m[i]];
+        x->ended = x->head;
         x->head = e->rank[x->rank].behind[x->head];
         x->there = false;
     }

@@ -236,6 +236,26 @@ static void free_world(struct world *w)
 
 /* ---- one rank, slowly ---- */
 
+/* The stream stands from `from` until c ends: every collective of its channel that runs in that time is charged for as long as it
+ * does. `of`: ops in order, n of them. */
+static void slow_charge(const struct problem *p, const uint32_t *order, uint32_t n, uint32_t c,
+                        int64_t from, struct sim_span *span)
+{
+    int64_t to = span[c].end;
+
+    for (uint32_t k = 0; k < n; k++) {
+        struct sim_span *x = &span[order[k]];
+        if (!problem_is_coll(p, order[k]) || p->group[order[k]] != p->group[c])
+            continue;
+        int64_t a = x->start > from ? x->start : from, b = x->end < to ? x->end : to;
+        if (b <= a)
+            continue;
+        x->exposed += b - a;
+        if (order[k] != c)
+            x->held = c;
+    }
+}
+
 /* Nothing is carried along but the clock: what a channel is busy with is looked up from the start. */
 static void slow_s0(const struct problem *p, const uint32_t *order, int64_t launch,
                     struct sim_result *out, struct sim_span *span)
@@ -250,7 +270,7 @@ static void slow_s0(const struct problem *p, const uint32_t *order, int64_t laun
 
         clk += launch;
         out->launch += launch;
-        span[op] = (struct sim_span){.start = clk, .end = clk, .issued = clk};
+        span[op] = (struct sim_span){.start = clk, .end = clk, .issued = clk, .held = PROBLEM_NONE};
         if (p->kind[op] == PROBLEM_COMPUTE) {
             clk += d;
             out->compute += d;
@@ -264,7 +284,8 @@ static void slow_s0(const struct problem *p, const uint32_t *order, int64_t laun
             out->comm += d;
             if (!problem_is_async(p, op)) {
                 stood = span[op].end - clk;
-                span[op].stood = span[op].exposed = stood;
+                span[op].stood = stood;
+                slow_charge(p, order, i + 1, op, clk, span);
             }
         } else {
             uint32_t c = PROBLEM_NONE;
@@ -273,7 +294,7 @@ static void slow_s0(const struct problem *p, const uint32_t *order, int64_t laun
                     c = p->wait[k];
             if (c != PROBLEM_NONE && span[c].end > clk) {
                 stood = span[c].end - clk;
-                span[c].exposed += stood;
+                slow_charge(p, order, i, c, clk, span);
             }
             span[op].stood = stood;
             span[op].end = clk + stood;
@@ -290,7 +311,7 @@ static void slow_s0(const struct problem *p, const uint32_t *order, int64_t laun
     out->tail = out->makespan - clk;
     out->exposed += out->tail;
     if (out->tail > 0)
-        span[last_op].exposed += out->tail;
+        slow_charge(p, order, p->n_op, last_op, clk, span);
 }
 
 /* A random order in which every op comes after what it needs. */
@@ -665,6 +686,7 @@ static void do_one_rank(void *arg)
     uint32_t order[OPS];
     struct sim_options so = {.launch_ps = w->job.launch_ps};
     struct sim_span span[OPS], slow_span[OPS];
+    int64_t charged = 0;
     struct sim_result fast, slow;
     struct sim sim;
 
@@ -680,12 +702,18 @@ static void do_one_rank(void *arg)
         CHECK("exposed", fast.exposed, slow.exposed);
         CHECK("tail", fast.tail, slow.tail);
         CHECK("the sum", fast.makespan, fast.compute + fast.launch + fast.exposed);
+        for (uint32_t op = 0; twice && op < p->n_op; op++)
+            charged += span[op].exposed;
     }
+    CHECK("what collectives are charged", charged, fast.exposed);
     for (uint32_t op = 0; op < p->n_op; op++) {
         CHECK("start", span[op].start, slow_span[op].start);
         CHECK("end", span[op].end, slow_span[op].end);
         CHECK("issued", span[op].issued, slow_span[op].issued);
         CHECK("exposed of an op", span[op].exposed, slow_span[op].exposed);
+        CHECK("held by an op", span[op].held, slow_span[op].held);
+        CHECK("exposed for longer than it runs", span[op].exposed > span[op].end - span[op].start,
+              0);
         CHECK("stood", span[op].stood, slow_span[op].stood);
     }
     struct bound_options bo = {.launch_ps = w->job.launch_ps};
@@ -707,8 +735,12 @@ static void do_one_rank(void *arg)
     job.contention = false;
     sim_ranks(&job, &x->arena, &out, spans, &fault);
     CHECK("fault", (int)fault.kind, (int)SIM_FINE);
-    if (memcmp(&out.time, &fast, sizeof(fast)) != 0 ||
-        memcmp(again, span, p->n_op * sizeof(*span)) != 0)
+    bool same = memcmp(&out.time, &fast, sizeof(fast)) == 0;
+    for (uint32_t op = 0; op < p->n_op; op++)
+        same &= again[op].start == span[op].start && again[op].end == span[op].end &&
+                again[op].issued == span[op].issued && again[op].exposed == span[op].exposed &&
+                again[op].stood == span[op].stood && again[op].held == span[op].held;
+    if (!same)
         fail_msg("TUCK_SEED=%llu: a rank alone is not what S0 says", (unsigned long long)x->seed);
 }
 
@@ -746,6 +778,10 @@ static void do_ranks(void *arg)
                 makespan = slow.end[r][op] > makespan ? slow.end[r][op] : makespan;
             }
         const struct sim_result *t = &out[r].time;
+        int64_t charged = 0;
+        for (uint32_t op = 0; op < p->n_op; op++)
+            charged += span[r][op].exposed;
+        CHECK("what collectives are charged", charged, t->exposed);
         CHECK("makespan", t->makespan, makespan);
         CHECK("compute", t->compute, slow.compute[r]);
         CHECK("exposed", t->exposed, slow.exposed[r] + makespan - slow.clk[r]);
