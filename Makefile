@@ -164,7 +164,7 @@ test-torch:       ## compare with PyTorch, in an environment of its own
 	@tools/deps build test torch
 	@tests/torch/run.sh
 
-soak:             ## the long tests: property tests with TUCK_SOAK=1, then fuzzing (FUZZ_SECONDS=600)
+soak:             ## the long tests: property tests with new seeds, ten times as many; then fuzzing (FUZZ_SECONDS=600)
 	@tools/deps build test fuzz
 	@tools/test.sh soak
 
@@ -180,9 +180,12 @@ coverage:         ## which lines the tests run: a table, and pages in build/cove
 	@tools/deps build test coverage
 	@tools/coverage
 
-bless: all $(RUNNER) $(B)/tests/property/prop_optimize   ## rewrite the expected output of the golden tests and of the docs
+# Test programs that compare with a file of tests/results, and write it where TUCK_BLESS is set.
+BLESSED := $(patsubst %.c,$(B)/%,$(shell grep -l 'getenv("TUCK_BLESS")' $(TEST_C)))
+
+bless: all $(RUNNER) $(BLESSED)   ## rewrite the expected output of the golden tests, of the docs and tests/results
 	@$(RUNNER) -u -t $(B)/tuck $(wildcard tests/golden docs README.md)
-	@TUCK_BLESS=1 $(B)/tests/property/prop_optimize >/dev/null
+	@for t in $(BLESSED); do TUCK_BLESS=1 $$t >$(B)/bless.log 2>&1 || { cat $(B)/bless.log; exit 1; }; done
 
 format:           ## let clang-format rewrite the C files
 	@tools/format $(FORMATTED)

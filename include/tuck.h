@@ -15,8 +15,9 @@
  * Conventions. A function that can fail returns a tuck_status and fills diagnostics; outputs are
  * written only on success. Nothing here prints or exits. Strings handed out belong to the graph and
  * live as long as it does. One graph may be used by one thread at a time; so may all graphs of one
- * document together, which share their strings, and a copy with its original. Objects may be NULL in
- * the functions that free them.
+ * document together, which share their strings, and a copy with its original. Different documents may be
+ * used by different threads at once, and a cluster or a pipeline, which never change, by all of them. Objects
+ * may be NULL in the functions that free them.
  */
 #ifndef TUCK_H
 #define TUCK_H

@@ -184,10 +184,11 @@ static bool write_file(const char *path, span s)
 
 static struct {
     bool bless, verbose;
-    int seconds; /* that a command may take */
+    int seconds; /* of processor time that a command may take */
+    int wall;    /* seconds after which it stands still, on a machine however busy */
     char *root;  /* absolute */
     char *temp;  /* absolute; holds bin/ and a directory for each test file */
-} opt = {.seconds = 20};
+} opt = {.seconds = 20, .wall = 600};
 
 /* ---------------------------------------------------------------- a test file, parsed */
 
@@ -573,11 +574,13 @@ _Noreturn static void become(char **argv, char **env, const char *dir, const int
 {
     const struct rlimit no_core = {0, 0};
     const struct rlimit gigabyte = {1u << 30, 1u << 30}; /* for one that prints without end */
+    const struct rlimit cpu = {(rlim_t)opt.seconds, (rlim_t)opt.seconds + 5};
     sigset_t none;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CORE, &no_core);
     setrlimit(RLIMIT_FSIZE, &gigabyte);
+    setrlimit(RLIMIT_CPU, &cpu);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (int i = 0; i < 3; i++)
@@ -598,7 +601,7 @@ static bool wait_for(pid_t pid, int *status)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += opt.seconds;
+    end.tv_sec += opt.wall;
     while (waitpid(pid, status, WNOHANG) == 0) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         if (now.tv_sec >= end.tv_sec)
@@ -622,9 +625,11 @@ static outcome run(char **argv, char **env, const char *dir, span input)
         become(argv, env, dir, fd);
     setpgid(pid, pid);
     if (!wait_for(pid, &status)) {
-        o.trouble = format("still running after %d s", opt.seconds);
+        o.trouble = format("still running after %d s", opt.wall);
         kill(-pid, SIGKILL);
         waitpid(pid, &status, 0);
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+        o.trouble = format("took more than %d s of processor time", opt.seconds);
     } else if (WIFSIGNALED(status)) {
         o.trouble = format("killed by signal %d (%s)", WTERMSIG(status),
                            strsignal(WTERMSIG(status)));
@@ -1071,31 +1076,33 @@ static void link_program(const char *name, const char *absolute)
 }
 
 static const char usage[] =
-    "usage: golden_run [-uv] [-j N] [-s SECONDS] [-r ROOT] -t TUCK PATH...\n"
+    "usage: golden_run [-uv] [-j N] [-s SECONDS] [-w SECONDS] [-r ROOT] -t TUCK PATH...\n"
     "Runs the golden tests in files, and in all .txt and .md files below directories.\n"
     "  -t TUCK     the program under test\n"
     "  -u          bless: write what the commands give into the tests\n"
     "  -v          name each command that is right, too, and show differences in full\n"
     "  -j N        run N test files at once (default: one for each processor)\n"
-    "  -s SECONDS  that one command may take (default: 20)\n"
+    "  -s SECONDS  of processor time that one command may take (default: 20)\n"
+    "  -w SECONDS  after which it is ended in any case (default: 600)\n"
     "  -r ROOT     what @ROOT@ stands for (default: the current directory)\n";
 
 int main(int argc, char **argv)
 {
     const char *tuck = NULL, *root = ".";
     int jobs = (int)sysconf(_SC_NPROCESSORS_ONLN), o;
-    while ((o = getopt(argc, argv, "uvt:j:s:r:h")) != -1) {
+    while ((o = getopt(argc, argv, "uvt:j:s:w:r:h")) != -1) {
         switch (o) {
         case 'u': opt.bless = true; break;
         case 'v': opt.verbose = true; break;
         case 't': tuck = optarg; break;
         case 'j': jobs = atoi(optarg); break;
         case 's': opt.seconds = atoi(optarg); break;
+        case 'w': opt.wall = atoi(optarg); break;
         case 'r': root = optarg; break;
         default: fputs(usage, o == 'h' ? stdout : stderr); return o == 'h' ? 0 : 2;
         }
     }
-    if (tuck == NULL || optind == argc || jobs < 1 || opt.seconds < 1) {
+    if (tuck == NULL || optind == argc || jobs < 1 || opt.seconds < 1 || opt.wall < 1) {
         fputs(usage, stderr);
         return 2;
     }

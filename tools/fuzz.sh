@@ -15,7 +15,7 @@ fuzz() {                                        # fuzz NAME
         [ -d "$seeds" ] && args+=("$seeds")
     done
     # Small inputs are many inputs: the largest graphs are there as their first 20,000 bytes.
-    $dir/tests/fuzz/"$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -max_len=20000 \
+    $dir/tests/fuzz/"$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -max_len=20000 \
         -print_final_stats=1 -artifact_prefix=$dir/findings/"$name"/ "${args[@]}" \
         >$dir/"$name".log 2>&1
     echo $? >$dir/"$name".status

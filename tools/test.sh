@@ -2,6 +2,7 @@
 # usage: tools/test.sh [check|soak]
 # Builds what is tested and runs it: a line for each step, the whole output only of what failed, and the
 # sum of everything at the end. Logs stay in build/test. JOBS=N limits how much runs at once.
+# What a program may take is counted in processor time, so that a busy machine makes no test fail.
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES V B SAN
 jobs=${JOBS:-$(nproc)}
@@ -56,6 +57,16 @@ check() {
     fi
 }
 
+# limited SECONDS COMMAND...: no process of it gets more processor time. One that stands still is ended much later.
+limited() {
+    local seconds=$1
+    shift
+    (
+        ulimit -S -t "$seconds" && ulimit -H -t $((seconds + 5))
+        exec timeout -k 5 $((seconds * 10 + 600)) "$@"
+    )
+}
+
 # programs NAME COMMAND...: test programs, each COMMAND one string, run side by side.
 programs() {
     local name=$1 start log command status p f sum_p=0 sum_f=0 i=0 wrong=()
@@ -66,7 +77,7 @@ programs() {
     for command; do
         while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
         {
-            timeout -k 5 "${LIMIT:-300}" $command >"$log.$i.log" 2>&1
+            limited "${LIMIT:-300}" $command >"$log.$i.log" 2>&1
             echo $? >"$log.$i.status"
         } &
         i=$((i + 1))
@@ -76,6 +87,7 @@ programs() {
     for command; do
         status=$(cat "$log.$i.status")
         read -r p f < <(count "$log.$i.log" "$status")
+        [ "$status" = 152 ] && echo "more than ${LIMIT:-300} s of processor time" >>"$log.$i.log"
         [ "$f" -gt 0 ] && echo "exit status $status: $command" >>"$log.$i.log" && wrong+=("$log.$i.log")
         sum_p=$((sum_p + p)) sum_f=$((sum_f + f)) i=$((i + 1))
     done
@@ -118,7 +130,7 @@ golden() {                                      # golden VARIANT
     built "$1" || return
     local where=(tests/golden docs README.md) there=() path
     for path in "${where[@]}"; do [ -e "$path" ] && there+=("$path"); done
-    LIMIT=1200 programs "golden tests, $1" \
+    programs "golden tests, $1" \
         "build/$1/tests/golden_run -j $jobs -t build/$1/tuck ${there[*]}"
 }
 
@@ -126,7 +138,7 @@ examples() {                                    # examples VARIANT
     built "$1" || return
     local source
     for source in examples/*.c; do
-        check "example $(basename "$source" .c), $1" timeout 60 "build/$1/${source%.c}"
+        check "example $(basename "$source" .c), $1" limited 60 "build/$1/${source%.c}"
     done
 }
 
@@ -134,6 +146,7 @@ all_tests() {
     build release tests
     build asan tests
     build stress tests
+    build tsan build/tsan/tests/unit/test_threads
     check "build with clang" make -j"$jobs" -Otarget -s WERROR=1 CC=clang B=build/clang all
     check "an operator added by the book" tests/add_operator.sh
     check "layers" tools/check-layers
@@ -141,6 +154,7 @@ all_tests() {
     check "format" make -s check-format
     test_programs asan
     test_programs stress
+    built tsan && programs "threads, tsan" build/tsan/tests/unit/test_threads
     fuzz_seeds asan
     golden asan
     golden release
@@ -170,7 +184,7 @@ soak_tests() {
     for source in tests/property/*.c $(grep -l TUCK_SOAK tests/unit/*.c /dev/null); do
         list+=("build/asan/${source%.c}")
     done
-    LIMIT=7200 programs "soak, asan" "${list[@]}"
+    LIMIT=14400 programs "soak, asan" "${list[@]}"
     check "build fuzz" make -j"$jobs" -Otarget -s V=fuzz fuzzers &&
         FUZZ_SECONDS=${FUZZ_SECONDS:-600} LIMIT=86400 programs "fuzz" tools/fuzz.sh
 }

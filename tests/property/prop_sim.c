@@ -798,9 +798,11 @@ static void run(const char *name, size_t n, uint32_t most_ranks, bool contention
     static struct world w;
     struct one x = {.w = &w};
 
+    uint64_t first = seed_of(name);
+
     n = given ? 1 : rounds(n) / FEWER;
     for (size_t i = 0; i < n; i++) {
-        x.seed = given ? strtoull(given, NULL, 10) : i + 1;
+        x.seed = first + i;
         uint64_t seed = x.seed * 0x9E3779B97F4A7C15u;
         make_world(&w, seed, most_ranks == 1 ? 1 : 1 + (uint32_t)(x.seed % most_ranks), contention);
         arena_init(&x.arena, &w.p[0]->mem);

@@ -11,23 +11,22 @@ browser=$(command -v chromium || command -v chromium-browser || command -v googl
 [ -n "$browser" ] || { echo "skipped: there is no chromium"; exit 0; }
 
 page() {                                        # page NAME GRAPH OPTION...
-    local name=$1 graph=$2 side=${2%.txt}.json
+    local name=$1 graph=$2
     shift 2
     "$tuck" optimize "$graph" "$@" -o "$dir/$name.txt" --html "$dir/$name.html" --trace "$dir/$name.json" \
         --report "$dir/$name.report" 2>"$dir/err" || { cat "$dir/err"; failed=$((failed + 1)); return; }
-    cp "$side" "$dir/after.json" && cp "$dir/$name.txt" "$dir/after.txt"
     {
         echo '<script>window.tuckErrors = []; window.onerror = m => { window.tuckErrors.push(String(m)); };</script>'
         cat "$dir/$name.html"
         echo '<script>window.tuckWanted = ['
         "$tuck" simulate --json "$graph" | sed 's/</\\u003c/g'
         echo ,
-        "$tuck" simulate --json "$dir/after.txt" | sed 's/</\\u003c/g'
+        "$tuck" simulate --json - <"$dir/$name.txt" | sed 's/</\\u003c/g'
         echo '];</script><script>'
         cat tests/report/check.js
         echo '</script>'
     } >"$dir/check.html"
-    timeout 100 "$browser" --headless --no-sandbox --disable-gpu --window-size=1400,1000 \
+    timeout 600 "$browser" --headless --no-sandbox --disable-gpu --window-size=1400,1000 \
         --virtual-time-budget=10000 --dump-dom "file://$dir/check.html" >"$dir/dom" 2>/dev/null
     local result
     result=$(grep -o '<pre id="result">[^<]*' "$dir/dom" | sed 's/.*">//')

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
@@ -462,7 +463,8 @@ uint32_t rng_below(struct rng *r, uint32_t n)
 uint64_t seed_of(const char *test)
 {
     const char *s = getenv("TUCK_SEED");
-    uint64_t seed = s ? strtoull(s, NULL, 0) : (uint64_t)time(NULL) * 1000003u;
+    uint64_t drawn = (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
+    uint64_t seed = s ? strtoull(s, NULL, 0) : getenv("TUCK_SOAK") ? drawn : 1;
 
     printf("# %s: TUCK_SEED=%llu\n", test, (unsigned long long)seed);
     fflush(stdout);

@@ -61,7 +61,8 @@ struct rng {
 uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* 0 for n == 0 */
 
-/* The seed of a property test: TUCK_SEED, or the time. Printed, so that a failure can be repeated. */
+/* The seed of a property test: TUCK_SEED; else always the same one, but in a soak the time. Printed, so that a
+ * failure can be repeated. */
 uint64_t seed_of(const char *test);
 /* n, or 10 times as many in a soak. */
 size_t rounds(size_t n);

@@ -50,4 +50,4 @@ fi
 [ -x "$TUCK" ] || complain "there is no $TUCK"
 export TUCK PYTHONDONTWRITEBYTECODE=1
 
-exec timeout -k 10 1140 $python -W ignore tests/torch/runner.py "$@"
+exec timeout -k 10 7200 $python -W ignore tests/torch/runner.py "$@"

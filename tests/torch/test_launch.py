@@ -39,7 +39,7 @@ class Launch(unittest.TestCase):
                     job("other_group", folder, lambda t: t.replace("'sum', '0'", "'sum', '7'")),
                     job("good_again", folder),
                 ],
-                collective_seconds=3,
+                collective_seconds=15,
             )
         self.maxDiff = None
         text = {graph: "\n".join(problems) for graph, problems in outcome.items()}

@@ -35,7 +35,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from harness import GRAPHS, ROOT, some
 
 PROGRAM = ROOT / "build" / "release" / "tests" / "unit" / "test_ops"
-RANK_SECONDS = 300
+RANK_SECONDS = 1800
 WAIT = datetime.timedelta(seconds=20)
 
 # Importing these registers the operators that torch defines in Python, and all higher-order ones.

@@ -94,10 +94,11 @@ static bool is_class_text(const char *folder, const char *name)
     if (strcmp(folder, "forms") == 0)
         return ends_with(name, "_bw.txt") || ends_with(name, "_fw.txt") ||
                ends_with(name, ".plain.txt") || ends_with(name, ".expanded.txt") ||
-               ends_with(name, ".seq_nr.txt") || ends_with(name, ".code.txt");
+               ends_with(name, ".seq_nr.txt") || ends_with(name, ".code.txt") ||
+               ends_with(name, ".runnable.py");
     if (strcmp(folder, "forms213") == 0)
         return ends_with(name, ".readable.txt") || ends_with(name, "several_graphs.txt") ||
-               ends_with(name, "code.txt");
+               ends_with(name, "code.txt") || ends_with(name, ".py.txt");
     return strcmp(folder, "synthetic") != 0;
 }
 
