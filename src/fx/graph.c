@@ -1,5 +1,7 @@
 #include "fx/graph.h"
 
+#include "fx/ops.h"
+
 /* Nodes before FX_FIRST_ID but the head are never alive. */
 static void make_head(void *p)
 {
@@ -208,6 +210,14 @@ static uint32_t take_use(tuck_graph *g)
     return g->use.len - 1;
 }
 
+/* Operators whose operands were others in older releases: the row that these are of. */
+static uint32_t op_version(uint32_t op, const tuck_value *vals, uint32_t n_args)
+{
+    if (!(op_at(op)->flags & OP_F_VERSIONS) || n_args < 2)
+        return op;
+    return value_next(vals)->kind == TUCK_V_LIST ? op + 1 : op;
+}
+
 void graph_take_vals(tuck_graph *g, uint32_t n, tuck_value *vals, uint32_t n_vals, uint32_t n_args,
                      uint32_t n_kwargs)
 {
@@ -225,6 +235,7 @@ void graph_take_vals(tuck_graph *g, uint32_t n, tuck_value *vals, uint32_t n_val
     x->n_vals = n_vals;
     x->n_args = n_args;
     x->n_kwargs = n_kwargs;
+    x->op = (uint16_t)op_version(x->op, vals, n_args);
 }
 
 void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t n_vals,

@@ -81,7 +81,8 @@ enum op_class {
     X(FAKE_APART, "fake_apart",                                                                    \
       "shares a storage, but not under PyTorch's fake tensors: its estimates count another one")   \
     X(FRESH, "fresh", "a higher-order operator whose results share storage with no operand")       \
-    X(PLACE, "place", "depends on where its operand lies in the storage")
+    X(PLACE, "place", "depends on where its operand lies in the storage")                          \
+    X(VERSIONS, "versions", "a list in place of operand 1: as in older releases, the row behind it")
 
 enum op_flag_bit {
 #define X(id, ...) OP_BIT_##id,
@@ -375,6 +376,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(fused_mm_rs, "a product, one dimension divided by the group's size")                         \
     X(fused_scaled_mm_rs, "the same with an output dtype")                                         \
     X(all_gather_copy_in, "a slice of the output buffer, and the buffer")                          \
+    X(all_gather_copy_in_new, "a slice of a new buffer, and the buffer")                           \
     X(bucket_all_gather, "the flat buffer of all ranks")                                           \
     X(bucket_reduce_scatter, "the flat operand of the collective")                                 \
     X(accumulate_grad, "the gradient that is kept")                                                \

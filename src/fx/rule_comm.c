@@ -286,6 +286,22 @@ bool shape_all_gather_copy_in(struct infer *x)
     return out_list(x, (type_id[]){part, in_type(x, 1)}, 2);
 }
 
+/* The same up to torch 2.6: the buffer is made here, of the given dtype, for all ranks. */
+bool shape_all_gather_copy_in_new(struct infer *x)
+{
+    sym_id length, by;
+    enum dtype dtype;
+    str_id device;
+
+    if (!in_sym(x, in_param(x, "all_gather_input_numel"), &length) ||
+        !in_sym(x, in_param(x, "world_size"), &by) || !in_dtype(x, in_param(x, "dtype"), &dtype) ||
+        !in_device(x, in_param(x, "device"), &device))
+        return false;
+    sym_id whole = sym_mul(x->sym, length, by);
+    type_id part = new_tensor(x, dtype, 1, &length, NULL, device);
+    return out_list(x, (type_id[]){part, new_tensor(x, dtype, 1, &whole, NULL, device)}, 2);
+}
+
 /* The dtype that out_dtype_ints of torch 2.13 means by a number. */
 static enum dtype dtype_by_index(int64_t index)
 {

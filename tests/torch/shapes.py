@@ -107,7 +107,7 @@ def operator_of(name):
 NO_KERNEL = "no kernel for tensors on a cpu, and none for fake ones"
 NOT_RUN = {
     **dict.fromkeys(
-        """_c10d_functional.wait_tensors.default fsdp.set_.default
+        """_c10d_functional.wait_tensors.default fsdp.set_.default fsdp.all_gather_copy_in.default_2_6
         bucketing._pre_bucket_all_gather_symm_mem.default
         bucketing._pre_bucket_reduce_scatter_symm_mem.default""".split()
     ),

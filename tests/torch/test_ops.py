@@ -49,6 +49,7 @@ ABSENT = {
     "_c10d_functional.wait_tensors.default",
     "bucketing._pre_bucket_all_gather_symm_mem.default",
     "bucketing._pre_bucket_reduce_scatter_symm_mem.default",
+    "fsdp.all_gather_copy_in.default_2_6",
     "fsdp.set_.default",
 }
 PYTHON = {"operator": operator, "builtins": builtins, "math": math, "torch": torch}

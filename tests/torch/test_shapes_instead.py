@@ -141,6 +141,16 @@ def bucketing(name):
     return run
 
 
+def copy_in_2_6(r, row):
+    (inputs, buffer, lengths, numel, rank), _ = comm.all_gather_copy_in(r, row)
+    return [inputs, lengths, numel, RANKS, rank, buffer.dtype, torch.device(buffer.device)], {}
+
+
+def fill_new(inputs, lengths, numel, ranks, rank, dtype, device):
+    buffer = torch.empty(numel * ranks, dtype=dtype, device=device)
+    return buffer.narrow(0, numel * rank, numel), buffer
+
+
 # row -> how calls of it are drawn, and what gives its result
 INSTEAD = {
     "_c10d_functional.wait_tensors.default": (
@@ -158,6 +168,7 @@ INSTEAD = {
     "bucketing._pre_bucket_reduce_scatter_symm_mem.default": (
         with_group(bucket_reduce_scatter), bucketing("_pre_bucket_reduce_scatter")
     ),
+    "fsdp.all_gather_copy_in.default_2_6": (copy_in_2_6, fill_new),
     "symm_mem._async_input_mm.default": (signalled_mm, lambda a, b, *_: aten.mm(a, b)),
     "symm_mem.multimem_one_shot_all_reduce.default": (
         comm.symmetric, lambda *args: torch.ops.symm_mem.one_shot_all_reduce(*args)
