@@ -154,3 +154,31 @@ const char *buf_text(struct buf *b)
     b->len--;
     return b->at;
 }
+
+struct print_args {
+    struct buf b;
+    buf_print_fn fn;
+    const void *arg;
+};
+
+static void do_print(void *p)
+{
+    struct print_args *x = p;
+
+    x->fn(&x->b, x->arg);
+    buf_flush(&x->b);
+}
+
+tuck_status buf_print(const tuck_allocator *alloc, bool colour, tuck_write_fn write, void *ctx,
+                      buf_print_fn fn, const void *arg)
+{
+    struct print_args x = {.fn = fn, .arg = arg};
+    struct mem m;
+
+    mem_init(&m, alloc);
+    buf_to(&x.b, &m, write, ctx);
+    x.b.colour = colour;
+    bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
+    buf_destroy(&x.b);
+    return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;
+}

@@ -21,6 +21,13 @@ struct buf {
 void buf_init(struct buf *b, struct mem *m);
 void buf_to(struct buf *b, struct mem *m, tuck_write_fn sink, void *ctx);
 void buf_destroy(struct buf *b);
+
+/* The tail of every printing function: fn writes into a buffer that goes to `write`, in a guard of its own.
+ * TUCK_OK, TUCK_ENOMEM, or TUCK_EIO where `write` refused. */
+typedef void (*buf_print_fn)(struct buf *b, const void *arg);
+tuck_status buf_print(const tuck_allocator *alloc, bool colour, tuck_write_fn write, void *ctx,
+                      buf_print_fn fn, const void *arg);
+
 void buf_flush(struct buf *b);
 void buf_room(struct buf *b, size_t more);
 

@@ -140,16 +140,9 @@ void diag_add(tuck_diags *d, tuck_severity severity, struct diag_pos pos, const 
     va_end(ap);
 }
 
-struct print_args {
-    struct buf *b;
-    const tuck_diag *d;
-};
-
-static void do_print(void *p)
+static void print(struct buf *b, const void *arg)
 {
-    struct print_args *x = p;
-    struct buf *b = x->b;
-    const tuck_diag *d = x->d;
+    const tuck_diag *d = arg;
     enum ink tint = d->severity == TUCK_ERROR ? INK_ERROR : INK_WARNING;
 
     if (*d->file != '\0' && d->line > 0)
@@ -176,20 +169,9 @@ static void do_print(void *p)
     }
     if (d->note != NULL)
         ink_line(b, INK_DIM, "  note: %s", d->note);
-    buf_flush(b);
 }
 
 tuck_status tuck_diag_print(const tuck_diag *d, bool colour, tuck_write_fn write, void *ctx)
 {
-    struct mem m;
-    struct buf b;
-
-    mem_init(&m, NULL);
-    buf_to(&b, &m, write, ctx);
-    b.colour = colour;
-    struct print_args x = {&b, d};
-    bool ok = mem_guard(&m, do_print, &x);
-    bool failed = b.failed;
-    buf_destroy(&b);
-    return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;
+    return buf_print(NULL, colour, write, ctx, print, d);
 }

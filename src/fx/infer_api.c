@@ -27,29 +27,21 @@ tuck_status tuck_graph_infer(tuck_graph *g, bool check, tuck_diags *diags)
 struct describe_args {
     const tuck_graph *g;
     uint32_t node;
-    struct buf b;
 };
 
-static void do_describe(void *p)
+static void describe(struct buf *b, const void *arg)
 {
-    struct describe_args *a = p;
+    const struct describe_args *a = arg;
 
-    type_print(a->g->store, node_type(a->g, a->node), &a->b, true, true);
-    buf_flush(&a->b);
+    type_print(a->g->store, node_type(a->g, a->node), b, true, true);
 }
 
 tuck_status tuck_node_type(const tuck_graph *g, tuck_node n, tuck_write_fn write, void *ctx)
 {
-    struct mem m;
-
     if (g == NULL || write == NULL || !node_alive(g, n.id))
         return TUCK_EINVAL;
-    mem_init(&m, &g->store->mem.alloc);
-    struct describe_args a = {.g = g, .node = n.id};
-    buf_to(&a.b, &m, write, ctx);
-    bool ok = mem_guard(&m, do_describe, &a), failed = a.b.failed;
-    buf_destroy(&a.b);
-    return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;
+    return buf_print(&g->store->mem.alloc, false, write, ctx, describe,
+                     &(struct describe_args){g, n.id});
 }
 
 bool tuck_node_bytes(const tuck_graph *g, tuck_node n, int64_t *out)

@@ -139,33 +139,24 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
 
 struct print_args {
     const struct tuck_report *t;
-    struct buf b;
     tuck_report_form form;
     bool times;
 };
 
-static void do_print(void *p)
+static void print(struct buf *b, const void *arg)
 {
-    struct print_args *x = p;
+    const struct print_args *x = arg;
 
     if (x->form == TUCK_REPORT_JSON)
-        report_json(x->t, x->times, &x->b);
+        report_json(x->t, x->times, b);
     else
-        report_table(x->t, x->times, x->form == TUCK_REPORT_BRIEF, &x->b);
-    buf_flush(&x->b);
+        report_table(x->t, x->times, x->form == TUCK_REPORT_BRIEF, b);
 }
 
 tuck_status tuck_report_print(const tuck_report *t, tuck_report_form form, bool times,
                               tuck_write_fn write, void *ctx)
 {
-    struct mem m;
-
     if (t == NULL || write == NULL)
         return TUCK_EINVAL;
-    mem_init(&m, &t->mem.alloc);
-    struct print_args x = {.t = t, .form = form, .times = times};
-    buf_to(&x.b, &m, write, ctx);
-    bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
-    buf_destroy(&x.b);
-    return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;
+    return buf_print(&t->mem.alloc, false, write, ctx, print, &(struct print_args){t, form, times});
 }

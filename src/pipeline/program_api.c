@@ -122,29 +122,14 @@ tuck_status tuck_program_read_file(const char *path, const tuck_allocator *alloc
     return st == TUCK_OK ? wrap(p, NULL, out) : st;
 }
 
-struct print {
-    const struct program *p;
-    struct buf out;
-};
-
-static void do_print(void *ctx)
+static void print(struct buf *b, const void *p)
 {
-    struct print *x = ctx;
-
-    program_print(x->p, &x->out);
-    buf_flush(&x->out);
+    program_print(p, b);
 }
 
 tuck_status tuck_program_print(const tuck_program *p, tuck_write_fn write, void *ctx)
 {
-    struct print x = {.p = p->p};
-    struct mem m;
-
-    mem_init(&m, &p->p->mem.alloc);
-    buf_to(&x.out, &m, write, ctx);
-    bool ok = mem_guard(&m, do_print, &x), failed = x.out.failed;
-    buf_destroy(&x.out);
-    return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;
+    return buf_print(&p->p->mem.alloc, false, write, ctx, print, p->p);
 }
 
 /* ---- ops ---- */

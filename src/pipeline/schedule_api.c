@@ -74,34 +74,20 @@ struct print {
     const uint32_t *order;
     const struct schedule *s;
     tuck_schedule_form form;
-    struct buf out;
 };
 
-static void do_print(void *ctx)
+static void print(struct buf *b, const void *arg)
 {
-    struct print *x = ctx;
+    const struct print *x = arg;
 
     if (x->s == NULL)
-        problem_write(x->p, x->order, &x->out);
+        problem_write(x->p, x->order, b);
     else if (x->form == TUCK_SCHEDULE_TABLE)
-        schedule_table(x->s, &x->out);
+        schedule_table(x->s, b);
     else if (x->form == TUCK_SCHEDULE_JSON)
-        schedule_json(x->s, &x->out);
+        schedule_json(x->s, b);
     else
-        schedule_overlap(x->s, &x->out);
-    buf_flush(&x->out);
-}
-
-static tuck_status print(struct print *x, const tuck_allocator *alloc, tuck_write_fn write,
-                         void *ctx)
-{
-    struct mem m;
-
-    mem_init(&m, alloc);
-    buf_to(&x->out, &m, write, ctx);
-    bool ok = mem_guard(&m, do_print, x), failed = x->out.failed;
-    buf_destroy(&x->out);
-    return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;
+        schedule_overlap(x->s, b);
 }
 
 tuck_status tuck_problem_print(const tuck_problem *p, const uint32_t *order, tuck_write_fn write,
@@ -109,7 +95,7 @@ tuck_status tuck_problem_print(const tuck_problem *p, const uint32_t *order, tuc
 {
     struct print x = {.p = p->p, .order = order};
 
-    return write ? print(&x, &p->p->mem.alloc, write, ctx) : TUCK_EINVAL;
+    return write ? buf_print(&p->p->mem.alloc, false, write, ctx, print, &x) : TUCK_EINVAL;
 }
 
 /* ---- schedules ---- */
@@ -278,5 +264,5 @@ tuck_status tuck_schedule_print(const tuck_schedule *s, tuck_schedule_form form,
 {
     struct print x = {.s = &s->s, .form = form};
 
-    return write ? print(&x, &s->s.mem.alloc, write, ctx) : TUCK_EINVAL;
+    return write ? buf_print(&s->s.mem.alloc, false, write, ctx, print, &x) : TUCK_EINVAL;
 }
