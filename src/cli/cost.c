@@ -1,9 +1,11 @@
 /* tuck cost: what a collective takes on a cluster, or every node of a graph. */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -60,11 +62,33 @@ static int64_t number(struct argp_state *state, const char *what, const char *ar
     return v;
 }
 
+/* A collective by its name, however its words are joined: all_reduce, all-reduce, AllReduce. 0: none. */
+static tuck_coll coll_by_word(const char *word)
+{
+    for (int k = TUCK_ALL_REDUCE; k <= TUCK_SHARD_DIM_ALLTOALL; k++) {
+        const char *name = tuck_coll_name((tuck_coll)k), *w = word;
+        while (*w != '\0' && *name != '\0') {
+            if (*w == '_' || *w == '-')
+                w++;
+            else if (*name == '_')
+                name++;
+            else if (tolower((unsigned char)*w) == *name)
+                w++, name++;
+            else
+                break;
+        }
+        if (*w == '\0' && *name == '\0')
+            return (tuck_coll)k;
+    }
+    return (tuck_coll)0;
+}
+
 static error_t parse_arg(struct cost *c, char *arg, struct argp_state *state)
 {
-    if (c->coll_name == NULL && c->in.path == NULL && tuck_coll_by_name(arg) != 0) {
-        c->coll_name = arg;
-        c->q.coll = tuck_coll_by_name(arg);
+    if (c->coll_name == NULL && c->in.path == NULL && coll_by_word(arg) != 0 &&
+        access(arg, F_OK) != 0) {
+        c->q.coll = coll_by_word(arg);
+        c->coll_name = tuck_coll_name(c->q.coll);
         return 0;
     }
     if (c->coll_name == NULL)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/diag.h"
 #include "base/near.h"
@@ -38,7 +39,7 @@ const struct cost_machine *machine_at(enum cost_device d)
 bool device_find(const char *name, size_t len, enum cost_device *out)
 {
     for (unsigned d = 0; d < N_DEV; d++)
-        if (strlen(machines[d].name) == len && memcmp(machines[d].name, name, len) == 0) {
+        if (strlen(machines[d].name) == len && strncasecmp(machines[d].name, name, len) == 0) {
             *out = (enum cost_device)d;
             return true;
         }
@@ -150,7 +151,7 @@ static const char *times(const char *s, int64_t *out)
 
     if (*s == '\0')
         return s;
-    if (*s != 'x' || s[1] < '1' || s[1] > '9')
+    if ((*s != 'x' && *s != 'X') || s[1] < '1' || s[1] > '9')
         return NULL;
     long long v = strtoll(s + 1, &end, 10);
     if (v > 1000000)

@@ -157,10 +157,49 @@ static type_id infer_packed(struct infer *x, type_id first)
     return type_list(x->type, item, is.n);
 }
 
-static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
+/* Are there as many places, and such keywords? */
+static bool accepts(const tuck_graph *g, const struct op_sig *sig, const struct fx_node *n)
+{
+    const tuck_value *v = n->vals;
+    uint32_t places = 0;
+
+    for (uint32_t i = 0; i < sig->n_params; i++) {
+        if (sig->params[i].rest)
+            return true;
+        places += !sig->params[i].kwarg_only;
+    }
+    for (uint32_t i = 0; i < n->n_args; i++)
+        v = value_next(v);
+    for (uint32_t i = 0; i < n->n_kwargs; i++, v = value_next(v + 1)) {
+        const struct str *key = str_at(&g->store->str, v->a);
+        if (op_param_find(sig, key->at, key->len) < 0)
+            return false;
+    }
+    return n->n_args <= places;
+}
+
+/* The operator of a call. Of a method, or of a packet, the table's first overload may not be the one that the operands ask for:
+ * x.mean(-1, keepdim=True) is no aten.mean.default. */
+static uint32_t op_of_call(struct infer_run *r, const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *node = node_at(g, n);
     uint32_t op = node_op(g, n);
+
+    if (op == 0 || op_at(op)->cls == OP_HOP || accepts(g, sig_of(r, op), node))
+        return op;
+    for (uint32_t k = op; k > 1 && op_same_packet(k - 1, op); k--)
+        if (accepts(g, sig_of(r, k - 1), node))
+            return k - 1;
+    for (uint32_t k = op + 1; op_same_packet(k, op); k++)
+        if (accepts(g, sig_of(r, k), node))
+            return k;
+    return op;
+}
+
+static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *node = node_at(g, n);
+    uint32_t op = op_of_call(r, g, n);
     const struct op_row *row = op_at(op);
     bool keep = make_key(r, g, node, op);
     uint32_t hash = keep ? key_hash(r) : 0;

@@ -102,6 +102,16 @@ static uint32_t packet(const char *s, size_t len)
     return best;
 }
 
+bool op_same_packet(uint32_t a, uint32_t b)
+{
+    if (a == 0 || b == 0 || a >= N_ROWS || b >= N_ROWS)
+        return false;
+    const char *x = op_rows[a].name, *y = op_rows[b].name;
+    const char *dot = strrchr(x, '.');
+    size_t len = dot != NULL ? (size_t)(dot - x) : 0;
+    return len > 0 && strncmp(x, y, len + 1) == 0 && strchr(y + len + 1, '.') == NULL;
+}
+
 /* What the printer makes of names outside torch: the module's dots become underscores, and a number
  * is appended when two objects would have the same name. */
 static uint32_t mangled(const char *s, size_t len)

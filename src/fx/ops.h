@@ -566,6 +566,9 @@ bool op_sig_parse(struct arena *a, const struct op_row *row, struct op_sig *sig,
 bool op_sig_parse_schema(struct arena *a, const struct op_row *row, struct op_sig *sig,
                          const char **error_at);
 
+/* Overloads of one operator: aten.mean.default and aten.mean.dim. */
+bool op_same_packet(uint32_t a, uint32_t b);
+
 /* The parameter of that name, or -1. */
 int op_param_find(const struct op_sig *sig, const char *name, size_t len);
 

@@ -2,6 +2,7 @@
  * inputs' shapes and storages, process groups. Only the lines PyTorch writes are known here; any other
  * Python is passed over.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "fx/dtype.h"
@@ -205,11 +206,34 @@ static void read_tensor(struct reader *r, const char *s)
         r->g->param.at[i].storage = storage;
 }
 
-/* reader.symint(6, expr='s77')  # arg0_1 */
+/* The value that a script is run with is the symbol's. */
+static void hint_symbol(struct reader *r, const char *symbol, const char *value)
+{
+    size_t n = ident_len(symbol);
+    char *end;
+
+    errno = 0;
+    long long v = strtoll(value, &end, 10);
+    if (n == 0 || (symbol[n] != '\'' && symbol[n] != '"' && symbol[n] != ')') || end == value ||
+        errno != 0 || v < 0)
+        return;
+    vec_push(r->mem, &r->doc->hint, ((struct fx_hint){read_intern(r, symbol, n), v}));
+}
+
+/* reader.symint(6, expr='s77')  # arg0_1; before 2.13 without expr=, and the annotation of arg0_1 names the symbol */
 static void read_symint(struct reader *r, const char *s)
 {
     uint32_t node = named_placeholder(r, s);
     const char *expr = keyword(s, "expr");
+    const struct fx_node *x = node != 0 ? node_at(r->g, node) : NULL;
+    const char *stated = x != NULL && x->ann != 0
+                             ? str_text(&r->store->str, ann_at(r->store, x->ann)->inner)
+                             : "";
+
+    if (expr != NULL && (*expr == '\'' || *expr == '"'))
+        hint_symbol(r, expr + 1, s + 14);
+    else if (starts_with(stated, "Sym("))
+        hint_symbol(r, stated + 4, s + 14);
 
     r->tmp.len = 0;
     buf_str(&r->tmp, "Sym(");
