@@ -45,6 +45,7 @@ struct bucket_cand {
         input; /* node that the merged collective reads: the operand, or what it is converted from */
     uint32_t cvt;        /* that conversion, which goes; 0 = none */
     uint32_t group_node; /* where the group is a value in the graph; 0 = it is a string */
+    bool in_place;       /* it writes its operand, which nobody else sees */
     type_id in, out;     /* of operand and result */
     int64_t bytes;       /* of the larger of operand and result */
     struct bucket_key key;
@@ -73,10 +74,12 @@ struct bucket_scan {
     uint32_t op;               /* row of the collective that is merged … */
     struct op_sig sig;         /* … and its signature */
     uint32_t op_out;           /* the same with out=, which torch takes for one; 0 = none */
+    uint32_t op_in_place;      /* the same in place, if it can be merged; 0 = none */
     struct topo_edges keep;    /* what has to stay in order */
     struct topo_fan keep_from; /* the same by node */
     uint32_t *bound;           /* by node: place of the first thing that has to stay behind it */
     const bool *written;       /* by node: somebody writes the storage of its result */
+    const bool *unseen;        /* by node: see comm_writes_unseen(); NULL: none works in place */
     const bool *watched; /* by node: somebody looks at where its result lies; NULL: nobody does */
     const bool *strides_matter; /* by node, once asked for: something behind it looks at strides */
     uint32_t *at;               /* by place: the node; 0 behind the last */

@@ -20,6 +20,8 @@ static const char *op_of(enum comm_kind kind)
 
 static const char op_gather_out[] = "_c10d_functional.all_gather_into_tensor_out.default";
 
+static const char op_reduce_in_place[] = "_c10d_functional.all_reduce_.default";
+
 static void mark_written(void *ctx, uint32_t storage, enum access how)
 {
     bool *written = ctx;
@@ -44,7 +46,8 @@ static const bool *find_written(struct bucket_scan *s)
     storages_build(g, a, &st);
     bool *written = arena_zeroed(a, (size_t)st.n + 1);
     for_each_node (g, n)
-        storage_accesses(&st, n, mark_written, written);
+        if (s->unseen == NULL || !s->unseen[n]) /* whose writes end with the wait */
+            storage_accesses(&st, n, mark_written, written);
     for_each_node (g, n)
         of_node[n] = written[storage_of(&st, n, 0)];
     return of_node;
@@ -65,6 +68,8 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
     s->op = op_find(op, strlen(op));
     if (o->torch && o->kind == COMM_ALL_GATHER)
         s->op_out = op_find(op_gather_out, strlen(op_gather_out));
+    if (!o->torch && o->kind == COMM_ALL_REDUCE)
+        s->op_in_place = op_find(op_reduce_in_place, strlen(op_reduce_in_place));
     op_sig_parse(a, op_at(s->op), &s->sig, NULL);
     s->group = comm_groups(r);
     comm_lines_find(g, s->group, a, &s->lines);
@@ -83,6 +88,8 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
         if (place < s->bound[e->from])
             s->bound[e->from] = place;
     }
+    if (s->op_in_place != 0)
+        s->unseen = comm_writes_unseen(r, s->op_in_place);
     s->written = find_written(s);
     s->watched = o->torch ? NULL : place_watched(r);
 }
@@ -91,7 +98,8 @@ bool bucket_is_kind(const struct bucket_scan *s, uint32_t n)
 {
     const struct fx_node *x = node_at(s->r->g, n);
 
-    return x->kind == TUCK_CALL_FUNCTION && x->op != 0 && (x->op == s->op || x->op == s->op_out);
+    return x->kind == TUCK_CALL_FUNCTION && x->op != 0 &&
+           (x->op == s->op || x->op == s->op_out || x->op == s->op_in_place);
 }
 
 /* ---- one candidate ---- */
@@ -268,6 +276,10 @@ bool bucket_read(struct bucket_scan *s, uint32_t start, uint32_t wait, struct bu
             return false;
         *why = LEFT_MUTATED;
         if (s->bound[start] < node_at(g, wait)->pos)
+            return false;
+        *why = LEFT_SHARED;
+        c->in_place = s->op_in_place != 0 && node_at(g, start)->op == s->op_in_place;
+        if (c->in_place && !s->unseen[start])
             return false;
         *why = LEFT_LAYOUT;
         if (!may_lie_elsewhere(s, c))

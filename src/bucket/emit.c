@@ -68,6 +68,14 @@ bool emit_is_wanted(const struct emit *e, uint32_t i)
     return e->o->torch || node_at(e->s->r->g, e->b->member[i].wait)->n_uses > 0;
 }
 
+bool emit_in_place(const struct emit *e)
+{
+    for (uint32_t i = 0; i < e->b->n; i++)
+        if (!e->b->member[i].in_place)
+            return false;
+    return true;
+}
+
 uint32_t emit_dims(const struct emit *e, uint32_t i)
 {
     return type_of(e, e->b->member[i].out)->n;
@@ -253,21 +261,23 @@ uint32_t emit_flat(struct emit *e, uint32_t i, int64_t rows)
 
 /* ---- the coalesced form ---- */
 
-static const char *coalesced_op(enum comm_kind kind)
+static const char *coalesced_op(enum comm_kind kind, bool in_place)
 {
     switch (kind) {
     case COMM_ALL_GATHER: return "_c10d_functional.all_gather_into_tensor_coalesced.default";
     case COMM_REDUCE_SCATTER: return "_c10d_functional.reduce_scatter_tensor_coalesced.default";
-    default: return "_c10d_functional.all_reduce_coalesced.default";
+    default:
+        return in_place ? "_c10d_functional.all_reduce_coalesced_.default"
+                        : "_c10d_functional.all_reduce_coalesced.default";
     }
 }
 
-static const char *coalesced_name(enum comm_kind kind)
+static const char *coalesced_name(enum comm_kind kind, bool in_place)
 {
     switch (kind) {
     case COMM_ALL_GATHER: return "all_gather_into_tensor_coalesced";
     case COMM_REDUCE_SCATTER: return "reduce_scatter_tensor_coalesced";
-    default: return "all_reduce_coalesced";
+    default: return in_place ? "all_reduce_coalesced_" : "all_reduce_coalesced";
     }
 }
 
@@ -284,7 +294,7 @@ static void emit_coalesced(struct emit *e)
 
     for (uint32_t i = 0; i < e->b->n; i++)
         operand[i] = e->o->torch ? emit_flat(e, i, 0) : e->b->member[i].input;
-    build_call(b, coalesced_op(e->o->kind));
+    build_call(b, coalesced_op(e->o->kind, emit_in_place(e)));
     build_open(b);
     for (uint32_t i = 0; i < e->b->n; i++)
         build_node(b, operand[i]);
@@ -294,7 +304,7 @@ static void emit_coalesced(struct emit *e)
     if (e->o->kind != COMM_ALL_REDUCE)
         build_int(b, e->size);
     build_group(e, b);
-    e->collective = build_end(b, coalesced_name(e->o->kind));
+    e->collective = build_end(b, coalesced_name(e->o->kind, emit_in_place(e)));
     for (uint32_t i = 0; i < e->b->n; i++)
         item[i] = build_getitem(&e->out, e->collective, i);
     for (uint32_t i = 0; i < e->b->n; i++) {

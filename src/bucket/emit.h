@@ -55,6 +55,7 @@ uint32_t emit_split(struct build *b, uint32_t x, const struct num *count, uint32
 void build_group(struct emit *e, struct build *b);
 void build_dtype(struct build *b, enum dtype d);
 uint32_t emit_dims(const struct emit *e, uint32_t i);  /* dimensions of member i's result */
+bool emit_in_place(const struct emit *e);              /* all members work in place */
 bool emit_is_wanted(const struct emit *e, uint32_t i); /* somebody uses member i's result */
 
 #endif

@@ -62,14 +62,18 @@ void emit_reduction(struct emit *e)
 
     for (uint32_t i = 0; i < e->b->n; i++)
         part[i] = scatter ? num_over(b, e->count[i], e->size) : e->count[i];
-    build_call(b, scatter ? "_c10d_functional.reduce_scatter_tensor.default"
-                          : "_c10d_functional.all_reduce.default");
+    bool in_place = emit_in_place(e);
+    build_call(b, scatter    ? "_c10d_functional.reduce_scatter_tensor.default"
+                  : in_place ? "_c10d_functional.all_reduce_.default"
+                             : "_c10d_functional.all_reduce.default");
     build_node(b, all);
     build_str(b, graph_str(g, e->b->member[0].key.reduce_op));
     if (scatter)
         build_int(b, e->size);
     build_group(e, b);
-    e->collective = build_end(b, scatter ? "reduce_scatter_tensor" : "all_reduce");
+    e->collective = build_end(b, scatter    ? "reduce_scatter_tensor"
+                                 : in_place ? "all_reduce_"
+                                            : "all_reduce");
 
     uint32_t wait = emit_wait(&e->out, e->collective);
     uint32_t split = emit_split(&e->out, wait, part, e->b->n, 0);

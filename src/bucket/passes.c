@@ -90,6 +90,11 @@ static struct bucket_options settings(enum comm_kind kind, const struct options 
     return b;
 }
 
+static bool is_taken(void *ctx, uint32_t n)
+{
+    return bucket_is_kind(ctx, n);
+}
+
 static tuck_status find(struct pass_run *r, enum comm_kind kind, const struct options *o,
                         struct marks *marks, bool merge)
 {
@@ -102,6 +107,7 @@ static tuck_status find(struct pass_run *r, enum comm_kind kind, const struct op
     struct bucket_options set = settings(kind, o, marks);
     bucket_scan(&s, r, &set);
     buckets_find(&s, &b);
+    comm_leave_forms(r, kind, is_taken, &s);
     buckets_check(&s, &b);
     if (merge)
         return buckets_merge(&s, &b);

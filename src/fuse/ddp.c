@@ -104,6 +104,11 @@ static tuck_status merge_all(struct ddp *d, bool concat)
     return st == TUCK_OK ? ddp_restore_order(d) : st;
 }
 
+static bool is_candidate(void *ctx, uint32_t n)
+{
+    return ((const struct ddp *)ctx)->cand_of[n] != 0;
+}
+
 static tuck_status fuse(struct pass_run *r, const struct ddp_options *o, bool concat)
 {
     struct ddp d = {.r = r, .o = o, .torch = o->compat == COMPAT_TORCH};
@@ -127,6 +132,7 @@ static tuck_status fuse(struct pass_run *r, const struct ddp_options *o, bool co
     for (uint32_t i = 0; i < d.cand.len; i++)
         if (d.cand.at[i].why != LEFT_END)
             report_left(r->report, r->g, d.cand.at[i].collective, d.cand.at[i].why);
+    comm_leave_forms(r, COMM_ALL_REDUCE, is_candidate, &d);
     comm_leave_hidden(r, COMM_ALL_REDUCE);
     if (r->assume.used_default)
         report_note(r->report, "sizes that data decides are taken for %d; --assume says otherwise",

@@ -222,6 +222,14 @@ static bool report_no_block(struct pass_run *r, uint32_t n, enum left_reason why
     return true;
 }
 
+/* Those that are over when they return have no wait. */
+static bool is_asked_for(void *ctx, uint32_t n)
+{
+    struct pass_run *r = ctx;
+
+    return !comm_starts(r->g, n) || block_is_all_reduce(r, n);
+}
+
 static tuck_status run(struct pass_run *r, const void *options)
 {
     const struct schedule_options *o = options;
@@ -254,6 +262,8 @@ static tuck_status run(struct pass_run *r, const void *options)
         if (why != LEFT_END)
             report_left(r->report, g, collective, why);
     }
+    comm_leave_forms(r, COMM_ALL_REDUCE, is_asked_for, r);
+    comm_leave_hidden(r, COMM_ALL_REDUCE);
     uint32_t moved = count_moved(&x);
     report_count(r->report, "waits moved", moved);
     r->changed = moved > 0;

@@ -96,6 +96,48 @@ void comm_leave_hidden(struct pass_run *r, enum comm_kind kind)
     }
 }
 
+void comm_leave_forms(struct pass_run *r, enum comm_kind kind, bool (*taken)(void *ctx, uint32_t n),
+                      void *ctx)
+{
+    const tuck_graph *g = r->g;
+
+    for_each_node (g, n)
+        if (comm_kind(g, n) == kind && !call_is_wrapper(node_at(g, n)) && !taken(ctx, n))
+            report_left(r->report, g, n, LEFT_FORM);
+}
+
+static bool is_made_here(const tuck_graph *g, uint32_t n)
+{
+    return node_at(g, n)->kind == TUCK_CALL_FUNCTION || node_at(g, n)->kind == TUCK_CALL_METHOD;
+}
+
+const bool *comm_writes_unseen(struct pass_run *r, uint32_t op)
+{
+    const tuck_graph *g = r->g;
+    struct arena *a = &r->arena;
+    uint32_t *first = NULL; /* by storage: the first that has it */
+    bool *unseen = NULL;
+    struct storages s;
+
+    for_each_node (g, n) {
+        if (node_at(g, n)->op != op)
+            continue;
+        if (unseen == NULL) {
+            unseen = arena_zeroed(a, g->node.len * sizeof(*unseen));
+            storages_build(g, a, &s);
+            first = arena_zeroed(a, ((size_t)s.n + 1) * sizeof(*first));
+            for (uint32_t m = g->node.at[0].prev; m != 0; m = node_at(g, m)->prev)
+                for (uint32_t k = 0; k < s.count[m]; k++)
+                    first[storage_of(&s, m, k)] = m;
+        }
+        uint32_t x = call_node(g, node_at(g, n), 0);
+        unseen[n] = x != 0 && is_made_here(g, x) && node_at(g, x)->n_uses == 1 &&
+                    node_at(g, n)->n_uses == 1 && s.count[x] == 1 &&
+                    first[storage_of(&s, x, 0)] == x;
+    }
+    return unseen;
+}
+
 /* The value that a wait is for, however many waits stand in between. */
 static uint32_t waited(const tuck_graph *g, const uint32_t *root, uint32_t wait)
 {

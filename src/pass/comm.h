@@ -63,6 +63,14 @@ void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32
  * graphs with such collectives in them. */
 void comm_leave_hidden(struct pass_run *r, enum comm_kind kind);
 
+/* Report those of a kind that stand here in the open but for which `taken` is false: lists, out=, other namespaces. */
+void comm_leave_forms(struct pass_run *r, enum comm_kind kind, bool (*taken)(void *ctx, uint32_t n),
+                      void *ctx);
+
+/* By node: of the collectives `op`, which work in place, those of which nobody could tell: the operand is made for it
+ * alone, and everything else that shares its storage comes from its wait. NULL: there is none that works so. */
+const bool *comm_writes_unseen(struct pass_run *r, uint32_t op);
+
 /* Several waits of one value, chained ones too, become the first. How many went; the graph stays in order. */
 uint32_t comm_dedup_waits(struct pass_run *r);
 

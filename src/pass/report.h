@@ -27,6 +27,7 @@
     X(MUTATED, "mutated", "its operand or its result is written in between")                       \
     X(SHARED, "shared", "what follows uses the same storage by another name")                      \
     X(KEY, "key", "group, reduce op, dtype or sizes differ from its partner's")                    \
+    X(FORM, "form", "the pass does not merge its form: a list, in place, into a given buffer")     \
     X(WRAPPED, "wrapped", "control_deps or with_effects holds it, or its wait, where it is")       \
     X(NESTED, "nested", "it stands in a nested graph, where the pass does not look")               \
     X(PATTERN, "pattern", "it does not have the shape that the pass rewrites")
