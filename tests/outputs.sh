@@ -159,7 +159,7 @@ want 'cmp -s dumps/00.schedule_comm_wait.before.txt old && ! left dumps' "dumps"
 stdout=(
     '--help' '--version' 'help' 'help show'
     'show small.txt' 'show -t small.txt' 'show -c small.txt' 'show -x small.txt' 'show -j small.txt' 'show -d small.txt'
-    'lint small.txt'
+    'lint small.txt' 'lint -j small.txt'
     'cost all_reduce 25MB' 'cost all_reduce 25MB -j' 'cost small.txt' 'cost small.txt -j' 'cost small.txt --write-profile'
     'ops' 'ops -j' 'ops aten.mm.default' 'passes' 'passes -j' 'passes --reasons' 'passes schedule_comm_wait'
     'optimize small.txt' 'optimize small.txt -o /dev/null' 'optimize small.txt -o /dev/null -j' 'optimize small.txt -o /dev/null -b'

@@ -14,8 +14,9 @@ struct buf {
     size_t len, cap;
     tuck_write_fn sink; /* NULL: keep everything */
     void *sink_ctx;
-    bool failed; /* the sink refused; what follows is dropped */
-    bool colour; /* tables may have it: base/ink.h */
+    bool failed;                  /* the sink refused; what follows is dropped */
+    bool colour;                  /* tables may have it: base/ink.h */
+    const struct json_head *head; /* of what is printed as JSON; NULL: a document of its own */
 };
 
 void buf_init(struct buf *b, struct mem *m);

@@ -3,9 +3,13 @@
 #include <assert.h>
 #include <math.h>
 
+enum { LIST_DEPTH = 2 }; /* of an item of a list of documents */
+
 void json_begin(struct json_out *j, struct buf *b)
 {
-    *j = (struct json_out){.b = b, .first = true};
+    uint32_t base = b->head != NULL ? LIST_DEPTH : 0;
+
+    *j = (struct json_out){.b = b, .first = true, .depth = base, .base = base};
 }
 
 static void put_string(struct buf *b, const char *s)
@@ -29,7 +33,7 @@ static void put_string(struct buf *b, const char *s)
 /* What stands before a value: comma, line break, key. */
 static void lead(struct json_out *j, const char *key)
 {
-    if (j->depth > 0) {
+    if (j->depth > j->base) {
         if (!j->first)
             buf_chr(j->b, ',');
         if (j->flat) {
@@ -102,6 +106,41 @@ void json_null(struct json_out *j, const char *key)
 
 void json_end(struct json_out *j)
 {
-    assert(j->depth == 0);
-    buf_chr(j->b, '\n');
+    assert(j->depth == j->base);
+    if (j->b->head == NULL)
+        buf_chr(j->b, '\n');
+}
+
+void json_schema(struct json_out *j, int version)
+{
+    const struct json_head *h = j->b->head;
+
+    json_int(j, "schema", version);
+    if (h == NULL)
+        return;
+    json_int(j, "graph", h->graph);
+    if (*h->title)
+        json_str(j, "title", h->title);
+    if (h->rank >= 0)
+        json_int(j, "rank", h->rank);
+    json_int(j, "line", h->line);
+    if (h->world > 0)
+        json_int(j, "world", h->world);
+}
+
+void json_list_open(struct buf *b, const char *file, const char *key)
+{
+    buf_str(b, "{\n  \"schema\": 1,\n  \"file\": ");
+    put_string(b, file);
+    buf_printf(b, ",\n  \"%s\": [", key);
+}
+
+void json_list_item(struct buf *b, bool first)
+{
+    buf_str(b, first ? "\n    " : ",\n    ");
+}
+
+void json_list_close(struct buf *b)
+{
+    buf_str(b, "\n  ]\n}\n");
 }

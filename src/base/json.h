@@ -6,12 +6,22 @@
 
 struct json_out {
     struct buf *b;
-    uint32_t depth;
-    bool first; /* nothing in the innermost object or list yet */
-    bool flat;  /* keep the innermost levels on one line */
+    uint32_t depth, base; /* base: where the document begins in a list of documents */
+    bool first;           /* nothing in the innermost object or list yet */
+    bool flat;            /* keep the innermost levels on one line */
+};
+
+/* What an item of a list of documents says of itself, behind its schema. */
+struct json_head {
+    int64_t graph;     /* its number in the file */
+    const char *title; /* "": none */
+    uint32_t line;
+    int rank;      /* -1: none */
+    int64_t world; /* 0: none */
 };
 
 void json_begin(struct json_out *j, struct buf *b);
+void json_schema(struct json_out *j, int version); /* "schema", and the head of b */
 /* key == NULL: an item of a list, or the whole document. */
 void json_open(struct json_out *j, const char *key, char bracket); /* '{' or '[' */
 void json_close(struct json_out *j, char bracket);                 /* '}' or ']' */
@@ -21,5 +31,10 @@ void json_float(struct json_out *j, const char *key, double v); /* not finite: n
 void json_bool(struct json_out *j, const char *key, bool v);
 void json_null(struct json_out *j, const char *key);
 void json_end(struct json_out *j); /* the final newline */
+
+/* {"schema": 1, "file": …, KEY: [ … ]}: b->head is set before each item, which is a document from json_begin() on. */
+void json_list_open(struct buf *b, const char *file, const char *key);
+void json_list_item(struct buf *b, bool first);
+void json_list_close(struct buf *b);
 
 #endif

@@ -44,9 +44,10 @@ struct ranks_instances;
 /* Options that every command which reads a graph accepts, as an argp child. */
 struct input {
     const char *path;
-    long graph;         /* --graph, -1 = all */
-    long rank;          /* --rank, -1 = not given */
-    const char **group; /* --group, n_group of them */
+    const char *graph_word; /* --graph: a number or a title; NULL: all */
+    long graph;             /* which that is, -1 = all */
+    long rank;              /* --rank, -1 = not given */
+    const char **group;     /* --group, n_group of them */
     size_t n_group;
     struct ranks_instances *instances; /* of --group with several lists */
     size_t n_instances;
@@ -137,7 +138,8 @@ struct question {
     struct input in;
     struct model model;
     struct listing list;
-    const char *word; /* behind the file; NULL: none */
+    const char *word;                       /* behind the file; NULL: none */
+    const char *graph_before, *graph_after; /* of tuck diff */
 };
 extern const struct argp_child question_children[];
 /* The same; `most`: what is said where there are more words, "one node only". */
@@ -154,6 +156,9 @@ const char *human_us(double us, char out[32]);
 size_t input_warn_groups(struct input *in);
 
 void print_diags(tuck_diags *d); /* to stderr, and forget them */
+void keep_diags(
+    tuck_diags
+        *all); /* from now on what would be printed is collected there instead; NULL: no more */
 int exit_code_of(tuck_status st);
 int refused_or(tuck_status st); /* the same, where EINVAL says that the graph has no such thing */
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/graphs.h"
 #include "cost/compute.h"
 #include "fx/assume.h"
 #include "fx/infer.h"
@@ -202,17 +202,17 @@ static void do_json_collective(struct buf *b, const void *ctx)
 
     json_begin(&j, b);
     json_open(&j, NULL, '{');
-    json_int(&j, "schema", 1);
+    json_schema(&j, 1);
     json_str(&j, "cluster", tuck_cluster_name(a->c->model.cluster));
     json_str(&j, "coll", a->c->coll_name);
     json_int(&j, "bytes", a->c->q.bytes);
     json_int(&j, "ranks", a->c->q.ranks);
     json_int(&j, "nodes", x->nodes);
     json_int(&j, "per_node", x->per_node);
-    json_float(&j, "us", x->us);
-    json_float(&j, "latency_us", x->latency_us);
-    json_float(&j, "ramp_us", x->ramp_us);
-    json_float(&j, "bytes_us", x->bytes_us);
+    json_float(&j, "ns", 1e3 * x->us);
+    json_float(&j, "latency_ns", 1e3 * x->latency_us);
+    json_float(&j, "ramp_ns", 1e3 * x->ramp_us);
+    json_float(&j, "bytes_ns", 1e3 * x->bytes_us);
     json_str(&j, "model", tuck_cost_model_name(x->model));
     json_str(&j, "algorithm", tuck_algorithm_name(x->algorithm));
     json_str(&j, "protocol", x->protocol);
@@ -221,7 +221,7 @@ static void do_json_collective(struct buf *b, const void *ctx)
     for (uint32_t i = 0; i < x->n_alternatives; i++) {
         json_open(&j, NULL, '{');
         j.flat = true;
-        json_float(&j, "us", x->alternative[i].us);
+        json_float(&j, "ns", 1e3 * x->alternative[i].us);
         json_str(&j, "model", tuck_cost_model_name(x->alternative[i].model));
         json_str(&j, "algorithm", tuck_algorithm_name(x->alternative[i].algorithm));
         json_str(&j, "protocol", x->alternative[i].protocol);
@@ -396,9 +396,11 @@ static void do_json_graph(struct buf *b, const void *ctx)
 
     json_begin(&j, b);
     json_open(&j, NULL, '{');
-    json_int(&j, "schema", 1);
-    json_str(&j, "file", a->c->in.path);
-    json_int(&j, "line", a->line);
+    json_schema(&j, 1);
+    if (b->head == NULL) {
+        json_str(&j, "file", a->c->in.path);
+        json_int(&j, "line", a->line);
+    }
     json_str(&j, "cluster", tuck_cluster_name(a->c->model.cluster));
     json_bool(&j, "cluster_assumed", a->assumed);
     json_str(&j, "model", tuck_cost_model_name(a->c->model.kind));
@@ -484,7 +486,7 @@ static int tell_gaps(struct graph_cost *a)
     return refused ? EXIT_REFUSED : EXIT_FINE;
 }
 
-static int cost_of_graph(struct cost *c, size_t i)
+static int cost_of_graph(struct cost *c, size_t i, struct graph_list *list)
 {
     struct graph_cost a = {
         .c = c, .g = tuck_doc_graph(c->in.doc, i), .line = tuck_doc_line(c->in.doc, i)};
@@ -504,8 +506,9 @@ static int cost_of_graph(struct cost *c, size_t i)
     } else if (c->write_profile) {
         code = print_profile(&a);
     } else if (c->json) {
-        code = print_through(do_json_graph, &a);
+        code = graph_list_print(list, i, 0, do_json_graph, &a);
     } else {
+        put_graph(&c->in, i);
         put_head(&a);
         put_nodes(&a);
     }
@@ -517,13 +520,18 @@ static int cost_of_graph(struct cost *c, size_t i)
 
 static int cost_of_graphs(struct cost *c)
 {
+    struct graph_list list;
     size_t from = 0, to = 0;
     int code = model_input_open(&c->model, &c->in, &from, &to);
 
     if (code == EXIT_FINE)
         code = input_infer(&c->in, false);
+    if (code == EXIT_FINE && c->write_profile)
+        code = graph_only_one(&c->in, "--write-profile", from, to);
+    graph_list_begin(&list, &c->in, "graphs", c->json && to - from > 1);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
-        code = cost_of_graph(c, i);
+        code = cost_of_graph(c, i, &list);
+    graph_list_end(&list);
     input_close(&c->in);
     return code;
 }

@@ -3,20 +3,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/graphs.h"
 #include "fx/groups.h"
 #include "pipeline/diff.h"
+
+enum { OPT_BEFORE = 0x720, OPT_AFTER };
 
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Everything, for other programs", 0},
     {"top", OPT_TOP, "N", 0, "Name at most N of each kind of change (10)", 0},
     {NULL, 0, NULL, 0, "The graphs:", 1},
+    {"graph-before", OPT_BEFORE, "N|TITLE", 0, "Which graph of BEFORE (default: --graph, or all)",
+     1},
+    {"graph-after", OPT_AFTER, "N|TITLE", 0, "Which graph of AFTER (default: --graph, or all)", 1},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    const struct question *x = state->input;
+    struct question *x = state->input;
+
+    if (key == OPT_BEFORE || key == OPT_AFTER) {
+        *(key == OPT_BEFORE ? &x->graph_before : &x->graph_after) = arg;
+        return 0;
+    }
 
     if (key == ARGP_KEY_END && x->in.path != NULL && x->word == NULL)
         argp_error(state, "which file is it compared with?");
@@ -63,8 +73,10 @@ static int evaluate(struct question *x, struct input *in, tuck_graph *g, struct 
     return code == EXIT_FINE ? model_gaps(&x->model, in, e, g) : code;
 }
 
-static int compare(struct question *x, struct input *after, tuck_graph *a, tuck_graph *b)
+static int compare(struct question *x, struct input *after, size_t i, size_t k,
+                   struct graph_list *list)
 {
+    tuck_graph *a = tuck_doc_graph(x->in.doc, i), *b = tuck_doc_graph(after->doc, k);
     struct evaluation ea = {.program = NULL}, eb = {.program = NULL};
     struct diff d;
     bool assumed;
@@ -81,10 +93,13 @@ static int compare(struct question *x, struct input *after, tuck_graph *a, tuck_
         code = evaluate(x, after, b, &eb);
         if (code == EXIT_FINE) {
             code = exit_code_of(diff_graphs(a, &ea, b, &eb, &d));
-            if (code == EXIT_FINE && !x->list.json)
+            if (code == EXIT_FINE && !x->list.json) {
+                put_graph(&x->in, i);
+                put_graph(after, k);
                 put_machine(&x->model, a, assumed);
+            }
             if (code == EXIT_FINE)
-                code = print_through(print, &(struct printed){x, &d});
+                code = graph_list_print(list, i, 0, print, &(struct printed){x, &d});
             diff_end(&d);
         }
         evaluate_end(&eb);
@@ -96,24 +111,33 @@ static int compare(struct question *x, struct input *after, tuck_graph *a, tuck_
 int cmd_diff(int argc, char **argv)
 {
     struct question x = {.list.top = 10};
+    struct graph_list list;
     size_t from = 0, to = 0, from_b = 0, to_b = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &x);
     struct input after = input_like(&x.in, x.word);
     after.rank = x.in.rank;
+    if (x.graph_before != NULL)
+        x.in.graph_word = x.graph_before;
+    if (x.graph_after != NULL)
+        after.graph_word = x.graph_after;
     int code = model_input_open(&x.model, &x.in, &from, &to);
     if (code == EXIT_FINE)
         code = input_open(&after);
     if (code == EXIT_FINE)
         code = input_range(&after, &from_b, &to_b);
     if (code == EXIT_FINE && to - from != to_b - from_b) {
-        fprintf(stderr, "tuck diff: %s has %zu graphs, %s has %zu; --graph chooses one of each\n",
-                x.in.path, to - from, after.path, to_b - from_b);
+        fprintf(
+            stderr,
+            "tuck diff: of %s there are %zu graphs, of %s %zu; --graph-before and --graph-after "
+            "pick one of each\n",
+            x.in.path, to - from, after.path, to_b - from_b);
         code = EXIT_USAGE;
     }
+    graph_list_begin(&list, &x.in, "graphs", x.list.json && to - from > 1);
     for (size_t i = 0; code == EXIT_FINE && i < to - from; i++)
-        code = compare(&x, &after, tuck_doc_graph(x.in.doc, from + i),
-                       tuck_doc_graph(after.doc, from_b + i));
+        code = compare(&x, &after, from + i, from_b + i, &list);
+    graph_list_end(&list);
     input_close_like(&after);
     model_close(&x.model);
     input_close(&x.in);

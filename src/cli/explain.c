@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/graphs.h"
 #include "cli/progress.h"
 #include "pipeline/explain.h"
 
@@ -47,8 +47,9 @@ static void print(struct buf *b, const void *ctx)
         explain_table(p->e, p->x->list.top, b);
 }
 
-static int explain(struct question *x, tuck_graph *g)
+static int explain(struct question *x, size_t i, struct graph_list *list)
 {
+    tuck_graph *g = tuck_doc_graph(x->in.doc, i);
     struct evaluate_options o;
     struct explanation e;
     struct run_setting setting;
@@ -74,10 +75,12 @@ static int explain(struct question *x, tuck_graph *g)
                 x->word);
         code = EXIT_USAGE;
     }
+    if (code == EXIT_FINE && !x->list.json)
+        put_graph(&x->in, i);
     if (code == EXIT_FINE && !x->list.json && x->word == NULL)
         put_machine(&x->model, g, assumed);
     if (code == EXIT_FINE)
-        code = print_through(print, &(struct printed){x, &e, &o});
+        code = graph_list_print(list, i, 0, print, &(struct printed){x, &e, &o});
     explain_end(&e);
     free(setting.hint);
     return code;
@@ -86,12 +89,15 @@ static int explain(struct question *x, tuck_graph *g)
 int cmd_explain(int argc, char **argv)
 {
     struct question x = {.list.top = 10};
+    struct graph_list list;
     size_t from = 0, to = 0;
 
     argp_parse(&argp, argc, argv, 0, NULL, &x);
     int code = model_input_open(&x.model, &x.in, &from, &to);
+    graph_list_begin(&list, &x.in, "graphs", x.list.json && to - from > 1);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
-        code = explain(&x, tuck_doc_graph(x.in.doc, i));
+        code = explain(&x, i, &list);
+    graph_list_end(&list);
     model_close(&x.model);
     input_close(&x.in);
     return code;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/graphs.h"
 #include "cli/progress.h"
 #include "fx/known.h"
 #include "pipeline/ranks.h"
@@ -13,7 +13,8 @@
 enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 
 static const struct argp_option options[] = {
-    {"graph", OPT_GRAPH, "N", 0, "Of several graphs in the file, number N, from 0", 1},
+    {"graph", OPT_GRAPH, "N|TITLE", 0,
+     "Of several graphs in the file, number N, from 0, or the one with this title or name", 1},
     {"group", OPT_GROUP, "NAME=SIZE", 0,
      "The size of a process group, or its members: NAME=0,2,4,6 (global ranks); for --straggler "
      "all groups of a name: NAME=0,2/4,6",
@@ -57,7 +58,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case ARGP_KEY_INIT: in->graph = in->rank = -1; break;
-    case OPT_GRAPH: in->graph = number(state, "--graph", arg); break;
+    case OPT_GRAPH:
+        if (*arg == '\0')
+            argp_error(state, "--graph wants a number or a title");
+        in->graph_word = arg;
+        break;
     case OPT_RANK: in->rank = number(state, "--rank", arg); break;
     case OPT_GROUP:
         if (strrchr(arg, '=') == NULL)
@@ -86,8 +91,31 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp input_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
+static tuck_diags *kept; /* by keep_diags() */
+
+void keep_diags(tuck_diags *all)
+{
+    kept = all;
+}
+
+static void keep(const tuck_diags *d)
+{
+    for (size_t i = 0; i < tuck_diags_count(d); i++) {
+        const tuck_diag *x = tuck_diags_at(d, i);
+        struct diag_source src = {.file = x->file};
+        struct diag_pos pos = {.source = &src, .line = x->line, .column = x->column};
+
+        diag_add(kept, x->severity, pos, x->note, "%s", x->message);
+    }
+}
+
 void print_diags(tuck_diags *d)
 {
+    if (kept != NULL) {
+        keep(d);
+        tuck_diags_clear(d);
+        return;
+    }
     if (tuck_diags_count(d) > 0)
         progress_clear();
     for (size_t i = 0; i < tuck_diags_count(d); i++)
@@ -210,15 +238,8 @@ static int apply_groups(struct input *in, size_t from, size_t to)
 
 int input_range(const struct input *in, size_t *from, size_t *to)
 {
-    size_t n = tuck_doc_count(in->doc);
-
     *from = in->graph < 0 ? 0 : (size_t)in->graph;
-    *to = in->graph < 0 ? n : (size_t)in->graph + 1;
-    if (*to > n) {
-        fprintf(stderr, "tuck: --graph %ld: %s has %zu graph%s, numbered from 0\n", in->graph,
-                in->path, n, n == 1 ? "" : "s");
-        return EXIT_USAGE;
-    }
+    *to = in->graph < 0 ? tuck_doc_count(in->doc) : (size_t)in->graph + 1;
     return EXIT_FINE;
 }
 
@@ -302,6 +323,9 @@ int input_open(struct input *in)
     tuck_status st = tuck_doc_read_file(in->path, NULL, in->diags, &in->doc);
     print_diags(in->diags);
     int code = exit_code_of(st);
+    in->graph = -1;
+    if (code == EXIT_FINE && in->graph_word != NULL)
+        code = graph_pick(in, "--graph", in->graph_word, &in->graph);
     if (code == EXIT_FINE)
         code = input_range(in, &from, &to);
     if (code != EXIT_FINE)
@@ -356,7 +380,8 @@ void input_close(struct input *in)
 struct input input_like(const struct input *first, const char *path)
 {
     return (struct input){.path = path,
-                          .graph = first->graph,
+                          .graph = -1,
+                          .graph_word = first->graph_word,
                           .rank = -1,
                           .group = first->group,
                           .n_group = first->n_group,
@@ -394,9 +419,13 @@ static bool unknown_before(const struct input *in, size_t from, size_t to, const
 
 static void warn_unknown(const struct input *in, const char *name)
 {
-    put_warning(in->path, "the size of group '%s' is unknown", name);
-    put_to(stderr, INK_DIM, "  note: say it with --group '%s=SIZE', or in a side-car file", name);
-    fputc('\n', stderr);
+    struct diag_source src = {.file = in->path};
+    char note[256];
+
+    snprintf(note, sizeof(note), "say it with --group '%s=SIZE', or in a side-car file", name);
+    diag_add(in->diags, TUCK_WARNING, (struct diag_pos){.source = &src}, note,
+             "the size of group '%s' is unknown", name);
+    print_diags(in->diags);
 }
 
 size_t input_warn_groups(struct input *in)

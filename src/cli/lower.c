@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/graphs.h"
 #include "lower/estimate.h"
 #include "memory/graph_peak.h"
 #include "memory/plan.h"
@@ -222,13 +222,25 @@ static int show_graph_peak(struct lower_command *c, tuck_graph *g)
     return code;
 }
 
-static int lower(struct lower_command *c, tuck_graph *g)
+/* In a program a title is a comment. */
+static void put_comment(const struct input *in, size_t i)
 {
+    if (tuck_doc_count(in->doc) > 1) {
+        printf("# ");
+        put_graph(in, i);
+    }
+}
+
+static int lower(struct lower_command *c, size_t number)
+{
+    tuck_graph *g = tuck_doc_graph(c->in.doc, number);
     struct program *p = NULL;
     bool assumed, priced = !c->no_cost;
 
-    if (c->form == FORM_PEAK && c->peak_fx)
+    if (c->form == FORM_PEAK && c->peak_fx) {
+        put_graph(&c->in, number);
         return show_graph_peak(c, g);
+    }
     tuck_status st = tuck_graph_infer(g, false, c->in.diags);
     int code = st == TUCK_OK && priced ? model_for(&c->model, &c->in, g, &assumed)
                                        : exit_code_of(st);
@@ -240,6 +252,7 @@ static int lower(struct lower_command *c, tuck_graph *g)
                                     .profile = c->model.profile};
         st = lower_estimate(p, g, c->model.cluster, &cost, c->in.hint, c->in.n_hint);
         if (st == TUCK_OK && c->form == FORM_TEXT) {
+            put_comment(&c->in, number);
             printf("# times on %s%s\n", tuck_cluster_name(c->model.cluster),
                    assumed ? " (assumed; --cluster names another)" : "");
             for (uint32_t i = 0; i < p->n_group; i++) {
@@ -252,6 +265,8 @@ static int lower(struct lower_command *c, tuck_graph *g)
     }
     print_diags(c->in.diags);
     code = refused_or(st);
+    if (code == EXIT_FINE && c->form != FORM_TEXT && c->form != FORM_PROBLEM)
+        put_graph(&c->in, number);
     if (code == EXIT_FINE)
         code = show(c, p, priced ? tuck_cluster_name(c->model.cluster) : NULL);
     program_free(p);
@@ -265,8 +280,10 @@ static int lower_all(struct lower_command *c)
 
     c->o.hint = c->in.hint;
     c->o.n_hint = c->in.n_hint;
+    if (code == EXIT_FINE && c->form == FORM_PROBLEM)
+        code = graph_only_one(&c->in, "--problem", from, to);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
-        code = lower(c, tuck_doc_graph(c->in.doc, i));
+        code = lower(c, i);
     return code;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/graphs.h"
 #include "cli/picture.h"
 #include "cli/progress.h"
 #include "pass/report.h"
@@ -187,7 +188,7 @@ static bool dump(void *ctx, const char *pass, size_t step, bool after, const tuc
 struct printed {
     const struct optimize *o;
     tuck_report *const *t;
-    size_t n;
+    size_t from, n;
 };
 
 /* Of every graph, one after the other. */
@@ -195,19 +196,39 @@ static void print(struct buf *b, const void *ctx)
 {
     const struct printed *p = ctx;
 
-    for (size_t i = 0; i < p->n; i++)
-        if (p->o->form == TUCK_REPORT_JSON)
-            report_json(p->t[i], !p->o->no_times, b);
-        else
-            report_table(p->t[i], !p->o->no_times, p->o->form == TUCK_REPORT_BRIEF, b);
+    for (size_t i = 0; i < p->n; i++) {
+        graph_title(b, &p->o->in, p->from + i);
+        report_table(p->t[i], !p->o->no_times, p->o->form == TUCK_REPORT_BRIEF, b);
+    }
 }
 
-static int write_reports(const struct optimize *o, tuck_report *const *t, size_t n)
+static void print_json(struct buf *b, const void *ctx)
 {
-    struct printed p = {o, t, n};
+    const struct printed *p = ctx;
+    struct json_head head;
 
-    return o->report == NULL && o->out == NULL ? print_to_stderr(print, &p)
-                                               : output_print(o->report, print, &p);
+    if (p->n > 1)
+        json_list_open(b, p->o->in.path, "graphs");
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->n > 1) {
+            json_list_item(b, i == 0);
+            graph_head(&p->o->in, p->from + i, &head);
+            b->head = &head;
+        }
+        report_json(p->t[i], !p->o->no_times, b);
+        b->head = NULL;
+    }
+    if (p->n > 1)
+        json_list_close(b);
+}
+
+static int write_reports(const struct optimize *o, tuck_report *const *t, size_t from, size_t n)
+{
+    struct printed p = {o, t, from, n};
+    void (*fn)(struct buf * b, const void *ctx) = o->form == TUCK_REPORT_JSON ? print_json : print;
+
+    return o->report == NULL && o->out == NULL ? print_to_stderr(fn, &p)
+                                               : output_print(o->report, fn, &p);
 }
 
 /* What passes are judged on, and whether all of it is known. */
@@ -241,7 +262,7 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_rep
 }
 
 /* The step before and after, on the machine it was optimized for. */
-static int draw(struct optimize *o, tuck_graph *before, tuck_graph *after)
+static int draw(struct optimize *o, size_t i, tuck_graph *before, tuck_graph *after)
 {
     static const char *const label[] = {"before", "after"};
     tuck_graph *both[] = {before, after};
@@ -253,7 +274,7 @@ static int draw(struct optimize *o, tuck_graph *before, tuck_graph *after)
     if (code != EXIT_FINE)
         return code;
     model_options(&o->model, &o->in, &e);
-    return picture_write(&o->picture, o->in.path, both, label, 2, &e, o->in.diags);
+    return picture_add(&o->picture, &o->in, i, both, label, 2, &e);
 }
 
 static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
@@ -266,7 +287,7 @@ static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tu
     if (code == EXIT_FINE)
         code = run_on(o, p, i, report);
     if (code == EXIT_FINE)
-        code = draw(o, before, g);
+        code = draw(o, i, before, g);
     tuck_graph_free(before);
     return code;
 }
@@ -284,7 +305,7 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
         code = run_and_draw(o, p, i, &report[i - from]);
     progress_end();
     if (code == EXIT_FINE)
-        code = write_reports(o, report, to - from);
+        code = write_reports(o, report, from, to - from);
     for (size_t i = from; i < to; i++)
         tuck_report_free(report[i - from]);
     free(report);
@@ -342,6 +363,7 @@ int cmd_optimize(int argc, char **argv)
         code = input_remember(&o.in);
     if (code == EXIT_FINE)
         code = write_graph(&o);
+    code = picture_end(&o.picture, o.in.path, code);
     tuck_pipeline_free(p);
     free(o.text);
     model_close(&o.model);

@@ -82,47 +82,129 @@ static void forget(struct made *m)
     free(m->limit_op);
 }
 
+/* ---- graphs ---- */
+
+struct drawn { /* one graph of the file */
+    struct made made[2];
+    struct report_run run[2];
+    char *label[2];
+    struct report_graph graph;
+    char *title, *where;
+    struct drawn *next;
+};
+
+static void forget_graph(struct drawn *d)
+{
+    for (int i = 0; i < 2; i++) {
+        forget(&d->made[i]);
+        free(d->label[i]);
+    }
+    free(d->title);
+    free(d->where);
+    free(d);
+}
+
+/* "graph 1: AFTER POST GRAD, rank 0"; "" where there is no other. */
+static char *title_of(const struct input *in, size_t i)
+{
+    const char *title = tuck_doc_title(in->doc, i);
+    int rank = tuck_doc_rank(in->doc, i);
+    char *out = NULL, of[32] = "";
+
+    if (tuck_doc_count(in->doc) == 1)
+        return strdup("");
+    if (rank >= 0)
+        snprintf(of, sizeof(of), ", rank %d", rank);
+    if (asprintf(&out, "graph %zu: %s%s", i,
+                 *title ? title : tuck_graph_name(tuck_doc_graph(in->doc, i)), of) < 0)
+        return NULL;
+    return out;
+}
+
+/* In a trace a run is a process: its name says of which graph it is. */
+static char *label_of(const char *title, const char *label)
+{
+    char *out = NULL;
+
+    if (asprintf(&out, "%s%s%s", title, *title ? ", " : "", label) < 0)
+        return NULL;
+    return out;
+}
+
+int picture_add(struct picture *p, const struct input *in, size_t i, tuck_graph *const *g,
+                const char *const *label, uint32_t n, const struct evaluate_options *o)
+{
+    struct drawn *d = calloc(1, sizeof(*d));
+    int code = EXIT_FINE;
+
+    if (d == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    if (p->last != NULL)
+        p->last->next = d;
+    else
+        p->first = d;
+    p->last = d;
+    d->title = title_of(in, i);
+    d->where = strdup(tuck_cluster_name(o->cluster));
+    for (uint32_t k = 0; k < n && code == EXIT_FINE; k++) {
+        d->label[k] = d->title ? label_of(d->title, label[k]) : NULL;
+        if (d->label[k] == NULL || d->where == NULL)
+            return exit_code_of(TUCK_ENOMEM);
+        code = describe(&d->made[k], g[k], o, d->label[k], in->diags);
+        d->run[k] = d->made[k].run;
+    }
+    d->graph = (struct report_graph){d->title, d->where, d->run, n};
+    return code;
+}
+
 /* ---- files ---- */
 
 struct printed {
-    const struct report_run *run;
+    const char *title;
+    const struct report_graph *graph;
     uint32_t n;
-    const char *title, *where;
 };
 
 static void print_html(struct buf *b, const void *ctx)
 {
     const struct printed *x = ctx;
 
-    report_html(x->title, x->where, x->run, x->n, b);
+    report_html(x->title, x->graph, x->n, b);
 }
 
 static void print_trace(struct buf *b, const void *ctx)
 {
     const struct printed *x = ctx;
 
-    report_trace(x->run, x->n, b);
+    report_trace(x->graph, x->n, b);
 }
 
-int picture_write(const struct picture *p, const char *title, tuck_graph *const *g,
-                  const char *const *label, uint32_t n, const struct evaluate_options *o,
-                  tuck_diags *diags)
+int picture_end(struct picture *p, const char *title, int code)
 {
-    struct made made[2] = {{.limit = NULL}};
-    struct report_run run[2];
-    int code = EXIT_FINE;
-    uint32_t done = 0;
+    struct report_graph *all = NULL;
+    uint32_t n = 0;
 
-    for (; done < n && code == EXIT_FINE; done++) {
-        code = describe(&made[done], g[done], o, label[done], diags);
-        run[done] = made[done].run;
+    for (const struct drawn *d = p->first; d != NULL; d = d->next)
+        n++;
+    if (code == EXIT_FINE && n > 0) {
+        all = calloc(n, sizeof(*all));
+        if (all == NULL)
+            code = exit_code_of(TUCK_ENOMEM);
     }
-    struct printed x = {run, n, title, tuck_cluster_name(o->cluster)};
-    if (code == EXIT_FINE && p->html != NULL)
+    n = 0;
+    for (struct drawn *d = p->first; all != NULL && d != NULL; d = d->next)
+        all[n++] = d->graph;
+    struct printed x = {title, all, n};
+    if (code == EXIT_FINE && all != NULL && p->html != NULL)
         code = output_print(p->html, print_html, &x);
-    if (code == EXIT_FINE && p->trace != NULL)
+    if (code == EXIT_FINE && all != NULL && p->trace != NULL)
         code = output_print(p->trace, print_trace, &x);
-    for (uint32_t i = 0; i < done; i++)
-        forget(&made[i]);
+    while (p->first != NULL) {
+        struct drawn *d = p->first;
+        p->first = d->next;
+        forget_graph(d);
+    }
+    p->last = NULL;
+    free(all);
     return code;
 }

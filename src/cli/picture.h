@@ -5,17 +5,22 @@
 #include "cli/cli.h"
 #include "pipeline/evaluate.h"
 
+struct drawn;
+
 struct picture {
     const char *html, *trace; /* files, or NULL */
+    struct drawn *first, *last;
 };
 
 extern const struct argp picture_argp;
 
 bool picture_wanted(const struct picture *p);
 
-/* One graph, or the same before and after: n of them, at most 2, with their labels. An exit code. */
-int picture_write(const struct picture *p, const char *title, tuck_graph *const *g,
-                  const char *const *label, uint32_t n, const struct evaluate_options *o,
-                  tuck_diags *diags);
+/* One graph of a file, or the same before and after: n of them, at most 2, with their labels. An exit code. */
+int picture_add(struct picture *p, const struct input *in, size_t i, tuck_graph *const *g,
+                const char *const *label, uint32_t n, const struct evaluate_options *o);
+
+/* Write all of them where `code` is EXIT_FINE, and forget them. The code, or what came of writing. */
+int picture_end(struct picture *p, const char *title, int code);
 
 #endif

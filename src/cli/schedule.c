@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/graphs.h"
 #include "lower/estimate.h"
 #include "pipeline/table.h"
 #include "problem/from_program.h"
@@ -20,6 +20,8 @@ struct args {
     const char **set, **other; /* other: problems of the other ranks */
     size_t n_set, n_other;
     enum form form;
+    struct graph_list list; /* of JSON */
+    size_t graph;           /* being worked on */
 };
 
 static const char own_passes[] =
@@ -204,7 +206,7 @@ static void print(struct buf *b, const void *ctx)
     }
 }
 
-static int run(const struct args *a, const struct problem *p, tuck_diags *diags)
+static int run(struct args *a, const struct problem *p, tuck_diags *diags)
 {
     struct schedule_options o;
     struct pipeline steps;
@@ -227,7 +229,8 @@ static int run(const struct args *a, const struct problem *p, tuck_diags *diags)
     if (st == TUCK_OK)
         st = schedule_steps(&s, &steps, diags);
     print_diags(diags);
-    code = st == TUCK_OK ? print_through(print, &(struct printed){&s, a}) : exit_code_of(st);
+    code = st == TUCK_OK ? graph_list_print(&a->list, a->graph, 0, print, &(struct printed){&s, a})
+                         : exit_code_of(st);
     pipeline_destroy(&steps);
     schedule_end(&s);
     ranks_close(&ranks);
@@ -259,7 +262,7 @@ static bool is_graph(const char *path)
     return c != '{' && c != EOF;
 }
 
-static int run_problem(const struct args *a)
+static int run_problem(struct args *a)
 {
     struct problem *p = NULL;
     const char *given = a->model.profile_path   ? "--profile"
@@ -308,6 +311,8 @@ static int run_graph(struct args *a, tuck_graph *g)
         st = problem_of_program(program, a->in.diags, &p);
     print_diags(a->in.diags);
     code = refused_or(st);
+    if (code == EXIT_FINE && (a->form == FORM_TABLE || a->form == FORM_OVERLAP))
+        put_graph(&a->in, a->graph);
     if (code == EXIT_FINE && a->form == FORM_TABLE)
         put_machine(&a->model, g, assumed);
     if (code == EXIT_FINE)
@@ -322,8 +327,12 @@ static int run_graphs(struct args *a)
     size_t from = 0, to = 0;
     int code = model_input_open(&a->model, &a->in, &from, &to);
 
-    for (size_t i = from; code == EXIT_FINE && i < to; i++)
-        code = run_graph(a, tuck_doc_graph(a->in.doc, i));
+    if (code == EXIT_FINE && a->form == FORM_PROBLEM)
+        code = graph_only_one(&a->in, "--problem", from, to);
+    graph_list_begin(&a->list, &a->in, "graphs", a->form == FORM_JSON && to - from > 1);
+    for (a->graph = from; code == EXIT_FINE && a->graph < to; a->graph++)
+        code = run_graph(a, tuck_doc_graph(a->in.doc, a->graph));
+    graph_list_end(&a->list);
     model_close(&a->model);
     return code;
 }

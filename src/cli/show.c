@@ -511,7 +511,7 @@ static void json_collectives(struct json_out *j, const struct facts *f)
 
         json_open(j, NULL, '{');
         j->flat = true;
-        json_str(j, "kind", short_name(r->op, name));
+        json_str(j, "coll", short_name(r->op, name));
         json_str(j, "group", r->group);
         if (r->size > 0)
             json_int(j, "ranks", r->size);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/graphs.h"
 #include "cli/picture.h"
 #include "cli/progress.h"
 #include "pipeline/ranks.h"
@@ -25,6 +26,7 @@ struct simulate {
     size_t n_straggler;
     const char **more; /* files beside the first: a rank each */
     size_t n_more;
+    struct graph_list docs; /* of JSON */
 };
 
 static const struct argp_option options[] = {
@@ -235,11 +237,14 @@ static void put_point(int64_t ranks, const struct evaluation *e)
     put_line(INK_DIM, " %7.1f%%", 100 * evaluation_gap(e));
 }
 
-static int curve(struct simulate *s, const tuck_graph *original)
+static int curve(struct simulate *s, size_t graph)
 {
+    const tuck_graph *original = tuck_doc_graph(s->in.doc, graph);
     int code = EXIT_FINE;
     size_t largest = largest_group(original);
 
+    if (!s->list.json)
+        put_graph(&s->in, graph);
     if (!s->list.json)
         put_line(INK_HEAD, "%8s %12s %12s %12s %12s %8s", "ranks", "step ms", "comm ms",
                  "exposed ms", "bound ms", "gap");
@@ -259,7 +264,7 @@ static int curve(struct simulate *s, const tuck_graph *original)
             code = evaluate(s, &s->in, g, false, &e, &assumed);
         if (code == EXIT_FINE) {
             if (s->list.json)
-                code = print_through(print, &(struct printed){s, &e, NULL});
+                code = graph_list_print(&s->docs, graph, w, print, &(struct printed){s, &e, NULL});
             else
                 put_point(w, &e);
             evaluate_end(&e);
@@ -274,7 +279,7 @@ static int curve(struct simulate *s, const tuck_graph *original)
 
 /* ---- several ranks ---- */
 
-static int together(struct simulate *s, const struct ranks_graph *graph, size_t n)
+static int together(struct simulate *s, const struct ranks_graph *graph, size_t n, size_t first)
 {
     struct evaluate_options o;
     struct ranks_options ro = {.eval = &o,
@@ -292,7 +297,7 @@ static int together(struct simulate *s, const struct ranks_graph *graph, size_t 
     print_diags(s->in.diags);
     int code = exit_code_of(st);
     if (code == EXIT_FINE)
-        code = print_through(print_ranks, &(struct printed){s, NULL, &x});
+        code = graph_list_print(&s->docs, first, 0, print_ranks, &(struct printed){s, NULL, &x});
     if (code == EXIT_FINE && x.fault.kind != SIM_FINE)
         code = EXIT_FOUND;
     ranks_end(&x);
@@ -362,7 +367,7 @@ static int several_files(struct simulate *s)
     if (code == EXIT_FINE) {
         if (!s->list.json)
             put_machine(&s->model, graph[0].g, assumed);
-        code = together(s, graph, n);
+        code = together(s, graph, n, 0);
     }
     for (size_t i = 0; i < evaluated; i++)
         evaluate_end(&e[i]);
@@ -374,28 +379,31 @@ static int several_files(struct simulate *s)
     return code;
 }
 
-static int simulate(struct simulate *s, tuck_graph *g)
+static int simulate(struct simulate *s, size_t i)
 {
+    tuck_graph *g = tuck_doc_graph(s->in.doc, i);
     struct evaluation e;
     bool assumed;
     int code = evaluate(s, &s->in, g, false, &e, &assumed);
 
     if (code != EXIT_FINE)
         return code;
-    if (!s->list.json)
+    if (!s->list.json) {
+        put_graph(&s->in, i);
         put_machine(&s->model, g, assumed);
+    }
     if (s->n_straggler > 0) {
         struct ranks_graph all = {g, &e, s->in.path, -1};
-        code = together(s, &all, 1);
+        code = together(s, &all, 1, i);
     } else {
-        code = print_through(print, &(struct printed){s, &e, NULL});
+        code = graph_list_print(&s->docs, i, 0, print, &(struct printed){s, &e, NULL});
     }
     evaluate_end(&e);
     if (code == EXIT_FINE && picture_wanted(&s->picture)) {
         static const char *const label[] = {"as it stands"};
         struct evaluate_options o;
         choose(s, &s->in, &o);
-        code = picture_write(&s->picture, s->in.path, &g, label, 1, &o, s->in.diags);
+        code = picture_add(&s->picture, &s->in, i, &g, label, 1, &o);
     }
     return code;
 }
@@ -414,9 +422,12 @@ int cmd_simulate(int argc, char **argv)
         code = model_input_open(&s.model, &s.in, &from, &to);
     if (code == EXIT_FINE && s.n_more > 0)
         code = several_files(&s);
+    graph_list_begin(&s.docs, &s.in, s.world_from ? "points" : "graphs",
+                     s.list.json && s.n_more == 0 && (s.world_from || to - from > 1));
     for (size_t i = from; code == EXIT_FINE && s.n_more == 0 && i < to; i++)
-        code = s.world_from ? curve(&s, tuck_doc_graph(s.in.doc, i))
-                            : simulate(&s, tuck_doc_graph(s.in.doc, i));
+        code = s.world_from ? curve(&s, i) : simulate(&s, i);
+    graph_list_end(&s.docs);
+    code = picture_end(&s.picture, s.in.path, code);
     free(s.scale);
     free(s.straggler);
     free(s.more);

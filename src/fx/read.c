@@ -121,9 +121,28 @@ static bool read_class(struct reader *r, const char *s, size_t indent)
     return true;
 }
 
+/* `{"aot_forward_graph": {…}, …, "has_payload": …}` of a structured log: its first key is what the graph below is
+ * called; of what is kept by name, `{"graph_dump": {"name": "before_pass"}, …`, that name. */
+static str_id record_title(struct reader *r, const char *s, const char *eol)
+{
+    static const char name[] = "{\"name\": \"";
+    const char *e = memchr(s, '"', (size_t)(eol - s));
+
+    if (e == NULL || memmem(e, (size_t)(eol - e), "\"has_payload\"", 13) == NULL)
+        return 0;
+    const char *inner = e + 1 + strspn(e + 1, ": ");
+    if (starts_with(inner, name)) {
+        s = inner + sizeof(name) - 1;
+        e = s + strcspn(s, "\"\n");
+    }
+    return e > s ? read_intern(r, s, (size_t)(e - s)) : 0;
+}
+
 /* ` ===== Forward graph 0 =====`, behind any prefix: what the graph below is called; 0 = no banner. */
 static str_id banner_title(struct reader *r, const char *s, const char *eol)
 {
+    if (starts_with(s, "{\""))
+        return record_title(r, s + 2, eol);
     while (s < eol && !starts_with(s, "====="))
         s++;
     const char *e = eol;

@@ -170,8 +170,8 @@ static void pass_json(struct json_out *j, const struct pass_report *p, bool time
     if (p->scheduled) {
         json_float(j, "exposed_before_ns", (double)p->exposed_before / 1e3);
         json_float(j, "exposed_after_ns", (double)p->exposed_after / 1e3);
-        json_int(j, "peak_before", p->peak_before);
-        json_int(j, "peak_after", p->peak_after);
+        json_int(j, "peak_before_bytes", p->peak_before);
+        json_int(j, "peak_after_bytes", p->peak_after);
     }
     if (p->judged) {
         json_float(j, "step_ns", (double)p->step_ps / 1e3);
@@ -223,7 +223,7 @@ void report_json(const struct tuck_report *t, bool times, struct buf *b)
 
     json_begin(&j, b);
     json_open(&j, NULL, '{');
-    json_int(&j, "schema", 1);
+    json_schema(&j, 1);
     if (t->judged) {
         json_bool(&j, "changed", t->gain.changed);
         times_json(&j, "before", &t->gain.before);

@@ -19,7 +19,7 @@ static bool talks(const struct diff_side *s, uint32_t n)
 static void side_json(struct json_out *j, const char *key, const struct evaluation *e)
 {
     json_open(j, key, '{');
-    json_float(j, "makespan_ns", (double)e->time.makespan / 1e3);
+    json_float(j, "step_ns", (double)e->time.makespan / 1e3);
     json_float(j, "compute_ns", (double)e->time.compute / 1e3);
     json_float(j, "comm_ns", (double)e->time.comm / 1e3);
     json_float(j, "exposed_ns", (double)e->time.exposed / 1e3);
@@ -49,7 +49,7 @@ void diff_json(const struct diff *d, struct buf *out)
         same += d->b.match[d->b.node[i]] != 0;
     json_begin(&j, out);
     json_open(&j, NULL, '{');
-    json_int(&j, "schema", 1);
+    json_schema(&j, 1);
     side_json(&j, "before", d->a.e);
     side_json(&j, "after", d->b.e);
     json_int(&j, "same", same);

@@ -69,7 +69,7 @@ double evaluation_gap(const struct evaluation *e);
 /* Why a graph may have none, and what to do: two lines more, indented. */
 extern const char evaluation_no_collectives[];
 
-/* {"schema": 1, "makespan_ns": …, "collectives": […]}, and with `timeline` every op with its times. */
+/* {"schema": 1, "step_ns": …, "collectives": […]}, and with `timeline` every op with its times. */
 void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out);
 /* The same for people; n: rows of collectives, the most exposed first. */
 void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, struct buf *out);

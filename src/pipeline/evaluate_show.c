@@ -72,9 +72,9 @@ void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
 
     json_begin(&j, out);
     json_open(&j, NULL, '{');
-    json_int(&j, "schema", 1);
+    json_schema(&j, 1);
     json_str(&j, "name", program_str(p, p->name));
-    json_float(&j, "makespan_ns", ns(e->time.makespan));
+    json_float(&j, "step_ns", ns(e->time.makespan));
     json_float(&j, "compute_ns", ns(e->time.compute));
     json_float(&j, "comm_ns", ns(e->time.comm));
     json_float(&j, "launch_ns", ns(e->time.launch));

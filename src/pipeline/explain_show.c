@@ -129,7 +129,7 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
 
     json_begin(&j, out);
     json_open(&j, NULL, '{');
-    json_int(&j, "schema", 1);
+    json_schema(&j, 1);
     json_float(&j, "step_ns", (double)x->e.time.makespan / 1e3);
     json_float(&j, "exposed_ns", (double)x->e.time.exposed / 1e3);
     cost_assumed_json(&j, x->e.assumed, x->e.n_assumed, p->used_default);

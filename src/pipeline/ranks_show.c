@@ -131,11 +131,11 @@ void ranks_json(const struct ranks *x, bool timeline, struct buf *out)
 
     json_begin(&j, out);
     json_open(&j, NULL, '{');
-    json_int(&j, "schema", 1);
+    json_schema(&j, 1);
     if (x->fault.kind != SIM_FINE) {
         fault_json(x, &j);
     } else {
-        json_float(&j, "makespan_ns", ns(x->makespan));
+        json_float(&j, "step_ns", ns(x->makespan));
         json_float(&j, "bound_ns", ns(bound(x)));
         json_open(&j, "ranks", '[');
         for (uint32_t r = 0; r < x->n_rank; r++) {
@@ -144,7 +144,7 @@ void ranks_json(const struct ranks *x, bool timeline, struct buf *out)
             json_int(&j, "rank", x->number[r]);
             json_str(&j, "graph", x->graph[x->of[r]].name);
             json_float(&j, "slower", x->factor[r]);
-            json_float(&j, "makespan_ns", ns(t->time.makespan));
+            json_float(&j, "step_ns", ns(t->time.makespan));
             json_float(&j, "compute_ns", ns(t->time.compute));
             json_float(&j, "comm_ns", ns(t->time.comm));
             json_float(&j, "launch_ns", ns(t->time.launch));

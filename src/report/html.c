@@ -115,8 +115,7 @@ static void put_safely(struct buf *out, const char *s, size_t len)
     }
 }
 
-void report_html(const char *title, const char *where, const struct report_run *run, uint32_t n,
-                 struct buf *out)
+void report_html(const char *title, const struct report_graph *graph, uint32_t n, struct buf *out)
 {
     static const char mark[] = "@DATA@";
     const char *page = (const char *)report_page, *at = strstr(page, mark);
@@ -127,10 +126,17 @@ void report_html(const char *title, const char *where, const struct report_run *
     json_begin(&j, &data);
     json_open(&j, NULL, '{');
     json_str(&j, "title", title);
-    json_str(&j, "where", where);
-    json_open(&j, "runs", '[');
-    for (uint32_t i = 0; i < n; i++)
-        run_json(&j, &run[i]);
+    json_open(&j, "graphs", '[');
+    for (uint32_t i = 0; i < n; i++) {
+        json_open(&j, NULL, '{');
+        json_str(&j, "title", graph[i].title);
+        json_str(&j, "where", graph[i].where);
+        json_open(&j, "runs", '[');
+        for (uint32_t k = 0; k < graph[i].n_run; k++)
+            run_json(&j, &graph[i].run[k]);
+        json_close(&j, ']');
+        json_close(&j, '}');
+    }
     json_close(&j, ']');
     json_close(&j, '}');
     json_end(&j);

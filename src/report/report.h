@@ -21,11 +21,18 @@ struct report_run {
     const uint32_t *limit_op; /* by op: … and which op, PROGRAM_NONE; or NULL */
 };
 
-/* A page that needs nothing from anywhere. `where`: the machine. Leaves through out->mem's guard. */
-void report_html(const char *title, const char *where, const struct report_run *run, uint32_t n,
-                 struct buf *out);
+/* One graph of a file: as it stands, or before and after. */
+struct report_graph {
+    const char *title; /* "": there is no other */
+    const char *where; /* the machine */
+    const struct report_run *run;
+    uint32_t n_run;
+};
+
+/* A page that needs nothing from anywhere, of all graphs of a file. Leaves through out->mem's guard. */
+void report_html(const char *title, const struct report_graph *graph, uint32_t n, struct buf *out);
 
 /* The trace event format: one process a run, one thread a stream, complete events in us, the memory as a counter. */
-void report_trace(const struct report_run *run, uint32_t n, struct buf *out);
+void report_trace(const struct report_graph *graph, uint32_t n, struct buf *out);
 
 #endif

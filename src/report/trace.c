@@ -87,17 +87,18 @@ static void run_events(struct json_out *j, const struct report_run *r, uint32_t 
         }
 }
 
-void report_trace(const struct report_run *run, uint32_t n, struct buf *out)
+void report_trace(const struct report_graph *graph, uint32_t n, struct buf *out)
 {
     struct json_out j;
-    uint32_t flow = 0;
+    uint32_t flow = 0, pid = 0;
 
     json_begin(&j, out);
     json_open(&j, NULL, '{');
     json_str(&j, "displayTimeUnit", "ns");
     json_open(&j, "traceEvents", '[');
     for (uint32_t i = 0; i < n; i++)
-        run_events(&j, &run[i], i, &flow);
+        for (uint32_t k = 0; k < graph[i].n_run; k++)
+            run_events(&j, &graph[i].run[k], pid++, &flow);
     json_close(&j, ']');
     json_close(&j, '}');
     json_end(&j);

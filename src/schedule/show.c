@@ -166,11 +166,11 @@ static void json_passes(struct json_out *j, const struct schedule *s)
     for (uint32_t i = 0; i < s->report.len; i++) {
         const struct schedule_report *r = &s->report.at[i];
         json_open(j, NULL, '{');
-        json_str(j, "pass", r->pass);
-        json_int(j, "peak_before", r->peak_before);
-        json_int(j, "peak_after", r->peak_after);
-        json_int(j, "exposed_before_ps", r->exposed_before);
-        json_int(j, "exposed_after_ps", r->exposed_after);
+        json_str(j, "name", r->pass);
+        json_int(j, "peak_before_bytes", r->peak_before);
+        json_int(j, "peak_after_bytes", r->peak_after);
+        json_float(j, "exposed_before_ns", (double)r->exposed_before / 1e3);
+        json_float(j, "exposed_after_ns", (double)r->exposed_after / 1e3);
         json_int(j, "displaced", r->displaced);
         if (r->note != NULL)
             json_str(j, "note", r->note);
@@ -197,13 +197,14 @@ void schedule_json(const struct schedule *s, struct buf *out)
     arena_init(&a, out->mem);
     json_begin(&j, out);
     json_open(&j, NULL, '{');
+    json_schema(&j, 1);
     json_open(&j, "order", '[');
     j.flat = true;
     for (uint32_t i = 0; i < s->p->n_op; i++)
         json_str(&j, NULL, name_of(s, s->order[i]));
     json_close(&j, ']');
     j.flat = false;
-    json_int(&j, "peak", live_peak(s->p, s->order, &a));
+    json_int(&j, "peak_bytes", live_peak(s->p, s->order, &a));
     json_stats(&j, s, s->report.len ? &s->report.at[s->report.len - 1] : NULL);
     if (has_deps(s))
         json_deps(&j, s, &a);

@@ -14,7 +14,7 @@
   /* the numbers are those of the JSON */
   want.forEach((w, i) => {
     const r = runs[i];
-    near("step", r.step_ps / 1000, w.makespan_ns);
+    near("step", r.step_ps / 1000, w.step_ns);
     near("compute", r.compute_ps / 1000, w.compute_ns);
     near("communication", r.comm_ps / 1000, w.comm_ns);
     near("exposed", r.exposed_ps / 1000, w.exposed_ns);
@@ -24,7 +24,7 @@
       if (k > 0 && time < r.memory[k - 1][0]) wrong.push("the memory curve goes back in time at " + time);
     });
     const shown = [...document.querySelectorAll("#sum td")].filter(d => d.dataset.key === "step")[i].textContent;
-    expect("step as shown", shown, (w.makespan_ns / 1e6).toFixed(3) + " ms");
+    expect("step as shown", shown, (w.step_ns / 1e6).toFixed(3) + " ms");
     const coll = r.ops.filter(o => o.kind === "collective");
     expect("collectives", coll.length, w.collectives.length);
     coll.forEach((o, k) => {
@@ -73,7 +73,7 @@
     const cells = [...document.querySelectorAll("#sum tr")].map(r => [...r.cells].map(c => c.textContent));
     const step = cells.find(c => c[0] === "step");
     expect("change of the step", parseFloat(step[3]).toFixed(1),
-      (100 * (want[1].makespan_ns / want[0].makespan_ns - 1)).toFixed(1));
+      (100 * (want[1].step_ns / want[0].step_ns - 1)).toFixed(1));
   }
 
   /* both themes draw */

@@ -1,0 +1,193 @@
+#include "cli/graphs.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which graph ---- */
+
+static bool is_number(const char *s)
+{
+    return *s != '\0' && s[strspn(s, "0123456789")] == '\0';
+}
+
+enum match { BY_TITLE, BY_NAME, BY_PART, MATCH_END };
+
+static bool matches(const struct input *in, size_t i, const char *word, enum match how)
+{
+    const char *title = tuck_doc_title(in->doc, i);
+
+    switch (how) {
+    case BY_TITLE: return strcmp(title, word) == 0;
+    case BY_NAME: return strcmp(tuck_graph_name(tuck_doc_graph(in->doc, i)), word) == 0;
+    default: return strcasestr(title, word) != NULL;
+    }
+}
+
+/* Of several matches the one of --rank, if that says it. */
+static size_t count(const struct input *in, const char *word, enum match how, bool of_rank,
+                    long *graph)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < tuck_doc_count(in->doc); i++)
+        if (matches(in, i, word, how) && (!of_rank || tuck_doc_rank(in->doc, i) == in->rank)) {
+            *graph = (long)i;
+            n++;
+        }
+    return n;
+}
+
+static void list_graphs(const struct input *in, const char *word, enum match how)
+{
+    enum { MOST = 20 };
+    size_t shown = 0;
+
+    for (size_t i = 0; i < tuck_doc_count(in->doc) && shown < MOST; i++) {
+        if (how != MATCH_END && !matches(in, i, word, how))
+            continue;
+        const char *title = tuck_doc_title(in->doc, i);
+        fprintf(stderr, "  %zu: %s", i, tuck_graph_name(tuck_doc_graph(in->doc, i)));
+        if (*title)
+            fprintf(stderr, ", \"%s\"", title);
+        if (tuck_doc_rank(in->doc, i) >= 0)
+            fprintf(stderr, ", rank %d", tuck_doc_rank(in->doc, i));
+        fputc('\n', stderr);
+        shown++;
+    }
+}
+
+int graph_pick(const struct input *in, const char *option, const char *word, long *graph)
+{
+    size_t n = tuck_doc_count(in->doc);
+
+    if (is_number(word)) {
+        unsigned long k = strlen(word) < 10 ? strtoul(word, NULL, 10) : (unsigned long)-1;
+        *graph = (long)k;
+        if (k < n)
+            return EXIT_FINE;
+        fprintf(stderr, "tuck: %s %s: %s has %zu graph%s, numbered from 0\n", option, word,
+                in->path, n, n == 1 ? "" : "s");
+        return EXIT_USAGE;
+    }
+    for (enum match how = BY_TITLE; how < MATCH_END; how++) {
+        size_t found = count(in, word, how, false, graph);
+        if (found > 1 && in->rank >= 0 && count(in, word, how, true, graph) == 1)
+            found = 1;
+        if (found == 1)
+            return EXIT_FINE;
+        if (found > 1) {
+            fprintf(stderr, "tuck: %s '%s' means %zu graphs of %s; a number picks one:\n", option,
+                    word, found, in->path);
+            list_graphs(in, word, how);
+            return EXIT_USAGE;
+        }
+    }
+    fprintf(stderr, "tuck: %s: no graph of %s has the title or the name '%s'; there %s:\n", option,
+            in->path, word, n == 1 ? "is" : "are");
+    list_graphs(in, word, MATCH_END);
+    return EXIT_USAGE;
+}
+
+/* ---- above tables ---- */
+
+void graph_title(struct buf *b, const struct input *in, size_t i)
+{
+    const char *title = tuck_doc_title(in->doc, i);
+
+    if (tuck_doc_count(in->doc) <= 1)
+        return;
+    ink_printf(b, INK_HEAD, "graph %zu of %zu", i, tuck_doc_count(in->doc));
+    if (*title)
+        buf_printf(b, ": \"%s\"", title);
+    if (tuck_doc_rank(in->doc, i) >= 0)
+        buf_printf(b, ", rank %d", tuck_doc_rank(in->doc, i));
+    buf_printf(b, ", %s:%u\n", in->path, tuck_doc_line(in->doc, i));
+}
+
+struct titled {
+    const struct input *in;
+    size_t i;
+};
+
+static void print_title(struct buf *b, const void *ctx)
+{
+    const struct titled *t = ctx;
+
+    graph_title(b, t->in, t->i);
+}
+
+void put_graph(const struct input *in, size_t i)
+{
+    print_through(print_title, &(struct titled){in, i});
+}
+
+/* ---- JSON ---- */
+
+void graph_head(const struct input *in, size_t i, struct json_head *out)
+{
+    *out = (struct json_head){.graph = (int64_t)i,
+                              .title = tuck_doc_title(in->doc, i),
+                              .line = tuck_doc_line(in->doc, i),
+                              .rank = tuck_doc_rank(in->doc, i)};
+}
+
+void graph_list_begin(struct graph_list *l, const struct input *in, const char *key, bool many)
+{
+    *l = (struct graph_list){.in = in, .key = key, .many = many};
+}
+
+struct item {
+    const struct graph_list *l;
+    struct json_head head;
+    void (*fn)(struct buf *b, const void *ctx);
+    const void *ctx;
+};
+
+static void print_item(struct buf *b, const void *ctx)
+{
+    const struct item *x = ctx;
+
+    if (x->l->n == 0)
+        json_list_open(b, x->l->in->path, x->l->key);
+    json_list_item(b, x->l->n == 0);
+    b->head = &x->head;
+    x->fn(b, x->ctx);
+    b->head = NULL;
+}
+
+int graph_list_print(struct graph_list *l, size_t graph, int64_t world,
+                     void (*fn)(struct buf *b, const void *ctx), const void *ctx)
+{
+    struct item x = {.l = l, .fn = fn, .ctx = ctx};
+
+    if (!l->many)
+        return print_through(fn, ctx);
+    graph_head(l->in, graph, &x.head);
+    x.head.world = world;
+    int code = print_through(print_item, &x);
+    l->n++;
+    return code;
+}
+
+static void print_end(struct buf *b, const void *ctx)
+{
+    (void)ctx;
+    json_list_close(b);
+}
+
+void graph_list_end(struct graph_list *l)
+{
+    if (l->n > 0)
+        print_through(print_end, NULL);
+}
+
+int graph_only_one(const struct input *in, const char *what, size_t from, size_t to)
+{
+    if (to - from == 1)
+        return EXIT_FINE;
+    fprintf(stderr, "tuck: %s is for one graph, and %s has %zu; --graph picks one\n", what,
+            in->path, to - from);
+    return EXIT_USAGE;
+}

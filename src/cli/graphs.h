@@ -1,0 +1,32 @@
+/* Files with several graphs: which of them, what heads their tables, and one JSON document for all. */
+#ifndef TUCK_CLI_GRAPHS_H
+#define TUCK_CLI_GRAPHS_H
+
+#include "base/json.h"
+#include "cli/cli.h"
+
+/* Which graph a word means: its number, its title, or its name, or what only one title contains. An exit code. */
+int graph_pick(const struct input *in, const char *option, const char *word, long *graph);
+
+/* "graph 1 of 3: "AFTER POST GRAD", rank 0, in.txt:12", a line above tables; nothing where the file has one graph. */
+void put_graph(const struct input *in, size_t i);
+void graph_title(struct buf *b, const struct input *in, size_t i);
+
+void graph_head(const struct input *in, size_t i, struct json_head *out);
+
+/* Documents one after another: one is printed as it is, several become {"schema": 1, "file": …, KEY: […]}. */
+struct graph_list {
+    const struct input *in;
+    const char *key;
+    bool many;
+    size_t n; /* printed so far */
+};
+void graph_list_begin(struct graph_list *l, const struct input *in, const char *key, bool many);
+int graph_list_print(struct graph_list *l, size_t graph, int64_t world,
+                     void (*fn)(struct buf *b, const void *ctx), const void *ctx);
+void graph_list_end(struct graph_list *l);
+
+/* EXIT_USAGE, and why, where `what` is for one graph and there are several. */
+int graph_only_one(const struct input *in, const char *what, size_t from, size_t to);
+
+#endif
