@@ -55,7 +55,8 @@ struct input {
     size_t n_assume;
     struct fx_hint *hint; /* what --assume and a script say of symbols */
     size_t n_hint;
-    bool optional; /* the command can do without a file */
+    bool optional;   /* the command can do without a file */
+    size_t n_warned; /* warnings while it was opened */
     tuck_diags *diags;
     tuck_doc *doc;
 };

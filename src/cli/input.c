@@ -321,6 +321,7 @@ int input_open(struct input *in)
     if (in->diags == NULL)
         return exit_code_of(TUCK_ENOMEM);
     tuck_status st = tuck_doc_read_file(in->path, NULL, in->diags, &in->doc);
+    in->n_warned += tuck_diags_count(in->diags) - tuck_diags_errors(in->diags);
     print_diags(in->diags);
     int code = exit_code_of(st);
     in->graph = -1;
@@ -346,6 +347,7 @@ int input_open(struct input *in)
         for (size_t i = from; i < to && code == EXIT_FINE; i++)
             code = exit_code_of(
                 tuck_graph_set_rank(tuck_doc_graph(in->doc, i), in->rank, in->diags));
+    in->n_warned += tuck_diags_count(in->diags) - tuck_diags_errors(in->diags);
     print_diags(in->diags);
     return code;
 }

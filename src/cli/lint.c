@@ -57,7 +57,7 @@ static int check(struct lint *l)
     if (code != EXIT_FINE)
         return code;
     l->graphs = to - from;
-    l->warnings = tuck_diags_count(in->diags);
+    l->warnings = in->n_warned + tuck_diags_count(in->diags);
     print_diags(in->diags);
     for (size_t i = from; i < to && code != EXIT_MEMORY; i++) {
         tuck_graph *g = tuck_doc_graph(in->doc, i);
