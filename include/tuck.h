@@ -611,6 +611,9 @@ typedef struct tuck_run_options {
     /* For passes on schedules: the machine (NULL: tuck_cluster_for_graph()) and where times come from. */
     const tuck_cluster *cluster;
     const tuck_cost_options *cost; /* or NULL */
+    /* No collective passes another. Else those of different groups may, each group in its own order, which is
+     * right where all ranks run the same graph; the report says where it happened. */
+    bool keep_order;
 } tuck_run_options;
 
 typedef struct tuck_report tuck_report;

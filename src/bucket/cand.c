@@ -73,6 +73,8 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
     op_sig_parse(a, op_at(s->op), &s->sig, NULL);
     s->group = comm_groups(r);
     comm_lines_find(g, s->group, a, &s->lines);
+    r->places = NULL; /* of the graph as it is now */
+    comm_places(r);
     graph_number(g);
     s->at = arena_zeroed(a, ((size_t)g->n_nodes + 2) * sizeof(*s->at));
     for_each_node (g, n)

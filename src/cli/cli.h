@@ -89,7 +89,8 @@ struct model {
     const char *cluster_name; /* a preset or a file; NULL: by the graph */
     const char *profile_path;
     tuck_cost_model kind;
-    bool strict; /* what rests on an assumption is refused */
+    bool strict;     /* what rests on an assumption is refused */
+    bool keep_order; /* --keep-order: of commands that change orders */
     tuck_cluster *cluster;
     tuck_profile *profile;
     const char *warned[64]; /* groups whose size was said to be assumed */
@@ -130,7 +131,7 @@ struct listing {
     bool json;
     uint32_t top;
 };
-enum { OPT_TOP = 0x7F0 };
+enum { OPT_TOP = 0x7F0, OPT_KEEP_ORDER };
 /* For argp's parse functions to end with. */
 error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *state);
 

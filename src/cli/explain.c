@@ -10,13 +10,21 @@
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Everything, for other programs", 0},
     {"top", OPT_TOP, "N", 0, "Show the N most exposed collectives (10)", 0},
+    {"keep-order", OPT_KEEP_ORDER, NULL, 0,
+     "No collective passes another, also where their groups differ", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    return question_parse(state->input, "one node only", key, arg, state);
+    struct question *x = state->input;
+
+    if (key == OPT_KEEP_ORDER) {
+        x->model.keep_order = true;
+        return 0;
+    }
+    return question_parse(x, "one node only", key, arg, state);
 }
 
 static const struct argp argp = {

@@ -178,6 +178,7 @@ void model_options(const struct model *m, const struct input *in, struct evaluat
     o->cluster = m->cluster;
     o->cost.collective.model = m->kind;
     o->cost.profile = m->profile;
+    o->keep_order = m->keep_order;
     o->hint = in->hint;
     o->n_hint = in->n_hint;
 }
@@ -190,8 +191,11 @@ bool model_run(const struct model *m, const struct input *in, const tuck_graph *
     for (size_t k = 0; hint != NULL && k < in->n_hint; k++)
         hint[k] = (tuck_hint){graph_str(g, in->hint[k].symbol), in->hint[k].value};
     *out = (struct run_setting){.cost = {.model = m->kind, .profile = m->profile}, .hint = hint};
-    out->run = (tuck_run_options){
-        .cluster = m->cluster, .cost = &out->cost, .hints = hint, .n_hints = in->n_hint};
+    out->run = (tuck_run_options){.cluster = m->cluster,
+                                  .cost = &out->cost,
+                                  .hints = hint,
+                                  .n_hints = in->n_hint,
+                                  .keep_order = m->keep_order};
     return hint != NULL;
 }
 

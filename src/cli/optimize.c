@@ -29,6 +29,10 @@ static const struct argp_option options[] = {
      0},
     {"passes-file", OPT_FILE, "FILE", 0, "The same from a file: one pass a line, # comments", 0},
     {"set", OPT_SET, "KEY=VALUE", 0, "A key of PyTorch's configuration; may be repeated", 0},
+    {"keep-order", OPT_KEEP_ORDER, NULL, 0,
+     "No collective passes another, also where their groups differ (default: each group keeps its "
+     "own order, which is right where all ranks run the same graph)",
+     0},
     {"output", 'o', "FILE", 0, "The resulting text (default: standard output)", 0},
     {"json", 'j', NULL, 0, "The report as JSON instead of a table", 0},
     {"brief", 'b', NULL, 0, "The report with a line a pass", 0},
@@ -79,6 +83,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'b': o->form = TUCK_REPORT_BRIEF; break;
     case OPT_REPORT: o->report = arg; break;
     case OPT_DUMP: o->dump = arg; break;
+    case OPT_KEEP_ORDER: o->model.keep_order = true; break;
     case OPT_DOT: o->dot = true; break;
     case OPT_NO_TIMES: o->no_times = true; break;
     default: return ARGP_ERR_UNKNOWN;

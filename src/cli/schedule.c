@@ -36,6 +36,8 @@ static const struct argp_option options[] = {
      "An option for all of them, or another key of PyTorch's configuration; may be repeated", 0},
     {"compat", OPT_COMPAT, "torch[,-NAME]", 0,
      "PyTorch's defaults and its slips, but for those that are named", 0},
+    {"keep-order", OPT_KEEP_ORDER, NULL, 0,
+     "No collective passes another, also where their groups differ", 0},
     {"align", OPT_ALIGN, "FILE", 0,
      "The problem of another rank; may be repeated. Runtimes are then the medians of all ranks", 0},
     {NULL, 0, NULL, 0, "One of these instead of the tables:", 1},
@@ -57,6 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case OPT_PASSES: a->passes = arg; break;
     case OPT_COMPAT: a->compat = arg; break;
+    case OPT_KEEP_ORDER: a->model.keep_order = true; break;
     case OPT_ALIGN: a->other[a->n_other++] = arg; break;
     case OPT_JSON: a->form = FORM_JSON; break;
     case OPT_WRITE: a->form = FORM_PROBLEM; break;
@@ -114,6 +117,7 @@ static int get_options(const struct args *a, struct schedule_options *o)
         return EXIT_USAGE;
     }
     o->runtime_estimations_align_across_all_distributed_ranks |= a->n_other > 0;
+    o->keep_order = a->model.keep_order;
     return EXIT_FINE;
 }
 

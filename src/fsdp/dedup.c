@@ -11,6 +11,7 @@
 #include "fsdp/fsdp.h"
 #include "fx/infer.h"
 #include "pass/build.h"
+#include "pass/comm.h"
 
 struct dedup_options {
     int compat; /* 1: torch */
@@ -43,6 +44,7 @@ struct dedup {
     struct storages s;
     uint32_t n_old;          /* nodes from this id on are ours: nobody writes what they hold */
     uint32_t *place;         /* by node: where it stands; a new one takes over a place */
+    uint32_t *stands_for;    /* by node: the collective of the text at whose place it stands */
     uint32_t *made;          /* by node: place in `merged` plus 1 */
     bool *told;              /* by node: the report says why it was left */
     uint32_t *region;        /* by node: how many writes stand before it, as torch counts them */
@@ -198,6 +200,15 @@ static bool within_region(const struct dedup *x, const struct pair *p)
     return true;
 }
 
+/* Is there a fence between the two, or, where the whole sequence is to be kept, a collective of another group? */
+static bool passes_others(const struct dedup *x, const struct pair *p)
+{
+    const struct comm_places *c = x->r->places;
+    uint32_t a = x->stands_for[p->side[0].scatter], b = x->stands_for[p->side[1].scatter];
+
+    return comm_fence_between(c, a, b) || (x->r->keep_order && comm_others_between(c, a, b));
+}
+
 /* May the two become one? LEFT_END: yes. */
 static enum left_reason judge(struct dedup *x, const struct pair *p)
 {
@@ -219,6 +230,8 @@ static enum left_reason judge(struct dedup *x, const struct pair *p)
         return LEFT_KEY;
     if (x->torch && !within_region(x, p))
         return LEFT_MUTATED;
+    if (!x->torch && passes_others(x, p))
+        return LEFT_ORDER;
     uint32_t to = x->place[x->torch ? p->sum : later(x, s[0].scatter, s[1].scatter)];
     for (int i = 0; i < 2; i++)
         if (written_between(x, s[i].input, x->place[s[i].scatter], to))
@@ -281,6 +294,9 @@ static void merge(struct dedup *x, const struct pair *p)
     build_call(&b, "_c10d_functional.wait_tensor.default");
     build_node(&b, scatter);
     uint32_t wait = build_end(&b, "wait_tensor");
+    uint32_t one = x->stands_for[s[0].scatter], other = x->stands_for[s[1].scatter];
+    r->crossed |= comm_others_between(r->places, one, other);
+    x->stands_for[scatter] = later(x, one, other);
     x->place[scatter] = x->place[at];
     x->place[wait] = x->place[wait_at];
     x->region[sum] = x->region[scatter] = x->region[wait] = x->region[p->sum];
@@ -318,6 +334,10 @@ static void prepare(struct dedup *x)
     x->n_old = g->node.len;
     x->place = arena_zeroed(a, room * sizeof(*x->place));
     x->made = arena_zeroed(a, room * sizeof(*x->made));
+    x->stands_for = arena_array(a, uint32_t, room);
+    for (uint32_t n = 0; n < x->n_old; n++)
+        x->stands_for[n] = n;
+    comm_places(x->r);
     x->told = arena_zeroed(a, room * sizeof(*x->told));
     x->region = arena_zeroed(a, room * sizeof(*x->region));
     storages_build(g, a, &x->s);

@@ -122,6 +122,12 @@ static bool is_written(const struct walk *w, const struct candidate *c)
     return stands_between(w, c->collective, c->wait, c->collective);
 }
 
+/* The sequence that a collective is part of: its group's, or that of all. */
+static uint32_t chain_of(const struct ddp *d, uint32_t n)
+{
+    return d->r->keep_order ? 0 : (uint32_t)(d->group[n] + 1);
+}
+
 static void add_member(struct walk *w, uint32_t index, uint32_t *carried)
 {
     struct ddp *d = w->d;
@@ -132,7 +138,7 @@ static void add_member(struct walk *w, uint32_t index, uint32_t *carried)
     uint32_t number = w->open_of[c->key];
     if (number == 0) {
         /* The first member holds the merged collective behind the collectives before it. */
-        merge_max(carried, &w->chain[group * w->columns], w->columns);
+        merge_max(carried, &w->chain[chain_of(d, c->collective) * w->columns], w->columns);
         close_ancestors(w, carried, CLOSED_ORDER);
         number = open_bucket(w, c->key);
     }
@@ -148,11 +154,44 @@ static void add_member(struct walk *w, uint32_t index, uint32_t *carried)
         close_bucket(w, number, CLOSED_CAP);
 }
 
+/* No bucket has members on both sides of a fence, nor, where the whole sequence is to be kept, of a collective of another
+ * group. */
+static void close_others(struct walk *w, int32_t group)
+{
+    struct ddp *d = w->d;
+
+    for (uint32_t key = 0; key < d->n_key; key++) {
+        uint32_t number = w->open_of[key];
+        if (number == 0)
+            continue;
+        uint32_t first = d->cand.at[d->bucket.at[number - 1].member.at[0]].collective;
+        if (d->group[first] != group)
+            close_bucket(w, number, CLOSED_ORDER);
+    }
+}
+
+/* A fence comes after all that communicates before it, and before all that follows. */
+static void meet_fence(struct walk *w, uint32_t *carried)
+{
+    uint32_t groups = w->d->r->g->group.len + 1;
+
+    for (uint32_t g = 0; g < groups; g++)
+        merge_max(carried, &w->chain[g * w->columns], w->columns);
+    for (uint32_t g = 0; g < groups; g++)
+        merge_max(&w->chain[g * w->columns], carried, w->columns);
+}
+
 static void meet_collective(struct walk *w, uint32_t n, uint32_t *carried)
 {
     struct ddp *d = w->d;
-    uint32_t *chain = &w->chain[(uint32_t)(d->group[n] + 1) * w->columns];
+    uint32_t *chain = &w->chain[chain_of(d, n) * w->columns];
     uint32_t index = d->cand_of[n];
+    bool fence = comm_is_fence(d->r->g, &d->lines, n);
+
+    if (fence || d->r->keep_order)
+        close_others(w, d->group[n]);
+    if (fence)
+        meet_fence(w, carried);
 
     if (index != 0 && d->cand.at[index - 1].why == LEFT_END) {
         struct candidate *c = &d->cand.at[index - 1];
@@ -166,17 +205,25 @@ static void meet_collective(struct walk *w, uint32_t n, uint32_t *carried)
     memcpy(chain, carried, w->columns * sizeof(*chain));
 }
 
-/* A call of graphs with collectives in them is a place in the order of each of their groups. */
+/* A call of graphs with collectives in them is a place in the order of their group, or a fence. */
 static void meet_nested(struct walk *w, uint32_t n, uint32_t *carried)
 {
     const struct ddp *d = w->d;
-    uint32_t count = comm_line_count(&d->lines, d->r->g, n);
+    const struct comm_lines *l = &d->lines;
 
-    for (uint32_t i = 0; i < count; i++)
-        merge_max(carried, &w->chain[comm_line_at(&d->lines, n, i) * w->columns], w->columns);
-    for (uint32_t i = 0; i < count; i++)
-        memcpy(&w->chain[comm_line_at(&d->lines, n, i) * w->columns], carried,
-               w->columns * sizeof(*carried));
+    if (!comm_in_line(l, n))
+        return;
+    int32_t group = l->line[l->start[n]];
+    if (comm_is_fence(d->r->g, l, n)) {
+        close_others(w, LINE_ANY);
+        meet_fence(w, carried);
+        return;
+    }
+    if (d->r->keep_order)
+        close_others(w, group);
+    uint32_t *chain = &w->chain[(d->r->keep_order ? 0 : (uint32_t)group + 1) * w->columns];
+    merge_max(carried, chain, w->columns);
+    memcpy(chain, carried, w->columns * sizeof(*chain));
 }
 
 /* Who must stay behind the reader of a gradient must stay behind the merged collective, which will read it. */

@@ -5,6 +5,7 @@
 void ddp_note_order(struct ddp *d)
 {
     topo_keep(d->r->g, &d->r->arena, &d->keep);
+    comm_places(d->r);
     if (!d->torch)
         comm_chain(d->r, &d->more);
 }

@@ -169,22 +169,43 @@ static void keep_sides(const struct apply *a, struct arena *scratch, struct topo
     keep->edge.len = n;
 }
 
-/* Collectives of a group, those of unknown groups as one, in the order of the ops. */
+/* A collective that no other passes: a send or a receive, or its group is not known. */
+static bool is_fence(const struct program *p, const struct program_op *x)
+{
+    return x->group >= p->n_group || (x->coll != 0 && strcmp(program_str(p, x->coll), "p2p") == 0);
+}
+
+/* Collectives of a group, and fences among all, in the order of the ops. */
 static void chain(const struct program *p, const uint32_t *order, struct arena *scratch,
                   struct topo_edges *e)
 {
     uint32_t *last = arena_zeroed(scratch, ((size_t)p->n_group + 1) * sizeof(*last));
+    uint32_t *open = arena_zeroed(scratch, ((size_t)p->n_group + 1) * sizeof(*open));
+    uint32_t n_open = 0, fence = 0;
 
     for (uint32_t step = 0; step < p->n_op; step++) {
         uint32_t op = order ? order[step] : step;
         const struct program_op *x = &p->op[op];
         if (x->kind != PROGRAM_COLLECTIVE || p->node_at[op] == p->node_at[op + 1])
             continue;
-        uint32_t *before = &last[x->group < p->n_group ? x->group : p->n_group];
         uint32_t node = p->node_id[p->node_at[op]];
-        if (*before != 0 && *before != node)
-            topo_edge_add(scratch, e, *before, node);
-        *before = node;
+        if (is_fence(p, x)) {
+            if (n_open == 0 && fence != 0 && fence != node)
+                topo_edge_add(scratch, e, fence, node);
+            for (; n_open > 0; n_open--) {
+                if (last[open[n_open - 1]] != node)
+                    topo_edge_add(scratch, e, last[open[n_open - 1]], node);
+                last[open[n_open - 1]] = 0;
+            }
+            fence = node;
+            continue;
+        }
+        uint32_t before = last[x->group] != 0 ? last[x->group] : fence;
+        if (before != 0 && before != node)
+            topo_edge_add(scratch, e, before, node);
+        if (last[x->group] == 0)
+            open[n_open++] = x->group;
+        last[x->group] = node;
     }
 }
 

@@ -54,21 +54,91 @@ void comm_chain(struct pass_run *r, struct topo_edges *e)
     comm_chain_by(r, comm_groups(r), e);
 }
 
+const struct comm_places *comm_places(struct pass_run *r)
+{
+    const tuck_graph *g = r->g;
+
+    if (r->places != NULL)
+        return r->places;
+    struct comm_places *p = arena_new(&r->arena, struct comm_places);
+    struct comm_lines lines;
+    uint32_t *in_group = arena_zeroed(&r->arena, ((size_t)g->group.len + 1) * sizeof(*in_group));
+    uint32_t all = 0, fences = 0;
+
+    comm_lines_find(g, comm_groups(r), &r->arena, &lines);
+    p->n = g->node.len;
+    p->all = arena_zeroed(&r->arena, p->n * sizeof(*p->all));
+    p->own = arena_zeroed(&r->arena, p->n * sizeof(*p->own));
+    p->fences = arena_zeroed(&r->arena, p->n * sizeof(*p->fences));
+    for_each_node (g, n) {
+        if (!comm_in_line(&lines, n))
+            continue;
+        bool fence = comm_is_fence(g, &lines, n);
+        p->all[n] = all++;
+        p->own[n] = in_group[fence ? 0 : lines.line[lines.start[n]] + 1]++;
+        p->fences[n] = fences;
+        fences += fence;
+    }
+    return r->places = p;
+}
+
+bool comm_others_between(const struct comm_places *p, uint32_t x, uint32_t y)
+{
+    return p->all[x] < p->all[y] ? p->all[y] - p->all[x] != p->own[y] - p->own[x]
+                                 : p->all[x] - p->all[y] != p->own[x] - p->own[y];
+}
+
+bool comm_crossed(const tuck_graph *before, const tuck_graph *after, struct arena *a)
+{
+    uint32_t k = 0, latest = 0;
+
+    if (before->group.len < 2)
+        return false;
+    uint32_t *at = arena_zeroed(a, before->node.len * sizeof(*at));
+    for_each_node (before, n)
+        if (comm_communicates(before, n))
+            at[n] = ++k;
+    for_each_node (after, n) {
+        uint32_t here = n < before->node.len && comm_communicates(after, n) ? at[n] : 0;
+        if (here != 0 && here < latest)
+            return true;
+        latest = here != 0 ? here : latest;
+    }
+    return false;
+}
+
 void comm_chain_by(struct pass_run *r, const int32_t *group, struct topo_edges *e)
 {
     const tuck_graph *g = r->g;
-    uint32_t *last = arena_zeroed(&r->arena, ((size_t)g->group.len + 1) * sizeof(*last));
+    size_t bytes = (size_t)g->group.len * sizeof(uint32_t);
+    uint32_t *last = arena_zeroed(&r->arena, bytes); /* by group, since the last fence */
+    uint32_t *open = arena_zeroed(&r->arena, bytes), n_open = 0, fence = 0;
 
     struct comm_lines lines;
 
     comm_lines_find(g, group, &r->arena, &lines);
-    for_each_node (g, n)
-        for (uint32_t i = 0, count = comm_line_count(&lines, g, n); i < count; i++) {
-            uint32_t *before = &last[comm_line_at(&lines, n, i)];
-            if (*before != 0)
-                topo_edge_add(&r->arena, e, *before, n);
-            *before = n;
+    for_each_node (g, n) {
+        if (!comm_in_line(&lines, n))
+            continue;
+        if (r->keep_order || comm_is_fence(g, &lines, n)) {
+            if (n_open == 0 && fence != 0)
+                topo_edge_add(&r->arena, e, fence, n);
+            for (; n_open > 0; n_open--) {
+                topo_edge_add(&r->arena, e, last[open[n_open - 1]], n);
+                last[open[n_open - 1]] = 0;
+            }
+            fence = n;
+            continue;
         }
+        uint32_t line = (uint32_t)lines.line[lines.start[n]];
+        if (last[line] != 0)
+            topo_edge_add(&r->arena, e, last[line], n);
+        else if (fence != 0)
+            topo_edge_add(&r->arena, e, fence, n);
+        if (last[line] == 0)
+            open[n_open++] = line;
+        last[line] = n;
+    }
 }
 
 void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32_t first,
@@ -78,6 +148,8 @@ void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32
         return;
     topo_edge_add(&r->arena, e, first, merged);
     topo_edge_add(&r->arena, e, merged, last);
+    if (r->places != NULL)
+        r->crossed |= comm_others_between(r->places, first, last);
 }
 
 void comm_leave_hidden(struct pass_run *r, enum comm_kind kind)

@@ -50,8 +50,40 @@ const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, 
 /* The group of every node that communicates, by node id: an index into g->group; -1 = none, or not known. */
 const int32_t *comm_groups(struct pass_run *r);
 
+/* Does it communicate, itself or in a graph that it calls? */
+static inline bool comm_in_line(const struct comm_lines *l, uint32_t n)
+{
+    return l->start[n] < l->start[n + 1];
+}
+
+/* Does it, and no other may pass it: a send or a receive, one whose group is not known, a call of a graph with collectives
+ * of several groups? */
+static inline bool comm_is_fence(const tuck_graph *g, const struct comm_lines *l, uint32_t n)
+{
+    return comm_in_line(l, n) && (l->start[n + 1] - l->start[n] > 1 || l->line[l->start[n]] < 0 ||
+                                  op_at(acting_op(g, n))->cls == OP_P2P);
+}
+
+/* Where each that communicates stands among all, among those of its group, and behind how many fences; by node id. To be
+ * asked for before the first edit. */
+struct comm_places {
+    uint32_t n; /* ids from here on are newer */
+    uint32_t *all, *own, *fences;
+};
+const struct comm_places *comm_places(struct pass_run *r);
+/* Is there a collective of another group between two of one group, whichever comes first? A fence? */
+bool comm_others_between(const struct comm_places *p, uint32_t x, uint32_t y);
+static inline bool comm_fence_between(const struct comm_places *p, uint32_t x, uint32_t y)
+{
+    return p->fences[x] != p->fences[y];
+}
+/* Do collectives that both graphs have, by id, stand in another order? Where all ranks run the same graph that is no
+ * harm to those of different groups. */
+bool comm_crossed(const tuck_graph *before, const tuck_graph *after, struct arena *a);
+
 /* All ranks must issue the collectives of a group in the same order: edges from each to the next, as they stand
- * now. Those whose group is not known are one group; a call of graphs with collectives in them is one of each group there. For a sort behind an edit that erases some of them: what
+ * now; a call of a graph with collectives in it is one of theirs. Fences keep their places among all, and with
+ * r->keep_order all do. For a sort behind an edit that erases some of them: what
  * they are merged into is held between them by comm_hold(). */
 void comm_chain(struct pass_run *r, struct topo_edges *e);
 void comm_chain_by(struct pass_run *r, const int32_t *group, struct topo_edges *e); /* as given */

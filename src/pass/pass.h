@@ -163,9 +163,12 @@ struct pass_run {
     struct sigs sigs; /* signatures of operators: comm_operand() */
     struct pass_report *report;
     tuck_diags *diags;
-    tuck_args *args;           /* for the builder … */
-    struct build_known *known; /* … and the calls it has made already */
-    bool changed;              /* to be set by the pass */
+    tuck_args *args;                  /* for the builder … */
+    struct build_known *known;        /* … and the calls it has made already */
+    const struct comm_places *places; /* pass/comm.h; NULL: nobody asked */
+    bool keep_order;                  /* no collective may pass another, whatever their groups */
+    bool crossed; /* merged ones stand on both sides of a collective of another group */
+    bool changed; /* to be set by the pass */
 };
 
 /* A diagnostic about a node, with the place it stood at. Returns TUCK_EINVAL. */

@@ -17,6 +17,9 @@ static const char *const reason_meaning[] = {
 #undef X
 };
 
+const char report_crossed[] =
+    "collectives passed those of other groups: all ranks must run this (--keep-order)";
+
 static const char *const closed_name[] = {"cap", "key", "dependence", "order", "end"};
 
 const char *left_reason_name(enum left_reason why)
@@ -217,6 +220,14 @@ static void times_json(struct json_out *j, const char *key, const tuck_times *t)
     json_close(j, '}');
 }
 
+static bool crosses(const struct tuck_report *t)
+{
+    for (uint32_t i = 0; i < t->pass.len; i++)
+        if (t->pass.at[i].crossed)
+            return true;
+    return false;
+}
+
 void report_json(const struct tuck_report *t, bool times, struct buf *b)
 {
     struct json_out j;
@@ -236,6 +247,8 @@ void report_json(const struct tuck_report *t, bool times, struct buf *b)
             json_str(&j, "bound_by", t->gain.bound_kind);
         }
     }
+    if (crosses(t))
+        json_bool(&j, "assumes_same_graph_on_all_ranks", true);
     json_open(&j, "passes", '[');
     for (uint32_t i = 0; i < t->pass.len; i++)
         pass_json(&j, &t->pass.at[i], times);
@@ -441,4 +454,6 @@ void report_table(const struct tuck_report *t, bool times, bool brief, struct bu
         put_left(b, p);
         put_moves(b, p);
     }
+    if (crosses(t))
+        ink_line(b, INK_DIM, "%s", report_crossed);
 }

@@ -14,7 +14,8 @@
     X(WAITS, "waits", "its result goes somewhere else than into one wait")                         \
     X(NO_WAIT, "no_wait", "its result is never waited for in this graph")                          \
     X(DEPENDENCE, "dependence", "it depends on a member of the bucket, or a member on it")         \
-    X(ORDER, "order", "merged, collectives of its group or reads and writes would change places")  \
+    X(ORDER, "order",                                                                              \
+      "merged, collectives that keep their order or reads and writes would change places")         \
     X(OVERSIZED, "oversized", "by itself it is larger than the cap")                               \
     X(UNHINTED, "unhinted", "its size has a symbol without a value: --assume gives one")           \
     X(UNKNOWN_TYPE, "unknown_type", "its size or dtype is not known")                              \
@@ -38,6 +39,9 @@ enum left_reason {
 #undef X
         LEFT_END
 };
+
+/* What a reader must know where collectives of different groups changed places. */
+extern const char report_crossed[];
 
 const char *left_reason_name(enum left_reason why);
 const char *left_reason_meaning(enum left_reason why);
@@ -75,6 +79,7 @@ struct pass_report {
     double ms;
     bool changed, failed;
     uint32_t before, after; /* nodes of the graph */
+    bool crossed;           /* collectives of different groups changed places */
     bool scheduled;         /* a pass on schedules: bytes, and picoseconds of the step */
     int64_t peak_before, peak_after, exposed_before, exposed_after;
     bool judged; /* the graph was simulated after the pass: */

@@ -20,6 +20,7 @@ struct evaluate_options {
     double bandwidth;     /* links are this times as fast; 0: 1 */
     bool no_bounds;       /* times alone: much quicker */
     int64_t memory_limit; /* for the bound by memory; 0: the graph's own peak */
+    bool keep_order;      /* no collective may pass another, whatever their groups */
     bool contention;      /* links are shared, kernels slow beside collectives */
 };
 

@@ -122,18 +122,20 @@ static void do_why(void *arg)
     fill_rows(w);
 }
 
-static tuck_status ask_why(struct explanation *x)
+static tuck_status ask_why(struct explanation *x, bool keep_order)
 {
     struct why w = {.x = x};
     struct schedule_options o;
 
     schedule_defaults(&o, false);
+    o.keep_order = keep_order;
     if (!schedule_begin(&w.s, x->e.problem, &o))
         return TUCK_ENOMEM;
     tuck_status st = schedule_run(&w.s, "reorder_communication_preserving_peak_memory",
                                   schedule_reorder_iterative);
     if (st == TUCK_OK && !mem_guard(&x->e.mem, do_why, &w))
         st = TUCK_ENOMEM;
+    x->crosses = st == TUCK_OK && schedule_crosses_groups(x->e.problem, w.s.order);
     schedule_end(&w.s);
     return st;
 }
@@ -171,7 +173,7 @@ tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
     *x = (struct explanation){.n = 0};
     tuck_status st = evaluate_graph(g, o, diags, &x->e);
     if (st == TUCK_OK)
-        st = ask_why(x);
+        st = ask_why(x, o->keep_order);
     if (st == TUCK_OK && run != NULL && node == NULL && x->n > 0)
         st = remedies_of_step(x, g, o, run);
     const struct explained *r = st == TUCK_OK && run != NULL && node != NULL ? row_of(x, node)

@@ -60,6 +60,7 @@ struct explanation {
     struct explained *row; /* collectives, the most exposed first */
     struct remedy remedy[REMEDIES_MAX];
     uint32_t n_remedy;
+    bool crosses; /* in orders that were tried, collectives of different groups changed places */
     bool memory_is_no_help; /* it was tried, and no order that it allows is faster */
 };
 

@@ -119,6 +119,8 @@ void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
     evaluation_table(&x->e, 0, false, b);
     put_rows(x, most, b);
     put_remedies(x, NULL, b);
+    if (x->crosses)
+        ink_line(b, INK_DIM, "%s", report_crossed);
 }
 
 void explain_json(const struct explanation *x, const char *node, struct buf *out)
@@ -141,6 +143,8 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
         json_str(&j, "bound_by", bound_name(x->e.any.kind));
     }
     json_int(&j, "peak_bytes", x->e.peak);
+    if (x->crosses)
+        json_bool(&j, "assumes_same_graph_on_all_ranks", true);
     json_open(&j, "collectives", '[');
     for (uint32_t i = 0; i < x->n; i++) {
         const struct explained *r = &x->row[i];

@@ -292,6 +292,7 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
     evaluate_defaults(&s.eval);
     s.eval.cluster = run.cluster;
     s.eval.cost = cost_options_of(run.cost);
+    s.eval.keep_order = run.keep_order;
     study_begin(&s.study, &s.eval, &s.alloc);
     struct hints hints = {.g = g, .run = &run};
     if (st == TUCK_OK)

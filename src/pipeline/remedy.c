@@ -163,6 +163,7 @@ static tuck_status apply(tuck_graph *g, const struct program *p, const uint32_t 
 static tuck_status report_kept(struct search *s, struct remedy r, const uint32_t *order,
                                double faster)
 {
+    s->x->crosses |= schedule_crosses_groups(s->x->e.problem, order);
     struct evaluate_options o = *s->o;
     struct evaluation e = {.program = NULL};
     tuck_graph *copy;

@@ -4,6 +4,7 @@
 
 #include "fx/infer.h"
 #include "fx/storage.h"
+#include "pass/comm.h"
 #include "pipeline/schedule_graph.h"
 
 struct step {
@@ -11,8 +12,9 @@ struct step {
     struct pass_run r;
     struct tuck_report *report;
     const struct runner *runner;
-    uint32_t n_before; /* ids of nodes made by the pass begin here */
-    type_id *before;   /* types at the start, by node */
+    const tuck_graph *g; /* as it was */
+    uint32_t n_before;   /* ids of nodes made by the pass begin here */
+    type_id *before;     /* types at the start, by node */
     tuck_status status;
 };
 
@@ -89,6 +91,8 @@ static void rewrite_graph(struct step *s)
     double start = now_ms();
     s->status = pass->on_graph(&s->r, s->what->options);
     s->r.report->ms = now_ms() - start;
+    if (s->status == TUCK_OK && s->r.changed)
+        s->r.crossed |= comm_crossed(s->g, g, &s->r.arena);
     if (s->status == TUCK_OK && s->r.changed && !keeps) {
         infer_again(s);
         annotate(s);
@@ -150,6 +154,7 @@ static tuck_status run_guarded(struct step *s, tuck_diags *diags)
     if (s->status == TUCK_OK && s->r.changed)
         s->status = lint(s, diags);
     s->r.report->changed = s->status == TUCK_OK && s->r.changed;
+    s->r.report->crossed = s->r.report->changed && s->r.crossed;
     s->r.report->failed = s->status != TUCK_OK;
     s->r.report->after = s->status == TUCK_OK ? s->r.g->n_nodes : s->r.report->before;
     return s->status;
@@ -159,7 +164,7 @@ static tuck_status run_guarded(struct step *s, tuck_diags *diags)
 tuck_status runner_step(const struct runner *r, const struct pipeline_step *what, tuck_graph *g,
                         struct tuck_report *report, tuck_diags *diags)
 {
-    struct step s = {.what = what, .report = report, .runner = r};
+    struct step s = {.what = what, .report = report, .runner = r, .g = g};
     const struct evaluate_options *o = r->study->o;
     tuck_graph *work = what->pass->on_graph != NULL ? graph_clone(g) : g;
 
@@ -168,6 +173,7 @@ tuck_status runner_step(const struct runner *r, const struct pipeline_step *what
     s.r = (struct pass_run){.g = work,
                             .mem = &g->store->mem,
                             .diags = diags,
+                            .keep_order = o->keep_order,
                             .assume = {.store = g->store, .given = o->hint, .n_given = o->n_hint}};
     arena_init(&s.r.arena, s.r.mem);
     sigs_init(&s.r.sigs, s.r.mem);

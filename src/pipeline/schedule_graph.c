@@ -1,12 +1,14 @@
 #include "pipeline/schedule_graph.h"
 
 #include "fx/storage.h"
+#include "pass/comm.h"
 #include "schedule/schedule.h"
 
 struct step_args {
     struct study *study;
     struct pass_run *r;
-    const struct schedule_options *options;
+    struct schedule_options options;
+    const tuck_graph *before;
     struct evaluation *was, *is; /* before the pass, and in the order that it found */
     struct schedule schedule;
     const char *kept; /* why the graph stays as it was, or NULL */
@@ -80,6 +82,7 @@ static void do_apply(void *arg)
 
     storage_order_record(x->r->g);
     lower_apply(x->r->g, x->was->program, x->schedule.order, &x->r->arena);
+    x->r->crossed = comm_crossed(x->before, x->r->g, &x->r->arena);
 }
 
 /* What a pass promised of the order of ops must hold for the text: which copies a collective needs, and how long a
@@ -92,9 +95,11 @@ static const char *objection(const struct step_args *x)
     for (uint32_t k = 0; k < x->schedule.report.len; k++)
         if (x->schedule.report.at[k].allowance > allowance)
             allowance = x->schedule.report.at[k].allowance;
+    if (x->r->crossed && x->options.keep_order)
+        return "kept: collectives of the graph in that order would change places";
     if (is->peak - was->peak > allowance)
         return "kept: the graph in that order would need more memory than the budget allows";
-    if (x->options->allow_more_exposed)
+    if (x->options.allow_more_exposed)
         return NULL;
     if (is->time.exposed > was->time.exposed)
         return "kept: the graph in that order would expose more communication";
@@ -111,6 +116,7 @@ static tuck_status take_order(struct step_args *x)
     if (work == NULL)
         return TUCK_ENOMEM;
     x->r->g = work;
+    x->before = before;
     tuck_status st = mem_guard(x->r->mem, do_apply, x) ? TUCK_OK : TUCK_ENOMEM;
     if (st == TUCK_OK)
         st = study_get(x->study, work, x->r->diags, &x->is);
@@ -131,7 +137,7 @@ static tuck_status order_graph(struct step_args *x, const struct pipeline_step *
     schedule_defaults(&defaults, false);
     if (!schedule_begin(&x->schedule, x->was->problem, &defaults))
         return TUCK_ENOMEM;
-    tuck_status st = step->pass->on_order(&x->schedule, x->options, x->r->diags);
+    tuck_status st = step->pass->on_order(&x->schedule, &x->options, x->r->diags);
     if (st == TUCK_OK && moved(&x->schedule))
         st = take_order(x);
     if (st == TUCK_OK && !mem_guard(&x->r->report->all->mem, do_report, x))
@@ -143,7 +149,10 @@ static tuck_status order_graph(struct step_args *x, const struct pipeline_step *
 tuck_status schedule_graph_step(struct study *study, struct pass_run *r,
                                 const struct pipeline_step *step)
 {
-    struct step_args x = {.study = study, .r = r, .options = step->options};
+    struct step_args x = {.study = study, .r = r};
+
+    x.options = *(const struct schedule_options *)step->options;
+    x.options.keep_order |= study->o->keep_order;
     tuck_status st = study_get(study, r->g, r->diags, &x.was);
 
     if (st == TUCK_OK)

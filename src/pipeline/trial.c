@@ -119,6 +119,7 @@ tuck_status trial_run(const tuck_graph *g, const struct evaluation *e,
         other.n_group = t->n_group;
     }
     schedule_defaults(&so, false);
+    so.keep_order = o->keep_order;
     if (!schedule_begin(&x.s, x.p, &so))
         return TUCK_ENOMEM;
     for (uint32_t i = 0; i < other.n_op; i++)

@@ -412,8 +412,11 @@ static void fill_ops(struct problem_builder *b)
 
         p->name[i] = x->name;
         p->kind[i] = x->kind;
-        p->flags[i] = (uint8_t)((x->kind == PROBLEM_COLLECTIVE && x->is_async ? PROBLEM_ASYNC : 0) |
-                                (gemm ? PROBLEM_LIKE_GEMM : 0));
+        bool coll = x->kind == PROBLEM_COLLECTIVE;
+        bool fence = coll && (x->group == PROBLEM_NONE ||
+                              (x->coll && strcmp(str_text(&p->str, x->coll), "p2p") == 0));
+        p->flags[i] = (uint8_t)((coll && x->is_async ? PROBLEM_ASYNC : 0) |
+                                (gemm ? PROBLEM_LIKE_GEMM : 0) | (fence ? PROBLEM_FENCE : 0));
         p->runtime[i] = x->runtime;
         p->group[i] = x->group;
         p->bytes[i] = x->bytes;

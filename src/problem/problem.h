@@ -24,6 +24,8 @@ enum {
     PROBLEM_ASYNC = 1, /* a collective that a wait ends; without it the op waits inside itself */
     PROBLEM_LIKE_GEMM =
         2, /* a GEMM, or a kernel of a library: too long to be dragged along blindly */
+    PROBLEM_FENCE =
+        4, /* a collective that no other passes: its group is not known, or it sends or receives */
 };
 
 /* A dependence orders two ops. One that is real says that the buffer is read; one that is only weak, that
@@ -53,7 +55,7 @@ struct problem {
     uint32_t n_op;
     str_id *name;    /* [n_op], all different */
     uint8_t *kind;   /* enum problem_kind */
-    uint8_t *flags;  /* PROBLEM_ASYNC, PROBLEM_LIKE_GEMM */
+    uint8_t *flags;  /* PROBLEM_ASYNC, PROBLEM_LIKE_GEMM, PROBLEM_FENCE */
     double *runtime; /* in `unit`, finite and not negative: just as it was given */
     uint32_t *group; /* process group of a collective, 0 … n_group-1, or PROBLEM_NONE: not known */
     int64_t *bytes;  /* of a collective's message, -1: not known */
@@ -101,6 +103,13 @@ struct problem {
 static inline const char *problem_name(const struct problem *p, uint32_t op)
 {
     return str_text(&p->str, p->name[op]);
+}
+
+/* Two collectives that keep their order: of one group, or one of them a fence. Those of different groups may pass each
+ * other, where all ranks run the same program. */
+static inline bool problem_in_sequence(const struct problem *p, uint32_t x, uint32_t y)
+{
+    return ((p->flags[x] | p->flags[y]) & PROBLEM_FENCE) != 0 || p->group[x] == p->group[y];
 }
 
 /* The op that stands for the node which x comes from: x itself, mostly. */

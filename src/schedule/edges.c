@@ -15,7 +15,42 @@ static void add(struct sink *k, uint32_t op, uint32_t needs)
         k->list[k->at[x]++] = y;
 }
 
-static void each_edge(const struct schedule *s, unsigned which, uint32_t *previous, struct sink *k)
+/* Collectives that must keep their order, each with the one before it: of its group, or the last fence. A fence comes
+ * after all since the fence before it. */
+static void each_link(const struct schedule *s, uint32_t *previous, uint32_t *open, struct sink *k)
+{
+    const struct problem *p = s->p;
+    uint32_t n_open = 0, fence = PROBLEM_NONE; /* groups that have one since */
+
+    for (uint32_t g = 0; g < p->n_group; g++)
+        previous[g] = PROBLEM_NONE;
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        uint32_t x = s->order[i];
+        if (!problem_is_coll(p, x))
+            continue;
+        if (s->opt.keep_order || (p->flags[x] & PROBLEM_FENCE)) {
+            if (n_open == 0 && fence != PROBLEM_NONE)
+                add(k, x, fence);
+            for (; n_open > 0; n_open--) {
+                add(k, x, previous[open[n_open - 1]]);
+                previous[open[n_open - 1]] = PROBLEM_NONE;
+            }
+            fence = x;
+            continue;
+        }
+        uint32_t *last = &previous[p->group[x]];
+        if (*last != PROBLEM_NONE) {
+            add(k, x, *last);
+        } else {
+            if (fence != PROBLEM_NONE)
+                add(k, x, fence);
+            open[n_open++] = p->group[x];
+        }
+        *last = x;
+    }
+}
+
+static void each_edge(const struct schedule *s, unsigned which, uint32_t *groups, struct sink *k)
 {
     const struct problem *p = s->p;
 
@@ -29,19 +64,8 @@ static void each_edge(const struct schedule *s, unsigned which, uint32_t *previo
     if (which & EDGE_ADDED)
         for (uint32_t i = 0; i < s->dep.len; i++)
             add(k, s->dep.at[i].op, p->producer[s->dep.at[i].buf]);
-    if (!(which & EDGE_CHAIN))
-        return;
-    for (uint32_t g = 0; g <= p->n_group; g++)
-        previous[g] = PROBLEM_NONE;
-    for (uint32_t i = 0; i < p->n_op; i++) {
-        uint32_t x = s->order[i];
-        if (!problem_is_coll(p, x))
-            continue;
-        uint32_t g = p->group[x] == PROBLEM_NONE ? p->n_group : p->group[x];
-        if (previous[g] != PROBLEM_NONE)
-            add(k, x, previous[g]);
-        previous[g] = x;
-    }
+    if (which & EDGE_CHAIN)
+        each_link(s, groups, groups + p->n_group, k);
 }
 
 static void build(const struct schedule *s, unsigned which, bool by_user, struct arena *a,
@@ -49,15 +73,15 @@ static void build(const struct schedule *s, unsigned which, bool by_user, struct
 {
     uint32_t n = s->p->n_op;
     uint32_t *at = arena_zeroed(a, ((size_t)n + 2) * sizeof(*at));
-    uint32_t *previous = arena_array(a, uint32_t, (size_t)s->p->n_group + 1);
+    uint32_t *groups = arena_array(a, uint32_t, 2 * (size_t)s->p->n_group);
     struct sink k = {.at = at + 1, .by_user = by_user};
 
     /* Counted one place further on, so that filling leaves every entry where it belongs. */
-    each_edge(s, which, previous, &k);
+    each_edge(s, which, groups, &k);
     for (uint32_t i = 0; i < n; i++)
         at[i + 2] += at[i + 1];
     k.list = arena_array(a, uint32_t, at[n + 1]);
-    each_edge(s, which, previous, &k);
+    each_edge(s, which, groups, &k);
     *at_out = at;
     *list_out = k.list;
 }

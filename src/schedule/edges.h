@@ -8,7 +8,7 @@ enum {
     EDGE_REAL = 1,      /* all dependences of the problem that are not fake */
     EDGE_FILE_FAKE = 2, /* the fake ones */
     EDGE_ADDED = 4,     /* those that passes added */
-    EDGE_CHAIN = 8,     /* from each collective to the next of its group in the present order */
+    EDGE_CHAIN = 8, /* from each collective to the next it must not pass, in the present order */
 };
 
 struct edges {

@@ -47,6 +47,7 @@ struct schedule_options {
     bool reorder_for_compute_comm_overlap_broadcast_runtime_estimations;
 
     double list_peak_memory_budget; /* of the list schedulers; not a number: no limit */
+    bool keep_order;                /* no collective passes another, whatever their groups */
     bool allow_more_exposed;        /* take an order even where its exposed time is longer */
 };
 

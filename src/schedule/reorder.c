@@ -19,6 +19,15 @@ static bool may_join(const struct mover *m, uint32_t x)
     return m->use || !(m->it->p->flags[x] & PROBLEM_LIKE_GEMM);
 }
 
+/* Collectives of other groups may be passed: each group has a channel and an order of its own. PyTorch asks for all or
+ * none. */
+static bool may_not_pass(const struct mover *m, uint32_t x)
+{
+    if (m->o->reorder_iterative_unsafe_collectives_reorder || !problem_is_coll(m->it->p, x))
+        return false;
+    return m->it->torch || m->o->keep_order || problem_in_sequence(m->it->p, m->op, x);
+}
+
 static enum move_step look(struct mover *m, uint32_t x)
 {
     const struct iter *it = m->it;
@@ -28,7 +37,7 @@ static enum move_step look(struct mover *m, uint32_t x)
     if (!it->torch && m->o->reorder_prefetch_limit != SCHEDULE_NO_LIMIT &&
         it->passed >= m->o->reorder_prefetch_limit)
         return move_stop(m, LIMIT_MOVES, PROBLEM_NONE);
-    if (!m->o->reorder_iterative_unsafe_collectives_reorder && problem_is_coll(it->p, x))
+    if (may_not_pass(m, x))
         return move_stop(m, LIMIT_ORDER, x);
     if (it->touches[x] == it->serial)
         return may_join(m, x) ? MOVE_JOIN : move_stop(m, LIMIT_DEPENDENCY, x);

@@ -154,9 +154,10 @@ static const char *objection(const struct run *r, struct schedule_report *report
         return "kept: the order found was none";
     if (s->opt.torch)
         return NULL;
-    if (!unsafe && !schedule_keeps_comms(s->p, s->order, &s->arena) &&
-        schedule_keeps_comms(s->p, r->before, &s->arena))
-        return "kept: collectives of a group would change places";
+    if (!unsafe && !schedule_keeps_comms(s->p, s->order, s->opt.keep_order, &s->arena) &&
+        schedule_keeps_comms(s->p, r->before, s->opt.keep_order, &s->arena))
+        return s->opt.keep_order ? "kept: collectives would change places"
+                                 : "kept: collectives of a group would change places";
     if (report->peak_after - report->peak_before > report->allowance)
         return more_memory;
     if (!s->opt.allow_more_exposed && report->exposed_after > report->exposed_before)

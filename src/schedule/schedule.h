@@ -134,7 +134,11 @@ struct sim_result schedule_spans(const struct problem *p, const double *runtime,
 /* Does every op come after what it needs? Fake dependences count where `fake` is set. */
 bool schedule_is_valid(const struct problem *p, const uint32_t *order, bool fake, struct arena *a);
 
-/* Are collectives of a group (of all, where none is given) in the order of the problem? */
-bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, struct arena *a);
+/* Are collectives of a group in the order of the problem, and do fences stand between the same ones? With keep_order: are
+ * all of them? */
+bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, bool keep_order,
+                          struct arena *a);
+/* Did any collectives change places? Then that is right only where all ranks run the same program. */
+bool schedule_crosses_groups(const struct problem *p, const uint32_t *order);
 
 #endif

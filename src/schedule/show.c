@@ -1,5 +1,7 @@
 #include "schedule/show.h"
 
+#include "pass/report.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -74,6 +76,11 @@ static void put_stats(const struct schedule *s, const struct schedule_report *r,
     }
 }
 
+static bool crosses(const struct schedule *s)
+{
+    return !s->opt.torch && schedule_crosses_groups(s->p, s->order);
+}
+
 void schedule_table(const struct schedule *s, struct buf *out)
 {
     char a[24], b[24], c[24], d[24];
@@ -93,6 +100,8 @@ void schedule_table(const struct schedule *s, struct buf *out)
         if (r->n_stat > 0)
             put_stats(s, r, out);
     }
+    if (crosses(s))
+        ink_line(out, INK_DIM, "%s", report_crossed);
 }
 
 /* ---- JSON ---- */
@@ -205,6 +214,8 @@ void schedule_json(const struct schedule *s, struct buf *out)
     json_close(&j, ']');
     j.flat = false;
     json_int(&j, "peak_bytes", live_peak(s->p, s->order, &a));
+    if (crosses(s))
+        json_bool(&j, "assumes_same_graph_on_all_ranks", true);
     json_stats(&j, s, s->report.len ? &s->report.at[s->report.len - 1] : NULL);
     if (has_deps(s))
         json_deps(&j, s, &a);

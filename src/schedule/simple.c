@@ -8,7 +8,8 @@ static enum move_step look_ahead(struct mover *m, uint32_t x)
     /* Copies that the collective's own node makes are part of it. */
     if (!m->it->torch && problem_anchor(m->it->p, x) == m->op)
         return MOVE_JOIN;
-    if (problem_is_async(m->it->p, x))
+    if (problem_is_async(m->it->p, x) &&
+        (m->it->torch || m->o->keep_order || problem_in_sequence(m->it->p, m->op, x)))
         return move_stop(m, LIMIT_COLLECTIVE, x);
     if (m->it->touches[x] == m->it->serial)
         return move_stop(m, LIMIT_DEPENDENCY, x);

@@ -26,7 +26,8 @@ static enum move_step look(struct mover *m, uint32_t x)
     const struct iter *it = m->it;
     const struct problem *p = it->p;
     bool needs = it->touches[x] == it->serial;
-    bool both = m->n_along > 0 && problem_is_coll(p, x); /* collectives, here and in the group */
+    /* Collectives, here and in the group. Of ours, those that must keep their order need each other. */
+    bool both = m->n_along > 0 && problem_is_coll(p, x) && (it->torch || needs);
 
     if (m->use && move_covered(m))
         return move_stop(m, LIMIT_COVERED, PROBLEM_NONE);

@@ -49,10 +49,12 @@ bool schedule_is_valid(const struct problem *p, const uint32_t *order, bool fake
     return fine;
 }
 
-bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, struct arena *a)
+bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, bool keep_order,
+                          struct arena *a)
 {
     struct arena_mark mark = arena_mark(a);
     uint32_t *latest = arena_zeroed(a, ((size_t)p->n_group + 1) * sizeof(*latest));
+    uint32_t all = 0, fences = 0;
     bool fine = true;
 
     /* Ids ascend in the problem's own order. */
@@ -60,10 +62,27 @@ bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, struct
         uint32_t x = order[i];
         if (!problem_is_coll(p, x))
             continue;
+        bool fence = (p->flags[x] & PROBLEM_FENCE) != 0;
         uint32_t *l = &latest[p->group[x] == PROBLEM_NONE ? p->n_group : p->group[x]];
-        fine = x + 1 > *l;
+        fine = x + 1 > *l && x + 1 > fences && (!(fence || keep_order) || x + 1 > all);
         *l = x + 1;
+        all = x + 1 > all ? x + 1 : all;
+        fences = fence ? x + 1 : fences;
     }
     arena_release(a, mark);
     return fine;
+}
+
+bool schedule_crosses_groups(const struct problem *p, const uint32_t *order)
+{
+    uint32_t all = 0;
+
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        if (!problem_is_coll(p, order[i]))
+            continue;
+        if (order[i] + 1 < all)
+            return true;
+        all = order[i] + 1;
+    }
+    return false;
 }

@@ -146,6 +146,7 @@ static bool check_pipeline(const struct case_of *c, tuck_graph *g, struct sums *
     tuck_run_options o = {.hints = c->x->hint,
                           .n_hints = c->x->n_hint,
                           .cluster = c->cluster,
+                          .keep_order = c->plan.keep_order,
                           .observe = observe,
                           .ctx = &t};
     char *steps = plan_text(&c->plan);

@@ -144,8 +144,16 @@ static struct span span_of(const struct order *before, const struct order *after
     return s;
 }
 
+/* May y, which came after all or a part of x, stand before it now? Those of different groups may, unless the whole
+ * sequence is to be kept; merged ones then have nothing of another group between them, either. */
+static bool may_pass(const struct comm *x, struct span at_x, const struct comm *y, struct span at_y,
+                     bool keep_order)
+{
+    return x->group == y->group ? at_y.first <= at_x.last : !keep_order || at_y.last < at_x.first;
+}
+
 static bool check_order(const struct order *before, const struct order *after,
-                        const struct pass_report *p, struct text *why)
+                        const struct pass_report *p, bool keep_order, struct text *why)
 {
     bool placed = strstr(p->options, "collective_before=") != NULL; /* the user said where */
 
@@ -161,7 +169,7 @@ static bool check_order(const struct order *before, const struct order *after,
         }
         for (size_t k = 0; k < i; k++) {
             struct span b = span_of(before, after, k, p);
-            if (after->at[k].group == after->at[i].group && b.first > a.last && !placed) {
+            if (!placed && !may_pass(&after->at[i], a, &after->at[k], b, keep_order)) {
                 add(why, "order: %s: %s stands before %s\n", p->name, after->at[k].name,
                     after->at[i].name);
                 return false;
@@ -231,8 +239,8 @@ static bool check_report(const struct order *before, const struct order *after,
     return true;
 }
 
-static bool check_steps(const struct seen *s, const tuck_report *t, struct sums *sums,
-                        struct text *why)
+static bool check_steps(const struct seen *s, const tuck_report *t, bool keep_order,
+                        struct sums *sums, struct text *why)
 {
     for (uint32_t i = 0; i < t->pass.len; i++) {
         const struct pass_report *p = &t->pass.at[i];
@@ -243,7 +251,7 @@ static bool check_steps(const struct seen *s, const tuck_report *t, struct sums 
             return false;
         }
         const struct order *before = &s->order[2 * i], *after = &s->order[2 * i + 1];
-        if (!check_report(before, after, p, why) || !check_order(before, after, p, why))
+        if (!check_report(before, after, p, why) || !check_order(before, after, p, keep_order, why))
             return false;
         sums->changed += p->changed;
         sums->buckets += p->bucket.len;
@@ -295,7 +303,7 @@ static void run_rank(const struct random_graph *x, char *const *text, const stru
                      const tuck_pipeline *pipe, int rank, tuck_graph *before, struct seen *seen,
                      struct rank_run *r)
 {
-    tuck_run_options o = {.hints = x->hint, .n_hints = x->n_hint};
+    tuck_run_options o = {.hints = x->hint, .n_hints = x->n_hint, .keep_order = p->keep_order};
     tuck_diags *d = tuck_diags_new(NULL);
 
     *r = (struct rank_run){.doc = NULL};
@@ -482,7 +490,8 @@ static bool check_graph(const struct random_graph *x, char *const *text, const s
         free(wrong);
     }
     if (!p->torch)
-        ok = ok && check_steps(&seen, r[0].report, sums, why) && check_values(x, r, sums, why);
+        ok = ok && check_steps(&seen, r[0].report, p->keep_order, sums, why) &&
+             check_values(x, r, sums, why);
     if (!ok && r[0].text != NULL)
         add(why, "--- after\n%s", r[0].text);
     for (int i = x->world.n_ranks - 1; i >= 0; i--)

@@ -111,12 +111,18 @@ static void check_peak_orders(size_t round, const struct problem *p)
 
 /* ---- simple_overlap by its description alone: swap, count everything anew, swap back ---- */
 
+/* Those of one group do; one whose group is not known may be of any. */
+static bool keep_order(const struct problem *p, uint32_t x, uint32_t y)
+{
+    return p->group[x] == p->group[y] || p->group[x] == PROBLEM_NONE || p->group[y] == PROBLEM_NONE;
+}
+
 static bool needs(const struct problem *p, uint32_t x, uint32_t y)
 {
     for (uint32_t d = p->dep_at[x]; d < p->dep_at[x + 1]; d++)
         if (!(p->dep_flags[d] & PROBLEM_FAKE) && problem_dep_op(p, d) == y)
             return true;
-    return problem_is_coll(p, x) && problem_is_coll(p, y) && p->group[x] == p->group[y];
+    return problem_is_coll(p, x) && problem_is_coll(p, y) && keep_order(p, x, y);
 }
 
 static void swap_while_allowed(const struct problem *p, uint32_t *order, uint32_t x, int64_t peak)
@@ -130,7 +136,7 @@ static void swap_while_allowed(const struct problem *p, uint32_t *order, uint32_
         to = back ? at + 1 : at - 1;
         uint32_t y = order[to];
         if (back ? problem_is_wait(p, y) || needs(p, y, x)
-                 : problem_is_async(p, y) || needs(p, x, y))
+                 : (problem_is_async(p, y) && keep_order(p, x, y)) || needs(p, x, y))
             return;
         order[to] = x;
         order[at] = y;

@@ -157,6 +157,7 @@ void random_plan(struct rng *rng, const char *graph, bool schedules, struct plan
     *p = (struct plan){.n = 1 + (int)rng_below(rng, PLAN_STEPS),
                        .schedules = schedules,
                        .torch = rng_below(rng, 40) == 0,
+                       .keep_order = rng_below(rng, 6) == 0,
                        .knows_rank = rng_below(rng, 5) < 2,
                        .twice = rng_below(rng, 8) == 0};
     for (int i = 0; i < p->n; i++) {

@@ -11,6 +11,7 @@ struct plan { /* a pipeline */
     int n;
     bool schedules;  /* it ends with a pass on schedules */
     bool torch;      /* a step does what torch does, slips included: only crashes count */
+    bool keep_order; /* no collective may pass another */
     bool knows_rank; /* the passes are told which rank the graph is for */
     bool twice;      /* everything is run again */
 };
