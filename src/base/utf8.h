@@ -13,4 +13,16 @@ size_t utf8_check(const char *s, size_t len);
 /* Surrogates, which an escape can name, come out as U+FFFD. */
 void utf8_put(struct buf *b, uint32_t c);
 
+/* Is s a Python identifier? */
+static inline bool is_identifier(const char *s)
+{
+    if (*s == '\0' || (*s >= '0' && *s <= '9'))
+        return false;
+    for (; *s; s++)
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') ||
+              *s == '_' || (unsigned char)*s >= 0x80))
+            return false;
+    return true;
+}
+
 #endif

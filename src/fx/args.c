@@ -2,8 +2,6 @@
 #include "fx/args.h"
 
 #include "base/utf8.h"
-#include "fx/print.h"
-#include "fx/read.h"
 
 tuck_args *tuck_args_new(tuck_graph *g)
 {
@@ -57,7 +55,7 @@ tuck_status args_check(const tuck_args *a, const tuck_graph *g)
     return TUCK_OK;
 }
 
-static void fail(tuck_args *a, tuck_status why)
+void args_fail(tuck_args *a, tuck_status why)
 {
     if (a->error == TUCK_OK)
         a->error = why;
@@ -73,7 +71,7 @@ static bool count_value(tuck_args *a)
     if (a->keyed) {
         a->keyed = false;
     } else if (a->n_kwargs > 0) {
-        fail(a, TUCK_EINVAL); /* by place after one by name */
+        args_fail(a, TUCK_EINVAL); /* by place after one by name */
         return false;
     } else {
         a->n_args++;
@@ -104,7 +102,7 @@ static void do_push(void *p)
 static void push(tuck_args *a, struct push x)
 {
     if (!mem_guard(&a->store->mem, do_push, &x))
-        fail(a, TUCK_ENOMEM);
+        args_fail(a, TUCK_ENOMEM);
 }
 
 static void push_value(tuck_args *a, tuck_value v, const char *text)
@@ -136,7 +134,7 @@ void tuck_args_float(tuck_args *a, double v)
 void tuck_args_str(tuck_args *a, const char *v)
 {
     if (v == NULL)
-        fail(a, TUCK_EINVAL);
+        args_fail(a, TUCK_EINVAL);
     else
         push_value(a, (tuck_value){.kind = TUCK_V_STR}, v);
 }
@@ -144,7 +142,7 @@ void tuck_args_str(tuck_args *a, const char *v)
 void tuck_args_node(tuck_args *a, tuck_node n)
 {
     if (!usable(a->g, n.id))
-        fail(a, TUCK_EINVAL);
+        args_fail(a, TUCK_EINVAL);
     else
         push_value(a, (tuck_value){.kind = TUCK_V_NODE, .a = n.id}, NULL);
 }
@@ -152,7 +150,7 @@ void tuck_args_node(tuck_args *a, tuck_node n)
 void tuck_args_open(tuck_args *a, tuck_value_kind container)
 {
     if (container < TUCK_V_LIST || container > TUCK_V_SLICE)
-        fail(a, TUCK_EINVAL);
+        args_fail(a, TUCK_EINVAL);
     else if (count_value(a))
         push(a, (struct push){.a = a, .v.kind = (uint8_t)container, .open = true});
 }
@@ -164,13 +162,13 @@ void tuck_args_close(tuck_args *a)
     if (a->error != TUCK_OK)
         return;
     if (l->open.len == 0) {
-        fail(a, TUCK_EINVAL);
+        args_fail(a, TUCK_EINVAL);
         return;
     }
     const tuck_value *v = &l->v.at[l->open.at[l->open.len - 1]];
     if ((v->kind == TUCK_V_DICT && v->a % 2 != 0) || (v->kind == TUCK_V_SLICE && v->a != 3) ||
         (v->kind == TUCK_V_SET && v->a == 0)) /* {} is a dict */
-        fail(a, TUCK_EINVAL);
+        args_fail(a, TUCK_EINVAL);
     else
         values_close(l);
 }
@@ -193,7 +191,7 @@ void tuck_args_key(tuck_args *a, const char *name)
         return;
     if (name == NULL || !is_identifier(name) || utf8_check(name, strlen(name)) < strlen(name) ||
         a->keyed || a->list.open.len > 0 || has_key(a, name)) {
-        fail(a, TUCK_EINVAL);
+        args_fail(a, TUCK_EINVAL);
         return;
     }
     push(a, (struct push){.a = a, .v.kind = TUCK_V_KEY, .text = name});
@@ -221,68 +219,19 @@ static void do_append(void *p)
         l->v.at[l->v.len++] = x->v[i];
 }
 
-static void append(tuck_args *a, const tuck_value *v)
+void args_append(tuck_args *a, const tuck_value *v)
 {
     struct append x = {.a = a, .v = v, .n = (size_t)(value_next(v) - v)};
 
     if (count_value(a) && !mem_guard(&a->store->mem, do_append, &x))
-        fail(a, TUCK_ENOMEM);
+        args_fail(a, TUCK_ENOMEM);
 }
 
 void tuck_args_value(tuck_args *a, const tuck_value *v)
 {
     if (v == NULL || v->kind < TUCK_V_NONE || v->kind > TUCK_V_RAW || v->kind == TUCK_V_KEY ||
         v->kind == TUCK_V_TEXT)
-        fail(a, TUCK_EINVAL);
+        args_fail(a, TUCK_EINVAL);
     else
-        append(a, v);
-}
-
-struct text_args {
-    struct reader r;
-    bool ok;
-};
-
-static void do_text(void *p)
-{
-    struct text_args *x = p;
-
-    x->ok = read_operand(&x->r, true);
-    read_blanks(&x->r);
-    x->ok &= *x->r.p == '\0';
-}
-
-void tuck_args_text(tuck_args *a, const char *text)
-{
-    if (a->error != TUCK_OK)
-        return;
-    size_t len = text ? strlen(text) : 0;
-    if (len == 0 || utf8_check(text, len) < len || strpbrk(text, "\n\r") != NULL) {
-        fail(a, TUCK_EINVAL);
-        return;
-    }
-    struct mem *m = &a->store->mem;
-    struct fx_text whole = {.at = text, .len = len};
-    struct text_args x = {.r = {.store = a->store,
-                                .mem = m,
-                                .g = a->g,
-                                .file = "",
-                                .text = &whole,
-                                .source = {.file = "", .text = text, .len = len},
-                                .p = text,
-                                .end = text + len,
-                                .bol = text,
-                                .by_name = true}};
-
-    buf_init(&x.r.tmp, m);
-    bool enough = mem_guard(m, do_text, &x);
-    if (!enough)
-        fail(a, TUCK_ENOMEM);
-    else if (!x.ok)
-        fail(a, TUCK_EINVAL);
-    else
-        append(a, x.r.vals.v.at);
-    values_free(m, &x.r.vals);
-    vec_free(m, &x.r.open_at_text);
-    buf_destroy(&x.r.tmp);
+        args_append(a, v);
 }

@@ -13,6 +13,11 @@ struct tuck_args {
     tuck_status error; /* the first one */
 };
 
+/* Remember the first error. */
+void args_fail(tuck_args *a, tuck_status why);
+/* One more value, with all that is in it. */
+void args_append(tuck_args *a, const tuck_value *v);
+
 /* Complete, without an error, made for this graph, and every node in it can be used? */
 tuck_status args_check(const tuck_args *a, const tuck_graph *g);
 

@@ -1,7 +1,5 @@
 #include "fx/assume.h"
 
-#include "fx/infer.h"
-
 static bool given(const struct assume *a, const char *name, struct sym_num *out)
 {
     for (size_t i = a->n_given; i > 0; i--)

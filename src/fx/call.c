@@ -1,7 +1,5 @@
 #include "fx/call.h"
 
-#include "fx/infer.h"
-
 static uint32_t op_of(const tuck_graph *g, const struct fx_node *x)
 {
     return x->kind == TUCK_CALL_METHOD ? method_op(graph_str(g, x->target)) : x->op;

@@ -2,8 +2,8 @@
  * graph last: what fails leaves no trace but a few bytes in an arena. */
 #include "fx/edit.h"
 
+#include "base/utf8.h"
 #include "fx/ops.h"
-#include "fx/print.h"
 #include "fx/storage.h"
 
 /* ---- new graphs ---- */

@@ -4,7 +4,6 @@
 
 #include "base/utf8.h"
 #include "fx/ops.h"
-#include "fx/print.h"
 
 /* ---- texts that callers hand in ---- */
 

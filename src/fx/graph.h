@@ -246,6 +246,20 @@ static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)
     return &g->node.at[n];
 }
 
+/* After infer_graph(); 0: unknown. */
+static inline type_id node_type(const tuck_graph *g, uint32_t n)
+{
+    return n < g->type.len ? g->type.at[n] : 0;
+}
+
+/* The nested graph that a get_attr node refers to, or NULL. */
+static inline tuck_graph *child_of(const tuck_graph *g, uint32_t get_attr)
+{
+    const struct fx_node *x = node_at(g, get_attr);
+
+    return x->kind == TUCK_GET_ATTR ? graph_child_named(g, x->target) : NULL;
+}
+
 static inline bool node_alive(const tuck_graph *g, uint32_t n)
 {
     return n >= FX_FIRST_ID && n < g->node.len && g->node.at[n].kind != 0;

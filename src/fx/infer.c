@@ -426,13 +426,6 @@ static void infer_from(struct infer_run *r, tuck_graph *top)
     }
 }
 
-tuck_graph *child_of(const tuck_graph *g, uint32_t get_attr)
-{
-    const struct fx_node *x = node_at(g, get_attr);
-
-    return x->kind == TUCK_GET_ATTR ? graph_child_named(g, x->target) : NULL;
-}
-
 /* The first u<number> that no annotation of the store mentions. */
 static uint32_t first_fresh(const struct fx_store *s)
 {

@@ -29,13 +29,4 @@ void infer_graph(tuck_graph *g, const struct infer_options *options, tuck_diags 
 /* The same, where types are not those of the graph as it is now. */
 void infer_need(tuck_graph *g);
 
-/* After infer_graph(): 0 = unknown. */
-static inline type_id node_type(const tuck_graph *g, uint32_t n)
-{
-    return n < g->type.len ? g->type.at[n] : 0;
-}
-
-/* The nested graph that a get_attr node refers to, or NULL. */
-tuck_graph *child_of(const tuck_graph *g, uint32_t get_attr);
-
 #endif

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "fx/print.h"
+#include "base/utf8.h"
 #include "fx/storage.h"
 
 void lint_report(struct lint *x, tuck_severity severity, uint32_t n, const char *note,

@@ -1,7 +1,6 @@
 #include "fx/nested.h"
 
 #include "fx/groups.h"
-#include "fx/infer.h"
 #include "fx/storage.h"
 
 static bool communicates(const struct op_row *row)

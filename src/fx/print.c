@@ -3,6 +3,7 @@
  * alone: one comment per change of comment, frees behind the last use. */
 #include "fx/print.h"
 
+#include "base/utf8.h"
 #include "fx/ops.h"
 
 static void put(struct printer *p, const tuck_graph *g, str_id s)

@@ -27,15 +27,4 @@ void print_value(struct printer *p, const tuck_graph *g, const tuck_value *v);
 /* print_exec.c: the header, or false and a diagnostic where there can be no such text. */
 bool exec_header(struct printer *p, const tuck_graph *const *graphs, size_t n, tuck_diags *diags);
 
-static inline bool is_identifier(const char *s)
-{
-    if (*s == '\0' || (*s >= '0' && *s <= '9'))
-        return false;
-    for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') ||
-              *s == '_' || (unsigned char)*s >= 0x80))
-            return false;
-    return true;
-}
-
 #endif

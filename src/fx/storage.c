@@ -1,6 +1,5 @@
 #include "fx/storage.h"
 
-#include "fx/infer.h"
 #include "fx/ops.h"
 
 /* ---- union-find ---- */

@@ -1,7 +1,6 @@
 /* The order of reads and writes, remembered over edits; and how much is live. */
 #include <inttypes.h>
 
-#include "fx/infer.h"
 #include "fx/ops.h"
 #include "fx/storage.h"
 
