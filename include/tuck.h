@@ -614,6 +614,10 @@ typedef struct tuck_run_options {
     /* No collective passes another. Else those of different groups may, each group in its own order, which is
      * right where all ranks run the same graph; the report says where it happened. */
     bool keep_order;
+    /* The peak that tuck_graph_optimize() may leave: so many bytes; 0: that of the graph as it came, times
+     * 1 + memory_share, plus memory_more bytes. */
+    int64_t memory, memory_more;
+    double memory_share;
 } tuck_run_options;
 
 typedef struct tuck_report tuck_report;
@@ -636,6 +640,8 @@ typedef struct tuck_gain {
         bound_ns; /* no order, bucketing or algorithm makes the graph as it came faster than this */
     const char *bound_kind, *bound_meaning; /* what binds, in a word and in a sentence */
     bool changed;
+    int64_t memory_limit; /* bytes that the peak had to stay within */
+    bool over_limit;      /* nothing that was tried does, nor did the graph as it came */
 } tuck_gain;
 
 /* The passes that Tuck stands behind: bucketing to the size that saturates the link, and orders that hide

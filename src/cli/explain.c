@@ -55,6 +55,43 @@ static void print(struct buf *b, const void *ctx)
         explain_table(p->e, p->x->list.top, b);
 }
 
+static void add_word(FILE *f, const char *option, const char *word)
+{
+    bool plain = *word != '\0' && word[strcspn(word, " '\"\\$*?;&|<>()[]{}~#!`\t\n")] == '\0';
+
+    fprintf(f, plain ? " %s%s%s" : " %s%s'%s'", option, *option ? " " : "", word);
+}
+
+/* The file and what was said of it, as a command has it. NULL: no memory. */
+static char *subject_of(const struct question *x)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL)
+        return NULL;
+    add_word(f, "", x->in.path);
+    if (x->in.graph >= 0)
+        fprintf(f, " --graph %ld", x->in.graph);
+    if (x->in.rank >= 0)
+        fprintf(f, " --rank %ld", x->in.rank);
+    for (size_t i = 0; i < x->in.n_group; i++)
+        add_word(f, "--group", x->in.group[i]);
+    for (size_t i = 0; i < x->in.n_assume; i++)
+        add_word(f, "--assume", x->in.assume[i]);
+    if (x->model.cluster_name != NULL)
+        add_word(f, "--cluster", x->model.cluster_name);
+    if (x->model.kind != TUCK_MODEL_AUTO)
+        add_word(f, "--model", tuck_cost_model_name(x->model.kind));
+    if (x->model.profile_path != NULL)
+        add_word(f, "--profile", x->model.profile_path);
+    if (x->model.keep_order)
+        fputs(" --keep-order", f);
+    fclose(f);
+    return text;
+}
+
 static int explain(struct question *x, size_t i, struct graph_list *list)
 {
     tuck_graph *g = tuck_doc_graph(x->in.doc, i);
@@ -87,8 +124,11 @@ static int explain(struct question *x, size_t i, struct graph_list *list)
         put_graph(&x->in, i);
     if (code == EXIT_FINE && !x->list.json && x->word == NULL)
         put_machine(&x->model, g, assumed);
+    char *subject = subject_of(x);
+    e.subject = subject != NULL ? subject + 1 : NULL; /* behind the first space */
     if (code == EXIT_FINE)
         code = graph_list_print(list, i, 0, print, &(struct printed){x, &e, &o});
+    free(subject);
     explain_end(&e);
     free(setting.hint);
     return code;

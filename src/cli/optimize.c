@@ -10,7 +10,7 @@
 #include "cli/progress.h"
 #include "pass/report.h"
 
-enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES };
+enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES, OPT_MEMORY };
 
 struct optimize {
     struct input in;
@@ -18,7 +18,9 @@ struct optimize {
     struct picture picture;
     const char *passes, *file, *out, *report, *dump;
     tuck_report_form form;
-    bool dot, no_times;
+    bool dot, no_times, memory_given;
+    int64_t memory, memory_more; /* --memory: as tuck_run_options has them */
+    double memory_share;
     char *text; /* the pipeline: keys first, then the passes */
     size_t len, cap;
     size_t graph; /* being worked on */
@@ -40,6 +42,10 @@ static const struct argp_option options[] = {
      "The report goes there (default: standard output with -o, else standard error)", 0},
     {"no-times", OPT_NO_TIMES, NULL, 0, "Leave the times out of the report: equal runs, equal text",
      0},
+    {"memory", OPT_MEMORY, "SIZE", 0,
+     "The peak that the result may have: 40GiB, or more than the graph has now: +5%, +512MiB "
+     "(default: what it has now)",
+     0},
     {"dump", OPT_DUMP, "DIR", 0, "Write the graph before and after each pass into DIR", 0},
     {"dump-dot", OPT_DOT, NULL, 0, "... as DOT instead of text", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
@@ -59,6 +65,35 @@ static void add_text(struct argp_state *state, struct optimize *o, const char *s
     memcpy(o->text + o->len, s, len);
     o->len += len;
     o->text[o->len++] = '\n';
+}
+
+/* 40GiB, +512MiB, +5% */
+static void parse_memory(struct argp_state *state, struct optimize *o, const char *arg)
+{
+    const char *number = arg + (*arg == '+');
+    size_t len = strlen(number);
+    char *end;
+
+    if (o->memory_given)
+        argp_error(state, "--memory is given twice");
+    o->memory_given = true;
+    if (*arg == '+' && len > 1 && number[len - 1] == '%') {
+        double v = strtod(number, &end);
+        if (end == number + len - 1 && *number >= '0' && *number <= '9' && v >= 0 && v <= 1e6) {
+            o->memory_share = v / 100;
+            return;
+        }
+    } else {
+        int64_t bytes = parse_bytes(number);
+        if (*arg == '+' ? bytes >= 0 : bytes > 0) {
+            *(*arg == '+' ? &o->memory_more : &o->memory) = bytes;
+            return;
+        }
+    }
+    argp_error(state,
+               "--memory wants a peak as 40GiB, or what may be added as +5%% or +512MiB, "
+               "found '%s'",
+               arg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -82,10 +117,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'j': o->form = TUCK_REPORT_JSON; break;
     case 'b': o->form = TUCK_REPORT_BRIEF; break;
     case OPT_REPORT: o->report = arg; break;
+    case OPT_MEMORY: parse_memory(state, o, arg); break;
     case OPT_DUMP: o->dump = arg; break;
     case OPT_KEEP_ORDER: o->model.keep_order = true; break;
     case OPT_DOT: o->dot = true; break;
     case OPT_NO_TIMES: o->no_times = true; break;
+    case ARGP_KEY_END:
+        if (o->memory_given && (o->passes != NULL || o->file != NULL || o->len > 0))
+            argp_error(state, "--memory is for Tuck's own passes; passes of a list have budgets of "
+                              "their own");
+        break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
@@ -102,7 +143,8 @@ static const struct argp argp = {
     "FILE",
     "Run passes over the graphs of FILE and print the result in the syntax it was read in, with a "
     "report of what each pass did and what it left alone. With no passes given, Tuck's own are "
-    "tried and the result is judged by simulating it: never slower, never more memory.\v"
+    "tried and the result is judged by simulating it: never slower, never more memory than "
+    "--memory allows.\v"
     "A pass that fails leaves the graph as it was, nothing is written, and the exit code tells.",
     children,
     NULL,
@@ -259,6 +301,9 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_rep
     o->graph = i;
     setting.run.observe = o->dump ? dump : progress_observe;
     setting.run.ctx = o;
+    setting.run.memory = o->memory;
+    setting.run.memory_more = o->memory_more;
+    setting.run.memory_share = o->memory_share;
     tuck_status st = p ? tuck_pipeline_run(p, g, &setting.run, in->diags, report)
                        : tuck_graph_optimize(g, &setting.run, in->diags, NULL, report);
     print_diags(in->diags);
@@ -311,6 +356,9 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
     progress_end();
     if (code == EXIT_FINE)
         code = write_reports(o, report, from, to - from);
+    /* A graph that is over the limit is not what was asked for. */
+    for (size_t i = from; i < to && code == EXIT_FINE; i++)
+        code = report[i - from]->gain.over_limit ? EXIT_REFUSED : EXIT_FINE;
     for (size_t i = from; i < to; i++)
         tuck_report_free(report[i - from]);
     free(report);

@@ -291,7 +291,8 @@ void pipeline_push(struct pipeline *p, const struct pass *pass, const char *opti
     if (option != NULL) {
         const struct pass_option *o = pass_option_find(pass, option, strlen(option));
         char number[32];
-        int n = snprintf(number, sizeof(number), "%.4g", value); /* what the report says it was */
+        /* What the report says it was; a share of the memory there is must be exact. */
+        int n = snprintf(number, sizeof(number), value < 1 ? "%.15g" : "%.4g", value);
         bool fine = o != NULL && pass_option_set(o, options, number, (size_t)n, &p->arena, &wanted);
         assert(fine);
         (void)fine;

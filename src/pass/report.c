@@ -237,6 +237,7 @@ void report_json(const struct tuck_report *t, bool times, struct buf *b)
     json_schema(&j, 1);
     if (t->judged) {
         json_bool(&j, "changed", t->gain.changed);
+        json_int(&j, "memory_limit_bytes", t->gain.memory_limit);
         times_json(&j, "before", &t->gain.before);
         times_json(&j, "after", &t->gain.after);
         cost_assumed_json(&j, t->assumed.at, t->assumed.len, t->unbacked);
@@ -391,6 +392,8 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
     buf_chr(b, '\n');
     put_pair(b, "peak memory MiB", (double)x->peak_bytes / 1048576, (double)y->peak_bytes / 1048576,
              2);
+    if (g->memory_limit > 0 && g->memory_limit != x->peak_bytes)
+        ink_printf(b, INK_DIM, "  within %.2f", (double)g->memory_limit / 1048576);
     if (unsized)
         ink_str(b, INK_LIMIT, "  without what is of unknown size");
     buf_chr(b, '\n');
@@ -406,7 +409,10 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
     cost_assumed_table(b, t->assumed.at, t->assumed.len, t->unbacked);
     if (t->remark != NULL)
         ink_line(b, INK_LIMIT, "%s", t->remark);
-    if (!g->changed && !unsized)
+    if (g->over_limit)
+        ink_line(b, INK_BAD, "nothing that was tried fits into %.2f MiB: nothing is written",
+                 (double)g->memory_limit / 1048576);
+    else if (!g->changed && !unsized)
         buf_str(b, "nothing that was tried is faster without needing more memory: the graph is as "
                    "it was\n");
     else if (!g->changed)

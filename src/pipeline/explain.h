@@ -44,9 +44,12 @@ struct remedy {
     enum remedy_kind kind;
     char what[120]; /* in words */
     int64_t ps, peak;
-    uint32_t hidden;  /* collectives that are no longer exposed */
-    int64_t own;      /* of a remedy for one collective: how much of it is exposed then; -1 */
-    double parameter; /* bytes of memory or of a bucket, the factor of links; 0: none */
+    uint32_t hidden;   /* collectives that are no longer exposed */
+    int64_t own;       /* of a remedy for one collective: how much of it is exposed then; -1 */
+    double parameter;  /* bytes of memory or of a bucket, the factor of links; 0: none */
+    char options[320]; /* of the `tuck optimize` that applies it; "" has none */
+    const char
+        *no_command; /* why no command applies it; NULL: `tuck optimize` with those options does */
 };
 
 enum {
@@ -61,7 +64,7 @@ struct explanation {
     struct remedy remedy[REMEDIES_MAX];
     uint32_t n_remedy;
     bool crosses; /* in orders that were tried, collectives of different groups changed places */
-    bool memory_is_no_help; /* it was tried, and no order that it allows is faster */
+    const char *subject; /* "step.txt --group 0=8", for commands; NULL: "FILE" */
 };
 
 /* run: how passes are to be run when remedies are tried; NULL: none is. node: only what helps this collective is tried, or

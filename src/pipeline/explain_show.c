@@ -79,12 +79,22 @@ static bool hides(const struct explanation *x, const struct explained *r)
     return false;
 }
 
+/* What applies it, or why nothing does. */
+static void put_command(const struct explanation *x, const struct remedy *r, struct buf *b)
+{
+    if (r->no_command != NULL)
+        buf_str(b, r->no_command);
+    else
+        buf_printf(b, "tuck optimize %s%s%s", x->subject ? x->subject : "FILE",
+                   *r->options ? " " : "", r->options);
+}
+
 /* one: the collective that they are about; NULL: the step. */
 static void put_remedies(const struct explanation *x, const struct explained *one, struct buf *b)
 {
     int wide = 46;
 
-    if (x->n_remedy == 0 && !x->memory_is_no_help)
+    if (x->n_remedy == 0)
         return;
     for (uint32_t i = 0; i < x->n_remedy; i++) {
         int len = (int)strlen(x->remedy[i].what);
@@ -106,12 +116,15 @@ static void put_remedies(const struct explanation *x, const struct explained *on
             (r->kind != REMEDY_MEMORY || (int64_t)r->parameter != r->peak - x->e.peak))
             ink_printf(b, INK_LIMIT, ", %+.1f MiB", (double)(r->peak - x->e.peak) / 1048576);
         buf_chr(b, '\n');
+        ink_begin(b, INK_DIM);
+        buf_str(b, "      ");
+        put_command(x, r, b);
+        ink_end(b, INK_DIM);
+        buf_chr(b, '\n');
     }
     if (one != NULL && !hides(x, one))
         ink_line(b, INK_DIM, "  none of it hides the collective, nor do links %d times as fast",
                  EXPLAIN_LINKS_MOST);
-    if (x->memory_is_no_help)
-        ink_line(b, INK_DIM, "  more memory: no order that it allows is faster");
 }
 
 void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
@@ -175,6 +188,13 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
             json_int(&j, "bytes", (int64_t)x->remedy[i].parameter);
         if (x->remedy[i].kind == REMEDY_LINKS)
             json_float(&j, "factor", x->remedy[i].parameter);
+        if (x->remedy[i].no_command == NULL) {
+            struct buf text;
+            buf_init(&text, out->mem);
+            put_command(x, &x->remedy[i], &text);
+            json_str(&j, "command", buf_text(&text));
+            buf_destroy(&text);
+        }
         json_float(&j, "step_ns", (double)x->remedy[i].ps / 1e3);
         json_int(&j, "peak_bytes", x->remedy[i].peak);
         json_int(&j, "hides", x->remedy[i].hidden);

@@ -38,12 +38,16 @@ struct trial {
 };
 
 struct search {
+    const tuck_run_options *run;
     struct runner runner;
     struct study study;
     struct evaluate_options eval;
     tuck_diags *diags;
     struct trial best;
     tuck_allocator alloc;
+    int64_t limit;    /* of the peak */
+    double budget;    /* for passes: the share by which the peak may grow; 0: it may not */
+    bool less;        /* it must shrink */
     struct gaps gaps; /* of the graph as it came */
     bool unbacked, communicates;
 };
@@ -83,14 +87,32 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
 
 /* ---- one trial ---- */
 
+/* Which passes on orders may use memory beyond the peak there is. */
+enum spend { SPEND_ON_BOTH, SPEND_ON_COLLECTIVES, SPEND_NOTHING };
+
 struct recipe {
     const struct search *s;
     const tuck_graph *g;
     const struct way *way;
     bool list_first; /* list scheduling before everything else, see below */
     uint32_t ordering;
+    uint32_t spend; /* enum spend */
     struct pipeline p;
 };
+
+/* A pass on orders, with its share of the memory there is to spend. */
+static void push_order(struct recipe *r, const struct pass *pass)
+{
+    const char *option = pass == &pass_reorder_communication_preserving_peak_memory
+                             ? "reorder_iterative_peak_memory_budget"
+                         : pass == &pass_sink_waits_iterative && r->spend == SPEND_ON_BOTH
+                             ? "sink_iterative_peak_memory_budget"
+                             : NULL;
+
+    if (r->spend == SPEND_NOTHING)
+        option = NULL;
+    pipeline_push(&r->p, pass, option, r->s->budget);
+}
 
 /* All-gathers last among the buckets: theirs are written in place, which other rewrites stay away from. List scheduling
  * gives collectives compute to hide behind that moving them one by one does not find; where it ends in a worse place,
@@ -113,8 +135,10 @@ static void do_write_recipe(void *arg)
     }
     if (r->list_first)
         pipeline_push(&r->p, &pass_reorder_compute_for_overlap, NULL, 0);
+    if (r->s->less)
+        pipeline_push(&r->p, &pass_reorder_for_peak_memory, NULL, 0);
     for (uint32_t i = 0; i < 5 && orderings[r->ordering][i] != NULL; i++)
-        pipeline_push(&r->p, orderings[r->ordering][i], NULL, 0);
+        push_order(r, orderings[r->ordering][i]);
 }
 
 /* Each step, and what the graph takes after it. */
@@ -174,8 +198,11 @@ static tuck_status try_way(struct search *s, const tuck_graph *g, const struct w
     tuck_status st = TUCK_OK;
     bool fits = false;
 
-    for (; r.ordering < N_ORDERINGS && st == TUCK_OK && !fits; r.ordering++)
-        st = try_one(s, &r, peak_limit, &fits, ps);
+    /* Each pass may spend all there is, so that several may spend too much: then fewer are allowed to. */
+    r.spend = s->budget > 0 ? SPEND_ON_BOTH : SPEND_NOTHING;
+    for (; r.spend <= SPEND_NOTHING && st == TUCK_OK && !fits; r.spend++)
+        for (r.ordering = 0; r.ordering < N_ORDERINGS && st == TUCK_OK && !fits; r.ordering++)
+            st = try_one(s, &r, peak_limit, &fits, ps);
     return st;
 }
 
@@ -208,6 +235,15 @@ static void fill_gain(const struct evaluation *e, tuck_gain *out, bool after)
     out->bound_meaning = evaluation_meaning(e);
 }
 
+static int64_t limit_of(const tuck_run_options *run, int64_t peak)
+{
+    double limit = (double)peak * (1 + run->memory_share) + (double)run->memory_more;
+
+    if (run->memory > 0)
+        return run->memory;
+    return limit < 9e18 ? (int64_t)limit : INT64_MAX;
+}
+
 /* The graph as it came, every way to bucket with every start that may win, and the winner. */
 static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck_report **report)
 {
@@ -216,8 +252,14 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
 
     if (st != TUCK_OK)
         return st;
-    int64_t peak_limit = e->peak;
-    s->best.ps = e->time.makespan;
+    int64_t peak_limit = s->limit = limit_of(s->run, e->peak);
+    s->less = peak_limit < e->peak;
+    /* Whole bytes, whatever a product of doubles is rounded to. */
+    s->budget = e->peak > 0 && peak_limit > e->peak
+                    ? ((double)peak_limit + 0.5) / (double)e->peak - 1
+                    : 0;
+    s->best.ps = s->less ? INT64_MAX : e->time.makespan;
+    gain->memory_limit = peak_limit;
     st = study_bounds(&s->study, g, e);
     fill_gain(e, gain, false);
     s->gaps = e->gaps;
@@ -232,9 +274,10 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
     for (size_t i = 0; i < n && st == TUCK_OK; i++)
         st = try_way(s, g, &ways[i], true, peak_limit, &took[i]);
     for (size_t i = 0; i < n && st == TUCK_OK; i++)
-        if (took[i] - s->best.ps <= s->best.ps / 10) /* it may still win */
+        if (s->best.g == NULL || took[i] - s->best.ps <= s->best.ps / 10) /* it may still win */
             st = try_way(s, g, &ways[i], false, peak_limit, &other);
     gain->after = gain->before;
+    gain->over_limit = s->less && s->best.g == NULL;
     if (st != TUCK_OK || s->best.g == NULL)
         return st;
     st = study_get(&s->study, s->best.g, s->diags, &e);
@@ -273,7 +316,7 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
                                 tuck_gain *gain_out, tuck_report **report_out)
 {
     tuck_run_options run = options ? *options : (tuck_run_options){.n_hints = 0};
-    struct search s = {.diags = diags};
+    struct search s = {.diags = diags, .run = &run};
     tuck_cluster *own = NULL;
     tuck_gain gain = {.changed = false};
 

@@ -18,6 +18,13 @@ enum {
     LEAST = 1024 * 1024 /* bytes that are worth a search */
 };
 
+static const char links_command[] = "no command: other links, or less to move";
+static const char group_command[] = "no command: the program must make the group, new_group()";
+/* What trial_run() runs. */
+static const char order_passes[] =
+    "reorder_communication_preserving_peak_memory,sink_waits_iterative,"
+    "reorder_communication_preserving_peak_memory";
+
 struct search {
     struct explanation *x;
     const tuck_graph *g;
@@ -25,9 +32,9 @@ struct search {
     const tuck_run_options *run;
     const struct explained *one; /* only this collective counts; NULL: the step */
     struct mem mem;
-    struct arena arena;     /* of the trial under way */
-    uint32_t *kept, *spare; /* orders that are kept */
-    uint32_t *channel;      /* by op: other groups */
+    struct arena arena; /* of the trial under way */
+    uint32_t *kept;     /* the order that is kept */
+    uint32_t *channel;  /* by op: other groups */
     int64_t kept_own; /* of a search for one collective: how much of it is exposed in that order */
     int64_t peak;     /* of the program as it stands */
     size_t n_tried;
@@ -88,13 +95,16 @@ static uint32_t count_exposed(const struct evaluation *e)
     return n;
 }
 
-/* Where nothing is gained, or no more than by another order, which costs less, there is nothing to report. */
+/* Where nothing is gained, less than a thousandth, or no more than by another order, which costs less, there is nothing to
+ * report. */
 static bool is_gain(const struct search *s, const struct remedy *r)
 {
     const struct explanation *x = s->x;
+    int64_t step = x->e.time.makespan;
 
     if (s->one != NULL)
-        return true;
+        return step - r->ps > step / 1000 ||
+               (r->own >= 0 && s->one->exposed - r->own > s->one->exposed / 100);
     for (uint32_t i = 0; i < x->n_remedy; i++) {
         enum remedy_kind k = x->remedy[i].kind;
         bool less = k == REMEDY_ORDER || k == r->kind;
@@ -102,7 +112,7 @@ static bool is_gain(const struct search *s, const struct remedy *r)
             r->ps >= x->remedy[i].ps)
             return false;
     }
-    return r->ps < x->e.time.makespan;
+    return step - r->ps > step / 1000;
 }
 
 static void report(struct search *s, struct remedy r, uint32_t n_exposed)
@@ -209,14 +219,36 @@ static tuck_status least_memory(struct search *s, int64_t target, struct tried *
     return st;
 }
 
-static tuck_status report_memory(struct search *s, const uint32_t *order, int64_t peak)
+static tuck_status try_pipeline(struct search *s, const char *text, const tuck_run_options *run,
+                                struct evaluation *e);
+static tuck_status or_left_out(tuck_status st);
+
+/* What is printed is what the command makes of the graph. */
+static tuck_status report_memory_command(struct search *s, struct remedy r, int64_t more)
+{
+    tuck_run_options run = *s->run;
+    struct evaluation e;
+
+    run.memory = 0;
+    run.memory_share = 0;
+    run.memory_more = more;
+    tuck_status st = try_pipeline(s, NULL, &run, &e);
+    if (st == TUCK_OK)
+        report_evaluation(s, r, &e);
+    evaluate_end(&e);
+    return or_left_out(st);
+}
+
+static tuck_status report_memory(struct search *s, int64_t peak)
 {
     struct remedy r = {.kind = REMEDY_MEMORY, .parameter = (double)(peak - s->peak)};
     bool small = r.parameter < 1048576;
 
     snprintf(r.what, sizeof(r.what), "%.1f %s more memory, and the order that it allows",
              r.parameter / (small ? 1024 : 1048576), small ? "KiB" : "MiB");
-    return report_kept(s, r, order, 1);
+    double unit = r.parameter < 16 * 1048576 ? 1024 : 1048576, n = ceil(r.parameter / unit);
+    snprintf(r.options, sizeof(r.options), "--memory +%.0f%s", n, unit == 1024 ? "KiB" : "MiB");
+    return report_memory_command(s, r, (int64_t)(n * unit));
 }
 
 /* As much as there is use for; and before it, for half of what that gains, the least. */
@@ -228,19 +260,16 @@ static tuck_status try_memory(struct search *s, int64_t base)
     if (st != TUCK_OK)
         return st;
     int64_t gain = base - score(s, &all);
-    if (gain * 1000 < base || all.peak - s->peak < LEAST) {
-        s->x->memory_is_no_help = true;
+    if (gain * 1000 < base || all.peak - s->peak < LEAST)
         return TUCK_OK;
-    }
     struct tried most = keep(s, &all), half;
     st = least_memory(s, base - gain + gain / 100, &most);
     half = most;
-    memcpy(s->spare, s->kept, s->x->e.problem->n_op * sizeof(*s->spare));
     if (st == TUCK_OK && s->one == NULL)
         st = least_memory(s, base - gain / 2, &half);
     if (st == TUCK_OK && (half.peak - s->peak) * 10 < (most.peak - s->peak) * 9)
-        st = report_memory(s, s->kept, half.peak);
-    return st == TUCK_OK ? report_memory(s, s->spare, most.peak) : st;
+        st = report_memory(s, half.peak);
+    return st == TUCK_OK ? report_memory(s, most.peak) : st;
 }
 
 /* ---- faster links ---- */
@@ -272,7 +301,7 @@ static tuck_status least_factor(struct search *s, uint32_t alone, struct tried *
 
 static tuck_status try_links(struct search *s)
 {
-    struct remedy r = {.kind = REMEDY_LINKS, .parameter = 2};
+    struct remedy r = {.kind = REMEDY_LINKS, .parameter = 2, .no_command = links_command};
     struct evaluate_options o = *s->o;
     struct evaluation e;
     struct tried t;
@@ -371,6 +400,7 @@ static tuck_status try_buckets(struct search *s)
                                    .own = -1,
                                    .parameter = mb * 1048576};
             best_exposed = count_exposed(&e);
+            snprintf(best.options, sizeof(best.options), "--passes '%s'", text);
             snprintf(best.what, sizeof(best.what), "fewer, larger collectives: buckets of %.4g MiB",
                      mb);
         }
@@ -468,7 +498,7 @@ static tuck_status try_groups(struct search *s, int64_t base)
     tuck_status st = mem_guard(&s->mem, do_crowds, &c) ? TUCK_OK : TUCK_ENOMEM;
 
     for (uint32_t i = 0; i < c.n && st == TUCK_OK; i++) {
-        struct remedy r = {.kind = REMEDY_GROUP};
+        struct remedy r = {.kind = REMEDY_GROUP, .no_command = group_command};
         for (uint32_t op = 0; op < p->n_op; op++) {
             bool of_kind = problem_is_coll(p, op) && p->group[op] == c.kind[i].group &&
                            (uint32_t)tuck_coll_by_name(str_text(&p->str, p->coll[op])) ==
@@ -492,7 +522,6 @@ static void do_prepare(void *arg)
     uint32_t n = s->x->e.problem->n_op;
 
     s->kept = arena_array(a, uint32_t, n);
-    s->spare = arena_array(a, uint32_t, n);
     s->channel = arena_array(a, uint32_t, n);
 }
 
@@ -514,8 +543,13 @@ static tuck_status try_order(struct search *s, int64_t *base)
     if (st != TUCK_OK)
         return st;
     *base = score(s, &now);
-    keep(s, &now);
-    return report_kept(s, r, s->kept, 1);
+    struct evaluation e;
+    snprintf(r.options, sizeof(r.options), "--passes %s", order_passes);
+    st = try_pipeline(s, order_passes, s->run, &e);
+    if (st == TUCK_OK)
+        report_evaluation(s, r, &e);
+    evaluate_end(&e);
+    return or_left_out(st);
 }
 
 tuck_status remedies_of_step(struct explanation *x, const tuck_graph *g,
@@ -548,7 +582,9 @@ tuck_status remedies_of_collective(struct explanation *x, const tuck_graph *g,
 {
     struct search s = {.x = x, .g = g, .o = o, .run = run, .one = one, .peak = x->e.peak};
     const struct problem *p = x->e.problem;
-    struct remedy r = {.kind = REMEDY_GROUP, .what = "on another group of these ranks"};
+    struct remedy r = {.kind = REMEDY_GROUP,
+                       .what = "on another group of these ranks",
+                       .no_command = group_command};
     int64_t base = 0;
     double factor = 0;
     struct tried t;
@@ -569,6 +605,7 @@ tuck_status remedies_of_collective(struct explanation *x, const tuck_graph *g,
         st = least_factor(&s, one->op, &t, &factor);
     if (st == TUCK_OK && factor > 0) {
         r = (struct remedy){.kind = REMEDY_LINKS,
+                            .no_command = links_command,
                             .ps = t.ps,
                             .peak = x->e.peak,
                             .own = s.kept_own,
