@@ -70,7 +70,7 @@ class Scripts(unittest.TestCase):
     def figures(self, report, after):
         step = json.loads(tuck("simulate", "--json", after))
         self.assertGreater(step["comm_ns"], 0)
-        for name in ("compute_ns", "comm_ns", "exposed_ns", "peak_bytes"):
+        for name in ("step_ns", "compute_ns", "comm_ns", "exposed_ns", "peak_bytes"):
             self.assertEqual(step[name], report["after"][name], name)
 
 
