@@ -26,6 +26,32 @@ const tuck_value *call_operand(const tuck_graph *g, const struct fx_node *x, uin
     return NULL;
 }
 
+bool call_item(const tuck_graph *g, const struct fx_node *x, uint32_t *out)
+{
+    if (x->n_args != 2 || x->vals[0].kind != TUCK_V_NODE)
+        return false;
+    const tuck_value *i = &x->vals[1], *name;
+    const struct fx_node *from = node_at(g, x->vals[0].a);
+
+    if (i->kind == TUCK_V_INT && i->u.i >= 0 && i->u.i < UINT32_MAX) {
+        *out = (uint32_t)i->u.i;
+        return true;
+    }
+    if (i->kind != TUCK_V_STR || from->kind != TUCK_CALL_FUNCTION ||
+        op_at(from->op)->shape != OP_SHAPE_triton_functional)
+        return false;
+    const tuck_value *names = call_operand(g, from, TRITON_CLONED);
+    if (names == NULL || !value_is_container(names))
+        return false;
+    name = names + 1;
+    for (uint32_t k = 0; k < names->a; k++, name = value_next(name))
+        if (name->kind == TUCK_V_STR && name->a == i->a) {
+            *out = k;
+            return true;
+        }
+    return false;
+}
+
 /* ---- wrappers ---- */
 
 /* The only call of a graph; 0: there is none, or more. */

@@ -9,6 +9,9 @@
 #include "fx/effect.h"
 #include "fx/graph.h"
 
+/* Parameters of triton_kernel_wrapper_functional: the kernel's operands by name, and the names of those it writes. */
+enum { TRITON_OPERANDS = 4, TRITON_CLONED = 5 };
+
 /* What is given for parameter number p of the operator that x calls; NULL: nothing is. */
 const tuck_value *call_operand(const tuck_graph *g, const struct fx_node *x, uint32_t p);
 
@@ -19,6 +22,10 @@ static inline uint32_t call_node(const tuck_graph *g, const struct fx_node *x, u
 
     return v != NULL && v->kind == TUCK_V_NODE ? v->a : 0;
 }
+
+/* Which result of its operand a getitem takes: x[1], or x['name'] of a Triton kernel, whose results go by name. False: not
+ * known, or from the end. */
+bool call_item(const tuck_graph *g, const struct fx_node *x, uint32_t *out);
 
 /* What a view is a view of: the first operand; where that is no node, the first node it mentions; 0: none. */
 static inline uint32_t call_base(const tuck_graph *g, const struct fx_node *x)

@@ -30,6 +30,8 @@ static bool make_key(struct infer_run *r, const tuck_graph *g, const struct fx_n
     for (uint32_t i = 0; i < x->n_vals; i++) {
         const tuck_value *v = &x->vals[i];
 
+        if (v->kind == TUCK_V_STR && row->form == OP_FORM_GETITEM)
+            return false; /* whose name that is depends on the operand, not on its type */
         if (v->kind == TUCK_V_NODE) {
             type_id t = g->type.at[v->a];
             if (t == 0 && comm)

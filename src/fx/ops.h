@@ -381,6 +381,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(bucket_reduce_scatter, "the flat operand of the collective")                                 \
     X(accumulate_grad, "the gradient that is kept")                                                \
     X(getitem, "an item of a list of results, or Python indexing")                                 \
+    X(triton_functional, "operands of a kernel that are cloned before it writes them, by name")    \
     X(sym, "a number by arithmetic on numbers")                                                    \
     X(sym_size, "a size, or all")                                                                  \
     X(sym_stride, "a stride, or all")                                                              \

@@ -382,3 +382,36 @@ bool shape_flex_attention_backward(struct infer *x)
     }
     return out_list(x, item, 4);
 }
+
+/* ---- Triton kernels ---- */
+
+/* The value that stands for a name in {'name': value, …}; NULL: none does. */
+static const tuck_value *named_value(const tuck_value *dict, uint32_t name)
+{
+    const tuck_value *key = dict + 1;
+
+    for (uint32_t i = 0; i + 1 < dict->a; i += 2) {
+        const tuck_value *value = value_next(key);
+        if (key->kind == TUCK_V_STR && key->a == name)
+            return value;
+        key = value_next(value);
+    }
+    return NULL;
+}
+
+/* A list in the order of tensors_to_clone: call_item() knows which name is which. */
+bool shape_triton_functional(struct infer *x)
+{
+    const tuck_value *operands = argument(x, TRITON_OPERANDS), *names = argument(x, TRITON_CLONED);
+
+    if (operands == NULL || names == NULL || operands->kind != TUCK_V_DICT ||
+        !value_is_container(names))
+        return false;
+    type_id *item = arena_array(x->arena, type_id, names->a ? names->a : 1);
+    const tuck_value *name = names + 1;
+    for (uint32_t i = 0; i < names->a; i++, name = value_next(name)) {
+        const tuck_value *v = name->kind == TUCK_V_STR ? named_value(operands, name->a) : NULL;
+        item[i] = v != NULL && v->kind == TUCK_V_NODE ? x->types[v->a] : 0;
+    }
+    return out_list(x, item, names->a);
+}

@@ -1,6 +1,7 @@
 /* Shape rules of numbers and of picking: sizes, strides, arithmetic on symbolic numbers, a[b]. */
 #include <stdio.h>
 
+#include "fx/call.h"
 #include "fx/run.h"
 
 /* ---- sizes ---- */
@@ -476,8 +477,12 @@ bool shape_getitem(struct infer *x)
 {
     struct type t = *type_at(x->type, in_type(x, 0));
 
+    uint32_t k;
+
     if (x->arg[1] == NULL)
         return false;
+    if (t.kind == TYPE_LIST && x->arg[1]->kind == TUCK_V_STR)
+        return call_item(x->g, node_at(x->g, x->node), &k) && k < t.n && out_type(x, t.item[k]);
     if (t.kind == TYPE_LIST)
         return list_item(x, t, x->arg[1]);
     return t.kind == TYPE_TENSOR && tensor_item(x, &t, x->arg[1]);

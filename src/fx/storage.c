@@ -69,10 +69,10 @@ static uint32_t items_of(const tuck_graph *g, const struct fx_node *x)
 
     for (uint32_t u = x->use_first; u != 0; u = g->use.at[u].next) {
         const struct fx_node *y = node_at(g, g->use.at[u].user);
-        if (op_at(y->op)->form == OP_FORM_GETITEM && y->n_args == 2 && g->use.at[u].slot == 0 &&
-            y->vals[1].kind == TUCK_V_INT && y->vals[1].u.i >= 0 && y->vals[1].u.i < 65536 &&
-            y->vals[1].u.i + 1 > n)
-            n = (uint32_t)y->vals[1].u.i + 1;
+        uint32_t k;
+        if (op_at(y->op)->form == OP_FORM_GETITEM && g->use.at[u].slot == 0 &&
+            call_item(g, y, &k) && k < 65536 && k + 1 > n)
+            n = k + 1;
     }
     return n;
 }
@@ -266,8 +266,8 @@ static void getitem_result(struct build *b, uint32_t n, const struct fx_node *x)
 
     if (v->kind != TUCK_V_NODE)
         return;
-    const tuck_value *i = value_next(v);
-    uint32_t k = i->kind == TUCK_V_INT && i->u.i >= 0 ? (uint32_t)i->u.i : 0;
+    uint32_t k = 0;
+    call_item(b->g, x, &k); /* else all of it */
     uint32_t s = operand_storage(b, v, k);
     if (s != 0)
         give(b, n, s);
