@@ -287,6 +287,7 @@ struct graph_cost {
     VEC(uint32_t) order;     /* those with a time, dearest first */
     struct cost_assumed *assumed_group;
     uint32_t n_assumed, unknown_colls;
+    double inside; /* what collectives in nested graphs take */
     double total[BOUND_UNKNOWN + 1];
     size_t count[BOUND_UNKNOWN + 1];
 };
@@ -306,11 +307,12 @@ static void gather(void *p)
     struct graph_cost *a = p;
 
     cost_run_graph(&a->run, a->g);
-    a->n_assumed = cost_assumed_groups(a->g, a->c->model.cluster, &a->run.arena, &a->assumed_group);
+    a->n_assumed = cost_assumed_find(a->g, a->c->model.cluster, &a->run.arena, &a->assumed_group);
     for_each_node (a->g, n) {
         struct priced x = {.node = n};
         cost_node(&a->run, n, &x.part);
         a->count[x.part.bound]++;
+        a->inside += x.part.bound == BOUND_NESTED ? x.part.comm_ns : 0;
         a->unknown_colls += x.part.bound == BOUND_UNKNOWN && x.part.coll != 0;
         if (x.part.ns > 0) {
             a->total[x.part.bound] += x.part.ns;
@@ -343,7 +345,7 @@ static void put_head(const struct graph_cost *a)
 
     for (int i = 0; i <= BOUND_UNKNOWN; i++)
         all += a->total[i];
-    kernels = all - a->total[BOUND_COLLECTIVE];
+    kernels = all - a->total[BOUND_COLLECTIVE] - a->inside;
     put_line(INK_HEAD, "%s:%u: %s", a->c->in.path, a->line,
              *tuck_graph_name(a->g) ? tuck_graph_name(a->g) : "def forward");
     printf("  cluster      %s", tuck_cluster_name(a->c->model.cluster));
@@ -352,11 +354,14 @@ static void put_head(const struct graph_cost *a)
            human_us(a->total[BOUND_COMPUTE] / 1000, u), human_us(a->total[BOUND_MEMORY] / 1000, v));
     printf(", too small %s", human_us(a->total[BOUND_KERNEL] / 1000, t));
     if (a->count[BOUND_NESTED] > 0)
-        printf(", nested %s", human_us(a->total[BOUND_NESTED] / 1000, t));
+        printf(", nested %s", human_us((a->total[BOUND_NESTED] - a->inside) / 1000, t));
     if (a->count[BOUND_PROFILE] > 0)
         printf(", by profile %s", human_us(a->total[BOUND_PROFILE] / 1000, t));
-    printf("\n  collectives  %s, %zu of them\n", human_us(a->total[BOUND_COLLECTIVE] / 1000, t),
+    printf("\n  collectives  %s, %zu of them", human_us(a->total[BOUND_COLLECTIVE] / 1000, t),
            a->count[BOUND_COLLECTIVE]);
+    if (a->inside > 0)
+        printf(", and %s in nested graphs", human_us(a->inside / 1000, t));
+    putchar('\n');
     if (a->count[BOUND_UNKNOWN] > 0)
         put_line(INK_LIMIT, "  unknown      %zu node%s whose sizes or groups are not known",
                  a->count[BOUND_UNKNOWN], a->count[BOUND_UNKNOWN] == 1 ? "" : "s");
@@ -418,6 +423,8 @@ static void do_json_graph(struct buf *b, const void *ctx)
         json_str(&j, "bound", cost_bound_name((enum cost_bound)x->part.bound));
         json_float(&j, "flops", x->part.flops);
         json_int(&j, "bytes", x->part.bytes);
+        if (x->part.comm_ns > 0)
+            json_float(&j, "communication_ns", x->part.comm_ns);
         if (x->part.coll != 0)
             json_str(&j, "coll", tuck_coll_name((tuck_coll)x->part.coll));
         json_close(&j, '}');

@@ -82,16 +82,31 @@ static bool warned_before(struct model *m, const char *name)
     return false;
 }
 
+/* Of a loop, how often it runs. The dearest branch is an upper bound, and the tables say so. */
+static void say_trips(struct model *m, const char *file, const struct cost_assumed *x)
+{
+    if (m->strict)
+        put_error(file, "how often the loop '%s' runs is unknown, and --strict assumes nothing",
+                  x->name);
+    else
+        put_warning(file, "how often the loop '%s' runs is unknown: its time is that of one trip",
+                    x->name);
+}
+
 static void say_assumed(struct model *m, const char *file, const struct cost_assumed *x)
 {
     progress_clear();
+    if (x->what == ASSUMED_TRIP) {
+        say_trips(m, file, x);
+        return;
+    }
     if (m->strict)
-        put_error(file, "the size of group '%s' is unknown, and --strict assumes none", x->group);
+        put_error(file, "the size of group '%s' is unknown, and --strict assumes none", x->name);
     else
         put_warning(file, "the size of group '%s' is unknown: %" PRId64 " ranks are assumed on %s",
-                    x->group, x->ranks, tuck_cluster_name(m->cluster));
+                    x->name, x->n, tuck_cluster_name(m->cluster));
     put_to(stderr, INK_DIM, "  note: say it with --group '%s=SIZE', or in a side-car file",
-           x->group);
+           x->name);
     fputc('\n', stderr);
 }
 
@@ -108,7 +123,7 @@ static void find_groups(void *arg)
 {
     struct groups_args *x = arg;
 
-    x->n = cost_assumed_groups(x->g, x->m->cluster, &x->arena, &x->at);
+    x->n = cost_assumed_find(x->g, x->m->cluster, &x->arena, &x->at);
 }
 
 int model_groups(struct model *m, const struct input *in, const tuck_graph *g)
@@ -122,7 +137,9 @@ int model_groups(struct model *m, const struct input *in, const tuck_graph *g)
     if (!mem_guard(&mem, find_groups, &x))
         code = exit_code_of(TUCK_ENOMEM);
     for (uint32_t i = 0; i < x.n && code != EXIT_MEMORY; i++) {
-        if (!warned_before(m, x.at[i].group))
+        if (x.at[i].what == ASSUMED_BRANCH)
+            continue;
+        if (!warned_before(m, x.at[i].name))
             say_assumed(m, in->path, &x.at[i]);
         code = m->strict ? EXIT_REFUSED : code;
     }
@@ -206,7 +223,7 @@ static void print_assumed(struct buf *b, const void *ctx)
     struct cost_assumed *at;
 
     arena_init(&a, b->mem);
-    uint32_t n = cost_assumed_groups(x->g, x->m->cluster, &a, &at);
+    uint32_t n = cost_assumed_find(x->g, x->m->cluster, &a, &at);
     cost_assumed_table(b, at, n, false);
     arena_destroy(&a);
 }

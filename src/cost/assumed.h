@@ -1,5 +1,5 @@
-/* What a cost rests on that nobody gave: sizes of process groups, sizes that only data decides. Whatever shows such a cost
- * shows these beside it. */
+/* What a cost rests on that nobody gave: sizes of process groups, trips of loops, branches, sizes that only data decides.
+ * Whatever shows such a cost shows these beside it. */
 #ifndef TUCK_COST_ASSUMED_H
 #define TUCK_COST_ASSUMED_H
 
@@ -9,17 +9,21 @@
 struct json_out;
 struct buf;
 
+enum cost_assumed_what { ASSUMED_RANKS, ASSUMED_TRIP, ASSUMED_BRANCH };
+
 struct cost_assumed {
-    const char *group;
-    int64_t ranks;
+    const char *name; /* the group; or the first of the loops, of the conds */
+    int64_t n;        /* its ranks; how many loops or conds there are */
+    uint8_t what;     /* enum cost_assumed_what */
 };
 
-/* Groups of the graph and of those nested in it whose size is taken for all ranks of the machine, each name once, in
- * the arena. How many. */
-uint32_t cost_assumed_groups(const tuck_graph *g, const tuck_cluster *c, struct arena *a,
-                             struct cost_assumed **out);
+/* In the arena, of the graph and of those nested in it: groups whose size is taken for all ranks of the machine, each name
+ * once; loops, of which one trip counts; conds, of which the dearest branch does. How many. */
+uint32_t cost_assumed_find(const tuck_graph *g, const tuck_cluster *c, struct arena *a,
+                           struct cost_assumed **out);
 
-/* "assumed": [{"group": "tp", "ranks": 8}, {"unbacked": 8192}]; unbacked: such a default was used. */
+/* "assumed": [{"group": "tp", "ranks": 8}, {"loop": "while_loop", "trips": 1, "loops": 2},
+ * {"cond": "cond", "branch": "dearest", "conds": 1}, {"unbacked": 8192}]; unbacked: such a default was used. */
 void cost_assumed_json(struct json_out *j, const struct cost_assumed *at, uint32_t n,
                        bool unbacked);
 /* A line each, for tables: "  assumed: group tp has 8 ranks; …". */

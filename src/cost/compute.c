@@ -325,10 +325,32 @@ static void collective_part(struct cost_run *r, uint32_t n, const struct op_row 
 
 /* ---- nodes ---- */
 
+/* How often a call runs its graph: once for each slice that map and scan take, which is -1 where that is not known. A loop
+ * that runs until it is done counts as one trip, which cost/assumed.h tells of. */
+static int64_t runs_of(struct cost_run *r, const struct fx_node *x, const struct op_row *row)
+{
+    const tuck_value *v = row->shape == OP_SHAPE_map_hop    ? call_operand(r->g, x, 1)
+                          : row->shape == OP_SHAPE_scan_hop ? call_operand(r->g, x, 2)
+                                                            : NULL;
+    int64_t steps;
+
+    if (v == NULL)
+        return 1;
+    while (value_is_container(v) && v->a > 0)
+        v++;
+    const struct type *t = type_at(&r->g->store->type,
+                                   v->kind == TUCK_V_NODE ? node_type(r->g, v->a) : 0);
+    if (t->kind != TYPE_TENSOR || t->n == 0 || !assume_value(r->assume, t->size[0], &steps))
+        return -1;
+    return steps;
+}
+
+/* Of branches the dearest; of others all, one after the other. */
 static void nested_part(struct cost_run *r, uint32_t n, const struct op_row *row,
                         struct cost_part *out)
 {
     const struct fx_node *x = node_at(r->g, n);
+    int64_t runs = runs_of(r, x, row);
 
     out->bound = BOUND_NESTED;
     for (uint32_t i = 0; i < x->n_vals; i++) {
@@ -336,13 +358,19 @@ static void nested_part(struct cost_run *r, uint32_t n, const struct op_row *row
                                                                  : NULL;
         if (child == NULL)
             continue;
-        double ns = r->child_ns[r->child[child->name]];
-        if (ns < 0) {
-            out->bound = BOUND_UNKNOWN;
-            out->ns = UNKNOWN;
+        const struct cost_inside *in = &r->inside[r->child[child->name]];
+        if (in->ns < 0 || runs < 0) {
+            *out = (struct cost_part){.ns = UNKNOWN, .bound = BOUND_UNKNOWN, .group = -1};
             return;
         }
-        out->ns = row->moves == OP_MOVES_branches ? fmax(out->ns, ns) : out->ns + ns;
+        if (row->moves == OP_MOVES_branches && in->ns <= out->ns)
+            continue;
+        if (row->moves == OP_MOVES_branches)
+            out->ns = out->comm_ns = 0;
+        out->bytes = row->moves == OP_MOVES_branches ? 0 : out->bytes;
+        out->ns += in->ns * (double)runs;
+        out->comm_ns += in->comm_ns * (double)runs;
+        out->bytes += in->bytes;
     }
 }
 
@@ -361,7 +389,8 @@ static void model_part(struct cost_run *r, uint32_t n, struct cost_part *out)
         collective_part(r, n, row, out);
         return;
     }
-    if (row->moves == OP_MOVES_nested || row->moves == OP_MOVES_branches) {
+    if (row->moves == OP_MOVES_nested || row->moves == OP_MOVES_trips ||
+        row->moves == OP_MOVES_branches) {
         nested_part(r, n, row, out);
         return;
     }
@@ -398,6 +427,7 @@ void cost_node(struct cost_run *r, uint32_t n, struct cost_part *out)
     model_part(r, n, out);
     if ((r->options.estimate != NULL || r->options.profile != NULL) &&
         told(r, n, out->ns, &ns, &bound)) {
+        out->comm_ns *= out->ns > 0 ? ns / out->ns : 0; /* the same share */
         out->ns = ns;
         out->bound = (uint8_t)bound;
     }
@@ -430,10 +460,10 @@ void cost_run_done(struct cost_run *r)
     arena_destroy(&r->arena);
 }
 
-static void enter(struct cost_run *r, const tuck_graph *g, double *child_ns)
+static void enter(struct cost_run *r, const tuck_graph *g, struct cost_inside *inside)
 {
     r->g = g;
-    r->child_ns = child_ns;
+    r->inside = inside;
     for (uint32_t i = 0; i < g->child.len; i++)
         r->child[g->child.at[i]->name] = i;
     r->group = arena_array(&r->arena, struct cost_shape, g->group.len);
@@ -442,16 +472,19 @@ static void enter(struct cost_run *r, const tuck_graph *g, double *child_ns)
                                      g->group.at[i].ranks);
 }
 
-static double graph_ns(struct cost_run *r)
+static struct cost_inside inside_of(struct cost_run *r)
 {
-    double sum = 0;
+    struct cost_inside sum = {.ns = 0};
 
     for_each_node (r->g, n) {
         struct cost_part part;
         cost_node(r, n, &part);
         if (part.ns < 0)
-            return UNKNOWN;
-        sum += part.ns;
+            return (struct cost_inside){.ns = UNKNOWN};
+        sum.ns += part.ns;
+        sum.comm_ns += part.coll != 0 ? part.ns : part.comm_ns;
+        if (part.coll != 0 || part.comm_ns > 0)
+            add_bytes(&sum.bytes, part.bytes);
     }
     return sum;
 }
@@ -471,11 +504,11 @@ void cost_run_graph(struct cost_run *r, const tuck_graph *g)
         for (uint32_t k = 0; k < x->child.len; k++)
             vec_push(r->mem, &r->nest, ((struct cost_nest){x->child.at[k], 0}));
     }
-    double *ns = arena_array(&r->arena, double, r->nest.len);
+    struct cost_inside *inside = arena_array(&r->arena, struct cost_inside, r->nest.len);
     for (uint32_t i = r->nest.len; i > 0; i--) { /* children before those who call them */
-        enter(r, r->nest.at[i - 1].g, ns + r->nest.at[i - 1].first);
+        enter(r, r->nest.at[i - 1].g, inside + r->nest.at[i - 1].first);
         r->node_group = i == 1 ? groups_of_nodes(g, &r->arena) : NULL;
         if (i > 1)
-            ns[i - 1] = graph_ns(r);
+            inside[i - 1] = inside_of(r);
     }
 }

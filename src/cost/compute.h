@@ -33,9 +33,10 @@ enum cost_bound {
 
 struct cost_part {
     double ns;
+    double comm_ns; /* of it, what collectives in the graphs it calls take */
     int64_t ps;
     double flops;
-    int64_t bytes; /* read and written; of a collective its message */
+    int64_t bytes; /* read and written; of a collective its message, of graphs those in them */
     uint8_t bound; /* enum cost_bound */
     uint8_t coll;  /* tuck_coll of a collective, else 0 */
     int32_t group; /* index into the graph's groups, -1 = none */
@@ -46,6 +47,12 @@ struct cost_options {
     const tuck_profile *profile; /* or NULL */
     tuck_estimate_fn estimate;   /* or NULL */
     void *estimate_ctx;
+};
+
+/* What one call of a graph takes; ns -1: unknown. */
+struct cost_inside {
+    double ns, comm_ns;
+    int64_t bytes; /* of the messages in it */
 };
 
 /* A graph and where its children stand, side by side, among all nested graphs. */
@@ -64,10 +71,10 @@ struct cost_run {
     const tuck_graph *g;
     int64_t *bytes; /* by type: of a tensor or all of a list; -1 unknown, -2 not asked yet */
     uint32_t n_bytes;
-    struct cost_shape *group;  /* by group of g */
-    const int32_t *node_group; /* by node of g: its group, -1: none; NULL: nobody asked yet */
-    uint32_t *child;           /* by name: which child of g is called so, if one is */
-    double *child_ns;          /* by child of g; -1 unknown */
+    struct cost_shape *group;   /* by group of g */
+    const int32_t *node_group;  /* by node of g: its group, -1: none; NULL: nobody asked yet */
+    uint32_t *child;            /* by name: which child of g is called so, if one is */
+    struct cost_inside *inside; /* by child of g */
     /* By node, for sets of nodes; each entry is good if it is, or goes with, the stamp of now. */
     VEC(uint32_t) mark;       /* is in the set */
     VEC(uint32_t) seen;       /* its bytes were counted */

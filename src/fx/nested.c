@@ -211,18 +211,22 @@ static bool is_comm(const tuck_graph *g, uint32_t n, uint32_t kind)
            (kind == 0 || (row->flags & kind) != 0);
 }
 
-bool node_nests_comm(const tuck_graph *g, uint32_t n, uint32_t kind)
+/* The same for the graphs that a call takes. */
+static bool inside(const tuck_graph *g, const struct fx_node *x, question ask, uint32_t what)
 {
-    const struct fx_node *x = node_at(g, n);
-
     if (!calls_graphs(g, x))
         return false;
     for (uint32_t i = 0; i < x->n_vals; i++) {
         const tuck_graph *in = graph_operand(g, x, i);
-        if (in != NULL && anywhere(in, is_comm, kind, GRAPH_DEPTH))
+        if (in != NULL && anywhere(in, ask, what, GRAPH_DEPTH))
             return true;
     }
     return false;
+}
+
+bool node_nests_comm(const tuck_graph *g, uint32_t n, uint32_t kind)
+{
+    return inside(g, node_at(g, n), is_comm, kind);
 }
 
 static bool has_effect(const tuck_graph *g, uint32_t n, uint32_t what)
@@ -231,18 +235,27 @@ static bool has_effect(const tuck_graph *g, uint32_t n, uint32_t what)
     return node_has_effect(g, n);
 }
 
-bool graph_has_effect(const tuck_graph *g)
+bool node_nests_effect(const tuck_graph *g, uint32_t n)
 {
-    return anywhere(g, has_effect, 0, GRAPH_DEPTH);
+    return inside(g, node_at(g, n), has_effect, 0);
 }
 
-static bool may_write(const tuck_graph *g, uint32_t n, uint32_t what)
+/* By itself: graphs that it calls are asked about in turn. */
+static bool writes(const tuck_graph *g, uint32_t n, uint32_t what)
 {
+    const struct fx_node *x = node_at(g, n);
+
     (void)what;
-    return node_may_write(g, n);
+    return node_is_barrier(g, n) || (op_at(acting_op(g, n))->flags & OP_F_MUTATES) != 0 ||
+           (call_is_wrapper(x) && wrapped_op(g, x) == 0);
 }
 
 bool graph_may_write(const tuck_graph *g)
 {
-    return anywhere(g, may_write, 0, GRAPH_DEPTH);
+    return anywhere(g, writes, 0, GRAPH_DEPTH);
+}
+
+bool node_nests_writes(const tuck_graph *g, const struct fx_node *x)
+{
+    return inside(g, x, writes, 0);
 }

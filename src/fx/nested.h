@@ -41,9 +41,12 @@ static inline uint32_t comm_line_at(const struct comm_lines *l, uint32_t n, uint
  * ops.h, 0: any. A wrapper of one call does not. */
 bool node_nests_comm(const tuck_graph *g, uint32_t n, uint32_t kind);
 
-/* Does the graph, or one that it calls, do what would be missed if it were not called; draw random numbers; write
- * something that is not its own? */
-bool graph_has_effect(const tuck_graph *g);
+/* Does the graph, or one that it calls, write anything, its own values included? */
 bool graph_may_write(const tuck_graph *g);
+/* Does a call take such a graph? Not of wrappers. */
+bool node_nests_writes(const tuck_graph *g, const struct fx_node *x);
+/* Does a call take a graph that does something besides giving results: communicates, draws random numbers, checks,
+ * writes? Not of wrappers. */
+bool node_nests_effect(const tuck_graph *g, uint32_t n);
 
 #endif

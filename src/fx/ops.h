@@ -78,6 +78,7 @@ enum op_class {
     X(ALL_TO_ALL, "all_to_all", "a collective of this kind, in whatever form")                     \
     X(BROADCAST, "broadcast", "a collective of this kind, in whatever form")                       \
     X(SYMMETRIC, "symmetric", "its first operand must live in symmetric memory of the group")      \
+    X(SYMM_OUT, "symm_out", "so must the first operand behind it that is written")                 \
     X(FAKE_APART, "fake_apart",                                                                    \
       "shares a storage, but not under PyTorch's fake tensors: its estimates count another one")   \
     X(FRESH, "fresh", "a higher-order operator whose results share storage with no operand")       \
@@ -452,6 +453,7 @@ enum op_flops {
     X(gathered, "operand 0 gathered, under a product")                                             \
     X(scattered, "a product that is scattered")                                                    \
     X(nested, "what the graphs it is given do, once each")                                         \
+    X(trips, "the same, again and again: how often is not known")                                  \
     X(branches, "what the dearest of the graphs it is given does")
 
 enum op_moves {

@@ -1,5 +1,6 @@
 #include "fx/storage.h"
 
+#include "fx/nested.h"
 #include "fx/ops.h"
 
 /* ---- union-find ---- */
@@ -379,27 +380,92 @@ bool held_may_write(const tuck_graph *g, const struct fx_node *x)
 
     if (op_at(x->op)->shape == OP_SHAPE_with_effects)
         return wraps_unknown(g, x) || (op_at(wrapped_op(g, x))->flags & OP_F_MUTATES);
+    if (op_at(x->op)->shape != OP_SHAPE_control_deps)
+        return node_nests_writes(g, x);
     const struct fx_node *call = held_call(g, x, &graph);
     if (call == NULL)
         return graph != NULL;
     return !is_plain_call(call) || (op_at(call->op)->flags & OP_F_MUTATES);
 }
 
-/* Which operands, from argument 2 on, are written. */
+static void all_written(const tuck_value *v, const struct fx_node *x, bool *written)
+{
+    for (const tuck_value *end = value_next(v); v < end; v++)
+        written[v - x->vals] = true;
+}
+
+static void mark_write(void *ctx, uint32_t storage, enum access how)
+{
+    bool *written = ctx;
+
+    written[storage] |= how == ACCESS_WRITE;
+}
+
+/* What a call passes to a graph that writes it. The graph itself calls none. */
+static void find_nested(struct build *b, uint32_t n, const tuck_graph *child, bool *written)
+{
+    const struct fx_node *x = node_at(b->g, n);
+    struct storages in;
+    uint32_t k = 0;
+
+    storages_build(child, b->a, &in);
+    bool *touched = arena_zeroed(b->a, (size_t)in.n + 1);
+    for_each_node (child, i)
+        storage_accesses(&in, i, mark_write, touched);
+    for_each_node (child, i) {
+        if (node_at(child, i)->kind != TUCK_PLACEHOLDER)
+            continue;
+        const tuck_value *v = passed_value(b->g, n, k++);
+        if (!touched[storage_of(&in, i, 0)])
+            continue;
+        if (v != NULL)
+            all_written(v, x, written);
+        else
+            memset(written, true, x->n_vals);
+    }
+}
+
+/* Which values of a call of graphs are written in them. */
+static void find_nested_all(struct build *b, uint32_t n, bool *written)
+{
+    const struct fx_node *x = node_at(b->g, n);
+
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        const tuck_graph *child = x->vals[i].kind == TUCK_V_NODE ? child_of(b->g, x->vals[i].a)
+                                                                 : NULL;
+        if (child == NULL || !graph_may_write(child))
+            continue;
+        if (child->child.len > 0)
+            memset(written, true, x->n_vals); /* what is nested in it may write anything */
+        else
+            find_nested(b, n, child, written);
+    }
+}
+
+/* Which values of the call are written, by the graph it takes. */
 static void find_held(struct build *b, uint32_t n, const struct fx_node *x)
 {
     const tuck_graph *graph;
     const struct fx_node *call = held_call(b->g, x, &graph);
-    uint32_t count = x->n_args - 2, k = 0, p = 0;
-    bool *written = arena_zeroed(b->a, (size_t)count + 1);
+    const tuck_value *first = x->n_args >= 2 ? value_next(value_next(x->vals)) : NULL;
+    bool *written = arena_zeroed(b->a, (size_t)x->n_vals + 1);
+    uint32_t k = 0, p = 0;
 
     if (b->s->held == NULL)
         b->s->held = arena_zeroed(b->a, b->g->node.len * sizeof(*b->s->held));
     b->s->held[n] = written;
-    if (call == NULL || !is_plain_call(call)) {
-        memset(written, true, count);
+    if (op_at(x->op)->shape != OP_SHAPE_control_deps) {
+        find_nested_all(b, n, written);
         return;
     }
+    if (call == NULL || !is_plain_call(call)) {
+        for (; first != NULL && first < x->vals + x->n_vals; first++)
+            written[first - x->vals] = true;
+        return;
+    }
+    const tuck_value **value = arena_zeroed(b->a, (size_t)x->n_args * sizeof(*value));
+    for (uint32_t i = 2; i < x->n_args; i++, first = value_next(first))
+        value[i - 2] = first;
     const struct op_sig *sig = sig_of(b, call->op);
     struct arena_mark mark = arena_mark(b->a);
     uint32_t *operand = arena_zeroed(b->a, graph->node.len * sizeof(*operand)); /* and 1 */
@@ -418,7 +484,7 @@ static void find_held(struct build *b, uint32_t n, const struct fx_node *x)
         for (const tuck_value *end = value_next(v); v < end; v++)
             if (v->kind == TUCK_V_NODE && operand[v->a] != 0 && p < sig->n_params &&
                 op_param_mutated(sig, p))
-                written[operand[v->a] - 1] = true;
+                all_written(value[operand[v->a] - 1], x, written);
     }
     arena_release(b->a, mark);
 }
@@ -445,7 +511,8 @@ static void do_build(void *p)
         s->first[n] = s->pool.len;
         if (node_may_write(g, n))
             sig_of(b, writing_op(g, n));
-        if (op_at(node_at(g, n)->op)->shape == OP_SHAPE_control_deps &&
+        if (op_at(node_at(g, n)->op)->cls == OP_HOP &&
+            op_at(node_at(g, n)->op)->shape != OP_SHAPE_with_effects &&
             held_may_write(g, node_at(g, n)))
             find_held(b, n, node_at(g, n));
         results_of(b, n);
@@ -534,13 +601,13 @@ void storage_accesses(const struct storages *s, uint32_t node,
         }
         bool written = barrier || (sig != NULL && p >= 0 && (uint32_t)p < sig->n_params &&
                                    op_param_mutated(sig, (uint32_t)p));
-        if (s->held != NULL && s->held[node] != NULL && i >= 2 && i < x->n_args)
-            written |= s->held[node][i - 2];
+        const bool *held = s->held != NULL ? s->held[node] : NULL;
         const tuck_value *end = value_next(v);
-        for (; v < end; v++)
-            if (v->kind == TUCK_V_NODE)
-                for (uint32_t k = 0; k < s->count[v->a]; k++)
-                    fn(ctx, storage_root(s, s->of[s->first[v->a] + k]),
-                       written ? ACCESS_WRITE : ACCESS_READ);
+        for (; v < end; v++) {
+            bool here = written || (held != NULL && held[v - x->vals]);
+            for (uint32_t k = 0; v->kind == TUCK_V_NODE && k < s->count[v->a]; k++)
+                fn(ctx, storage_root(s, s->of[s->first[v->a] + k]),
+                   here ? ACCESS_WRITE : ACCESS_READ);
+        }
     }
 }

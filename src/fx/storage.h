@@ -23,7 +23,7 @@ struct storages {
     const struct op_sig **sig; /* by operator, of those that were met */
     const bool *copies;        /* by node, or NULL: those that are known to copy, see below */
     const bool *
-        *held; /* by node, or NULL: of a control_deps that writes, which operands; else NULL */
+        *held; /* by node, or NULL: of a call of a graph that writes, by value which it writes */
     VEC(uint32_t) pool; /* `of` while it grows */
 };
 

@@ -9,6 +9,7 @@
 #include "fx/topo.h"
 
 #include "fx/effect.h"
+#include "fx/nested.h"
 #include "fx/storage.h"
 
 /* A set of places that gives the smallest: a bit each, and above every 64 of a level one that says whether any is
@@ -104,7 +105,7 @@ static void line_up_effects(struct topo *x, struct topo_edges *soft)
         uint8_t kind = node_at(g, n)->kind;
 
         if (kind == TUCK_PLACEHOLDER || kind == TUCK_OUTPUT || kind == TUCK_RESULT ||
-            !node_has_effect(g, n))
+            !(node_has_effect(g, n) || node_nests_effect(g, n)))
             continue;
         if (last != 0)
             topo_edge_add(x->a, soft, last, n);

@@ -2,6 +2,7 @@
 #include "fx/topo.h"
 
 #include "fx/effect.h"
+#include "fx/nested.h"
 #include "fx/storage.h"
 
 struct reading {
@@ -141,7 +142,8 @@ static bool is_kept_in_line(const tuck_graph *g, uint32_t n)
     case OP_P2P:
     case OP_WAIT:
     case OP_ASSERT: return false;
-    default: return !(row->flags & OP_F_MUTATES) && node_has_effect(g, n);
+    default:
+        return !(row->flags & OP_F_MUTATES) && (node_has_effect(g, n) || node_nests_effect(g, n));
     }
 }
 

@@ -205,8 +205,9 @@ static void measure(struct coll *c)
 
     while (operand_next(l->g, c->x, c->sig, &o)) {
         int64_t bytes = 0;
-        if (o.param == NULL || o.param->type != OP_T_TENSOR || strcmp(o.param->name, "out") == 0)
-            continue; /* a group; what comes out */
+        bool out = o.param != NULL && strcmp(o.param->name, "out") == 0;
+        if (o.param == NULL || o.param->type != OP_T_TENSOR || (out && c->sig->n_results > 0))
+            continue; /* a group; what comes out, and is a result */
         for (const tuck_value *v = o.v, *end = value_next(o.v); v < end; v++)
             if (v->kind == TUCK_V_NODE)
                 add_bytes(&bytes, bytes_of(l, node_type(l->g, v->a)));
@@ -353,26 +354,65 @@ static void as_written(struct coll *c)
     finish(c);
 }
 
-/* An operator of symmetric memory: its first operand must live there. */
+struct symm_copy { /* of an operand that cannot live in symmetric memory itself */
+    uint32_t from, buf;
+    bool written;
+};
+
+struct symm {
+    struct coll *c;
+    uint32_t group;
+    VEC(struct symm_copy) copy;
+};
+
+/* One that must live there: itself, or a copy. */
+static void make_symmetric(struct symm *s, uint32_t from, bool written)
+{
+    struct lower *l = s->c->l;
+
+    if (l->copied[from] == s->c->node)
+        return; /* given twice */
+    uint32_t buf = comm_buffer(s->c, from, s->group);
+    if (buf == PROGRAM_NONE || buf == buf_of_value(l, from))
+        return;
+    l->copied[from] = s->c->node;
+    vec_push_in(&l->scratch, &s->copy, ((struct symm_copy){from, buf, written}));
+}
+
+/* The operands that must live there: the first, a list as a whole; and what is written, where the row says so. */
+static void symmetric_operands(struct symm *s)
+{
+    struct coll *c = s->c;
+    bool out = (c->row->flags & OP_F_SYMM_OUT) != 0;
+    struct operand o = {.v = NULL};
+
+    while (operand_next(c->l->g, c->x, c->sig, &o)) {
+        bool first = operand_is(&o, c->sig, 0), written = o.param != NULL && o.param->mutated;
+        if (!first && !(out && written))
+            continue;
+        out &= first;
+        for (const tuck_value *v = o.v, *end = value_next(o.v); v < end; v++)
+            if (v->kind == TUCK_V_NODE)
+                make_symmetric(s, v->a, written);
+    }
+}
+
+/* An operator of symmetric memory. What it writes into a copy goes back where it belongs. */
 static void symmetric(struct coll *c, uint32_t group)
 {
     struct lower *l = c->l;
-    const tuck_value *v;
-    uint32_t n = first_operands(c, &v);
-    uint32_t from = n > 0 && v->kind == TUCK_V_NODE ? v->a : 0;
-    uint32_t buf = from != 0 ? comm_buffer(c, from, group) : PROGRAM_NONE;
-    bool copied = buf != PROGRAM_NONE && buf != buf_of_value(l, from);
-    bool back = copied && c->sig != NULL && c->sig->n_params > 0 && c->sig->params[0].mutated;
+    struct symm s = {.c = c, .group = group};
 
+    symmetric_operands(&s);
     c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", lower_kernel(l, c->node));
     lower_joins(l, c->op, c->node);
-    if (copied) {
-        lower_uses(l, c->op, buf, back ? PROGRAM_MUTATES : PROGRAM_READS);
-        l->copied[from] = c->node;
-    }
+    for (uint32_t i = 0; i < s.copy.len; i++)
+        lower_uses(l, c->op, s.copy.at[i].buf,
+                   s.copy.at[i].written ? PROGRAM_MUTATES : PROGRAM_READS);
     finish(c);
-    if (back)
-        copy_back(c, buf, buf_of_value(l, from));
+    for (uint32_t i = 0; i < s.copy.len; i++)
+        if (s.copy.at[i].written)
+            copy_back(c, s.copy.at[i].buf, buf_of_value(l, s.copy.at[i].from));
 }
 
 /* May this all-reduce be one synchronous one-shot kernel? */
@@ -446,6 +486,7 @@ void lower_collective(struct lower *l, uint32_t node)
         l->op.at[c.op].algorithm = lower_keep(l, "one_shot");
     }
     lower_follows_controls(l, c.op, node);
+    lower_takes_place(l, c.op, node);
     if (l->op.at[c.op].flags & PROGRAM_ASYNC)
         works_in(l, c.op);
 }

@@ -38,6 +38,11 @@ static void collective_op(struct estimate *e, uint32_t i)
     tuck_coll coll = tuck_coll_by_name(program_str(e->p, op->coll));
 
     cost_node(&e->run, op->node, &part);
+    if (part.coll == 0 && part.bound != BOUND_UNKNOWN && op->coll != 0 && coll == 0) {
+        op->ns = part.comm_ns; /* of nested graphs: the rest is the op before it */
+        op->message = part.bytes;
+        return;
+    }
     take(op, &part);
     if (coll == 0 || op->group >= e->g->group.len || op->message < 0 || part.ns < 0)
         return;
@@ -77,6 +82,10 @@ static void do_estimate(void *arg)
         default:
             cost_node(&e->run, p->op[i].node, &part);
             take(&p->op[i], &part);
+            if (part.comm_ns > 0) {
+                p->op[i].ns -= part.comm_ns;
+                p->op[i].moved = 0;
+            }
             break;
         }
     }

@@ -276,7 +276,9 @@ static void lower_node(struct lower *l, uint32_t n)
         lower_single(l, n);
         break;
     case ROLE_OP:
-        if (row->shape == OP_SHAPE_control_deps || lower_call(l, n) != node_at(l->g, n))
+        if (lower_nests_comm(l, n))
+            lower_nested(l, n);
+        else if (row->shape == OP_SHAPE_control_deps || lower_call(l, n) != node_at(l->g, n))
             lower_wrapped(l, n);
         else
             lower_other(l, n, row);
@@ -296,6 +298,17 @@ static void begin_groups(struct lower *l)
                                   g->group.at[i].size, g->group.at[i].rank};
         vec_push_in(&l->scratch, &l->groups, x);
     }
+}
+
+static void begin_lines(struct lower *l)
+{
+    size_t lines = (size_t)l->g->group.len + 1, bytes = lines * sizeof(*l->last_in_line);
+
+    comm_lines_find(l->g, l->group, &l->scratch, &l->lines);
+    l->last_in_line = arena_array(&l->scratch, uint32_t, lines);
+    l->nested_in_line = arena_array(&l->scratch, uint32_t, lines);
+    memset(l->last_in_line, 0xFF, bytes);
+    memset(l->nested_in_line, 0xFF, bytes);
 }
 
 /* Those of nested graphs were added meanwhile. */
@@ -436,6 +449,7 @@ static void do_lower(void *arg)
     l->p->source = lower_keep(l, graph_str(g, g->source_name));
     begin_groups(l);
     lower_find_inner(l);
+    begin_lines(l);
     l->copies = (struct copies){.g = g, .assume = &l->assume, .sigs = &l->sigs};
     copies_find(&l->copies, &l->scratch);
     storages_build_apart(g, &l->scratch, l->copies.copies, &l->s);

@@ -5,6 +5,7 @@
 #include "fx/call.h"
 #include "fx/effect.h"
 #include "fx/infer.h"
+#include "fx/nested.h"
 #include "fx/ops.h"
 #include "fx/storage.h"
 #include "lower/copies.h"
@@ -72,6 +73,9 @@ struct lower {
 
     const struct fx_node **inner; /* by node: what a wrapper calls; NULL: there is none */
     const int32_t *group;         /* by node: its group in the graph, -1: none */
+    struct comm_lines lines;      /* by node: the groups it communicates on, nested graphs too */
+    uint32_t *last_in_line;       /* by line: the last op that communicates there */
+    uint32_t *nested_in_line;     /* by line: the last call of graphs that do */
     VEC(struct program_group) groups;
     struct copies copies;
     uint8_t *role;       /* by node: enum lower_role */
@@ -134,6 +138,13 @@ str_id lower_keep(struct lower *l, const char *s);
 
 /* collective.c */
 void lower_collective(struct lower *l, uint32_t node);
+
+/* nested.c */
+bool lower_nests_comm(const struct lower *l, uint32_t node);
+/* A call of graphs with collectives in them: what they compute, and what they communicate. */
+void lower_nested(struct lower *l, uint32_t node);
+/* An op that communicates keeps its place among such calls. */
+void lower_takes_place(struct lower *l, uint32_t op, uint32_t node);
 
 /* wait.c */
 void lower_wait(struct lower *l, uint32_t node);

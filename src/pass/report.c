@@ -57,11 +57,11 @@ void tuck_report_free(tuck_report *t)
 void report_assume(struct tuck_report *t, const tuck_graph *g, const tuck_cluster *c)
 {
     struct cost_assumed *at;
-    uint32_t n = cost_assumed_groups(g, c, &t->arena, &at);
+    uint32_t n = cost_assumed_find(g, c, &t->arena, &at);
 
     t->assumed.len = 0;
     for (uint32_t i = 0; i < n; i++) {
-        at[i].group = arena_str(&t->arena, at[i].group, strlen(at[i].group));
+        at[i].name = arena_str(&t->arena, at[i].name, strlen(at[i].name));
         vec_push_in(&t->arena, &t->assumed, at[i]);
     }
 }

@@ -46,7 +46,7 @@ static void do_evaluate(void *arg)
     struct memory_peak peak;
 
     e->gaps = gaps_of(e->program);
-    e->n_assumed = cost_assumed_groups(x->g, x->o->cluster, &e->arena, &e->assumed);
+    e->n_assumed = cost_assumed_find(x->g, x->o->cluster, &e->arena, &e->assumed);
     memory_lives(e->program, NULL, life);
     memory_peak(e->program, NULL, life, &e->arena, &peak);
     e->peak = peak.peak;
@@ -131,12 +131,25 @@ bool evaluation_communicates(const struct evaluation *e)
     return false;
 }
 
+/* Synchronous ones, and those in nested graphs: nothing runs beside them. */
+static bool stands_for_collectives(const struct evaluation *e)
+{
+    for (uint32_t i = 0; i < e->program->n_op; i++) {
+        const struct program_op *op = &e->program->op[i];
+        if (op->kind == PROGRAM_COLLECTIVE && !(op->flags & PROGRAM_ASYNC) && op->ns > 0)
+            return true;
+    }
+    return false;
+}
+
 const char *evaluation_meaning(const struct evaluation *e)
 {
     if (e->any.kind != BOUND_BY_COMPUTE)
         return bound_meaning(e->any.kind);
     if (!evaluation_communicates(e))
         return "the compute itself takes that long; there is no communication";
+    if (stands_for_collectives(e))
+        return "the compute, and collectives that it stands still for, take that long";
     if (e->time.exposed == 0)
         return "the compute itself takes that long: all communication is hidden";
     /* For these collectives, too, nothing but the compute binds. */

@@ -55,7 +55,7 @@ void facts_of(const tuck_graph *g, const struct program *p, const struct problem
         if (op->kind != PROGRAM_COLLECTIVE) {
             enum op_class cls = op->kind == PROGRAM_FUSED  ? OP_POINTWISE
                                 : op->kind == PROGRAM_COPY ? OP_COPY
-                                                           : op_at(node_op(g, op->node))->cls;
+                                                           : op_at(acting_op(g, op->node))->cls;
             out->cls[i] = (uint8_t)cls;
             continue;
         }
@@ -70,7 +70,7 @@ void facts_of(const tuck_graph *g, const struct program *p, const struct problem
             .latency = latency_ps(o, op, s, coll, problem_ps(problem, i)),
             .link = (uint8_t)shape_link(s),
             .kind = (uint8_t)coll,
-            .alone = op_at(node_op(g, op->node))->cls == OP_P2P,
+            .alone = op_at(acting_op(g, op->node))->cls == OP_P2P,
         };
     }
 }
@@ -121,14 +121,14 @@ static uint32_t batch_parts(const tuck_graph *g, const tuck_value *op, const tuc
 
 uint32_t facts_parts(const tuck_graph *g, uint32_t node, struct arena *a, struct sim_part **out)
 {
-    const struct op_row *row = op_at(node_op(g, node));
+    const struct op_row *row = op_at(acting_op(g, node));
     struct operand o = {.v = NULL};
     const tuck_value *dst = NULL, *src = NULL, *tag = NULL, *ops = NULL, *peers = NULL;
     struct op_sig sig;
 
     if (row->cls != OP_P2P || !op_sig_parse(a, row, &sig, NULL))
         return 0;
-    while (operand_next(g, node_at(g, node), &sig, &o)) {
+    while (operand_next(g, acting_call(g, node, a), &sig, &o)) {
         const char *name = o.param != NULL ? o.param->name : "";
         const tuck_value **to = strcmp(name, "dst") == 0         ? &dst
                                 : strcmp(name, "src") == 0       ? &src

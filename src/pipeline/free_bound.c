@@ -9,7 +9,10 @@
  *
  * prop_free_bound runs random pipelines over random graphs and the corpus against it.
  */
+#include <math.h>
+
 #include "fx/effect.h"
+#include "fx/nested.h"
 #include "fx/ops.h"
 #include "pipeline/facts.h"
 
@@ -48,7 +51,8 @@ static void find_live(struct leaving *x)
         order[n++] = k;
     while (n-- > 0) {
         uint32_t k = order[n];
-        if (node_at(x->g, k)->kind == TUCK_OUTPUT || node_has_effect(x->g, k))
+        if (node_at(x->g, k)->kind == TUCK_OUTPUT || node_has_effect(x->g, k) ||
+            node_nests_effect(x->g, k))
             x->live[k] = true;
         if (x->live[k])
             each_operand(x, k, set, x->live);
@@ -107,6 +111,8 @@ static bool may_vanish(const struct leaving *x, uint32_t i)
         return true;
     for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
         live |= x->live[p->node_id[k]];
+    if (p->node_at[i] == p->node_at[i + 1]) /* a part of what its node does */
+        live = x->live[op->node];
     if (op->kind == PROGRAM_COLLECTIVE)
         return x->mergeable[op->node];
     enum op_class cls = op_at(node_op(x->g, op->node))->cls;
@@ -176,6 +182,15 @@ static int64_t *least_times(const tuck_graph *graph, const struct evaluate_optio
                                 &rate[(size_t)op->group * KINDS + (size_t)coll]) *
                         (double)op->message;
             ps[i] = cost_ps(us) < own ? cost_ps(us) : own;
+        } else if (coll == 0 && op->group != PROGRAM_NONE && op->message > 0) {
+            /* In nested graphs: of which kinds is not looked at, so as the cheapest. */
+            struct cost_shape shape = facts_shape(graph, p, o->cluster, op->group);
+            double least = INFINITY;
+            for (size_t k = 1; k < KINDS; k++)
+                least = fmin(least, rate_of(o, shape, (tuck_coll)k, total[op->group],
+                                            &rate[(size_t)op->group * KINDS + k]));
+            int64_t us = cost_ps(least * (double)op->message);
+            ps[i] = us < own ? us : own;
         }
     }
     return ps;
