@@ -38,7 +38,7 @@ static void collective_op(struct estimate *e, uint32_t i)
     tuck_coll coll = tuck_coll_by_name(program_str(e->p, op->coll));
 
     cost_node(&e->run, op->node, &part);
-    if (part.coll == 0 && part.bound != BOUND_UNKNOWN && op->coll != 0 && coll == 0) {
+    if (program_is_nested(e->p, op) && part.bound != BOUND_UNKNOWN) {
         op->ns = part.comm_ns; /* of nested graphs: the rest is the op before it */
         op->message = part.bytes;
         return;

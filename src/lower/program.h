@@ -142,6 +142,14 @@ static inline const char *program_str(const struct program *p, str_id s)
     return str_text(&p->str, s);
 }
 
+/* What the collectives in the graphs that a node calls take, as one. */
+#define PROGRAM_NESTED "nested"
+
+static inline bool program_is_nested(const struct program *p, const struct program_op *op)
+{
+    return op->coll != 0 && strcmp(program_str(p, op->coll), PROGRAM_NESTED) == 0;
+}
+
 /* Does it launch a kernel? Not where it only communicates, and not a view that others are held behind. */
 static inline bool program_is_kernel(const struct program_op *op)
 {

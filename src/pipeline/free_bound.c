@@ -182,7 +182,7 @@ static int64_t *least_times(const tuck_graph *graph, const struct evaluate_optio
                                 &rate[(size_t)op->group * KINDS + (size_t)coll]) *
                         (double)op->message;
             ps[i] = cost_ps(us) < own ? cost_ps(us) : own;
-        } else if (coll == 0 && op->group != PROGRAM_NONE && op->message > 0) {
+        } else if (program_is_nested(p, op) && op->group != PROGRAM_NONE && op->message > 0) {
             /* In nested graphs: of which kinds is not looked at, so as the cheapest. */
             struct cost_shape shape = facts_shape(graph, p, o->cluster, op->group);
             double least = INFINITY;
