@@ -4,6 +4,7 @@
 
 #include <argp.h>
 
+#include "cli/options.h"
 #include "cli/out.h"
 #include "cli/output.h"
 #include "fx/graph.h"
@@ -63,12 +64,18 @@ struct input {
 
 extern const struct argp input_argp;
 
+struct model;
+
 /* Read the file and apply --group and --rank; diagnostics go to stderr. An exit code. */
 int input_open(struct input *in);
 void input_close(struct input *in);
 
 /* The texts of the chosen graphs say what is known of them, whatever told us. An exit code. */
 int input_remember(struct input *in);
+
+/* Was there an option about the graph, or about the machine? */
+bool input_is_asked(const struct input *in);
+bool model_is_asked(const struct model *m);
 
 /* Another file, with the options of the first, to be opened; closed before the first is. */
 struct input input_like(const struct input *first, const char *path);

@@ -28,7 +28,7 @@ struct cost {
     struct model model;
     const char *coll_name; /* of a collective: the first word, then the size */
     tuck_collective q;
-    bool sized, json, write_profile, assumed;
+    bool one_shot, sized, json, write_profile, assumed;
     long top;
 };
 
@@ -121,6 +121,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_HIERARCHICAL: c->q.hierarchical = true; break;
     case OPT_WRITE: c->write_profile = true; break;
     case OPT_ONE_SHOT:
+        c->one_shot = true;
         c->q.one_shot_bytes = parse_bytes(arg);
         if (c->q.one_shot_bytes < 0)
             argp_error(state, "--one-shot: '%s' is no size", arg);
@@ -131,6 +132,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "of which size? `tuck cost %s 25MB'", c->coll_name);
         if (c->coll_name == NULL && c->in.path == NULL)
             argp_error(state, "a collective and its size, or a file with a graph");
+        if (c->json && c->write_profile)
+            argp_error(state, "--json and --write-profile are two forms");
+        if (c->coll_name != NULL && (c->top >= 0 || c->write_profile || input_is_asked(&c->in)))
+            argp_error(state, "--top, --write-profile and options about graphs are for graphs, "
+                              "not for a collective");
+        if (c->coll_name == NULL &&
+            (c->q.ranks || c->q.stride || c->q.symmetric || c->q.hierarchical || c->one_shot))
+            argp_error(state, "--ranks, --stride, --symmetric, --hierarchical and --one-shot are "
+                              "for a collective, not for a graph");
+        if (c->top < 0)
+            c->top = 20;
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -545,9 +557,9 @@ static int cost_of_graphs(struct cost *c)
 
 int cmd_cost(int argc, char **argv)
 {
-    struct cost c = {.top = 20};
+    struct cost c = {.top = -1};
 
-    argp_parse(&argp, argc, argv, 0, NULL, &c);
+    options_parse(&argp, argc, argv, &c);
     int code = c.coll_name ? cost_of_collective(&c) : cost_of_graphs(&c);
     model_close(&c.model);
     return code;

@@ -114,7 +114,7 @@ int cmd_diff(int argc, char **argv)
     struct graph_list list;
     size_t from = 0, to = 0, from_b = 0, to_b = 0;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &x);
+    options_parse(&argp, argc, argv, &x);
     struct input after = input_like(&x.in, x.word);
     after.rank = x.in.rank;
     if (x.graph_before != NULL)

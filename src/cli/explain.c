@@ -140,7 +140,7 @@ int cmd_explain(int argc, char **argv)
     struct graph_list list;
     size_t from = 0, to = 0;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &x);
+    options_parse(&argp, argc, argv, &x);
     int code = model_input_open(&x.model, &x.in, &from, &to);
     graph_list_begin(&list, &x.in, "graphs", x.list.json && to - from > 1);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)

@@ -1,9 +1,10 @@
 #include "cli/graphs.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/near.h"
 
 /* ---- which graph ---- */
 
@@ -190,4 +191,92 @@ int graph_only_one(const struct input *in, const char *what, size_t from, size_t
     fprintf(stderr, "tuck: %s is for one graph, and %s has %zu; --graph picks one\n", what,
             in->path, to - from);
     return EXIT_USAGE;
+}
+
+/* ---- names in options ---- */
+
+/* Item number k of a graph's groups or inputs; NULL behind the last. */
+typedef const char *item_name(const tuck_graph *g, size_t k);
+
+static const char *group_name(const tuck_graph *g, size_t k)
+{
+    return k < tuck_graph_group_count(g) ? tuck_graph_group_name(g, k) : NULL;
+}
+
+static const char *input_name(const tuck_graph *g, size_t k)
+{
+    for_each_node (g, n)
+        if (node_at(g, n)->kind == TUCK_PLACEHOLDER && k-- == 0)
+            return graph_str(g, node_at(g, n)->name);
+    return NULL;
+}
+
+struct names {
+    const struct input *in;
+    item_name *at;
+};
+
+/* Of all chosen graphs, one after the other, for near_name(). */
+static const char *any_name(const void *ctx, size_t i)
+{
+    const struct names *x = ctx;
+    size_t from, to;
+
+    if (input_range(x->in, &from, &to) != EXIT_FINE)
+        return NULL;
+    for (size_t g = from; g < to; g++) {
+        size_t n = 0;
+        const char *s;
+        while ((s = x->at(tuck_doc_graph(x->in->doc, g), n)) != NULL && n < i)
+            n++;
+        if (s != NULL)
+            return s;
+        i -= n;
+    }
+    return NULL;
+}
+
+static bool is_there(const struct names *x, const char *name)
+{
+    size_t from, to;
+    const char *s;
+
+    if (input_range(x->in, &from, &to) != EXIT_FINE)
+        return false;
+    for (size_t g = from; g < to; g++)
+        for (size_t k = 0; (s = x->at(tuck_doc_graph(x->in->doc, g), k)) != NULL; k++)
+            if (strcmp(s, name) == 0)
+                return true;
+    return false;
+}
+
+static int check_names(const struct names *x, const char *option, const char *what,
+                       const char *const *name, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (is_there(x, name[i]))
+            continue;
+        const char *near = near_name(name[i], strlen(name[i]), any_name, x);
+        fprintf(stderr, "tuck: %s: %s has no %s '%s'", option, x->in->path, what, name[i]);
+        if (near != NULL)
+            fprintf(stderr, "; did you mean '%s'?", near);
+        else if (any_name(x, 0) != NULL)
+            fprintf(stderr, "; there is '%s'%s", any_name(x, 0),
+                    any_name(x, 1) != NULL ? " and more" : "");
+        fputc('\n', stderr);
+        return EXIT_USAGE;
+    }
+    return EXIT_FINE;
+}
+
+int graph_check_groups(const struct input *in, const char *option, const char *const *name,
+                       size_t n)
+{
+    return check_names(&(struct names){in, group_name}, option, "group", name, n);
+}
+
+int graph_check_inputs(const struct input *in, const char *option, const char *const *name,
+                       size_t n)
+{
+    return check_names(&(struct names){in, input_name}, option, "input", name, n);
 }

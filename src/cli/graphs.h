@@ -26,6 +26,12 @@ int graph_list_print(struct graph_list *l, size_t graph, int64_t world,
                      void (*fn)(struct buf *b, const void *ctx), const void *ctx);
 void graph_list_end(struct graph_list *l);
 
+/* EXIT_USAGE, and what there is, where one of the names of an option is of no group, or of no input, of any graph. */
+int graph_check_groups(const struct input *in, const char *option, const char *const *name,
+                       size_t n);
+int graph_check_inputs(const struct input *in, const char *option, const char *const *name,
+                       size_t n);
+
 /* EXIT_USAGE, and why, where `what` is for one graph and there are several. */
 int graph_only_one(const struct input *in, const char *what, size_t from, size_t to);
 

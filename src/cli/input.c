@@ -15,13 +15,13 @@ enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 static const struct argp_option options[] = {
     {"graph", OPT_GRAPH, "N|TITLE", 0,
      "Of several graphs in the file, number N, from 0, or the one with this title or name", 1},
-    {"group", OPT_GROUP, "NAME=SIZE", 0,
+    {"group", OPT_GROUP, "NAME=SIZE", OPTION_MANY,
      "The size of a process group, or its members: NAME=0,2,4,6 (global ranks); for --straggler "
      "all groups of a name: NAME=0,2/4,6",
      1},
     {"rank", OPT_RANK, "R", 0,
      "The global rank the text is of (default: the side-car's, or of the file's name)", 1},
-    {"assume", OPT_ASSUME, "SYMBOL=N", 0,
+    {"assume", OPT_ASSUME, "SYMBOL=N", OPTION_MANY,
      "A value for a symbolic size, s0=4096, where bytes are told", 1},
     {0},
 };
@@ -52,6 +52,18 @@ void option_append(struct argp_state *state, const char ***list, size_t *n, cons
     (*list)[(*n)++] = arg;
 }
 
+/* NAME=…, of which one name may come once. */
+static void once(struct argp_state *state, const char *option, const char *const *list, size_t n,
+                 const char *arg, const char *eq)
+{
+    size_t len = (size_t)(eq - arg) + 1;
+
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(list[i], arg, len) == 0)
+            argp_error(state, "%s says two things of '%.*s': '%s' and '%s'", option, (int)len - 1,
+                       arg, list[i] + len, arg + len);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct input *in = state->input;
@@ -63,16 +75,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--graph wants a number or a title");
         in->graph_word = arg;
         break;
-    case OPT_RANK: in->rank = number(state, "--rank", arg); break;
+    case OPT_RANK: in->rank = option_number(state, "--rank", arg, 0, RANKS_MOST - 1); break;
     case OPT_GROUP:
-        if (strrchr(arg, '=') == NULL)
+        if (strrchr(arg, '=') == NULL || strrchr(arg, '=') == arg)
             argp_error(state, "--group wants NAME=SIZE or NAME=RANK,RANK,…, found '%s'", arg);
+        once(state, "--group", in->group, in->n_group, arg, strrchr(arg, '='));
         option_append(state, &in->group, &in->n_group, arg);
         break;
     case OPT_ASSUME:
         if (strchr(arg, '=') == NULL || strchr(arg, '=') == arg)
             argp_error(state, "--assume wants SYMBOL=N, found '%s'", arg);
         number(state, "the value in --assume", strchr(arg, '=') + 1);
+        once(state, "--assume", in->assume, in->n_assume, arg, strchr(arg, '='));
         option_append(state, &in->assume, &in->n_assume, arg);
         break;
     case ARGP_KEY_ARG:
@@ -142,38 +156,77 @@ int refused_or(tuck_status st)
     return st == TUCK_EINVAL ? EXIT_REFUSED : exit_code_of(st);
 }
 
-/* "8", "0,2,4,6" or "0,2/4,6"; the ranks of all groups in a new array, or NULL for a plain size. The size of one group;
- * 0: it is none of them. */
-static int64_t parse_members(const char *s, int64_t **ranks, size_t *n_group)
+static int by_value(const void *a, const void *b)
 {
-    size_t n = 1, size = 0;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* A rank that a list has twice; -1: none. */
+static int64_t listed_twice(const int64_t *ranks, size_t n)
+{
+    int64_t *sorted = malloc(n * sizeof(*sorted)), twice = -1;
+
+    if (sorted == NULL)
+        return -1;
+    memcpy(sorted, ranks, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), by_value);
+    for (size_t i = 1; i < n && twice < 0; i++)
+        if (sorted[i] == sorted[i - 1])
+            twice = sorted[i];
+    free(sorted);
+    return twice;
+}
+
+static bool member(const char **s, char next, int64_t least, int64_t most, int64_t *out)
+{
     char *end;
 
+    errno = 0;
+    *out = strtoll(*s, &end, 10);
+    bool ok = errno == 0 && end != *s && **s != ' ' && *out >= least && *out <= most &&
+              *end == next;
+    *s = end + (*end != '\0');
+    return ok;
+}
+
+/* "8", "0,2,4,6" or "0,2/4,6"; the ranks of all groups in a new array, or NULL for a plain size. The size of one group;
+ * 0: it is none of them, and why. */
+static int64_t parse_members(const char *s, int64_t **ranks, size_t *n_group, char why[160])
+{
+    size_t n = 1;
+    int64_t size;
+    bool ok = true;
+
+    snprintf(why, 160,
+             "a size, a list of ranks, or such lists of one length with '/' between them must "
+             "follow the '=', of at most %d ranks",
+             RANKS_MOST);
     *ranks = NULL;
     *n_group = 1;
     for (const char *p = s; *p; p++) {
         n += *p == ',' || *p == '/';
         *n_group += *p == '/';
     }
-    if (n == 1) {
-        errno = 0;
-        long long v = strtoll(s, &end, 10);
-        return errno == 0 && end != s && *end == '\0' && v > 0 ? v : 0;
-    }
-    size = n / *n_group;
+    if (n == 1)
+        return member(&s, '\0', 1, RANKS_MOST, &size) ? size : 0;
+    size = (int64_t)(n / *n_group);
     *ranks = malloc(n * sizeof(**ranks));
-    for (size_t i = 0; *ranks != NULL && i < n; i++) {
-        char next = i + 1 == n ? '\0' : (i + 1) % size == 0 ? '/' : ',';
-        errno = 0;
-        (*ranks)[i] = strtoll(s, &end, 10);
-        if (errno != 0 || end == s || (*ranks)[i] < 0 || *end != next) {
-            free(*ranks);
-            *ranks = NULL;
-            return 0;
-        }
-        s = end + 1;
-    }
-    return *ranks ? (int64_t)size : 0;
+    for (size_t i = 0; *ranks != NULL && i < n && ok; i++)
+        ok = member(&s,
+                    i + 1 == n                    ? '\0'
+                    : (i + 1) % (size_t)size == 0 ? '/'
+                                                  : ',',
+                    0, RANKS_MOST - 1, &(*ranks)[i]);
+    int64_t twice = ok && *ranks != NULL ? listed_twice(*ranks, n) : -1;
+    if (twice >= 0)
+        snprintf(why, 160, "rank %" PRId64 " is listed twice", twice);
+    if (ok && twice < 0 && *ranks != NULL)
+        return size;
+    free(*ranks);
+    *ranks = NULL;
+    return 0;
 }
 
 /* Of several groups of one name, the one that a rank is in; the first where none is. */
@@ -191,15 +244,13 @@ static int apply_group(struct input *in, const char *text, size_t from, size_t t
     char *name = strndup(text, (size_t)(eq - text));
     int64_t *ranks;
     size_t n;
-    int64_t size = parse_members(eq + 1, &ranks, &n);
+    char why[160];
+    int64_t size = parse_members(eq + 1, &ranks, &n, why);
     bool met = false;
     tuck_status st = name != NULL ? TUCK_OK : TUCK_ENOMEM;
 
     if (size == 0) {
-        fprintf(stderr,
-                "tuck: --group %s: a size, a list of ranks, or such lists of one length with '/' "
-                "between them must follow the '='\n",
-                text);
+        fprintf(stderr, "tuck: --group %s: %s\n", text, why);
         free(name);
         return EXIT_USAGE;
     }
@@ -313,6 +364,27 @@ static int collect_hints(struct input *in, size_t from, size_t to)
     return EXIT_FINE;
 }
 
+/* Is --rank in a group whose members are known? Where none is, all of them may be. */
+static int check_rank(const struct input *in, size_t from, size_t to)
+{
+    bool listed = false;
+
+    for (size_t i = from; i < to; i++) {
+        const tuck_graph *g = tuck_doc_graph(in->doc, i);
+        for (size_t k = 0; k < tuck_graph_group_count(g); k++)
+            if (tuck_graph_group_ranks(g, k) != NULL) {
+                listed = true;
+                if (tuck_graph_group_rank(g, k) >= 0)
+                    return EXIT_FINE;
+            }
+    }
+    if (!listed)
+        return EXIT_FINE;
+    tuck_diags_clear(in->diags); /* which say it of each group */
+    fprintf(stderr, "tuck: --rank %ld: %s has no group with that rank in it\n", in->rank, in->path);
+    return EXIT_USAGE;
+}
+
 int input_open(struct input *in)
 {
     size_t from, to;
@@ -347,6 +419,8 @@ int input_open(struct input *in)
         for (size_t i = from; i < to && code == EXIT_FINE; i++)
             code = exit_code_of(
                 tuck_graph_set_rank(tuck_doc_graph(in->doc, i), in->rank, in->diags));
+    if (code == EXIT_FINE && in->rank >= 0)
+        code = check_rank(in, from, to);
     in->n_warned += tuck_diags_count(in->diags) - tuck_diags_errors(in->diags);
     print_diags(in->diags);
     return code;
@@ -360,6 +434,11 @@ int input_remember(struct input *in)
     for (size_t i = from; i < to && code == EXIT_FINE; i++)
         code = exit_code_of(known_remember(tuck_doc_graph(in->doc, i), in->hint, in->n_hint));
     return code;
+}
+
+bool input_is_asked(const struct input *in)
+{
+    return in->graph_word != NULL || in->rank >= 0 || in->n_group > 0 || in->n_assume > 0;
 }
 
 void input_close(struct input *in)

@@ -121,7 +121,7 @@ int cmd_lint(int argc, char **argv)
 {
     struct lint l = {.json = false};
 
-    argp_parse(&argp, argc, argv, 0, NULL, &l);
+    options_parse(&argp, argc, argv, &l);
     if (l.json) {
         l.all = tuck_diags_new(NULL);
         if (l.all == NULL)

@@ -31,7 +31,7 @@ enum form { FORM_TEXT, FORM_SUMMARY, FORM_PROBLEM, FORM_PEAK };
 struct lower_command {
     struct input in;
     struct model model;
-    enum form form;
+    int form; /* enum form */
     bool no_cost, read, peak_fx;
     struct lower_options o;
     const char **symm, **keep, **let_go;
@@ -44,9 +44,11 @@ static const struct argp_option options[] = {
     {"auto-select", OPT_SELECT, NULL, 0,
      "Small all-reduces become one-shot ones over symmetric memory", 0},
     {"one-shot-threshold", OPT_THRESHOLD, "BYTES", 0, "... up to this size (131072)", 0},
-    {"symm-mem", OPT_SYMM, "GROUP", 0, "A group with symmetric memory; '*': all of them", 0},
-    {"keep", OPT_KEEP, "INPUT", 0, "An input that the caller keeps: it is never freed", 0},
-    {"free", OPT_FREE, "INPUT", 0, "An input that the caller lets go of", 0},
+    {"symm-mem", OPT_SYMM, "GROUP", OPTION_MANY, "A group with symmetric memory; '*': all of them",
+     0},
+    {"keep", OPT_KEEP, "INPUT", OPTION_MANY, "An input that the caller keeps: it is never freed",
+     0},
+    {"free", OPT_FREE, "INPUT", OPTION_MANY, "An input that the caller lets go of", 0},
     {"no-cost", OPT_NO_COST, NULL, 0, "Leave out what each op takes", 0},
     {"read", OPT_READ, NULL, 0, "FILE is a program, as this command prints it", 0},
     {NULL, 0, NULL, 0, "One of these instead of the program:", 1},
@@ -61,7 +63,6 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct lower_command *c = state->input;
-    char *end;
 
     switch (key) {
     case ARGP_KEY_INIT:
@@ -76,20 +77,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case OPT_NO_COST: c->no_cost = true; break;
     case OPT_READ: c->read = true; break;
-    case OPT_SUMMARY: c->form = FORM_SUMMARY; break;
-    case OPT_PROBLEM: c->form = FORM_PROBLEM; break;
+    case OPT_SUMMARY: option_form(state, &c->form, FORM_SUMMARY); break;
+    case OPT_PROBLEM: option_form(state, &c->form, FORM_PROBLEM); break;
     case OPT_PEAK:
         if (strcmp(arg, "fx") != 0 && strcmp(arg, "program") != 0)
             argp_error(state, "--peak wants program or fx, found '%s'", arg);
-        c->form = FORM_PEAK;
+        option_form(state, &c->form, FORM_PEAK);
         c->peak_fx = strcmp(arg, "fx") == 0;
         break;
     case OPT_SELECT: c->o.auto_select = true; break;
     case OPT_THRESHOLD:
-        errno = 0;
-        c->o.one_shot_threshold = strtoll(arg, &end, 10);
-        if (errno != 0 || *end != '\0' || end == arg || c->o.one_shot_threshold < 0)
-            argp_error(state, "--one-shot-threshold must be a number of bytes, found '%s'", arg);
+        c->o.one_shot_threshold = option_number(state, "--one-shot-threshold", arg, 0, INT64_MAX);
         break;
     case OPT_SYMM: option_append(state, &c->symm, &c->o.n_symm_group, arg); break;
     case OPT_KEEP: option_append(state, &c->keep, &c->o.n_keep, arg); break;
@@ -273,6 +271,25 @@ static int lower(struct lower_command *c, size_t number)
     return code;
 }
 
+static int check_names(const struct lower_command *c)
+{
+    int code = graph_check_inputs(&c->in, "--keep", c->keep, c->o.n_keep);
+
+    if (code == EXIT_FINE)
+        code = graph_check_inputs(&c->in, "--free", c->let_go, c->o.n_free);
+    for (size_t i = 0; code == EXIT_FINE && i < c->o.n_symm_group; i++)
+        if (strcmp(c->symm[i], "*") != 0)
+            code = graph_check_groups(&c->in, "--symm-mem", &c->symm[i], 1);
+    for (size_t i = 0; code == EXIT_FINE && i < c->o.n_keep; i++)
+        for (size_t k = 0; code == EXIT_FINE && k < c->o.n_free; k++)
+            if (strcmp(c->keep[i], c->let_go[k]) == 0) {
+                fprintf(stderr, "tuck lower: --keep and --free of the same input '%s'\n",
+                        c->keep[i]);
+                code = EXIT_USAGE;
+            }
+    return code;
+}
+
 static int lower_all(struct lower_command *c)
 {
     size_t from = 0, to = 0;
@@ -280,6 +297,8 @@ static int lower_all(struct lower_command *c)
 
     c->o.hint = c->in.hint;
     c->o.n_hint = c->in.n_hint;
+    if (code == EXIT_FINE)
+        code = check_names(c);
     if (code == EXIT_FINE && c->form == FORM_PROBLEM)
         code = graph_only_one(&c->in, "--problem", from, to);
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
@@ -307,12 +326,15 @@ int cmd_lower(int argc, char **argv)
     struct lower_command c = {.symm = NULL};
 
     lower_defaults(&c.o);
-    argp_parse(&argp, argc, argv, 0, NULL, &c);
+    options_parse(&argp, argc, argv, &c);
     c.o.symm_group = c.symm;
     c.o.keep = c.keep;
     c.o.free = c.let_go;
-    if (c.read && c.form == FORM_PEAK && c.peak_fx) {
-        fputs("tuck lower: --peak fx is about a graph, not a program\n", stderr);
+    if (c.read && ((c.form == FORM_PEAK && c.peak_fx) || input_is_asked(&c.in) ||
+                   model_is_asked(&c.model) || c.o.n_keep + c.o.n_free + c.o.n_symm_group > 0)) {
+        fputs("tuck lower: --read is of a program; --peak fx and options about graphs and machines "
+              "are not for it\n",
+              stderr);
         return EXIT_USAGE;
     }
     int code = c.read ? read_program(&c) : lower_all(&c);

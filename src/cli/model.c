@@ -170,6 +170,12 @@ int model_gaps(const struct model *m, const struct input *in, const struct evalu
     return refused_or(st);
 }
 
+bool model_is_asked(const struct model *m)
+{
+    return m->cluster_name != NULL || m->profile_path != NULL || m->kind != TUCK_MODEL_AUTO ||
+           m->strict;
+}
+
 void model_close(struct model *m)
 {
     tuck_cluster_free(m->cluster);
@@ -186,6 +192,11 @@ int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to
         code = input_range(in, from, to);
     if (code == EXIT_FINE)
         code = model_open(m, in->diags);
+    if (code == EXIT_FINE && m->cluster != NULL && in->rank >= tuck_cluster_ranks(m->cluster)) {
+        fprintf(stderr, "tuck: --rank %ld: cluster '%s' has ranks 0 to %lld\n", in->rank,
+                tuck_cluster_name(m->cluster), (long long)tuck_cluster_ranks(m->cluster) - 1);
+        code = EXIT_USAGE;
+    }
     return code;
 }
 

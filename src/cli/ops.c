@@ -136,7 +136,7 @@ int cmd_ops(int argc, char **argv)
     struct ops o = {.name = NULL};
     size_t found = 0;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    options_parse(&argp, argc, argv, &o);
     if (o.json)
         return list_json(&o);
     uint32_t exact = o.name ? op_find(o.name, strlen(o.name)) : 0;

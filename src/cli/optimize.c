@@ -30,7 +30,8 @@ static const struct argp_option options[] = {
     {"passes", 'p', "LIST", 0, "Passes with their options: 'a(x=1),b'; `tuck passes` lists them",
      0},
     {"passes-file", OPT_FILE, "FILE", 0, "The same from a file: one pass a line, # comments", 0},
-    {"set", OPT_SET, "KEY=VALUE", 0, "A key of PyTorch's configuration; may be repeated", 0},
+    {"set", OPT_SET, "KEY=VALUE", OPTION_MANY, "A key of PyTorch's configuration; may be repeated",
+     0},
     {"keep-order", OPT_KEEP_ORDER, NULL, 0,
      "No collective passes another, also where their groups differ (default: each group keeps its "
      "own order, which is right where all ranks run the same graph)",
@@ -114,8 +115,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         add_text(state, o, arg, strlen(arg));
         break;
     case 'o': o->out = arg; break;
-    case 'j': o->form = TUCK_REPORT_JSON; break;
-    case 'b': o->form = TUCK_REPORT_BRIEF; break;
+    case 'j':
+    case 'b':
+        if (o->form != TUCK_REPORT_TABLE)
+            argp_error(state, "--json and --brief are two forms of the report");
+        o->form = key == 'j' ? TUCK_REPORT_JSON : TUCK_REPORT_BRIEF;
+        break;
     case OPT_REPORT: o->report = arg; break;
     case OPT_MEMORY: parse_memory(state, o, arg); break;
     case OPT_DUMP: o->dump = arg; break;
@@ -126,6 +131,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (o->memory_given && (o->passes != NULL || o->file != NULL || o->len > 0))
             argp_error(state, "--memory is for Tuck's own passes; passes of a list have budgets of "
                               "their own");
+        if (o->dot && o->dump == NULL)
+            argp_error(state, "--dump-dot is for --dump");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -400,7 +407,7 @@ int cmd_optimize(int argc, char **argv)
     tuck_pipeline *p = NULL;
     size_t from = 0, to = 0;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    options_parse(&argp, argc, argv, &o);
     int code = check_outputs(&o);
     if (code == EXIT_FINE)
         code = model_input_open(&o.model, &o.in, &from, &to);

@@ -8,11 +8,17 @@
 #include "cli/cli.h"
 
 static enum { AUTO, ALWAYS, NEVER } when;
+static bool chosen; /* by --color */
 
 static bool choose(const char *word)
 {
     static const char *const name[] = {"auto", "always", "never"};
 
+    if (chosen) {
+        fputs("tuck: --color is given twice\n", stderr);
+        return false;
+    }
+    chosen = true;
     for (int i = 0; word != NULL && i < 3; i++)
         if (strcmp(word, name[i]) == 0) {
             when = i == 0 ? AUTO : i == 1 ? ALWAYS : NEVER;

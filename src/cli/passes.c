@@ -33,6 +33,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "one pass only, found '%s' after '%s'", arg, p->name);
         p->name = arg;
         return 0;
+    case ARGP_KEY_END:
+        if (p->json + p->reasons + (p->name != NULL) > 1)
+            argp_error(state, "a PASS, --json or --reasons: one of them");
+        return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -133,7 +137,7 @@ int cmd_passes(int argc, char **argv)
 {
     struct passes p = {.name = NULL};
 
-    argp_parse(&argp, argc, argv, 0, NULL, &p);
+    options_parse(&argp, argc, argv, &p);
     if (p.reasons) {
         for (int i = 0; i < LEFT_END; i++)
             put(INK_HEAD, "%-14s", left_reason_name((enum left_reason)i)),

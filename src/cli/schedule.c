@@ -19,7 +19,7 @@ struct args {
     const char *passes, *compat;
     const char **set, **other; /* other: problems of the other ranks */
     size_t n_set, n_other;
-    enum form form;
+    int form;               /* enum form */
     struct graph_list list; /* of JSON */
     size_t graph;           /* being worked on */
 };
@@ -32,13 +32,13 @@ static const struct argp_option options[] = {
      "What to run: names separated by commas, options in parentheses (default: "
      "reorder_communication_preserving_peak_memory,sink_waits_iterative)",
      0},
-    {"set", OPT_SET, "NAME=VALUE", 0,
+    {"set", OPT_SET, "NAME=VALUE", OPTION_MANY,
      "An option for all of them, or another key of PyTorch's configuration; may be repeated", 0},
     {"compat", OPT_COMPAT, "torch[,-NAME]", 0,
      "PyTorch's defaults and its slips, but for those that are named", 0},
     {"keep-order", OPT_KEEP_ORDER, NULL, 0,
      "No collective passes another, also where their groups differ", 0},
-    {"align", OPT_ALIGN, "FILE", 0,
+    {"align", OPT_ALIGN, "FILE", OPTION_MANY,
      "The problem of another rank; may be repeated. Runtimes are then the medians of all ranks", 0},
     {NULL, 0, NULL, 0, "One of these instead of the tables:", 1},
     {"json", OPT_JSON, NULL, 0, "Order, peak and statistics as JSON", 1},
@@ -61,9 +61,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_COMPAT: a->compat = arg; break;
     case OPT_KEEP_ORDER: a->model.keep_order = true; break;
     case OPT_ALIGN: a->other[a->n_other++] = arg; break;
-    case OPT_JSON: a->form = FORM_JSON; break;
-    case OPT_WRITE: a->form = FORM_PROBLEM; break;
-    case OPT_OVERLAP: a->form = FORM_OVERLAP; break;
+    case OPT_JSON: option_form(state, &a->form, FORM_JSON); break;
+    case OPT_WRITE: option_form(state, &a->form, FORM_PROBLEM); break;
+    case OPT_OVERLAP: option_form(state, &a->form, FORM_OVERLAP); break;
     case OPT_SET:
         if (strchr(arg, '=') == NULL)
             argp_error(state, "--set wants NAME=VALUE, found '%s'", arg);
@@ -197,7 +197,7 @@ static void print(struct buf *b, const void *ctx)
 {
     const struct printed *x = ctx;
 
-    switch (x->a->form) {
+    switch ((enum form)x->a->form) {
     case FORM_TABLE: schedule_table(x->s, b); break;
     case FORM_JSON: schedule_json(x->s, b); break;
     case FORM_OVERLAP: schedule_overlap(x->s, b); break;
@@ -269,12 +269,11 @@ static bool is_graph(const char *path)
 static int run_problem(struct args *a)
 {
     struct problem *p = NULL;
-    const char *given = a->model.profile_path   ? "--profile"
-                        : a->model.cluster_name ? "--cluster"
-                                                : NULL;
 
-    if (given != NULL) {
-        fprintf(stderr, "tuck: %s is for graphs; the problem %s says its runtimes itself\n", given,
+    if (input_is_asked(&a->in) || model_is_asked(&a->model)) {
+        fprintf(stderr,
+                "tuck: options about graphs and machines are for graphs; the problem %s says its "
+                "runtimes itself\n",
                 a->in.path);
         return EXIT_USAGE;
     }
@@ -349,7 +348,7 @@ int cmd_schedule(int argc, char **argv)
     if (a.set == NULL)
         return exit_code_of(TUCK_ENOMEM);
     a.other = a.set + argc + 1;
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    options_parse(&argp, argc, argv, &a);
     int code = is_graph(a.in.path) ? run_graphs(&a) : run_problem(&a);
     input_close(&a.in);
     free(a.set);

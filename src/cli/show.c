@@ -661,7 +661,7 @@ int cmd_show(int argc, char **argv)
     struct show s = {.form = AS_SUMMARY};
     size_t from, to;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &s);
+    options_parse(&argp, argc, argv, &s);
     int code = input_open(&s.in);
     if (code == EXIT_FINE)
         code = input_range(&s.in, &from, &to);

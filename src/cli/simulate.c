@@ -37,13 +37,14 @@ static const struct argp_option options[] = {
      "A scaling curve: A, 2A, 4A, … B ranks in the groups of --scale; full messages and compute "
      "stay as they are",
      0},
-    {"scale", OPT_SCALE, "GROUP", 0, "A group that grows with --world (default: the largest)", 0},
+    {"scale", OPT_SCALE, "GROUP", OPTION_MANY,
+     "A group that grows with --world (default: the largest)", 0},
     {"bandwidth", OPT_BANDWIDTH, "Fx", 0, "Links F times as fast: 0.5x", 0},
     {"contention", OPT_CONTENTION, NULL, 0,
      "Collectives at the same time share their link, and kernels run slower beside them, as the "
      "cluster file says",
      0},
-    {"straggler", OPT_STRAGGLER, "RANK=Fx", 0,
+    {"straggler", OPT_STRAGGLER, "RANK=Fx", OPTION_MANY,
      "All ranks together, with one whose kernels take F times as long: 3=1.3x", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},
@@ -53,8 +54,8 @@ static int64_t whole(struct argp_state *state, const char *what, const char *s, 
 {
     errno = 0;
     long long v = strtoll(s, end, 10);
-    if (errno != 0 || *end == s || v < 1)
-        argp_error(state, "%s: a number from 1 on is expected, found '%s'", what, s);
+    if (errno != 0 || *end == s || v < 1 || v > RANKS_MOST)
+        argp_error(state, "%s: a number from 1 to %d is expected, found '%s'", what, RANKS_MOST, s);
     return v;
 }
 
@@ -85,8 +86,11 @@ static void parse_straggler(struct argp_state *state, struct simulate *s, const 
 
     errno = 0;
     long long rank = strtoll(arg, &end, 10);
-    if (errno != 0 || end == arg || rank < 0 || *end != '=')
+    if (errno != 0 || end == arg || rank < 0 || rank >= RANKS_MOST || *end != '=')
         argp_error(state, "--straggler wants RANK=Fx, as 3=1.3x, found '%s'", arg);
+    for (size_t i = 0; i < s->n_straggler; i++)
+        if (s->straggler[i].rank == rank)
+            argp_error(state, "--straggler says two things of rank %lld", rank);
     s->straggler = option_grow(state, s->straggler, s->n_straggler, sizeof(*s->straggler));
     s->straggler[s->n_straggler++] = (struct ranks_straggler){
         rank, factor(state, "--straggler wants a factor as 1.3x", end + 1, 1000)};
@@ -116,6 +120,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         option_append(state, &s->more, &s->n_more, arg);
         break;
     case ARGP_KEY_END:
+        if (s->n_scale > 0 && !s->world_from)
+            argp_error(state, "--scale is for --world");
+        if (s->world_from && ((s->timeline && !s->list.json) || picture_wanted(&s->picture)))
+            argp_error(state, "--world has a line for each number of ranks, no timeline and no "
+                              "pictures");
         if (s->world_from && (s->n_more > 0 || s->n_straggler > 0))
             argp_error(state, "--world is for one graph whose ranks are alike");
         if (picture_wanted(&s->picture) && (s->n_more > 0 || s->n_straggler > 0))
@@ -413,13 +422,15 @@ int cmd_simulate(int argc, char **argv)
     struct simulate s = {.list.top = 10};
     size_t from = 0, to = 0;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &s);
+    options_parse(&argp, argc, argv, &s);
     int code = outputs_apart((struct output_name[]){{"standard output", "-"},
                                                     {"--html", s.picture.html},
                                                     {"--trace", s.picture.trace}},
                              3);
     if (code == EXIT_FINE)
         code = model_input_open(&s.model, &s.in, &from, &to);
+    if (code == EXIT_FINE)
+        code = graph_check_groups(&s.in, "--scale", s.scale, s.n_scale);
     if (code == EXIT_FINE && s.n_more > 0)
         code = several_files(&s);
     graph_list_begin(&s.docs, &s.in, s.world_from ? "points" : "graphs",

@@ -100,6 +100,14 @@ static bool read_floats(const char *s, size_t len, struct arena *a, struct pass_
     return out->n > 0;
 }
 
+static bool none_negative(const struct pass_floats *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (!(f->at[i] >= 0))
+            return false;
+    return true;
+}
+
 static bool read_texts(const char *s, size_t len, struct arena *a, struct pass_texts *out)
 {
     struct items it = items_of(s, len);
@@ -138,25 +146,26 @@ bool pass_option_set(const struct pass_option *o, void *options, const char *val
     if (o->type != PASS_TEXTS && o->type != PASS_FLOATS)
         unquote(&value, &len);
     bool none = is_none(value, len);
+    bool negative = o->dflt[0] == '-'; /* caps, budgets, counts: only where the default is, too */
     switch ((enum pass_type)o->type) {
     case PASS_BOOL: *wanted = "true or false"; return read_bool(value, len, at);
     case PASS_INT:
-        *wanted = "a whole number or None";
+        *wanted = negative ? "a whole number or None" : "a whole number from 0 on, or None";
         *(int64_t *)at = PASS_NO_INT;
-        return none || read_int(value, len, at);
+        return none || (read_int(value, len, at) && (negative || *(int64_t *)at >= 0));
     case PASS_FLOAT:
-        *wanted = "a number or None";
+        *wanted = negative ? "a number or None" : "a number from 0 on, or None";
         *(double *)at = NAN;
-        return none || read_float(value, len, at);
+        return none || (read_float(value, len, at) && (negative || *(double *)at >= 0));
     case PASS_TEXT:
         *wanted = "a text";
         *(const char **)at = none ? NULL : arena_str(a, value, len);
         return true;
     case PASS_CHOICE: *wanted = o->choices; return read_choice(value, len, o->choices, at);
     case PASS_FLOATS:
-        *wanted = "a number, or several: 50:500";
+        *wanted = "a number from 0 on, or several: 50:500";
         *(struct pass_floats *)at = (struct pass_floats){NULL, 0};
-        return none || read_floats(value, len, a, at);
+        return none || (read_floats(value, len, a, at) && (negative || none_negative(at)));
     case PASS_TEXTS:
         *wanted = "names: a:b:c";
         *(struct pass_texts *)at = (struct pass_texts){NULL, 0};
