@@ -82,7 +82,10 @@ void options_parse(const struct argp *argp, int argc, char **argv, void *input)
     const struct argp_option *twice = given_twice(argp, argc, argv);
 
     if (twice != NULL) {
-        fprintf(stderr, "%s: --%s is given twice\n", argv[0], twice->name);
+        fprintf(stderr,
+                "%s: --%s is given twice\n"
+                "Try `%s --help' or `%s --usage' for more information.\n",
+                argv[0], twice->name, argv[0], argv[0]);
         exit(EXIT_USAGE);
     }
     argp_parse(argp, argc, argv, 0, NULL, input);
