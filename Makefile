@@ -220,6 +220,9 @@ clean:            ## remove what was built (the PyTorch environment in build/tor
 
 D = $(DESTDIR)$(PREFIX)
 L = $(DESTDIR)$(LIBDIR)
+DOC = $D/share/doc/tuck
+COMPLETIONS = $D/share/bash-completion/completions/tuck $D/share/zsh/site-functions/_tuck \
+              $D/share/fish/vendor_completions.d/tuck.fish
 
 install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 	install -d $D/bin $D/include $L/pkgconfig $D/share/man/man1
@@ -232,10 +235,20 @@ install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
 	    tools/tuck.pc.in >$L/pkgconfig/tuck.pc
 	$(if $(wildcard man/tuck.1),install -m 644 man/tuck.1 $D/share/man/man1/tuck.1)
+	install -d $(dir $(COMPLETIONS)) $(DOC)/docs/pictures $(DOC)/examples
+	tools/completion bash $(B)/tuck >$(word 1,$(COMPLETIONS))
+	tools/completion zsh $(B)/tuck >$(word 2,$(COMPLETIONS))
+	tools/completion fish $(B)/tuck >$(word 3,$(COMPLETIONS))
+	chmod 644 $(COMPLETIONS)
+	install -m 644 README.md LICENSE $(DOC)
+	install -m 644 $(wildcard docs/*.md) $(DOC)/docs
+	install -m 644 $(wildcard docs/pictures/*) $(DOC)/docs/pictures
+	install -m 644 $(wildcard examples/*) $(DOC)/examples
 
 uninstall:        ## remove what install put there
 	rm -f $D/bin/tuck $D/include/tuck.h $D/share/man/man1/tuck.1 $L/pkgconfig/tuck.pc \
-	    $L/libtuck.a $L/libtuck.so $L/$(SONAME) $L/$(SOFILE)
+	    $L/libtuck.a $L/libtuck.so $L/$(SONAME) $L/$(SOFILE) $(COMPLETIONS)
+	rm -rf $(DOC)
 
 help:             ## this list
 	@sed -n '/^# *make/s/^#//p' Makefile
