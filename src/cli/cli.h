@@ -97,6 +97,7 @@ struct model {
     const char *profile_path;
     tuck_cost_model kind;
     bool strict;     /* what rests on an assumption is refused */
+    bool any_name;   /* the names of a profile may be those of other files */
     bool keep_order; /* --keep-order: of commands that change orders */
     tuck_cluster *cluster;
     tuck_profile *profile;

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -323,11 +324,14 @@ static void gather(void *p)
     for_each_node (a->g, n) {
         struct priced x = {.node = n};
         cost_node(&a->run, n, &x.part);
-        a->count[x.part.bound]++;
+        bool measured = x.part.coll != 0 &&
+                        (x.part.bound == BOUND_PROFILE || x.part.bound == BOUND_CALLER);
+        enum cost_bound as = measured ? BOUND_COLLECTIVE : (enum cost_bound)x.part.bound;
+        a->count[as]++;
         a->inside += x.part.bound == BOUND_NESTED ? x.part.comm_ns : 0;
         a->unknown_colls += x.part.bound == BOUND_UNKNOWN && x.part.coll != 0;
         if (x.part.ns > 0) {
-            a->total[x.part.bound] += x.part.ns;
+            a->total[as] += x.part.ns;
             vec_push(&a->mem, &a->order, a->node.len);
         }
         vec_push(&a->mem, &a->node, x);
@@ -348,6 +352,23 @@ static void print_assumed(struct buf *b, const void *ctx)
     const struct graph_cost *a = ctx;
 
     cost_assumed_table(b, a->assumed_group, a->n_assumed, a->assume.used_default);
+}
+
+/* By which law the collectives that a profile does not name have their times. */
+static void put_laws(const struct cost_laws *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct cost_fit *f = &l->at[i];
+        printf("  law          %s on group %s: ", tuck_coll_name((tuck_coll)f->coll), f->group);
+        if (f->factor > 0)
+            printf("%.3g times the model's, from one size", f->factor);
+        else if (isfinite(f->law.b))
+            printf("%.4g us%s + bytes / %.4g GB/s, from %u sizes", f->law.a,
+                   f->law.c > 0 ? " + a root" : "", f->law.b / 1000, f->n);
+        else
+            printf("%.4g us whatever the size, from %u sizes", f->law.a, f->n);
+        put_line(INK_DIM, "; off by at most %.1f %%", 100 * f->residual);
+    }
 }
 
 static void put_head(const struct graph_cost *a)
@@ -377,6 +398,7 @@ static void put_head(const struct graph_cost *a)
     if (a->count[BOUND_UNKNOWN] > 0)
         put_line(INK_LIMIT, "  unknown      %zu node%s whose sizes or groups are not known",
                  a->count[BOUND_UNKNOWN], a->count[BOUND_UNKNOWN] == 1 ? "" : "s");
+    put_laws(&a->run.options.laws);
     print_through(print_assumed, a);
 }
 
@@ -447,19 +469,40 @@ static void do_json_graph(struct buf *b, const void *ctx)
     json_end(&j);
 }
 
+/* The times of ops, which are what a step is made of: a loop's on the node that it is named after, and nothing on the others of
+ * the loop. So a profile that is read back gives the same step. */
 static int print_profile(const struct graph_cost *a)
 {
+    struct program *p = NULL;
+    struct lower_options lower;
     double *ns = calloc(tuck_graph_id_end(a->g) + 1, sizeof(*ns));
 
     if (ns == NULL)
         return exit_code_of(TUCK_ENOMEM);
+    lower_defaults(&lower);
+    lower.hint = a->c->in.hint;
+    lower.n_hint = a->c->in.n_hint;
+    tuck_status st = lower_graph(a->g, &lower, a->c->in.diags, &p);
+    if (st == TUCK_OK)
+        st = lower_estimate(p, a->g, a->c->model.cluster, &a->run.options, lower.hint,
+                            lower.n_hint);
     for (uint32_t i = 0; i < tuck_graph_id_end(a->g); i++)
         ns[i] = -1;
-    for (uint32_t i = 0; i < a->order.len; i++)
-        ns[a->node.at[a->order.at[i]].node] = a->node.at[a->order.at[i]].part.ns;
-    tuck_status st = tuck_profile_write(a->g, ns, to_file, stdout);
+    for (uint32_t i = 0; st == TUCK_OK && i < p->n_op; i++) {
+        if (p->op[i].kind == PROGRAM_COPY || p->op[i].kind == PROGRAM_WAIT)
+            continue; /* copies have no node of their own */
+        for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
+            if (p->op[i].kind == PROGRAM_FUSED && !cost_takes_none(a->g, p->node_id[k]))
+                ns[p->node_id[k]] = 0;
+        if (!cost_takes_none(a->g, p->op[i].node))
+            ns[p->op[i].node] = p->op[i].ns;
+    }
+    print_diags(a->c->in.diags);
+    if (st == TUCK_OK)
+        st = tuck_profile_write(a->g, ns, to_file, stdout);
+    program_free(p);
     free(ns);
-    return exit_code_of(st);
+    return refused_or(st);
 }
 
 /* Groups that the cluster has no room for. */
@@ -515,6 +558,9 @@ static int cost_of_graph(struct cost *c, size_t i, struct graph_list *list)
         return code;
     warn_large(c, a.g);
     struct cost_options o = {.collective = {.model = c->model.kind}, .profile = c->model.profile};
+    code = exit_code_of(laws_fit(&o, a.g, c->model.cluster, c->in.hint, c->in.n_hint));
+    if (code != EXIT_FINE)
+        return code;
     mem_init(&a.mem, NULL);
     a.assume = (struct assume){.store = a.g->store, .given = c->in.hint, .n_given = c->in.n_hint};
     cost_run_init(&a.run, &a.mem, c->model.cluster, &o, &a.assume);

@@ -58,11 +58,15 @@ static void print(struct buf *b, const void *ctx)
         diff_table(p->d, p->x->list.top, b);
 }
 
-static int evaluate(struct question *x, struct input *in, tuck_graph *g, struct evaluation *e)
+/* laws: of the graph that it is compared with, or NULL. */
+static int evaluate(struct question *x, struct input *in, tuck_graph *g,
+                    const struct cost_laws *laws, struct evaluation *e)
 {
     struct evaluate_options o;
 
     model_options(&x->model, in, &o);
+    if (laws != NULL)
+        o.cost.laws = *laws;
     tuck_status st = tuck_graph_infer(g, false, in->diags);
     int code = st == TUCK_OK ? model_groups(&x->model, in, g) : exit_code_of(st);
     if (code != EXIT_FINE)
@@ -88,9 +92,9 @@ static int compare(struct question *x, struct input *after, size_t i, size_t k,
 
     if (code != EXIT_FINE)
         return code;
-    code = evaluate(x, &x->in, a, &ea);
+    code = evaluate(x, &x->in, a, NULL, &ea);
     if (code == EXIT_FINE) {
-        code = evaluate(x, after, b, &eb);
+        code = evaluate(x, after, b, &ea.laws, &eb);
         if (code == EXIT_FINE) {
             code = exit_code_of(diff_graphs(a, &ea, b, &eb, &d));
             if (code == EXIT_FINE && !x->list.json) {
@@ -121,6 +125,7 @@ int cmd_diff(int argc, char **argv)
         x.in.graph_word = x.graph_before;
     if (x.graph_after != NULL)
         after.graph_word = x.graph_after;
+    x.model.any_name = true;
     int code = model_input_open(&x.model, &x.in, &from, &to);
     if (code == EXIT_FINE)
         code = input_open(&after);

@@ -248,7 +248,9 @@ static int lower(struct lower_command *c, size_t number)
     if (st == TUCK_OK && priced) {
         struct cost_options cost = {.collective = {.model = c->model.kind},
                                     .profile = c->model.profile};
-        st = lower_estimate(p, g, c->model.cluster, &cost, c->in.hint, c->in.n_hint);
+        st = laws_fit(&cost, g, c->model.cluster, c->in.hint, c->in.n_hint);
+        if (st == TUCK_OK)
+            st = lower_estimate(p, g, c->model.cluster, &cost, c->in.hint, c->in.n_hint);
         if (st == TUCK_OK && c->form == FORM_TEXT) {
             put_comment(&c->in, number);
             printf("# times on %s%s\n", tuck_cluster_name(c->model.cluster),

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cost/profile.h"
 
 enum { OPT_CLUSTER = 0x300, OPT_MODEL, OPT_PROFILE, OPT_STRICT };
 
@@ -184,6 +185,53 @@ void model_close(struct model *m)
     m->profile = NULL;
 }
 
+enum { NAMED = 5 };
+enum { NO_NODE, TAKES_TIME, TAKES_NONE }; /* what a name of a profile is in the graphs */
+
+/* A warning with the first of those names of the profile. */
+static void warn_names(const struct model *m, const uint8_t *seen, uint8_t what, const char *text)
+{
+    uint32_t n = 0;
+    double ns;
+
+    for (uint32_t i = 0; i < profile_end(m->profile); i++) {
+        const char *name = profile_at(m->profile, i, &ns);
+        if (seen[i] != what || ns < 0 || (what == TAKES_NONE && ns == 0))
+            continue;
+        if (n == 0)
+            put_warning(m->profile_path, "%s:", text);
+        if (n++ < NAMED)
+            fprintf(stderr, "%s%s", n == 1 ? "  " : ", ", name);
+    }
+    if (n > 0)
+        fprintf(stderr, n > NAMED ? ", … (%u more)\n" : "\n", n - NAMED);
+}
+
+/* Names that match nothing, and times on what takes none, change nothing: that is said. */
+static int check_profile(const struct model *m, const struct input *in, size_t from, size_t to)
+{
+    uint8_t *seen = calloc(profile_end(m->profile) + 1, 1);
+
+    if (seen == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    for (uint32_t k = 0; k < profile_end(m->profile); k++) {
+        double ns;
+        const char *name = profile_at(m->profile, k, &ns);
+        for (size_t i = from; i < to && ns >= 0; i++) {
+            tuck_graph *g = tuck_doc_graph(in->doc, i);
+            uint32_t n = tuck_graph_find(g, name).id;
+            if (n != 0 && seen[k] != TAKES_TIME)
+                seen[k] = cost_takes_none(g, n) ? TAKES_NONE : TAKES_TIME;
+            else if (n == 0 && seen[k] == NO_NODE && g->child.len > 0)
+                seen[k] = TAKES_TIME; /* of a nested graph, perhaps */
+        }
+    }
+    warn_names(m, seen, NO_NODE, "these names match no node");
+    warn_names(m, seen, TAKES_NONE, "these are views, waits or inputs, and take no time");
+    free(seen);
+    return EXIT_FINE;
+}
+
 int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to)
 {
     int code = input_open(in);
@@ -197,6 +245,8 @@ int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to
                 tuck_cluster_name(m->cluster), (long long)tuck_cluster_ranks(m->cluster) - 1);
         code = EXIT_USAGE;
     }
+    if (code == EXIT_FINE && m->profile != NULL && !m->any_name)
+        code = check_profile(m, in, *from, *to);
     return code;
 }
 

@@ -331,6 +331,9 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, tuck_graph *af
     if (code != EXIT_FINE)
         return code;
     model_options(&o->model, &o->in, &e);
+    code = exit_code_of(laws_fit(&e.cost, before, e.cluster, e.hint, e.n_hint));
+    if (code != EXIT_FINE)
+        return code;
     return picture_add(&o->picture, &o->in, i, both, label, 2, &e);
 }
 

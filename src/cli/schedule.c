@@ -305,7 +305,9 @@ static int run_graph(struct args *a, tuck_graph *g)
     lower.n_hint = a->in.n_hint;
     struct cost_options cost = {.collective = {.model = a->model.kind},
                                 .profile = a->model.profile};
-    st = lower_graph(g, &lower, a->in.diags, &program);
+    st = laws_fit(&cost, g, a->model.cluster, a->in.hint, a->in.n_hint);
+    if (st == TUCK_OK)
+        st = lower_graph(g, &lower, a->in.diags, &program);
     if (st == TUCK_OK)
         st = lower_estimate(program, g, a->model.cluster, &cost, a->in.hint, a->in.n_hint);
     if (st == TUCK_OK)

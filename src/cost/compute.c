@@ -316,6 +316,10 @@ static void collective_part(struct cost_run *r, uint32_t n, const struct op_row 
     if (bytes < 0 || !cost_flops(r, n, row, &flops, &dtype))
         return;
     us = cost_collective_us(r->c, s, (tuck_coll)out->coll, bytes, &r->options.collective);
+    const struct cost_fit *fit = laws_find(&r->options.laws, out->coll,
+                                           graph_str(r->g, r->g->group.at[out->group].name));
+    if (fit != NULL)
+        us = fit_us(fit, (double)bytes, us);
     out->bytes = bytes;
     out->flops = flops;
     out->bound = BOUND_COLLECTIVE;
@@ -403,6 +407,17 @@ static void model_part(struct cost_run *r, uint32_t n, struct cost_part *out)
     out->bound = (uint8_t)bound;
 }
 
+bool cost_takes_none(const tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *x = node_at(g, n);
+    const struct op_row *row = op_at(node_op(g, n));
+
+    if (x->kind != TUCK_CALL_FUNCTION && x->kind != TUCK_CALL_METHOD)
+        return x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_GET_ATTR || x->kind == TUCK_OUTPUT;
+    return node_op(g, n) != 0 && row->moves == OP_MOVES_none && cost_coll_of(row) == 0 &&
+           row->cls != OP_HOP;
+}
+
 /* What goes before the model. False: nobody says anything. */
 static bool told(struct cost_run *r, uint32_t n, double otherwise, double *ns,
                  enum cost_bound *bound)
@@ -416,7 +431,8 @@ static bool told(struct cost_run *r, uint32_t n, double otherwise, double *ns,
             return true;
     }
     *bound = BOUND_PROFILE;
-    return r->options.profile != NULL && profile_find(r->options.profile, name->at, name->len, ns);
+    return r->options.profile != NULL && !cost_takes_none(r->g, n) &&
+           profile_find(r->options.profile, name->at, name->len, ns);
 }
 
 void cost_node(struct cost_run *r, uint32_t n, struct cost_part *out)

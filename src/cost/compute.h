@@ -14,6 +14,7 @@
 #define TUCK_COST_COMPUTE_H
 
 #include "cost/collective.h"
+#include "cost/laws.h"
 #include "fx/assume.h"
 #include "fx/call.h"
 #include "fx/effect.h"
@@ -45,7 +46,8 @@ struct cost_part {
 struct cost_options {
     struct cost_choice collective;
     const tuck_profile *profile; /* or NULL */
-    tuck_estimate_fn estimate;   /* or NULL */
+    struct cost_laws laws; /* of its collectives, for sizes that were not measured; laws_fit() */
+    tuck_estimate_fn estimate; /* or NULL */
     void *estimate_ctx;
 };
 
@@ -104,6 +106,9 @@ double cost_kernel_ns(const tuck_cluster *c, enum dtype dtype, double flops, dou
 
 /* Bytes of a node's results; -1: unknown. */
 int64_t cost_result_bytes(struct cost_run *r, uint32_t n);
+
+/* Views, waits, inputs: no kernel, whatever a profile says. */
+bool cost_takes_none(const tuck_graph *g, uint32_t n);
 
 /* The kind of a collective by its row, 0: it is none. */
 tuck_coll cost_coll_of(const struct op_row *row);

@@ -130,7 +130,7 @@ static bool told_sum(struct cost_run *r, const uint32_t *node, uint32_t n, struc
             ns = r->options.estimate(r->options.estimate_ctx, g, (tuck_node){node[i]}, out->ns);
         if (ns >= 0)
             out->bound = BOUND_CALLER;
-        else if (r->options.profile != NULL &&
+        else if (r->options.profile != NULL && !cost_takes_none(g, node[i]) &&
                  profile_find(r->options.profile, name->at, name->len, &ns))
             out->bound = BOUND_PROFILE;
         if (ns >= 0) {

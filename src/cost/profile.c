@@ -137,6 +137,17 @@ bool profile_find(const tuck_profile *p, const char *name, size_t len, double *n
     return true;
 }
 
+uint32_t profile_end(const tuck_profile *p)
+{
+    return p->ns.len;
+}
+
+const char *profile_at(const tuck_profile *p, uint32_t i, double *ns)
+{
+    *ns = p->ns.at[i];
+    return str_text(&p->name, i);
+}
+
 bool tuck_profile_ns(const tuck_profile *p, const char *name, double *ns_out)
 {
     return p != NULL && name != NULL && ns_out != NULL &&

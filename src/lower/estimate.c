@@ -50,6 +50,11 @@ static void collective_op(struct estimate *e, uint32_t i)
     how.symmetric |= op->algorithm != 0; /* the lowering chose one-shot: its operand is there */
     cost_collective(e->c, e->run.group[op->group], coll, op->message, &how, &cost);
     if (op->algorithm != 0) {
+        bool measured = part.bound != BOUND_COLLECTIVE ||
+                        laws_find(&e->o->laws, part.coll,
+                                  graph_str(e->g, e->g->group.at[op->group].name)) != NULL;
+        if (measured)
+            return;
         /* What was chosen is kept; its time is that of this way, if the model knows it. */
         for (uint32_t k = 0; k < cost.n_alternatives; k++)
             if (cost.alternative[k].algorithm == TUCK_ALGO_ONE_SHOT)

@@ -124,6 +124,10 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
     if (st == TUCK_OK) {
         eval.hint = hints.at;
         eval.n_hint = o.n_hints;
+        if (eval.cost.profile != NULL && eval.cluster != NULL)
+            st = laws_fit(&eval.cost, g, eval.cluster, hints.at, o.n_hints);
+    }
+    if (st == TUCK_OK) {
         st = pipeline_run(&p->p, g, &runner, report, diags);
     }
     study_end(&study);

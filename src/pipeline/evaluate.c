@@ -102,8 +102,12 @@ tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o, tuck
     lower.hint = o->hint;
     lower.n_hint = o->n_hint;
     tuck_status st = lower_graph(g, &lower, diags, &e->program);
+    struct cost_options cost = o->cost;
     if (st == TUCK_OK)
-        st = lower_estimate(e->program, g, o->cluster, &o->cost, o->hint, o->n_hint);
+        st = laws_fit(&cost, g, o->cluster, o->hint, o->n_hint);
+    e->laws = cost.laws;
+    if (st == TUCK_OK)
+        st = lower_estimate(e->program, g, o->cluster, &cost, o->hint, o->n_hint);
     if (st == TUCK_OK)
         st = gaps_check(e->program, g, diags);
     if (st == TUCK_OK && o->bandwidth != 1)

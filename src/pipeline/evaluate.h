@@ -39,6 +39,7 @@ struct evaluation {
     struct bound any;             /* any order, any bucketing, any algorithm */
     int64_t peak, resident;       /* bytes */
     struct gaps gaps;             /* what is not known */
+    struct cost_laws laws;        /* by which collectives that were not measured have their times */
     struct cost_assumed *assumed; /* groups whose size nobody gave */
     uint32_t n_assumed;
 };

@@ -172,14 +172,17 @@ tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
 {
     *x = (struct explanation){.n = 0};
     tuck_status st = evaluate_graph(g, o, diags, &x->e);
+    struct evaluate_options same =
+        *o; /* what is tried is measured by the laws of the graph as it is */
+    same.cost.laws = x->e.laws;
     if (st == TUCK_OK)
         st = ask_why(x, o->keep_order);
     if (st == TUCK_OK && run != NULL && node == NULL && x->n > 0)
-        st = remedies_of_step(x, g, o, run);
+        st = remedies_of_step(x, g, &same, run);
     const struct explained *r = st == TUCK_OK && run != NULL && node != NULL ? row_of(x, node)
                                                                              : NULL;
     if (r != NULL && r->exposed > 0)
-        st = remedies_of_collective(x, g, o, run, r);
+        st = remedies_of_collective(x, g, &same, run, r);
     return st;
 }
 

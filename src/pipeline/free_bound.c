@@ -142,13 +142,18 @@ static int64_t must_be_written(const struct leaving *x, const struct problem *pr
 }
 
 /* The best rate in us per byte that any message on a group has; asked once, for it is costly. */
-static double rate_of(const struct evaluate_options *o, struct cost_shape shape, tuck_coll coll,
-                      int64_t total, double *known)
+static double rate_of(const struct evaluate_options *o, const struct cost_fit *fit,
+                      struct cost_shape shape, tuck_coll coll, int64_t total, double *known)
 {
     if (*known < 0) {
         struct cost_choice how = o->cost.collective;
         how.symmetric = how.hierarchical = true;
         *known = cost_best_rate(o->cluster, shape, coll, total, &how) / o->bandwidth;
+        /* By the law a byte is cheapest in the largest message. */
+        if (fit != NULL && fit->factor > 0)
+            *known *= fit->factor;
+        else if (fit != NULL && total > 0)
+            *known = fit_us(fit, (double)total, 0) / (double)total / o->bandwidth;
     }
     return *known;
 }
@@ -178,17 +183,20 @@ static int64_t *least_times(const tuck_graph *graph, const struct evaluate_optio
             ps[i] = own;
         } else if (coll != 0 && op->group != PROGRAM_NONE && op->message > 0) {
             struct cost_shape shape = facts_shape(graph, p, o->cluster, op->group);
-            double us = rate_of(o, shape, coll, total[op->group],
-                                &rate[(size_t)op->group * KINDS + (size_t)coll]) *
+            const char *name = program_str(p, p->group[op->group].name);
+            double us = rate_of(o, laws_find(&e->laws, (int)coll, name), shape, coll,
+                                total[op->group], &rate[(size_t)op->group * KINDS + (size_t)coll]) *
                         (double)op->message;
             ps[i] = cost_ps(us) < own ? cost_ps(us) : own;
         } else if (program_is_nested(p, op) && op->group != PROGRAM_NONE && op->message > 0) {
             /* In nested graphs: of which kinds is not looked at, so as the cheapest. */
             struct cost_shape shape = facts_shape(graph, p, o->cluster, op->group);
+            const char *name = program_str(p, p->group[op->group].name);
             double least = INFINITY;
             for (size_t k = 1; k < KINDS; k++)
-                least = fmin(least, rate_of(o, shape, (tuck_coll)k, total[op->group],
-                                            &rate[(size_t)op->group * KINDS + k]));
+                least = fmin(least,
+                             rate_of(o, laws_find(&e->laws, (int)k, name), shape, (tuck_coll)k,
+                                     total[op->group], &rate[(size_t)op->group * KINDS + k]));
             int64_t us = cost_ps(least * (double)op->message);
             ps[i] = us < own ? us : own;
         }

@@ -343,6 +343,9 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
     if (st == TUCK_OK) {
         s.eval.hint = hints.at;
         s.eval.n_hint = run.n_hints;
+        st = laws_fit(&s.eval.cost, g, s.eval.cluster, hints.at, run.n_hints);
+    }
+    if (st == TUCK_OK) {
         st = search(&s, g, &gain, &report);
     }
     hints_free(&hints);

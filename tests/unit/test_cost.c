@@ -503,9 +503,11 @@ static void test_names(void **state)
                 {"mi300x", "mi300xx8", 8},
                 {"mi300xx8x2", "mi300xx8x2", 16},
                 {"gb200", "gb200x72", 72},
+                {"h200", "h200x8", 8},
+                {"H100X8x2", "h100x8x2", 16},
                 {"cpu-loopbackx4", "cpu-loopbackx4", 4}};
-    static const char *const bad[] = {"",           "h200",    "h100x", "h100x0",  "h100x8x",
-                                      "h100x8x4x2", "h100 x8", "H100",  "h100x08", "h100x99999999"};
+    static const char *const bad[] = {"",           "h300",    "h100x", "h100x0",  "h100x8x",
+                                      "h100x8x4x2", "h100 x8", "xh100", "h100x08", "h100x99999999"};
     tuck_cluster *c;
 
     (void)state;

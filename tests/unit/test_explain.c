@@ -28,12 +28,14 @@ static void explain(const char *path, const char *node)
     o.cluster = cluster;
     tuck_run_options run = {.cluster = cluster};
     assert_int_equal(explain_graph(g, &o, &run, node, NULL, &x), TUCK_OK);
-    if (x.n_remedy == 0)
+    if (x.n_remedy == 0 && node == NULL)
         fail_msg("%s: nothing helps", path);
     for (uint32_t i = 0; i < x.n_remedy; i++) {
         const struct remedy *r = &x.remedy[i];
-        if (node == NULL && r->ps >= x.e.time.makespan)
+        if (r->ps >= x.e.time.makespan && (node == NULL || r->own < 0))
             fail_msg("%s: '%s' gains nothing", path, r->what);
+        if ((r->no_command == NULL) != (r->kind != REMEDY_LINKS && r->kind != REMEDY_GROUP))
+            fail_msg("%s: '%s' has no command that applies it", path, r->what);
         if (r->ps < x.e.order.each[BOUND_BY_COMPUTE] && r->kind == REMEDY_LINKS)
             fail_msg("%s: '%s' is shorter than all compute", path, r->what);
         if (r->kind == REMEDY_MEMORY && i > 0 && x.remedy[i - 1].kind == REMEDY_MEMORY &&

@@ -1,0 +1,38 @@
+/* What a profile's collectives tell of those that were not measured: for each kind and group a law through the measured points. A
+ * merged collective has another size than any that was measured, and its time must not come from a model when theirs came
+ * from a clock. */
+#ifndef TUCK_COST_LAWS_H
+#define TUCK_COST_LAWS_H
+
+#include "cost/table.h"
+#include "fx/assume.h"
+
+enum { LAWS_MOST = 32, LAWS_NAME = 64 };
+
+struct cost_fit {
+    uint8_t coll;          /* tuck_coll */
+    char group[LAWS_NAME]; /* its name; longer ones have no law */
+    uint32_t n;            /* points of different sizes */
+    struct cost_law law;   /* of two sizes or more */
+    double factor;         /* of one size: measured over modelled; 0: there is a law */
+    double residual;       /* the largest |law / measured - 1| */
+};
+
+/* By value, so that whoever copies options has them. */
+struct cost_laws {
+    uint32_t n;
+    struct cost_fit at[LAWS_MOST];
+};
+
+struct cost_options;
+
+/* Fit the laws of o's profile to the collectives of g, unless there are some already. Types are inferred. */
+TUCK_MUST_CHECK tuck_status laws_fit(struct cost_options *o, const tuck_graph *g,
+                                     const tuck_cluster *c, const struct fx_hint *hint,
+                                     size_t n_hint);
+/* NULL: nothing like it was measured. */
+const struct cost_fit *laws_find(const struct cost_laws *l, int coll, const char *group);
+/* us; modelled: what the model says of that size. */
+double fit_us(const struct cost_fit *f, double bytes, double modelled);
+
+#endif
