@@ -434,6 +434,7 @@ static bool leave_out(struct reader *r, struct scan *x)
     }
     graph_free(r->doc->entry.at[--r->doc->entry.len].graph);
     r->g = NULL;
+    r->script = NO_SCRIPT; /* what is left of it does not run */
     if (r->before.len > r->doc->entry.len - x->entries)
         r->before.len = r->doc->entry.len - x->entries;
     r->failed = r->cut = r->by_name = r->nested = false;

@@ -89,7 +89,9 @@ static void put_op(struct buf *b, const struct program *p, uint32_t i)
     /* An op named after its only node needs no list. */
     if (n != 1 || p->node[p->node_at[i]] != op->name)
         for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
-            put_list(b, "nodes", &first, program_str(p, p->node[k]));
+            if (*program_str(
+                    p, p->node[k])) /* a statement that is kept word for word may define nothing */
+                put_list(b, "nodes", &first, program_str(p, p->node[k]));
     put_uses(b, p, i, PROGRAM_READS, "reads");
     put_uses(b, p, i, PROGRAM_MUTATES, "mutates");
     put_uses(b, p, i, PROGRAM_WRITES, "writes");

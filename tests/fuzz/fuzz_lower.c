@@ -56,7 +56,7 @@ static void simulate(tuck_graph *g, tuck_diags *d)
 static void write_and_read(tuck_doc *doc)
 {
     struct text t = {NULL, 0, 0};
-    tuck_doc *again;
+    tuck_doc *again = NULL;
 
     for (size_t i = 0; i < tuck_doc_count(doc); i++)
         if (tuck_graph_remember(tuck_doc_graph(doc, i)) != TUCK_OK)
