@@ -56,13 +56,13 @@ STRICT  = $(if $(WERROR),-Werror)
 
 # ---------------------------------------------------------------- sources
 
-LIB_C      := $(filter-out src/cli/%,$(wildcard src/*/*.c))
+LIB_C      := $(filter-out src/cli/%,$(wildcard src/*/*.c src/*/*/*.c))
 CLI_C      := $(wildcard src/cli/*.c)
 SUPPORT_C  := $(wildcard tests/support/*.c)
 TEST_C     := $(wildcard tests/unit/*.c tests/property/*.c)
 FUZZ_C     := $(wildcard tests/fuzz/*.c)
 EXAMPLE_C  := $(wildcard examples/*.c)
-FORMATTED   = $(wildcard $(foreach d,include src/* tests tests/* bench examples tools,$d/*.[ch]))
+FORMATTED   = $(wildcard $(foreach d,include src/* src/*/* tests tests/* bench examples tools,$d/*.[ch]))
 
 obj         = $(1:%.c=$(B)/%.o)
 TESTS      := $(TEST_C:%.c=$(B)/%)
