@@ -15,7 +15,7 @@ struct buf {
     tuck_write_fn sink; /* NULL: keep everything */
     void *sink_ctx;
     bool failed;                  /* the sink refused; what follows is dropped */
-    bool colour;                  /* tables may have it: base/ink.h */
+    bool colour;                  /* tables may have it: base/colour.h */
     const struct json_head *head; /* of what is printed as JSON; NULL: a document of its own */
 };
 

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/ink.h"
+#include "base/colour.h"
 
 enum {
     EXCERPT = 100,     /* of a longer source line this much is shown */

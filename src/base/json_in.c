@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/files.h"
-#include "base/near.h"
+#include "base/suggest.h"
 
 /* ---- reading ---- */
 

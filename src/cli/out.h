@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/ink.h"
+#include "base/colour.h"
 
 /* Takes --color WHEN out of the arguments, wherever it stands. False: WHEN is none of them, and that was said. */
 bool out_options(int *argc, char **argv);

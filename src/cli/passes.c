@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "cli/cli.h"
 #include "pipeline/table.h"
 

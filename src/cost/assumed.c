@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/ink.h"
+#include "base/colour.h"
 #include "base/json.h"
 #include "fx/assume.h"
 #include "fx/ops.h"

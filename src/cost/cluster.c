@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/diag.h"
-#include "base/near.h"
+#include "base/suggest.h"
 
 static const struct cost_machine machines[] = {
 #define DEVICE(id, name, what, library, generation, per_node, nvlink, intra, intra_us, inter,      \

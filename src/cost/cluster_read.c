@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/json_in.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "cost/cluster.h"
 #include "fx/graph.h"
 #include "fx/infer.h"

@@ -1,7 +1,7 @@
 /* Pipelines: reading a list of passes with their options. */
 #include <stdio.h>
 
-#include "base/near.h"
+#include "base/suggest.h"
 #include "pass/pass.h"
 
 void pipeline_init(struct pipeline *p, const struct pass_table *table, const tuck_allocator *alloc)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/ink.h"
+#include "base/colour.h"
 
 static const char *const reason_name[] = {
 #define X(id, name, meaning) name,

@@ -1,5 +1,5 @@
 /* Differences of two graphs as JSON and as tables. */
-#include "base/ink.h"
+#include "base/colour.h"
 #include "base/json.h"
 #include "pass/comm.h"
 #include "pipeline/diff.h"

@@ -1,7 +1,7 @@
 /* Evaluations as JSON and as tables. */
 #include <stdlib.h>
 
-#include "base/ink.h"
+#include "base/colour.h"
 #include "base/json.h"
 #include "pipeline/evaluate.h"
 

@@ -1,5 +1,5 @@
 /* Explanations as tables and as JSON. */
-#include "base/ink.h"
+#include "base/colour.h"
 #include "base/json.h"
 #include "pipeline/explain.h"
 

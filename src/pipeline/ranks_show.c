@@ -1,7 +1,7 @@
 /* Several ranks as JSON and as tables, and what kept them from coming to the end. */
 #include <stdio.h>
 
-#include "base/ink.h"
+#include "base/colour.h"
 #include "base/json.h"
 #include "pipeline/ranks.h"
 

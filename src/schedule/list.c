@@ -8,7 +8,7 @@
 
 #include "problem/live.h"
 #include "schedule/edges.h"
-#include "schedule/heap.h"
+#include "base/heap.h"
 #include "schedule/step.h"
 #include "schedule/rest.h"
 

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/near.h"
+#include "base/suggest.h"
 
 static const struct row {
     struct pass_option option;

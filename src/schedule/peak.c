@@ -6,7 +6,7 @@
 
 #include "problem/live.h"
 #include "schedule/edges.h"
-#include "schedule/heap.h"
+#include "base/heap.h"
 #include "schedule/step.h"
 
 struct pair {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/ink.h"
+#include "base/colour.h"
 #include "base/json.h"
 #include "problem/live.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/ink.h"
+#include "base/colour.h"
 #include "pass/report.h"
 
 struct cells {

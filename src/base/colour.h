@@ -1,7 +1,7 @@
 /* Colour, for terminals. A buffer that is told so (buf.colour) gets escapes around a cell; any other one gets the
  * cell alone. Padding is part of the cell, so that columns are aligned either way. */
-#ifndef TUCK_BASE_INK_H
-#define TUCK_BASE_INK_H
+#ifndef TUCK_BASE_COLOUR_H
+#define TUCK_BASE_COLOUR_H
 
 #include "base/buf.h"
 

@@ -1,6 +1,6 @@
 /* A binary heap of ops, least first. */
-#ifndef TUCK_SCHEDULE_HEAP_H
-#define TUCK_SCHEDULE_HEAP_H
+#ifndef TUCK_BASE_HEAP_H
+#define TUCK_BASE_HEAP_H
 
 #include "base/arena.h"
 

@@ -1,4 +1,4 @@
-#include "schedule/heap.h"
+#include "base/heap.h"
 
 void heap_push(struct heap *h, uint32_t x)
 {

@@ -1,4 +1,4 @@
-#include "base/ink.h"
+#include "base/colour.h"
 
 const char *ink_escape(enum ink k)
 {

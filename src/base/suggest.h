@@ -1,6 +1,6 @@
 /* What was probably meant: for "unknown option 'cap'; did you mean 'cap_mb'?". */
-#ifndef TUCK_BASE_NEAR_H
-#define TUCK_BASE_NEAR_H
+#ifndef TUCK_BASE_SUGGEST_H
+#define TUCK_BASE_SUGGEST_H
 
 #include <stddef.h>
 
