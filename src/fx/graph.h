@@ -16,7 +16,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "fx/meta.h"
-#include "fx/sym.h"
+#include "sym/sym.h"
 #include "fx/type.h"
 #include "fx/value.h"
 

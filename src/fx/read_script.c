@@ -8,7 +8,7 @@
 #include "fx/dtype.h"
 #include "fx/groups.h"
 #include "fx/read.h"
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 /* The argument `key=` of the call on this line; NULL: not there. */
 static const char *keyword(const char *s, const char *key)

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "fx/dtype.h"
 #include "fx/meta.h"
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 typedef uint32_t type_id;
 

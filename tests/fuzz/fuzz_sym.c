@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 struct input {
     struct mem mem;

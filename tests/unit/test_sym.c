@@ -15,7 +15,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "fx/sym.h"
+#include "sym/sym.h"
 #include "support/support.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof(*(a)))

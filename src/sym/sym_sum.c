@@ -5,7 +5,7 @@
  * number other than 1, then bases and bases to a constant power above 1, each base once. Both are
  * stored in the order in which they are printed.
  */
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 #include <math.h>
 

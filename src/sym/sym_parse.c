@@ -4,7 +4,7 @@
  * The precedences are Python's, lowest first: comparison, |, &, + -, * / // %, unary - ~, **.
  */
 #include "base/num.h"
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 enum kind {
     GROUP,

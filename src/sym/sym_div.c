@@ -3,7 +3,7 @@
  * What is taken out or cancelled is what PyTorch's FloorDiv and Mod take out, where it is valid for
  * all integers: PyTorch also merges (a//b)//c for a c that may be negative.
  */
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 static uint64_t magnitude(int64_t v)
 {

@@ -24,8 +24,8 @@
  * than SYM_MAX_DEPTH or with more than SYM_MAX_SIZE parts (which also bounds every recursion
  * below). So a chain of constructors needs one check, at its end, and is never wrong.
  */
-#ifndef TUCK_FX_SYM_H
-#define TUCK_FX_SYM_H
+#ifndef TUCK_SYM_SYM_H
+#define TUCK_SYM_SYM_H
 
 #include "base/buf.h"
 #include "base/str.h"

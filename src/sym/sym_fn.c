@@ -1,7 +1,7 @@
 /* Everything that is neither a sum, a product nor a division: extremes, comparisons, logic,
  * conversions; and the two constructors that take any operator, by its number and by its name.
  */
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 /* ---- Min, Max, And, Or: flat, sorted, each operand once -------------------------------------- */
 

@@ -4,7 +4,7 @@
  * An operand is put in parentheses if its precedence is not above that of what surrounds it.
  * PyTorch gives its functions low precedences, whence 2*((s0//2)) and s0 - (PythonMod(u0, 2)).
  */
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 #include <stdio.h>
 #include <stdlib.h>

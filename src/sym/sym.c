@@ -1,5 +1,5 @@
 /* The table of expressions: rows, interning, leaves, and what can be asked of a node. */
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 #include <assert.h>
 #include <math.h>

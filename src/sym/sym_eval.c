@@ -1,7 +1,7 @@
 /* Values, as Python computes them. Integers are computed with 128 bits, so that a sum whose terms
  * are larger than the result still has one; what leaves must fit 64.
  */
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 #include <math.h>
 #include <stdio.h>

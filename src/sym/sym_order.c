@@ -6,7 +6,7 @@
  * in every table; and since equal expressions have one id, a comparison goes down one path of both
  * trees.
  */
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 struct key {
     enum sym_op op;

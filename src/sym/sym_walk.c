@@ -1,5 +1,5 @@
 /* Expressions made again from the leaves up: with symbols replaced, or in a form for comparing. */
-#include "fx/sym.h"
+#include "sym/sym.h"
 
 /* More terms than this or a higher power of a sum, and a product stays as it is. */
 #define MAX_EXPANDED 256
