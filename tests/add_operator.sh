@@ -16,9 +16,9 @@ block ops.h >"$dir/rule_line"
 
 # Rows before the first operator.*, the rule behind the first line of the list.
 awk -v rows="$dir/rows" '!done && /"operator\./ { while ((getline l < rows) > 0) print l; done = 1 } { print }' \
-    src/fx/ops.def >"$dir/src/fx/ops.def"
+    src/op/ops.def >"$dir/src/op/ops.def"
 awk -v line="$dir/rule_line" '{ print } /^#define OP_SHAPES\(X\)/ { while ((getline l < line) > 0) print l }' \
-    src/fx/ops.h >"$dir/src/fx/ops.h"
+    src/op/ops.h >"$dir/src/op/ops.h"
 
 tools/embed report_page src/report/page.html >"$dir/src/report/page.c"
 

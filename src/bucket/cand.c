@@ -2,7 +2,7 @@
 #include "bucket/bucket.h"
 #include "fx/groups.h"
 #include "fx/infer.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 #include "pass/build.h"
 #include "pass/place.h"

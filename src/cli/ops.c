@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 struct ops {
     const char *name;

@@ -7,10 +7,10 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "fx/assume.h"
-#include "fx/dtype.h"
+#include "op/dtype.h"
 #include "fx/groups.h"
 #include "fx/infer.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 
 enum { AS_SUMMARY, AS_TEXT, AS_CODE, AS_EXEC, AS_JSON, AS_DOT };

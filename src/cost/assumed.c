@@ -6,7 +6,7 @@
 #include "base/colour.h"
 #include "base/json.h"
 #include "fx/assume.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 struct found {
     VEC(struct cost_assumed) at;

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "fx/dtype.h"
+#include "op/dtype.h"
 #include "cost/table.h"
 
 enum cost_device {

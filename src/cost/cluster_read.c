@@ -7,7 +7,7 @@
 #include "cost/cluster.h"
 #include "fx/graph.h"
 #include "fx/infer.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 #define NAMES(...)                                                                                 \
     (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)

@@ -2,7 +2,7 @@
 #ifndef TUCK_FSDP_FSDP_H
 #define TUCK_FSDP_FSDP_H
 
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 #include "pass/comm.h"
 #include "pass/pass.h"

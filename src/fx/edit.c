@@ -3,7 +3,7 @@
 #include "fx/edit.h"
 
 #include "base/utf8.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 
 /* ---- new graphs ---- */

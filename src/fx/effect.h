@@ -3,7 +3,7 @@
 #define TUCK_FX_EFFECT_H
 
 #include "fx/graph.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 /* The row of a method: x.add_ is aten.add_; 0 = unknown. */
 uint32_t method_op(const char *name);

@@ -1,6 +1,6 @@
 #include "fx/graph.h"
 
-#include "fx/ops.h"
+#include "op/ops.h"
 
 /* Nodes before FX_FIRST_ID but the head are never alive. */
 static void make_head(void *p)

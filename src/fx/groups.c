@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "fx/call.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 /* ---- which group a collective names ---- */
 

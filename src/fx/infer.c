@@ -1,7 +1,7 @@
 #include "fx/infer.h"
 
 #include "fx/effect.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/run.h"
 
 rule_fn rule_at(uint16_t shape)

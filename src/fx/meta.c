@@ -1,6 +1,6 @@
 #include "fx/meta.h"
 
-#include "fx/dtype.h"
+#include "op/dtype.h"
 #include "fx/graph.h"
 
 /* The end of a dimension: the next comma or the closing bracket outside parentheses. */

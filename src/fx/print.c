@@ -4,7 +4,7 @@
 #include "fx/print.h"
 
 #include "base/utf8.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 static void put(struct printer *p, const tuck_graph *g, str_id s)
 {

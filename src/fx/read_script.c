@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fx/dtype.h"
+#include "op/dtype.h"
 #include "fx/groups.h"
 #include "fx/read.h"
 #include "sym/sym.h"

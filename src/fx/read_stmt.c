@@ -1,5 +1,5 @@
 /* One statement of a body: which kind of node it is, its arguments, what it frees. */
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/read.h"
 
 static bool at_end(const char *s)

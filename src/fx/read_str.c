@@ -8,7 +8,7 @@
  * Strings stand in it without quotes, so '0' and 0 look alike; the operator's signature decides. It is
  * read, and never written: a graph that came this way is printed as a class.
  */
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/read.h"
 
 /* An argument list in this form, turned into the usual one in r->tmp: % taken off, strings quoted. What

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/num.h"
-#include "fx/dtype.h"
+#include "op/dtype.h"
 #include "fx/read.h"
 
 static bool digit(char c)

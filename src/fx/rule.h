@@ -14,7 +14,7 @@
 #define TUCK_FX_RULE_H
 
 #include "fx/graph.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/type.h"
 
 struct infer {

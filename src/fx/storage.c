@@ -1,7 +1,7 @@
 #include "fx/storage.h"
 
 #include "fx/nested.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 /* ---- union-find ---- */
 

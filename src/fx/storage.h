@@ -9,7 +9,7 @@
 
 #include "fx/call.h"
 #include "fx/graph.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 struct op_sig;
 

@@ -1,7 +1,7 @@
 /* The order of reads and writes, remembered over edits; and how much is live. */
 #include <inttypes.h>
 
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 
 /* One walk in order: the last write of each storage, asked for at every access. */

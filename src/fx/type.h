@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "fx/dtype.h"
+#include "op/dtype.h"
 #include "fx/meta.h"
 #include "sym/sym.h"
 

@@ -1,6 +1,6 @@
 /* An order of ops back into the graph. */
 #include "fx/effect.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 #include "fx/topo.h"
 #include "lower/program.h"

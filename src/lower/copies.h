@@ -6,7 +6,7 @@
 #include "fx/call.h"
 #include "fx/effect.h"
 #include "fx/infer.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 enum copies_kind { COPIES_UNKNOWN, COPIES_NOT, COPIES };
 

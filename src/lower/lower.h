@@ -6,7 +6,7 @@
 #include "fx/effect.h"
 #include "fx/infer.h"
 #include "fx/nested.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 #include "lower/copies.h"
 #include "lower/program.h"

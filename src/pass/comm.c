@@ -1,7 +1,7 @@
 #include "pass/comm.h"
 
 #include "fx/groups.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 #include "pass/build.h"
 

@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 #include "pass/build.h"
 #include "pass/comm.h"

@@ -2,7 +2,7 @@
 
 #include "fx/effect.h"
 #include "fx/infer.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "fx/storage.h"
 
 enum { UNKNOWN, NO, YES };

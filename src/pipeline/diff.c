@@ -1,6 +1,6 @@
 #include "pipeline/diff.h"
 
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "pass/comm.h"
 
 enum { KINDS = COMM_BROADCAST + 1, CLIMB = 16 };

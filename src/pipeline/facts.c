@@ -2,7 +2,7 @@
 
 #include "fx/effect.h"
 #include "fx/infer.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 enum { KINDS = 32 }; /* more than tuck_coll has */
 

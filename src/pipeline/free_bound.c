@@ -13,7 +13,7 @@
 
 #include "fx/effect.h"
 #include "fx/nested.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "pipeline/facts.h"
 
 /* Collectives of one kind on one group. */

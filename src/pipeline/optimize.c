@@ -2,7 +2,7 @@
  * fastest that needs no more memory than the graph as it came is kept. Where none is faster, the graph stays as it
  * was, and the report says so. */
 #include "bucket/bucket.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "pass/loops.h"
 #include "pass/waits.h"
 #include "pipeline/hints.h"

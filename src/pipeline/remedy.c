@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "fx/ops.h"
+#include "op/ops.h"
 #include "pipeline/facts.h"
 #include "pipeline/trial.h"
 

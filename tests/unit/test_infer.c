@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "fx/infer.h"
-#include "fx/ops.h"
+#include "op/ops.h"
 
 struct symbol_map { /* symbols that data makes: ours → the text's */
     sym_id ours, theirs;

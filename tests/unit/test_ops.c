@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "fx/dtype.h"
-#include "fx/ops.h"
+#include "op/dtype.h"
+#include "op/ops.h"
 
 struct fixture {
     struct mem mem;

@@ -1,5 +1,5 @@
 /* Dtypes: look-up and promotion, all from dtypes.def. */
-#include "fx/dtype.h"
+#include "op/dtype.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@ static const struct dtype_row rows[DTYPE_END] = {
     [DTYPE_NONE] = {.name = "", .aliases = "", .abbr = "", .old_abbrs = ""},
 #define DTYPE(id, name, aliases, abbr, old, category, bytes, bits, scalar, index)                  \
     [DTYPE_##id] = {name, aliases, abbr, old, DTYPE_IS_##category, bytes, bits, scalar, index},
-#include "fx/dtypes.def"
+#include "op/dtypes.def"
 #undef DTYPE
 };
 

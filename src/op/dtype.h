@@ -1,6 +1,6 @@
 /* The dtypes of PyTorch (dtypes.def): names, sizes, promotion. */
-#ifndef TUCK_FX_DTYPE_H
-#define TUCK_FX_DTYPE_H
+#ifndef TUCK_OP_DTYPE_H
+#define TUCK_OP_DTYPE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 enum dtype {
     DTYPE_NONE, /* unknown, or none */
 #define DTYPE(id, ...) DTYPE_##id,
-#include "fx/dtypes.def"
+#include "op/dtypes.def"
 #undef DTYPE
     DTYPE_END
 };

@@ -1,5 +1,5 @@
 /* Signatures of operators: the notation of ops.def, taken apart. */
-#include "fx/ops.h"
+#include "op/ops.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* What Tuck knows about operators. All of it stands in ops.def, one row an operator; this is the
  * way to ask. Nothing else in the project may compare an operator's name.
  */
-#ifndef TUCK_FX_OPS_H
-#define TUCK_FX_OPS_H
+#ifndef TUCK_OP_OPS_H
+#define TUCK_OP_OPS_H
 
 #include <stdbool.h>
 #include <stddef.h>

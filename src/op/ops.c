@@ -1,5 +1,5 @@
 /* The operator table, and how a spelling in a text finds its row. */
-#include "fx/ops.h"
+#include "op/ops.h"
 
 #include <string.h>
 
@@ -26,7 +26,7 @@ const struct op_row op_rows[] = {
      OP_FORM_##form},
 #define OP(name, cls, flags, sig, shape, flops, moves, lies)                                       \
     PYOP(name, CALL, NULL, cls, flags, sig, shape, flops, moves, lies)
-#include "fx/ops.def"
+#include "op/ops.def"
 };
 
 #define N_ROWS ((uint32_t)(sizeof(op_rows) / sizeof(*op_rows)))
@@ -188,7 +188,7 @@ enum {
     ROW_NONE,
 #define OP(...) ROW(__LINE__),
 #define PYOP(...) ROW(__LINE__),
-#include "fx/ops.def"
+#include "op/ops.def"
 };
 
 uint32_t op_by_symbol(enum op_form form, const char *symbol, size_t len)
@@ -196,7 +196,7 @@ uint32_t op_by_symbol(enum op_form form, const char *symbol, size_t len)
     static const uint16_t printed[] = {
 #define OP(...)
 #define PYOP(...) ROW(__LINE__),
-#include "fx/ops.def"
+#include "op/ops.def"
     };
 
     for (size_t i = 0; i < sizeof(printed) / sizeof(*printed); i++) {
