@@ -117,6 +117,8 @@ int model_groups(struct model *m, const struct input *in, const tuck_graph *g);
 /* Sizes that are not known: a warning or, with --strict or where too many are, an error. An exit code. */
 int model_gaps(const struct model *m, const struct input *in, const struct evaluation *e,
                const tuck_graph *g);
+int model_quietly(struct model *m, const tuck_graph *g); /* the same, and nothing is said */
+void model_forget(struct model *m); /* the default that was made for another graph */
 void model_close(struct model *m);
 
 /* Both, and which graphs: input_open(), input_range(), model_open(). An exit code. */

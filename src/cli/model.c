@@ -148,12 +148,26 @@ int model_groups(struct model *m, const struct input *in, const tuck_graph *g)
     return code;
 }
 
+void model_forget(struct model *m)
+{
+    if (m->cluster_name != NULL)
+        return;
+    tuck_cluster_free(m->cluster);
+    m->cluster = NULL;
+}
+
+int model_quietly(struct model *m, const tuck_graph *g)
+{
+    model_forget(m);
+    return m->cluster != NULL ? EXIT_FINE
+                              : exit_code_of(tuck_cluster_for_graph(g, NULL, NULL, &m->cluster));
+}
+
 int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool *assumed)
 {
     *assumed = m->cluster_name == NULL;
     if (*assumed) {
-        tuck_cluster_free(m->cluster);
-        m->cluster = NULL;
+        model_forget(m);
         tuck_status st = tuck_cluster_for_graph(g, NULL, in->diags, &m->cluster);
         print_diags(in->diags);
         if (st != TUCK_OK)

@@ -9,6 +9,7 @@
 #include "cli/picture.h"
 #include "cli/progress.h"
 #include "pass/report.h"
+#include "pipeline/judge.h"
 
 enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES, OPT_MEMORY };
 
@@ -41,7 +42,9 @@ static const struct argp_option options[] = {
     {"brief", 'b', NULL, 0, "The report with a line a pass", 0},
     {"report", OPT_REPORT, "FILE", 0,
      "The report goes there (default: standard output with -o, else standard error)", 0},
-    {"no-times", OPT_NO_TIMES, NULL, 0, "Leave the times out of the report: equal runs, equal text",
+    {"no-times", OPT_NO_TIMES, NULL, 0,
+     "Leave the times out of the report: those of passes, and with --passes the step before and "
+     "after",
      0},
     {"memory", OPT_MEMORY, "SIZE", 0,
      "The peak that the result may have: 40GiB, or more than the graph has now: +5%, +512MiB "
@@ -303,6 +306,8 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_rep
     int code = p == NULL ? machine_for(o, g) : EXIT_FINE;
     if (code != EXIT_FINE)
         return code;
+    if (p != NULL)
+        model_forget(&o->model);
     if (!model_run(&o->model, in, g, &setting))
         return exit_code_of(TUCK_ENOMEM);
     o->graph = i;
@@ -337,16 +342,37 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, tuck_graph *af
     return picture_add(&o->picture, &o->in, i, both, label, 2, &e);
 }
 
+/* Passes of a list are not judged on the way. Where sizes are not known, there is nothing to judge. */
+static int judge(struct optimize *o, tuck_graph *before, tuck_graph *after, tuck_report *report)
+{
+    struct evaluate_options e;
+    tuck_status st = tuck_graph_infer(before, false, NULL);
+
+    if (st == TUCK_OK)
+        st = tuck_graph_infer(after, false, NULL);
+    int code = exit_code_of(st);
+    if (code == EXIT_FINE)
+        code = model_quietly(&o->model, before);
+    if (code != EXIT_FINE)
+        return code == EXIT_MEMORY ? code : EXIT_FINE;
+    model_options(&o->model, &o->in, &e);
+    return judge_report(before, after, &e, report) == TUCK_ENOMEM ? exit_code_of(TUCK_ENOMEM)
+                                                                  : EXIT_FINE;
+}
+
 static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
 {
     tuck_graph *g = tuck_doc_graph(o->in.doc, i), *before = NULL;
 
-    if (!picture_wanted(&o->picture))
+    bool judged = p != NULL && !o->no_times;
+    if (!picture_wanted(&o->picture) && !judged)
         return run_on(o, p, i, report);
     int code = exit_code_of(tuck_graph_copy(g, &before));
     if (code == EXIT_FINE)
         code = run_on(o, p, i, report);
-    if (code == EXIT_FINE)
+    if (code == EXIT_FINE && judged)
+        code = judge(o, before, g, *report);
+    if (code == EXIT_FINE && picture_wanted(&o->picture))
         code = draw(o, i, before, g);
     tuck_graph_free(before);
     return code;

@@ -237,7 +237,8 @@ void report_json(const struct tuck_report *t, bool times, struct buf *b)
     json_schema(&j, 1);
     if (t->judged) {
         json_bool(&j, "changed", t->gain.changed);
-        json_int(&j, "memory_limit_bytes", t->gain.memory_limit);
+        if (t->gain.memory_limit > 0)
+            json_int(&j, "memory_limit_bytes", t->gain.memory_limit);
         times_json(&j, "before", &t->gain.before);
         times_json(&j, "after", &t->gain.after);
         cost_assumed_json(&j, t->assumed.at, t->assumed.len, t->unbacked);
@@ -412,6 +413,8 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
     if (g->over_limit)
         ink_line(b, INK_BAD, "nothing that was tried fits into %.2f MiB: nothing is written",
                  (double)g->memory_limit / 1048576);
+    else if (t->chosen)
+        return;
     else if (!g->changed && !unsized)
         buf_str(b, "nothing that was tried is faster without needing more memory: the graph is as "
                    "it was\n");

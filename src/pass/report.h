@@ -100,6 +100,7 @@ struct tuck_report {
     struct arena arena;
     VEC(struct pass_report) pass;
     bool judged; /* the whole was simulated before and after: */
+    bool chosen; /* … and the passes were a user's: nothing else was tried */
     tuck_gain gain;
     VEC(struct cost_assumed) assumed; /* groups whose size nobody gave */
     bool unbacked;                    /* … and sizes that only data decides */

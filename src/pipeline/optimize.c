@@ -5,6 +5,7 @@
 #include "op/ops.h"
 #include "pass/loops.h"
 #include "pass/waits.h"
+#include "pipeline/judge.h"
 #include "pipeline/hints.h"
 #include "pipeline/runner.h"
 #include "pipeline/table.h"
@@ -219,17 +220,9 @@ static bool has_candidates(const tuck_graph *g)
 
 static void fill_gain(const struct evaluation *e, tuck_gain *out, bool after)
 {
-    tuck_times t = {.step_ns = (double)e->time.makespan / 1e3,
-                    .compute_ns = (double)e->time.compute / 1e3,
-                    .comm_ns = (double)e->time.comm / 1e3,
-                    .exposed_ns = (double)e->time.exposed / 1e3,
-                    .peak_bytes = e->peak};
-
-    if (after) {
-        out->after = t;
+    judge_times(e, after ? &out->after : &out->before);
+    if (after)
         return;
-    }
-    out->before = t;
     out->bound_ns = (double)e->any.ps / 1e3;
     out->bound_kind = bound_name(e->any.kind);
     out->bound_meaning = evaluation_meaning(e);
