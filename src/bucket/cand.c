@@ -1,9 +1,9 @@
 /* Which collectives could be merged, and what is to be known of each. */
 #include "bucket/bucket.h"
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "fx/infer.h"
 #include "op/ops.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "pass/build.h"
 #include "pass/place.h"
 

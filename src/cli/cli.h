@@ -7,7 +7,7 @@
 #include "cli/options.h"
 #include "cli/out.h"
 #include "cli/output.h"
-#include "fx/graph.h"
+#include "graph/graph.h"
 #include "pipeline/evaluate.h"
 #include "tuck.h"
 

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "cli/graphs.h"
 #include "cost/compute.h"
-#include "fx/assume.h"
+#include "graph/symbol_values.h"
 #include "fx/infer.h"
 
 enum {

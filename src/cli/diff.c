@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/graphs.h"
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "pipeline/diff.h"
 
 enum { OPT_BEFORE = 0x720, OPT_AFTER };

@@ -6,12 +6,12 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
-#include "fx/assume.h"
+#include "graph/symbol_values.h"
 #include "op/dtype.h"
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "fx/infer.h"
 #include "op/ops.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 
 enum { AS_SUMMARY, AS_TEXT, AS_CODE, AS_EXEC, AS_JSON, AS_DOT };
 

@@ -5,7 +5,7 @@
 
 #include "base/colour.h"
 #include "base/json.h"
-#include "fx/assume.h"
+#include "graph/symbol_values.h"
 #include "op/ops.h"
 
 struct found {

@@ -4,7 +4,7 @@
 #define TUCK_COST_ASSUMED_H
 
 #include "cost/cluster.h"
-#include "fx/graph.h"
+#include "graph/graph.h"
 
 struct json_out;
 struct buf;

@@ -5,7 +5,7 @@
 #include "base/json_in.h"
 #include "base/suggest.h"
 #include "cost/cluster.h"
-#include "fx/graph.h"
+#include "graph/graph.h"
 #include "fx/infer.h"
 #include "op/ops.h"
 

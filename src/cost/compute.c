@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "cost/profile.h"
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "fx/infer.h"
 
 enum { NOT_ASKED = -2, UNKNOWN = -1 };

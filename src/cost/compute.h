@@ -15,9 +15,9 @@
 
 #include "cost/collective.h"
 #include "cost/laws.h"
-#include "fx/assume.h"
-#include "fx/call.h"
-#include "fx/effect.h"
+#include "graph/symbol_values.h"
+#include "graph/call.h"
+#include "graph/effect.h"
 
 /* What its time comes from. */
 enum cost_bound {

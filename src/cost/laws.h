@@ -5,7 +5,7 @@
 #define TUCK_COST_LAWS_H
 
 #include "cost/table.h"
-#include "fx/assume.h"
+#include "graph/symbol_values.h"
 
 enum { LAWS_MOST = 32, LAWS_NAME = 64 };
 

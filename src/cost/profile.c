@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/json_in.h"
-#include "fx/graph.h"
+#include "graph/graph.h"
 
 struct tuck_profile {
     struct mem mem;

@@ -3,7 +3,7 @@
 #define TUCK_FSDP_FSDP_H
 
 #include "op/ops.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "pass/comm.h"
 #include "pass/pass.h"
 

@@ -2,8 +2,8 @@
 #ifndef TUCK_FUSE_DDP_H
 #define TUCK_FUSE_DDP_H
 
-#include "fx/nested.h"
-#include "fx/topo.h"
+#include "graph/nested.h"
+#include "graph/topo.h"
 #include "pass/pass.h"
 
 struct ddp_options {

@@ -5,7 +5,7 @@
 #include "fuse/block.h"
 #include "fuse/ddp.h"
 #include "fx/infer.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "pass/build.h"
 #include "pass/comm.h"
 

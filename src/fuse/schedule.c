@@ -6,7 +6,7 @@
 #include "fuse/block.h"
 #include "fuse/ddp.h"
 #include "fuse/fuse.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "pass/build.h"
 #include "pass/comm.h"
 

@@ -1,5 +1,5 @@
 /* A graph for Graphviz: a box a node, an arrow a use, nested graphs as clusters. */
-#include "fx/effect.h"
+#include "graph/effect.h"
 
 struct dot_open {
     const tuck_graph *g;

@@ -1,6 +1,6 @@
 #include "fx/infer.h"
 
-#include "fx/effect.h"
+#include "graph/effect.h"
 #include "op/ops.h"
 #include "fx/run.h"
 

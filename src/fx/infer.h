@@ -6,8 +6,8 @@
 #ifndef TUCK_FX_INFER_H
 #define TUCK_FX_INFER_H
 
-#include "fx/graph.h"
-#include "fx/type.h"
+#include "graph/graph.h"
+#include "graph/type.h"
 
 struct infer_options {
     bool ignore_annotations; /* but those of inputs and attributes: to test the rules */

@@ -1,5 +1,5 @@
 /* The public face of inference. */
-#include "fx/assume.h"
+#include "graph/symbol_values.h"
 #include "fx/infer.h"
 
 struct infer_args {

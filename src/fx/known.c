@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/files.h"
-#include "fx/groups.h"
+#include "graph/groups.h"
 
 /* ---- JSON of what is known ---- */
 

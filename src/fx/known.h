@@ -6,7 +6,7 @@
 #ifndef TUCK_FX_KNOWN_H
 #define TUCK_FX_KNOWN_H
 
-#include "fx/graph.h"
+#include "graph/graph.h"
 
 /* Take what the line above the graph of an entry says. A line that is wrong says nothing: a warning.
  * Leaves through the store's guard. */

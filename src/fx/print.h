@@ -2,7 +2,7 @@
 #ifndef TUCK_FX_PRINT_H
 #define TUCK_FX_PRINT_H
 
-#include "fx/graph.h"
+#include "graph/graph.h"
 
 struct open_value {
     const tuck_value *end; /* behind its last item */

@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "base/utf8.h"
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "fx/known.h"
 #include "fx/read.h"
 

@@ -15,7 +15,7 @@
 #ifndef TUCK_FX_READ_H
 #define TUCK_FX_READ_H
 
-#include "fx/graph.h"
+#include "graph/graph.h"
 #include "fx/text.h"
 
 struct pending_ann { /* `primals_1: "f32[4]"  # ParamAOTInput(..)` before a pytree prologue */

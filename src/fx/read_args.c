@@ -1,6 +1,6 @@
 /* An operand in Python's spelling, for the lists that callers build. */
 #include "base/utf8.h"
-#include "fx/args.h"
+#include "graph/args.h"
 #include "fx/read.h"
 
 struct text_args {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "op/dtype.h"
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "fx/read.h"
 #include "sym/sym.h"
 

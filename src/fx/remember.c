@@ -1,6 +1,6 @@
 /* What is known of a graph and its text would not say, as the line above it. */
 #include "base/json.h"
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "fx/known.h"
 
 struct remembering {

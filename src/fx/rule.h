@@ -13,9 +13,9 @@
 #ifndef TUCK_FX_RULE_H
 #define TUCK_FX_RULE_H
 
-#include "fx/graph.h"
+#include "graph/graph.h"
 #include "op/ops.h"
-#include "fx/type.h"
+#include "graph/type.h"
 
 struct infer {
     struct fx_store *store;

@@ -1,5 +1,5 @@
 /* Shape rules of operators that take graphs or operators: what the inner one returns. */
-#include "fx/call.h"
+#include "graph/call.h"
 #include "fx/run.h"
 
 static const tuck_value *argument(const struct infer *x, uint32_t i)

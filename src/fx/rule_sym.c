@@ -1,7 +1,7 @@
 /* Shape rules of numbers and of picking: sizes, strides, arithmetic on symbolic numbers, a[b]. */
 #include <stdio.h>
 
-#include "fx/call.h"
+#include "graph/call.h"
 #include "fx/run.h"
 
 /* ---- sizes ---- */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "fx/run.h"
 
 /* ---- operands ---- */

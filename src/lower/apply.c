@@ -1,8 +1,8 @@
 /* An order of ops back into the graph. */
-#include "fx/effect.h"
+#include "graph/effect.h"
 #include "op/ops.h"
-#include "fx/storage.h"
-#include "fx/topo.h"
+#include "graph/storage.h"
+#include "graph/topo.h"
 #include "lower/program.h"
 #include "lower/region.h"
 #include "lower/verify.h"

@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "lower/lower.h"
 
 struct coll {

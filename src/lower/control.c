@@ -2,7 +2,7 @@
  * with_effects(token, operator, operands…), the operator behind whoever made the token.
  *
  * Schedulers wrap whatever they want to hold in place, collectives and waits among it. Each such node is lowered as
- * the operator inside it would be: the call that acts (fx/call.h) stands for it wherever operands are looked at. What
+ * the operator inside it would be: the call that acts (graph/call.h) stands for it wherever operands are looked at. What
  * a control_deps must come behind becomes fake edges; a token is an edge like any other, of no bytes.
  */
 #include "lower/lower.h"

@@ -2,9 +2,9 @@
 #ifndef TUCK_LOWER_COPIES_H
 #define TUCK_LOWER_COPIES_H
 
-#include "fx/assume.h"
-#include "fx/call.h"
-#include "fx/effect.h"
+#include "graph/symbol_values.h"
+#include "graph/call.h"
+#include "graph/effect.h"
 #include "fx/infer.h"
 #include "op/ops.h"
 

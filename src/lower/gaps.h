@@ -2,7 +2,7 @@
 #ifndef TUCK_LOWER_GAPS_H
 #define TUCK_LOWER_GAPS_H
 
-#include "fx/graph.h"
+#include "graph/graph.h"
 #include "lower/program.h"
 
 enum {

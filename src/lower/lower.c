@@ -1,5 +1,5 @@
 /* Graph to program: one walk in the order of the graph. */
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "lower/lower.h"
 #include "lower/gaps.h"
 #include "lower/rows.h"

@@ -2,12 +2,12 @@
 #ifndef TUCK_LOWER_LOWER_H
 #define TUCK_LOWER_LOWER_H
 
-#include "fx/call.h"
-#include "fx/effect.h"
+#include "graph/call.h"
+#include "graph/effect.h"
 #include "fx/infer.h"
-#include "fx/nested.h"
+#include "graph/nested.h"
 #include "op/ops.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "lower/copies.h"
 #include "lower/program.h"
 

@@ -16,8 +16,8 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "fx/assume.h"
-#include "fx/graph.h"
+#include "graph/symbol_values.h"
+#include "graph/graph.h"
 
 #define PROGRAM_NONE UINT32_MAX
 

@@ -1,6 +1,6 @@
 #include "memory/graph_peak.h"
 
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "lower/copies.h"
 
 struct storage {

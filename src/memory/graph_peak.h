@@ -3,8 +3,8 @@
 #ifndef TUCK_MEMORY_GRAPH_PEAK_H
 #define TUCK_MEMORY_GRAPH_PEAK_H
 
-#include "fx/assume.h"
-#include "fx/graph.h"
+#include "graph/symbol_values.h"
+#include "graph/graph.h"
 
 struct graph_peak {
     int64_t peak, initial; /* bytes; initial: inputs and attributes, live from the start */

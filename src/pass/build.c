@@ -2,7 +2,7 @@
  * through it, and what cannot be is a mistake of the pass. */
 #include "pass/build.h"
 
-#include "fx/edit.h"
+#include "graph/edit.h"
 
 static void must(struct pass_run *r, tuck_status st)
 {

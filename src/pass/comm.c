@@ -1,8 +1,8 @@
 #include "pass/comm.h"
 
-#include "fx/groups.h"
+#include "graph/groups.h"
 #include "op/ops.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "pass/build.h"
 
 enum comm_kind comm_kind(const tuck_graph *g, uint32_t n)

@@ -2,11 +2,11 @@
 #ifndef TUCK_PASS_COMM_H
 #define TUCK_PASS_COMM_H
 
-#include "fx/call.h"
-#include "fx/effect.h"
-#include "fx/graph.h"
-#include "fx/nested.h"
-#include "fx/topo.h"
+#include "graph/call.h"
+#include "graph/effect.h"
+#include "graph/graph.h"
+#include "graph/nested.h"
+#include "graph/topo.h"
 #include "pass/pass.h"
 
 enum comm_kind {

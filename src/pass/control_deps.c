@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #include "op/ops.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "pass/build.h"
 #include "pass/comm.h"
 

@@ -7,9 +7,9 @@
 #ifndef TUCK_PASS_PASS_H
 #define TUCK_PASS_PASS_H
 
-#include "fx/assume.h"
-#include "fx/effect.h"
-#include "fx/graph.h"
+#include "graph/symbol_values.h"
+#include "graph/effect.h"
+#include "graph/graph.h"
 #include "pass/report.h"
 
 /* ---- Options ------------------------------------------------------------------------------------ */

@@ -1,9 +1,9 @@
 #include "pass/place.h"
 
-#include "fx/effect.h"
+#include "graph/effect.h"
 #include "fx/infer.h"
 #include "op/ops.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 
 enum { UNKNOWN, NO, YES };
 

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "cost/assumed.h"
-#include "fx/graph.h"
+#include "graph/graph.h"
 
 /* Why a candidate was left alone. A closed list: docs/passes.md explains each. */
 #define LEFT_REASONS(X)                                                                            \

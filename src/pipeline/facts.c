@@ -1,6 +1,6 @@
 #include "pipeline/facts.h"
 
-#include "fx/effect.h"
+#include "graph/effect.h"
 #include "fx/infer.h"
 #include "op/ops.h"
 

@@ -11,8 +11,8 @@
  */
 #include <math.h>
 
-#include "fx/effect.h"
-#include "fx/nested.h"
+#include "graph/effect.h"
+#include "graph/nested.h"
 #include "op/ops.h"
 #include "pipeline/facts.h"
 

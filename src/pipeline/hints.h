@@ -3,7 +3,7 @@
 #define TUCK_PIPELINE_HINTS_H
 
 #include "cost/compute.h"
-#include "fx/graph.h"
+#include "graph/graph.h"
 
 struct hints {
     tuck_graph *g;

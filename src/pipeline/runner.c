@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "fx/infer.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "pass/comm.h"
 #include "pipeline/schedule_graph.h"
 

@@ -1,6 +1,6 @@
 #include "pipeline/schedule_graph.h"
 
-#include "fx/storage.h"
+#include "graph/storage.h"
 #include "pass/comm.h"
 #include "schedule/schedule.h"
 

@@ -1,7 +1,7 @@
 /* What one command works out about its graphs on its machine.
  *
  * A graph is lowered, estimated, turned into a schedule problem and simulated once: whoever judges it and whoever
- * schedules it next get the same evaluation, for as long as the graph has the same revision (fx/graph.h).
+ * schedules it next get the same evaluation, for as long as the graph has the same revision (graph/graph.h).
  */
 #ifndef TUCK_PIPELINE_STUDY_H
 #define TUCK_PIPELINE_STUDY_H

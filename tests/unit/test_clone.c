@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "fx/graph.h"
+#include "graph/graph.h"
 #include "fx/infer.h"
 #include "support/support.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "support/support.h"
-#include "fx/graph.h" /* to break a graph as no caller can */
+#include "graph/graph.h" /* to break a graph as no caller can */
 
 /* ---- helpers ---- */
 

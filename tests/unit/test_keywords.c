@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "fx/call.h"
-#include "fx/graph.h"
-#include "fx/groups.h"
+#include "graph/call.h"
+#include "graph/graph.h"
+#include "graph/groups.h"
 
 struct text {
     char *at;

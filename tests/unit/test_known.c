@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "fx/graph.h"
+#include "graph/graph.h"
 #include "pipeline/evaluate.h"
 #include "support/support.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "fx/graph.h"
+#include "graph/graph.h"
 #include "support/support.h"
 
 #ifdef TUCK_STRESS

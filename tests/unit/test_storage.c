@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "fx/infer.h"
-#include "fx/storage.h"
+#include "graph/storage.h"
 
 static tuck_doc *read(const char *text)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "support/support.h"
-#include "fx/topo.h"
+#include "graph/topo.h"
 
 #define HEAD                                                                                       \
     "class G(torch.nn.Module):\n"                                                                  \

@@ -1,0 +1,303 @@
+/* The graph as PyTorch prints it, from the inside.
+ *
+ *   doc ── graph ── nodes (array, linked in order) ── vals (flat argument list)
+ *             │         └── uses: who mentions this node, and in which val
+ *             └── children: nested classes
+ *   store: strings and annotations, shared by all graphs of a document and their copies
+ *
+ * Nodes are addressed by id: an index into graph->node. Id 0 is the head of the list: its next is the
+ * first node, its prev the last. Ids are never used again, so a pass may index plain arrays by them.
+ */
+#ifndef TUCK_GRAPH_GRAPH_H
+#define TUCK_GRAPH_GRAPH_H
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "graph/annotation.h"
+#include "sym/sym.h"
+#include "graph/type.h"
+#include "graph/value.h"
+
+#ifdef TUCK_STRESS /* nothing may assume that ids start at 1 */
+#define FX_FIRST_ID 977
+#else
+#define FX_FIRST_ID 1
+#endif
+
+struct fx_use {
+    uint32_t user, slot; /* node `user` mentions it in vals[slot] */
+    uint32_t next, prev; /* in the list of the node that is mentioned; 0 ends it */
+};
+
+struct fx_node {
+    uint32_t prev, next;
+    uint8_t kind;   /* tuck_kind; 0 = erased */
+    uint8_t syntax; /* enum fx_syntax: how the statement is spelled */
+    uint16_t op;    /* row of ops.def, 0 = unknown */
+    str_id name;
+    str_id target;
+    uint32_t n_vals;  /* all values, those inside containers too */
+    tuck_value *vals; /* n_args arguments, then n_kwargs times a key and a value */
+    uint32_t n_args, n_kwargs;
+    uint32_t use_first, use_last, n_uses;
+    uint32_t ann;         /* annotation, 0 = none */
+    str_id comment, lead; /* the comment in force; the raw lines before the statement as read */
+    uint32_t line, column;
+    uint32_t pos; /* place in the order, while graph->ordered */
+    bool apart;   /* lowered, it joins no loop before it; FX_APART behind the statement says so */
+};
+
+/* Two loops that only other ops kept apart would become one where an order makes them neighbours. */
+#define FX_APART "# tuck: a loop of its own"
+
+/* A line above a graph that says what is known of it and its text does not say, as JSON. */
+#define FX_KNOWN "# tuck: {"
+
+enum fx_syntax {
+    FX_CALL,      /* callee(args) */
+    FX_OPERATOR,  /* a + b, -a, a[b], a += b, a[b] = c: by the row of the operator */
+    FX_ATTRIBUTE, /* x.shape: builtin getattr of two arguments */
+};
+
+enum fx_form { FX_CLASS, FX_DEF };
+enum fx_frees { FX_FREES_FULL, FX_FREES_NOT_SELF, FX_FREES_NONE };
+enum fx_prologue { FX_PLAIN, FX_BOXED, FX_PYTREE, FX_BYTECODE };
+enum fx_return { FX_RETURN_PLAIN, FX_RETURN_PYTREE, FX_RETURN_BYTECODE, FX_RETURN_MISSING };
+
+/* What the text looked like, so that it can look so again. */
+struct fx_style {
+    uint8_t form;                /* enum fx_form */
+    uint8_t frees;               /* enum fx_frees */
+    uint8_t prologue;            /* enum fx_prologue */
+    uint8_t ret;                 /* enum fx_return */
+    bool expanded;               /* one parameter a line */
+    bool ret_expanded;           /* one returned value a line */
+    bool annotated;              /* values have annotations at all … */
+    bool strides, devices, bare; /* … with strides, with devices, without quotes */
+    bool blank_indented;         /* empty lines carry the indent: before 2.13 */
+    bool pass_body;              /* an empty graph printed as `pass` */
+    bool silent_inputs; /* annotations of inputs come from elsewhere and are not in the text */
+    str_id ret_type;    /* "torch.Tensor" of `-> torch.Tensor` */
+    str_id head;        /* lines before a bare def: wrap(..) calls */
+    str_id flat_call;   /* pytree: what tree_flatten_spec is called with */
+    str_id flat_lead;   /* the raw lines before the prologue, as read; 0 = none */
+};
+
+/* What stands around a graph in a script that Python can run. It is printed with the graph, and what it
+ * says of inputs and groups is then not said again. */
+struct fx_script {
+    str_id inside; /* lines between the class line and forward, 0 = none */
+    str_id head;   /* everything before the graph, … */
+    str_id tail;   /* … and behind it; 0 = there are several graphs */
+    bool is;
+};
+
+/* One parameter of the signature. Usually each is a placeholder; behind a pytree prologue the
+ * placeholders are what the parameters were flattened into. */
+struct fx_param {
+    str_id text;   /* as in the signature, with stars */
+    uint32_t node; /* the placeholder it is, 0 = none */
+    uint32_t ann;
+    str_id dflt;           /* default value, verbatim; 0 = none */
+    str_id descriptor;     /* comment behind it in the expanded form */
+    uint32_t line, column; /* in the text it was read from */
+    uint32_t storage;      /* inputs with the same number share their storage; 0 = not said */
+    bool aliased;          /* the placeholder's name differs: `l_x_ = L_x_` follows */
+};
+
+struct fx_hint { /* a symbol's value */
+    str_id symbol;
+    int64_t value;
+};
+
+/* What a group of ranks is known to be. */
+struct fx_group {
+    str_id name;   /* as collectives call it */
+    uint32_t node; /* placeholder or call that yields it, where it is a value; 0 = a string */
+    int64_t size;  /* 0 = unknown */
+    int64_t rank;  /* this rank's place in it, -1 = unknown */
+    const int64_t *ranks; /* members as global ranks, NULL = unknown */
+    uint8_t from;         /* enum group_source */
+};
+
+struct fx_store {
+    struct mem mem;
+    struct strtab str;
+    struct arena arena; /* annotations */
+    VEC(struct fx_ann) anns;
+    struct symtab sym;
+    struct typetab type;
+    uint32_t refs; /* graphs and documents that use it */
+    uint32_t last_serial;
+    uint64_t last_revision;
+    struct fx_words {
+        str_id empty;
+    } word;
+};
+
+struct tuck_graph {
+    struct fx_store *store;
+    struct arena arena; /* argument lists, parameters */
+    VEC(struct fx_node) node;
+    VEC(struct fx_use) use; /* [0] unused */
+    uint32_t free_use;      /* recycled, linked by next */
+    uint32_t n_nodes;       /* alive */
+    uint32_t output;        /* node id, 0 = none */
+    uint32_t serial;        /* marks this graph's names in the string table while it is read */
+    /* A number that each edit of the graph, or of one nested in it, draws anew: graphs of one store with equal numbers
+     * are equal, with equal node ids. */
+    uint64_t revision;
+    uint64_t typed_at; /* the revision for which `type` is right; 0: none */
+    str_id name;       /* class, 0 for a bare def */
+    str_id gap;        /* raw text before it: empty lines, comments */
+    str_id known;      /* the `# tuck: {…}` line above it, without its end; 0 = none */
+    struct fx_script script;
+    struct fx_style style;
+    VEC(struct fx_param) param;
+    VEC(struct fx_placeholder_note)
+    note;                       /* flattened placeholders with a descriptor of their own */
+    VEC(str_id) out_descriptor; /* per returned item, expanded form */
+    VEC(tuck_graph *) child;
+    tuck_graph *parent;       /* NULL: it is not nested */
+    VEC(uint32_t) child_slot; /* hash of their names: place in child + 1, 0 = free */
+    VEC(struct fx_group) group;
+    int64_t rank;             /* the global rank the text is of, -1 = unknown */
+    VEC(struct fx_hint) hint; /* values of symbols: those of a script, then what else is known … */
+    uint32_t n_script_hint;   /* … from here on */
+    VEC(type_id) type;        /* by node id, after infer_graph() */
+    type_id result;           /* what the graph returns, after infer_graph() */
+    VEC(uint32_t) frees_at, frees; /* as read, where they are not what the rule gives; by node id */
+    VEC(struct fx_remark)
+    remark; /* comments behind statements, in the order of the nodes, as read */
+    struct storage_order *order; /* who wrote what before whom, as it was before the first edit */
+    struct fx_names *names;      /* name → node and suffix counters; made when first needed */
+    uint32_t first_line;
+    str_id source_name; /* file it was read from, for diagnostics */
+    bool fresh;         /* made, not read: it has no gap of its own */
+    bool edited;        /* no longer what was read: print by rule */
+    bool ordered;       /* node.pos is up to date */
+    bool frees_verbatim;
+};
+
+struct fx_remark {
+    uint32_t node;
+    str_id text; /* with the blanks before it */
+};
+
+struct fx_placeholder_note {
+    uint32_t node;
+    str_id descriptor;
+};
+
+struct fx_entry {
+    tuck_graph *graph;
+    str_id title;
+    int rank;
+    uint32_t line;
+    str_id end; /* "\n" and the line of blanks that older versions put behind a body; 0 = none */
+    uint32_t known_line, known_column; /* of graph->known in the file */
+};
+
+struct tuck_doc {
+    struct fx_store *store;
+    VEC(struct fx_entry) entry;
+    VEC(struct fx_hint) hint;
+    str_id tail; /* raw text behind the last graph */
+    bool crlf;   /* lines end in CR LF, … */
+    bool bom;    /* … and a byte order mark stands in front, also when it is printed */
+};
+
+/* store.c */
+struct fx_store *store_new(const tuck_allocator *alloc); /* NULL on no memory */
+void store_release(struct fx_store *s);
+
+/* graph.c: nothing here checks its arguments; allocation leaves through the store's guard */
+tuck_graph *graph_new(struct fx_store *s);
+void graph_free(tuck_graph *g);
+/* A copy with the same node ids, erased ones included, and the same types: what was worked out for one graph by node
+ * id holds for the other until one of them is edited. (tuck_graph_copy() numbers nodes anew.) */
+tuck_graph *graph_clone(const tuck_graph *g);
+void graph_enter_child(tuck_graph *g,
+                       uint32_t i); /* child i can be found by its name from here on */
+tuck_graph *graph_child_named(const tuck_graph *g, str_id name); /* the first, or NULL */
+uint32_t graph_add_node(tuck_graph *g, uint32_t before, struct fx_node init);
+/* Take `vals` (copied into the arena, use lists entered) as the arguments of n, which has none. */
+void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t n_vals,
+                    uint32_t n_args, uint32_t n_kwargs);
+/* The same with an array that is in the arena already and room for its uses: cannot fail. */
+void graph_take_vals(tuck_graph *g, uint32_t n, tuck_value *vals, uint32_t n_vals, uint32_t n_args,
+                     uint32_t n_kwargs);
+void graph_drop_vals(tuck_graph *g, uint32_t n);
+void graph_unlink(tuck_graph *g, uint32_t n);
+void graph_link_before(tuck_graph *g, uint32_t n, uint32_t before);
+void graph_erase(tuck_graph *g, uint32_t n);
+void graph_redirect_use(tuck_graph *g, uint32_t use, uint32_t to);
+void graph_swap(tuck_graph *a, tuck_graph *b); /* each becomes the other; of one store */
+void graph_number(tuck_graph *g);              /* bring node.pos up to date */
+void graph_edited(tuck_graph *g, bool order_too);
+void graph_reordered(tuck_graph *g); /* nodes moved and nothing else: types stay right */
+void graph_changed(tuck_graph *g);   /* something beside the text: it draws another revision */
+
+static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)
+{
+    assert_hot(n < g->node.len);
+    return &g->node.at[n];
+}
+
+/* After infer_graph(); 0: unknown. */
+static inline type_id node_type(const tuck_graph *g, uint32_t n)
+{
+    return n < g->type.len ? g->type.at[n] : 0;
+}
+
+/* The nested graph that a get_attr node refers to, or NULL. */
+static inline tuck_graph *child_of(const tuck_graph *g, uint32_t get_attr)
+{
+    const struct fx_node *x = node_at(g, get_attr);
+
+    return x->kind == TUCK_GET_ATTR ? graph_child_named(g, x->target) : NULL;
+}
+
+static inline bool node_alive(const tuck_graph *g, uint32_t n)
+{
+    return n >= FX_FIRST_ID && n < g->node.len && g->node.at[n].kind != 0;
+}
+
+static inline const char *graph_str(const tuck_graph *g, str_id s)
+{
+    return str_text(&g->store->str, s);
+}
+
+#define for_each_node(g, n)                                                                        \
+    for (uint32_t n = (g)->node.at[0].next; n != 0; n = (g)->node.at[n].next)
+
+/* names.c: names the way PyTorch makes them */
+enum fx_name_flags {
+    NAME_USED = 1,  /* a node is or was called so */
+    NAME_WORD = 2,  /* the text says it for something else: a global, a symbol */
+    NAME_PARAM = 4, /* a parameter is or was called so */
+    NAME_INNER = 8, /* a nested graph says it and does not define it */
+};
+bool name_is_reserved(const char *s, size_t len);
+void names_need(tuck_graph *g); /* make the table, if there is none yet */
+/* A name that is free. It is taken by name_enter(), which cannot fail then. */
+str_id name_create(tuck_graph *g, const char *candidate, size_t len);
+uint32_t name_lookup(tuck_graph *g, str_id name); /* node, or 0 */
+unsigned name_flags(tuck_graph *g, str_id name);
+void names_add_words(tuck_graph *g, const char *text); /* identifiers that no new node may have */
+void names_add_param(tuck_graph *g, str_id text);
+void name_forget(tuck_graph *g, str_id name);
+void name_enter(tuck_graph *g, str_id name, uint32_t node);
+void names_free(tuck_graph *g);
+
+/* Where the frees of the statement of n end in g->frees: those behind its further results are its too. */
+static inline uint32_t frees_end(const tuck_graph *g, uint32_t n)
+{
+    for (n++; n < g->node.len && g->node.at[n].kind == TUCK_RESULT;)
+        n++;
+    return g->frees_at.at[n];
+}
+
+#endif

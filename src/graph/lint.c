@@ -1,0 +1,273 @@
+/* Checks of a graph, nested ones too: use lists, order, names, how operators are spelled; lint_comm.c has
+ * those of collectives, storage_order.c those of reads and writes. What a user can get wrong and what only
+ * a mistake of ours can break are reported alike. */
+#include "graph/lint.h"
+
+#include <stdio.h>
+
+#include "base/utf8.h"
+#include "graph/storage.h"
+
+void lint_report(struct lint *x, tuck_severity severity, uint32_t n, const char *note,
+                 const char *fmt, ...)
+{
+    struct diag_source src = {.file = graph_str(x->g, x->g->source_name)};
+    struct diag_pos pos = {.source = &src};
+    va_list ap;
+
+    if (n != 0) {
+        pos.line = node_at(x->g, n)->line;
+        pos.column = node_at(x->g, n)->column;
+    } else {
+        pos.line = x->g->first_line;
+    }
+    va_start(ap, fmt);
+    diag_vadd(x->diags, severity, pos, note, fmt, ap);
+    va_end(ap);
+    x->errors += severity == TUCK_ERROR;
+}
+
+const char *lint_name(const struct lint *x, uint32_t n)
+{
+    const struct fx_node *node = node_at(x->g, n);
+
+    return node->name ? graph_str(x->g, node->name) : "statement";
+}
+
+/* "defined in line 12", or NULL where that is not known. The text lives until the next call. */
+static const char *line_note(struct lint *x, char *buf, size_t size, const char *what, uint32_t n)
+{
+    uint32_t line = node_at(x->g, n)->line;
+
+    snprintf(buf, size, "%s line %u", what, line);
+    return line ? buf : NULL;
+}
+
+/* ---- structure ---- */
+
+/* The list of nodes, the arguments, and the use lists must tell the same story. */
+static void check_uses(struct lint *x)
+{
+    const tuck_graph *g = x->g;
+    uint32_t pos = 0, prev = 0;
+
+    x->pos.len = x->count.len = 0;
+    vec_reserve(&x->mem, &x->pos, g->node.len);
+    vec_reserve(&x->mem, &x->count, g->node.len);
+    memset(x->pos.at, 0, g->node.len * sizeof(*x->pos.at));
+    memset(x->count.at, 0, g->node.len * sizeof(*x->count.at));
+    for (uint32_t n = g->node.at[0].next; n != 0; prev = n, n = g->node.at[n].next) {
+        if (!node_alive(g, n) || g->node.at[n].prev != prev || pos > g->n_nodes) {
+            lint_report(x, TUCK_ERROR, 0, NULL, "internal error: the list of nodes is broken");
+            x->broken = true;
+            return;
+        }
+        x->pos.at[n] = ++pos;
+    }
+    x->broken = pos != g->n_nodes || g->node.at[0].prev != prev;
+    if (x->broken)
+        lint_report(x, TUCK_ERROR, 0, NULL, "internal error: %u nodes are counted, %u are there",
+                    g->n_nodes, pos);
+    for_each_node (g, n) {
+        const struct fx_node *node = node_at(g, n);
+        for (uint32_t i = 0; i < node->n_vals; i++) {
+            const tuck_value *v = &node->vals[i];
+            if (v->kind != TUCK_V_NODE)
+                continue;
+            bool alive = node_alive(g, v->a);
+            bool known = alive && v->u.i > 0 && v->u.i < g->use.len &&
+                         g->use.at[v->u.i].user == n && g->use.at[v->u.i].slot == i;
+            if (alive)
+                x->count.at[v->a]++;
+            if (!known) {
+                lint_report(x, TUCK_ERROR, n, NULL, "internal error: '%s' uses a node that %s",
+                            lint_name(x, n), alive ? "does not know it" : "is gone");
+                x->broken = true;
+            }
+        }
+    }
+    for_each_node (g, n) {
+        const struct fx_node *node = node_at(g, n);
+        uint32_t found = 0, last = 0;
+        for (uint32_t u = node->use_first; u != 0 && found <= node->n_uses; u = g->use.at[u].next) {
+            const struct fx_use *use = &g->use.at[u];
+            bool ok = use->prev == last && node_alive(g, use->user) &&
+                      use->slot < node_at(g, use->user)->n_vals &&
+                      node_at(g, use->user)->vals[use->slot].kind == TUCK_V_NODE &&
+                      node_at(g, use->user)->vals[use->slot].a == n;
+            if (!ok)
+                break;
+            found++;
+            last = u;
+        }
+        if (found != node->n_uses || found != x->count.at[n] || last != node->use_last) {
+            lint_report(x, TUCK_ERROR, n, NULL, "internal error: '%s' has %u uses and knows %u",
+                        lint_name(x, n), x->count.at[n], node->n_uses);
+            x->broken = true;
+        }
+    }
+}
+
+static void check_order(struct lint *x)
+{
+    const tuck_graph *g = x->g;
+    char note[64];
+
+    for_each_node (g, n) {
+        const struct fx_node *node = node_at(g, n);
+        for (uint32_t i = 0; i < node->n_vals; i++) {
+            uint32_t d = node->vals[i].kind == TUCK_V_NODE ? node->vals[i].a : 0;
+            if (d != 0 && x->pos.at[d] >= x->pos.at[n])
+                lint_report(
+                    x, TUCK_ERROR, n, line_note(x, note, sizeof(note), "it is defined in", d),
+                    "'%s' uses '%s' before it is defined", lint_name(x, n), lint_name(x, d));
+        }
+    }
+    if (g->output != 0 && g->node.at[0].prev != g->output)
+        lint_report(x, TUCK_ERROR, g->node.at[0].prev, NULL, "'%s' stands behind the return",
+                    lint_name(x, g->node.at[0].prev));
+    if (g->output == 0)
+        for_each_node (g, n)
+            if (g->node.at[n].kind != TUCK_PLACEHOLDER) {
+                lint_report(x, TUCK_ERROR, n, NULL, "the graph has nodes and returns nothing");
+                break;
+            }
+}
+
+static void check_names(struct lint *x)
+{
+    const tuck_graph *g = x->g;
+    char note[64];
+
+    for_each_node (g, n) {
+        str_id id = node_at(g, n)->name;
+        const struct str *s = str_at(&g->store->str, id);
+
+        if (n == g->output || id == 0)
+            continue;
+        if (!is_identifier(s->at))
+            lint_report(x, TUCK_ERROR, n, NULL, "'%s' is no name that Python allows", s->at);
+        else if (name_is_reserved(s->at, s->len))
+            lint_report(x, TUCK_ERROR, n, "Python or the code around the graph uses it",
+                        "the name '%s' is reserved", s->at);
+        if (x->owner.at[id] == x->number)
+            lint_report(x, TUCK_ERROR, n,
+                        line_note(x, note, sizeof(note), "the other one is in", x->first.at[id]),
+                        "two nodes are called '%s'", s->at);
+        x->owner.at[id] = x->number;
+        x->first.at[id] = n;
+    }
+}
+
+static void check_spelling(struct lint *x)
+{
+    static const uint8_t wanted[] = {[OP_FORM_BINARY] = 2,
+                                     [OP_FORM_UNARY] = 1,
+                                     [OP_FORM_AUGMENTED] = 2,
+                                     [OP_FORM_GETITEM] = 2,
+                                     [OP_FORM_SETITEM] = 3};
+    const tuck_graph *g = x->g;
+
+    for_each_node (g, n) {
+        const struct fx_node *node = node_at(g, n);
+        const struct op_row *row = op_at(node->op);
+
+        if (node->syntax == FX_OPERATOR &&
+            (row->form == OP_FORM_CALL || node->n_args != wanted[row->form] || node->n_kwargs != 0))
+            lint_report(x, TUCK_ERROR, n, NULL, "'%s' is spelled '%s' and has %u operands",
+                        lint_name(x, n), row->symbol ? row->symbol : "?",
+                        node->n_args + node->n_kwargs);
+        if (node->kind == TUCK_CALL_METHOD && node->n_args == 0)
+            lint_report(x, TUCK_ERROR, n, NULL, "'%s' calls a method of nothing", lint_name(x, n));
+        if (node->kind == TUCK_OUTPUT && node->n_args != 1)
+            lint_report(x, TUCK_ERROR, n, NULL, "the return has %u values instead of one",
+                        node->n_args);
+    }
+    for (uint32_t i = 0; i < g->param.len && g->style.prologue == FX_PLAIN; i++) {
+        uint32_t n = g->param.at[i].node;
+        if (!node_alive(g, n) || node_at(g, n)->kind != TUCK_PLACEHOLDER)
+            lint_report(x, TUCK_ERROR, 0, NULL, "internal error: parameter '%s' is no placeholder",
+                        graph_str(g, g->param.at[i].text));
+    }
+}
+
+/* ---- graphs ---- */
+
+static void check_graph(struct lint *x)
+{
+    x->broken = false;
+    check_uses(x);
+    if (x->broken)
+        return;
+    check_order(x);
+    check_names(x);
+    check_spelling(x);
+    tuck_status order = storage_order_check(x->g, x->diags);
+    if (order == TUCK_ENOMEM)
+        mem_exhausted(&x->mem);
+    x->errors += order != TUCK_OK;
+    lint_comm(x);
+}
+
+/* Every graph with what is nested in it: parents first, children of one in a row. */
+static void collect(struct lint *x)
+{
+    vec_push(&x->mem, &x->all, ((struct lint_graph){.g = x->g}));
+    for (uint32_t i = 0; i < x->all.len; i++) {
+        const tuck_graph *g = x->all.at[i].g;
+
+        x->all.at[i].first_child = x->all.len;
+        for (uint32_t k = 0; k < g->child.len; k++)
+            vec_push(&x->mem, &x->all, ((struct lint_graph){.g = g->child.at[k]}));
+    }
+}
+
+static void do_lint(void *p)
+{
+    struct lint *x = p;
+    uint32_t names = x->g->store->str.all.len;
+
+    vec_reserve(&x->mem, &x->owner, names);
+    vec_reserve(&x->mem, &x->first, names);
+    vec_reserve(&x->mem, &x->child, names);
+    memset(x->owner.at, 0, names * sizeof(*x->owner.at));
+    memset(x->child.at, 0, names * sizeof(*x->child.at));
+    collect(x);
+    for (uint32_t i = x->all.len; i > 0; i--)
+        lint_results(x, i - 1);
+    vec_push(&x->mem, &x->todo, 0);
+    while (x->todo.len > 0) { /* in the order of the text */
+        uint32_t i = x->todo.at[--x->todo.len];
+
+        lint_enter(x, i);
+        check_graph(x);
+        for (uint32_t k = x->g->child.len; k > 0; k--)
+            vec_push(&x->mem, &x->todo, x->all.at[i].first_child + k - 1);
+    }
+}
+
+tuck_status tuck_graph_lint(const tuck_graph *g, tuck_diags *diags)
+{
+    if (g == NULL)
+        return TUCK_EINVAL;
+    struct lint x = {.g = g, .diags = diags};
+
+    mem_init(&x.mem, &g->store->mem.alloc);
+    sigs_init(&x.sigs, &x.mem);
+    bool enough = mem_guard(&x.mem, do_lint, &x);
+    sigs_destroy(&x.sigs);
+    vec_free(&x.mem, &x.all);
+    vec_free(&x.mem, &x.results);
+    vec_free(&x.mem, &x.todo);
+    vec_free(&x.mem, &x.pos);
+    vec_free(&x.mem, &x.count);
+    vec_free(&x.mem, &x.owner);
+    vec_free(&x.mem, &x.first);
+    vec_free(&x.mem, &x.child);
+    vec_free(&x.mem, &x.flying);
+    vec_free(&x.mem, &x.alias);
+    vec_free(&x.mem, &x.base);
+    vec_free(&x.mem, &x.wait_at);
+    vec_free(&x.mem, &x.wait_pos);
+    return !enough ? TUCK_ENOMEM : x.errors > 0 ? TUCK_ELINT : TUCK_OK;
+}

@@ -1,0 +1,341 @@
+/* The order of reads and writes, remembered over edits; and how much is live. */
+#include <inttypes.h>
+
+#include "op/ops.h"
+#include "graph/storage.h"
+
+/* One walk in order: the last write of each storage, asked for at every access. */
+struct tracker {
+    const struct storages *s;
+    uint32_t *last;      /* by storage: node that wrote it last */
+    bool *written;       /* by storage: somebody writes it at all */
+    VEC(uint32_t) found; /* writers before the accesses of the node at hand */
+    struct mem *mem;
+    uint32_t node;
+};
+
+static void mark_written(void *ctx, uint32_t storage, enum access how)
+{
+    struct tracker *t = ctx;
+
+    if (how == ACCESS_WRITE)
+        t->written[storage] = true;
+}
+
+static void note_access(void *ctx, uint32_t storage, enum access how)
+{
+    struct tracker *t = ctx;
+
+    (void)how;
+    if (t->written[storage])
+        vec_push(t->mem, &t->found, t->last[storage]);
+}
+
+static void note_write(void *ctx, uint32_t storage, enum access how)
+{
+    struct tracker *t = ctx;
+
+    if (how == ACCESS_WRITE)
+        t->last[storage] = t->node;
+}
+
+static void tracker_start(struct tracker *t, const struct storages *s, struct arena *a)
+{
+    size_t n = (size_t)s->n + 1;
+
+    *t = (struct tracker){.s = s, .mem = a->mem};
+    t->last = arena_zeroed(a, n * sizeof(*t->last));
+    t->written = arena_zeroed(a, n * sizeof(*t->written));
+    for_each_node (s->g, k)
+        storage_accesses(s, k, mark_written, t);
+}
+
+/* The writers before node n's accesses are in t->found; then its own writes count. */
+static void tracker_step(struct tracker *t, uint32_t n)
+{
+    t->node = n;
+    t->found.len = 0;
+    storage_accesses(t->s, n, note_access, t);
+    storage_accesses(t->s, n, note_write, t);
+}
+
+struct record {
+    tuck_graph *g;
+    struct arena scratch;
+    struct storages s;
+    struct tracker t;
+    VEC(uint32_t) writer;
+};
+
+static void do_record(void *p)
+{
+    struct record *r = p;
+    tuck_graph *g = r->g;
+    struct mem *m = &g->store->mem;
+
+    storages_build(g, &r->scratch, &r->s);
+    tracker_start(&r->t, &r->s, &r->scratch);
+    /* By node id, not by order: entries are laid out once all are known. */
+    uint32_t *from = arena_zeroed(&r->scratch, ((size_t)g->node.len + 1) * sizeof(*from));
+    uint32_t *count = arena_zeroed(&r->scratch, ((size_t)g->node.len + 1) * sizeof(*count));
+    for_each_node (g, n) {
+        tracker_step(&r->t, n);
+        from[n] = r->writer.len;
+        count[n] = r->t.found.len;
+        for (uint32_t i = 0; i < r->t.found.len; i++)
+            vec_push(m, &r->writer, r->t.found.at[i]);
+    }
+    struct storage_order *o = arena_new(&g->arena, struct storage_order);
+    o->n_node = g->node.len;
+    o->start = arena_array(&g->arena, uint32_t, (size_t)g->node.len + 1);
+    o->writer = arena_array(&g->arena, uint32_t, r->writer.len);
+    for (uint32_t n = 0; n < g->node.len; n++) {
+        o->start[n] = o->n_writer;
+        for (uint32_t i = 0; i < count[n]; i++)
+            o->writer[o->n_writer++] = r->writer.at[from[n] + i];
+    }
+    o->start[g->node.len] = o->n_writer;
+    g->order = o;
+}
+
+void storage_order_record(tuck_graph *g)
+{
+    struct record r = {.g = g};
+    struct mem *m = &g->store->mem;
+    bool writes = false;
+
+    for_each_node (g, n)
+        writes |= node_may_write(g, n);
+    g->order = NULL;
+    if (!writes) /* nothing to break */
+        return;
+    arena_init(&r.scratch, m);
+    bool ok = mem_guard(m, do_record, &r);
+    vec_free(m, &r.t.found);
+    vec_free(m, &r.writer);
+    arena_destroy(&r.scratch);
+    if (!ok)
+        mem_exhausted(m);
+}
+
+static void do_begin(void *g)
+{
+    storage_order_record(g);
+}
+
+bool graph_begin_edit(tuck_graph *g)
+{
+    return g->edited || mem_guard(&g->store->mem, do_begin, g);
+}
+
+struct check {
+    const tuck_graph *g;
+    tuck_diags *diags;
+    struct mem mem; /* a guard of its own: checking does not change the graph */
+    struct arena scratch;
+    struct storages s;
+    struct tracker t;
+    bool fine;
+};
+
+static void complain(struct check *c, uint32_t n, uint32_t was, uint32_t is)
+{
+    const tuck_graph *g = c->g;
+    const struct fx_node *x = node_at(g, n);
+    struct diag_source src = {.file = graph_str(g, g->source_name)};
+    struct diag_pos pos = {.source = &src, .line = x->line, .column = x->column};
+    const char *name = graph_str(g, x->name);
+
+    c->fine = false;
+    if (was != 0)
+        diag_add(c->diags, TUCK_ERROR, pos, NULL,
+                 "'%s' stood behind the write of '%s' to the same storage, and does not any more",
+                 name, graph_str(g, node_at(g, was)->name));
+    else
+        diag_add(c->diags, TUCK_ERROR, pos, NULL,
+                 "'%s' stood before the write of '%s' to the same storage, and does not any more",
+                 name, graph_str(g, node_at(g, is)->name));
+}
+
+/* The writers that were there before: of new ones nothing was promised. */
+static uint32_t known_writer(const struct check *c, uint32_t w)
+{
+    return w != 0 && w < c->g->order->n_node ? w : 0;
+}
+
+static void do_check(void *p)
+{
+    struct check *c = p;
+    const tuck_graph *g = c->g;
+    const struct storage_order *o = g->order;
+
+    storages_build(g, &c->scratch, &c->s);
+    tracker_start(&c->t, &c->s, &c->scratch);
+    c->t.mem = &c->mem;
+    for_each_node (g, n) {
+        tracker_step(&c->t, n);
+        if (n >= o->n_node)
+            continue;
+        uint32_t had = o->start[n + 1] - o->start[n];
+        /* Arguments may have been replaced: compare only where the accesses are the same in number. */
+        if (had != c->t.found.len)
+            continue;
+        for (uint32_t i = 0; i < had; i++) {
+            uint32_t was = o->writer[o->start[n] + i], is = c->t.found.at[i];
+            bool gone = was != 0 && !node_alive(g, was);
+            bool newer = is != 0 && known_writer(c, is) == 0;
+            if (was != is && !gone && !newer)
+                complain(c, n, was, is);
+        }
+    }
+}
+
+tuck_status storage_order_check(const tuck_graph *g, tuck_diags *diags)
+{
+    struct check c = {.g = g, .diags = diags, .fine = true};
+
+    if (g->order == NULL)
+        return TUCK_OK;
+    mem_init(&c.mem, &g->store->mem.alloc);
+    arena_init(&c.scratch, &c.mem);
+    bool ok = mem_guard(&c.mem, do_check, &c);
+    vec_free(&c.mem, &c.t.found);
+    arena_destroy(&c.scratch);
+    return !ok ? TUCK_ENOMEM : c.fine ? TUCK_OK : TUCK_ELINT;
+}
+
+/* ---- memory ---- */
+
+bool storage_bytes(const tuck_graph *g, type_id id, bool (*size)(void *, sym_id, int64_t *),
+                   void *ctx, int64_t *out)
+{
+    struct fx_store *st = g->store;
+    const struct type *t = type_at(&st->type, id);
+    int64_t last = 0;
+
+    if (t->kind != TYPE_TENSOR)
+        return false;
+    int64_t numel = 1;
+    for (uint32_t i = 0; i < t->n; i++) {
+        int64_t n, stride = 0;
+        if (!sym_as_int(&st->sym, t->size[i], &n) && (size == NULL || !size(ctx, t->size[i], &n)))
+            return false;
+        if (!size_mul(numel, n, &numel))
+            return false;
+        if (t->strided && !sym_as_int(&st->sym, t->stride[i], &stride) &&
+            (size == NULL || !size(ctx, t->stride[i], &stride)))
+            return false;
+        if (n > 0 && (!size_mul(n - 1, stride, &stride) || !size_add(last, stride, &last)))
+            return false;
+    }
+    if (numel == 0) {
+        *out = 0;
+        return true;
+    }
+    int64_t elements = t->strided ? last + 1 : numel;
+    return size_mul(elements, dtype_at((enum dtype)t->dtype)->bytes, out);
+}
+
+struct life {
+    int64_t bytes;
+    uint32_t last; /* node that uses it last; UINT32_MAX: to the end */
+    bool known, input;
+};
+
+/* By node with several results: the last that mentions it. All its results live until then, and mentions before
+ * that decide nothing; were each to be looked at for every result, n picks would be n * n. */
+static uint32_t *last_mentions(const tuck_graph *g, const struct storages *s, struct arena *a)
+{
+    uint32_t *last = arena_zeroed(a, g->node.len * sizeof(*last));
+
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+        for (uint32_t i = 0; i < x->n_vals; i++)
+            if (x->vals[i].kind == TUCK_V_NODE && s->count[x->vals[i].a] > 1)
+                last[x->vals[i].a] = n;
+    }
+    return last;
+}
+
+void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a,
+                  bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx,
+                  struct storage_peak *out)
+{
+    struct life *life = arena_zeroed(a, ((size_t)s->n + 1) * sizeof(*life));
+    uint32_t *born = arena_zeroed(a, ((size_t)s->n + 1) * sizeof(*born));
+    const uint32_t *last = last_mentions(g, s, a);
+    int64_t live = 0;
+
+    *out = (struct storage_peak){.peak = 0};
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+        for (uint32_t k = 0; k < s->count[n]; k++) {
+            struct life *l = &life[storage_root(s, s->of[s->first[n] + k])];
+            int64_t b;
+            type_id t = node_type(g, n);
+            const struct type *ty = type_at(&g->store->type, t);
+            if (ty->kind == TYPE_LIST && k < ty->n)
+                t = ty->item[k];
+            /* The largest value that lives in it; views of a part do not make it smaller. */
+            if (storage_bytes(g, t, size, ctx, &b)) {
+                l->known = true;
+                if (b > l->bytes)
+                    l->bytes = b;
+            }
+            uint32_t root = storage_root(s, s->of[s->first[n] + k]);
+            if (born[root] == 0) {
+                born[root] = n;
+                l->input = x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_GET_ATTR;
+                l->last = n;
+            }
+        }
+        for (uint32_t i = 0; i < x->n_vals; i++)
+            if (x->vals[i].kind == TUCK_V_NODE &&
+                (last[x->vals[i].a] == 0 || last[x->vals[i].a] == n))
+                for (uint32_t k = 0; k < s->count[x->vals[i].a]; k++) {
+                    struct life *l = &life[storage_root(s, s->of[s->first[x->vals[i].a] + k])];
+                    l->last = x->kind == TUCK_OUTPUT ? UINT32_MAX : n;
+                }
+    }
+    for (uint32_t i = 1; i <= s->n; i++)
+        if (storage_root(s, i) == i) {
+            if (!life[i].known && born[i] != 0)
+                out->unknown++;
+            if (life[i].input) {
+                live += life[i].bytes;
+                life[i].last = UINT32_MAX;
+            }
+        }
+    out->inputs = out->peak = live;
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
+        for (uint32_t k = 0; k < s->count[n]; k++) {
+            uint32_t root = storage_root(s, s->of[s->first[n] + k]);
+            if (born[root] == n && !life[root].input) {
+                live += life[root].bytes;
+                born[root] = 0; /* several results may share it */
+            }
+        }
+        if (live > out->peak) {
+            out->peak = live;
+            out->node = n;
+        }
+        for (uint32_t k = 0; k < s->count[n]; k++) { /* made and never used */
+            uint32_t root = storage_root(s, s->of[s->first[n] + k]);
+            if (life[root].last == n) {
+                live -= life[root].bytes;
+                life[root].last = 0;
+            }
+        }
+        for (uint32_t i = 0; i < x->n_vals; i++)
+            if (x->vals[i].kind == TUCK_V_NODE &&
+                (last[x->vals[i].a] == 0 || last[x->vals[i].a] == n))
+                for (uint32_t k = 0; k < s->count[x->vals[i].a]; k++) {
+                    uint32_t root = storage_root(s, s->of[s->first[x->vals[i].a] + k]);
+                    if (life[root].last == n) {
+                        live -= life[root].bytes;
+                        life[root].last = 0;
+                    }
+                }
+    }
+}
