@@ -1,7 +1,7 @@
 /* Which collectives could be merged, and what is to be known of each. */
 #include "bucket/bucket.h"
 #include "graph/groups.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "op/ops.h"
 #include "graph/storage.h"
 #include "pass/build.h"

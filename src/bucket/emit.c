@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 /* ---- numbers ---- */
 

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 static enum dtype source_dtype(const struct emit *e, uint32_t i)
 {

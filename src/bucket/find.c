@@ -17,7 +17,7 @@
  * No bucket has members on both sides of a fence.
  */
 #include "bucket/bucket.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 /* Candidates of one group, or of all; the last bucket of them. */
 struct run {

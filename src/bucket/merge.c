@@ -6,7 +6,7 @@
  * each group in sequence.
  */
 #include "bucket/emit.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 static const struct type *type_of_node(const tuck_graph *g, uint32_t n)
 {

@@ -1,6 +1,6 @@
 /* The rows of bucketing: finders, find and merge, and merging a given bucket. */
 #include "bucket/bucket.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "pass/build.h"
 
 enum { COMPAT_NONE, COMPAT_TORCH };

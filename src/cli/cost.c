@@ -12,7 +12,7 @@
 #include "cli/graphs.h"
 #include "cost/compute.h"
 #include "graph/symbol_values.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 enum {
     OPT_RANKS = 0x500,

@@ -9,7 +9,7 @@
 #include "graph/symbol_values.h"
 #include "op/dtype.h"
 #include "graph/groups.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "op/ops.h"
 #include "graph/storage.h"
 

@@ -6,7 +6,7 @@
 #include "base/suggest.h"
 #include "cost/cluster.h"
 #include "graph/graph.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "op/ops.h"
 
 #define NAMES(...)                                                                                 \

@@ -4,7 +4,7 @@
 
 #include "cost/profile.h"
 #include "graph/groups.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 enum { NOT_ASKED = -2, UNKNOWN = -1 };
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "cost/compute.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 struct call {
     struct cost_run *r;

@@ -3,7 +3,7 @@
 
 #include "cost/compute.h"
 #include "cost/profile.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 /* Room for a mark of every node. */
 #define grow(r, v)                                                                                 \

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "fsdp/fsdp.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "pass/build.h"
 #include "pass/comm.h"
 

@@ -7,7 +7,7 @@
  * another name, and the buffer must not be the caller's.
  */
 #include "fsdp/fsdp.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "pass/build.h"
 #include "pass/place.h"
 

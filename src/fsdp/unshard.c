@@ -12,7 +12,7 @@
  * One walk in order finds out whether this is right for each parameter, a second one rewrites.
  */
 #include "fsdp/fsdp.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "pass/build.h"
 #include "pass/place.h"
 

@@ -11,7 +11,7 @@
  * closes more than it must, never less.
  */
 #include "fuse/ddp.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "pass/comm.h"
 
 enum { MAX_COLUMNS = 8 };

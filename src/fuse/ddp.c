@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "fuse/fuse.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "pass/build.h"
 #include "pass/comm.h"
 

@@ -4,7 +4,7 @@
 
 #include "fuse/block.h"
 #include "fuse/ddp.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "graph/storage.h"
 #include "pass/build.h"
 #include "pass/comm.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "fuse/ddp.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "pass/build.h"
 #include "pass/comm.h"
 

@@ -5,7 +5,7 @@
 #include "graph/symbol_values.h"
 #include "graph/call.h"
 #include "graph/effect.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "op/ops.h"
 
 enum copies_kind { COPIES_UNKNOWN, COPIES_NOT, COPIES };

@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 const char gaps_how_symbols[] =
     "give each a value with --assume SYMBOL=N, or all of them with --assume '*=N'";

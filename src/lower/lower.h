@@ -4,7 +4,7 @@
 
 #include "graph/call.h"
 #include "graph/effect.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "graph/nested.h"
 #include "op/ops.h"
 #include "graph/storage.h"

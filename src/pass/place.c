@@ -1,7 +1,7 @@
 #include "pass/place.h"
 
 #include "graph/effect.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "op/ops.h"
 #include "graph/storage.h"
 

@@ -1,7 +1,7 @@
 #include "pipeline/facts.h"
 
 #include "graph/effect.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "op/ops.h"
 
 enum { KINDS = 32 }; /* more than tuck_coll has */

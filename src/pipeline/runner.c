@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "graph/storage.h"
 #include "pass/comm.h"
 #include "pipeline/schedule_graph.h"

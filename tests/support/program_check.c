@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "lower/verify.h"
 #include "memory/plan.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "graph/graph.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "support/support.h"
 
 static const char text[] =

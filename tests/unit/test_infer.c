@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "op/ops.h"
 
 struct symbol_map { /* symbols that data makes: ours → the text's */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "fx/infer.h"
+#include "infer/infer.h"
 #include "graph/storage.h"
 
 static tuck_doc *read(const char *text)

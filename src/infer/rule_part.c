@@ -1,7 +1,7 @@
 /* Shape rules of parts: slices, selects, the lists of them, real and imaginary parts; copies of what a view
  * would show. */
-#include "fx/rule.h"
-#include "fx/run.h"
+#include "infer/rule.h"
+#include "infer/infer_run.h"
 
 /* t with one dimension's size and stride replaced. */
 static type_id part(struct infer *x, const struct type *t, uint32_t d, sym_id length, sym_id step)

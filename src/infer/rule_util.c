@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "graph/groups.h"
-#include "fx/run.h"
+#include "infer/infer_run.h"
 
 /* ---- operands ---- */
 

@@ -1,5 +1,5 @@
 /* Shape rules of convolutions. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* What a convolution is told; lists have one item a spatial dimension. */
 struct window {

@@ -1,5 +1,5 @@
 /* Shape rules of normalisations and softmax. Most are element-wise in the end, and their layouts follow. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* Of these statistics kernels on cpu keep the operand's dtype, others the one that they compute in. */
 static enum dtype stat_dtype(const struct infer *x, const struct type *t)

@@ -1,9 +1,9 @@
 /* One inference over a graph and those nested in it: what infer.c and rule_util.c share. */
-#ifndef TUCK_FX_RUN_H
-#define TUCK_FX_RUN_H
+#ifndef TUCK_INFER_INFER_RUN_H
+#define TUCK_INFER_INFER_RUN_H
 
-#include "fx/infer.h"
-#include "fx/rule.h"
+#include "infer/infer.h"
+#include "infer/rule.h"
 
 struct memo {
     const uint64_t *key; /* NULL = free */

@@ -1,5 +1,5 @@
 /* Shape rules of indexing: reads at places that a tensor names. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 static bool fresh_of(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
 {

@@ -1,8 +1,8 @@
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 #include "graph/effect.h"
 #include "op/ops.h"
-#include "fx/run.h"
+#include "infer/infer_run.h"
 
 rule_fn rule_at(uint16_t shape)
 {

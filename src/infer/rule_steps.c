@@ -14,7 +14,7 @@
  *   c       clamp() by one number
  *   =A, A   keeps what is on top under a letter, and takes it away; puts it there again
  */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* What becomes of the operands before the first step. */
 enum before {

@@ -1,6 +1,6 @@
 /* Shape rules of scaled dot product attention. Operands are [batch, heads, length, width] unless the rule
  * says otherwise; the kernels differ in the layouts of what they give. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 struct qkv {
     const struct type *q, *k, *v;

@@ -1,5 +1,5 @@
 /* Shape rules of losses. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 enum { REDUCTION_NONE };
 

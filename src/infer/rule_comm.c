@@ -1,5 +1,5 @@
 /* Shape rules of communication: collectives, what is fused with them, and the buffers around them. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* The group's size, as the operand says it or the group does. */
 static bool group_size(struct infer *x, sym_id *out)

@@ -3,8 +3,8 @@
  * Where the text is annotated, the annotation is the truth and inference only checks it. The same call on
  * the same types gives the same result, so each distinct call is worked out once.
  */
-#ifndef TUCK_FX_INFER_H
-#define TUCK_FX_INFER_H
+#ifndef TUCK_INFER_INFER_H
+#define TUCK_INFER_INFER_H
 
 #include "graph/graph.h"
 #include "graph/type.h"

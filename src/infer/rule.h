@@ -10,8 +10,8 @@
  *
  * rule_util.c and rule_layout.c have the helpers; rule_*.c the rules by family.
  */
-#ifndef TUCK_FX_RULE_H
-#define TUCK_FX_RULE_H
+#ifndef TUCK_INFER_RULE_H
+#define TUCK_INFER_RULE_H
 
 #include "graph/graph.h"
 #include "op/ops.h"

@@ -1,6 +1,6 @@
 /* The public face of inference. */
 #include "graph/symbol_values.h"
-#include "fx/infer.h"
+#include "infer/infer.h"
 
 struct infer_args {
     tuck_graph *g;

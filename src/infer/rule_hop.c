@@ -1,6 +1,6 @@
 /* Shape rules of operators that take graphs or operators: what the inner one returns. */
 #include "graph/call.h"
-#include "fx/run.h"
+#include "infer/infer_run.h"
 
 static const tuck_value *argument(const struct infer *x, uint32_t i)
 {

@@ -1,5 +1,5 @@
 /* Shape rules of matrix products. Results are contiguous, whatever the operands' layouts are. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* The dtype of a product: out_dtype= where it is given, else the first factor's. */
 static enum dtype product_dtype(struct infer *x, const struct type *a)

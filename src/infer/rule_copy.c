@@ -1,5 +1,5 @@
 /* Operands given back, copied, converted, laid out anew. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 bool shape_void(struct infer *x)
 {

@@ -1,7 +1,7 @@
 /* Tensors out of sizes and numbers. */
 #include <math.h>
 
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* device=, or the host: what is traced without a default device. */
 static str_id device_or_cpu(struct infer *x)

@@ -1,5 +1,5 @@
 /* Shape rules of reductions. Results are contiguous, whatever the operand's layout is. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 struct reduced {
     uint32_t n;

@@ -1,5 +1,5 @@
 /* Shape rules of pooling, resizing and grid sampling. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* How many of the last dimensions a list parameter speaks of: i[2] of two; of a list without a size: as
  * many as it has. */

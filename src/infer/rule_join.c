@@ -1,5 +1,5 @@
 /* Shape rules of what joins, repeats, pads and fills in: results are new tensors. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* The strides of a new tensor in the format that t suggests: channels last, else contiguous. */
 static sym_id *suggested_strides(struct infer *x, const struct type *t, uint32_t n,

@@ -1,5 +1,5 @@
 /* Shape rules of views: the same elements under other sizes and strides. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 static bool like_of(struct infer *x, const struct type *t, uint32_t n, const sym_id *size,
                     const sym_id *stride)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "graph/call.h"
-#include "fx/run.h"
+#include "infer/infer_run.h"
 
 /* ---- sizes ---- */
 

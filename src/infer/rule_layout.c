@@ -4,7 +4,7 @@
  * implementations in Python, which is behind most operators on fake tensors, and behind all where a size is
  * symbolic. Both sort dimensions by the operands' strides; they differ in when they need not sort.
  */
-#include "fx/run.h"
+#include "infer/infer_run.h"
 
 sym_id *new_syms(struct infer *x, uint32_t n)
 {

@@ -1,6 +1,6 @@
 /* Scans, sorts, searches, dropout, numbers out of lists: results as large as the operand, as one dimension
  * says, or without dimensions. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* Sums and products of integers are int64. */
 bool shape_scan(struct infer *x)

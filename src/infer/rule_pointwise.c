@@ -1,7 +1,7 @@
 /* Element-wise operators: sizes broadcast, dtypes promoted, strides as the operands suggest. */
 #include <stdio.h>
 
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 /* The tensors of a call, in the order of the parameters, and what their dtypes promote to. A Python number
  * in the place of a tensor is there as a tensor of no dimensions without device. */

@@ -1,5 +1,5 @@
 /* Layouts of what PyTorch computes in several steps: a rule repeats the steps that shape the result. */
-#include "fx/rule.h"
+#include "infer/rule.h"
 
 static struct type *chained(struct infer *x, const struct type *like, uint32_t n,
                             const sym_id *size, const sym_id *stride)
