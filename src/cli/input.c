@@ -7,7 +7,7 @@
 
 #include "cli/graphs.h"
 #include "cli/progress.h"
-#include "fx/known.h"
+#include "text/known.h"
 #include "pipeline/ranks.h"
 
 enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };

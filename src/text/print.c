@@ -1,7 +1,7 @@
 /* A graph as text. What was read and not changed comes out byte for byte: the raw lines between
  * statements were kept, everything else follows from PyTorch's rules. After an edit the rules decide
  * alone: one comment per change of comment, frees behind the last use. */
-#include "fx/print.h"
+#include "text/print.h"
 
 #include "base/utf8.h"
 #include "op/ops.h"

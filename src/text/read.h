@@ -12,11 +12,11 @@
  * Functions return false when the text cannot be read; the error is then in the diagnostics, and no
  * document comes out. The cursor p runs over NUL-terminated text that is valid UTF-8.
  */
-#ifndef TUCK_FX_READ_H
-#define TUCK_FX_READ_H
+#ifndef TUCK_TEXT_READ_H
+#define TUCK_TEXT_READ_H
 
 #include "graph/graph.h"
-#include "fx/text.h"
+#include "text/log_text.h"
 
 struct pending_ann { /* `primals_1: "f32[4]"  # ParamAOTInput(..)` before a pytree prologue */
     str_id name;

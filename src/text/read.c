@@ -6,8 +6,8 @@
 #include "base/files.h"
 #include "base/utf8.h"
 #include "graph/groups.h"
-#include "fx/known.h"
-#include "fx/read.h"
+#include "text/known.h"
+#include "text/read.h"
 
 /* Only empty lines, comments and what the profiler adds, which mean nothing to the graph? */
 static bool harmless(const char *s, const char *end)

@@ -3,8 +3,8 @@
  *
  *   {"groups": {"tp": {"size": 4, "ranks": [0, 2, 4, 6]}}, "printed_on_rank": 2, "symbols": {"s0": 512}}
  */
-#ifndef TUCK_FX_KNOWN_H
-#define TUCK_FX_KNOWN_H
+#ifndef TUCK_TEXT_KNOWN_H
+#define TUCK_TEXT_KNOWN_H
 
 #include "graph/graph.h"
 

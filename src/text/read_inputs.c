@@ -1,5 +1,5 @@
 /* How the inputs of a graph come in: its signature, and the prologues that unpack it. */
-#include "fx/read.h"
+#include "text/read.h"
 
 /* ---- signature ---- */
 

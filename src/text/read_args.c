@@ -1,7 +1,7 @@
 /* An operand in Python's spelling, for the lists that callers build. */
 #include "base/utf8.h"
 #include "graph/args.h"
-#include "fx/read.h"
+#include "text/read.h"
 
 struct text_args {
     struct reader r;

@@ -1,7 +1,7 @@
 /* Small steps of the reader: positions, errors, blanks, names. */
 #include <stdio.h>
 
-#include "fx/read.h"
+#include "text/read.h"
 
 bool starts_with(const char *s, const char *prefix)
 {

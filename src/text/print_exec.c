@@ -1,5 +1,5 @@
 /* What the text that exec() accepts needs, and what keeps it from being one. */
-#include "fx/print.h"
+#include "text/print.h"
 
 struct needs {
     struct printer *p;

@@ -9,7 +9,7 @@
  * read, and never written: a graph that came this way is printed as a class.
  */
 #include "op/ops.h"
-#include "fx/read.h"
+#include "text/read.h"
 
 /* An argument list in this form, turned into the usual one in r->tmp: % taken off, strings quoted. What
  * is no number, name of a node or container is a string unless the signature wants something else. */

@@ -7,7 +7,7 @@
 
 #include "op/dtype.h"
 #include "graph/groups.h"
-#include "fx/read.h"
+#include "text/read.h"
 #include "sym/sym.h"
 
 /* The argument `key=` of the call on this line; NULL: not there. */

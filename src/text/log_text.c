@@ -1,4 +1,4 @@
-#include "fx/text.h"
+#include "text/log_text.h"
 
 #include <stdlib.h>
 #include <string.h>

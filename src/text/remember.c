@@ -1,7 +1,7 @@
 /* What is known of a graph and its text would not say, as the line above it. */
 #include "base/json.h"
 #include "graph/groups.h"
-#include "fx/known.h"
+#include "text/known.h"
 
 struct remembering {
     tuck_graph *g;

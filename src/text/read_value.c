@@ -6,7 +6,7 @@
 
 #include "base/num.h"
 #include "op/dtype.h"
-#include "fx/read.h"
+#include "text/read.h"
 
 static bool digit(char c)
 {

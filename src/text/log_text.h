@@ -1,8 +1,8 @@
 /* Texts as people have them: logs with prefixes, colours, several ranks in one stream. Before anything
  * is parsed each is taken apart into plain texts, one a writer; a line map leads back to the file.
  */
-#ifndef TUCK_FX_TEXT_H
-#define TUCK_FX_TEXT_H
+#ifndef TUCK_TEXT_LOG_TEXT_H
+#define TUCK_TEXT_LOG_TEXT_H
 
 #include "base/arena.h"
 #include "base/vec.h"

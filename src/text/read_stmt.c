@@ -1,6 +1,6 @@
 /* One statement of a body: which kind of node it is, its arguments, what it frees. */
 #include "op/ops.h"
-#include "fx/read.h"
+#include "text/read.h"
 
 static bool at_end(const char *s)
 {

@@ -1,4 +1,4 @@
-#include "fx/known.h"
+#include "text/known.h"
 
 #include <errno.h>
 #include <jansson.h>

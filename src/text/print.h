@@ -1,6 +1,6 @@
 /* Inside the printer: what print.c and print_exec.c share. */
-#ifndef TUCK_FX_PRINT_H
-#define TUCK_FX_PRINT_H
+#ifndef TUCK_TEXT_PRINT_H
+#define TUCK_TEXT_PRINT_H
 
 #include "graph/graph.h"
 

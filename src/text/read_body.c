@@ -1,5 +1,5 @@
 /* The statements of a body, and the lines between them. */
-#include "fx/read.h"
+#include "text/read.h"
 
 /* ---- the lines between statements ---- */
 
