@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "cli/graphs.h"
-#include "cost/compute.h"
+#include "cost/kernel_cost.h"
 #include "graph/symbol_values.h"
 #include "infer/infer.h"
 

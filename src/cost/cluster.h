@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "op/dtype.h"
-#include "cost/table.h"
+#include "cost/cost_table.h"
 
 enum cost_device {
 #define DEVICE(id, ...) DEV_##id,

@@ -1,7 +1,7 @@
 /* Floating-point operations of a node, by the flops column of its row. */
 #include <math.h>
 
-#include "cost/compute.h"
+#include "cost/kernel_cost.h"
 #include "infer/infer.h"
 
 struct call {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cost/compute.h"
+#include "cost/kernel_cost.h"
 #include "cost/profile.h"
 
 /* A measured collective. */

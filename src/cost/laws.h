@@ -4,7 +4,7 @@
 #ifndef TUCK_COST_LAWS_H
 #define TUCK_COST_LAWS_H
 
-#include "cost/table.h"
+#include "cost/cost_table.h"
 #include "graph/symbol_values.h"
 
 enum { LAWS_MOST = 32, LAWS_NAME = 64 };

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "bucket/bucket.h"
-#include "cost/collective.h"
+#include "cost/collective_cost.h"
 #include "fsdp/fsdp.h"
 
 static const double mib = 1024 * 1024, efficiency = 0.9;

@@ -2,7 +2,7 @@
 #ifndef TUCK_LOWER_ESTIMATE_H
 #define TUCK_LOWER_ESTIMATE_H
 
-#include "cost/compute.h"
+#include "cost/kernel_cost.h"
 #include "lower/program.h"
 
 /* Fill ns, flops, bytes and, of collectives, the algorithm of every op: a loop costs what it reads from outside and

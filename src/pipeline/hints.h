@@ -2,7 +2,7 @@
 #ifndef TUCK_PIPELINE_HINTS_H
 #define TUCK_PIPELINE_HINTS_H
 
-#include "cost/compute.h"
+#include "cost/kernel_cost.h"
 #include "graph/graph.h"
 
 struct hints {

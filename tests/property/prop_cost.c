@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cost/collective.h"
+#include "cost/collective_cost.h"
 #include "support/support.h"
 
 static size_t failed;

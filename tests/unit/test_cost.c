@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cost/collective.h"
-#include "cost/nccl.h"
+#include "cost/collective_cost.h"
+#include "cost/nccl_model.h"
 #include "support/support.h"
 
 static tuck_cluster *preset(const char *name)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cost/compute.h"
+#include "cost/kernel_cost.h"
 #include "support/support.h"
 
 struct fixture {

@@ -1,6 +1,6 @@
 /* Constants of NCCL's tuner, which PyTorch's estimate uses too. */
-#ifndef TUCK_COST_NCCL_H
-#define TUCK_COST_NCCL_H
+#ifndef TUCK_COST_NCCL_MODEL_H
+#define TUCK_COST_NCCL_MODEL_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "cost/table.h"
+#include "cost/cost_table.h"
 
 #include <math.h>
 

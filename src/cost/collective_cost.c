@@ -1,5 +1,5 @@
 /* Which model answers, and which algorithm it takes. */
-#include "cost/collective.h"
+#include "cost/collective_cost.h"
 
 #include <assert.h>
 #include <math.h>

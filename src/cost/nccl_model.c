@@ -8,11 +8,11 @@
  * of a rank; between entries they are interpolated geometrically, and no entry is more than twice its left
  * neighbour, so that the time never falls as messages grow.
  */
-#include "cost/nccl.h"
+#include "cost/nccl_model.h"
 
 #include <math.h>
 
-#include "cost/collective.h"
+#include "cost/collective_cost.h"
 
 const char *const nccl_proto_name[N_NCCL_PROTO] = {"LL", "LL128", "SIMPLE"};
 

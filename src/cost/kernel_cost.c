@@ -1,4 +1,4 @@
-#include "cost/compute.h"
+#include "cost/kernel_cost.h"
 
 #include <math.h>
 

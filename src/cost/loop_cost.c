@@ -1,7 +1,7 @@
 /* The cost of nodes that become one loop. */
 #include <math.h>
 
-#include "cost/compute.h"
+#include "cost/kernel_cost.h"
 #include "cost/profile.h"
 #include "infer/infer.h"
 

@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "cost/collective.h"
+#include "cost/collective_cost.h"
 
 struct net {
     double base;        /* us before the first byte */

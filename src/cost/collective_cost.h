@@ -1,6 +1,6 @@
 /* What a collective takes: one question, several models, the answer with its reasons. */
-#ifndef TUCK_COST_COLLECTIVE_H
-#define TUCK_COST_COLLECTIVE_H
+#ifndef TUCK_COST_COLLECTIVE_COST_H
+#define TUCK_COST_COLLECTIVE_COST_H
 
 #include "cost/cluster.h"
 

@@ -10,10 +10,10 @@
  * Allocation leaves through mem's guard. Times are of a node by itself: what the host takes to launch it (launch_us of
  * a cluster) and how kernels slow each other down is for whoever simulates.
  */
-#ifndef TUCK_COST_COMPUTE_H
-#define TUCK_COST_COMPUTE_H
+#ifndef TUCK_COST_KERNEL_COST_H
+#define TUCK_COST_KERNEL_COST_H
 
-#include "cost/collective.h"
+#include "cost/collective_cost.h"
 #include "cost/laws.h"
 #include "graph/symbol_values.h"
 #include "graph/call.h"

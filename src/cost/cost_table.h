@@ -1,6 +1,6 @@
 /* Measured times of one collective on one kind of group, and the law behind them. */
-#ifndef TUCK_COST_TABLE_H
-#define TUCK_COST_TABLE_H
+#ifndef TUCK_COST_COST_TABLE_H
+#define TUCK_COST_COST_TABLE_H
 
 #include "base/mem.h"
 

@@ -4,8 +4,8 @@
  */
 #include <math.h>
 
-#include "cost/collective.h"
-#include "cost/nccl.h"
+#include "cost/collective_cost.h"
+#include "cost/nccl_model.h"
 
 static int log2_floor(double v)
 {

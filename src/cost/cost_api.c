@@ -1,5 +1,5 @@
 /* The public face of what a graph costs. */
-#include "cost/compute.h"
+#include "cost/kernel_cost.h"
 
 struct graph_cost {
     const tuck_graph *g;
