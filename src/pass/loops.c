@@ -1,7 +1,7 @@
 /* join_loops: what passes on schedules keep apart, see lower/region.h, may be one loop after all. */
 #include "pass/loops.h"
 
-#include "pass/report.h"
+#include "pass/pass_report.h"
 
 static tuck_status run(struct pass_run *r, const void *options)
 {

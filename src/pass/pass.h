@@ -10,7 +10,7 @@
 #include "graph/symbol_values.h"
 #include "graph/effect.h"
 #include "graph/graph.h"
-#include "pass/report.h"
+#include "pass/pass_report.h"
 
 /* ---- Options ------------------------------------------------------------------------------------ */
 

@@ -2,7 +2,7 @@
 #ifndef TUCK_PIPELINE_JUDGE_H
 #define TUCK_PIPELINE_JUDGE_H
 
-#include "pass/report.h"
+#include "pass/pass_report.h"
 #include "pipeline/evaluate.h"
 
 void judge_times(const struct evaluation *e, tuck_times *out);

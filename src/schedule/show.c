@@ -1,6 +1,6 @@
 #include "schedule/show.h"
 
-#include "pass/report.h"
+#include "pass/pass_report.h"
 
 #include <inttypes.h>
 #include <math.h>

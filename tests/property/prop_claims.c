@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "pass/report.h"
+#include "pass/pass_report.h"
 #include "pipeline/evaluate.h"
 #include "pipeline/hints.h"
 #include "support/random_graph.h"

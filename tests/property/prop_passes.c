@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "pass/report.h"
+#include "pass/pass_report.h"
 #include "pipeline/table.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pass/report.h"
+#include "pass/pass_report.h"
 #include "pipeline/table.h"
 
 static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/colour.h"
-#include "pass/report.h"
+#include "pass/pass_report.h"
 
 struct cells {
     struct buf plain, colour;

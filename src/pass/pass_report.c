@@ -1,4 +1,4 @@
-#include "pass/report.h"
+#include "pass/pass_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

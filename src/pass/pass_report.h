@@ -1,6 +1,6 @@
 /* What a pass did, bucket by bucket, and what it left alone, with the reason. */
-#ifndef TUCK_PASS_REPORT_H
-#define TUCK_PASS_REPORT_H
+#ifndef TUCK_PASS_PASS_REPORT_H
+#define TUCK_PASS_PASS_REPORT_H
 
 #include "base/arena.h"
 #include "base/json.h"
