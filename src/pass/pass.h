@@ -165,7 +165,7 @@ struct pass_run {
     tuck_diags *diags;
     tuck_args *args;                  /* for the builder … */
     struct build_known *known;        /* … and the calls it has made already */
-    const struct comm_places *places; /* pass/comm.h; NULL: nobody asked */
+    const struct comm_places *places; /* rewrite/comm_order.h; NULL: nobody asked */
     bool keep_order;                  /* no collective may pass another, whatever their groups */
     bool crossed; /* merged ones stand on both sides of a collective of another group */
     bool changed; /* to be set by the pass */

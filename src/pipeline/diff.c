@@ -1,7 +1,7 @@
 #include "pipeline/diff.h"
 
 #include "op/ops.h"
-#include "pass/comm.h"
+#include "rewrite/comm_order.h"
 
 enum { KINDS = COMM_BROADCAST + 1, CLIMB = 16 };
 

@@ -1,7 +1,7 @@
 /* Differences of two graphs as JSON and as tables. */
 #include "base/colour.h"
 #include "base/json.h"
-#include "pass/comm.h"
+#include "rewrite/comm_order.h"
 #include "pipeline/diff.h"
 
 static const char *name(const struct diff_side *s, uint32_t n)

@@ -1,10 +1,10 @@
 /* The pipeline that Tuck stands behind: several are tried on copies, each result is lowered and simulated, and the
  * fastest that needs no more memory than the graph as it came is kept. Where none is faster, the graph stays as it
  * was, and the report says so. */
-#include "bucket/bucket.h"
+#include "rewrite/bucket/bucket.h"
 #include "op/ops.h"
-#include "pass/loops.h"
-#include "pass/waits.h"
+#include "rewrite/loops.h"
+#include "rewrite/waits.h"
 #include "pipeline/judge.h"
 #include "pipeline/hints.h"
 #include "pipeline/runner.h"

@@ -4,7 +4,7 @@
 
 #include "infer/infer.h"
 #include "graph/storage.h"
-#include "pass/comm.h"
+#include "rewrite/comm_order.h"
 #include "pipeline/schedule_graph.h"
 
 struct step {

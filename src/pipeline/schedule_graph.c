@@ -1,7 +1,7 @@
 #include "pipeline/schedule_graph.h"
 
 #include "graph/storage.h"
-#include "pass/comm.h"
+#include "rewrite/comm_order.h"
 #include "schedule/schedule.h"
 
 struct step_args {

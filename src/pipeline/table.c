@@ -1,12 +1,12 @@
 /* One row a pass, in the order `tuck passes` prints them; a row stands in the folder that runs it. */
 #include "pipeline/table.h"
 
-#include "bucket/bucket.h"
-#include "fsdp/fsdp.h"
-#include "fuse/fuse.h"
-#include "pass/control_deps.h"
-#include "pass/loops.h"
-#include "pass/waits.h"
+#include "rewrite/bucket/bucket.h"
+#include "rewrite/fsdp/fsdp_passes.h"
+#include "rewrite/ddp/ddp_passes.h"
+#include "rewrite/control_deps.h"
+#include "rewrite/loops.h"
+#include "rewrite/waits.h"
 #include "schedule/schedule.h"
 
 /* clang-format off */

@@ -1,8 +1,0 @@
-#ifndef TUCK_PASS_LOOPS_H
-#define TUCK_PASS_LOOPS_H
-
-#include "pass/pass.h"
-
-extern const struct pass pass_join_loops;
-
-#endif

@@ -1,8 +1,0 @@
-#ifndef TUCK_PASS_WAITS_H
-#define TUCK_PASS_WAITS_H
-
-#include "pass/pass.h"
-
-extern const struct pass pass_deduplicate_wait_tensors;
-
-#endif

@@ -1,0 +1,61 @@
+/* The nodes of a merged collective: copies in, the collective, its wait, copies out. */
+#ifndef TUCK_REWRITE_BUCKET_BUCKET_EMIT_H
+#define TUCK_REWRITE_BUCKET_BUCKET_EMIT_H
+
+#include "rewrite/bucket/bucket.h"
+#include "rewrite/build.h"
+
+/* A number in the graph: known, or computed by a node. */
+struct num {
+    int64_t v;
+    uint32_t node; /* 0: it is v */
+};
+
+struct emit {
+    struct bucket_scan *s;
+    const struct bucket *b;
+    const struct bucket_options *o;
+    struct build in, out; /* where nodes up to the collective go, and those from its wait on */
+    int64_t size;         /* of the group */
+    int64_t rank;         /* this rank's place in it, -1 = unknown */
+    enum dtype dtype;     /* of what is sent */
+    struct num *count;    /* by member: elements of its operand */
+    struct num **shape;   /* by member: sizes of its result; NULL where nobody asks for it */
+    /* results, by member: who touches the operand now, first and last; the wait; what stands for the old one */
+    uint32_t *first, *reader, *wait, *piece;
+    uint32_t collective;
+};
+
+/* Fills the results. Nothing old is touched. */
+void emit_bucket(struct emit *e);
+
+void emit_all_gather(struct emit *e);
+void emit_reduction(struct emit *e); /* reduce-scatter and all-reduce */
+
+/* ---- for the forms ------------------------------------------------------------------------------ */
+
+static inline struct num num_of(int64_t v)
+{
+    return (struct num){.v = v};
+}
+
+struct num num_add(struct build *b, struct num x, struct num y);
+struct num num_times(struct build *b, struct num x, int64_t k);
+struct num num_scaled(struct build *b, struct num x, int64_t k); /* the same, a node in any case */
+struct num num_over(struct build *b, struct num x, int64_t k);   /* x // k */
+void build_num(struct build *b, struct num x);
+
+/* Member i's operand as one dimension, or as [rows, -1] where rows > 0. */
+uint32_t emit_flat(struct emit *e, uint32_t i, int64_t rows);
+/* One call each. */
+uint32_t emit_view(struct build *b, uint32_t x, const struct num *size, uint32_t n);
+uint32_t emit_copy(struct build *b, uint32_t x, const struct num *size, uint32_t n);
+uint32_t emit_wait(struct build *b, uint32_t x);
+uint32_t emit_split(struct build *b, uint32_t x, const struct num *count, uint32_t n, int64_t dim);
+void build_group(struct emit *e, struct build *b);
+void build_dtype(struct build *b, enum dtype d);
+uint32_t emit_dims(const struct emit *e, uint32_t i);  /* dimensions of member i's result */
+bool emit_in_place(const struct emit *e);              /* all members work in place */
+bool emit_is_wanted(const struct emit *e, uint32_t i); /* somebody uses member i's result */
+
+#endif

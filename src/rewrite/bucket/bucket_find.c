@@ -1,0 +1,328 @@
+/* Which candidates go together.
+ *
+ * One walk over the graph in its order. Candidates are decided at their waits: a run of waits whose
+ * collectives have the same key fills buckets one after the other. Each group has a run of its own; torch has one for
+ * all, and so have we where the whole sequence of collectives is to be kept. Merging makes everything that uses one
+ * member depend on what all members need; so a candidate may not join a bucket whose results it needs. To see
+ * that, every node carries the number of the newest bucket that it comes after:
+ *
+ *   data    by uses alone
+ *   order   by uses and by what has to keep its order besides: reads and writes, and the sequence of
+ *           collectives of a group that are not merged
+ *
+ * Buckets are numbered as they are opened, and a candidate joins one only if all buckets that it comes after are older:
+ * so each needs nothing but older ones. This is also all that is needed for an order of the whole to exist. A member
+ * is used through its wait only; a cycle would have to lead back from a newer to an older bucket, which is possible
+ * only from one collective of a group to the next, and those carry what the members' operands carry (take_place()).
+ * No bucket has members on both sides of a fence.
+ */
+#include "rewrite/bucket/bucket.h"
+#include "infer/infer.h"
+
+/* Candidates of one group, or of all; the last bucket of them. */
+struct run {
+    bool begun; /* key is its key */
+    bool open;
+    struct bucket_key key;
+    VEC(struct bucket_cand) member;
+    int64_t bytes;
+    uint32_t number; /* of the bucket */
+    uint32_t index;  /* in the run */
+    enum closed_by opened_by;
+};
+
+struct find {
+    struct bucket_scan *s;
+    struct buckets *out;
+    uint32_t *data, *order; /* by node: newest bucket that it comes after; 0 = none */
+    uint32_t *own;          /* by node: of a start, `order` by its operands alone */
+    uint32_t *sequence;     /* by group + 1: newest bucket that its collectives come after */
+    uint32_t behind, fence; /* the same for all groups, and for the last fence */
+    uint32_t number;        /* of the newest bucket */
+    struct run *run;        /* by group, or one */
+    uint32_t n_run;
+};
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static void leave(struct find *f, uint32_t start, enum left_reason why)
+{
+    report_left(f->s->r->report, f->s->r->g, start, why);
+}
+
+/* ---- buckets ---- */
+
+static double cap_of(const struct find *f, const struct run *q)
+{
+    const struct bucket_options *o = f->s->o;
+
+    /* torch asks once a run, for bucket 0. */
+    return pass_float_at(&o->cap_mb, o->torch ? 0 : q->index) * 1024 * 1024;
+}
+
+static void close_bucket(struct find *f, struct run *q, enum closed_by why)
+{
+    if (!q->open)
+        return;
+    q->open = false;
+    if (q->member.len > 1) {
+        struct bucket b = {.n = q->member.len, .bytes = q->bytes, .closed_by = why};
+        b.member = arena_array(&f->s->r->arena, struct bucket_cand, b.n);
+        memcpy(b.member, q->member.at, b.n * sizeof(*b.member));
+        vec_push_in(&f->s->r->arena, &f->out->bucket, b);
+    } else {
+        leave(f, q->member.at[0].start,
+              q->opened_by == CLOSED_DEPENDENCE ? LEFT_DEPENDENCE
+              : q->opened_by == CLOSED_ORDER    ? LEFT_ORDER
+              : (double)q->bytes > cap_of(f, q) ? LEFT_OVERSIZED
+                                                : LEFT_ALONE);
+    }
+    q->index++;
+    q->bytes = 0;
+    q->member.len = 0;
+}
+
+static void open_bucket(struct find *f, struct run *q, enum closed_by because)
+{
+    q->open = true;
+    q->opened_by = because;
+    q->number = ++f->number;
+}
+
+static bool fits(const struct find *f, const struct run *q, const struct bucket_cand *c)
+{
+    int64_t sum;
+
+    return size_add(q->bytes, c->bytes, &sum) && !((double)sum > cap_of(f, q));
+}
+
+/* Is there something between its start and those of the members that a merged collective may not pass? Members follow
+ * each other by their waits. */
+static bool is_apart(const struct find *f, const struct run *q, uint32_t start)
+{
+    const struct comm_places *p = f->s->r->places;
+    uint32_t first = start, last = start;
+
+    if (comm_fence_between(p, q->member.at[0].start, start))
+        return true;
+    if (!f->s->r->keep_order)
+        return false;
+    for (uint32_t i = 0; i < q->member.len; i++) {
+        uint32_t m = q->member.at[i].start;
+        first = p->all[m] < p->all[first] ? m : first;
+        last = p->all[m] > p->all[last] ? m : last;
+    }
+    return comm_others_between(p, first, last);
+}
+
+/* Why the candidate cannot join the open bucket; CLOSED_END: it can. */
+static enum closed_by apart_by(const struct find *f, const struct run *q,
+                               const struct bucket_cand *c)
+{
+    if (f->data[c->start] >= q->number)
+        return CLOSED_DEPENDENCE;
+    if (!f->s->o->torch && (f->own[c->start] >= q->number || is_apart(f, q, c->start)))
+        return CLOSED_ORDER;
+    return fits(f, q, c) ? CLOSED_END : CLOSED_CAP;
+}
+
+/* The candidate joins the open bucket, or the next. False: it stays as it is. */
+static bool place(struct find *f, struct run *q, const struct bucket_cand *c)
+{
+    enum closed_by why = q->open ? apart_by(f, q, c) : CLOSED_END;
+
+    if (why == CLOSED_DEPENDENCE && f->s->o->torch) { /* which skips it and goes on */
+        leave(f, c->start, LEFT_DEPENDENCE);
+        return false;
+    }
+    if (why != CLOSED_END)
+        close_bucket(f, q, why);
+    if (!q->open)
+        open_bucket(f, q, why);
+    vec_push_in(&f->s->r->arena, &q->member, *c);
+    q->bytes += c->bytes; /* fits, or is the first */
+    return true;
+}
+
+/* ---- the walk ---- */
+
+/* The newest bucket that n comes after, from what it uses and what was pushed to it. */
+static void gather(struct find *f, uint32_t n)
+{
+    const struct fx_node *x = node_at(f->s->r->g, n);
+    uint32_t data = 0, order = f->order[n];
+
+    for (uint32_t i = 0; i < x->n_vals; i++)
+        if (x->vals[i].kind == TUCK_V_NODE) {
+            data = larger(data, f->data[x->vals[i].a]);
+            order = larger(order, f->order[x->vals[i].a]);
+        }
+    f->data[n] = data;
+    f->order[n] = larger(order, data);
+}
+
+/* Collectives of a group, and fences among all, keep their sequence, those that are merged excepted: they go wherever between the
+ * first and the last of their bucket. Their operands hold up what comes behind the last all the same. */
+static void take_place(struct find *f, uint32_t n)
+{
+    const struct comm_lines *l = &f->s->lines;
+    bool all = f->s->r->keep_order || comm_is_fence(f->s->r->g, l, n);
+
+    f->own[n] = f->order[n];
+    if (!comm_in_line(l, n))
+        return;
+    uint32_t *sequence = &f->sequence[all ? 0 : l->line[l->start[n]] + 1];
+    f->order[n] = larger(f->order[n], all ? f->behind : larger(*sequence, f->fence));
+    *sequence = f->order[n];
+    f->behind = larger(f->behind, f->order[n]);
+    f->fence = all ? f->behind : f->fence;
+}
+
+static void push(struct find *f, uint32_t n, uint32_t number)
+{
+    const struct topo_fan *k = &f->s->keep_from;
+
+    for (uint32_t i = k->start[n]; i < k->start[n + 1]; i++)
+        f->order[k->to[i]] = larger(f->order[k->to[i]], number);
+}
+
+/* A wait, and what it waits for is of the kind that is merged. */
+static void decide(struct find *f, uint32_t start, uint32_t wait)
+{
+    struct bucket_scan *s = f->s;
+    const struct bucket_options *o = s->o;
+    struct bucket_cand c;
+    enum left_reason why;
+
+    if (o->filter != NULL && !o->filter(o->ctx, s->r->g, wait)) {
+        leave(f, start, LEFT_FILTERED);
+        return;
+    }
+    bool can = bucket_read(s, start, wait, &c, &why);
+    struct run *q = &f->run[f->n_run > 1 ? s->group[start] + 1 : 0];
+    /* Another key ends the run even where that one cannot be merged: the two would change places. */
+    if (can || (why != LEFT_UNKNOWN_TYPE && c.out != 0)) {
+        if (q->begun && !bucket_same_key(&q->key, &c.key)) {
+            close_bucket(f, q, CLOSED_KEY);
+            q->index = 0;
+        }
+        if (c.key.device == 0 && q->open) /* what is known of one member holds for all */
+            c.key.device = q->key.device;
+        q->begun = true;
+        q->key = c.key;
+    }
+    if (!can) {
+        leave(f, start, why);
+    } else if (place(f, q, &c)) {
+        f->data[wait] = larger(f->data[wait], q->number);
+        f->order[wait] = larger(f->order[wait], q->number);
+        push(f, start, q->number); /* what may not come before its operand is read */
+        if (c.cvt != 0)            /* … which the merged one does for a folded conversion */
+            push(f, c.cvt, q->number);
+    }
+}
+
+static void visit_start(struct find *f, uint32_t n)
+{
+    const tuck_graph *g = f->s->r->g;
+    bool viewed = false; /* a wait for a view is one, too */
+    bool held = false;
+
+    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
+        uint32_t user = g->use.at[u].user;
+        if (op_at(node_op(g, user))->cls == OP_WAIT)
+            return;
+        held |= comm_is_wait(g, user);
+        viewed |= op_at(node_op(g, user))->cls == OP_VIEW;
+    }
+    leave(f, n, held ? LEFT_WRAPPED : viewed ? LEFT_WAITS : LEFT_NO_WAIT);
+}
+
+static struct find start_walk(struct bucket_scan *s)
+{
+    const tuck_graph *g = s->r->g;
+    struct arena *a = &s->r->arena;
+    size_t bytes = g->node.len * sizeof(uint32_t);
+
+    uint32_t n_run = s->o->torch || s->r->keep_order ? 1 : g->group.len + 1;
+
+    return (struct find){
+        .s = s,
+        .run = arena_zeroed(a, n_run * sizeof(struct run)),
+        .n_run = n_run,
+        .data = arena_zeroed(a, bytes),
+        .order = arena_zeroed(a, bytes),
+        .own = arena_zeroed(a, bytes),
+        .sequence = arena_zeroed(a, ((size_t)g->group.len + 1) * sizeof(uint32_t))};
+}
+
+void buckets_find(struct bucket_scan *s, struct buckets *b)
+{
+    const tuck_graph *g = s->r->g;
+    struct find f = start_walk(s);
+
+    f.out = b;
+    for_each_node (g, n) {
+        gather(&f, n);
+        take_place(&f, n);
+        if (bucket_is_kind(s, n)) {
+            visit_start(&f, n);
+        } else if (op_at(node_op(g, n))->cls == OP_WAIT) {
+            uint32_t start = call_node(g, node_at(g, n), 0);
+            if (start != 0 && bucket_is_kind(s, start))
+                decide(&f, start, n);
+        }
+        if (f.order[n] != 0)
+            push(&f, n, f.order[n]);
+    }
+    for (uint32_t i = 0; i < f.n_run; i++)
+        close_bucket(&f, &f.run[i], CLOSED_END);
+    comm_leave_hidden(s->r, s->o->kind);
+}
+
+/* The same walk with the members given. */
+bool bucket_possible(struct bucket_scan *s, const struct bucket *b, enum left_reason *why,
+                     uint32_t *node)
+{
+    const tuck_graph *g = s->r->g;
+    struct find f = start_walk(s);
+    /* by wait */
+    const struct bucket_cand **of = arena_zeroed(&s->r->arena,
+                                                 g->node.len * sizeof(struct bucket_cand *));
+    bool *is_member = arena_zeroed(&s->r->arena, g->node.len * sizeof(*is_member));
+    enum { NUMBER = 1 };
+
+    for (uint32_t i = 1; i < b->n && b->collective_before == 0 && !s->o->torch; i++)
+        if (comm_fence_between(s->r->places, b->member[0].start, b->member[i].start) ||
+            (s->r->keep_order &&
+             comm_others_between(s->r->places, b->member[0].start, b->member[i].start))) {
+            *why = LEFT_ORDER;
+            *node = b->member[i].start;
+            return false;
+        }
+    for (uint32_t i = 0; i < b->n; i++) {
+        of[b->member[i].wait] = &b->member[i];
+        is_member[b->member[i].start] = true;
+    }
+    for_each_node (g, n) {
+        gather(&f, n);
+        take_place(&f, n);
+        if (is_member[n] && f.own[n] == NUMBER) {
+            *why = f.data[n] == NUMBER ? LEFT_DEPENDENCE : LEFT_ORDER;
+            *node = n;
+            return false;
+        }
+        if (of[n] != NULL) {
+            f.data[n] = f.order[n] = NUMBER;
+            push(&f, of[n]->start, NUMBER);
+            if (of[n]->cvt != 0)
+                push(&f, of[n]->cvt, NUMBER);
+        }
+        if (f.order[n] != 0)
+            push(&f, n, f.order[n]);
+    }
+    return true;
+}

@@ -1,0 +1,185 @@
+/* The rows of bucketing: finders, find and merge, and merging a given bucket. */
+#include "rewrite/bucket/bucket.h"
+#include "infer/infer.h"
+#include "rewrite/build.h"
+
+enum { COMPAT_NONE, COMPAT_TORCH };
+
+static const double default_cap = 2000;
+
+struct options {
+    struct pass_floats cap_mb;
+    int mode, compat, filter;
+};
+
+#define CAP                                                                                        \
+    {                                                                                              \
+        .name = "cap_mb", .type = PASS_FLOATS, .at = offsetof(struct options, cap_mb),             \
+        .dflt = "2000",                                                                            \
+        .help = "MiB a bucket may hold; a list is by the bucket's number in its run, 50:500"       \
+    }
+#define MODE                                                                                       \
+    {                                                                                              \
+        .name = "mode", .type = PASS_CHOICE, .at = offsetof(struct options, mode),                 \
+        .dflt = "default", .choices = "default|custom_ops|custom_ops_multidtype|coalesced",        \
+        .help = "how members are put together: plain operators, one of PyTorch's own, or lists"    \
+    }
+#define COMPAT                                                                                     \
+    {                                                                                              \
+        .name = "compat", .type = PASS_CHOICE, .at = offsetof(struct options, compat),             \
+        .dflt = "none", .choices = "none|torch",                                                   \
+        .help = "torch: as PyTorch 2.13 does it, see docs/differences.md"                          \
+    }
+#define FILTER                                                                                     \
+    {                                                                                              \
+        .name = "filter", .type = PASS_CHOICE, .at = offsetof(struct options, filter),             \
+        .dflt = "none", .choices = "none|fsdp", .help = "fsdp: only those that FSDP makes"         \
+    }
+
+static const struct pass_option options[] = {CAP, MODE, FILTER, COMPAT};
+static const struct pass_option fsdp_options[] = {CAP, MODE, COMPAT};
+
+/* Waits that count, by node id; what is made later does not. */
+struct marks {
+    const bool *at;
+    uint32_t n;
+};
+
+static bool is_marked(void *ctx, const tuck_graph *g, uint32_t wait)
+{
+    const struct marks *m = ctx;
+
+    (void)g;
+    return wait < m->n && m->at[wait];
+}
+
+static struct marks *fsdp_marks(struct pass_run *r, enum comm_kind kind)
+{
+    struct marks *m = arena_new(&r->arena, struct marks);
+
+    *m = (struct marks){bucket_fsdp_waits(r, kind), r->g->node.len};
+    return m;
+}
+
+tuck_status bucket_check_mode(struct pass_run *r, enum comm_kind kind, int mode, bool torch)
+{
+    if (kind == COMM_ALL_GATHER || mode != BUCKET_MULTIDTYPE || (torch && kind == COMM_ALL_REDUCE))
+        return TUCK_OK;
+    return pass_fail(r, 0,
+                     "mode custom_ops_multidtype is for all-gathers: %s adds up, and so has "
+                     "one dtype",
+                     comm_kind_name(kind));
+}
+
+static struct bucket_options settings(enum comm_kind kind, const struct options *o,
+                                      struct marks *marks)
+{
+    struct bucket_options b = {.kind = kind,
+                               .mode = (enum bucket_mode)o->mode,
+                               .cap_mb = o->cap_mb,
+                               .torch = o->compat == COMPAT_TORCH};
+
+    if (b.cap_mb.n == 0)
+        b.cap_mb = (struct pass_floats){&default_cap, 1};
+    if (marks != NULL) {
+        b.filter = is_marked;
+        b.ctx = marks;
+        if (b.torch && b.mode == BUCKET_MULTIDTYPE) /* which forgets the mode in its FSDP passes */
+            b.mode = BUCKET_CUSTOM;
+    }
+    return b;
+}
+
+static bool is_taken(void *ctx, uint32_t n)
+{
+    return bucket_is_kind(ctx, n);
+}
+
+static tuck_status find(struct pass_run *r, enum comm_kind kind, const struct options *o,
+                        struct marks *marks, bool merge)
+{
+    struct bucket_scan s;
+    struct buckets b = {0};
+    tuck_status st = bucket_check_mode(r, kind, o->mode, o->compat == COMPAT_TORCH);
+
+    if (st != TUCK_OK)
+        return st;
+    struct bucket_options set = settings(kind, o, marks);
+    bucket_scan(&s, r, &set);
+    buckets_find(&s, &b);
+    comm_leave_forms(r, kind, is_taken, &s);
+    buckets_check(&s, &b);
+    if (merge)
+        return buckets_merge(&s, &b);
+    buckets_report(&s, &b);
+    r->changed = false; /* a look at the runner's copy, which goes */
+    return TUCK_OK;
+}
+
+tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter filter,
+                          double cap_mb, enum bucket_mode mode, bool torch)
+{
+    enum { N_KIND = 3 };
+    static const enum comm_kind order[N_KIND] = {COMM_ALL_GATHER, COMM_REDUCE_SCATTER,
+                                                 COMM_ALL_REDUCE};
+    struct marks *marks[N_KIND];
+    struct options o = {
+        .cap_mb = {&cap_mb, 1}, .compat = torch ? COMPAT_TORCH : COMPAT_NONE, .filter = filter};
+    struct infer_options refresh = {.n_before = r->g->node.len, .edited = r->g};
+    type_id *before = arena_array(&r->arena, type_id, r->g->node.len);
+    tuck_status st = TUCK_OK;
+
+    memcpy(before, r->g->type.at, r->g->node.len * sizeof(*before));
+    refresh.before = before;
+    /* What is FSDP's is seen as long as nothing is merged. */
+    for (uint32_t i = 0; i < N_KIND; i++)
+        marks[i] = filter == BUCKET_FSDP ? fsdp_marks(r, order[i]) : NULL;
+    for (uint32_t i = 0; i < N_KIND && st == TUCK_OK; i++) {
+        if (!(kinds & 1u << order[i]))
+            continue;
+        if (r->changed) /* the next kind may work on what this one made */
+            infer_graph(r->g, &refresh, NULL);
+        /* Sums have one dtype. */
+        o.mode = (int)(order[i] != COMM_ALL_GATHER && mode == BUCKET_MULTIDTYPE ? BUCKET_CUSTOM
+                                                                                : mode);
+        st = find(r, order[i], &o, marks[i], true);
+    }
+    return st;
+}
+
+/* ---- rows ---- */
+
+#define ROW(id, kind, text, table, fn_filter, fn_merge)                                            \
+    static tuck_status run_##id(struct pass_run *r, const void *given)                             \
+    {                                                                                              \
+        struct options o = *(const struct options *)given;                                         \
+                                                                                                   \
+        bool fsdp = fn_filter || o.filter == BUCKET_FSDP;                                          \
+        return find(r, kind, &o, fsdp ? fsdp_marks(r, kind) : NULL, fn_merge);                     \
+    }                                                                                              \
+    const struct pass pass_##id = {                                                                \
+        .name = #id,                                                                               \
+        .help = text,                                                                              \
+        .needs = PASS_TYPES | PASS_NAMES,                                                          \
+        .options = (table),                                                                        \
+        .n_options = (uint32_t)(sizeof(table) / sizeof(*(table))),                                 \
+        .options_size = sizeof(struct options),                                                    \
+        .on_graph = run_##id,                                                                      \
+    };
+
+ROW(bucket_all_gather, COMM_ALL_GATHER, "merge all-gathers of one group and dtype up to a cap",
+    options, false, true)
+ROW(bucket_reduce_scatter, COMM_REDUCE_SCATTER,
+    "merge reduce-scatters of one group, reduction and dtype up to a cap", options, false, true)
+ROW(bucket_all_reduce, COMM_ALL_REDUCE,
+    "merge all-reduces of one group, reduction and dtype up to a cap", options, false, true)
+ROW(bucket_fsdp_all_gather, COMM_ALL_GATHER, "bucket_all_gather of FSDP's parameters alone",
+    fsdp_options, true, true)
+ROW(bucket_fsdp_reduce_scatter, COMM_REDUCE_SCATTER,
+    "bucket_reduce_scatter of FSDP's gradients alone", fsdp_options, true, true)
+ROW(bucket_all_gather_by_mb, COMM_ALL_GATHER,
+    "report which all-gathers bucket_all_gather would merge", options, false, false)
+ROW(bucket_reduce_scatter_by_mb, COMM_REDUCE_SCATTER,
+    "report which reduce-scatters bucket_reduce_scatter would merge", options, false, false)
+ROW(bucket_all_reduce_by_mb, COMM_ALL_REDUCE,
+    "report which all-reduces bucket_all_reduce would merge", options, false, false)

@@ -1,0 +1,13 @@
+/* DDP fusion: the all-reduces of gradients become few and large, their waits late. docs/passes.md shows what each
+ * pass does. */
+#ifndef TUCK_REWRITE_DDP_DDP_PASSES_H
+#define TUCK_REWRITE_DDP_DDP_PASSES_H
+
+#include "pass/pass.h"
+
+extern const struct pass pass_fuse_ddp_with_concat_op;
+extern const struct pass pass_fuse_ddp_with_coalesced_op;
+extern const struct pass pass_schedule_comm_wait;
+extern const struct pass pass_fuse_ddp_communication;
+
+#endif
