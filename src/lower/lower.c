@@ -2,7 +2,7 @@
 #include "graph/groups.h"
 #include "lower/lower.h"
 #include "lower/gaps.h"
-#include "lower/rows.h"
+#include "lower/program_rows.h"
 #include "lower/verify.h"
 
 void lower_defaults(struct lower_options *o)

@@ -5,7 +5,7 @@
 #include "base/json_in.h"
 #include "base/suggest.h"
 #include "lower/program.h"
-#include "lower/rows.h"
+#include "lower/program_rows.h"
 
 struct word {
     const char *at;

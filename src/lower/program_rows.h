@@ -1,6 +1,6 @@
 /* Rows that belong to ops, put in order of their ops. */
-#ifndef TUCK_LOWER_ROWS_H
-#define TUCK_LOWER_ROWS_H
+#ifndef TUCK_LOWER_PROGRAM_ROWS_H
+#define TUCK_LOWER_PROGRAM_ROWS_H
 
 /* start[op + 1] is where the rows of op begin. Put down with rows[start[op + 1]++] = row, each in its turn, they move
  * the starts to where they belong: start[op] … start[op + 1] - 1 in the end. */
