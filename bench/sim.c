@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "problem/live.h"
+#include "plan/liveness.h"
 #include "sim/sim.h"
 #include "support/problems.h"
 

@@ -7,9 +7,9 @@
 
 #include "cli/graphs.h"
 #include "lower/estimate.h"
-#include "memory/graph_peak.h"
-#include "memory/plan.h"
-#include "problem/from_program.h"
+#include "plan/graph_peak.h"
+#include "plan/arena_plan.h"
+#include "plan/from_program.h"
 
 enum {
     OPT_NO_FUSE = 0x400,

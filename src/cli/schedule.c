@@ -6,7 +6,7 @@
 #include "cli/graphs.h"
 #include "lower/estimate.h"
 #include "pipeline/table.h"
-#include "problem/from_program.h"
+#include "plan/from_program.h"
 #include "schedule/show.h"
 
 enum { OPT_PASSES = 0x100, OPT_SET, OPT_COMPAT, OPT_ALIGN, OPT_JSON, OPT_WRITE, OPT_OVERLAP };

@@ -1,8 +1,8 @@
 #include "pipeline/evaluate.h"
 
-#include "memory/plan.h"
+#include "plan/arena_plan.h"
 #include "pipeline/facts.h"
-#include "problem/from_program.h"
+#include "plan/from_program.h"
 
 void evaluate_defaults(struct evaluate_options *o)
 {

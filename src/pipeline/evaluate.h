@@ -8,7 +8,7 @@
 #include "cost/assumed.h"
 #include "lower/estimate.h"
 #include "lower/gaps.h"
-#include "problem/problem.h"
+#include "plan/problem.h"
 #include "sim/bound.h"
 
 struct evaluate_options {

@@ -1,9 +1,9 @@
 /* Programs in the public interface. */
 #include "lower/estimate.h"
-#include "memory/plan.h"
+#include "plan/arena_plan.h"
 #include "pipeline/hints.h"
 #include "pipeline/schedule_api.h"
-#include "problem/from_program.h"
+#include "plan/from_program.h"
 
 struct tuck_program {
     struct program *p;

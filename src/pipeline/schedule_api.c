@@ -2,7 +2,7 @@
 #include "pipeline/schedule_api.h"
 
 #include "pipeline/table.h"
-#include "problem/live.h"
+#include "plan/liveness.h"
 #include "schedule/show.h"
 
 struct tuck_problem {

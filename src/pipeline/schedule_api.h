@@ -2,7 +2,7 @@
 #ifndef TUCK_PIPELINE_SCHEDULE_API_H
 #define TUCK_PIPELINE_SCHEDULE_API_H
 
-#include "problem/problem.h"
+#include "plan/problem.h"
 
 /* Takes p, also on failure. */
 TUCK_MUST_CHECK tuck_status problem_wrap(struct problem *p, tuck_problem **out);

@@ -1,7 +1,7 @@
 #include "pipeline/trial.h"
 
 #include "pipeline/facts.h"
-#include "problem/live.h"
+#include "plan/liveness.h"
 #include "schedule/schedule.h"
 
 struct trying {

@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "cost/assumed.h"
-#include "memory/plan.h"
+#include "plan/arena_plan.h"
 #include "report/report.h"
 
 extern const unsigned char report_page[]; /* page.html, made into C by the Makefile */

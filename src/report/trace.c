@@ -1,5 +1,5 @@
 #include "base/json.h"
-#include "memory/plan.h"
+#include "plan/arena_plan.h"
 #include "report/report.h"
 
 /* Threads: 0 is the compute stream, 1 + group a channel, the last those without a group. */

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "problem/live.h"
+#include "plan/liveness.h"
 #include "schedule/edges.h"
 
 struct exposed {

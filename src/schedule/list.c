@@ -6,7 +6,7 @@
  * stays within the budget. What stands first in it always does. */
 #include <math.h>
 
-#include "problem/live.h"
+#include "plan/liveness.h"
 #include "schedule/edges.h"
 #include "base/heap.h"
 #include "schedule/step.h"

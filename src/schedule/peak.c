@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "problem/live.h"
+#include "plan/liveness.h"
 #include "schedule/edges.h"
 #include "base/heap.h"
 #include "schedule/step.h"

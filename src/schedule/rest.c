@@ -1,6 +1,6 @@
 #include "schedule/rest.h"
 
-#include "problem/live.h"
+#include "plan/liveness.h"
 #include "schedule/schedule.h"
 
 /* Leaves are places of the order. A leaf holds the bytes that are live when the op there has allocated; of

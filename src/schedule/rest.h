@@ -3,7 +3,7 @@
 #ifndef TUCK_SCHEDULE_REST_H
 #define TUCK_SCHEDULE_REST_H
 
-#include "problem/problem.h"
+#include "plan/problem.h"
 
 struct rest;
 

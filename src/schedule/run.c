@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "problem/live.h"
+#include "plan/liveness.h"
 #include "schedule/step.h"
 
 const char *schedule_limit_name(enum schedule_limit limit)

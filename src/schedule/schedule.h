@@ -3,7 +3,7 @@
 #ifndef TUCK_SCHEDULE_SCHEDULE_H
 #define TUCK_SCHEDULE_SCHEDULE_H
 
-#include "problem/problem.h"
+#include "plan/problem.h"
 #include "schedule/options.h"
 #include "sim/sim.h"
 

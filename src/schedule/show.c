@@ -8,7 +8,7 @@
 
 #include "base/colour.h"
 #include "base/json.h"
-#include "problem/live.h"
+#include "plan/liveness.h"
 
 static const char *name_of(const struct schedule *s, uint32_t op)
 {

@@ -13,7 +13,7 @@
 #ifndef TUCK_SIM_SIM_H
 #define TUCK_SIM_SIM_H
 
-#include "problem/problem.h"
+#include "plan/problem.h"
 
 struct sim_options {
     const int64_t *ps; /* by op: its time; NULL: the problem's own */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "problem/from_program.h"
+#include "plan/from_program.h"
 #include "support/program_check.h"
 
 static void check(char *why)

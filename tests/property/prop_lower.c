@@ -12,9 +12,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "memory/plan.h"
-#include "problem/from_program.h"
-#include "problem/live.h"
+#include "plan/arena_plan.h"
+#include "plan/from_program.h"
+#include "plan/liveness.h"
 #include "support/program_check.h"
 #include "support/random_graph.h"
 

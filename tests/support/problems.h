@@ -8,7 +8,7 @@
 #include <jansson.h>
 #undef json_null
 
-#include "problem/problem.h"
+#include "plan/problem.h"
 #include "schedule/schedule.h"
 #include "support/support.h"
 

@@ -6,7 +6,7 @@
 
 #include "infer/infer.h"
 #include "lower/verify.h"
-#include "memory/plan.h"
+#include "plan/arena_plan.h"
 
 enum { N_HINT = 400 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "memory/plan.h"
+#include "plan/arena_plan.h"
 #include "support/program_check.h"
 
 static struct rng rng = {88172645463325252u};

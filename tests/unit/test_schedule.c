@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "pipeline/table.h"
-#include "problem/live.h"
+#include "plan/liveness.h"
 #include "schedule/align.h"
 #include "schedule/peak.h"
 #include "support/problems.h"

@@ -1,6 +1,6 @@
 /* A problem as the JSON that problem_read_text() reads: one op a line. */
 #include "base/json.h"
-#include "problem/problem.h"
+#include "plan/problem.h"
 
 static void put_names(struct json_out *j, const struct problem *p, const char *key,
                       const str_id *name, uint32_t n)

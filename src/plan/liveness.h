@@ -4,10 +4,10 @@
  * op makes and nobody uses goes when that op is done. Freeable inputs are there from the start; what the
  * caller gets is never freed. The peak is the most that is live right after an op has allocated.
  */
-#ifndef TUCK_PROBLEM_LIVE_H
-#define TUCK_PROBLEM_LIVE_H
+#ifndef TUCK_PLAN_LIVENESS_H
+#define TUCK_PLAN_LIVENESS_H
 
-#include "problem/problem.h"
+#include "plan/problem.h"
 
 struct live {
     int64_t input;       /* bytes of the freeable inputs */

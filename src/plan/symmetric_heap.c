@@ -4,7 +4,7 @@
  * group's own collectives is a clock here: step 2k+1 is its k-th collective, step 2k what happens between that and the
  * one before. And buffers go by which collective works on them first, not by where they are made.
  */
-#include "memory/comm.h"
+#include "plan/symmetric_heap.h"
 
 static void meet(struct memory_comm *c, uint32_t buf)
 {

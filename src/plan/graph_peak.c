@@ -1,4 +1,4 @@
-#include "memory/graph_peak.h"
+#include "plan/graph_peak.h"
 
 #include "graph/storage.h"
 #include "lower/copies.h"

@@ -1,7 +1,7 @@
 /* The peak of a graph as PyTorch's passes on graphs estimate it: storages off the host, node by node, nothing fused,
  * no wait holding what a transfer reads. For comparison; everything else here goes by memory_peak(). */
-#ifndef TUCK_MEMORY_GRAPH_PEAK_H
-#define TUCK_MEMORY_GRAPH_PEAK_H
+#ifndef TUCK_PLAN_GRAPH_PEAK_H
+#define TUCK_PLAN_GRAPH_PEAK_H
 
 #include "graph/symbol_values.h"
 #include "graph/graph.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "problem/problem.h"
+#include "plan/problem.h"
 
 /* Sums of sizes and of runtimes stay below this, so that differences and budgets fit as well. */
 #define LARGEST (INT64_MAX / 8)

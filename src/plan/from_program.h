@@ -1,9 +1,9 @@
 /* The schedule problem of a program. */
-#ifndef TUCK_PROBLEM_FROM_PROGRAM_H
-#define TUCK_PROBLEM_FROM_PROGRAM_H
+#ifndef TUCK_PLAN_FROM_PROGRAM_H
+#define TUCK_PLAN_FROM_PROGRAM_H
 
 #include "lower/program.h"
-#include "problem/problem.h"
+#include "plan/problem.h"
 
 /* Ops and buffers keep their order, so op i of the problem is op i of the program; times that were not estimated
  * are 0. */

@@ -4,8 +4,8 @@
  * peak_bytes is what the order needs at least: the maximum over ops of live bytes once the op's results are there,
  * sizes as they are, comm buffers included. arena_bytes is what the plan takes, 64-byte aligned, without them.
  */
-#ifndef TUCK_MEMORY_PLAN_H
-#define TUCK_MEMORY_PLAN_H
+#ifndef TUCK_PLAN_ARENA_PLAN_H
+#define TUCK_PLAN_ARENA_PLAN_H
 
 #include "lower/program.h"
 

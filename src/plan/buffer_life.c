@@ -1,4 +1,4 @@
-#include "memory/plan.h"
+#include "plan/arena_plan.h"
 
 static bool to_the_end(const struct program_buf *b)
 {

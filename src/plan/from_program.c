@@ -1,4 +1,4 @@
-#include "problem/from_program.h"
+#include "plan/from_program.h"
 
 struct fill {
     const struct program *p;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/json_in.h"
-#include "problem/problem.h"
+#include "plan/problem.h"
 
 struct reader {
     struct jin in;

@@ -1,8 +1,8 @@
 /* The symmetric heaps of a program: which comm buffers there are, and when they are live, as all ranks see it. */
-#ifndef TUCK_MEMORY_COMM_H
-#define TUCK_MEMORY_COMM_H
+#ifndef TUCK_PLAN_SYMMETRIC_HEAP_H
+#define TUCK_PLAN_SYMMETRIC_HEAP_H
 
-#include "memory/plan.h"
+#include "plan/arena_plan.h"
 
 struct memory_comm {
     uint32_t n;

@@ -6,7 +6,7 @@
  * the steps; looking at all of it is paid from a budget that grows with the number of buffers, and when that is used
  * up a buffer just goes on top: O(n log n) in all.
  */
-#include "memory/comm.h"
+#include "plan/symmetric_heap.h"
 
 #include <stdlib.h>
 

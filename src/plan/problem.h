@@ -7,8 +7,8 @@
  *
  * Lists are in CSR form: those of x are list[list_at[x]] … list[list_at[x + 1] - 1].
  */
-#ifndef TUCK_PROBLEM_PROBLEM_H
-#define TUCK_PROBLEM_PROBLEM_H
+#ifndef TUCK_PLAN_PROBLEM_H
+#define TUCK_PLAN_PROBLEM_H
 
 #include "base/arena.h"
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-#include "problem/live.h"
+#include "plan/liveness.h"
 
 static int64_t *zeroes(struct arena *a, uint32_t n)
 {
