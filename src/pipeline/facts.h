@@ -3,7 +3,7 @@
 #define TUCK_PIPELINE_FACTS_H
 
 #include "pipeline/evaluate.h"
-#include "sim/ranks.h"
+#include "sim/rank_sim.h"
 
 struct facts {
     struct sim_call *call; /* by op */

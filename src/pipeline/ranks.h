@@ -3,7 +3,7 @@
 #define TUCK_PIPELINE_RANKS_H
 
 #include "pipeline/evaluate.h"
-#include "sim/ranks.h"
+#include "sim/rank_sim.h"
 
 /* One graph, with what it takes. */
 struct ranks_graph {

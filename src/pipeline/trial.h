@@ -22,7 +22,7 @@ struct tried {
 };
 
 /* The order that the passes on schedules find within the limit. With channels of their own collectives share their
- * links (sim/ranks.h). Results live in the arena. */
+ * links (sim/rank_sim.h). Results live in the arena. */
 TUCK_MUST_CHECK tuck_status trial_run(const tuck_graph *g, const struct evaluation *e,
                                       const struct evaluate_options *o, const struct trial *t,
                                       struct arena *a, struct tried *out);

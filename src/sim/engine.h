@@ -11,7 +11,7 @@
 #define TUCK_SIM_ENGINE_H
 
 #include "sim/events.h"
-#include "sim/meet.h"
+#include "sim/match_p2p.h"
 
 #define NONE PROBLEM_NONE
 

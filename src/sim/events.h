@@ -2,7 +2,7 @@
 #ifndef TUCK_SIM_EVENTS_H
 #define TUCK_SIM_EVENTS_H
 
-#include "sim/ranks.h"
+#include "sim/rank_sim.h"
 
 /* Picoseconds times SIM_SPEED. Arenas align to 8 bytes. */
 __extension__ typedef unsigned __int128 sim_work __attribute__((aligned(8)));

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "sim/bound.h"
-#include "sim/ranks.h"
+#include "sim/rank_sim.h"
 #include "support/support.h"
 
 /* The stress build checks the library more, and needs not see as much. */

@@ -10,8 +10,8 @@
  * class of the kernel and the kind of the collective; of several, the largest. Speeds are multiples of 2^-20, so that
  * times are whole picoseconds here too.
  */
-#ifndef TUCK_SIM_RANKS_H
-#define TUCK_SIM_RANKS_H
+#ifndef TUCK_SIM_RANK_SIM_H
+#define TUCK_SIM_RANK_SIM_H
 
 #include "sim/sim.h"
 

@@ -1,8 +1,8 @@
 /* Which send meets which receive. */
-#ifndef TUCK_SIM_MEET_H
-#define TUCK_SIM_MEET_H
+#ifndef TUCK_SIM_MATCH_P2P_H
+#define TUCK_SIM_MATCH_P2P_H
 
-#include "sim/ranks.h"
+#include "sim/rank_sim.h"
 
 struct sim_met {
     uint32_t rank, op; /* PROBLEM_NONE: nothing */

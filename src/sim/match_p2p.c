@@ -1,4 +1,4 @@
-#include "sim/meet.h"
+#include "sim/match_p2p.h"
 
 #include <stdlib.h>
 
