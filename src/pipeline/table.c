@@ -139,7 +139,7 @@ static const struct pass_key keys[] = {
 /* Each option of the schedulers is a key, too, for all of them. */
 #define OPTION(for, option_name, type, own, torch, text)                                           \
     {.name = #option_name, .help = text, .option = #option_name},
-#include "schedule/options.def"
+#include "schedule/schedule_options.def"
 #undef OPTION
     {.name = NULL},
 };

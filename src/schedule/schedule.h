@@ -1,10 +1,10 @@
 /* Orders of a schedule problem. Each pass takes the order that a struct schedule holds, leaves a better one
- * in its place, and adds a report of what it did. Options and compatibility are in schedule/options.h. */
+ * in its place, and adds a report of what it did. Options and compatibility are in schedule/schedule_options.h. */
 #ifndef TUCK_SCHEDULE_SCHEDULE_H
 #define TUCK_SCHEDULE_SCHEDULE_H
 
 #include "plan/problem.h"
-#include "schedule/options.h"
+#include "schedule/schedule_options.h"
 #include "sim/sim.h"
 
 /* Why a collective or a wait stopped moving. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/peak.h"
+#include "schedule/peak_orders.h"
 #include "support/problems.h"
 
 static const struct pass *const moving[] = {

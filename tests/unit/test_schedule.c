@@ -14,7 +14,7 @@
 #include "pipeline/table.h"
 #include "plan/liveness.h"
 #include "schedule/align.h"
-#include "schedule/peak.h"
+#include "schedule/peak_orders.h"
 #include "support/problems.h"
 
 /* ---- files ---- */

@@ -1,6 +1,6 @@
 /* reorder_for_peak_memory: four orders, and the first with the lowest peak wins: the one that is there, least
  * peak first, breadth first, depth first. */
-#include "schedule/peak.h"
+#include "schedule/peak_orders.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 #include "schedule/edges.h"
 #include "base/heap.h"
 #include "schedule/step.h"
-#include "schedule/rest.h"
+#include "schedule/remaining_peak.h"
 
 struct lister {
     struct schedule *s;

@@ -1,6 +1,6 @@
 /* Options of the schedulers, by PyTorch's names, and the list of what `--compat torch` reproduces. */
-#ifndef TUCK_SCHEDULE_OPTIONS_H
-#define TUCK_SCHEDULE_OPTIONS_H
+#ifndef TUCK_SCHEDULE_SCHEDULE_OPTIONS_H
+#define TUCK_SCHEDULE_SCHEDULE_OPTIONS_H
 
 #include "pass/pass.h"
 

@@ -17,13 +17,13 @@ static const struct pass_option any_options[] = {
 #define OPTION_SINK NO_ROW
 #define OPTION_BOTH NO_ROW
 #define OPTION_PEAK NO_ROW
-#include "schedule/options.def"
+#include "schedule/schedule_options.def"
 };
 
 static const struct pass_option list_options[] = {
 #undef OPTION_LIST
 #define OPTION_LIST ROW
-#include "schedule/options.def"
+#include "schedule/schedule_options.def"
 #undef OPTION_LIST
 #define OPTION_LIST NO_ROW
 };
@@ -31,7 +31,7 @@ static const struct pass_option list_options[] = {
 static const struct pass_option peak_options[] = {
 #undef OPTION_PEAK
 #define OPTION_PEAK ROW
-#include "schedule/options.def"
+#include "schedule/schedule_options.def"
 #undef OPTION_PEAK
 #define OPTION_PEAK NO_ROW
 };
@@ -41,7 +41,7 @@ static const struct pass_option reorder_options[] = {
 #undef OPTION_BOTH
 #define OPTION_REORDER ROW
 #define OPTION_BOTH ROW
-#include "schedule/options.def"
+#include "schedule/schedule_options.def"
 #undef OPTION_REORDER
 #define OPTION_REORDER NO_ROW
 };
@@ -49,7 +49,7 @@ static const struct pass_option reorder_options[] = {
 static const struct pass_option sink_options[] = {
 #undef OPTION_SINK
 #define OPTION_SINK ROW
-#include "schedule/options.def"
+#include "schedule/schedule_options.def"
 };
 
 /* One configuration for all of them, as in PyTorch: any pass takes any option. */
@@ -60,7 +60,7 @@ static const struct pass_option all_options[] = {
 #define OPTION_LIST ROW
 #define OPTION_REORDER ROW
 #define OPTION_PEAK ROW
-#include "schedule/options.def"
+#include "schedule/schedule_options.def"
 };
 
 /* options: all that holds for this step. */

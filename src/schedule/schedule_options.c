@@ -1,4 +1,4 @@
-#include "schedule/options.h"
+#include "schedule/schedule_options.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ static const struct row {
 } rows[] = {
 #define OPTION(for, name, type, own, torch, help)                                                  \
     {{#name, type, offsetof(struct schedule_options, name), own, NULL, help}, torch},
-#include "schedule/options.def"
+#include "schedule/schedule_options.def"
 #undef OPTION
 };
 

@@ -1,4 +1,4 @@
-#include "schedule/rest.h"
+#include "schedule/remaining_peak.h"
 
 #include "plan/liveness.h"
 #include "schedule/schedule.h"

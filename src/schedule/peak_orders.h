@@ -1,6 +1,6 @@
 /* The orders that reorder_for_peak_memory chooses from. */
-#ifndef TUCK_SCHEDULE_PEAK_H
-#define TUCK_SCHEDULE_PEAK_H
+#ifndef TUCK_SCHEDULE_PEAK_ORDERS_H
+#define TUCK_SCHEDULE_PEAK_ORDERS_H
 
 #include "schedule/schedule.h"
 

@@ -1,7 +1,7 @@
 /* The ops that are still to come, in an order that is known to fit, and what taking one of them out of turn
  * does to its peak. Every step costs the logarithm of the number of ops. */
-#ifndef TUCK_SCHEDULE_REST_H
-#define TUCK_SCHEDULE_REST_H
+#ifndef TUCK_SCHEDULE_REMAINING_PEAK_H
+#define TUCK_SCHEDULE_REMAINING_PEAK_H
 
 #include "plan/problem.h"
 
