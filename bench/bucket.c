@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "pipeline/runner.h"
-#include "pipeline/table.h"
+#include "study/runner.h"
+#include "study/pass_table.h"
 
 enum { RUNS = 25 };
 

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "pipeline/runner.h"
-#include "pipeline/table.h"
+#include "study/runner.h"
+#include "study/pass_table.h"
 
 enum { MAX_SIZES = 8, RUNS = 3, LARGE = 300000 };
 

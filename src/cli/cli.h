@@ -8,7 +8,7 @@
 #include "cli/out.h"
 #include "cli/output.h"
 #include "graph/graph.h"
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 #include "tuck.h"
 
 /* One exit code a kind of failure; `tuck --help` prints them. */

@@ -5,7 +5,7 @@
 
 #include "cli/graphs.h"
 #include "graph/groups.h"
-#include "pipeline/diff.h"
+#include "study/diff.h"
 
 enum { OPT_BEFORE = 0x720, OPT_AFTER };
 

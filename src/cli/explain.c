@@ -5,7 +5,7 @@
 
 #include "cli/graphs.h"
 #include "cli/progress.h"
-#include "pipeline/explain.h"
+#include "study/explain.h"
 
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Everything, for other programs", 0},

@@ -8,7 +8,7 @@
 #include "cli/graphs.h"
 #include "cli/progress.h"
 #include "text/known.h"
-#include "pipeline/ranks.h"
+#include "study/several_ranks.h"
 
 enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 

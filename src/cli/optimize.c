@@ -9,7 +9,7 @@
 #include "cli/picture.h"
 #include "cli/progress.h"
 #include "pass/pass_report.h"
-#include "pipeline/judge.h"
+#include "study/judge.h"
 
 enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES, OPT_MEMORY };
 

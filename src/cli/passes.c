@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
-#include "pipeline/table.h"
+#include "study/pass_table.h"
 
 enum { OPT_REASONS = 0x200 };
 

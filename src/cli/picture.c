@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/picture.h"
-#include "pipeline/explain.h"
+#include "study/explain.h"
 #include "report/report.h"
 
 enum { OPT_HTML = 0x700, OPT_TRACE };

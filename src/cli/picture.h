@@ -3,7 +3,7 @@
 #define TUCK_CLI_PICTURE_H
 
 #include "cli/cli.h"
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 
 struct drawn;
 

@@ -5,7 +5,7 @@
 
 #include "cli/graphs.h"
 #include "lower/estimate.h"
-#include "pipeline/table.h"
+#include "study/pass_table.h"
 #include "plan/from_program.h"
 #include "schedule/show.h"
 

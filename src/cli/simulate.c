@@ -8,7 +8,7 @@
 #include "cli/graphs.h"
 #include "cli/picture.h"
 #include "cli/progress.h"
-#include "pipeline/ranks.h"
+#include "study/several_ranks.h"
 
 enum { OPT_TIMELINE = 0x500, OPT_WORLD, OPT_SCALE, OPT_BANDWIDTH, OPT_STRAGGLER, OPT_CONTENTION };
 

@@ -1,7 +1,7 @@
 /* Passes in the public interface. */
-#include "pipeline/hints.h"
-#include "pipeline/runner.h"
-#include "pipeline/table.h"
+#include "study/symbol_hints.h"
+#include "study/runner.h"
+#include "study/pass_table.h"
 
 struct tuck_pipeline {
     struct pipeline p;

@@ -2,7 +2,7 @@
 #include "base/colour.h"
 #include "base/json.h"
 #include "rewrite/comm_order.h"
-#include "pipeline/diff.h"
+#include "study/diff.h"
 
 static const char *name(const struct diff_side *s, uint32_t n)
 {

@@ -3,7 +3,7 @@
 
 #include "base/colour.h"
 #include "base/json.h"
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 
 const char evaluation_no_collectives[] =
     "no collectives: DDP's reducer and FSDP2's hooks communicate outside the graph. To have them "

@@ -1,7 +1,7 @@
 /* Explanations as tables and as JSON. */
 #include "base/colour.h"
 #include "base/json.h"
-#include "pipeline/explain.h"
+#include "study/explain.h"
 
 static const char *op_name(const struct program *p, uint32_t op)
 {

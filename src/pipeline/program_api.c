@@ -1,7 +1,7 @@
 /* Programs in the public interface. */
 #include "lower/estimate.h"
 #include "plan/arena_plan.h"
-#include "pipeline/hints.h"
+#include "study/symbol_hints.h"
 #include "pipeline/schedule_api.h"
 #include "plan/from_program.h"
 

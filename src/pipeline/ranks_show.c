@@ -3,7 +3,7 @@
 
 #include "base/colour.h"
 #include "base/json.h"
-#include "pipeline/ranks.h"
+#include "study/several_ranks.h"
 
 static double ns(int64_t ps)
 {

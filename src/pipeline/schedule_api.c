@@ -1,7 +1,7 @@
 /* Schedule problems and their orders in the public interface. */
 #include "pipeline/schedule_api.h"
 
-#include "pipeline/table.h"
+#include "study/pass_table.h"
 #include "plan/liveness.h"
 #include "schedule/show.h"
 

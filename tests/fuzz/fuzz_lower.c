@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 #include "support/program_check.h"
 
 enum { NODES = 400 }; /* of a graph; checks look at all pairs of buffers */

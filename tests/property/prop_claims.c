@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "pass/pass_report.h"
-#include "pipeline/evaluate.h"
-#include "pipeline/hints.h"
+#include "study/evaluate.h"
+#include "study/symbol_hints.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"
 

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "pipeline/evaluate.h"
-#include "pipeline/hints.h"
-#include "pipeline/table.h"
+#include "study/evaluate.h"
+#include "study/symbol_hints.h"
+#include "study/pass_table.h"
 #include "support/random_graph.h"
 
 /* The stress build checks the library more, and needs not see as much. */

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "pass/pass_report.h"
-#include "pipeline/table.h"
+#include "study/pass_table.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"
 

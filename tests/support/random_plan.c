@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "pass/pass_report.h"
-#include "pipeline/table.h"
+#include "study/pass_table.h"
 
 static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

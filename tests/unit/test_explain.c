@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "pipeline/explain.h"
+#include "study/explain.h"
 
 static void explain(const char *path, const char *node)
 {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "graph/graph.h"
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 #include "support/support.h"
 
 enum { SIMULATED = 2000 }; /* nodes; larger graphs are compared but for their times */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "pipeline/table.h"
+#include "study/pass_table.h"
 #include "support/random_graph.h"
 
 static const char gathers[] =

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 #include "report/report.h"
 
 struct made {

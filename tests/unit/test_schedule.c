@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "pipeline/table.h"
+#include "study/pass_table.h"
 #include "plan/liveness.h"
 #include "schedule/align.h"
 #include "schedule/peak_orders.h"

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "pipeline/diff.h"
-#include "pipeline/explain.h"
-#include "pipeline/ranks.h"
+#include "study/diff.h"
+#include "study/explain.h"
+#include "study/several_ranks.h"
 #include "support/support.h"
 
 static const char text[] = "class step(torch.nn.Module):\n"

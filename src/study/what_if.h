@@ -1,9 +1,9 @@
 /* Another order of a program, searched and simulated: what would a step take with so much memory, on such links, with
  * these collectives on a channel of their own? */
-#ifndef TUCK_PIPELINE_TRIAL_H
-#define TUCK_PIPELINE_TRIAL_H
+#ifndef TUCK_STUDY_WHAT_IF_H
+#define TUCK_STUDY_WHAT_IF_H
 
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 
 struct trial {
     int64_t limit;  /* the peak it may have; 0: any */

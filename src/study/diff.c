@@ -1,4 +1,4 @@
-#include "pipeline/diff.h"
+#include "study/diff.h"
 
 #include "op/ops.h"
 #include "rewrite/comm_order.h"

@@ -1,8 +1,8 @@
 /* Several ranks simulated together: the ranks of one graph, some of them slower, or a graph for each. */
-#ifndef TUCK_PIPELINE_RANKS_H
-#define TUCK_PIPELINE_RANKS_H
+#ifndef TUCK_STUDY_SEVERAL_RANKS_H
+#define TUCK_STUDY_SEVERAL_RANKS_H
 
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 #include "sim/rank_sim.h"
 
 /* One graph, with what it takes. */

@@ -1,6 +1,6 @@
 /* The table of all passes. */
-#ifndef TUCK_PIPELINE_TABLE_H
-#define TUCK_PIPELINE_TABLE_H
+#ifndef TUCK_STUDY_PASS_TABLE_H
+#define TUCK_STUDY_PASS_TABLE_H
 
 #include "pass/pass.h"
 

@@ -1,8 +1,8 @@
 /* What the simulation of several ranks and of contention must know of a graph, beside its schedule problem. */
-#ifndef TUCK_PIPELINE_FACTS_H
-#define TUCK_PIPELINE_FACTS_H
+#ifndef TUCK_STUDY_RANK_INPUT_H
+#define TUCK_STUDY_RANK_INPUT_H
 
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 #include "sim/rank_sim.h"
 
 struct facts {

@@ -1,4 +1,4 @@
-#include "pipeline/study.h"
+#include "study/study.h"
 
 void study_begin(struct study *s, const struct evaluate_options *o, const tuck_allocator *alloc)
 {

@@ -6,7 +6,7 @@
  * Everything else must be said: `--group NAME=0,5/1,7` lists every group of that name. */
 #include <stdlib.h>
 
-#include "pipeline/ranks_build.h"
+#include "study/several_build.h"
 
 enum { WORLD_MAX = 65536 };
 

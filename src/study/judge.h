@@ -1,9 +1,9 @@
 /* What passes that a user chose made of a graph: both simulated, for the report. */
-#ifndef TUCK_PIPELINE_JUDGE_H
-#define TUCK_PIPELINE_JUDGE_H
+#ifndef TUCK_STUDY_JUDGE_H
+#define TUCK_STUDY_JUDGE_H
 
 #include "pass/pass_report.h"
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 
 void judge_times(const struct evaluation *e, tuck_times *out);
 

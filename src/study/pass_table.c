@@ -1,5 +1,5 @@
 /* One row a pass, in the order `tuck passes` prints them; a row stands in the folder that runs it. */
-#include "pipeline/table.h"
+#include "study/pass_table.h"
 
 #include "rewrite/bucket/bucket.h"
 #include "rewrite/fsdp/fsdp_passes.h"

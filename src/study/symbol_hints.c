@@ -1,4 +1,4 @@
-#include "pipeline/hints.h"
+#include "study/symbol_hints.h"
 
 static void do_intern(void *arg)
 {

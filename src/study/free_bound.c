@@ -14,7 +14,7 @@
 #include "graph/effect.h"
 #include "graph/nested.h"
 #include "op/ops.h"
-#include "pipeline/facts.h"
+#include "study/rank_input.h"
 
 /* Collectives of one kind on one group. */
 enum { KINDS = TUCK_SHARD_DIM_ALLTOALL + 1 };

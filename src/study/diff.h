@@ -1,8 +1,8 @@
 /* What became of a graph: which nodes are still there, which moved, merged, appeared, vanished; and what it takes. */
-#ifndef TUCK_PIPELINE_DIFF_H
-#define TUCK_PIPELINE_DIFF_H
+#ifndef TUCK_STUDY_DIFF_H
+#define TUCK_STUDY_DIFF_H
 
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 
 struct diff_side {
     tuck_graph *g;

@@ -1,6 +1,6 @@
 /* Values of symbols, as callers give them and as the graph's strings have them; and options of costs. */
-#ifndef TUCK_PIPELINE_HINTS_H
-#define TUCK_PIPELINE_HINTS_H
+#ifndef TUCK_STUDY_SYMBOL_HINTS_H
+#define TUCK_STUDY_SYMBOL_HINTS_H
 
 #include "cost/kernel_cost.h"
 #include "graph/graph.h"

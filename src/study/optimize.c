@@ -5,10 +5,10 @@
 #include "op/ops.h"
 #include "rewrite/loops.h"
 #include "rewrite/waits.h"
-#include "pipeline/judge.h"
-#include "pipeline/hints.h"
-#include "pipeline/runner.h"
-#include "pipeline/table.h"
+#include "study/judge.h"
+#include "study/symbol_hints.h"
+#include "study/runner.h"
+#include "study/pass_table.h"
 #include "schedule/schedule.h"
 
 /* The orders that are tried after each way to bucket. The next one is tried where the result of one needs more memory:

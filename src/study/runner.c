@@ -1,11 +1,11 @@
-#include "pipeline/runner.h"
+#include "study/runner.h"
 
 #include <time.h>
 
 #include "infer/infer.h"
 #include "graph/storage.h"
 #include "rewrite/comm_order.h"
-#include "pipeline/schedule_graph.h"
+#include "study/schedule_graph.h"
 
 struct step {
     const struct pipeline_step *what;

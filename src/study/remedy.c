@@ -1,11 +1,11 @@
-#include "pipeline/remedy.h"
+#include "study/remedy.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "op/ops.h"
-#include "pipeline/facts.h"
-#include "pipeline/trial.h"
+#include "study/rank_input.h"
+#include "study/what_if.h"
 
 #define NONE PROGRAM_NONE
 

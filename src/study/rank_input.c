@@ -1,4 +1,4 @@
-#include "pipeline/facts.h"
+#include "study/rank_input.h"
 
 #include "graph/effect.h"
 #include "infer/infer.h"

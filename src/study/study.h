@@ -3,10 +3,10 @@
  * A graph is lowered, estimated, turned into a schedule problem and simulated once: whoever judges it and whoever
  * schedules it next get the same evaluation, for as long as the graph has the same revision (graph/graph.h).
  */
-#ifndef TUCK_PIPELINE_STUDY_H
-#define TUCK_PIPELINE_STUDY_H
+#ifndef TUCK_STUDY_STUDY_H
+#define TUCK_STUDY_STUDY_H
 
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 
 enum { STUDY_KEEPS = 3 }; /* the graph as it came, the best so far, the one at hand */
 

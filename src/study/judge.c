@@ -1,4 +1,4 @@
-#include "pipeline/judge.h"
+#include "study/judge.h"
 
 void judge_times(const struct evaluation *e, tuck_times *out)
 {

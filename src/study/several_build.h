@@ -1,9 +1,9 @@
 /* Which ranks there are, and who meets in which group: the two ways to know it. */
-#ifndef TUCK_PIPELINE_RANKS_BUILD_H
-#define TUCK_PIPELINE_RANKS_BUILD_H
+#ifndef TUCK_STUDY_SEVERAL_BUILD_H
+#define TUCK_STUDY_SEVERAL_BUILD_H
 
-#include "pipeline/facts.h"
-#include "pipeline/ranks.h"
+#include "study/rank_input.h"
+#include "study/several_ranks.h"
 
 struct ranks_building {
     struct ranks *x;

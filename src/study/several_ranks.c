@@ -1,9 +1,9 @@
-#include "pipeline/ranks.h"
+#include "study/several_ranks.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "pipeline/ranks_build.h"
+#include "study/several_build.h"
 
 int ranks_by_number(const void *a, const void *b)
 {

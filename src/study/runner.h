@@ -1,10 +1,10 @@
 /* Runs the steps of a pipeline, each of them whole or not at all: a pass works on a clone, which is linted and then
  * becomes the caller's graph. */
-#ifndef TUCK_PIPELINE_RUNNER_H
-#define TUCK_PIPELINE_RUNNER_H
+#ifndef TUCK_STUDY_RUNNER_H
+#define TUCK_STUDY_RUNNER_H
 
 #include "pass/pass.h"
-#include "pipeline/study.h"
+#include "study/study.h"
 
 struct runner {
     struct study *study; /* the machine, and what is known of graphs on it */

@@ -1,8 +1,8 @@
-#include "pipeline/explain.h"
+#include "study/explain.h"
 
 #include <stdlib.h>
 
-#include "pipeline/remedy.h"
+#include "study/remedy.h"
 
 const char *explain_limit_name(enum explain_limit l)
 {

@@ -1,7 +1,7 @@
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 
 #include "plan/arena_plan.h"
-#include "pipeline/facts.h"
+#include "study/rank_input.h"
 #include "plan/from_program.h"
 
 void evaluate_defaults(struct evaluate_options *o)

@@ -1,6 +1,6 @@
-#include "pipeline/trial.h"
+#include "study/what_if.h"
 
-#include "pipeline/facts.h"
+#include "study/rank_input.h"
 #include "plan/liveness.h"
 #include "schedule/schedule.h"
 

@@ -1,8 +1,8 @@
 /* Why communication is exposed, and what would help. */
-#ifndef TUCK_PIPELINE_EXPLAIN_H
-#define TUCK_PIPELINE_EXPLAIN_H
+#ifndef TUCK_STUDY_EXPLAIN_H
+#define TUCK_STUDY_EXPLAIN_H
 
-#include "pipeline/evaluate.h"
+#include "study/evaluate.h"
 #include "schedule/schedule.h"
 
 /* What keeps a collective from being hidden. */

@@ -1,4 +1,4 @@
-#include "pipeline/schedule_graph.h"
+#include "study/schedule_graph.h"
 
 #include "graph/storage.h"
 #include "rewrite/comm_order.h"

@@ -1,7 +1,7 @@
 /* A graph for each rank: which groups are the same, and which send meets which receive. */
 #include <stdlib.h>
 
-#include "pipeline/ranks_build.h"
+#include "study/several_build.h"
 
 /* ---- groups ---- */
 

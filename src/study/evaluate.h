@@ -2,8 +2,8 @@
  *
  * Everything that shows times uses this, so that all of them show the same.
  */
-#ifndef TUCK_PIPELINE_EVALUATE_H
-#define TUCK_PIPELINE_EVALUATE_H
+#ifndef TUCK_STUDY_EVALUATE_H
+#define TUCK_STUDY_EVALUATE_H
 
 #include "cost/assumed.h"
 #include "lower/estimate.h"
