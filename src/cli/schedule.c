@@ -7,7 +7,7 @@
 #include "lower/estimate.h"
 #include "study/pass_table.h"
 #include "plan/from_program.h"
-#include "schedule/show.h"
+#include "report/schedule_show.h"
 
 enum { OPT_PASSES = 0x100, OPT_SET, OPT_COMPAT, OPT_ALIGN, OPT_JSON, OPT_WRITE, OPT_OVERLAP };
 

@@ -3,7 +3,7 @@
 
 #include "study/pass_table.h"
 #include "plan/liveness.h"
-#include "schedule/show.h"
+#include "report/schedule_show.h"
 
 struct tuck_problem {
     struct problem *p;

@@ -1,6 +1,6 @@
 /* Schedules for readers: tables, JSON, and the order as text with what runs under what. */
-#ifndef TUCK_SCHEDULE_SHOW_H
-#define TUCK_SCHEDULE_SHOW_H
+#ifndef TUCK_REPORT_SCHEDULE_SHOW_H
+#define TUCK_REPORT_SCHEDULE_SHOW_H
 
 #include "base/buf.h"
 #include "schedule/schedule.h"

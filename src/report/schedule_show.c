@@ -1,4 +1,4 @@
-#include "schedule/show.h"
+#include "report/schedule_show.h"
 
 #include "pass/pass_report.h"
 
