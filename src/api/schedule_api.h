@@ -1,6 +1,6 @@
 /* Problems as the public interface hands them out. */
-#ifndef TUCK_PIPELINE_SCHEDULE_API_H
-#define TUCK_PIPELINE_SCHEDULE_API_H
+#ifndef TUCK_API_SCHEDULE_API_H
+#define TUCK_API_SCHEDULE_API_H
 
 #include "plan/problem.h"
 

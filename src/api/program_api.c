@@ -2,7 +2,7 @@
 #include "lower/estimate.h"
 #include "plan/arena_plan.h"
 #include "study/symbol_hints.h"
-#include "pipeline/schedule_api.h"
+#include "api/schedule_api.h"
 #include "plan/from_program.h"
 
 struct tuck_program {

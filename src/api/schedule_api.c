@@ -1,5 +1,5 @@
 /* Schedule problems and their orders in the public interface. */
-#include "pipeline/schedule_api.h"
+#include "api/schedule_api.h"
 
 #include "study/pass_table.h"
 #include "plan/liveness.h"
