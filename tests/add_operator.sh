@@ -11,7 +11,7 @@ block() { # the fenced block of that kind
 }
 block ops.def >"$dir/rows"
 block ops.h >"$dir/rule_line"
-{ echo '#include "fx/rule.h"'; echo; block rule.c; } >"$dir/src/fx/rule_added.c"
+{ echo '#include "infer/rule.h"'; echo; block rule.c; } >"$dir/src/infer/rule_added.c"
 [ -s "$dir/rows" ] && [ -s "$dir/rule_line" ]
 
 # Rows before the first operator.*, the rule behind the first line of the list.
