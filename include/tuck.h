@@ -614,6 +614,8 @@ typedef struct tuck_run_options {
     /* No collective passes another. Else those of different groups may, each group in its own order, which is
      * right where all ranks run the same graph; the report says where it happened. */
     bool keep_order;
+    bool
+        contention; /* times are simulated with shared links, and kernels slower beside collectives */
     /* The peak that tuck_graph_optimize() may leave: so many bytes; 0: that of the graph as it came, times
      * 1 + memory_share, plus memory_more bytes. */
     int64_t memory, memory_more;

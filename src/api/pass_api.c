@@ -113,6 +113,7 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
     eval.cluster = own != NULL ? own : o.cluster;
     eval.cost = cost_options_of(o.cost);
     eval.keep_order = o.keep_order;
+    eval.contention = o.contention;
     const tuck_allocator *alloc = &g->store->mem.alloc;
     struct tuck_report *report = report_new(alloc);
     struct hints hints = {.g = g, .run = &o};

@@ -99,6 +99,7 @@ struct model {
     bool strict;     /* what rests on an assumption is refused */
     bool any_name;   /* the names of a profile may be those of other files */
     bool keep_order; /* --keep-order: of commands that change orders */
+    bool contention; /* --contention: of commands that simulate */
     tuck_cluster *cluster;
     tuck_profile *profile;
     const char *warned[64]; /* groups whose size was said to be assumed */
@@ -133,6 +134,8 @@ struct run_setting {
 };
 bool model_run(const struct model *m, const struct input *in, const tuck_graph *g,
                struct run_setting *out);
+/* What --contention goes by on the machine there is, in words. */
+const char *model_contention(const struct model *m);
 /* "GRAPH on MACHINE", the title of tables. */
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed);
 

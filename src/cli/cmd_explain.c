@@ -7,11 +7,15 @@
 #include "cli/progress.h"
 #include "study/explain.h"
 
+enum { OPT_CONTENTION = 0x7A0 };
+
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Everything, for other programs", 0},
     {"top", OPT_TOP, "N", 0, "Show the N most exposed collectives (10)", 0},
     {"keep-order", OPT_KEEP_ORDER, NULL, 0,
      "No collective passes another, also where their groups differ", 0},
+    {"contention", OPT_CONTENTION, NULL, 0,
+     "Collectives at the same time share their link, and kernels run slower beside them", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},
 };
@@ -22,6 +26,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
     if (key == OPT_KEEP_ORDER) {
         x->model.keep_order = true;
+        return 0;
+    }
+    if (key == OPT_CONTENTION) {
+        x->model.contention = true;
         return 0;
     }
     return question_parse(x, "one node only", key, arg, state);
@@ -88,6 +96,8 @@ static char *subject_of(const struct question *x)
         add_word(f, "--profile", x->model.profile_path);
     if (x->model.keep_order)
         fputs(" --keep-order", f);
+    if (x->model.contention)
+        fputs(" --contention", f);
     fclose(f);
     return text;
 }

@@ -11,7 +11,16 @@
 #include "pass/pass_report.h"
 #include "study/judge.h"
 
-enum { OPT_FILE = 0x300, OPT_SET, OPT_REPORT, OPT_DUMP, OPT_DOT, OPT_NO_TIMES, OPT_MEMORY };
+enum {
+    OPT_FILE = 0x300,
+    OPT_SET,
+    OPT_REPORT,
+    OPT_DUMP,
+    OPT_DOT,
+    OPT_NO_TIMES,
+    OPT_MEMORY,
+    OPT_CONTENTION
+};
 
 struct optimize {
     struct input in;
@@ -50,6 +59,8 @@ static const struct argp_option options[] = {
      "The peak that the result may have: 40GiB, or more than the graph has now: +5%, +512MiB "
      "(default: what it has now)",
      0},
+    {"contention", OPT_CONTENTION, NULL, 0,
+     "Judge with collectives that share their link, and kernels that run slower beside them", 0},
     {"dump", OPT_DUMP, "DIR", 0, "Write the graph before and after each pass into DIR", 0},
     {"dump-dot", OPT_DOT, NULL, 0, "... as DOT instead of text", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
@@ -128,6 +139,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_MEMORY: parse_memory(state, o, arg); break;
     case OPT_DUMP: o->dump = arg; break;
     case OPT_KEEP_ORDER: o->model.keep_order = true; break;
+    case OPT_CONTENTION: o->model.contention = true; break;
     case OPT_DOT: o->dot = true; break;
     case OPT_NO_TIMES: o->no_times = true; break;
     case ARGP_KEY_END:

@@ -17,7 +17,7 @@ struct simulate {
     struct model model;
     struct picture picture;
     struct listing list;
-    bool timeline, contention;
+    bool timeline;
     int64_t world_from, world_to; /* 0: no curve */
     const char **scale;           /* groups that grow with the world */
     size_t n_scale;
@@ -42,7 +42,7 @@ static const struct argp_option options[] = {
     {"bandwidth", OPT_BANDWIDTH, "Fx", 0, "Links F times as fast: 0.5x", 0},
     {"contention", OPT_CONTENTION, NULL, 0,
      "Collectives at the same time share their link, and kernels run slower beside them, as the "
-     "cluster file says",
+     "cluster file or the preset says",
      0},
     {"straggler", OPT_STRAGGLER, "RANK=Fx", OPTION_MANY,
      "All ranks together, with one whose kernels take F times as long: 3=1.3x", 0},
@@ -112,7 +112,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_BANDWIDTH:
         s->bandwidth = factor(state, "--bandwidth wants a factor as 0.5x", arg, 1e6);
         break;
-    case OPT_CONTENTION: s->contention = true; break;
+    case OPT_CONTENTION: s->model.contention = true; break;
     case OPT_STRAGGLER: parse_straggler(state, s, arg); break;
     case ARGP_KEY_ARG:
         if (s->in.path == NULL)
@@ -182,7 +182,6 @@ static void print_ranks(struct buf *b, const void *ctx)
 static void choose(const struct simulate *s, const struct input *in, struct evaluate_options *o)
 {
     model_options(&s->model, in, o);
-    o->contention = s->contention;
     if (s->bandwidth > 0)
         o->bandwidth = s->bandwidth;
 }

@@ -271,6 +271,7 @@ void model_options(const struct model *m, const struct input *in, struct evaluat
     o->cost.collective.model = m->kind;
     o->cost.profile = m->profile;
     o->keep_order = m->keep_order;
+    o->contention = m->contention;
     o->hint = in->hint;
     o->n_hint = in->n_hint;
 }
@@ -287,7 +288,8 @@ bool model_run(const struct model *m, const struct input *in, const tuck_graph *
                                   .cost = &out->cost,
                                   .hints = hint,
                                   .n_hints = in->n_hint,
-                                  .keep_order = m->keep_order};
+                                  .keep_order = m->keep_order,
+                                  .contention = m->contention};
     return hint != NULL;
 }
 
@@ -303,12 +305,26 @@ static void print_assumed(struct buf *b, const void *ctx)
     arena_destroy(&a);
 }
 
+/* Where the slowing of kernels comes from. */
+const char *model_contention(const struct model *m)
+{
+    return m->cluster->slowdown.len > 0
+               ? "links are shared; kernels slow beside collectives by the cluster file's factors"
+           : m->cluster->beside > 0
+               ? "links are shared; kernels take 1.189 times as long beside a collective (assumed, "
+                 "from a published mean; \"slowdown\" of a cluster file says it)"
+               : "links are shared; how kernels slow beside collectives is not known for this "
+                 "machine (\"slowdown\" of a cluster file says it)";
+}
+
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed)
 {
     put(INK_HEAD, "%s", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward");
     printf(" on %s", tuck_cluster_name(m->cluster));
     put_line(INK_DIM, "%s", assumed ? " (assumed; --cluster names another)" : "");
     print_through(print_assumed, &(struct groups_args){.m = m, .g = g});
+    if (m->contention)
+        put_line(INK_DIM, "  contention: %s", model_contention(m));
 }
 
 error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *state)

@@ -64,7 +64,9 @@ struct tuck_cluster {
         [2]; /* by enum cost_where: the link is the device's own, so measurements of it hold */
     VEC(struct cost_table) table; /* of a cluster file first, then the built-in ones */
     VEC(struct cost_group) group;
-    VEC(struct cost_slowdown) slowdown;
+    VEC(struct cost_slowdown) slowdown; /* of a cluster file */
+    double
+        beside; /* without those: kernels take this times as long beside a collective; 0: not known */
     double launch_us; /* of the host, for each kernel; the simulator's business */
 };
 

@@ -313,6 +313,7 @@ static void read_slowdown(struct reading *r, const struct jin_at *root)
 
     if (at.v == NULL || !jin_want_object(in, &at))
         return;
+    r->c->beside = 0; /* the file says it */
     for (int i = 0; i < OP_CLASS_END; i++)
         known[i] = op_class_name((enum op_class)i);
     for (void *i = jin_first(&at); i != NULL; i = jin_next(&at, i)) {

@@ -329,6 +329,7 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
     s.eval.cluster = run.cluster;
     s.eval.cost = cost_options_of(run.cost);
     s.eval.keep_order = run.keep_order;
+    s.eval.contention = run.contention;
     study_begin(&s.study, &s.eval, &s.alloc);
     struct hints hints = {.g = g, .run = &run};
     if (st == TUCK_OK)

@@ -63,7 +63,7 @@ static void simulate(struct trying *x, const int64_t *ps, struct sim_span *span)
     int64_t launch = cost_ps(x->o->cluster->launch_us);
     struct sim_result r;
 
-    if (x->t->group == NULL) {
+    if (x->t->group == NULL && !x->o->contention) {
         struct sim sim;
         sim_init(&sim, p, &(struct sim_options){.ps = ps, .launch_ps = launch}, x->a);
         sim_run(&sim, x->out->order, &r, span);
@@ -74,7 +74,11 @@ static void simulate(struct trying *x, const int64_t *ps, struct sim_span *span)
         facts_of(x->g, x->e->program, p, x->o, x->a, &facts);
         struct sim_rank rank = {.p = p, .order = x->out->order, .ps = ps, .call = facts.call};
         struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch, .contention = true};
-        facts_slow(x->o->cluster, x->a, &job.n_kind); /* kernels are as fast as ever: no job.slow */
+        const uint32_t *slow = facts_slow(x->o->cluster, x->a, &job.n_kind);
+        if (x->o->contention) { /* else kernels are as fast as ever */
+            job.slow = slow;
+            rank.cls = facts.cls;
+        }
         sim_ranks(&job, x->a, &result, &span, &fault); /* nobody else: nothing gets stuck */
         r = result.time;
     }
