@@ -68,7 +68,7 @@ static int64_t step_of(tuck_graph *g, int64_t *peak)
 
     *peak = -1;
     for (int i = 0; i < 99; i++) { /* s0, s1, …, as far as the graph has them */
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "s%d", i);
         str_id id = str_find(&g->store->str, name, strlen(name));
         if (id != 0)
