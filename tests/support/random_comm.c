@@ -49,8 +49,12 @@ int gen_all_reduce(struct gen *g, int v, const char *reduce, int group)
     bool inside = gen_one_in(g, 4) && gen_writable(g, v) && g->val[v].layout == PACKED;
     int out = gen_begin(g, inside ? gen_view_of(g, v) : result_like(g, v), "all_reduce");
 
-    gen_put(&g->body, "_c10d_functional.all_reduce%s.default(%s, '%s', '%s')\n", inside ? "_" : "",
-            g->val[v].name, reduce, g->x->group[group].name);
+    bool named = gen_one_in(g, 8), partly = gen_one_in(g, 8);
+
+    gen_put(&g->body, "_c10d_functional.all_reduce%s.default(%s%s, %s'%s', %s'%s')\n",
+            inside ? "_" : "", gen_key(named, "input = "), g->val[v].name,
+            gen_key(named, "reduce_op = "), reduce, gen_key(named || partly, "group_name = "),
+            g->x->group[group].name);
     int n = gen_fly(g, out, v);
     struct flight *f = &g->flight[n];
     if (!inside && gen_one_in(g, 2)) { /* it took a copy: the operand may be written again */
@@ -66,7 +70,7 @@ int gen_empty_like(struct gen *g, const struct val *like)
 
     f.storage = gen_new_storage(g);
     f.flying = f.taken = false;
-    f.changes = true;
+    f.changes = f.begins = true;
     gen_pack(&f);
     int v = gen_begin(g, f, "empty");
     gen_put(&g->body, "aten.empty.memory_format(");
@@ -89,9 +93,11 @@ int gen_all_gather(struct gen *g, int v, int group)
         f.storage = g->val[buffer].storage;
     }
     out = gen_begin(g, f, "all_gather_into_tensor");
-    gen_put(&g->body, "_c10d_functional.all_gather_into_tensor%s.default(%s, %d, '%s'",
-            buffer >= 0 ? "_out" : "", g->val[v].name, gen_group_size(g, group),
-            g->x->group[group].name);
+    bool named = gen_one_in(g, 8);
+    gen_put(&g->body, "_c10d_functional.all_gather_into_tensor%s.default(%s%s, %s%d, %s'%s'",
+            buffer >= 0 ? "_out" : "", gen_key(named, "input = "), g->val[v].name,
+            gen_key(named, "group_size = "), gen_group_size(g, group),
+            gen_key(named, "group_name = "), g->x->group[group].name);
     if (buffer >= 0)
         gen_put(&g->body, ", out = %s", g->val[buffer].name);
     gen_put(&g->body, ")\n");
@@ -113,8 +119,12 @@ int gen_reduce_scatter(struct gen *g, int v, const char *reduce, int group)
     f.size[0].k /= gen_group_size(g, group);
     gen_pack(&f);
     int out = gen_begin(g, f, "reduce_scatter_tensor");
-    gen_put(&g->body, "_c10d_functional.reduce_scatter_tensor.default(%s, '%s', %d, '%s')\n",
-            g->val[v].name, reduce, gen_group_size(g, group), g->x->group[group].name);
+    bool named = gen_one_in(g, 8);
+    gen_put(&g->body,
+            "_c10d_functional.reduce_scatter_tensor.default(%s%s, %s'%s', %s%d, %s'%s')\n",
+            gen_key(named, "input = "), g->val[v].name, gen_key(named, "reduce_op = "), reduce,
+            gen_key(named, "group_size = "), gen_group_size(g, group),
+            gen_key(named, "group_name = "), g->x->group[group].name);
     return gen_fly(g, out, v);
 }
 
@@ -184,7 +194,8 @@ int gen_put_wait(struct gen *g, int v)
 
     f.flying = false;
     int out = gen_begin(g, f, "wait_tensor");
-    gen_put(&g->body, "_c10d_functional.wait_tensor.default(%s)\n", g->val[v].name);
+    gen_put(&g->body, "_c10d_functional.wait_tensor.default(%s%s)\n",
+            gen_key(gen_one_in(g, 12), "tensor = "), g->val[v].name);
     return out;
 }
 
@@ -209,6 +220,8 @@ int gen_land(struct gen *g, struct flight *f)
         gen_begin(g, gen_view_of(g, f->into), "copy_");
         gen_put(&g->body, "aten.copy_.default(%s, %s)\n", g->val[f->into].name, g->val[w].name);
         g->val[w].taken = true;
+    } else if (gen_one_in(g, 6)) {
+        gen_reinterpret(g, w);
     }
     while (gen_one_in(g, 10)) /* another wait of the same, or of the wait */
         gen_put_wait(g, gen_one_in(g, 2) ? f->result : w);

@@ -21,6 +21,7 @@ struct val {
     bool flying;  /* only a wait may use it */
     bool taken;   /* has the users it is to have */
     bool changes; /* may be written */
+    bool begins;  /* it begins where its storage does */
 };
 
 struct storage {
@@ -40,7 +41,8 @@ struct flight {
 struct gen {
     struct rng *rng;
     struct random_graph *x;
-    struct text body, head;
+    struct text body, head, tail; /* tail: nested graphs */
+    int token;                    /* of effects, the last one; -1: none yet */
     struct val val[MAX_VALS];
     int n_val;
     struct storage storage[MAX_VALS];
@@ -61,6 +63,8 @@ extern const char *const gen_device_python[];
 
 uint32_t gen_below(struct gen *g, uint32_t n);
 bool gen_one_in(struct gen *g, uint32_t n);
+/* "name = " where the operands of a call are given by name. */
+const char *gen_key(bool by_name, const char *text);
 void gen_put(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- types ---- */
@@ -96,7 +100,15 @@ int gen_compute(struct gen *g, int v);
 int gen_convert_to(struct gen *g, int v, int dtype);
 int gen_divide(struct gen *g, int v, int by);
 void gen_view(struct gen *g);
+void gen_reinterpret(struct gen *g, int v); /* by way of its storage: as_strided, another dtype */
 void gen_write_something(struct gen *g);
+
+/* ---- calls inside of others ---- */
+
+void gen_effect(struct gen *g);
+void gen_control_deps(struct gen *g);
+void gen_subgraph(struct gen *g);
+void gen_cond(struct gen *g);
 
 /* ---- collectives: each gives the number of its flight ---- */
 

@@ -315,7 +315,7 @@ static void steps(struct gen *g)
 
     for (int i = 0; i < n && !gen_full(g); i++) {
         int v = gen_pick(g, gen_readable);
-        switch (gen_below(g, 17)) {
+        switch (gen_below(g, 21)) {
         case 0: ddp(g); break;
         case 1: fsdp_gather(g); break;
         case 2: fsdp_scatter(g); break;
@@ -338,6 +338,9 @@ static void steps(struct gen *g)
             break;
         case 13: gen_land_one(g); break;
         case 16: crossed(g); break;
+        case 17: gen_reinterpret(g, gen_pick(g, gen_readable_packed)); break;
+        case 18: gen_one_in(g, 2) ? gen_effect(g) : gen_control_deps(g); break;
+        case 19: gen_one_in(g, 2) ? gen_subgraph(g) : gen_cond(g); break;
         default:
             if (v >= 0)
                 gen_compute(g, v);
@@ -356,6 +359,8 @@ static void finish(struct gen *g)
     for (int v = 0; v < g->n_val; v++)
         if (gen_readable(g, v) && gen_one_in(g, 4) && g->n_returned < MAX_VALS)
             g->returned[g->n_returned++] = v;
+    if (g->token >= 0)
+        g->returned[g->n_returned++] = g->token;
     gen_put(&g->body, "        return (");
     for (int i = 0; i < g->n_returned; i++)
         gen_put(&g->body, "%s, ", g->val[g->returned[i]].name);
@@ -382,6 +387,7 @@ static char *text_for(const struct gen *g, int rank)
             s += 2;
         }
     }
+    text_add(&t, g->tail.at, g->tail.len);
     return t.at;
 }
 
@@ -396,6 +402,8 @@ void random_graph_make(struct rng *rng, struct random_graph *x)
     g->x = x;
     text_clear(&g->head);
     text_clear(&g->body);
+    text_clear(&g->tail);
+    g->token = -1;
     make_world(g);
     g->annotated = !gen_one_in(g, 8);
     g->group = (int)gen_below(g, gen_one_in(g, 10) ? RANDOM_GROUPS : 3);
@@ -413,6 +421,7 @@ void random_graph_make(struct rng *rng, struct random_graph *x)
         x->text[r] = text_for(g, r);
     text_done(&g->head);
     text_done(&g->body);
+    text_done(&g->tail);
     free(g);
 }
 

@@ -38,6 +38,11 @@ void gen_put(struct text *t, const char *fmt, ...)
     text_add(t, room, (size_t)n);
 }
 
+const char *gen_key(bool by_name, const char *text)
+{
+    return by_name ? text : "";
+}
+
 /* ---- types ---- */
 
 static void put_dim(struct text *t, struct dim d)
@@ -175,7 +180,7 @@ struct val gen_fresh(struct gen *g, int v)
         gen_pack(&f);
     f.storage = gen_new_storage(g);
     f.flying = f.taken = false;
-    f.changes = true;
+    f.changes = f.begins = true;
     return f;
 }
 
@@ -243,6 +248,7 @@ struct val gen_random_type(struct gen *g)
 int gen_add_input(struct gen *g, struct val v, const char *stem)
 {
     v.storage = gen_new_storage(g);
+    v.begins = true;
     int i = gen_add_val(g, v, stem);
     gen_put(&g->head, ", %s: \"", g->val[i].name);
     gen_put_type(&g->head, &g->val[i]);
@@ -256,23 +262,26 @@ int gen_compute(struct gen *g, int v)
 {
     int w = gen_pick_like(g, v), out;
     const char *a = g->val[v].name, *b = g->val[w].name;
+    bool named = gen_one_in(g, 12);
 
     switch (gen_below(g, 4)) {
     case 0:
         out = gen_begin(g, gen_fresh(g, v), "relu");
-        gen_put(&g->body, "aten.relu.default(%s)\n", a);
+        gen_put(&g->body, "aten.relu.default(%s%s)\n", gen_key(named, "self = "), a);
         break;
     case 1:
         out = gen_begin(g, gen_fresh(g, v), "clone");
-        gen_put(&g->body, "aten.clone.default(%s)\n", a);
+        gen_put(&g->body, "aten.clone.default(%s%s)\n", gen_key(named, "self = "), a);
         break;
     case 2:
         out = gen_begin(g, gen_fresh(g, v), "mul");
-        gen_put(&g->body, "aten.mul.Tensor(%s, %s)\n", a, gen_one_in(g, 2) ? "3" : b);
+        gen_put(&g->body, "aten.mul.Tensor(%s%s, %s%s)\n", gen_key(named, "self = "), a,
+                gen_key(named, "other = "), gen_one_in(g, 2) ? "3" : b);
         break;
     default:
         out = gen_begin(g, gen_fresh(g, v), "add");
-        gen_put(&g->body, "aten.add.Tensor(%s, %s)\n", a, b);
+        gen_put(&g->body, "aten.add.Tensor(%s%s, %s%s)\n", gen_key(named, "self = "), a,
+                gen_key(named, "other = "), b);
         break;
     }
     return out;
@@ -300,7 +309,9 @@ int gen_divide(struct gen *g, int v, int by)
 {
     int out = gen_begin(g, gen_fresh(g, v), "div");
 
-    gen_put(&g->body, "aten.div.Tensor(%s, %d)\n", g->val[v].name, by);
+    bool named = gen_one_in(g, 10);
+    gen_put(&g->body, "aten.div.Tensor(%s%s, %s%d)\n", gen_key(named, "self = "), g->val[v].name,
+            gen_key(named, "other = "), by);
     return out;
 }
 
@@ -323,6 +334,7 @@ static void view_split(struct gen *g, int v)
             g->val[v].name, (long long)a, (long long)(rows - a));
     for (int i = 0; i < 2; i++) {
         f.size[0].k = i ? rows - a : a;
+        f.begins &= i == 0;
         gen_item(g, f, "split", list, i);
     }
 }
@@ -356,6 +368,7 @@ void gen_view(struct gen *g)
             return;
         f.size[1].k--;
         f.layout = SLICED;
+        f.begins = false;
         gen_begin(g, f, "slice");
         gen_put(&g->body, "aten.slice.Tensor(%s, 1, 1, 9223372036854775807)\n", g->val[v].name);
         break;
@@ -378,6 +391,65 @@ void gen_view(struct gen *g)
                 g->val[v].name);
         break;
     }
+}
+
+/* Every other element, or a row in the middle, of those in the storage that v reaches. */
+static void view_strided(struct gen *g, int v)
+{
+    struct val f = gen_view_of(g, v);
+    int64_t n = gen_numel(&f).k, step = 1 + (int64_t)gen_below(g, 2),
+            from = (int64_t)gen_below(g, (uint32_t)n), size = (n - from + step - 1) / step;
+    bool copied = gen_one_in(g, 4), own = f.begins && gen_one_in(g, 3);
+
+    if (own)
+        size = (n + step - 1) / step;
+    step = size == 1 ? 1 : step;
+    f.n_dim = 1;
+    f.size[0] = (struct dim){size, 0};
+    gen_pack(&f);
+    if (copied) {
+        f.storage = gen_new_storage(g);
+        f.begins = f.changes = true;
+    } else {
+        f.stride[0].k = step;
+        f.layout = step > 1 ? SLICED : PACKED;
+        f.begins = own || from == 0;
+    }
+    gen_begin(g, f, "as_strided");
+    gen_put(&g->body, "aten.as_strided%s.default(%s, [%lld], [%lld]", copied ? "_copy" : "",
+            g->val[v].name, (long long)f.size[0].k, (long long)step);
+    if (!own) /* else: where it begins itself */
+        gen_put(&g->body, ", %lld", (long long)from);
+    gen_put(&g->body, ")\n");
+}
+
+/* f32 as f64 or bf16, and so on. */
+static void view_dtype(struct gen *g, int v)
+{
+    static const int wider[] = {3, 0, 0, -1}, narrower[] = {1, -1, -1, 0};
+    struct val f = gen_view_of(g, v);
+    struct dim *last = &f.size[f.n_dim - 1];
+    bool widen = f.begins && last->sym == 0 && last->k % 2 == 0 && gen_one_in(g, 2);
+    int to = (widen ? wider : narrower)[f.dtype];
+
+    if (to < 0 || last->sym != 0)
+        return;
+    last->k = widen ? last->k / 2 : last->k * 2;
+    f.dtype = to;
+    gen_pack(&f);
+    gen_begin(g, f, "view");
+    gen_put(&g->body, "aten.view.dtype(%s, %s)\n", g->val[v].name, gen_dtype_python[to]);
+}
+
+void gen_reinterpret(struct gen *g, int v)
+{
+    if (v < 0 || g->val[v].layout != PACKED || gen_is_symbolic(&g->val[v]) ||
+        gen_numel(&g->val[v]).k == 0 || gen_full(g))
+        return;
+    if (gen_one_in(g, 2))
+        view_strided(g, v);
+    else
+        view_dtype(g, v);
 }
 
 void gen_write_something(struct gen *g)

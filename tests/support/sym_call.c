@@ -86,6 +86,8 @@ bool operand_to_value(const struct call *c, const tuck_value *v, struct value *o
 bool operand(const struct call *c, size_t pos, const char *name, struct value *out)
 {
     *out = (struct value){.kind = V_NONE};
+    if (pos != BY_KEYWORD)
+        pos += c->skip;
     if (pos < tuck_node_arg_count(c->g, c->n))
         return operand_to_value(c, tuck_node_arg(c->g, c->n, pos), out);
     for (size_t i = 0; i < tuck_node_kwarg_count(c->g, c->n); i++)

@@ -103,47 +103,123 @@ static tuck_graph *nested(const tuck_graph *g, const char *name)
     return NULL;
 }
 
-/* control_deps(deps, graph, operands…): the nested graph of every rank, on the operands from the third on. */
-static bool run_nested(struct sym_result *x, struct call *c, struct value *out)
+/* The operands of a call of a graph: those from argument `first` on, or the items of a list there. */
+static bool passed(const struct call *c, size_t first, struct value *out)
+{
+    size_t n = tuck_node_arg_count(c->g, c->n);
+
+    if (!operand(c, first, "operands", out) || out->kind == V_LIST)
+        return out->kind == V_LIST;
+    *out = list_value(c->e, n > first ? n - first : 0);
+    for (size_t i = 0; i < out->n; i++)
+        if (!operand(c, first + i, "", &out->item[i]))
+            return false;
+    return true;
+}
+
+static void swap_values(struct sym_result *x, struct value **of)
+{
+    for (int r = 0; r < x->e.w->n_ranks; r++) {
+        struct value *other = x->e.rank[r].of;
+        x->e.rank[r].of = of[r];
+        of[r] = other;
+    }
+}
+
+/* The nested graph of every rank that argument number `graph` names, on the operands from `first` on. */
+static bool run_nested(struct sym_result *x, struct call *c, size_t graph, size_t first,
+                       struct value *out)
 {
     int n = x->e.w->n_ranks;
     struct call *in = POOL_ARRAY(&x->e.pool, struct call, n);
     struct value **of = POOL_ARRAY(&x->e.pool, struct value *, n);
+    struct value *given = POOL_ARRAY(&x->e.pool, struct value, n);
     bool ok = true;
 
     for (int r = 0; r < n; r++) {
-        const tuck_value *v = tuck_node_arg(c[r].g, c[r].n, 1);
+        const tuck_value *v = tuck_node_arg(c[r].g, c[r].n, graph);
         tuck_graph *g = v ? nested(c[r].g, tuck_node_target(c[r].g, tuck_value_node(v))) : NULL;
         if (g == NULL)
             return call_fail(c, "there is no such graph");
-        in[r] = (struct call){&x->e, r, g, tuck_graph_first(g)};
+        if (!passed(&c[r], first, &given[r]))
+            return call_fail(c, "nothing is passed");
+        in[r] = (struct call){&x->e, r, g, tuck_graph_first(g), 0};
         of[r] = POOL_ARRAY(&x->e.pool, struct value, tuck_graph_id_end(g));
     }
-    for (size_t i = 2; ok && !tuck_is_none(in->n); i++) {
+    for (size_t i = 0; ok && !tuck_is_none(in->n); i++) {
         tuck_kind kind = tuck_node_kind(in->g, in->n);
-        for (int r = 0; r < n && ok && kind == TUCK_PLACEHOLDER; r++)
-            ok = operand(&c[r], i, "", &of[r][in[r].n.id]);
-        if (kind != TUCK_PLACEHOLDER)
-            for (int r = 0; r < n; r++) {
-                struct value *outer = x->e.rank[r].of;
-                x->e.rank[r].of = of[r];
-                of[r] = outer;
-            }
-        if (kind == TUCK_OUTPUT)
-            for (int r = 0; r < n && ok; r++)
+        if (kind == TUCK_PLACEHOLDER) {
+            for (int r = 0; r < n; r++)
+                if (i < given[r].n)
+                    of[r][in[r].n.id] = given[r].item[i];
+        } else {
+            swap_values(x, of);
+            for (int r = 0; r < n && ok && kind == TUCK_OUTPUT; r++)
                 ok = operand(&in[r], 0, "", &out[r]);
-        else if (kind != TUCK_PLACEHOLDER)
-            ok = run_node(x, in);
-        if (kind != TUCK_PLACEHOLDER)
-            for (int r = 0; r < n; r++) {
-                struct value *inner = x->e.rank[r].of;
-                x->e.rank[r].of = of[r];
-                of[r] = inner;
-            }
+            ok = ok && (kind == TUCK_OUTPUT || run_node(x, in));
+            swap_values(x, of);
+        }
         for (int r = 0; r < n; r++)
             in[r].n = tuck_graph_next(in[r].g, in[r].n);
     }
     return ok;
+}
+
+static bool run_operator(struct call *c, const char *target, struct value *out)
+{
+    const struct sym_op *op = symeval_op_find(target);
+    bool ok = true;
+
+    if (op == NULL)
+        return call_fail(c, "%s is not known here", target);
+    if (op->run_all != NULL)
+        return op->run_all(c, out);
+    for (int r = 0; r < c->e->w->n_ranks && ok; r++)
+        ok = op->run(&c[r], &out[r]);
+    return ok;
+}
+
+/* with_effects(token, operator, …) gives the token and what the operator gives. */
+static bool run_effect(struct sym_result *x, struct call *c, struct value *out)
+{
+    int n = x->e.w->n_ranks;
+    struct call *in = POOL_ARRAY(&x->e.pool, struct call, n);
+    struct value *got = POOL_ARRAY(&x->e.pool, struct value, n), token;
+    const char *target;
+
+    if (!text_operand(c, 1, "", &target) || target == NULL)
+        return call_fail(c, "no operator");
+    for (int r = 0; r < n; r++) {
+        in[r] = c[r];
+        in[r].skip = 2;
+    }
+    if (!run_operator(in, target, got))
+        return false;
+    for (int r = 0; r < n; r++) {
+        if (!operand(&c[r], 0, "", &token))
+            return false;
+        out[r] = list_value(&x->e, 2);
+        out[r].item[0] = token;
+        out[r].item[1] = got[r];
+    }
+    return true;
+}
+
+#define HIGHER "torch.ops.higher_order."
+
+static bool run_call(struct sym_result *x, struct call *c, struct value *out)
+{
+    const char *target = tuck_node_target(c->g, c->n);
+
+    if (strcmp(target, HIGHER "control_deps") == 0)
+        return run_nested(x, c, 1, 2, out);
+    if (strcmp(target, HIGHER "invoke_subgraph") == 0)
+        return run_nested(x, c, 0, 2, out);
+    if (strcmp(target, HIGHER "cond") == 0) /* the same branch on all ranks */
+        return run_nested(x, c, x->e.w->seed % 2 ? 1 : 2, 3, out);
+    if (strcmp(target, HIGHER "with_effects") == 0)
+        return run_effect(x, c, out);
+    return run_operator(c, target, out);
 }
 
 static bool run_node(struct sym_result *x, struct call *c)
@@ -168,19 +244,11 @@ static bool run_node(struct sym_result *x, struct call *c)
             ok = operand(&c[r], 0, "", &x->returned[r]);
         return ok;
     } else if (kind == TUCK_GET_ATTR && nested(c->g, tuck_node_target(c->g, c->n)) != NULL) {
-        return true; /* a graph, for control_deps */
-    } else if (strcmp(tuck_node_target(c->g, c->n), "torch.ops.higher_order.control_deps") == 0) {
-        ok = run_nested(x, c, out);
+        return true; /* a graph, for those that call it */
+    } else if (kind != TUCK_CALL_FUNCTION) {
+        return call_fail(c, "%s is not known here", tuck_node_target(c->g, c->n));
     } else {
-        const struct sym_op *op = kind == TUCK_CALL_FUNCTION
-                                      ? symeval_op_find(tuck_node_target(c->g, c->n))
-                                      : NULL;
-        if (op == NULL)
-            return call_fail(c, "%s is not known here", tuck_node_target(c->g, c->n));
-        if (op->run_all != NULL)
-            ok = op->run_all(c, out);
-        for (int r = 0; r < n && ok && op->run_all == NULL; r++)
-            ok = op->run(&c[r], &out[r]);
+        ok = run_call(x, c, out);
     }
     for (int r = 0; r < n && ok; r++) {
         ok = check_annotation(&c[r], &out[r]);
@@ -195,7 +263,7 @@ static bool run_all(struct sym_result *x, tuck_graph *const *g)
     struct call *c = POOL_ARRAY(&x->e.pool, struct call, n);
 
     for (int r = 0; r < n; r++) {
-        c[r] = (struct call){&x->e, r, g[r], tuck_graph_first(g[r])};
+        c[r] = (struct call){&x->e, r, g[r], tuck_graph_first(g[r]), 0};
         x->e.rank[r].of = POOL_ARRAY(&x->e.pool, struct value, tuck_graph_id_end(g[r]));
         x->input[r] = POOL_ARRAY(&x->e.pool, struct input, tuck_graph_size(g[r]));
         if (tuck_graph_size(g[r]) != tuck_graph_size(g[0]))

@@ -42,6 +42,7 @@ struct call {
     int rank;
     const tuck_graph *g;
     tuck_node n;
+    size_t skip; /* arguments in front of the operator's own: of with_effects */
 };
 
 /* False, and why: "<node>: …". */

@@ -136,6 +136,26 @@ static bool op_as_strided(const struct call *c, struct value *out)
     return yield_tensor(c, &t, out);
 }
 
+static bool op_as_strided_copy(const struct call *c, struct value *out)
+{
+    struct tensor t;
+
+    if (!op_as_strided(c, out))
+        return false;
+    packed_copy(c, out->t, &t);
+    return yield_tensor(c, &t, out);
+}
+
+static bool op_storage_offset(const struct call *c, struct value *out)
+{
+    struct tensor t;
+
+    if (!tensor_operand(c, 0, "self", &t))
+        return false;
+    *out = (struct value){.kind = V_INT, .i = t.off};
+    return true;
+}
+
 static bool op_permute(const struct call *c, struct value *out)
 {
     struct tensor t, p;
@@ -441,6 +461,7 @@ const struct sym_op symeval_view_ops[] = {
     {"aten._unsafe_view.default", op_view, NULL},
     {"aten.alias.default", op_alias, NULL},
     {"aten.as_strided.default", op_as_strided, NULL},
+    {"aten.as_strided_copy.default", op_as_strided_copy, NULL},
     {"aten.cat.default", op_cat, NULL},
     {"aten.cat.out", op_cat_out, NULL},
     {"aten.clone.default", op_clone, NULL},
@@ -458,6 +479,7 @@ const struct sym_op symeval_view_ops[] = {
     {"aten.split.default", op_split, NULL},
     {"aten.split.sizes", op_split, NULL},
     {"aten.split_with_sizes.default", op_split, NULL},
+    {"aten.sym_storage_offset.default", op_storage_offset, NULL},
     {"aten.t.default", op_transpose, NULL},
     {"aten.transpose.int", op_transpose, NULL},
     {"aten.unsqueeze.default", op_unsqueeze, NULL},
