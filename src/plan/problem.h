@@ -223,6 +223,7 @@ void problem_keeps(struct problem_builder *b, uint32_t buf, uint32_t op);
 void problem_follows(struct problem_builder *b, uint32_t buf, uint32_t op);
 /* The caller gets buf. */
 void problem_returns(struct problem_builder *b, uint32_t buf);
+bool problem_is_returned(const struct problem_builder *b, uint32_t buf);
 
 /* Checks that the order of ops is a schedule and that sizes add up, and makes the arrays. The builder is
  * done with, also on failure. TUCK_ELINT with a diagnostic: a name twice, a dependence on a later op. */

@@ -267,10 +267,21 @@ static void read_input_users(struct reader *r, const struct jin_at *root)
     struct jin_at list = jin_member(root, "freeable_inputs");
 
     for (size_t i = 0; i < jin_len(&list); i++) {
-        struct jin_at at = jin_item(&list, i), succ = jin_member(&at, "succ");
+        struct jin_at at = jin_item(&list, i);
         read_users(r, &at, "succ", (uint32_t)i, problem_keeps);
-        if (!r->in.bad && jin_len(&succ) == 0)
-            jin_error(&r->in, &succ, "must name an op: an input that nobody uses is not freeable");
+    }
+}
+
+/* What is handed through need not be used. */
+static void check_input_users(struct reader *r, const struct jin_at *root)
+{
+    struct jin_at list = jin_member(root, "freeable_inputs");
+
+    for (size_t i = 0; i < jin_len(&list) && !r->in.bad; i++) {
+        struct jin_at at = jin_item(&list, i), succ = jin_member(&at, "succ");
+        if (jin_len(&succ) == 0 && !problem_is_returned(&r->b, (uint32_t)i))
+            jin_error(&r->in, &succ,
+                      "must name an op: an input that nobody uses or returns is not freeable");
     }
 }
 
@@ -379,6 +390,7 @@ static void do_read(void *ctx)
     }
     if (!r->in.bad)
         read_outer(r, &root);
+    check_input_users(r, &root);
     if (r->in.bad)
         return;
     struct problem_fault fault = problem_check(&r->b);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/call.h"
 #include "infer/infer.h"
 #include "lower/verify.h"
 #include "plan/arena_plan.h"
@@ -274,6 +275,15 @@ static bool is_input(const tuck_graph *g, uint32_t n)
     return node_at(g, n)->kind == TUCK_PLACEHOLDER;
 }
 
+/* Of two ops for one node, name.compute works on what its collective then has. */
+static bool is_first_part(const struct program *p, uint32_t part, uint32_t op)
+{
+    const char *name = op_name(p, op), *other = op_name(p, part);
+    size_t n = strlen(name);
+
+    return strncmp(other, name, n) == 0 && strcmp(other + n, ".compute") == 0;
+}
+
 /* Does the op use a buffer that the base's op makes or writes; or the input's? */
 static bool works_on(const struct owners *o, uint32_t op, uint32_t base)
 {
@@ -286,7 +296,8 @@ static bool works_on(const struct owners *o, uint32_t op, uint32_t base)
                 return true;
             continue;
         }
-        for (uint32_t i = p->use_at[by - 1]; i < p->use_at[by]; i++)
+        uint32_t from = by > 1 && is_first_part(p, by - 2, by - 1) ? by - 2 : by - 1;
+        for (uint32_t i = p->use_at[from]; i < p->use_at[by]; i++)
             if (p->use[i].buf == buf && p->use[i].how != PROGRAM_READS)
                 return true;
     }
@@ -296,7 +307,8 @@ static bool works_on(const struct owners *o, uint32_t op, uint32_t base)
 /* Copies that the lowering put before an op read in its place. */
 static bool copied_for(const struct owners *o, uint32_t op, uint32_t base)
 {
-    for (uint32_t k = op; k > 0 && o->p->op[k - 1].kind == PROGRAM_COPY; k--)
+    for (uint32_t k = op;
+         k > 0 && (o->p->op[k - 1].kind == PROGRAM_COPY || is_first_part(o->p, k - 1, op)); k--)
         if (works_on(o, k - 1, base))
             return true;
     return false;
@@ -317,12 +329,16 @@ char *check_aliases(const struct program *p, const tuck_graph *g)
         const char *target = graph_str(g, x->target);
 
         o.base[n] = n;
-        bool shows = x->kind == TUCK_CALL_FUNCTION && shows_operand(target) && x->n_vals > 0 &&
-                     x->vals[0].kind == TUCK_V_NODE;
+        bool shows = x->kind == TUCK_CALL_FUNCTION && shows_operand(target) &&
+                     call_node(g, x, 0) != 0;
         if (shows)
-            o.base[n] = o.base[x->vals[0].a];
+            o.base[n] = o.base[call_node(g, x, 0)];
+        /* What control_deps stays behind and the token of with_effects are named, and not looked at. */
+        bool wraps = strstr(target, "control_deps") != NULL ||
+                     strstr(target, "with_effects") != NULL;
+        uint32_t first = wraps ? (uint32_t)(value_next(x->vals) - x->vals) : 0;
         /* The wait of a clone shows the clone: whatever the collective's op works on. */
-        for (uint32_t i = 0; i < x->n_vals && why == NULL && o.op[n] != 0; i++) {
+        for (uint32_t i = first; i < x->n_vals && why == NULL && o.op[n] != 0; i++) {
             uint32_t v = x->vals[i].kind == TUCK_V_NODE ? o.base[x->vals[i].a] : 0;
             if (v == 0 || (!is_input(g, v) && o.op[v] == 0) || o.op[v] == o.op[n])
                 continue;
