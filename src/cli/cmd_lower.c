@@ -313,6 +313,13 @@ static int read_program(struct lower_command *c)
 {
     struct program *p = NULL;
 
+    if ((c->form == FORM_PEAK && c->peak_fx) || input_is_asked(&c->in) ||
+        model_is_asked(&c->model) || c->o.n_keep + c->o.n_free + c->o.n_symm_group > 0) {
+        fputs("tuck lower: --read is of a program; --peak fx and options about graphs and machines "
+              "are not for it\n",
+              stderr);
+        return EXIT_USAGE;
+    }
     c->in.diags = tuck_diags_new(NULL);
     if (c->in.diags == NULL)
         return exit_code_of(TUCK_ENOMEM);
@@ -332,13 +339,6 @@ int cmd_lower(int argc, char **argv)
     c.o.symm_group = c.symm;
     c.o.keep = c.keep;
     c.o.free = c.let_go;
-    if (c.read && ((c.form == FORM_PEAK && c.peak_fx) || input_is_asked(&c.in) ||
-                   model_is_asked(&c.model) || c.o.n_keep + c.o.n_free + c.o.n_symm_group > 0)) {
-        fputs("tuck lower: --read is of a program; --peak fx and options about graphs and machines "
-              "are not for it\n",
-              stderr);
-        return EXIT_USAGE;
-    }
     int code = c.read ? read_program(&c) : lower_all(&c);
     free(c.symm);
     free(c.keep);
