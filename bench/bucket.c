@@ -23,7 +23,8 @@ static double run_pass(tuck_doc *doc, const char *text)
 {
     struct pipeline p;
     struct tuck_report report = {.mem = {.trap = NULL}};
-    struct evaluate_options eval = {.bandwidth = 1};
+    struct machine machine;
+    struct evaluate_options eval;
     struct study study;
     struct runner r = {.study = &study};
     tuck_graph *g = NULL;
@@ -31,6 +32,8 @@ static double run_pass(tuck_doc *doc, const char *text)
 
     pipeline_init(&p, &all_passes, NULL);
     mem_init(&report.mem, NULL);
+    machine_init(&machine, NULL);
+    evaluate_defaults(&eval, &machine);
     study_begin(&study, &eval, &report.mem.alloc);
     arena_init(&report.arena, &report.mem);
     if (pipeline_parse(&p, text, strlen(text), "bench", NULL) == TUCK_OK &&

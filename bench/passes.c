@@ -204,13 +204,16 @@ static bool run(const tuck_doc *doc, const char *passes, double *all, double *al
 {
     struct pipeline p;
     struct tuck_report report = {.mem = {.trap = NULL}};
-    struct evaluate_options eval = {.bandwidth = 1};
+    struct machine machine;
+    struct evaluate_options eval;
     struct study study;
     struct runner r = {.study = &study};
     tuck_graph *g = NULL;
 
     pipeline_init(&p, &all_passes, NULL);
     mem_init(&report.mem, NULL);
+    machine_init(&machine, NULL);
+    evaluate_defaults(&eval, &machine);
     study_begin(&study, &eval, &report.mem.alloc);
     arena_init(&report.arena, &report.mem);
     bool ok = pipeline_parse(&p, passes, strlen(passes), "bench", NULL) == TUCK_OK &&

@@ -108,12 +108,13 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
     tuck_status st = o.cluster ? TUCK_OK : default_cluster(&p->p, g, diags, &own);
     if (st != TUCK_OK)
         return st;
+    struct machine machine;
     struct evaluate_options eval;
-    evaluate_defaults(&eval);
-    eval.cluster = own != NULL ? own : o.cluster;
-    eval.cost = cost_options_of(o.cost);
+    machine_init(&machine, own != NULL ? own : o.cluster);
+    machine.cost = cost_options_of(o.cost);
+    machine.contention = o.contention;
+    evaluate_defaults(&eval, &machine);
     eval.keep_order = o.keep_order;
-    eval.contention = o.contention;
     const tuck_allocator *alloc = &g->store->mem.alloc;
     struct tuck_report *report = report_new(alloc);
     struct hints hints = {.g = g, .run = &o};
@@ -123,10 +124,10 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
     study_begin(&study, &eval, alloc);
     st = report != NULL ? hints_intern(&hints) : TUCK_ENOMEM;
     if (st == TUCK_OK) {
-        eval.hint = hints.at;
-        eval.n_hint = o.n_hints;
-        if (eval.cost.profile != NULL && eval.cluster != NULL)
-            st = laws_fit(&eval.cost, g, eval.cluster, hints.at, o.n_hints);
+        machine.hint = hints.at;
+        machine.n_hint = o.n_hints;
+        if (machine.cost.profile != NULL && machine.cluster != NULL)
+            st = laws_fit(&machine, g);
     }
     if (st == TUCK_OK) {
         st = pipeline_run(&p->p, g, &runner, report, diags);

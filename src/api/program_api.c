@@ -58,20 +58,25 @@ static tuck_status lower(tuck_graph *g, const tuck_lower_options *o, const struc
                          tuck_diags *diags, struct program **out)
 {
     struct lower_options lo;
-    struct cost_options cost = cost_options_of(o->cost);
+    struct machine machine;
     tuck_cluster *made = NULL;
     struct program *p = NULL;
     tuck_status st = tuck_graph_infer(g, false, diags);
 
     set_options(&lo, o);
-    lo.hint = h->at;
-    lo.n_hint = o->n_hints;
+    machine_init(&machine, o->cluster);
+    machine.cost = cost_options_of(o->cost);
+    machine.hint = h->at;
+    machine.n_hint = o->n_hints;
+    lo.machine = &machine;
     if (st == TUCK_OK && o->cluster == NULL)
         st = tuck_cluster_for_graph(g, &g->store->mem.alloc, diags, &made);
+    if (made != NULL)
+        machine.cluster = made;
     if (st == TUCK_OK)
         st = lower_graph(g, &lo, diags, &p);
     if (st == TUCK_OK)
-        st = lower_estimate(p, g, made ? made : o->cluster, &cost, h->at, o->n_hints);
+        st = lower_estimate(p, g, &machine);
     tuck_cluster_free(made);
     if (st == TUCK_OK)
         *out = p;

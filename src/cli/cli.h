@@ -124,8 +124,11 @@ void model_close(struct model *m);
 
 /* Both, and which graphs: input_open(), input_range(), model_open(). An exit code. */
 int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to);
-/* How graphs of this file are evaluated on the machine there is. */
-void model_options(const struct model *m, const struct input *in, struct evaluate_options *o);
+/* The machine, with what is known of symbols in this file. */
+void model_machine(const struct model *m, const struct input *in, struct machine *out);
+/* How graphs of this file are evaluated on it. */
+void model_options(const struct model *m, const struct input *in, struct machine *machine,
+                   struct evaluate_options *o);
 /* The same for passes, with room for hints that must live as long; NULL: no memory. */
 struct run_setting {
     tuck_cost_options cost;

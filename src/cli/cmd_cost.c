@@ -480,12 +480,13 @@ static int print_profile(const struct graph_cost *a)
     if (ns == NULL)
         return exit_code_of(TUCK_ENOMEM);
     lower_defaults(&lower);
-    lower.hint = a->c->in.hint;
-    lower.n_hint = a->c->in.n_hint;
+    struct machine machine;
+    model_machine(&a->c->model, &a->c->in, &machine);
+    machine.cost = a->run.options;
+    lower.machine = &machine;
     tuck_status st = lower_graph(a->g, &lower, a->c->in.diags, &p);
     if (st == TUCK_OK)
-        st = lower_estimate(p, a->g, a->c->model.cluster, &a->run.options, lower.hint,
-                            lower.n_hint);
+        st = lower_estimate(p, a->g, &machine);
     for (uint32_t i = 0; i < tuck_graph_id_end(a->g); i++)
         ns[i] = -1;
     for (uint32_t i = 0; st == TUCK_OK && i < p->n_op; i++) {
@@ -557,13 +558,14 @@ static int cost_of_graph(struct cost *c, size_t i, struct graph_list *list)
     if (code != EXIT_FINE)
         return code;
     warn_large(c, a.g);
-    struct cost_options o = {.collective = {.model = c->model.kind}, .profile = c->model.profile};
-    code = exit_code_of(laws_fit(&o, a.g, c->model.cluster, c->in.hint, c->in.n_hint));
+    struct machine machine;
+    model_machine(&c->model, &c->in, &machine);
+    code = exit_code_of(laws_fit(&machine, a.g));
     if (code != EXIT_FINE)
         return code;
     mem_init(&a.mem, NULL);
-    a.assume = (struct assume){.store = a.g->store, .given = c->in.hint, .n_given = c->in.n_hint};
-    cost_run_init(&a.run, &a.mem, c->model.cluster, &o, &a.assume);
+    a.assume = machine_symbols(&machine, a.g->store);
+    cost_run_init(&a.run, &a.mem, machine.cluster, &machine.cost, &a.assume);
     if (!mem_guard(&a.mem, gather, &a)) {
         code = exit_code_of(TUCK_ENOMEM);
     } else if (tell_gaps(&a) != EXIT_FINE) {

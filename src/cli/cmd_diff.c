@@ -62,11 +62,12 @@ static void print(struct buf *b, const void *ctx)
 static int evaluate(struct question *x, struct input *in, tuck_graph *g,
                     const struct cost_laws *laws, struct evaluation *e)
 {
+    struct machine machine;
     struct evaluate_options o;
 
-    model_options(&x->model, in, &o);
+    model_options(&x->model, in, &machine, &o);
     if (laws != NULL)
-        o.cost.laws = *laws;
+        machine.cost.laws = *laws;
     tuck_status st = tuck_graph_infer(g, false, in->diags);
     int code = st == TUCK_OK ? model_groups(&x->model, in, g) : exit_code_of(st);
     if (code != EXIT_FINE)

@@ -48,7 +48,7 @@ static const struct argp argp = {
 struct printed {
     const struct question *x;
     const struct explanation *e;
-    const struct evaluate_options *o;
+    const struct machine *machine;
 };
 
 static void print(struct buf *b, const void *ctx)
@@ -58,7 +58,7 @@ static void print(struct buf *b, const void *ctx)
     if (p->x->list.json)
         explain_json(p->e, p->x->word, b);
     else if (p->x->word != NULL)
-        explain_node(p->e, p->o, p->x->word, b);
+        explain_node(p->e, p->machine, p->x->word, b);
     else
         explain_table(p->e, p->x->list.top, b);
 }
@@ -105,6 +105,7 @@ static char *subject_of(const struct question *x)
 static int explain(struct question *x, size_t i, struct graph_list *list)
 {
     tuck_graph *g = tuck_doc_graph(x->in.doc, i);
+    struct machine machine;
     struct evaluate_options o;
     struct explanation e;
     struct run_setting setting;
@@ -116,7 +117,7 @@ static int explain(struct question *x, size_t i, struct graph_list *list)
         return code;
     if (!model_run(&x->model, &x->in, g, &setting))
         return exit_code_of(TUCK_ENOMEM);
-    model_options(&x->model, &x->in, &o);
+    model_options(&x->model, &x->in, &machine, &o);
     setting.run.observe = progress_observe;
     progress_begin("tuck explain");
     st = explain_graph(g, &o, &setting.run, x->word, x->in.diags, &e);
@@ -137,7 +138,7 @@ static int explain(struct question *x, size_t i, struct graph_list *list)
     char *subject = subject_of(x);
     e.subject = subject != NULL ? subject + 1 : NULL; /* behind the first space */
     if (code == EXIT_FINE)
-        code = graph_list_print(list, i, 0, print, &(struct printed){x, &e, &o});
+        code = graph_list_print(list, i, 0, print, &(struct printed){x, &e, &machine});
     free(subject);
     explain_end(&e);
     free(setting.hint);

@@ -244,13 +244,14 @@ static int lower(struct lower_command *c, size_t number)
                                        : exit_code_of(st);
     if (code != EXIT_FINE)
         return code;
+    struct machine machine;
+    model_machine(&c->model, &c->in, &machine);
+    c->o.machine = &machine;
     st = lower_graph(g, &c->o, c->in.diags, &p);
     if (st == TUCK_OK && priced) {
-        struct cost_options cost = {.collective = {.model = c->model.kind},
-                                    .profile = c->model.profile};
-        st = laws_fit(&cost, g, c->model.cluster, c->in.hint, c->in.n_hint);
+        st = laws_fit(&machine, g);
         if (st == TUCK_OK)
-            st = lower_estimate(p, g, c->model.cluster, &cost, c->in.hint, c->in.n_hint);
+            st = lower_estimate(p, g, &machine);
         if (st == TUCK_OK && c->form == FORM_TEXT) {
             put_comment(&c->in, number);
             printf("# times on %s%s\n", tuck_cluster_name(c->model.cluster),
@@ -297,8 +298,6 @@ static int lower_all(struct lower_command *c)
     size_t from = 0, to = 0;
     int code = model_input_open(&c->model, &c->in, &from, &to);
 
-    c->o.hint = c->in.hint;
-    c->o.n_hint = c->in.n_hint;
     if (code == EXIT_FINE)
         code = check_names(c);
     if (code == EXIT_FINE && c->form == FORM_PROBLEM)

@@ -340,6 +340,7 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, tuck_graph *af
 {
     static const char *const label[] = {"before", "after"};
     tuck_graph *both[] = {before, after};
+    struct machine machine;
     struct evaluate_options e;
     bool assumed;
     tuck_status st = tuck_graph_infer(before, false, NULL);
@@ -347,8 +348,8 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, tuck_graph *af
 
     if (code != EXIT_FINE)
         return code;
-    model_options(&o->model, &o->in, &e);
-    code = exit_code_of(laws_fit(&e.cost, before, e.cluster, e.hint, e.n_hint));
+    model_options(&o->model, &o->in, &machine, &e);
+    code = exit_code_of(laws_fit(&machine, before));
     if (code != EXIT_FINE)
         return code;
     return picture_add(&o->picture, &o->in, i, both, label, 2, &e);
@@ -357,6 +358,7 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, tuck_graph *af
 /* Passes of a list are not judged on the way. Where sizes are not known, there is nothing to judge. */
 static int judge(struct optimize *o, tuck_graph *before, tuck_graph *after, tuck_report *report)
 {
+    struct machine machine;
     struct evaluate_options e;
     tuck_status st = tuck_graph_infer(before, false, NULL);
 
@@ -367,7 +369,7 @@ static int judge(struct optimize *o, tuck_graph *before, tuck_graph *after, tuck
         code = model_quietly(&o->model, before);
     if (code != EXIT_FINE)
         return code == EXIT_MEMORY ? code : EXIT_FINE;
-    model_options(&o->model, &o->in, &e);
+    model_options(&o->model, &o->in, &machine, &e);
     return judge_report(before, after, &e, report) == TUCK_ENOMEM ? exit_code_of(TUCK_ENOMEM)
                                                                   : EXIT_FINE;
 }

@@ -301,15 +301,14 @@ static int run_graph(struct args *a, tuck_graph *g)
         return code;
     lower_defaults(&lower);
     lower.keep_clones = a->compat != NULL;
-    lower.hint = a->in.hint;
-    lower.n_hint = a->in.n_hint;
-    struct cost_options cost = {.collective = {.model = a->model.kind},
-                                .profile = a->model.profile};
-    st = laws_fit(&cost, g, a->model.cluster, a->in.hint, a->in.n_hint);
+    struct machine machine;
+    model_machine(&a->model, &a->in, &machine);
+    lower.machine = &machine;
+    st = laws_fit(&machine, g);
     if (st == TUCK_OK)
         st = lower_graph(g, &lower, a->in.diags, &program);
     if (st == TUCK_OK)
-        st = lower_estimate(program, g, a->model.cluster, &cost, a->in.hint, a->in.n_hint);
+        st = lower_estimate(program, g, &machine);
     if (st == TUCK_OK)
         st = gaps_tell(program, g, a->model.strict, a->in.diags);
     if (st == TUCK_OK)

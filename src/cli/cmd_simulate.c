@@ -179,16 +179,18 @@ static void print_ranks(struct buf *b, const void *ctx)
         ranks_table(p->x, p->s->timeline, b);
 }
 
-static void choose(const struct simulate *s, const struct input *in, struct evaluate_options *o)
+static void choose(const struct simulate *s, const struct input *in, struct machine *machine,
+                   struct evaluate_options *o)
 {
-    model_options(&s->model, in, o);
+    model_options(&s->model, in, machine, o);
     if (s->bandwidth > 0)
-        o->bandwidth = s->bandwidth;
+        machine->bandwidth = s->bandwidth;
 }
 
 static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool same_machine,
                     struct evaluation *e, bool *assumed)
 {
+    struct machine machine;
     struct evaluate_options o;
 
     progress_begin("tuck simulate");
@@ -203,7 +205,7 @@ static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool sa
         progress_end();
         return code;
     }
-    choose(s, in, &o);
+    choose(s, in, &machine, &o);
     progress_stage("lowering, simulating, bounding");
     st = evaluate_graph(g, &o, in->diags, e);
     progress_end();
@@ -289,15 +291,16 @@ static int curve(struct simulate *s, size_t graph)
 
 static int together(struct simulate *s, const struct ranks_graph *graph, size_t n, size_t first)
 {
+    struct machine machine;
     struct evaluate_options o;
-    struct ranks_options ro = {.eval = &o,
+    struct ranks_options ro = {.machine = &machine,
                                .straggler = s->straggler,
                                .n_straggler = s->n_straggler,
                                .instances = s->in.instances,
                                .n_instances = s->in.n_instances};
     struct ranks x;
 
-    choose(s, &s->in, &o);
+    choose(s, &s->in, &machine, &o);
     progress_begin("tuck simulate");
     progress_stage("all ranks together");
     tuck_status st = ranks_simulate(graph, (uint32_t)n, &ro, s->in.diags, &x);
@@ -409,8 +412,9 @@ static int simulate(struct simulate *s, size_t i)
     evaluate_end(&e);
     if (code == EXIT_FINE && picture_wanted(&s->picture)) {
         static const char *const label[] = {"as it stands"};
+        struct machine machine;
         struct evaluate_options o;
-        choose(s, &s->in, &o);
+        choose(s, &s->in, &machine, &o);
         code = picture_add(&s->picture, &s->in, i, &g, label, 1, &o);
     }
     return code;

@@ -264,16 +264,22 @@ int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to
     return code;
 }
 
-void model_options(const struct model *m, const struct input *in, struct evaluate_options *o)
+void model_machine(const struct model *m, const struct input *in, struct machine *out)
 {
-    evaluate_defaults(o);
-    o->cluster = m->cluster;
-    o->cost.collective.model = m->kind;
-    o->cost.profile = m->profile;
+    machine_init(out, m->cluster);
+    out->cost.collective.model = m->kind;
+    out->cost.profile = m->profile;
+    out->contention = m->contention;
+    out->hint = in->hint;
+    out->n_hint = in->n_hint;
+}
+
+void model_options(const struct model *m, const struct input *in, struct machine *machine,
+                   struct evaluate_options *o)
+{
+    model_machine(m, in, machine);
+    evaluate_defaults(o, machine);
     o->keep_order = m->keep_order;
-    o->contention = m->contention;
-    o->hint = in->hint;
-    o->n_hint = in->n_hint;
 }
 
 bool model_run(const struct model *m, const struct input *in, const tuck_graph *g,

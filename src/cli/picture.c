@@ -145,7 +145,7 @@ int picture_add(struct picture *p, const struct input *in, size_t i, tuck_graph 
         p->first = d;
     p->last = d;
     d->title = title_of(in, i);
-    d->where = strdup(tuck_cluster_name(o->cluster));
+    d->where = strdup(tuck_cluster_name(o->machine->cluster));
     for (uint32_t k = 0; k < n && code == EXIT_FINE; k++) {
         d->label[k] = d->title ? label_of(d->title, label[k]) : NULL;
         if (d->label[k] == NULL || d->where == NULL)

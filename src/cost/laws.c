@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cost/kernel_cost.h"
+#include "cost/machine.h"
 #include "cost/profile.h"
 
 /* A measured collective. */
@@ -122,17 +122,17 @@ static void do_fit(void *arg)
     }
 }
 
-tuck_status laws_fit(struct cost_options *o, const tuck_graph *g, const tuck_cluster *c,
-                     const struct fx_hint *hint, size_t n_hint)
+tuck_status laws_fit(struct machine *m, const tuck_graph *g)
 {
+    struct cost_options *o = &m->cost;
     struct fitting f = {.o = o, .g = g};
     struct cost_options model = {.collective = o->collective}; /* of sizes, and for one point */
 
     if (o->profile == NULL || o->laws.n > 0)
         return TUCK_OK;
     mem_init(&f.mem, &g->store->mem.alloc);
-    f.assume = (struct assume){.store = g->store, .given = hint, .n_given = n_hint};
-    cost_run_init(&f.run, &f.mem, c, &model, &f.assume);
+    f.assume = machine_symbols(m, g->store);
+    cost_run_init(&f.run, &f.mem, m->cluster, &model, &f.assume);
     bool ok = mem_guard(&f.mem, do_fit, &f);
     vec_free(&f.mem, &f.m);
     vec_free(&f.mem, &f.point);

@@ -24,12 +24,10 @@ struct cost_laws {
     struct cost_fit at[LAWS_MOST];
 };
 
-struct cost_options;
+struct machine;
 
-/* Fit the laws of o's profile to the collectives of g, unless there are some already. Types are inferred. */
-TUCK_MUST_CHECK tuck_status laws_fit(struct cost_options *o, const tuck_graph *g,
-                                     const tuck_cluster *c, const struct fx_hint *hint,
-                                     size_t n_hint);
+/* Fit the laws of m's profile to the collectives of g, unless there are some already. Types are inferred. */
+TUCK_MUST_CHECK tuck_status laws_fit(struct machine *m, const tuck_graph *g);
 /* NULL: nothing like it was measured. */
 const struct cost_fit *laws_find(const struct cost_laws *l, int coll, const char *group);
 /* us; modelled: what the model says of that size. */

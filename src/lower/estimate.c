@@ -96,13 +96,12 @@ static void do_estimate(void *arg)
     }
 }
 
-tuck_status lower_estimate(struct program *p, const tuck_graph *g, const tuck_cluster *c,
-                           const struct cost_options *o, const struct fx_hint *hint, size_t n_hint)
+tuck_status lower_estimate(struct program *p, const tuck_graph *g, const struct machine *m)
 {
-    struct estimate e = {.p = p, .g = g, .c = c, .o = o};
+    struct estimate e = {.p = p, .g = g, .c = m->cluster, .o = &m->cost};
 
-    e.assume = (struct assume){.store = g->store, .given = hint, .n_given = n_hint};
-    cost_run_init(&e.run, &p->mem, c, o, &e.assume);
+    e.assume = machine_symbols(m, g->store);
+    cost_run_init(&e.run, &p->mem, m->cluster, &m->cost, &e.assume);
     bool ok = mem_guard(&p->mem, do_estimate, &e);
     cost_run_done(&e.run);
     return ok ? TUCK_OK : TUCK_ENOMEM;

@@ -495,7 +495,8 @@ tuck_status lower_graph(tuck_graph *g, const struct lower_options *o, tuck_diags
 
     if (l.p == NULL)
         return TUCK_ENOMEM;
-    l.assume = (struct assume){.store = g->store, .given = o->hint, .n_given = o->n_hint};
+    l.assume = o->machine ? machine_symbols(o->machine, g->store)
+                          : (struct assume){.store = g->store};
     arena_init(&l.scratch, &g->store->mem);
     sigs_init(&l.sigs, &g->store->mem);
     buf_init(&l.text, &g->store->mem);

@@ -8,6 +8,7 @@
 #include "graph/nested.h"
 #include "op/ops.h"
 #include "graph/storage.h"
+#include "cost/machine.h"
 #include "lower/copies.h"
 #include "lower/program.h"
 

@@ -168,6 +168,8 @@ uint32_t program_overflow(const struct program_buf *buf, uint32_t n_buf);
 
 /* ---- Lowering ------------------------------------------------------------------------------------ */
 
+struct machine; /* cost/machine.h */
+
 struct lower_options {
     bool no_fuse;               /* one op a node */
     bool keep_clones;           /* as torch lowers: the operand of an all-reduce is always cloned */
@@ -177,8 +179,7 @@ struct lower_options {
     size_t n_symm_group;
     const char *const *keep, *const *free; /* inputs that are, and are not, the caller's to keep */
     size_t n_keep, n_free;
-    const struct fx_hint *hint; /* values of symbols */
-    size_t n_hint;
+    const struct machine *machine; /* for values of symbols; NULL: none is given */
 };
 
 void lower_defaults(struct lower_options *o);

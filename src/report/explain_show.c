@@ -209,7 +209,7 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
 
 /* ---- one node ---- */
 
-static void put_cost(const struct explanation *x, const struct evaluate_options *o, uint32_t op,
+static void put_cost(const struct explanation *x, const struct machine *m, uint32_t op,
                      struct buf *b)
 {
     const struct program *p = x->e.program;
@@ -219,9 +219,9 @@ static void put_cost(const struct explanation *x, const struct evaluate_options 
 
     if (coll == 0 || c->group == PROGRAM_NONE || c->message < 0)
         return;
-    struct cost_shape shape = shape_of_group(o->cluster, program_str(p, p->group[c->group].name),
+    struct cost_shape shape = shape_of_group(m->cluster, program_str(p, p->group[c->group].name),
                                              p->group[c->group].size, NULL);
-    cost_collective(o->cluster, shape, coll, c->message, &o->cost.collective, &cost);
+    cost_collective(m->cluster, shape, coll, c->message, &m->cost.collective, &cost);
     buf_printf(
         b, "  cost        %.1f us = %.1f us whatever the size + %.1f us for %.2f MiB (%s, %s)\n",
         cost.us, cost.latency_us, cost.ramp_us + cost.bytes_us, (double)c->message / 1048576,
@@ -232,7 +232,7 @@ static void put_cost(const struct explanation *x, const struct evaluate_options 
             cost.alternative[i].symmetric ? " over symmetric memory" : "", cost.alternative[i].us);
 }
 
-void explain_node(const struct explanation *x, const struct evaluate_options *o, const char *node,
+void explain_node(const struct explanation *x, const struct machine *m, const char *node,
                   struct buf *b)
 {
     const struct program *p = x->e.program;
@@ -253,7 +253,7 @@ void explain_node(const struct explanation *x, const struct evaluate_options *o,
         one = one ? one : r;
         if (r->wait == op)
             buf_printf(b, "  ends        %s\n", op_name(p, r->op));
-        put_cost(x, o, r->op, b);
+        put_cost(x, m, r->op, b);
         buf_printf(b, "  exposed     %.1f of %.1f us; %u compute ops run under it, until %s\n",
                    (double)r->exposed / 1e6, (double)r->ps / 1e6, r->n_under,
                    r->wait == PROGRAM_NONE ? "the end" : op_name(p, r->wait));

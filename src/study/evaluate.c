@@ -4,9 +4,9 @@
 #include "study/rank_input.h"
 #include "plan/from_program.h"
 
-void evaluate_defaults(struct evaluate_options *o)
+void evaluate_defaults(struct evaluate_options *o, const struct machine *m)
 {
-    *o = (struct evaluate_options){.bandwidth = 1};
+    *o = (struct evaluate_options){.machine = m};
     lower_defaults(&o->lower);
 }
 
@@ -25,12 +25,12 @@ static void with_contention(struct args *x, int64_t launch_ps)
     struct sim_fault fault;
     int64_t *ps = arena_array(&e->arena, int64_t, e->problem->n_op);
 
-    facts_of(x->g, e->program, e->problem, x->o, &e->arena, &facts);
+    facts_of(x->g, e->program, e->problem, x->o->machine, &e->arena, &facts);
     for (uint32_t i = 0; i < e->problem->n_op; i++)
         ps[i] = problem_ps(e->problem, i);
     struct sim_rank rank = {.p = e->problem, .ps = ps, .call = facts.call, .cls = facts.cls};
     struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch_ps, .contention = true};
-    job.slow = facts_slow(x->o->cluster, &e->arena, &job.n_kind);
+    job.slow = facts_slow(x->o->machine->cluster, &e->arena, &job.n_kind);
     sim_ranks(&job, &e->arena, &result, &e->span, &fault); /* nobody else, so nothing gets stuck */
     e->time = result.time;
     e->slowed = result.slowed;
@@ -41,18 +41,18 @@ static void do_evaluate(void *arg)
     struct args *x = arg;
     struct evaluation *e = x->e;
     struct sim sim;
-    struct sim_options so = {.launch_ps = cost_ps(x->o->cluster->launch_us)};
+    struct sim_options so = {.launch_ps = cost_ps(x->o->machine->cluster->launch_us)};
     struct memory_life *life = arena_array(&e->arena, struct memory_life, e->program->n_buf);
     struct memory_peak peak;
 
     e->gaps = gaps_of(e->program);
-    e->n_assumed = cost_assumed_find(x->g, x->o->cluster, &e->arena, &e->assumed);
+    e->n_assumed = cost_assumed_find(x->g, x->o->machine->cluster, &e->arena, &e->assumed);
     memory_lives(e->program, NULL, life);
     memory_peak(e->program, NULL, life, &e->arena, &peak);
     e->peak = peak.peak;
     e->resident = peak.resident;
     e->span = arena_zeroed(&e->arena, e->problem->n_op * sizeof(*e->span));
-    if (x->o->contention) {
+    if (x->o->machine->contention) {
         with_contention(x, so.launch_ps);
     } else {
         sim_init(&sim, e->problem, &so, &e->arena);
@@ -64,11 +64,11 @@ static void do_bounds(void *arg)
 {
     struct args *x = arg;
     struct evaluation *e = x->e;
-    struct bound_options bo = {.launch_ps = cost_ps(x->o->cluster->launch_us),
+    struct bound_options bo = {.launch_ps = cost_ps(x->o->machine->cluster->launch_us),
                                .memory = x->o->memory_limit ? x->o->memory_limit : e->peak};
 
     bound_of(e->problem, &bo, &e->arena, &e->order);
-    evaluate_free_bound(x->g, x->o, e);
+    evaluate_free_bound(x->g, x->o->machine, e);
     e->has_bounds = true;
 }
 
@@ -99,19 +99,18 @@ tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o, tuck
     *e = (struct evaluation){.program = NULL};
     mem_init(&e->mem, &g->store->mem.alloc);
     arena_init(&e->arena, &e->mem);
-    lower.hint = o->hint;
-    lower.n_hint = o->n_hint;
+    struct machine machine = *o->machine;
+    lower.machine = &machine;
     tuck_status st = lower_graph(g, &lower, diags, &e->program);
-    struct cost_options cost = o->cost;
     if (st == TUCK_OK)
-        st = laws_fit(&cost, g, o->cluster, o->hint, o->n_hint);
-    e->laws = cost.laws;
+        st = laws_fit(&machine, g);
+    e->laws = machine.cost.laws;
     if (st == TUCK_OK)
-        st = lower_estimate(e->program, g, o->cluster, &cost, o->hint, o->n_hint);
+        st = lower_estimate(e->program, g, &machine);
     if (st == TUCK_OK)
         st = gaps_check(e->program, g, diags);
-    if (st == TUCK_OK && o->bandwidth != 1)
-        scale_links(e->program, o->bandwidth);
+    if (st == TUCK_OK && machine.bandwidth != 1)
+        scale_links(e->program, machine.bandwidth);
     if (st == TUCK_OK)
         st = problem_of_program(e->program, diags, &e->problem);
     if (st == TUCK_OK && !mem_guard(&e->mem, do_evaluate, &x))

@@ -12,16 +12,11 @@
 #include "sim/bound.h"
 
 struct evaluate_options {
-    const tuck_cluster *cluster;
-    struct cost_options cost;
+    const struct machine *machine;
     struct lower_options lower;
-    const struct fx_hint *hint;
-    size_t n_hint;
-    double bandwidth;     /* links are this times as fast; 0: 1 */
     bool no_bounds;       /* times alone: much quicker */
     int64_t memory_limit; /* for the bound by memory; 0: the graph's own peak */
     bool keep_order;      /* no collective may pass another, whatever their groups */
-    bool contention;      /* links are shared, kernels slow beside collectives */
 };
 
 struct evaluation {
@@ -44,7 +39,7 @@ struct evaluation {
     uint32_t n_assumed;
 };
 
-void evaluate_defaults(struct evaluate_options *o);
+void evaluate_defaults(struct evaluate_options *o, const struct machine *m);
 /* Types are inferred. TUCK_EINVAL: too many sizes are not known. The evaluation must be ended whatever came out. */
 TUCK_MUST_CHECK tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o,
                                            tuck_diags *diags, struct evaluation *e);
@@ -53,8 +48,7 @@ void evaluate_end(struct evaluation *e);
 TUCK_MUST_CHECK tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *o,
                                             struct evaluation *e);
 /* Part of it: fills e->any. Leaves through e->mem's guard. */
-void evaluate_free_bound(const tuck_graph *g, const struct evaluate_options *o,
-                         struct evaluation *e);
+void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct evaluation *e);
 
 bool evaluation_communicates(const struct evaluation *e); /* has it collectives? */
 /* What the bound means for this step, for people. */

@@ -172,9 +172,10 @@ tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
 {
     *x = (struct explanation){.n = 0};
     tuck_status st = evaluate_graph(g, o, diags, &x->e);
-    struct evaluate_options same =
-        *o; /* what is tried is measured by the laws of the graph as it is */
-    same.cost.laws = x->e.laws;
+    struct machine machine = *o->machine; /* what is tried is measured by the graph's own laws */
+    machine.cost.laws = x->e.laws;
+    struct evaluate_options same = *o;
+    same.machine = &machine;
     if (st == TUCK_OK)
         st = ask_why(x, o->keep_order);
     if (st == TUCK_OK && run != NULL && node == NULL && x->n > 0)

@@ -80,7 +80,7 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
 /* The op that a node is part of, PROGRAM_NONE: none, as with views and inputs. */
 uint32_t explain_op(const struct explanation *x, const char *node);
 /* One collective, or whatever op the node is part of. */
-void explain_node(const struct explanation *x, const struct evaluate_options *o, const char *node,
+void explain_node(const struct explanation *x, const struct machine *m, const char *node,
                   struct buf *out);
 
 #endif

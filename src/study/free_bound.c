@@ -142,25 +142,25 @@ static int64_t must_be_written(const struct leaving *x, const struct problem *pr
 }
 
 /* The best rate in us per byte that any message on a group has; asked once, for it is costly. */
-static double rate_of(const struct evaluate_options *o, const struct cost_fit *fit,
-                      struct cost_shape shape, tuck_coll coll, int64_t total, double *known)
+static double rate_of(const struct machine *m, const struct cost_fit *fit, struct cost_shape shape,
+                      tuck_coll coll, int64_t total, double *known)
 {
     if (*known < 0) {
-        struct cost_choice how = o->cost.collective;
+        struct cost_choice how = m->cost.collective;
         how.symmetric = how.hierarchical = true;
-        *known = cost_best_rate(o->cluster, shape, coll, total, &how) / o->bandwidth;
+        *known = cost_best_rate(m->cluster, shape, coll, total, &how) / m->bandwidth;
         /* By the law a byte is cheapest in the largest message. */
         if (fit != NULL && fit->factor > 0)
             *known *= fit->factor;
         else if (fit != NULL && total > 0)
-            *known = fit_us(fit, (double)total, 0) / (double)total / o->bandwidth;
+            *known = fit_us(fit, (double)total, 0) / (double)total / m->bandwidth;
     }
     return *known;
 }
 
 /* By op: its time where everything that could be better is. */
-static int64_t *least_times(const tuck_graph *graph, const struct evaluate_options *o,
-                            struct evaluation *e, const bool *vanishes)
+static int64_t *least_times(const tuck_graph *graph, const struct machine *m, struct evaluation *e,
+                            const bool *vanishes)
 {
     const struct program *p = e->program;
     int64_t *ps = arena_zeroed(&e->arena, p->n_op * sizeof(*ps));
@@ -182,20 +182,20 @@ static int64_t *least_times(const tuck_graph *graph, const struct evaluate_optio
         if (op->kind != PROGRAM_COLLECTIVE) {
             ps[i] = own;
         } else if (coll != 0 && op->group != PROGRAM_NONE && op->message > 0) {
-            struct cost_shape shape = facts_shape(graph, p, o->cluster, op->group);
+            struct cost_shape shape = facts_shape(graph, p, m->cluster, op->group);
             const char *name = program_str(p, p->group[op->group].name);
-            double us = rate_of(o, laws_find(&e->laws, (int)coll, name), shape, coll,
+            double us = rate_of(m, laws_find(&e->laws, (int)coll, name), shape, coll,
                                 total[op->group], &rate[(size_t)op->group * KINDS + (size_t)coll]) *
                         (double)op->message;
             ps[i] = cost_ps(us) < own ? cost_ps(us) : own;
         } else if (program_is_nested(p, op) && op->group != PROGRAM_NONE && op->message > 0) {
             /* In nested graphs: of which kinds is not looked at, so as the cheapest. */
-            struct cost_shape shape = facts_shape(graph, p, o->cluster, op->group);
+            struct cost_shape shape = facts_shape(graph, p, m->cluster, op->group);
             const char *name = program_str(p, p->group[op->group].name);
             double least = INFINITY;
             for (size_t k = 1; k < KINDS; k++)
                 least = fmin(least,
-                             rate_of(o, laws_find(&e->laws, (int)k, name), shape, (tuck_coll)k,
+                             rate_of(m, laws_find(&e->laws, (int)k, name), shape, (tuck_coll)k,
                                      total[op->group], &rate[(size_t)op->group * KINDS + k]));
             int64_t us = cost_ps(least * (double)op->message);
             ps[i] = us < own ? us : own;
@@ -204,8 +204,7 @@ static int64_t *least_times(const tuck_graph *graph, const struct evaluate_optio
     return ps;
 }
 
-void evaluate_free_bound(const tuck_graph *g, const struct evaluate_options *o,
-                         struct evaluation *e)
+void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct evaluation *e)
 {
     struct leaving x = {.g = g, .p = e->program, .a = &e->arena};
     bool *vanishes = arena_array(&e->arena, bool, e->program->n_op);
@@ -220,10 +219,10 @@ void evaluate_free_bound(const tuck_graph *g, const struct evaluate_options *o,
         vanishes[i] = may_vanish(&x, i);
     /* By the rate alone: the least a kernel takes is no part of it, a thousand small ones may be one. */
     double large = 0x1p40, bytes = (double)must_be_written(&x, e->problem, vanishes);
-    double ns = (cost_kernel_ns(o->cluster, DTYPE_NONE, 0, 2 * large, &ignored) -
-                 cost_kernel_ns(o->cluster, DTYPE_NONE, 0, large, &ignored)) /
+    double ns = (cost_kernel_ns(m->cluster, DTYPE_NONE, 0, 2 * large, &ignored) -
+                 cost_kernel_ns(m->cluster, DTYPE_NONE, 0, large, &ignored)) /
                 large * bytes;
-    struct bound_options bo = {.ps = least_times(g, o, e, vanishes),
+    struct bound_options bo = {.ps = least_times(g, m, e, vanishes),
                                .more_compute_ps = ns > 0 ? cost_ps(ns / 1000) : 0};
     bound_of(e->problem, &bo, &e->arena, &e->any);
 }

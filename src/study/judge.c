@@ -34,7 +34,7 @@ static void do_judge(void *arg)
     t->buffers_unknown = e->gaps.n_buf;
     t->unbacked = e->program->used_default;
     t->remark = evaluation_communicates(e) ? NULL : evaluation_no_collectives;
-    report_assume(t, x->g, x->o->cluster);
+    report_assume(t, x->g, x->o->machine->cluster);
 }
 
 tuck_status judge_report(tuck_graph *before, tuck_graph *after, const struct evaluate_options *o,

@@ -42,6 +42,7 @@ struct search {
     const tuck_run_options *run;
     struct runner runner;
     struct study study;
+    struct machine machine;
     struct evaluate_options eval;
     tuck_diags *diags;
     struct trial best;
@@ -72,7 +73,8 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
     struct cost_shape shape = {.p = 0};
 
     for (uint32_t i = 0; i < g->group.len; i++) {
-        struct cost_shape own = shape_of_group(s->eval.cluster, graph_str(g, g->group.at[i].name),
+        struct cost_shape own = shape_of_group(s->machine.cluster,
+                                               graph_str(g, g->group.at[i].name),
                                                g->group.at[i].size, g->group.at[i].ranks);
         if (own.p > shape.p)
             shape = own;
@@ -80,8 +82,8 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
     if (shape.p < 2)
         return 25;
     double mb = share *
-                (double)cost_saturation(s->eval.cluster, shape, coll, 0.9,
-                                        &s->eval.cost.collective) /
+                (double)cost_saturation(s->machine.cluster, shape, coll, 0.9,
+                                        &s->machine.cost.collective) /
                 1048576;
     return mb < 1 ? 1 : mb > 2000 ? 2000 : mb;
 }
@@ -302,7 +304,7 @@ static void do_remember(void *arg)
     t->buffers_unknown = x->s->gaps.n_buf;
     t->unbacked = x->s->unbacked;
     t->remark = x->s->communicates ? NULL : evaluation_no_collectives;
-    report_assume(t, x->g, x->s->eval.cluster);
+    report_assume(t, x->g, x->s->machine.cluster);
 }
 
 tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, tuck_diags *diags,
@@ -325,19 +327,19 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
         st = tuck_cluster_for_graph(g, &s.alloc, diags, &own);
         run.cluster = own;
     }
-    evaluate_defaults(&s.eval);
-    s.eval.cluster = run.cluster;
-    s.eval.cost = cost_options_of(run.cost);
+    machine_init(&s.machine, run.cluster);
+    s.machine.cost = cost_options_of(run.cost);
+    s.machine.contention = run.contention;
+    evaluate_defaults(&s.eval, &s.machine);
     s.eval.keep_order = run.keep_order;
-    s.eval.contention = run.contention;
     study_begin(&s.study, &s.eval, &s.alloc);
     struct hints hints = {.g = g, .run = &run};
     if (st == TUCK_OK)
         st = hints_intern(&hints);
     if (st == TUCK_OK) {
-        s.eval.hint = hints.at;
-        s.eval.n_hint = run.n_hints;
-        st = laws_fit(&s.eval.cost, g, s.eval.cluster, hints.at, run.n_hints);
+        s.machine.hint = hints.at;
+        s.machine.n_hint = run.n_hints;
+        st = laws_fit(&s.machine, g);
     }
     if (st == TUCK_OK) {
         st = search(&s, g, &gain, &report);

@@ -28,25 +28,25 @@ static const char *dtype_of(const tuck_graph *g, uint32_t node)
 }
 
 /* The share of a collective's time in which no byte moves yet. */
-static int64_t latency_ps(const struct evaluate_options *o, const struct program_op *op,
+static int64_t latency_ps(const struct machine *m, const struct program_op *op,
                           struct cost_shape shape, tuck_coll coll, int64_t ps)
 {
     tuck_collective_cost cost;
 
     if (coll == 0 || op->message < 0 || shape.p < 2)
         return 0;
-    cost_collective(o->cluster, shape, coll, op->message, &o->cost.collective, &cost);
+    cost_collective(m->cluster, shape, coll, op->message, &m->cost.collective, &cost);
     double share = cost.us > 0 ? cost.latency_us / cost.us : 0;
     return share < 1 ? (int64_t)((double)ps * share) : ps;
 }
 
 void facts_of(const tuck_graph *g, const struct program *p, const struct problem *problem,
-              const struct evaluate_options *o, struct arena *a, struct facts *out)
+              const struct machine *m, struct arena *a, struct facts *out)
 {
     struct cost_shape *shape = arena_array(a, struct cost_shape, p->n_group + 1);
 
     for (uint32_t k = 0; k < p->n_group; k++)
-        shape[k] = facts_shape(g, p, o->cluster, k);
+        shape[k] = facts_shape(g, p, m->cluster, k);
     out->call = arena_zeroed(a, p->n_op * sizeof(*out->call));
     out->cls = arena_zeroed(a, p->n_op * sizeof(*out->cls));
     for (uint32_t i = 0; i < p->n_op; i++) {
@@ -67,7 +67,7 @@ void facts_of(const tuck_graph *g, const struct program *p, const struct problem
             .reduce_op = program_str(p, op->reduce_op),
             .dtype = dtype_of(g, op->node),
             .bytes = op->message,
-            .latency = latency_ps(o, op, s, coll, problem_ps(problem, i)),
+            .latency = latency_ps(m, op, s, coll, problem_ps(problem, i)),
             .link = (uint8_t)shape_link(s),
             .kind = (uint8_t)coll,
             .alone = op_at(acting_op(g, op->node))->cls == OP_P2P,

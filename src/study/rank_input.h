@@ -19,7 +19,7 @@ const int64_t *facts_ranks(const tuck_graph *g, uint32_t k);
 /* The graph is the one that the program was lowered from. Sends and receives name places in their group, and are left
  * `alone` here. Leaves through the arena's guard. */
 void facts_of(const tuck_graph *g, const struct program *p, const struct problem *problem,
-              const struct evaluate_options *o, struct arena *a, struct facts *out);
+              const struct machine *m, struct arena *a, struct facts *out);
 
 /* For sim_job.slow and n_kind, of facts_of()'s classes and kinds. */
 const uint32_t *facts_slow(const tuck_cluster *c, struct arena *a, uint32_t *n_kind);

@@ -186,7 +186,9 @@ static tuck_status report_kept(struct search *s, struct remedy r, const uint32_t
     if (st == TUCK_OK && e.program->n_op == s->x->e.program->n_op)
         st = apply(copy, e.program, order);
     evaluate_end(&e);
-    o.bandwidth *= faster;
+    struct machine faster_machine = *s->o->machine;
+    faster_machine.bandwidth *= faster;
+    o.machine = &faster_machine;
     if (st == TUCK_OK)
         st = evaluate_graph(copy, &o, NULL, &e);
     if (st == TUCK_OK)
@@ -312,7 +314,9 @@ static tuck_status try_links(struct search *s)
     if (st != TUCK_OK)
         return st;
     snprintf(r.what, sizeof(r.what), "links twice as fast, nothing else changed");
-    o.bandwidth *= 2;
+    struct machine twice = *s->o->machine;
+    twice.bandwidth *= 2;
+    o.machine = &twice;
     o.no_bounds = true;
     st = evaluate_graph(copy, &o, NULL, &e);
     if (st == TUCK_OK)
@@ -375,11 +379,11 @@ static tuck_status try_buckets(struct search *s)
     tuck_status st = TUCK_OK;
 
     if (s->x->n < 2 || coll == 0 || op->group == NONE ||
-        facts_shape(s->g, p, s->o->cluster, op->group).p < 2)
+        facts_shape(s->g, p, s->o->machine->cluster, op->group).p < 2)
         return TUCK_OK;
-    double full = (double)cost_saturation(s->o->cluster,
-                                          facts_shape(s->g, p, s->o->cluster, op->group), coll, 0.9,
-                                          &s->o->cost.collective) /
+    double full = (double)cost_saturation(s->o->machine->cluster,
+                                          facts_shape(s->g, p, s->o->machine->cluster, op->group),
+                                          coll, 0.9, &s->o->machine->cost.collective) /
                   1048576;
     for (size_t i = 0; i < sizeof(share) / sizeof(*share) && st == TUCK_OK; i++) {
         double mb = fmin(fmax(full * share[i], 1), 2000);

@@ -174,7 +174,7 @@ tuck_status runner_step(const struct runner *r, const struct pipeline_step *what
                             .mem = &g->store->mem,
                             .diags = diags,
                             .keep_order = o->keep_order,
-                            .assume = {.store = g->store, .given = o->hint, .n_given = o->n_hint}};
+                            .assume = machine_symbols(o->machine, g->store)};
     arena_init(&s.r.arena, s.r.mem);
     sigs_init(&s.r.sigs, s.r.mem);
     tuck_status st = run_guarded(&s, diags);

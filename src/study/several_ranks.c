@@ -80,12 +80,12 @@ static void do_simulate(void *arg)
 {
     struct ranks_building *b = arg;
     struct ranks *x = b->x;
-    const struct evaluate_options *eval = b->o->eval;
+    const struct machine *m = b->o->machine;
 
     b->facts = arena_array(&x->arena, struct facts, b->n_graph);
     b->to_program = arena_array(&x->arena, uint32_t *, b->n_graph);
     for (uint32_t i = 0; i < b->n_graph; i++)
-        facts_of(x->graph[i].g, x->graph[i].e->program, x->graph[i].e->problem, eval, &x->arena,
+        facts_of(x->graph[i].g, x->graph[i].e->program, x->graph[i].e->problem, m, &x->arena,
                  &b->facts[i]);
     map_groups(b);
     if (b->n_graph == 1)
@@ -98,9 +98,9 @@ static void do_simulate(void *arg)
         return;
     x->job.n_rank = x->n_rank;
     x->job.rank = b->rank;
-    x->job.launch_ps = cost_ps(eval->cluster->launch_us);
-    x->job.contention = eval->contention;
-    x->job.slow = facts_slow(eval->cluster, &x->arena, &x->job.n_kind);
+    x->job.launch_ps = cost_ps(m->cluster->launch_us);
+    x->job.contention = m->contention;
+    x->job.slow = facts_slow(m->cluster, &x->arena, &x->job.n_kind);
     x->result = arena_zeroed(&x->arena, x->n_rank * sizeof(*x->result));
     x->span = arena_array(&x->arena, struct sim_span *, x->n_rank);
     for (uint32_t r = 0; r < x->n_rank; r++)

@@ -28,7 +28,7 @@ struct ranks_instances {
 };
 
 struct ranks_options {
-    const struct evaluate_options *eval;
+    const struct machine *machine;
     const struct ranks_straggler *straggler;
     size_t n_straggler;
     const struct ranks_instances *instances;

@@ -234,7 +234,7 @@ static void learn(struct world *w)
                              .size = p->group[k].size,
                              .ranks = p->group[k].size > 0 ? facts_ranks(g->g, k) : NULL};
         l->stride = l->ranks != NULL ? stride_of(l->ranks, l->size)
-                                     : stride_by_cluster(b->o->eval->cluster, l->name);
+                                     : stride_by_cluster(b->o->machine->cluster, l->name);
         even &= l->size <= 0 || l->stride > 0;
     }
     if (even) {

@@ -60,10 +60,10 @@ static tuck_status find_order(struct trying *x)
 static void simulate(struct trying *x, const int64_t *ps, struct sim_span *span)
 {
     const struct problem *p = x->p;
-    int64_t launch = cost_ps(x->o->cluster->launch_us);
+    int64_t launch = cost_ps(x->o->machine->cluster->launch_us);
     struct sim_result r;
 
-    if (x->t->group == NULL && !x->o->contention) {
+    if (x->t->group == NULL && !x->o->machine->contention) {
         struct sim sim;
         sim_init(&sim, p, &(struct sim_options){.ps = ps, .launch_ps = launch}, x->a);
         sim_run(&sim, x->out->order, &r, span);
@@ -71,11 +71,11 @@ static void simulate(struct trying *x, const int64_t *ps, struct sim_span *span)
         struct facts facts;
         struct sim_rank_result result;
         struct sim_fault fault;
-        facts_of(x->g, x->e->program, p, x->o, x->a, &facts);
+        facts_of(x->g, x->e->program, p, x->o->machine, x->a, &facts);
         struct sim_rank rank = {.p = p, .order = x->out->order, .ps = ps, .call = facts.call};
         struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch, .contention = true};
-        const uint32_t *slow = facts_slow(x->o->cluster, x->a, &job.n_kind);
-        if (x->o->contention) { /* else kernels are as fast as ever */
+        const uint32_t *slow = facts_slow(x->o->machine->cluster, x->a, &job.n_kind);
+        if (x->o->machine->contention) { /* else kernels are as fast as ever */
             job.slow = slow;
             rank.cls = facts.cls;
         }

@@ -27,14 +27,15 @@ static bool nothing(void *ctx, const char *s, size_t n)
 
 static void simulate(tuck_graph *g, tuck_diags *d)
 {
+    struct machine machine;
     struct evaluate_options o;
     struct evaluation e;
     tuck_cluster *cluster = NULL;
 
     if (tuck_cluster_for_graph(g, NULL, d, &cluster) != TUCK_OK)
         return;
-    evaluate_defaults(&o);
-    o.cluster = cluster;
+    machine_init(&machine, cluster);
+    evaluate_defaults(&o, &machine);
     size_t errors = tuck_diags_errors(d);
     tuck_status st = evaluate_graph(g, &o, d, &e);
     if (st == TUCK_OK) {

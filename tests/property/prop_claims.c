@@ -56,6 +56,7 @@ static void tell_groups(const struct case_of *c, tuck_graph *g)
 
 static struct times simulate(const struct case_of *c, const char *text)
 {
+    struct machine machine;
     struct evaluate_options o;
     struct evaluation e;
     tuck_run_options run = {.hints = c->x->hint, .n_hints = c->x->n_hint};
@@ -64,13 +65,13 @@ static struct times simulate(const struct case_of *c, const char *text)
 
     tell_groups(c, g);
     assert_int_equal(tuck_graph_infer(g, false, NULL), TUCK_OK);
-    evaluate_defaults(&o);
-    o.cluster = c->cluster;
+    machine_init(&machine, c->cluster);
+    evaluate_defaults(&o, &machine);
     o.no_bounds = true;
     struct hints hints = {.g = g, .run = &run};
     assert_int_equal(hints_intern(&hints), TUCK_OK);
-    o.hint = hints.at;
-    o.n_hint = run.n_hints;
+    machine.hint = hints.at;
+    machine.n_hint = run.n_hints;
     tuck_status st = evaluate_graph(g, &o, NULL, &e);
     struct times t = {st == TUCK_OK, e.time.makespan, e.time.exposed, e.peak};
     evaluate_end(&e);

@@ -83,24 +83,25 @@ static void random_pipeline(struct rng *rng, char *to, size_t size)
 
 /* ---- a graph ---- */
 
-struct machine {
+struct setting {
     tuck_cluster *cluster;
     const tuck_hint *hint;
     size_t n_hint;
 };
 
 /* False: sizes are not known. */
-static bool take_time(tuck_graph *g, const struct machine *m, struct evaluation *e)
+static bool take_time(tuck_graph *g, const struct setting *m, struct evaluation *e)
 {
+    struct machine machine;
     struct evaluate_options o;
     tuck_run_options run = {.hints = m->hint, .n_hints = m->n_hint};
     struct hints hints = {.g = g, .run = &run};
 
-    evaluate_defaults(&o);
-    o.cluster = m->cluster;
+    machine_init(&machine, m->cluster);
+    evaluate_defaults(&o, &machine);
     assert_int_equal(hints_intern(&hints), TUCK_OK);
-    o.hint = hints.at;
-    o.n_hint = m->n_hint;
+    machine.hint = hints.at;
+    machine.n_hint = m->n_hint;
     tuck_status st = tuck_graph_infer(g, false, NULL);
     assert_int_equal(st, TUCK_OK);
     st = evaluate_graph(g, &o, NULL, e);
@@ -110,7 +111,7 @@ static bool take_time(tuck_graph *g, const struct machine *m, struct evaluation 
     return st == TUCK_OK;
 }
 
-static void check_result(const tuck_graph *g, const struct machine *m, const struct bound *bound,
+static void check_result(const tuck_graph *g, const struct setting *m, const struct bound *bound,
                          const char *name, const char *steps, struct sums *s)
 {
     struct evaluation after;
@@ -134,7 +135,7 @@ static void check_result(const tuck_graph *g, const struct machine *m, const str
     tuck_graph_free(copy);
 }
 
-static void run_pipelines(struct rng *rng, const tuck_graph *g, const struct machine *m, uint32_t n,
+static void run_pipelines(struct rng *rng, const tuck_graph *g, const struct setting *m, uint32_t n,
                           const char *name, struct sums *s)
 {
     struct evaluation before;
@@ -193,7 +194,7 @@ static void random_graphs(void **unused)
     (void)unused;
     for (size_t i = 0; i < n; i++) {
         struct random_graph x;
-        struct machine m = {.cluster = NULL};
+        struct setting m = {.cluster = NULL};
         char name[64];
 
         snprintf(name, sizeof(name), "TUCK_SEED=%llu", (unsigned long long)rng.state);
@@ -232,7 +233,7 @@ static void corpus(void **unused)
         snprintf(dir, sizeof(dir), "tests/graphs/%s", folders[f]);
         char **path = find_paths(dir, ".txt", &n);
         for (size_t i = 0; i < n; i++) {
-            struct machine m = {.cluster = NULL};
+            struct setting m = {.cluster = NULL};
             tuck_doc *doc = NULL;
 
             if (tuck_doc_read_file(path[i], NULL, NULL, &doc) != TUCK_OK)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "cost/machine.h"
 #include "plan/arena_plan.h"
 #include "plan/from_program.h"
 #include "plan/liveness.h"
@@ -43,12 +44,15 @@ static const char *const everywhere[] = {"*"};
 static struct program *lower(tuck_graph *g, struct lower_options o)
 {
     struct hints h = {.store = g->store};
+    struct machine machine;
     struct program *p;
     tuck_diags *d = tuck_diags_new(NULL);
 
     assert_true(mem_guard(&g->store->mem, do_hints, &h));
-    o.hint = h.at;
-    o.n_hint = 2;
+    machine_init(&machine, NULL);
+    machine.hint = h.at;
+    machine.n_hint = 2;
+    o.machine = &machine;
     if (lower_graph(g, &o, d, &p) != TUCK_OK)
         fail_msg("%s", diags_text(d));
     tuck_diags_free(d);

@@ -7,6 +7,7 @@
 #include "graph/call.h"
 #include "infer/infer.h"
 #include "lower/verify.h"
+#include "cost/machine.h"
 #include "plan/arena_plan.h"
 
 enum { N_HINT = 400 };
@@ -30,6 +31,7 @@ static void do_hints(void *arg)
 struct program *lower_with_sizes(tuck_graph *g, bool fuse)
 {
     struct hints h = {.store = g->store};
+    struct machine machine;
     struct lower_options o;
     struct program *p = NULL;
     tuck_diags *d = tuck_diags_new(NULL);
@@ -37,8 +39,10 @@ struct program *lower_with_sizes(tuck_graph *g, bool fuse)
     lower_defaults(&o);
     if (!mem_guard(&g->store->mem, do_hints, &h))
         abort();
-    o.hint = h.at;
-    o.n_hint = N_HINT;
+    machine_init(&machine, NULL);
+    machine.hint = h.at;
+    machine.n_hint = N_HINT;
+    o.machine = &machine;
     o.no_fuse = !fuse;
     if (lower_graph(g, &o, d, &p) != TUCK_OK)
         fprintf(stderr, "# %s\n",

@@ -15,6 +15,7 @@ static void explain(const char *path, const char *node)
 {
     tuck_doc *doc;
     tuck_cluster *cluster;
+    struct machine machine;
     struct evaluate_options o;
     struct explanation x;
 
@@ -24,8 +25,8 @@ static void explain(const char *path, const char *node)
     assert_int_equal(tuck_graph_read_sidecar(g, path, -1, NULL), TUCK_OK);
     assert_int_equal(tuck_graph_infer(g, false, NULL), TUCK_OK);
     assert_int_equal(tuck_cluster_for_graph(g, NULL, NULL, &cluster), TUCK_OK);
-    evaluate_defaults(&o);
-    o.cluster = cluster;
+    machine_init(&machine, cluster);
+    evaluate_defaults(&o, &machine);
     tuck_run_options run = {.cluster = cluster};
     assert_int_equal(explain_graph(g, &o, &run, node, NULL, &x), TUCK_OK);
     if (x.n_remedy == 0 && node == NULL)

@@ -61,6 +61,7 @@ static void same_hints(const char *path, const tuck_graph *a, const tuck_graph *
 static int64_t step_of(tuck_graph *g, int64_t *peak)
 {
     struct fx_hint hint[300];
+    struct machine machine;
     struct evaluate_options o;
     struct evaluation e;
     tuck_cluster *cluster;
@@ -78,10 +79,10 @@ static int64_t step_of(tuck_graph *g, int64_t *peak)
         hint[n++] = g->hint.at[i];
     assert_int_equal(tuck_graph_infer(g, false, NULL), TUCK_OK);
     assert_int_equal(tuck_cluster_for_graph(g, NULL, NULL, &cluster), TUCK_OK);
-    evaluate_defaults(&o);
-    o.cluster = cluster;
-    o.hint = hint;
-    o.n_hint = n;
+    machine_init(&machine, cluster);
+    machine.hint = hint;
+    machine.n_hint = n;
+    evaluate_defaults(&o, &machine);
     o.no_bounds = true;
     bool ok = evaluate_graph(g, &o, NULL, &e) == TUCK_OK;
     int64_t ps = ok ? e.time.makespan : -1;

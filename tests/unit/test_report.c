@@ -106,6 +106,7 @@ static void trace_is_valid(void **unused)
     for (size_t k = 0; k < sizeof(files) / sizeof(*files); k++) {
         tuck_doc *doc;
         tuck_cluster *c;
+        struct machine machine;
         struct evaluate_options o;
         struct evaluation e;
         struct made m;
@@ -114,8 +115,8 @@ static void trace_is_valid(void **unused)
         tuck_graph *g = tuck_doc_graph(doc, 0);
         assert_int_equal(tuck_graph_read_sidecar(g, files[k], -1, NULL), TUCK_OK);
         assert_int_equal(tuck_cluster_preset("h100x8", NULL, NULL, &c), TUCK_OK);
-        evaluate_defaults(&o);
-        o.cluster = c;
+        machine_init(&machine, c);
+        evaluate_defaults(&o, &machine);
         assert_int_equal(evaluate_graph(g, &o, NULL, &e), TUCK_OK);
         m.run[0] = (struct report_run){
             .label = "before", .p = e.program, .span = e.span, .time = e.time, .peak = e.peak};

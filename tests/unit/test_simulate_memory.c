@@ -27,6 +27,7 @@ struct setup {
     tuck_doc *doc;
     tuck_graph *g;
     tuck_cluster *cluster;
+    struct machine machine;
     struct evaluate_options o;
     struct evaluation e;
     const char *node; /* to be explained, or NULL */
@@ -44,8 +45,8 @@ static void begin(struct setup *s)
     assert_int_equal(tuck_graph_set_group(s->g, "0", 4, NULL, NULL), TUCK_OK);
     assert_int_equal(tuck_graph_infer(s->g, false, NULL), TUCK_OK);
     assert_int_equal(tuck_cluster_for_graph(s->g, NULL, NULL, &s->cluster), TUCK_OK);
-    evaluate_defaults(&s->o);
-    s->o.cluster = s->cluster;
+    machine_init(&s->machine, s->cluster);
+    evaluate_defaults(&s->o, &s->machine);
     assert_int_equal(evaluate_graph(s->g, &s->o, NULL, &s->e), TUCK_OK);
     assert_int_not_equal(tuck_graph_find(s->g, "mm").id, 0); /* its table of names is there */
 }
@@ -79,7 +80,7 @@ static tuck_status run_ranks(struct setup *s)
 {
     struct ranks_graph graph = {s->g, &s->e, "step.txt", -1};
     struct ranks_straggler slow = {2, 1.5};
-    struct ranks_options o = {.eval = &s->o, .straggler = &slow, .n_straggler = 1};
+    struct ranks_options o = {.machine = &s->machine, .straggler = &slow, .n_straggler = 1};
     struct ranks x;
     tuck_status st = ranks_simulate(&graph, 1, &o, NULL, &x);
 
@@ -131,7 +132,7 @@ static void ranks_without_memory(void **unused)
     (void)unused;
     begin(&s);
     refuse_all(&s, run_ranks);
-    s.o.contention = true;
+    s.machine.contention = true;
     refuse_all(&s, run_ranks);
     end(&s);
 }
