@@ -332,14 +332,16 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_cluster_read_text(const char *text, si
                                                             const char *name,
                                                             const tuck_allocator *alloc,
                                                             tuck_diags *diags, tuck_cluster **out);
-/* Where nothing is said: h100x8 with as many nodes as the graph's largest group needs; cpu-loopback for
- * graphs on the cpu. Needs tuck_graph_infer() to tell the one from the other. */
+/* Default: h100x8 with as many nodes as the graph's largest group needs; cpu-loopback for graphs on the cpu. Needs
+ * tuck_graph_infer() to tell the one from the other. Without a graph (NULL): h100x8. What is printed with such a cluster
+ * says that it is assumed. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_cluster_for_graph(const tuck_graph *g,
                                                             const tuck_allocator *alloc,
                                                             tuck_diags *diags, tuck_cluster **out);
 TUCK_API void tuck_cluster_free(tuck_cluster *c);
 
 TUCK_API const char *tuck_cluster_name(const tuck_cluster *c); /* "h100x8x4" */
+TUCK_API bool tuck_cluster_is_assumed(const tuck_cluster *c);  /* from tuck_cluster_for_graph() */
 TUCK_API int64_t tuck_cluster_per_node(const tuck_cluster *c);
 TUCK_API int64_t tuck_cluster_ranks(const tuck_cluster *c); /* on all nodes together */
 

@@ -258,6 +258,11 @@ const char *tuck_cluster_name(const tuck_cluster *c)
     return c->name;
 }
 
+bool tuck_cluster_is_assumed(const tuck_cluster *c)
+{
+    return c->assumed;
+}
+
 int64_t tuck_cluster_per_node(const tuck_cluster *c)
 {
     return c->per_node;

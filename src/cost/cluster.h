@@ -68,6 +68,7 @@ struct tuck_cluster {
     double
         beside; /* without those: kernels take this times as long beside a collective; 0: not known */
     double launch_us; /* of the host, for each kernel; the simulator's business */
+    bool assumed;     /* nobody named it: tuck_cluster_for_graph() */
 };
 
 /* How a group lies: p ranks on `nodes` nodes, at most per_node of them on one. */

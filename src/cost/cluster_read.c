@@ -438,9 +438,9 @@ tuck_status tuck_cluster_for_graph(const tuck_graph *g, const tuck_allocator *al
     int64_t ranks = 1;
     char name[64];
 
-    if (g == NULL || out == NULL)
+    if (out == NULL)
         return TUCK_EINVAL;
-    for (uint32_t i = 0; i < g->group.len; i++) {
+    for (uint32_t i = 0; g != NULL && i < g->group.len; i++) {
         const struct fx_group *k = &g->group.at[i];
         if (k->size > ranks)
             ranks = k->size;
@@ -450,10 +450,13 @@ tuck_status tuck_cluster_for_graph(const tuck_graph *g, const tuck_allocator *al
     }
     if (ranks > MOST_RANKS)
         ranks = MOST_RANKS;
-    if (on_cpu(g))
+    if (g != NULL && on_cpu(g))
         snprintf(name, sizeof(name), "cpu-loopbackx%lld", (long long)ranks);
     else
         snprintf(name, sizeof(name), "h100x%dx%lld", PER_NODE,
                  (long long)((ranks + PER_NODE - 1) / PER_NODE));
-    return tuck_cluster_preset(name, alloc, diags, out);
+    tuck_status st = tuck_cluster_preset(name, alloc, diags, out);
+    if (st == TUCK_OK)
+        (*out)->assumed = true;
+    return st;
 }

@@ -90,27 +90,41 @@ static void scale_links(struct program *p, double bandwidth)
             p->op[i].ns /= bandwidth;
 }
 
+tuck_status evaluate_lower(tuck_graph *g, const struct lower_options *o, struct machine *m,
+                           tuck_diags *diags, struct program **out)
+{
+    struct lower_options lower = *o;
+    struct program *p = NULL;
+
+    lower.machine = m;
+    tuck_status st = lower_graph(g, &lower, diags, &p);
+    if (st == TUCK_OK && m->cluster != NULL)
+        st = laws_fit(m, g);
+    if (st == TUCK_OK && m->cluster != NULL)
+        st = lower_estimate(p, g, m);
+    if (st != TUCK_OK) {
+        program_free(p);
+        return st;
+    }
+    if (m->bandwidth != 1)
+        scale_links(p, m->bandwidth);
+    *out = p;
+    return TUCK_OK;
+}
+
 tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o, tuck_diags *diags,
                            struct evaluation *e)
 {
-    struct lower_options lower = o->lower;
     struct args x = {g, o, e};
 
     *e = (struct evaluation){.program = NULL};
     mem_init(&e->mem, &g->store->mem.alloc);
     arena_init(&e->arena, &e->mem);
     struct machine machine = *o->machine;
-    lower.machine = &machine;
-    tuck_status st = lower_graph(g, &lower, diags, &e->program);
-    if (st == TUCK_OK)
-        st = laws_fit(&machine, g);
+    tuck_status st = evaluate_lower(g, &o->lower, &machine, diags, &e->program);
     e->laws = machine.cost.laws;
     if (st == TUCK_OK)
-        st = lower_estimate(e->program, g, &machine);
-    if (st == TUCK_OK)
         st = gaps_check(e->program, g, diags);
-    if (st == TUCK_OK && machine.bandwidth != 1)
-        scale_links(e->program, machine.bandwidth);
     if (st == TUCK_OK)
         st = problem_of_program(e->program, diags, &e->problem);
     if (st == TUCK_OK && !mem_guard(&e->mem, do_evaluate, &x))

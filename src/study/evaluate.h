@@ -44,6 +44,11 @@ void evaluate_defaults(struct evaluate_options *o, const struct machine *m);
 TUCK_MUST_CHECK tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o,
                                            tuck_diags *diags, struct evaluation *e);
 void evaluate_end(struct evaluation *e);
+/* The first part of it: the program of g, with the times of its ops unless the machine has no cluster. The laws of the
+ * machine's profile are fitted to g. */
+TUCK_MUST_CHECK tuck_status evaluate_lower(tuck_graph *g, const struct lower_options *o,
+                                           struct machine *m, tuck_diags *diags,
+                                           struct program **out);
 /* Fill in the bounds of an evaluation that was made without them. */
 TUCK_MUST_CHECK tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *o,
                                             struct evaluation *e);

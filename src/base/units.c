@@ -1,0 +1,35 @@
+#include "base/units.h"
+
+#include <stdio.h>
+
+const char *text_of_bytes(int64_t bytes, char out[32])
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double v = (double)bytes;
+    int u = 0;
+
+    while (v >= 1024 && u < 4) {
+        v /= 1024;
+        u++;
+    }
+    snprintf(out, 32,
+             u == 0    ? "%.0f %s"
+             : v < 10  ? "%.2f %s"
+             : v < 100 ? "%.1f %s"
+                       : "%.0f %s",
+             v, unit[u]);
+    return out;
+}
+
+const char *text_of_us(double us, char out[32])
+{
+    if (us < 0)
+        snprintf(out, 32, "?");
+    else if (us < 1000)
+        snprintf(out, 32, us < 10 ? "%.2f us" : "%.1f us", us);
+    else if (us < 1e6)
+        snprintf(out, 32, us < 1e4 ? "%.2f ms" : "%.1f ms", us / 1e3);
+    else
+        snprintf(out, 32, "%.2f s", us / 1e6);
+    return out;
+}

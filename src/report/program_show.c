@@ -1,0 +1,80 @@
+#include "report/program_show.h"
+
+#include <stdio.h>
+
+#include "base/colour.h"
+#include "base/units.h"
+
+static void line(struct buf *out, const char *what, int64_t bytes)
+{
+    char text[32];
+
+    buf_printf(out, "  %-18s %15lld", what, (long long)bytes);
+    ink_line(out, INK_DIM, "  %s", text_of_bytes(bytes, text));
+}
+
+static void put_counts(const struct program *p, struct buf *out)
+{
+    size_t kind[PROGRAM_KIND_END] = {0}, comm = 0, kernels = 0;
+
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        kind[p->op[i].kind]++;
+        kernels += program_is_kernel(&p->op[i]);
+    }
+    for (uint32_t i = 0; i < p->n_buf; i++)
+        comm += p->buf[i].layout == PROGRAM_COMM;
+    buf_printf(out, "  %-18s %15u", "ops", p->n_op);
+    for (int k = 0; k < PROGRAM_KIND_END; k++)
+        ink_printf(out, INK_DIM, "%s%zu %s", k ? ", " : "  ", kind[k], program_kind_name[k]);
+    buf_printf(out, "\n  %-18s %15zu\n", "kernels", kernels);
+    buf_printf(out, "  %-18s %15u", "buffers", p->n_buf);
+    ink_line(out, INK_DIM, "  %u inputs, %zu in symmetric memory", p->n_input, comm);
+    if (p->n_unknown > 0)
+        ink_line(out, INK_LIMIT, "  %-18s %15u  counted as nothing", "of unknown size",
+                 p->n_unknown);
+}
+
+static void put_memory(const struct program *p, struct buf *out)
+{
+    line(out, "peak", p->peak);
+    line(out, "resident inputs", p->resident);
+    line(out, "arena", p->arena_bytes);
+    buf_printf(out, "  %-18s %14.2f%%", "fragmentation",
+               p->arena_bytes > 0
+                   ? 100.0 * (double)(p->arena_bytes - p->arena_least) / (double)p->arena_bytes
+                   : 0.0);
+    ink_line(out, INK_DIM, "  of the arena, above what is live at once");
+    for (uint32_t i = 0; i < p->n_group; i++)
+        if (p->heap[i] > 0) {
+            char what[64];
+            snprintf(what, sizeof(what), "heap of %s", program_str(p, p->group[i].name));
+            line(out, what, p->heap[i]);
+        }
+    if (p->comm_digest != 0)
+        buf_printf(out, "  %-18s %016llx\n", "heap digest", (unsigned long long)p->comm_digest);
+}
+
+void program_summary(const struct program *p, const char *machine, struct buf *out)
+{
+    double ns = 0;
+    char text[32];
+
+    ink_line(out, INK_HEAD, "%s", program_str(p, p->name));
+    put_counts(p, out);
+    put_memory(p, out);
+    if (machine == NULL)
+        return;
+    for (uint32_t i = 0; i < p->n_op; i++)
+        if (p->op[i].ns > 0 && p->op[i].kind != PROGRAM_COLLECTIVE)
+            ns += p->op[i].ns;
+    buf_printf(out, "  %-18s %15s", "compute", text_of_us(ns / 1000, text));
+    ink_line(out, INK_DIM, "  on %s", machine);
+}
+
+void program_peak_line(const struct program *p, struct buf *out)
+{
+    char text[32];
+
+    buf_printf(out, "%s: %lld bytes (%s)\n", program_str(p, p->name), (long long)p->peak,
+               text_of_bytes(p->peak, text));
+}

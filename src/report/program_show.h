@@ -1,0 +1,13 @@
+/* A program in numbers, for readers. */
+#ifndef TUCK_REPORT_PROGRAM_SHOW_H
+#define TUCK_REPORT_PROGRAM_SHOW_H
+
+#include "lower/program.h"
+
+/* Ops by kind, kernels, buffers, memory. The program must have been planned. machine: what its times are of; NULL: it has
+ * none. */
+void program_summary(const struct program *p, const char *machine, struct buf *out);
+/* One line: its peak. */
+void program_peak_line(const struct program *p, struct buf *out);
+
+#endif
