@@ -218,7 +218,7 @@ void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, str
     if (e->time.launch > 0)
         put_ms(b, INK_PLAIN, "launches", e->time.launch, e->time.makespan);
     buf_printf(b, "  %-14s %10.2f MiB", "peak memory", (double)e->peak / 1048576);
-    ink_line(b, INK_DIM, ", beside %.2f MiB of inputs that stay", (double)e->resident / 1048576);
+    ink_line(b, INK_DIM, ", plus %.2f MiB of resident inputs", (double)e->resident / 1048576);
     put_bounds(e, b);
     if (!evaluation_communicates(e))
         ink_line(b, INK_LIMIT, "  %s", evaluation_no_collectives);
