@@ -111,7 +111,7 @@ void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
 
 static void put_ms(struct buf *b, enum ink k, const char *what, int64_t ps, int64_t of)
 {
-    buf_printf(b, "  %-14s ", what);
+    buf_printf(b, "  %-23s ", what);
     ink_printf(b, k, "%10.3f ms", (double)ps / 1e9);
     if (of > 0)
         ink_printf(b, INK_DIM, "  %5.1f %%", 100 * (double)ps / (double)of);
@@ -192,17 +192,17 @@ void evaluation_timeline(const struct evaluation *e, const struct sim_span *span
 static void put_bounds(const struct evaluation *e, struct buf *b)
 {
     if (!evaluation_is_bounded(e)) {
-        buf_printf(b, "  %-14s %10s", "bound", "?");
+        buf_printf(b, "  %-23s %10s", "bound", "?");
         ink_line(b, INK_LIMIT, "   the time of %u op%s is not known", e->gaps.n_unknown,
                  e->gaps.n_unknown == 1 ? "" : "s");
         return;
     }
-    buf_printf(b, "  %-14s ", "bound");
+    buf_printf(b, "  %-23s ", "bound");
     ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->any.ps / 1e9);
     buf_printf(b, ", %.1f %% under the step",
                e->time.makespan ? 100 - 100 * (double)e->any.ps / (double)e->time.makespan : 0);
     ink_printf(b, INK_DIM, "; %s", evaluation_meaning(e));
-    buf_printf(b, "\n  %-14s ", "bound, order");
+    buf_printf(b, "\n  %-23s ", "bound (reordering only)");
     ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->order.ps / 1e9);
     ink_line(b, INK_DIM, " for these collectives in any order (%s)", bound_name(e->order.kind));
 }
@@ -217,7 +217,7 @@ void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, str
         put_ms(b, INK_BAD, "slowed", e->slowed, e->time.makespan);
     if (e->time.launch > 0)
         put_ms(b, INK_PLAIN, "launches", e->time.launch, e->time.makespan);
-    buf_printf(b, "  %-14s %10.2f MiB", "peak memory", (double)e->peak / 1048576);
+    buf_printf(b, "  %-23s %10.2f MiB", "peak memory", (double)e->peak / 1048576);
     ink_line(b, INK_DIM, ", plus %.2f MiB of resident inputs", (double)e->resident / 1048576);
     put_bounds(e, b);
     if (!evaluation_communicates(e))

@@ -277,9 +277,9 @@ void ranks_table(const struct ranks *x, bool timeline, struct buf *b)
         return;
     }
     int64_t least = bound(x);
-    buf_printf(b, "  %-14s ", "step");
+    buf_printf(b, "  %-23s ", "step");
     ink_printf(b, INK_HEAD, "%10.3f ms", ms(x->makespan));
-    buf_printf(b, ", of the slowest of %u ranks\n  %-14s ", x->n_rank, "bound");
+    buf_printf(b, ", of the slowest of %u ranks\n  %-23s ", x->n_rank, "bound");
     ink_printf(b, INK_LIMIT, "%10.3f ms", ms(least));
     buf_printf(b, ", %.1f %% under the step\n\n",
                x->makespan ? 100 - 100 * (double)least / (double)x->makespan : 0);
