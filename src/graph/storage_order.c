@@ -149,12 +149,12 @@ static void complain(struct check *c, uint32_t n, uint32_t was, uint32_t is)
     c->fine = false;
     if (was != 0)
         diag_add(c->diags, TUCK_ERROR, pos, NULL,
-                 "'%s' stood behind the write of '%s' to the same storage, and does not any more",
-                 name, graph_str(g, node_at(g, was)->name));
+                 "'%s' was moved before '%s', which writes the same storage", name,
+                 graph_str(g, node_at(g, was)->name));
     else
         diag_add(c->diags, TUCK_ERROR, pos, NULL,
-                 "'%s' stood before the write of '%s' to the same storage, and does not any more",
-                 name, graph_str(g, node_at(g, is)->name));
+                 "'%s' was moved after '%s', which writes the same storage", name,
+                 graph_str(g, node_at(g, is)->name));
 }
 
 /* The writers that were there before: of new ones nothing was promised. */

@@ -166,18 +166,10 @@ static void lint_sees_a_read_moved_over_a_write(void **state)
         const char *what, *to, *message;
         bool after;
     } cases[] = {
-        {"after", "add_",
-         "'after' stood behind the write of 'add_' to the same storage, and does not any more",
-         false},
-        {"before", "add_",
-         "'before' stood before the write of 'add_' to the same storage, and does not any more",
-         true},
-        {"after", "mul_",
-         "'after' stood behind the write of 'add_' to the same storage, and does not any more",
-         true},
-        {"mul_", "add_",
-         "'mul_' stood behind the write of 'add_' to the same storage, and does not any more",
-         false},
+        {"after", "add_", "'after' was moved before 'add_', which writes the same storage", false},
+        {"before", "add_", "'before' was moved after 'add_', which writes the same storage", true},
+        {"after", "mul_", "'after' was moved before 'add_', which writes the same storage", true},
+        {"mul_", "add_", "'mul_' was moved before 'add_', which writes the same storage", false},
     };
 
     (void)state;
