@@ -22,7 +22,7 @@
     X(UNKNOWN_GROUP, "unknown_group", "the size of its group is not known: --group gives it")      \
     X(GROUP_OF_ONE, "group_of_one", "its group has one rank")                                      \
     X(FILTERED, "filtered", "the filter of the pass does not take it")                             \
-    X(USERS, "users", "its wait has other users than one return or copy_")                         \
+    X(USERS, "users", "its wait is used by something other than a single return or copy_")         \
     X(LAYOUT, "layout", "something depends on where its operand or its result lies in memory")     \
     X(ALIGNMENT, "alignment", "its bytes do not align with the dtype of the bucket")               \
     X(MUTATED, "mutated", "its operand or its result is written in between")                       \
