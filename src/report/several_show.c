@@ -248,8 +248,8 @@ static void put_fault(const struct ranks *x, struct buf *b)
     }
     if (f->kind == SIM_MISMATCH) {
         ink_str(b, INK_ERROR, "mismatch:");
-        buf_printf(b, " two ranks meet, and their %s differ%s\n", f->what,
-                   strcmp(f->what, "bytes") == 0 ? "" : "s");
+        buf_printf(b, " ranks disagree on the %s\n",
+                   strcmp(f->what, "bytes") == 0 ? "message size" : f->what);
         put_call(x, f->rank[0], f->op[0], b);
         put_call(x, f->rank[1], f->op[1], b);
         return;
