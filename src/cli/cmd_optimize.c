@@ -167,7 +167,8 @@ static const struct argp argp = {
     "report of what each pass did and what it left alone. With no passes given, Tuck's own are "
     "tried and the result is judged by simulating it: never slower, never more memory than "
     "--memory allows.\v"
-    "A pass that fails leaves the graph as it was, nothing is written, and the exit code tells.",
+    "A pass that fails leaves the graph as it was, nothing is written, and the exit status is "
+    "non-zero.",
     children,
     NULL,
     NULL};

@@ -39,7 +39,7 @@ static const struct argp_option options[] = {
      0},
     {"scale", OPT_SCALE, "GROUP", OPTION_MANY,
      "A group that grows with --world (default: the largest)", 0},
-    {"bandwidth", OPT_BANDWIDTH, "Fx", 0, "Links F times as fast: 0.5x", 0},
+    {"bandwidth", OPT_BANDWIDTH, "Fx", 0, "Link speed factor: 0.5x is half as fast", 0},
     {"contention", OPT_CONTENTION, NULL, 0,
      "Collectives at the same time share their link, and kernels run slower beside them, as the "
      "cluster file or the preset says",

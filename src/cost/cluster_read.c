@@ -192,8 +192,8 @@ static bool read_points(struct reading *r, const struct jin_at *at, struct cost_
             !jin_want_number(in, &us, 0, false, 1e12, &raw[i].us))
             return false;
         if (i > 0 && raw[i].bytes <= raw[i - 1].bytes) {
-            jin_error(in, &bytes, "%.15g bytes stand behind %.15g; sizes must increase",
-                      raw[i].bytes, raw[i - 1].bytes);
+            jin_error(in, &bytes, "%.15g bytes come after %.15g; sizes must increase", raw[i].bytes,
+                      raw[i - 1].bytes);
             return false;
         }
     }

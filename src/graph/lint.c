@@ -124,7 +124,7 @@ static void check_order(struct lint *x)
         }
     }
     if (g->output != 0 && g->node.at[0].prev != g->output)
-        lint_report(x, TUCK_ERROR, g->node.at[0].prev, NULL, "'%s' stands behind the return",
+        lint_report(x, TUCK_ERROR, g->node.at[0].prev, NULL, "'%s' comes after the return",
                     lint_name(x, g->node.at[0].prev));
     if (g->output == 0)
         for_each_node (g, n)

@@ -354,7 +354,7 @@ void problem_fault_text(const struct problem_builder *b, const struct problem_fa
     case PROBLEM_LATE_INPUT: buf_printf(out, "input '%s' was given after an op", buf); break;
     case PROBLEM_BUF_TWICE: buf_printf(out, "two buffers are called '%s'", buf); break;
     case PROBLEM_LATE:
-        buf_printf(out, "op '%s' needs what op '%s' makes, which stands behind it", op, other);
+        buf_printf(out, "op '%s' uses a result of op '%s', which comes after it", op, other);
         break;
     case PROBLEM_CYCLE:
         if (f->op == f->other)

@@ -598,7 +598,7 @@ static void test_lint_broken(void **state)
             want =
                 "t.txt:5:9: error: 'output' uses 'b' before it is defined (it is defined in line "
                 "4)\n"
-                "t.txt:4:9: error: 'b' stands behind the return\n";
+                "t.txt:4:9: error: 'b' comes after the return\n";
             break;
         }
         assert_int_equal(tuck_graph_lint(g, d), TUCK_ELINT);
