@@ -49,7 +49,7 @@ override CC = clang
 endif
 
 C17     = $(CC) -std=c17 $(WARN) $(VFLAGS_$(V)) $(CPPFLAGS) $(CFLAGS)
-COMPILE = $(C17) -D_GNU_SOURCE -ffp-contract=off -fPIC -fvisibility=hidden -Iinclude -Isrc
+COMPILE = $(C17) -D_GNU_SOURCE -DTUCK_EXPERIMENTAL -ffp-contract=off -fPIC -fvisibility=hidden -Iinclude -Isrc
 LINK    = $(CC) $(VFLAGS_$(V)) $(CFLAGS) $(LDFLAGS)
 TESTFLAGS = -Itests $(if $(filter tests/fuzz/%,$<),-Wno-missing-prototypes)
 STRICT  = $(if $(WERROR),-Werror)
@@ -71,7 +71,9 @@ EXAMPLES   := $(EXAMPLE_C:%.c=$(B)/%)
 RUNNER     := $(B)/tests/golden_run
 
 VERSION := $(shell sed -n 's/^\# *define  *TUCK_VERSION  *"\(.*\)".*/\1/p' include/tuck.h 2>/dev/null)
-SONAME  := libtuck.so.$(firstword $(subst ., ,$(VERSION)))
+# The soname changes when the ABI does: with the major version, before 1.0 with the minor one too.
+MAJOR   := $(firstword $(subst ., ,$(VERSION)))
+SONAME  := libtuck.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(word 2,$(subst ., ,$(VERSION))))
 SOFILE  := libtuck.so.$(VERSION)
 
 # ---------------------------------------------------------------- building

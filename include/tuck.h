@@ -12,12 +12,21 @@
  *       tuck_doc_free(doc);
  *   }
  *
- * Conventions. A function that can fail returns a tuck_status and fills diagnostics; outputs are
- * written only on success. Nothing here prints or exits. Strings handed out belong to the graph and
- * live as long as it does. One graph may be used by one thread at a time; so may all graphs of one
- * document together, which share their strings, and a copy with its original. Different documents may be
- * used by different threads at once, and a cluster or a pipeline, which never change, by all of them. Objects
- * may be NULL in the functions that free them.
+ * Conventions
+ * - A function that can fail returns a tuck_status and adds diagnostics; outputs come last and are
+ *   written only on success. Nothing here prints or exits.
+ * - Options are structs whose first member is their size. Fill one with its tuck_..._options_init()
+ *   and change what should differ; a program that was compiled with an older header keeps working.
+ *   A NULL pointer means the defaults.
+ * - Results are opaque. Ask them by functions, print them as a table or as JSON, free them. Objects
+ *   may be NULL in the functions that free them.
+ * - Strings handed out belong to the object they came from and live as long as it does.
+ * - Times are picoseconds in int64_t, and their names end in _ps. -1: not known.
+ * - What may still change is declared only where TUCK_EXPERIMENTAL is defined before this header.
+ *
+ * Threads. A document, its graphs, their copies and everything made from them share state: use them
+ * from one thread at a time; different documents, and clusters and profiles once made, may be used
+ * by several threads at once.
  */
 #ifndef TUCK_H
 #define TUCK_H
@@ -31,15 +40,20 @@ extern "C" {
 #endif
 
 #define TUCK_VERSION_MAJOR 0
-#define TUCK_VERSION_MINOR 1
+#define TUCK_VERSION_MINOR 2
 #define TUCK_VERSION_PATCH 0
-#define TUCK_VERSION "0.1.0"
+#define TUCK_VERSION "0.2.0"
+/* For #if: 0.2.0 is 200, 1.12.3 is 11203. */
+#define TUCK_VERSION_NUMBER                                                                        \
+    (TUCK_VERSION_MAJOR * 10000 + TUCK_VERSION_MINOR * 100 + TUCK_VERSION_PATCH)
 
 #define TUCK_API __attribute__((visibility("default")))
 #define TUCK_MUST_CHECK __attribute__((warn_unused_result))
 
-/* The version of the library that is running, as TUCK_VERSION was when it was built. */
+/* The version of the library that is running: TUCK_VERSION and TUCK_VERSION_NUMBER when it was
+ * built. */
 TUCK_API const char *tuck_version(void);
+TUCK_API unsigned tuck_version_number(void);
 
 /* ---- Status, memory, output ------------------------------------------------------------------- */
 
@@ -66,6 +80,49 @@ typedef struct tuck_allocator {
 /* Receives text in pieces, in order. False ends the printing with TUCK_EIO. */
 typedef bool (*tuck_write_fn)(void *ctx, const char *text, size_t len);
 
+/* How results are printed. */
+typedef enum tuck_print_form {
+    TUCK_PRINT_TABLE, /* for people */
+    TUCK_PRINT_JSON,  /* for programs: docs/files.md */
+    TUCK_PRINT_BRIEF, /* a table of few lines, where there is one */
+} tuck_print_form;
+
+typedef enum tuck_colour { TUCK_PLAIN, TUCK_COLOURED } tuck_colour;
+
+/* More than is printed by default; flags. */
+typedef enum tuck_detail {
+    TUCK_DETAIL_NONE = 0,
+    TUCK_DETAIL_TIMES = 1,    /* how long each pass took */
+    TUCK_DETAIL_TIMELINE = 2, /* every op, with when it runs */
+} tuck_detail;
+
+/* Where a JSON document is one of several in one text, {"schema": 1, "file": FILE, KEY: [...]}:
+ * what it says of itself. The document with index 0 begins the text, tuck_print_items_end() ends it. */
+typedef struct tuck_print_item {
+    size_t size;
+    const char *file, *key;
+    size_t index;      /* in the list */
+    size_t graph;      /* its number in the document that was read */
+    const char *title; /* or "" */
+    uint32_t line;
+    int rank;      /* -1: none */
+    int64_t world; /* ranks that were simulated together; 0: it says nothing of that */
+} tuck_print_item;
+
+typedef struct tuck_print_options {
+    size_t size;
+    tuck_print_form form;
+    tuck_colour colour;
+    uint32_t top;                /* rows of a list; 0: the default */
+    uint32_t width;              /* columns of the terminal; 0: no limit */
+    uint32_t detail;             /* of tuck_detail */
+    const tuck_print_item *item; /* of JSON; NULL: a document of its own */
+} tuck_print_options;
+
+TUCK_API void tuck_print_options_init(tuck_print_options *o);
+TUCK_API void tuck_print_item_init(tuck_print_item *item);
+TUCK_API tuck_status tuck_print_items_end(tuck_write_fn write, void *ctx);
+
 /* ---- Diagnostics ------------------------------------------------------------------------------ */
 
 typedef enum tuck_severity { TUCK_WARNING, TUCK_ERROR } tuck_severity;
@@ -91,7 +148,7 @@ TUCK_API size_t tuck_diags_errors(const tuck_diags *d);
 TUCK_API const tuck_diag *tuck_diags_at(const tuck_diags *d, size_t i);
 
 /* One diagnostic as compilers write it: file:line:column: error: message, the line, a caret. */
-TUCK_API tuck_status tuck_diag_print(const tuck_diag *d, bool colour, tuck_write_fn write,
+TUCK_API tuck_status tuck_diag_print(const tuck_diag *d, tuck_colour colour, tuck_write_fn write,
                                      void *ctx);
 
 /* ---- Documents: a text with one or more graphs in it ------------------------------------------- */
@@ -100,8 +157,11 @@ typedef struct tuck_doc tuck_doc;
 typedef struct tuck_graph tuck_graph;
 
 typedef struct tuck_read_options {
+    size_t size;
     const tuck_allocator *alloc; /* NULL: malloc */
 } tuck_read_options;
+
+TUCK_API void tuck_read_options_init(tuck_read_options *o);
 
 /* Read every graph of a text: a readable dump, gm.code, a log, fx_graph_runnable, str(graph), an
  * exported program (docs/graph-text.md). `name` stands in diagnostics. Any error means no document; a graph that
@@ -272,11 +332,16 @@ TUCK_API tuck_use tuck_use_next(const tuck_graph *g, tuck_use u);
 TUCK_API tuck_node tuck_use_user(const tuck_graph *g, tuck_use u);
 
 /* ---- Types ------------------------------------------------------------------------------------
- * The dtype, sizes, strides and device of every node, from the inputs on. Where the text is annotated the
- * annotation is believed, and `check` adds a warning where the operands say otherwise. Where there is no
- * rule the type is unknown, and nothing downstream guesses. An edit makes the types of new nodes unknown
- * until the next call. */
-TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_infer(tuck_graph *g, bool check, tuck_diags *diags);
+ * The dtype, sizes, strides and device of every node, from the inputs on. Where the text is annotated
+ * the annotation is believed. Where there is no rule the type is unknown, and nothing downstream
+ * guesses. An edit makes the types of new nodes unknown until the next call. */
+typedef enum tuck_check {
+    TUCK_TRUST_ANNOTATIONS,
+    TUCK_CHECK_ANNOTATIONS, /* a warning where the operands say otherwise */
+} tuck_check;
+
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_infer(tuck_graph *g, tuck_check check,
+                                                      tuck_diags *diags);
 
 /* As an annotation is written, f32[8, s0][s0, 1]cuda:0; lists of results in parentheses; "?" = unknown. */
 TUCK_API tuck_status tuck_node_type(const tuck_graph *g, tuck_node n, tuck_write_fn write,
@@ -446,25 +511,18 @@ TUCK_API void tuck_profile_free(tuck_profile *p);
 TUCK_API size_t tuck_profile_count(const tuck_profile *p);
 /* The time of a node of that name; false: it is not in the profile. */
 TUCK_API bool tuck_profile_ns(const tuck_profile *p, const char *name, double *ns_out);
-/* A profile file from times by node id, such as tuck_graph_cost() gives; those below 0 are left out. */
-TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const double *ns, tuck_write_fn write,
-                                        void *ctx);
-
 /* A caller's own estimate of a node in ns; below 0: none, and the model's, `otherwise`, is taken. */
 typedef double (*tuck_estimate_fn)(void *ctx, const tuck_graph *g, tuck_node n, double otherwise);
 
 typedef struct tuck_cost_options {
+    size_t size;
     tuck_cost_model model;       /* of collectives */
     const tuck_profile *profile; /* goes before the model; or NULL */
     tuck_estimate_fn estimate;   /* goes before both; or NULL */
     void *estimate_ctx;
 } tuck_cost_options;
 
-/* The time of every node by itself, in ns, into ns_out[id] for all ids below tuck_graph_id_end(). Views, waits,
- * numbers take nothing; a node whose sizes are not known has -1. Needs tuck_graph_infer(). options may be NULL. */
-TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
-                                                     const tuck_cost_options *options,
-                                                     double *ns_out);
+TUCK_API void tuck_cost_options_init(tuck_cost_options *o);
 
 /* ---- Editing -----------------------------------------------------------------------------------
  * Users are kept right by every call. A call that fails changes nothing.
@@ -605,6 +663,7 @@ typedef struct tuck_hint { /* a value for a symbolic size */
 } tuck_hint;
 
 typedef struct tuck_run_options {
+    size_t size;
     const tuck_hint *hints;
     size_t n_hints;
     /* Shown the graph before (after = false) and after each pass; false ends the run with TUCK_EIO. */
@@ -623,6 +682,8 @@ typedef struct tuck_run_options {
     int64_t memory, memory_more;
     double memory_share;
 } tuck_run_options;
+
+TUCK_API void tuck_run_options_init(tuck_run_options *o);
 
 typedef struct tuck_report tuck_report;
 /* Run the passes one by one; each is atomic. A graph that lints with errors is refused, TUCK_ELINT with its
@@ -665,6 +726,21 @@ typedef enum tuck_report_form {
 TUCK_API tuck_status tuck_report_print(const tuck_report *t, tuck_report_form form, bool times,
                                        tuck_write_fn write, void *ctx);
 
+#ifdef TUCK_EXPERIMENTAL
+/* From here on everything may change in a new minor version. */
+
+/* ---- Costs of single nodes --------------------------------------------------------------------- */
+
+/* The time of every node by itself, in ns, into ns_out[id] for all ids below tuck_graph_id_end(). Views, waits,
+ * numbers take nothing; a node whose sizes are not known has -1. Needs tuck_graph_infer(). options may be NULL. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
+                                                     const tuck_cost_options *options,
+                                                     double *ns_out);
+
+/* A profile file from times by node id, such as tuck_graph_cost() gives; those below 0 are left out. */
+TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const double *ns, tuck_write_fn write,
+                                        void *ctx);
+
 /* ---- Programs -----------------------------------------------------------------------------------------
  * What a graph becomes when it is known which buffer each value lives in and by which kernel it is made: ops in
  * order, with what they read, write and mutate, collectives and waits among them. docs/lowering.md explains it.
@@ -678,6 +754,7 @@ typedef struct tuck_program tuck_program;
 typedef struct tuck_problem tuck_problem;
 
 typedef struct tuck_lower_options {
+    size_t size;
     bool no_fuse;     /* one op a node: no fused loops */
     bool keep_clones; /* as PyTorch lowers: the operand of an all-reduce is always cloned */
     bool auto_select; /* small all-reduces become one-shot ones over symmetric memory */
@@ -693,6 +770,8 @@ typedef struct tuck_lower_options {
     const tuck_cluster *cluster;   /* for times; NULL: tuck_cluster_for_graph() */
     const tuck_cost_options *cost; /* or NULL */
 } tuck_lower_options;
+
+TUCK_API void tuck_lower_options_init(tuck_lower_options *o);
 
 /* options may be NULL. TUCK_EINVAL: a symbol without a value; see the diagnostics. Types are inferred. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lower(tuck_graph *g,
@@ -775,6 +854,7 @@ typedef struct tuck_transport {
 } tuck_transport;
 
 typedef struct tuck_schedule_options {
+    size_t size;
     const char *compat;     /* NULL, or "torch", "torch,-stale-group-peak" */
     const char *const *set; /* options for all passes, "name=value" */
     size_t n_set;
@@ -783,6 +863,8 @@ typedef struct tuck_schedule_options {
     void *ctx;
     const tuck_transport *transport; /* or NULL; must outlive the schedule */
 } tuck_schedule_options;
+
+TUCK_API void tuck_schedule_options_init(tuck_schedule_options *o);
 
 /* The problem's own order. The problem must outlive it. options may be NULL. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_schedule_new(const tuck_problem *p,
@@ -809,6 +891,8 @@ typedef enum tuck_schedule_form {
 } tuck_schedule_form;
 TUCK_API tuck_status tuck_schedule_print(const tuck_schedule *s, tuck_schedule_form form,
                                          tuck_write_fn write, void *ctx);
+
+#endif /* TUCK_EXPERIMENTAL */
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,7 @@
  * right after the command is its standard output, so that a test may read like a terminal:
  *
  *     $ tuck --version
- *     tuck 0.1.0
+ *     tuck 0.2.0
  *
  * The commands of a file run one after another in one fresh directory. Files that stand before a
  * command, or between it and what it must give, are written just before it runs. A command is split into words as a shell does it, with quotes; there is

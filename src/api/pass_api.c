@@ -1,4 +1,5 @@
 /* Passes in the public interface. */
+#include "api/api.h"
 #include "study/symbol_hints.h"
 #include "study/runner.h"
 #include "study/pass_table.h"
@@ -100,18 +101,20 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
                               const tuck_run_options *options, tuck_diags *diags,
                               tuck_report **report_out)
 {
-    tuck_run_options o = options ? *options : (tuck_run_options){.n_hints = 0};
+    tuck_run_options o = {.size = sizeof(o)};
+    struct evaluate_options eval;
+    struct cost_options cost;
     tuck_cluster *own = NULL;
 
-    if (p == NULL || g == NULL || (o.n_hints > 0 && o.hints == NULL))
+    if (p == NULL || g == NULL || options_take(&o, sizeof(o), options) != TUCK_OK ||
+        (o.n_hints > 0 && o.hints == NULL) || cost_options_take(&cost, o.cost) != TUCK_OK)
         return TUCK_EINVAL;
     tuck_status st = o.cluster ? TUCK_OK : default_cluster(&p->p, g, diags, &own);
     if (st != TUCK_OK)
         return st;
     struct machine machine;
-    struct evaluate_options eval;
     machine_init(&machine, own != NULL ? own : o.cluster);
-    machine.cost = cost_options_of(o.cost);
+    machine.cost = cost;
     machine.contention = o.contention;
     evaluate_defaults(&eval, &machine);
     eval.keep_order = o.keep_order;

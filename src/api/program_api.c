@@ -1,4 +1,5 @@
 /* Programs in the public interface. */
+#include "api/api.h"
 #include "lower/estimate.h"
 #include "plan/arena_plan.h"
 #include "study/symbol_hints.h"
@@ -54,8 +55,9 @@ static void set_options(struct lower_options *to, const tuck_lower_options *o)
     to->n_free = o->n_free;
 }
 
-static tuck_status lower(tuck_graph *g, const tuck_lower_options *o, const struct hints *h,
-                         tuck_diags *diags, struct program **out)
+static tuck_status lower(tuck_graph *g, const tuck_lower_options *o,
+                         const struct cost_options *cost, const struct hints *h, tuck_diags *diags,
+                         struct program **out)
 {
     struct lower_options lo;
     struct machine machine;
@@ -65,7 +67,7 @@ static tuck_status lower(tuck_graph *g, const tuck_lower_options *o, const struc
 
     set_options(&lo, o);
     machine_init(&machine, o->cluster);
-    machine.cost = cost_options_of(o->cost);
+    machine.cost = *cost;
     machine.hint = h->at;
     machine.n_hint = o->n_hints;
     lo.machine = &machine;
@@ -88,16 +90,18 @@ static tuck_status lower(tuck_graph *g, const tuck_lower_options *o, const struc
 tuck_status tuck_graph_lower(tuck_graph *g, const tuck_lower_options *options, tuck_diags *diags,
                              tuck_program **out)
 {
-    const tuck_lower_options none = {.hints = NULL}, *o = options ? options : &none;
-    tuck_run_options run = {.hints = o->hints, .n_hints = o->n_hints};
-    struct hints h = {.g = g, .run = &run};
+    tuck_lower_options o = {.size = sizeof(o)};
+    struct cost_options cost;
     struct program *p = NULL;
 
-    if (g == NULL || out == NULL)
+    if (g == NULL || out == NULL || options_take(&o, sizeof(o), options) != TUCK_OK ||
+        cost_options_take(&cost, o.cost) != TUCK_OK)
         return TUCK_EINVAL;
+    tuck_run_options run = {.size = sizeof(run), .hints = o.hints, .n_hints = o.n_hints};
+    struct hints h = {.g = g, .run = &run};
     tuck_status st = hints_intern(&h);
     if (st == TUCK_OK)
-        st = lower(g, o, &h, diags, &p);
+        st = lower(g, &o, &cost, &h, diags, &p);
     hints_free(&h);
     return st == TUCK_OK ? wrap(p, g, out) : st;
 }

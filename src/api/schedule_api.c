@@ -1,6 +1,7 @@
 /* Schedule problems and their orders in the public interface. */
 #include "api/schedule_api.h"
 
+#include "api/api.h"
 #include "study/pass_table.h"
 #include "plan/liveness.h"
 #include "report/schedule_show.h"
@@ -118,8 +119,6 @@ static tuck_status get_options(struct schedule_options *own, const tuck_schedule
     char why[160];
 
     schedule_defaults(own, false);
-    if (o == NULL)
-        return TUCK_OK;
     if (o->compat != NULL && !schedule_compat(own, o->compat, why)) {
         diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "compat %s", why);
         return TUCK_EINVAL;
@@ -135,11 +134,12 @@ static tuck_status get_options(struct schedule_options *own, const tuck_schedule
 tuck_status tuck_schedule_new(const tuck_problem *p, const tuck_schedule_options *options,
                               tuck_diags *diags, tuck_schedule **out)
 {
+    tuck_schedule_options o = {.size = sizeof(o)};
     struct schedule_options own;
 
-    if (p == NULL || out == NULL)
+    if (p == NULL || out == NULL || options_take(&o, sizeof(o), options) != TUCK_OK)
         return TUCK_EINVAL;
-    tuck_status st = get_options(&own, options, diags);
+    tuck_status st = get_options(&own, &o, diags);
     if (st != TUCK_OK)
         return st;
     const tuck_allocator *alloc = &p->p->mem.alloc;
@@ -149,10 +149,9 @@ tuck_status tuck_schedule_new(const tuck_problem *p, const tuck_schedule_options
             alloc->resize(alloc->ctx, s, sizeof(*s), 0);
         return TUCK_ENOMEM;
     }
-    if (options != NULL && options->estimate != NULL)
-        schedule_estimate_runtimes(&s->s, ask, &(struct asked){options});
-    if (options != NULL)
-        s->s.transport = options->transport;
+    if (o.estimate != NULL)
+        schedule_estimate_runtimes(&s->s, ask, &(struct asked){&o});
+    s->s.transport = o.transport;
     *out = s;
     return TUCK_OK;
 }

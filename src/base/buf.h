@@ -16,6 +16,7 @@ struct buf {
     void *sink_ctx;
     bool failed;                  /* the sink refused; what follows is dropped */
     bool colour;                  /* tables may have it: base/colour.h */
+    uint32_t width;               /* columns of the terminal; 0: no limit */
     const struct json_head *head; /* of what is printed as JSON; NULL: a document of its own */
 };
 

@@ -171,7 +171,7 @@ static void print(struct buf *b, const void *arg)
         ink_line(b, INK_DIM, "  note: %s", d->note);
 }
 
-tuck_status tuck_diag_print(const tuck_diag *d, bool colour, tuck_write_fn write, void *ctx)
+tuck_status tuck_diag_print(const tuck_diag *d, tuck_colour colour, tuck_write_fn write, void *ctx)
 {
-    return buf_print(NULL, colour, write, ctx, print, d);
+    return buf_print(NULL, colour == TUCK_COLOURED, write, ctx, print, d);
 }

@@ -289,8 +289,10 @@ bool model_run(const struct model *m, const struct input *in, const tuck_graph *
 
     for (size_t k = 0; hint != NULL && k < in->n_hint; k++)
         hint[k] = (tuck_hint){graph_str(g, in->hint[k].symbol), in->hint[k].value};
-    *out = (struct run_setting){.cost = {.model = m->kind, .profile = m->profile}, .hint = hint};
-    out->run = (tuck_run_options){.cluster = m->cluster,
+    *out = (struct run_setting){
+        .cost = {.size = sizeof(out->cost), .model = m->kind, .profile = m->profile}, .hint = hint};
+    out->run = (tuck_run_options){.size = sizeof(out->run),
+                                  .cluster = m->cluster,
                                   .cost = &out->cost,
                                   .hints = hint,
                                   .n_hints = in->n_hint,

@@ -1,4 +1,5 @@
 /* The public face of what a graph costs. */
+#include "base/options_take.h"
 #include "cost/kernel_cost.h"
 
 struct graph_cost {
@@ -27,16 +28,16 @@ tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
                             const tuck_cost_options *options, double *ns_out)
 {
     struct graph_cost a = {.g = g, .c = c, .ns = ns_out};
+    tuck_cost_options o = {.size = sizeof(o)};
 
     if (g == NULL || c == NULL || ns_out == NULL ||
-        (options != NULL &&
-         (options->model < TUCK_MODEL_AUTO || options->model > TUCK_MODEL_TORCH_OLD)))
+        options_take(&o, sizeof(o), options) != TUCK_OK || o.model < TUCK_MODEL_AUTO ||
+        o.model > TUCK_MODEL_TORCH_OLD)
         return TUCK_EINVAL;
-    if (options != NULL)
-        a.options = (struct cost_options){.collective = {.model = options->model},
-                                          .profile = options->profile,
-                                          .estimate = options->estimate,
-                                          .estimate_ctx = options->estimate_ctx};
+    a.options = (struct cost_options){.collective = {.model = o.model},
+                                      .profile = o.profile,
+                                      .estimate = o.estimate,
+                                      .estimate_ctx = o.estimate_ctx};
     for (uint32_t i = 0; i < tuck_graph_id_end(g); i++)
         ns_out[i] = 0;
     mem_init(&a.mem, &g->store->mem.alloc);

@@ -2,11 +2,6 @@
  * no kind, no name, no arguments. */
 #include "graph/graph.h"
 
-const char *tuck_version(void)
-{
-    return TUCK_VERSION;
-}
-
 const char *tuck_status_text(tuck_status status)
 {
     switch (status) {

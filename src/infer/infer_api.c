@@ -15,7 +15,7 @@ static void do_infer(void *p)
     infer_graph(a->g, &a->options, a->diags);
 }
 
-tuck_status tuck_graph_infer(tuck_graph *g, bool check, tuck_diags *diags)
+tuck_status tuck_graph_infer(tuck_graph *g, tuck_check check, tuck_diags *diags)
 {
     if (g == NULL)
         return TUCK_EINVAL;

@@ -1,6 +1,7 @@
 /* The pipeline that Tuck stands behind: several are tried on copies, each result is lowered and simulated, and the
  * fastest that needs no more memory than the graph as it came is kept. Where none is faster, the graph stays as it
  * was, and the report says so. */
+#include "base/options_take.h"
 #include "rewrite/bucket/bucket.h"
 #include "op/ops.h"
 #include "rewrite/loops.h"
@@ -310,12 +311,14 @@ static void do_remember(void *arg)
 tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, tuck_diags *diags,
                                 tuck_gain *gain_out, tuck_report **report_out)
 {
-    tuck_run_options run = options ? *options : (tuck_run_options){.n_hints = 0};
+    tuck_run_options run = {.size = sizeof(run)};
+    struct cost_options cost;
     struct search s = {.diags = diags, .run = &run};
     tuck_cluster *own = NULL;
     tuck_gain gain = {.changed = false};
 
-    if (g == NULL)
+    if (g == NULL || options_take(&run, sizeof(run), options) != TUCK_OK ||
+        cost_options_take(&cost, run.cost) != TUCK_OK)
         return TUCK_EINVAL;
     s.alloc = g->store->mem.alloc;
     s.runner = (struct runner){.study = &s.study, .observe = run.observe, .ctx = run.ctx};
@@ -328,7 +331,7 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
         run.cluster = own;
     }
     machine_init(&s.machine, run.cluster);
-    s.machine.cost = cost_options_of(run.cost);
+    s.machine.cost = cost;
     s.machine.contention = run.contention;
     evaluate_defaults(&s.eval, &s.machine);
     s.eval.keep_order = run.keep_order;

@@ -1,5 +1,7 @@
 #include "study/symbol_hints.h"
 
+#include "base/options_take.h"
+
 static void do_intern(void *arg)
 {
     struct hints *h = arg;
@@ -32,12 +34,15 @@ void hints_free(struct hints *h)
     h->at = NULL;
 }
 
-struct cost_options cost_options_of(const tuck_cost_options *o)
+tuck_status cost_options_take(struct cost_options *own, const tuck_cost_options *given)
 {
-    if (o == NULL)
-        return (struct cost_options){.profile = NULL};
-    return (struct cost_options){.collective = {.model = o->model},
-                                 .profile = o->profile,
-                                 .estimate = o->estimate,
-                                 .estimate_ctx = o->estimate_ctx};
+    tuck_cost_options o = {.size = sizeof(o)};
+    tuck_status st = options_take(&o, sizeof(o), given);
+
+    if (st == TUCK_OK)
+        *own = (struct cost_options){.collective = {.model = o.model},
+                                     .profile = o.profile,
+                                     .estimate = o.estimate,
+                                     .estimate_ctx = o.estimate_ctx};
+    return st;
 }

@@ -15,6 +15,8 @@ struct hints {
 TUCK_MUST_CHECK tuck_status hints_intern(struct hints *h);
 void hints_free(struct hints *h);
 
-struct cost_options cost_options_of(const tuck_cost_options *o); /* NULL: the defaults */
+/* NULL: the defaults. TUCK_EINVAL: there is no size in it. */
+TUCK_MUST_CHECK tuck_status cost_options_take(struct cost_options *own,
+                                              const tuck_cost_options *given);
 
 #endif

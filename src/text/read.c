@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/files.h"
+#include "base/options_take.h"
 #include "base/utf8.h"
 #include "graph/groups.h"
 #include "text/known.h"
@@ -627,10 +628,9 @@ static void do_read(void *p)
 
 /* text[len] must be NUL. */
 static tuck_status read_document(const char *text, size_t len, const char *name,
-                                 const tuck_read_options *options, tuck_diags *diags,
-                                 tuck_doc **doc_out)
+                                 const tuck_read_options *o, tuck_diags *diags, tuck_doc **doc_out)
 {
-    struct fx_store *s = store_new(options ? options->alloc : NULL);
+    struct fx_store *s = store_new(o->alloc);
     if (s == NULL)
         return TUCK_ENOMEM;
     tuck_doc *doc = s->mem.alloc.resize(s->mem.alloc.ctx, NULL, 0, sizeof(*doc));
@@ -672,16 +672,20 @@ tuck_status tuck_doc_read_text(const char *text, size_t len, const char *name,
                                const tuck_read_options *options, tuck_diags *diags,
                                tuck_doc **doc_out)
 {
+    tuck_read_options o = {.size = sizeof(o)};
+    tuck_status st = options_take(&o, sizeof(o), options);
     struct mem m;
 
-    mem_init(&m, options ? options->alloc : NULL);
+    if (st != TUCK_OK)
+        return st;
+    mem_init(&m, o.alloc);
     char *copy = len < SIZE_MAX ? m.alloc.resize(m.alloc.ctx, NULL, 0, len + 1) : NULL;
     if (copy == NULL)
         return TUCK_ENOMEM;
     if (len > 0)
         memcpy(copy, text, len);
     copy[len] = '\0';
-    tuck_status st = read_document(copy, len, name ? name : "", options, diags, doc_out);
+    st = read_document(copy, len, name ? name : "", &o, diags, doc_out);
     mem_free(&m, copy, len + 1);
     return st;
 }
@@ -710,6 +714,10 @@ static tuck_status slurp(struct mem *m, FILE *f, char **text, size_t *len, size_
 tuck_status tuck_doc_read_file(const char *path, const tuck_read_options *options,
                                tuck_diags *diags, tuck_doc **doc_out)
 {
+    tuck_read_options o = {.size = sizeof(o)};
+    tuck_status st = options_take(&o, sizeof(o), options);
+    if (st != TUCK_OK)
+        return st;
     bool std = strcmp(path, "-") == 0;
     struct diag_source src = {.file = std ? "<stdin>" : path};
     FILE *f = std ? stdin : file_open(path);
@@ -722,7 +730,7 @@ tuck_status tuck_doc_read_file(const char *path, const tuck_read_options *option
                  strerror(errno));
         return TUCK_EIO;
     }
-    mem_init(&m, options ? options->alloc : NULL);
+    mem_init(&m, o.alloc);
     /* A regular file has a size: one allocation instead of doubling over its end. */
     if (!std && fseek(f, 0, SEEK_END) == 0) {
         long size = ftell(f);
@@ -732,7 +740,7 @@ tuck_status tuck_doc_read_file(const char *path, const tuck_read_options *option
             cap = text ? (size_t)size + 2 : 0;
         }
     }
-    tuck_status st = slurp(&m, f, &text, &len, &cap);
+    st = slurp(&m, f, &text, &len, &cap);
     int error = errno;
     if (!std)
         fclose(f);
@@ -740,7 +748,7 @@ tuck_status tuck_doc_read_file(const char *path, const tuck_read_options *option
         diag_add(diags, TUCK_ERROR, (struct diag_pos){.source = &src}, NULL, "cannot read: %s",
                  strerror(error));
     if (st == TUCK_OK)
-        st = read_document(text, len, src.file, options, diags, doc_out);
+        st = read_document(text, len, src.file, &o, diags, doc_out);
     mem_free(&m, text, cap);
     return st;
 }

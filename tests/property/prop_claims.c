@@ -59,7 +59,7 @@ static struct times simulate(const struct case_of *c, const char *text)
     struct machine machine;
     struct evaluate_options o;
     struct evaluation e;
-    tuck_run_options run = {.hints = c->x->hint, .n_hints = c->x->n_hint};
+    tuck_run_options run = {.size = sizeof(run), .hints = c->x->hint, .n_hints = c->x->n_hint};
     tuck_doc *doc = read_or_die(text);
     tuck_graph *g = tuck_doc_graph(doc, 0);
 
@@ -144,7 +144,8 @@ static bool check_pipeline(const struct case_of *c, tuck_graph *g, struct sums *
                            struct text *why)
 {
     struct texts t = {.n = 0};
-    tuck_run_options o = {.hints = c->x->hint,
+    tuck_run_options o = {.size = sizeof(o),
+                          .hints = c->x->hint,
                           .n_hints = c->x->n_hint,
                           .cluster = c->cluster,
                           .keep_order = c->plan.keep_order,
@@ -189,7 +190,8 @@ static bool check_times(const tuck_times *t, struct times x, const char *when, s
 static bool check_optimize(const struct case_of *c, tuck_graph *g, const char *before,
                            struct sums *sums, struct text *why)
 {
-    tuck_run_options o = {.hints = c->x->hint, .n_hints = c->x->n_hint, .cluster = c->cluster};
+    tuck_run_options o = {
+        .size = sizeof(o), .hints = c->x->hint, .n_hints = c->x->n_hint, .cluster = c->cluster};
     tuck_report *report = NULL;
     tuck_gain gain;
 
@@ -249,7 +251,8 @@ static bool is_apart(const tuck_problem *p, const uint32_t *order)
 static bool check_schedule(const struct case_of *c, tuck_graph *g, struct sums *sums,
                            struct text *why)
 {
-    tuck_lower_options o = {.hints = c->x->hint, .n_hints = c->x->n_hint, .cluster = c->cluster};
+    tuck_lower_options o = {
+        .size = sizeof(o), .hints = c->x->hint, .n_hints = c->x->n_hint, .cluster = c->cluster};
     tuck_program *program = NULL;
     tuck_problem *p = NULL;
     tuck_schedule *s = NULL;

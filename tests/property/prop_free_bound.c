@@ -94,7 +94,7 @@ static bool take_time(tuck_graph *g, const struct setting *m, struct evaluation 
 {
     struct machine machine;
     struct evaluate_options o;
-    tuck_run_options run = {.hints = m->hint, .n_hints = m->n_hint};
+    tuck_run_options run = {.size = sizeof(run), .hints = m->hint, .n_hints = m->n_hint};
     struct hints hints = {.g = g, .run = &run};
 
     machine_init(&machine, m->cluster);
@@ -140,7 +140,8 @@ static void run_pipelines(struct rng *rng, const tuck_graph *g, const struct set
 {
     struct evaluation before;
     tuck_graph *copy;
-    tuck_run_options run = {.cluster = m->cluster, .hints = m->hint, .n_hints = m->n_hint};
+    tuck_run_options run = {
+        .size = sizeof(run), .cluster = m->cluster, .hints = m->hint, .n_hints = m->n_hint};
 
     s->graphs++;
     assert_int_equal(tuck_graph_copy(g, &copy), TUCK_OK);

@@ -47,7 +47,7 @@ static void optimize(const char *path, struct text *out)
     tuck_doc *doc = NULL;
     tuck_gain x;
     char line[400];
-    tuck_run_options run = {.hints = symbol, .n_hints = 2 * N_SYMBOLS};
+    tuck_run_options run = {.size = sizeof(run), .hints = symbol, .n_hints = 2 * N_SYMBOLS};
 
     if (tuck_doc_read_file(path, NULL, NULL, &doc) != TUCK_OK)
         fail_msg("%s cannot be read", path);

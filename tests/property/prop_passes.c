@@ -364,7 +364,8 @@ static void run_rank(const struct random_graph *x, char *const *text, const stru
                      const tuck_pipeline *pipe, int rank, tuck_graph *before, struct seen *seen,
                      struct rank_run *r)
 {
-    tuck_run_options o = {.hints = x->hint, .n_hints = x->n_hint, .keep_order = p->keep_order};
+    tuck_run_options o = {
+        .size = sizeof(o), .hints = x->hint, .n_hints = x->n_hint, .keep_order = p->keep_order};
     tuck_diags *d = tuck_diags_new(NULL);
 
     *r = (struct rank_run){.doc = NULL};

@@ -327,7 +327,8 @@ static void test_told(void **state)
     cost_loop(&f.run, loop, 2, &p);
     assert_true(p.ns == 12500 && p.bound == BOUND_PROFILE);
 
-    tuck_cost_options with = {.estimate = twice, .estimate_ctx = &calls, .profile = profile};
+    tuck_cost_options with = {
+        .size = sizeof(with), .estimate = twice, .estimate_ctx = &calls, .profile = profile};
     double *by_id = calloc(tuck_graph_id_end(f.g), sizeof(*by_id));
     assert_int_equal(tuck_graph_cost(f.g, f.c, NULL, by_id), TUCK_OK);
     plain[0] = by_id[node(&f, "add")];

@@ -27,7 +27,7 @@ static void explain(const char *path, const char *node)
     assert_int_equal(tuck_cluster_for_graph(g, NULL, NULL, &cluster), TUCK_OK);
     machine_init(&machine, cluster);
     evaluate_defaults(&o, &machine);
-    tuck_run_options run = {.cluster = cluster};
+    tuck_run_options run = {.size = sizeof(run), .cluster = cluster};
     assert_int_equal(explain_graph(g, &o, &run, node, NULL, &x), TUCK_OK);
     if (x.n_remedy == 0 && node == NULL)
         fail_msg("%s: nothing helps", path);

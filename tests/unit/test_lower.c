@@ -221,7 +221,7 @@ static const tuck_hint s0 = {"s0", 16};
 
 static tuck_status lower_and_plan(tuck_graph *g, tuck_program **p, tuck_problem **problem)
 {
-    tuck_lower_options o = {.hints = &s0, .n_hints = 1};
+    tuck_lower_options o = {.size = sizeof(o), .hints = &s0, .n_hints = 1};
     tuck_memory m;
     tuck_status st = tuck_graph_lower(g, &o, NULL, p);
 
@@ -281,7 +281,7 @@ static void every_allocation_fails_once(void **unused)
     for (bool failed = true; failed; n++) {
         struct faulty f = {.fail_at = 0};
         tuck_allocator a = faulty_allocator(&f);
-        tuck_read_options read = {.alloc = &a};
+        tuck_read_options read = {.size = sizeof(read), .alloc = &a};
         tuck_doc *doc;
         tuck_program *p = NULL;
         tuck_problem *problem = NULL;

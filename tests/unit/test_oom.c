@@ -245,7 +245,7 @@ static const char small[] =
 /* The text with a graph of this allocator's, and what is printed of it. */
 static tuck_doc *read_with(const char *text, const tuck_allocator *alloc)
 {
-    tuck_read_options opt = {.alloc = alloc};
+    tuck_read_options opt = {.size = sizeof(opt), .alloc = alloc};
     tuck_doc *doc = NULL;
 
     assert_int_equal(tuck_doc_read_text(text, strlen(text), "t.txt", &opt, NULL, &doc), TUCK_OK);
@@ -369,7 +369,7 @@ static void read_all(const char *path, const char *text, size_t len)
 {
     struct faulty f = {.fail_at = 0};
     tuck_allocator alloc = faulty_allocator(&f);
-    tuck_read_options opt = {.alloc = &alloc};
+    tuck_read_options opt = {.size = sizeof(opt), .alloc = &alloc};
     tuck_doc *doc;
 
     if (tuck_doc_read_text(text, len, path, &opt, NULL, &doc) != TUCK_OK)

@@ -159,7 +159,7 @@ static void test_bad_calls(void **state)
 {
     tuck_doc *doc = read_or_die(gathers);
     tuck_pipeline *p = parse("deduplicate_wait_tensors");
-    tuck_run_options no_hints = {.n_hints = 1};
+    tuck_run_options no_hints = {.size = sizeof(no_hints), .n_hints = 1};
     struct text t = {NULL, 0, 0};
 
     (void)state;
@@ -208,7 +208,7 @@ static void test_observer(void **state)
     (void)state;
     for (size_t stop = 0; stop <= 4; stop++) {
         struct watch w = {.stop_at = stop};
-        tuck_run_options o = {.observe = watch, .ctx = &w};
+        tuck_run_options o = {.size = sizeof(o), .observe = watch, .ctx = &w};
         tuck_doc *doc = read_or_die(gathers);
         tuck_graph *g = tuck_doc_graph(doc, 0);
 
@@ -231,7 +231,7 @@ static void test_hints(void **state)
 
     (void)state;
     for (size_t n = 0; n <= 2; n++) {
-        tuck_run_options o = {.hints = hints, .n_hints = n};
+        tuck_run_options o = {.size = sizeof(o), .hints = hints, .n_hints = n};
         tuck_doc *doc = read_or_die(gathers);
         tuck_report *t = NULL;
 
@@ -255,7 +255,7 @@ static void test_hints(void **state)
 static void test_report(void **state)
 {
     tuck_pipeline *p = parse("deduplicate_wait_tensors, bucket_all_gather(mode=coalesced)");
-    tuck_run_options o = {.hints = (const tuck_hint[]){{"s0", 8}}, .n_hints = 1};
+    tuck_run_options o = {.size = sizeof(o), .hints = (const tuck_hint[]){{"s0", 8}}, .n_hints = 1};
     tuck_doc *doc = read_or_die(gathers);
     tuck_report *t = NULL;
 
@@ -331,8 +331,8 @@ static size_t run_refused(const struct random_graph *x, const tuck_pipeline *p, 
 {
     struct faulty f = {.fail_at = 0};
     tuck_allocator alloc = faulty_allocator(&f);
-    tuck_read_options read = {.alloc = &alloc};
-    tuck_run_options o = {.hints = x->hint, .n_hints = x->n_hint};
+    tuck_read_options read = {.size = sizeof(read), .alloc = &alloc};
+    tuck_run_options o = {.size = sizeof(o), .hints = x->hint, .n_hints = x->n_hint};
     tuck_doc *doc = NULL;
     tuck_report *t = NULL;
 
@@ -389,7 +389,7 @@ static void test_run_no_memory(void **state)
             random_graph_make(&rng, &x);
             tuck_doc *doc = read_or_die(x.text[0]);
             tuck_graph *g = tuck_doc_graph(doc, 0);
-            tuck_run_options o = {.hints = x.hint, .n_hints = x.n_hint};
+            tuck_run_options o = {.size = sizeof(o), .hints = x.hint, .n_hints = x.n_hint};
             char *before = graph_text(g);
             tuck_status st = tuck_pipeline_run(p, g, &o, NULL, NULL);
             char *after = graph_text(g);

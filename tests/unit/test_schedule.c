@@ -437,8 +437,9 @@ static void public_interface(void **state)
     char *text = problem_text(made);
     const char *set[] = {"reorder_iterative_peak_memory_budget=1"};
     double one = 1000;
-    tuck_schedule_options o = {.set = set, .n_set = 1, .estimate = same_for_all, .ctx = &one};
-    tuck_schedule_options bad = {.compat = "torch,-nothing"};
+    tuck_schedule_options o = {
+        .size = sizeof(o), .set = set, .n_set = 1, .estimate = same_for_all, .ctx = &one};
+    tuck_schedule_options bad = {.size = sizeof(bad), .compat = "torch,-nothing"};
     tuck_diags *d = tuck_diags_new(NULL);
     struct text out = {0};
     tuck_problem *p;
@@ -504,7 +505,7 @@ static void ranks_of_a_caller(void **state)
     char *text = problem_text(made);
     double *theirs = calloc(made->n_op, sizeof(*theirs));
     tuck_transport t = {.ctx = theirs, .n_rank = 3, .gather = twice_as_long};
-    tuck_schedule_options o = {.transport = &t};
+    tuck_schedule_options o = {.size = sizeof(o), .transport = &t};
     tuck_diags *d = tuck_diags_new(NULL);
     tuck_problem *p;
     tuck_schedule *s;

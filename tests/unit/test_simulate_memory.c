@@ -37,7 +37,7 @@ static void begin(struct setup *s)
 {
     *s = (struct setup){.doc = NULL};
     tuck_allocator a = faulty_allocator(&s->faulty);
-    tuck_read_options how = {.alloc = &a};
+    tuck_read_options how = {.size = sizeof(how), .alloc = &a};
 
     assert_int_equal(tuck_doc_read_text(text, strlen(text), "step.txt", &how, NULL, &s->doc),
                      TUCK_OK);
@@ -103,7 +103,7 @@ static tuck_status run_diff(struct setup *s)
 
 static tuck_status run_explain(struct setup *s)
 {
-    tuck_run_options run = {.cluster = s->cluster};
+    tuck_run_options run = {.size = sizeof(run), .cluster = s->cluster};
     struct explanation x;
     tuck_status st = explain_graph(s->g, &s->o, &run, s->node, NULL, &x);
 

@@ -1,0 +1,198 @@
+/* What all public functions share: the version, option structs and their sizes, how results are printed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/json.h"
+#include "support/support.h"
+
+static void version(void **state)
+{
+    char text[32];
+
+    (void)state;
+    snprintf(text, sizeof(text), "%d.%d.%d", TUCK_VERSION_MAJOR, TUCK_VERSION_MINOR,
+             TUCK_VERSION_PATCH);
+    assert_string_equal(text, TUCK_VERSION);
+    assert_string_equal(tuck_version(), TUCK_VERSION);
+    assert_int_equal(tuck_version_number(), TUCK_VERSION_NUMBER);
+    assert_true(TUCK_VERSION_NUMBER ==
+                TUCK_VERSION_MAJOR * 10000 + TUCK_VERSION_MINOR * 100 + TUCK_VERSION_PATCH);
+}
+
+struct older {
+    size_t size;
+    int a;
+};
+
+struct newer {
+    size_t size;
+    int a, b;
+    int more[4];
+};
+
+/* A caller's struct may be shorter than the library's, or longer. */
+static void sizes_of_options(void **state)
+{
+    struct newer own = {.size = sizeof(own), .a = 1, .b = 2, .more = {3, 4, 5, 6}};
+    struct older old = {.size = sizeof(old.size) + sizeof(old.a), .a = 10};
+    struct newer given = {.size = sizeof(given), .a = 20, .b = 21, .more = {22, 23, 24, 25}};
+    struct older small = {.size = sizeof(small), .a = 1};
+
+    (void)state;
+    assert_int_equal(options_take(&own, sizeof(own), NULL), TUCK_OK);
+    assert_int_equal(own.a, 1);
+    assert_int_equal(options_take(&own, sizeof(own), &old), TUCK_OK);
+    assert_int_equal(own.size, sizeof(own));
+    assert_int_equal(own.a, 10);
+    assert_int_equal(own.b, 2);
+    assert_int_equal(own.more[3], 6);
+    assert_int_equal(options_take(&small, sizeof(small.size) + sizeof(small.a), &given), TUCK_OK);
+    assert_int_equal(small.a, 20);
+    assert_int_equal(small.size, sizeof(small.size) + sizeof(small.a));
+
+    given.size = 0;
+    assert_int_equal(options_take(&own, sizeof(own), &given), TUCK_EINVAL);
+    given.size = sizeof(given.size);
+    assert_int_equal(options_take(&own, sizeof(own), &given), TUCK_EINVAL);
+    assert_int_equal(own.a, 10);
+}
+
+/* Options without a size are refused by every function, and nothing has happened. */
+static void options_without_size(void **state)
+{
+    static const char text[] = "def forward(self, x):\n    return (x,)\n";
+    tuck_read_options read = {.size = 0};
+    tuck_run_options run = {.size = 0};
+    tuck_lower_options lower = {.size = 0};
+    tuck_cost_options cost = {.size = 0};
+    tuck_doc *doc = NULL, *none = NULL;
+    tuck_program *program = NULL;
+    double ns[8] = {0};
+
+    (void)state;
+    assert_int_equal(tuck_doc_read_text(text, strlen(text), "", &read, NULL, &none), TUCK_EINVAL);
+    assert_int_equal(tuck_doc_read_file("none", &read, NULL, &none), TUCK_EINVAL);
+    assert_null(none);
+    tuck_read_options_init(&read);
+    assert_int_equal(tuck_doc_read_text(text, strlen(text), "", &read, NULL, &doc), TUCK_OK);
+    tuck_graph *g = tuck_doc_graph(doc, 0);
+    assert_int_equal(tuck_graph_optimize(g, &run, NULL, NULL, NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_graph_lower(g, &lower, NULL, &program), TUCK_EINVAL);
+    tuck_lower_options_init(&lower);
+    lower.cost = &cost;
+    assert_int_equal(tuck_graph_lower(g, &lower, NULL, &program), TUCK_EINVAL);
+    assert_null(program);
+    tuck_cluster *c = NULL;
+    assert_int_equal(tuck_cluster_preset("h100", NULL, NULL, &c), TUCK_OK);
+    assert_int_equal(tuck_graph_cost(g, c, &cost, ns), TUCK_EINVAL);
+    tuck_cluster_free(c);
+    tuck_doc_free(doc);
+}
+
+/* ---- printing ---- */
+
+struct sink {
+    char text[1024];
+    size_t len;
+    bool refuse;
+};
+
+static bool into(void *ctx, const char *text, size_t len)
+{
+    struct sink *s = ctx;
+
+    if (s->refuse || len > sizeof(s->text) - 1 - s->len)
+        return false;
+    memcpy(s->text + s->len, text, len);
+    s->len += len;
+    s->text[s->len] = '\0';
+    return true;
+}
+
+static void number(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    struct json_out j;
+
+    if (how->form != TUCK_PRINT_JSON) {
+        buf_printf(b, "%d %s %u", *(const int *)arg, b->colour ? "coloured" : "plain", b->width);
+        return;
+    }
+    json_begin(&j, b);
+    json_open(&j, NULL, '{');
+    json_schema(&j, 1);
+    json_int(&j, "number", *(const int *)arg);
+    json_close(&j, '}');
+    json_end(&j);
+}
+
+static void printing(void **state)
+{
+    tuck_print_options how;
+    struct sink s = {.len = 0};
+    int seven = 7;
+
+    (void)state;
+    assert_int_equal(api_print(NULL, NULL, into, &s, number, &seven), TUCK_OK);
+    assert_string_equal(s.text, "7 plain 0");
+    tuck_print_options_init(&how);
+    how.colour = TUCK_COLOURED;
+    how.width = 80;
+    s.len = 0;
+    assert_int_equal(api_print(NULL, &how, into, &s, number, &seven), TUCK_OK);
+    assert_string_equal(s.text, "7 coloured 80");
+    s.refuse = true;
+    assert_int_equal(api_print(NULL, &how, into, &s, number, &seven), TUCK_EIO);
+    assert_int_equal(api_print(NULL, &how, NULL, NULL, number, &seven), TUCK_EINVAL);
+    how.form = (tuck_print_form)9;
+    assert_int_equal(api_print(NULL, &how, into, &s, number, &seven), TUCK_EINVAL);
+    how = (tuck_print_options){.size = 0};
+    assert_int_equal(api_print(NULL, &how, into, &s, number, &seven), TUCK_EINVAL);
+}
+
+/* Several documents are one text. */
+static void items(void **state)
+{
+    tuck_print_options how;
+    tuck_print_item item;
+    struct sink s = {.len = 0};
+
+    (void)state;
+    tuck_print_options_init(&how);
+    how.form = TUCK_PRINT_JSON;
+    how.item = &item;
+    tuck_print_item_init(&item);
+    item.file = "a.txt";
+    item.key = "graphs";
+    for (int i = 0; i < 2; i++) {
+        item.index = (size_t)i;
+        item.graph = (size_t)i + 4;
+        item.line = 1;
+        assert_int_equal(api_print(NULL, &how, into, &s, number, &i), TUCK_OK);
+    }
+    assert_int_equal(tuck_print_items_end(into, &s), TUCK_OK);
+    assert_string_equal(s.text, "{\n  \"schema\": 1,\n  \"file\": \"a.txt\",\n  \"graphs\": [\n"
+                                "    {\n      \"schema\": 1,\n      \"graph\": 4,\n"
+                                "      \"line\": 1,\n      \"number\": 0\n    },\n"
+                                "    {\n      \"schema\": 1,\n      \"graph\": 5,\n"
+                                "      \"line\": 1,\n      \"number\": 1\n    }\n  ]\n}\n");
+    item.key = NULL;
+    assert_int_equal(api_print(NULL, &how, into, &s, number, &s), TUCK_EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(version),
+        cmocka_unit_test(sizes_of_options),
+        cmocka_unit_test(options_without_size),
+        cmocka_unit_test(printing),
+        cmocka_unit_test(items),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
