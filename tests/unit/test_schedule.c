@@ -282,7 +282,8 @@ static void slips_can_be_left_out(void **state)
     assert_false(schedule_compat(&o, "tensorflow", why));
     assert_false(schedule_set(&o, "reorder_iterative_peak_memory_budget=much", why));
     assert_string_equal(
-        why, "reorder_iterative_peak_memory_budget must be a number or None, found 'much'");
+        why,
+        "reorder_iterative_peak_memory_budget must be a number from 0 on, or None, found 'much'");
 }
 
 /* ---- runtimes of all ranks ---- */
