@@ -418,6 +418,8 @@ typedef enum tuck_coll {
     TUCK_BROADCAST,
     TUCK_P2P,
     TUCK_SHARD_DIM_ALLTOALL,
+    TUCK_OTHER_COLLECTIVE,   /* of another kind; costs what a broadcast does */
+    TUCK_NESTED_COLLECTIVES, /* a call of graphs that communicate; has no cost of its own */
 } tuck_coll;
 
 typedef enum tuck_algorithm {

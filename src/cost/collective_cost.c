@@ -6,10 +6,6 @@
 
 /* ---- names ---- */
 
-static const char *const coll_names[] = {
-    "",           "all_reduce", "all_gather", "reduce_scatter",
-    "all_to_all", "broadcast",  "p2p",        "shard_dim_alltoall",
-};
 static const char *const algo_names[] = {
     "", "library", "ring", "tree", "one-shot", "two-shot", "hierarchical", "pairwise", "direct",
 };
@@ -18,15 +14,9 @@ static const char *const model_names[] = {
 };
 
 enum {
-    N_COLL = sizeof(coll_names) / sizeof(*coll_names),
     N_ALGO = sizeof(algo_names) / sizeof(*algo_names),
     N_MODEL = sizeof(model_names) / sizeof(*model_names),
 };
-
-const char *tuck_coll_name(tuck_coll coll)
-{
-    return (unsigned)coll < N_COLL ? coll_names[coll] : "";
-}
 
 const char *tuck_algorithm_name(tuck_algorithm a)
 {
@@ -36,14 +26,6 @@ const char *tuck_algorithm_name(tuck_algorithm a)
 const char *tuck_cost_model_name(tuck_cost_model m)
 {
     return (unsigned)m < N_MODEL ? model_names[m] : "";
-}
-
-tuck_coll tuck_coll_by_name(const char *name)
-{
-    for (int i = 1; i < N_COLL; i++)
-        if (strcmp(coll_names[i], name) == 0)
-            return (tuck_coll)i;
-    return (tuck_coll)0;
 }
 
 int tuck_cost_model_by_name(const char *name)

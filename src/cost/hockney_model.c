@@ -115,5 +115,7 @@ void hockney_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, do
     case TUCK_P2P:
         add(out, TUCK_ALGO_DIRECT, x.base + x.a, x.n * (x.one_node ? x.b1 : fmax(x.b1, x.b2)));
         break;
+    case TUCK_OTHER_COLLECTIVE:
+    case TUCK_NESTED_COLLECTIVES: break; /* not asked for: see coll_modelled() */
     }
 }

@@ -4,6 +4,7 @@
 
 #include "cost/profile.h"
 #include "graph/groups.h"
+#include "graph/message.h"
 #include "infer/infer.h"
 
 enum { NOT_ASKED = -2, UNKNOWN = -1 };
@@ -243,60 +244,10 @@ static int64_t moved_bytes(struct cost_run *r, uint32_t n, const struct op_row *
 
 tuck_coll cost_coll_of(const struct op_row *row)
 {
-    static const struct {
-        uint32_t flag;
-        tuck_coll coll;
-    } kinds[] = {{OP_F_ALL_REDUCE, TUCK_ALL_REDUCE},
-                 {OP_F_ALL_GATHER, TUCK_ALL_GATHER},
-                 {OP_F_REDUCE_SCATTER, TUCK_REDUCE_SCATTER},
-                 {OP_F_ALL_TO_ALL, TUCK_ALL_TO_ALL},
-                 {OP_F_BROADCAST, TUCK_BROADCAST}};
+    bool moves = row->moves == OP_MOVES_message || row->moves == OP_MOVES_gathered ||
+                 row->moves == OP_MOVES_scattered;
 
-    if (row->moves == OP_MOVES_gathered)
-        return TUCK_ALL_GATHER;
-    if (row->moves == OP_MOVES_scattered)
-        return TUCK_REDUCE_SCATTER;
-    if (row->moves != OP_MOVES_message)
-        return (tuck_coll)0;
-    if (row->shape == OP_SHAPE_shard_dim_alltoall)
-        return TUCK_SHARD_DIM_ALLTOALL;
-    if (row->cls == OP_P2P)
-        return TUCK_P2P;
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-        if (row->flags & kinds[i].flag)
-            return kinds[i].coll;
-    return TUCK_BROADCAST; /* reduce, gather, scatter to or from one rank: one crossing of the group */
-}
-
-/* The larger of what goes in and what comes out; a list counts as a whole. */
-static int64_t message_bytes(struct cost_run *r, uint32_t n, const struct op_row *row,
-                             struct cost_shape s)
-{
-    const struct fx_node *x = acting_call(r->g, n, &r->arena);
-    const struct op_sig *sig = sigs_get(&r->sigs, acting_op(r->g, n));
-    struct operand o = {.v = NULL};
-    int64_t most = cost_result_bytes(r, n);
-
-    if (row->moves == OP_MOVES_scattered)
-        return most >= 0 && size_mul(most, s.p, &most) ? most : UNKNOWN;
-    if (row->moves == OP_MOVES_gathered)
-        most = call_node(r->g, x, 0) != 0 ? cost_result_bytes(r, call_node(r->g, x, 0)) : UNKNOWN;
-    if (row->moves == OP_MOVES_gathered)
-        return most >= 0 && size_mul(most, s.p, &most) ? most : UNKNOWN;
-    while (operand_next(r->g, x, sig, &o)) {
-        const tuck_value *end = value_next(o.v);
-        int64_t sum = 0;
-        if (o.param == NULL || o.param->type != OP_T_TENSOR)
-            continue; /* a group may be a node, too */
-        for (const tuck_value *v = o.v; v < end; v++)
-            if (v->kind == TUCK_V_NODE)
-                add_bytes(&sum, cost_result_bytes(r, v->a));
-        if (sum < 0)
-            return UNKNOWN;
-        if (sum > most)
-            most = sum;
-    }
-    return most;
+    return moves ? coll_priced_as(op_coll(row)) : (tuck_coll)0;
 }
 
 static void collective_part(struct cost_run *r, uint32_t n, const struct op_row *row,
@@ -309,7 +260,7 @@ static void collective_part(struct cost_run *r, uint32_t n, const struct op_row 
     if (out->group < 0 || r->group[out->group].p < 1)
         return;
     struct cost_shape s = r->group[out->group];
-    int64_t bytes = message_bytes(r, n, row, s);
+    int64_t bytes = message_bytes(r->g, n, s.p, &r->sigs, r->assume, &r->arena);
     double us, flops;
     enum dtype dtype;
     enum cost_bound bound;

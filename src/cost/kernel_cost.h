@@ -18,6 +18,7 @@
 #include "graph/symbol_values.h"
 #include "graph/call.h"
 #include "graph/effect.h"
+#include "op/collective.h"
 
 /* What its time comes from. */
 enum cost_bound {

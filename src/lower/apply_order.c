@@ -172,7 +172,7 @@ static void keep_sides(const struct apply *a, struct arena *scratch, struct topo
 /* A collective that no other passes: a send or a receive, or its group is not known. */
 static bool is_fence(const struct program *p, const struct program_op *x)
 {
-    return x->group >= p->n_group || (x->coll != 0 && strcmp(program_str(p, x->coll), "p2p") == 0);
+    return x->group >= p->n_group || x->coll == TUCK_P2P;
 }
 
 /* Collectives of a group, and fences among all, in the order of the ops. */

@@ -35,15 +35,17 @@ static void collective_op(struct estimate *e, uint32_t i)
     struct program_op *op = &e->p->op[i];
     struct cost_part part;
     tuck_collective_cost cost;
-    tuck_coll coll = tuck_coll_by_name(program_str(e->p, op->coll));
+    tuck_coll coll = coll_modelled(op->coll);
 
     cost_node(&e->run, op->node, &part);
-    if (program_is_nested(e->p, op) && part.bound != BOUND_UNKNOWN) {
+    if (program_is_nested(op) && part.bound != BOUND_UNKNOWN) {
         op->ns = part.comm_ns; /* of nested graphs: the rest is the op before it */
         op->message = part.bytes;
         return;
     }
     take(op, &part);
+    if (op->message < 0)
+        op->message = part.bytes > 0 ? part.bytes : -1; /* on a group whose size is assumed */
     if (coll == 0 || op->group >= e->g->group.len || op->message < 0 || part.ns < 0)
         return;
     struct cost_choice how = e->o->collective;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "graph/groups.h"
+#include "graph/message.h"
 #include "lower/lower.h"
 
 struct coll {
@@ -17,7 +18,7 @@ struct coll {
     const struct fx_node *x; /* the call */
     const struct op_row *row;
     const struct op_sig *sig;
-    int64_t in, out; /* bytes */
+    int64_t message; /* bytes; -1: not known */
     uint32_t first;  /* which result of the node is the collective's first */
 };
 
@@ -26,22 +27,6 @@ static uint32_t buf_of_value(const struct lower *l, uint32_t node)
     uint32_t root = storage_of(&l->s, node, 0);
 
     return root ? l->storage[root].buf : PROGRAM_NONE;
-}
-
-static int64_t bytes_of(struct lower *l, type_id t)
-{
-    uint8_t kind = type_at(&l->g->store->type, t)->kind;
-    int64_t bytes;
-
-    if (kind != TYPE_TENSOR && kind != TYPE_UNKNOWN)
-        return 0;
-    return assume_bytes(&l->assume, t, &bytes) ? bytes : -1;
-}
-
-/* Sums that stay unknown once they are. */
-static void add_bytes(int64_t *sum, int64_t more)
-{
-    *sum = *sum < 0 || more < 0 ? -1 : *sum + more;
 }
 
 static void fix(struct lower *l, uint32_t buf)
@@ -167,17 +152,6 @@ static const tuck_value *operand(const struct coll *c, const char *name)
     return NULL;
 }
 
-static const char *coll_name(const struct op_row *row)
-{
-    return row->flags & OP_F_ALL_REDUCE       ? "all_reduce"
-           : row->flags & OP_F_ALL_GATHER     ? "all_gather"
-           : row->flags & OP_F_REDUCE_SCATTER ? "reduce_scatter"
-           : row->flags & OP_F_ALL_TO_ALL     ? "all_to_all"
-           : row->flags & OP_F_BROADCAST      ? "broadcast"
-           : row->cls == OP_P2P               ? "p2p"
-                                              : "collective";
-}
-
 static const char *text_of(const struct coll *c, const tuck_value *v)
 {
     return v != NULL && v->kind == TUCK_V_STR ? graph_str(c->l->g, v->a) : NULL;
@@ -188,38 +162,12 @@ static void describe(struct coll *c, uint32_t group)
     struct lower *l = c->l;
     struct program_op *op = &l->op.at[c->op];
 
-    op->coll = lower_keep(l, coll_name(c->row));
+    op->coll = (uint8_t)op_coll(c->row);
     op->reduce_op = lower_keep(l, text_of(c, operand(c, "reduce_op")));
     op->group = group;
-    op->message = c->in < 0 || (c->in == 0 && c->out < 0) ? -1 : c->in > c->out ? c->in : c->out;
+    op->message = c->message;
     if (c->row->cls != OP_SYNC_COLLECTIVE)
         op->flags |= PROGRAM_ASYNC;
-}
-
-/* Bytes of what goes in, the largest operand or list of operands, and of what comes out. */
-static void measure(struct coll *c)
-{
-    struct lower *l = c->l;
-    const struct type *t = type_at(&l->g->store->type, node_type(l->g, c->node));
-    struct operand o = {.v = NULL};
-
-    while (operand_next(l->g, c->x, c->sig, &o)) {
-        int64_t bytes = 0;
-        bool out = o.param != NULL && strcmp(o.param->name, "out") == 0;
-        if (o.param == NULL || o.param->type != OP_T_TENSOR || (out && c->sig->n_results > 0))
-            continue; /* a group; what comes out, and is a result */
-        for (const tuck_value *v = o.v, *end = value_next(o.v); v < end; v++)
-            if (v->kind == TUCK_V_NODE)
-                add_bytes(&bytes, bytes_of(l, node_type(l->g, v->a)));
-        if (c->in >= 0 && (bytes < 0 || bytes > c->in))
-            c->in = bytes;
-    }
-    if (t->kind == TYPE_LIST)
-        for (uint32_t i = 0; i < t->n; i++)
-            add_bytes(&c->out,
-                      bytes_of(l, type_at(&l->g->store->type, node_type(l->g, c->node))->item[i]));
-    else
-        c->out = bytes_of(l, node_type(l->g, c->node));
 }
 
 /* The nodes of a list operand, or the one node. */
@@ -425,8 +373,8 @@ static bool is_one_shot(const struct coll *c, uint32_t group)
     return l->o->auto_select && (c->row->flags & OP_F_ALL_REDUCE) && c->row->cls == OP_COLLECTIVE &&
            group != PROGRAM_NONE && has_symm_mem(l, group) && how != NULL &&
            strcmp(how, "sum") == 0 && first_operands(c, &v) == 1 &&
-           v == call_operand(l->g, c->x, 0) && v->kind == TUCK_V_NODE && c->in >= 0 &&
-           c->in <= l->o->one_shot_threshold && may_be_comm(c, v->a, group);
+           v == call_operand(l->g, c->x, 0) && v->kind == TUCK_V_NODE && c->message >= 0 &&
+           c->message <= l->o->one_shot_threshold && may_be_comm(c, v->a, group);
 }
 
 static void one_shot(struct coll *c, uint32_t group)
@@ -469,7 +417,8 @@ void lower_collective(struct lower *l, uint32_t node)
     const uint32_t cloned = OP_F_ALL_REDUCE | OP_F_BROADCAST;
     uint32_t group = lower_group_of(l, node);
 
-    measure(&c);
+    int64_t ranks = group < l->groups.len ? l->groups.at[group].size : 0;
+    c.message = message_bytes(l->g, node, ranks, &l->sigs, &l->assume, &l->scratch);
     bool quick = is_one_shot(&c, group);
     if (quick)
         one_shot(&c, group);

@@ -44,7 +44,7 @@ void lower_nested(struct lower *l, uint32_t node)
     lower_results(l, op, node);
     lower_follows_controls(l, op, node);
     uint32_t comm = lower_op(l, PROGRAM_COLLECTIVE, node, "", lower_kernel(l, node));
-    l->op.at[comm].coll = lower_keep(l, PROGRAM_NESTED);
+    l->op.at[comm].coll = TUCK_NESTED_COLLECTIVES;
     l->op.at[comm].group = first > 0 ? first - 1 : PROGRAM_NONE;
     lower_joins(l, comm, node);
     lower_depends(l, comm, op, 0);

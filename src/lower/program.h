@@ -18,6 +18,7 @@
 #include "base/vec.h"
 #include "graph/symbol_values.h"
 #include "graph/graph.h"
+#include "op/collective.h"
 
 #define PROGRAM_NONE UINT32_MAX
 
@@ -96,7 +97,7 @@ struct program_op {
     uint8_t kind, flags;
     uint32_t node;        /* the graph's node that gave it its name; 0 in a program that was read */
     uint32_t group;       /* of a collective: number of the group, or PROGRAM_NONE */
-    str_id coll;          /* "all_reduce" …; 0: no collective */
+    uint8_t coll;         /* tuck_coll; 0: no collective */
     str_id reduce_op;     /* or 0 */
     str_id algorithm;     /* "ring", "library", …; 0: not chosen */
     int64_t message;      /* bytes of a collective's full message; -1: not known */
@@ -142,12 +143,10 @@ static inline const char *program_str(const struct program *p, str_id s)
     return str_text(&p->str, s);
 }
 
-/* What the collectives in the graphs that a node calls take, as one. */
-#define PROGRAM_NESTED "nested"
-
-static inline bool program_is_nested(const struct program *p, const struct program_op *op)
+/* Does it stand for the collectives in the graphs that a node calls? */
+static inline bool program_is_nested(const struct program_op *op)
 {
-    return op->coll != 0 && strcmp(program_str(p, op->coll), PROGRAM_NESTED) == 0;
+    return op->coll == TUCK_NESTED_COLLECTIVES;
 }
 
 /* Does it launch a kernel? Not where it only communicates, and not a view that others are held behind. */

@@ -61,7 +61,7 @@ static void put_collective(struct buf *b, const struct program *p, const struct 
 {
     if (op->coll == 0)
         return;
-    buf_printf(b, " coll %s", program_str(p, op->coll));
+    buf_printf(b, " coll %s", tuck_coll_name((tuck_coll)op->coll));
     if (op->reduce_op != 0) {
         buf_str(b, " reduce ");
         put_word(b, program_str(p, op->reduce_op));

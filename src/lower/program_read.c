@@ -207,6 +207,17 @@ static uint32_t group_named(struct reader *r)
     return PROGRAM_NONE;
 }
 
+static uint8_t need_kind(struct reader *r)
+{
+    if (!need_word(r, "the kind of collective"))
+        return 0;
+    const char *name = str_text(&r->p->str, intern(r));
+    tuck_coll kind = tuck_coll_by_name(name);
+    if (kind == 0)
+        fail(r, "there is no kind of collective '%s'", name);
+    return (uint8_t)kind;
+}
+
 /* ---- lists of names ---- */
 
 /* Each name of the comma-separated word, as r->word; false at the end. */
@@ -343,7 +354,7 @@ static void read_op_word(struct reader *r, uint32_t id, struct program_op *op)
     else if (is(r, "fake"))
         read_order(r, id, PROGRAM_FAKE);
     else if (is(r, "coll"))
-        op->coll = need_word(r, "the kind of collective") ? intern(r) : 0;
+        op->coll = need_kind(r);
     else if (is(r, "reduce"))
         op->reduce_op = need_text(r, "the reduction") ? intern(r) : 0;
     else if (is(r, "group"))

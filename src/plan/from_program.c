@@ -109,7 +109,7 @@ static void do_fill(void *arg)
             .runtime = o->ns > 0 ? o->ns : 0,
             .is_async = (o->flags & PROGRAM_ASYNC) != 0,
             .group = o->group != PROGRAM_NONE ? name_of(f, p->group[o->group].name) : NULL,
-            .coll = name_of(f, o->coll),
+            .coll = o->coll != 0 ? tuck_coll_name((tuck_coll)o->coll) : NULL,
             .kernel = name_of(f, o->kernel),
             .bytes = o->message};
 

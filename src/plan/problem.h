@@ -59,8 +59,9 @@ struct problem {
     double *runtime; /* in `unit`, finite and not negative: just as it was given */
     uint32_t *group; /* process group of a collective, 0 … n_group-1, or PROBLEM_NONE: not known */
     int64_t *bytes;  /* of a collective's message, -1: not known */
-    str_id *coll;    /* "all_reduce" …, 0: not known */
-    str_id *kernel;  /* "extern_kernels.mm", 0: none */
+    uint8_t *coll;   /* tuck_coll; 0: not known, or no such kind */
+    str_id *coll_name;   /* as the file has it, "all_reduce"; 0: not known */
+    str_id *kernel;      /* "extern_kernels.mm", 0: none */
     uint32_t *member_at; /* [n_op + 1]: what was fused into the op … */
     str_id *member;      /* … by name; none: the op itself */
     uint32_t n_group;

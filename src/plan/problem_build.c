@@ -405,7 +405,8 @@ static void fill_ops(struct problem_builder *b)
     p->runtime = arena_array(a, double, n);
     p->group = arena_array(a, uint32_t, n);
     p->bytes = arena_array(a, int64_t, n);
-    p->coll = arena_array(a, str_id, n);
+    p->coll = arena_array(a, uint8_t, n);
+    p->coll_name = arena_array(a, str_id, n);
     p->kernel = arena_array(a, str_id, n);
     p->member_at = arena_array(a, uint32_t, (size_t)n + 1);
     p->dep_at = arena_array(a, uint32_t, (size_t)n + 1);
@@ -418,14 +419,14 @@ static void fill_ops(struct problem_builder *b)
         p->name[i] = x->name;
         p->kind[i] = x->kind;
         bool coll = x->kind == PROBLEM_COLLECTIVE;
-        bool fence = coll && (x->group == PROBLEM_NONE ||
-                              (x->coll && strcmp(str_text(&p->str, x->coll), "p2p") == 0));
+        p->coll[i] = x->coll ? (uint8_t)tuck_coll_by_name(str_text(&p->str, x->coll)) : 0;
+        bool fence = coll && (x->group == PROBLEM_NONE || p->coll[i] == TUCK_P2P);
         p->flags[i] = (uint8_t)((coll && x->is_async ? PROBLEM_ASYNC : 0) |
                                 (gemm ? PROBLEM_LIKE_GEMM : 0) | (fence ? PROBLEM_FENCE : 0));
         p->runtime[i] = x->runtime;
         p->group[i] = x->group;
         p->bytes[i] = x->bytes;
-        p->coll[i] = x->coll;
+        p->coll_name[i] = x->coll;
         p->kernel[i] = x->kernel;
         p->member_at[i] = x->member;
         p->dep_at[i] = x->dep;

@@ -40,7 +40,7 @@ static void put_op(struct json_out *j, const struct problem *p, uint32_t x)
     put_maybe(j, p, "kernel", p->kernel[x]);
     if (p->group[x] != PROBLEM_NONE)
         json_str(j, "group", str_text(&p->str, p->group_name[p->group[x]]));
-    put_maybe(j, p, "coll", p->coll[x]);
+    put_maybe(j, p, "coll", p->coll_name[x]);
     if (p->bytes[x] > 0)
         json_int(j, "bytes", p->bytes[x]);
     if (p->member_at[x + 1] > p->member_at[x])

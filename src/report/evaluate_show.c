@@ -30,7 +30,7 @@ static void collective_json(struct json_out *j, const struct evaluation *e, uint
 
     json_open(j, NULL, '{');
     json_str(j, "node", program_str(p, op->name));
-    json_str(j, "coll", program_str(p, op->coll));
+    json_str(j, "coll", tuck_coll_name((tuck_coll)op->coll));
     json_str(j, "group", group_name(p, op->group));
     json_int(j, "bytes", op->message);
     json_str(j, "algorithm", program_str(p, op->algorithm));
@@ -160,7 +160,7 @@ static void put_collectives(const struct evaluation *e, uint32_t most, struct bu
     for (uint32_t i = 0; i < n && i < most; i++) {
         const struct program_op *op = &p->op[row[i].op];
         buf_printf(b, "  %-*s %-15s %-8s %10.2f %10.1f", wide, program_str(p, op->name),
-                   program_str(p, op->coll), group_name(p, op->group),
+                   tuck_coll_name((tuck_coll)op->coll), group_name(p, op->group),
                    (double)op->message / 1048576, (double)row[i].length / 1e6);
         ink_printf(b, ink_exposed((double)row[i].exposed), " %10.1f", (double)row[i].exposed / 1e6);
         ink_line(b, INK_DIM, "  %s", program_str(p, op->algorithm));

@@ -60,7 +60,8 @@ static void put_rows(const struct explanation *x, uint32_t most, struct buf *b)
         const struct program_op *op = &p->op[r->op];
 
         buf_printf(b, "  %-*s %-14s %9.2f %10.1f", wide, program_str(p, op->name),
-                   program_str(p, op->coll), (double)op->message / 1048576, (double)r->ps / 1e6);
+                   tuck_coll_name((tuck_coll)op->coll), (double)op->message / 1048576,
+                   (double)r->ps / 1e6);
         ink_printf(b, ink_exposed((double)r->exposed), " %10.1f", (double)r->exposed / 1e6);
         buf_printf(b, " %6u  ", r->n_under);
         put_limit(b, p, r);
@@ -214,7 +215,7 @@ static void put_cost(const struct explanation *x, const struct machine *m, uint3
 {
     const struct program *p = x->e.program;
     const struct program_op *c = &p->op[op];
-    tuck_coll coll = tuck_coll_by_name(program_str(p, c->coll));
+    tuck_coll coll = coll_modelled(c->coll);
     tuck_collective_cost cost;
 
     if (coll == 0 || c->group == PROGRAM_NONE || c->message < 0)

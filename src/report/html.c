@@ -27,7 +27,7 @@ static void op_json(struct json_out *j, const struct report_run *r, uint32_t i)
     json_int(j, "exposed", r->span[i].exposed);
     json_int(j, "stood", r->span[i].stood);
     if (op->kind == PROGRAM_COLLECTIVE) {
-        json_str(j, "coll", program_str(p, op->coll));
+        json_str(j, "coll", tuck_coll_name((tuck_coll)op->coll));
         json_str(j, "group", group_name(p, op->group));
         json_int(j, "bytes", op->message > 0 ? op->message : 0);
         json_str(j, "algorithm", program_str(p, op->algorithm));

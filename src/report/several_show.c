@@ -51,7 +51,7 @@ static void one_side(const struct ranks *x, struct json_out *j, uint32_t r, uint
     json_open(j, NULL, '{');
     json_int(j, "rank", x->number[r]);
     json_str(j, "node", op_name(x, r, op));
-    json_str(j, "coll", c->coll);
+    json_str(j, "coll", tuck_coll_name((tuck_coll)c->coll));
     json_int(j, "bytes", c->bytes);
     json_str(j, "dtype", c->dtype);
     json_str(j, "reduce_op", c->reduce_op);
@@ -168,7 +168,8 @@ static void put_call(const struct ranks *x, uint32_t r, uint32_t op, struct buf 
 {
     const struct sim_call *c = &x->job.rank[r].call[op];
 
-    buf_printf(b, "  rank %-5lld %s: %s", (long long)x->number[r], op_name(x, r, op), c->coll);
+    buf_printf(b, "  rank %-5lld %s: %s", (long long)x->number[r], op_name(x, r, op),
+               tuck_coll_name((tuck_coll)c->coll));
     if (*c->reduce_op)
         buf_printf(b, " (%s)", c->reduce_op);
     if (c->bytes >= 0)

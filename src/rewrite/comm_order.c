@@ -5,34 +5,6 @@
 #include "graph/storage.h"
 #include "rewrite/build.h"
 
-enum comm_kind comm_kind(const tuck_graph *g, uint32_t n)
-{
-    uint32_t flags = op_at(acting_op(g, n))->flags;
-
-    return flags & OP_F_ALL_REDUCE       ? COMM_ALL_REDUCE
-           : flags & OP_F_ALL_GATHER     ? COMM_ALL_GATHER
-           : flags & OP_F_REDUCE_SCATTER ? COMM_REDUCE_SCATTER
-           : flags & OP_F_ALL_TO_ALL     ? COMM_ALL_TO_ALL
-           : flags & OP_F_BROADCAST      ? COMM_BROADCAST
-                                         : COMM_NONE;
-}
-
-uint32_t comm_flag(enum comm_kind k)
-{
-    static const uint32_t flag[] = {
-        0, OP_F_ALL_REDUCE, OP_F_ALL_GATHER, OP_F_REDUCE_SCATTER, OP_F_ALL_TO_ALL, OP_F_BROADCAST};
-
-    return flag[k];
-}
-
-const char *comm_kind_name(enum comm_kind k)
-{
-    static const char *const name[] = {"none",           "all_reduce", "all_gather",
-                                       "reduce_scatter", "all_to_all", "broadcast"};
-
-    return name[k];
-}
-
 const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, const char *name)
 {
     const struct op_sig *sig = sigs_get(s, node_op(g, n));
@@ -152,7 +124,7 @@ void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32
         r->crossed |= comm_others_between(r->places, first, last);
 }
 
-void comm_leave_hidden(struct pass_run *r, enum comm_kind kind)
+void comm_leave_hidden(struct pass_run *r, tuck_coll kind)
 {
     const tuck_graph *g = r->g;
 
@@ -163,12 +135,12 @@ void comm_leave_hidden(struct pass_run *r, enum comm_kind kind)
             continue;
         if (call_is_wrapper(x) && comm_kind(g, n) == kind && comm_communicates(g, n))
             report_left(r->report, g, n, LEFT_WRAPPED);
-        else if (node_nests_comm(g, n, comm_flag(kind)))
+        else if (node_nests_comm(g, n, coll_flag(kind)))
             report_left(r->report, g, n, LEFT_NESTED);
     }
 }
 
-void comm_leave_forms(struct pass_run *r, enum comm_kind kind, bool (*taken)(void *ctx, uint32_t n),
+void comm_leave_forms(struct pass_run *r, tuck_coll kind, bool (*taken)(void *ctx, uint32_t n),
                       void *ctx)
 {
     const tuck_graph *g = r->g;

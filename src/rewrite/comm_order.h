@@ -7,20 +7,14 @@
 #include "graph/graph.h"
 #include "graph/nested.h"
 #include "graph/topo.h"
+#include "op/collective.h"
 #include "pass/pass.h"
 
-enum comm_kind {
-    COMM_NONE, /* no collective, or of a kind that nothing merges */
-    COMM_ALL_REDUCE,
-    COMM_ALL_GATHER,
-    COMM_REDUCE_SCATTER,
-    COMM_ALL_TO_ALL,
-    COMM_BROADCAST,
-};
-
-enum comm_kind comm_kind(const tuck_graph *g, uint32_t n);
-uint32_t comm_flag(enum comm_kind k);         /* of ops.h; 0: none */
-const char *comm_kind_name(enum comm_kind k); /* "all_reduce" */
+/* The kind of collective that n is or wraps; 0: none. */
+static inline tuck_coll comm_kind(const tuck_graph *g, uint32_t n)
+{
+    return op_coll(op_at(acting_op(g, n)));
+}
 
 /* A collective that a wait ends, or p2p. */
 static inline bool comm_starts(const tuck_graph *g, uint32_t n)
@@ -93,10 +87,10 @@ void comm_hold(struct pass_run *r, struct topo_edges *e, uint32_t merged, uint32
 
 /* Report the collectives of a kind that cannot be candidates of any pass: those that a wrapper holds, and calls of
  * graphs with such collectives in them. */
-void comm_leave_hidden(struct pass_run *r, enum comm_kind kind);
+void comm_leave_hidden(struct pass_run *r, tuck_coll kind);
 
 /* Report those of a kind that stand here in the open but for which `taken` is false: lists, out=, other namespaces. */
-void comm_leave_forms(struct pass_run *r, enum comm_kind kind, bool (*taken)(void *ctx, uint32_t n),
+void comm_leave_forms(struct pass_run *r, tuck_coll kind, bool (*taken)(void *ctx, uint32_t n),
                       void *ctx);
 
 /* By node: of the collectives `op`, which work in place, those of which nobody could tell: the operand is made for it

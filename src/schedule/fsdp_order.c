@@ -44,8 +44,7 @@ static bool gathers(const struct fsdp *f, uint32_t x)
         return false;
     if (f->s->opt.torch)
         return says(f, x, "all_gather_into_tensor_out");
-    return says(f, x, "all_gather_into_tensor") ||
-           strcmp(str_text(&f->p->str, f->p->coll[x]), "all_gather") == 0;
+    return says(f, x, "all_gather_into_tensor") || f->p->coll[x] == TUCK_ALL_GATHER;
 }
 
 static void find_roles(struct fsdp *f)

@@ -28,7 +28,8 @@ struct sim_part {
 
 /* What members must agree on, and how it runs. Words that are "" and bytes below 0 are not known, and agree with all. */
 struct sim_call {
-    const char *coll, *reduce_op, *dtype; /* never NULL */
+    uint8_t coll;                  /* tuck_coll; 0: not known */
+    const char *reduce_op, *dtype; /* never NULL */
     int64_t bytes;
     int64_t latency; /* of its time, picoseconds */
     uint8_t link;    /* below SIM_LINKS */

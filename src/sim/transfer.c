@@ -31,7 +31,7 @@ static bool differs(const char *a, const char *b)
 
 static const char *difference(const struct sim_call *a, const struct sim_call *b)
 {
-    return differs(a->coll, b->coll)                                ? "kind"
+    return a->coll != 0 && b->coll != 0 && a->coll != b->coll       ? "kind"
            : a->bytes >= 0 && b->bytes >= 0 && a->bytes != b->bytes ? "bytes"
            : differs(a->dtype, b->dtype)                            ? "dtype"
            : differs(a->reduce_op, b->reduce_op)                    ? "reduce op"

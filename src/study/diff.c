@@ -3,7 +3,7 @@
 #include "op/ops.h"
 #include "rewrite/comm_order.h"
 
-enum { KINDS = COMM_BROADCAST + 1, CLIMB = 16 };
+enum { KINDS = TUCK_BROADCAST + 1, CLIMB = 16 };
 
 /* ---- which nodes are the same ---- */
 
@@ -134,7 +134,7 @@ static void find_flows(struct diff *d, uint32_t (*into)[KINDS])
                     uint32_t to = into[base_of(g, x->vals[k].a)][c];
                     v[c] = v[c] ? v[c] : to;
                 }
-        if (comm_kind(g, n) != COMM_NONE && comm_communicates(g, n)) {
+        if (comm_kind(g, n) != 0 && comm_communicates(g, n)) {
             memset(v, 0, sizeof(v));
             v[comm_kind(g, n)] = n;
         }
@@ -153,8 +153,7 @@ static void find_merged(struct diff *d)
     for (uint32_t i = 0; i < d->a.n; i++) {
         uint32_t n = d->a.node[i], from = call_base(d->a.g, node_at(d->a.g, n));
 
-        if (d->a.match[n] != 0 || comm_kind(d->a.g, n) == COMM_NONE ||
-            !comm_communicates(d->a.g, n))
+        if (d->a.match[n] != 0 || comm_kind(d->a.g, n) == 0 || !comm_communicates(d->a.g, n))
             continue;
         for (int k = 0; k < CLIMB && from != 0 && d->a.match[from] == 0; k++)
             from = call_base(d->a.g, node_at(d->a.g, from));

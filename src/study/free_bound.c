@@ -175,7 +175,7 @@ static int64_t *least_times(const tuck_graph *graph, const struct machine *m, st
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *op = &p->op[i];
         int64_t own = problem_ps(e->problem, i);
-        tuck_coll coll = op->coll ? tuck_coll_by_name(program_str(p, op->coll)) : 0;
+        tuck_coll coll = coll_modelled(op->coll);
 
         if (vanishes[i])
             continue;
@@ -188,7 +188,7 @@ static int64_t *least_times(const tuck_graph *graph, const struct machine *m, st
                                 total[op->group], &rate[(size_t)op->group * KINDS + (size_t)coll]) *
                         (double)op->message;
             ps[i] = cost_ps(us) < own ? cost_ps(us) : own;
-        } else if (program_is_nested(p, op) && op->group != PROGRAM_NONE && op->message > 0) {
+        } else if (program_is_nested(op) && op->group != PROGRAM_NONE && op->message > 0) {
             /* In nested graphs: of which kinds is not looked at, so as the cheapest. */
             struct cost_shape shape = facts_shape(graph, p, m->cluster, op->group);
             const char *name = program_str(p, p->group[op->group].name);

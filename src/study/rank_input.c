@@ -59,11 +59,11 @@ void facts_of(const tuck_graph *g, const struct program *p, const struct problem
             out->cls[i] = (uint8_t)cls;
             continue;
         }
-        tuck_coll coll = tuck_coll_by_name(program_str(p, op->coll));
+        tuck_coll coll = coll_modelled(op->coll);
         struct cost_shape s = op->group == PROGRAM_NONE ? (struct cost_shape){.p = 0}
                                                         : shape[op->group];
         out->call[i] = (struct sim_call){
-            .coll = program_str(p, op->coll),
+            .coll = op->coll,
             .reduce_op = program_str(p, op->reduce_op),
             .dtype = dtype_of(g, op->node),
             .bytes = op->message,

@@ -373,7 +373,7 @@ static tuck_status try_buckets(struct search *s)
     static const double share[] = {0.25, 0.5, 1, 2, 4};
     const struct program *p = s->x->e.program;
     const struct program_op *op = &p->op[s->x->row[0].op];
-    tuck_coll coll = tuck_coll_by_name(program_str(p, op->coll));
+    tuck_coll coll = coll_modelled(op->coll);
     struct remedy best = {.ps = s->x->e.time.makespan};
     uint32_t best_exposed = 0;
     tuck_status st = TUCK_OK;
@@ -446,7 +446,7 @@ static uint32_t crowded_kinds(struct search *s, struct kind_of_group out[GROUPS_
 
     for (uint32_t i = 0; i < p->n_op; i++)
         if (problem_is_coll(p, i) && p->group[i] != PROBLEM_NONE) {
-            uint32_t k = (uint32_t)tuck_coll_by_name(str_text(&p->str, p->coll[i]));
+            uint32_t k = (uint32_t)coll_modelled(p->coll[i]);
             exposed[p->group[i]][k] += s->x->e.span[i].exposed;
             kinds[p->group[i]] |= 1u << k;
         }
@@ -505,8 +505,7 @@ static tuck_status try_groups(struct search *s, int64_t base)
         struct remedy r = {.kind = REMEDY_GROUP, .no_command = group_command};
         for (uint32_t op = 0; op < p->n_op; op++) {
             bool of_kind = problem_is_coll(p, op) && p->group[op] == c.kind[i].group &&
-                           (uint32_t)tuck_coll_by_name(str_text(&p->str, p->coll[op])) ==
-                               c.kind[i].coll;
+                           (uint32_t)coll_modelled(p->coll[op]) == c.kind[i].coll;
             s->channel[op] = of_kind ? p->n_group : p->group[op];
         }
         snprintf(r.what, sizeof(r.what), "each %s of group %.40s on another group of these ranks",

@@ -64,7 +64,7 @@ struct world {
 };
 
 static const char *const group_names[] = {"a", "b", "c"};
-static const char *const coll_names[] = {"all_gather", "all_reduce", "reduce_scatter"};
+static const uint8_t colls[] = {TUCK_ALL_GATHER, TUCK_ALL_REDUCE, TUCK_REDUCE_SCATTER};
 
 static bool is_member(const struct world *w, uint32_t group, uint32_t r)
 {
@@ -84,7 +84,7 @@ static uint32_t new_op(struct maker *m, enum problem_kind kind, const char *grou
     snprintf(name, sizeof(name), "op%u", m->n_op);
     snprintf(out, sizeof(out), "buf%u", m->n_op);
     problem_op(&m->b, &op);
-    m->call[m->n_op] = (struct sim_call){.coll = "", .reduce_op = "", .dtype = "", .bytes = -1};
+    m->call[m->n_op] = (struct sim_call){.reduce_op = "", .dtype = "", .bytes = -1};
     m->cls[m->n_op] = (uint8_t)rng_below(m->rng, CLASSES);
     m->n_op++;
     return problem_makes(&m->b, out, 64, 64);
@@ -114,7 +114,7 @@ static void add_collective(struct world *w, struct maker *m, uint32_t r, const s
     uint32_t made = new_op(m, PROBLEM_COLLECTIVE,
                            w->n_rank == 1 && s->tag == 0 ? NULL : group_names[s->group], s->ns,
                            async);
-    *c = (struct sim_call){.coll = coll_names[s->kind],
+    *c = (struct sim_call){.coll = colls[s->kind],
                            .reduce_op = s->kind ? "sum" : "",
                            .dtype = "f32",
                            .bytes = s->bytes,
@@ -125,7 +125,7 @@ static void add_collective(struct world *w, struct maker *m, uint32_t r, const s
         c->bytes += 8;
     if (s->what == P2P) {
         c->part = m->part[op];
-        c->coll = "p2p";
+        c->coll = TUCK_P2P;
         bool both = s->bytes % 2 != 0; /* a batch: each sends and receives */
         uint32_t peer = r == s->rank ? s->other : s->rank;
         m->part[op][c->n_part++] = (struct sim_part){peer, s->tag, r == s->rank};
@@ -454,7 +454,7 @@ static bool party(struct slow *s, uint32_t r, uint32_t op, uint32_t with[RANKS][
     for (uint32_t i = 1; i < *n; i++) {
         const struct sim_call *a = &job->rank[with[0][0]].call[with[0][1]],
                               *b = &job->rank[with[i][0]].call[with[i][1]];
-        s->mismatch |= a->bytes != b->bytes || strcmp(a->coll, b->coll) != 0;
+        s->mismatch |= a->bytes != b->bytes || a->coll != b->coll;
     }
     return complete;
 }

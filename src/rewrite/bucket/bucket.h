@@ -20,7 +20,7 @@ enum bucket_mode {
 };
 
 struct bucket_options {
-    enum comm_kind kind; /* COMM_ALL_GATHER, COMM_REDUCE_SCATTER or COMM_ALL_REDUCE */
+    tuck_coll kind; /* TUCK_ALL_GATHER, TUCK_REDUCE_SCATTER or TUCK_ALL_REDUCE */
     enum bucket_mode mode;
     struct pass_floats cap_mb; /* by the bucket's number in its run of equal keys */
     bool torch;                /* as PyTorch 2.13 does it, its slips included */
@@ -97,7 +97,7 @@ bool bucket_read(struct bucket_scan *s, uint32_t start, uint32_t wait, struct bu
 
 bool bucket_same_key(const struct bucket_key *a, const struct bucket_key *b);
 /* Has this kind such a form? If not, a diagnostic. */
-tuck_status bucket_check_mode(struct pass_run *r, enum comm_kind kind, int mode, bool torch);
+tuck_status bucket_check_mode(struct pass_run *r, tuck_coll kind, int mode, bool torch);
 
 /* Buckets of two and more. What stays alone is reported. */
 void buckets_find(struct bucket_scan *s, struct buckets *b);
@@ -116,9 +116,9 @@ enum bucket_filter { BUCKET_ALL, BUCKET_FSDP };
 
 /* Waits that belong to FSDP: of all-gathers that one parameter alone feeds, of reduce-scatters whose results
  * go to the graph's outputs and nowhere else, of all-reduces on the groups of such all-gathers. By node id. */
-const bool *bucket_fsdp_waits(struct pass_run *r, enum comm_kind kind);
+const bool *bucket_fsdp_waits(struct pass_run *r, tuck_coll kind);
 
-/* Find and merge, one kind after the other: those of the set `kinds`, 1 << COMM_ALL_GATHER and so on. */
+/* Find and merge, one kind after the other: those of the set `kinds`, 1 << TUCK_ALL_GATHER and so on. */
 tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter filter,
                           double cap_mb, enum bucket_mode mode, bool torch);
 

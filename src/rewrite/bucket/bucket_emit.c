@@ -111,9 +111,9 @@ static struct num size_of(struct emit *e, uint32_t i, uint32_t k)
     build_node(&e->in, c->input);
     build_int(&e->in, k);
     struct num n = {.node = build_end(&e->in, "sym_size")};
-    if (k > 0 || e->o->kind == COMM_ALL_REDUCE)
+    if (k > 0 || e->o->kind == TUCK_ALL_REDUCE)
         return n;
-    return e->o->kind == COMM_ALL_GATHER ? num_times(&e->in, n, e->size)
+    return e->o->kind == TUCK_ALL_GATHER ? num_times(&e->in, n, e->size)
                                          : num_over(&e->in, n, e->size);
 }
 
@@ -261,22 +261,22 @@ uint32_t emit_flat(struct emit *e, uint32_t i, int64_t rows)
 
 /* ---- the coalesced form ---- */
 
-static const char *coalesced_op(enum comm_kind kind, bool in_place)
+static const char *coalesced_op(tuck_coll kind, bool in_place)
 {
     switch (kind) {
-    case COMM_ALL_GATHER: return "_c10d_functional.all_gather_into_tensor_coalesced.default";
-    case COMM_REDUCE_SCATTER: return "_c10d_functional.reduce_scatter_tensor_coalesced.default";
+    case TUCK_ALL_GATHER: return "_c10d_functional.all_gather_into_tensor_coalesced.default";
+    case TUCK_REDUCE_SCATTER: return "_c10d_functional.reduce_scatter_tensor_coalesced.default";
     default:
         return in_place ? "_c10d_functional.all_reduce_coalesced_.default"
                         : "_c10d_functional.all_reduce_coalesced.default";
     }
 }
 
-static const char *coalesced_name(enum comm_kind kind, bool in_place)
+static const char *coalesced_name(tuck_coll kind, bool in_place)
 {
     switch (kind) {
-    case COMM_ALL_GATHER: return "all_gather_into_tensor_coalesced";
-    case COMM_REDUCE_SCATTER: return "reduce_scatter_tensor_coalesced";
+    case TUCK_ALL_GATHER: return "all_gather_into_tensor_coalesced";
+    case TUCK_REDUCE_SCATTER: return "reduce_scatter_tensor_coalesced";
     default: return in_place ? "all_reduce_coalesced_" : "all_reduce_coalesced";
     }
 }
@@ -301,7 +301,7 @@ static void emit_coalesced(struct emit *e)
     build_close(b);
     if (key->reduce_op != 0)
         build_str(b, graph_str(g, key->reduce_op));
-    if (e->o->kind != COMM_ALL_REDUCE)
+    if (e->o->kind != TUCK_ALL_REDUCE)
         build_int(b, e->size);
     build_group(e, b);
     e->collective = build_end(b, coalesced_name(e->o->kind, emit_in_place(e)));
@@ -322,7 +322,7 @@ void emit_bucket(struct emit *e)
     uint32_t n = e->b->n;
     const struct bucket_cand *first = &e->b->member[0];
     bool coalesced = e->o->mode == BUCKET_COALESCED &&
-                     (!e->o->torch || e->o->kind == COMM_REDUCE_SCATTER);
+                     (!e->o->torch || e->o->kind == TUCK_REDUCE_SCATTER);
 
     e->size = first->key.group_size;
     e->rank = e->s->r->g->group.at[first->key.group].rank;
@@ -342,7 +342,7 @@ void emit_bucket(struct emit *e)
     measure(e);
     if (coalesced)
         emit_coalesced(e);
-    else if (e->o->kind == COMM_ALL_GATHER)
+    else if (e->o->kind == TUCK_ALL_GATHER)
         emit_all_gather(e);
     else
         emit_reduction(e);

@@ -37,7 +37,7 @@ static void settle_conversions(struct bucket_scan *s, struct bucket *b)
     const struct fx_group *q = &g->group.at[b->member[0].key.group];
     bool ranked = q->rank >= 0 && q->rank < b->member[0].key.group_size, again = true;
 
-    if (o->kind != COMM_ALL_GATHER || (ranked && (o->torch || o->mode != BUCKET_DEFAULT)))
+    if (o->kind != TUCK_ALL_GATHER || (ranked && (o->torch || o->mode != BUCKET_DEFAULT)))
         return;
     while (again) {
         enum dtype all = (enum dtype)type_of_node(g, b->member[0].input)->dtype;
@@ -87,7 +87,7 @@ void buckets_check(struct bucket_scan *s, struct buckets *b)
 {
     uint32_t n = 0;
 
-    if (s->o->kind != COMM_ALL_GATHER || s->o->mode != BUCKET_MULTIDTYPE)
+    if (s->o->kind != TUCK_ALL_GATHER || s->o->mode != BUCKET_MULTIDTYPE)
         return;
     for (uint32_t i = 0; i < b->bucket.len; i++) {
         struct bucket *x = &b->bucket.at[i];
@@ -167,7 +167,7 @@ static void make(struct merge *m, struct bucket *b)
     e.out.comment = node_at(r->g, b->member[0].wait)->comment;
     emit_bucket(&e);
     b->result = e.collective;
-    m->unranked += s->o->kind == COMM_ALL_GATHER && e.rank < 0 && s->o->mode != BUCKET_COALESCED;
+    m->unranked += s->o->kind == TUCK_ALL_GATHER && e.rank < 0 && s->o->mode != BUCKET_COALESCED;
     for (uint32_t i = 0; i < b->n; i++) {
         const struct bucket_cand *c = &b->member[i];
         uint32_t first = e.first[i] ? e.first[i] : e.reader[i];
@@ -274,7 +274,7 @@ void buckets_report(struct bucket_scan *s, const struct buckets *b)
             name[k] = graph_str(g, node_at(g, x->member[k].start)->name);
         report_bucket(s->r->report,
                       &(struct report_bucket){
-                          .kind = comm_kind_name(s->o->kind),
+                          .kind = tuck_coll_name(s->o->kind),
                           .group = graph_str(g, g->group.at[x->member[0].key.group].name),
                           .key = key_text(s, x),
                           .member = name,

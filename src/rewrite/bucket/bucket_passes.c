@@ -53,7 +53,7 @@ static bool is_marked(void *ctx, const tuck_graph *g, uint32_t wait)
     return wait < m->n && m->at[wait];
 }
 
-static struct marks *fsdp_marks(struct pass_run *r, enum comm_kind kind)
+static struct marks *fsdp_marks(struct pass_run *r, tuck_coll kind)
 {
     struct marks *m = arena_new(&r->arena, struct marks);
 
@@ -61,18 +61,17 @@ static struct marks *fsdp_marks(struct pass_run *r, enum comm_kind kind)
     return m;
 }
 
-tuck_status bucket_check_mode(struct pass_run *r, enum comm_kind kind, int mode, bool torch)
+tuck_status bucket_check_mode(struct pass_run *r, tuck_coll kind, int mode, bool torch)
 {
-    if (kind == COMM_ALL_GATHER || mode != BUCKET_MULTIDTYPE || (torch && kind == COMM_ALL_REDUCE))
+    if (kind == TUCK_ALL_GATHER || mode != BUCKET_MULTIDTYPE || (torch && kind == TUCK_ALL_REDUCE))
         return TUCK_OK;
     return pass_fail(r, 0,
                      "mode custom_ops_multidtype is for all-gathers: %s adds up, and so has "
                      "one dtype",
-                     comm_kind_name(kind));
+                     tuck_coll_name(kind));
 }
 
-static struct bucket_options settings(enum comm_kind kind, const struct options *o,
-                                      struct marks *marks)
+static struct bucket_options settings(tuck_coll kind, const struct options *o, struct marks *marks)
 {
     struct bucket_options b = {.kind = kind,
                                .mode = (enum bucket_mode)o->mode,
@@ -95,7 +94,7 @@ static bool is_taken(void *ctx, uint32_t n)
     return bucket_is_kind(ctx, n);
 }
 
-static tuck_status find(struct pass_run *r, enum comm_kind kind, const struct options *o,
+static tuck_status find(struct pass_run *r, tuck_coll kind, const struct options *o,
                         struct marks *marks, bool merge)
 {
     struct bucket_scan s;
@@ -120,8 +119,7 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
                           double cap_mb, enum bucket_mode mode, bool torch)
 {
     enum { N_KIND = 3 };
-    static const enum comm_kind order[N_KIND] = {COMM_ALL_GATHER, COMM_REDUCE_SCATTER,
-                                                 COMM_ALL_REDUCE};
+    static const tuck_coll order[N_KIND] = {TUCK_ALL_GATHER, TUCK_REDUCE_SCATTER, TUCK_ALL_REDUCE};
     struct marks *marks[N_KIND];
     struct options o = {
         .cap_mb = {&cap_mb, 1}, .compat = torch ? COMPAT_TORCH : COMPAT_NONE, .filter = filter};
@@ -140,7 +138,7 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
         if (r->changed) /* the next kind may work on what this one made */
             infer_graph(r->g, &refresh, NULL);
         /* Sums have one dtype. */
-        o.mode = (int)(order[i] != COMM_ALL_GATHER && mode == BUCKET_MULTIDTYPE ? BUCKET_CUSTOM
+        o.mode = (int)(order[i] != TUCK_ALL_GATHER && mode == BUCKET_MULTIDTYPE ? BUCKET_CUSTOM
                                                                                 : mode);
         st = find(r, order[i], &o, marks[i], true);
     }
@@ -167,19 +165,19 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
         .on_graph = run_##id,                                                                      \
     };
 
-ROW(bucket_all_gather, COMM_ALL_GATHER, "merge all-gathers of one group and dtype up to a cap",
+ROW(bucket_all_gather, TUCK_ALL_GATHER, "merge all-gathers of one group and dtype up to a cap",
     options, false, true)
-ROW(bucket_reduce_scatter, COMM_REDUCE_SCATTER,
+ROW(bucket_reduce_scatter, TUCK_REDUCE_SCATTER,
     "merge reduce-scatters of one group, reduction and dtype up to a cap", options, false, true)
-ROW(bucket_all_reduce, COMM_ALL_REDUCE,
+ROW(bucket_all_reduce, TUCK_ALL_REDUCE,
     "merge all-reduces of one group, reduction and dtype up to a cap", options, false, true)
-ROW(bucket_fsdp_all_gather, COMM_ALL_GATHER, "bucket_all_gather of FSDP's parameters alone",
+ROW(bucket_fsdp_all_gather, TUCK_ALL_GATHER, "bucket_all_gather of FSDP's parameters alone",
     fsdp_options, true, true)
-ROW(bucket_fsdp_reduce_scatter, COMM_REDUCE_SCATTER,
+ROW(bucket_fsdp_reduce_scatter, TUCK_REDUCE_SCATTER,
     "bucket_reduce_scatter of FSDP's gradients alone", fsdp_options, true, true)
-ROW(bucket_all_gather_by_mb, COMM_ALL_GATHER,
+ROW(bucket_all_gather_by_mb, TUCK_ALL_GATHER,
     "report which all-gathers bucket_all_gather would merge", options, false, false)
-ROW(bucket_reduce_scatter_by_mb, COMM_REDUCE_SCATTER,
+ROW(bucket_reduce_scatter_by_mb, TUCK_REDUCE_SCATTER,
     "report which reduce-scatters bucket_reduce_scatter would merge", options, false, false)
-ROW(bucket_all_reduce_by_mb, COMM_ALL_REDUCE,
+ROW(bucket_all_reduce_by_mb, TUCK_ALL_REDUCE,
     "report which all-reduces bucket_all_reduce would merge", options, false, false)

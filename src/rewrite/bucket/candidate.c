@@ -9,11 +9,11 @@
 
 /* ---- the scan ---- */
 
-static const char *op_of(enum comm_kind kind)
+static const char *op_of(tuck_coll kind)
 {
     switch (kind) {
-    case COMM_ALL_GATHER: return "_c10d_functional.all_gather_into_tensor.default";
-    case COMM_REDUCE_SCATTER: return "_c10d_functional.reduce_scatter_tensor.default";
+    case TUCK_ALL_GATHER: return "_c10d_functional.all_gather_into_tensor.default";
+    case TUCK_REDUCE_SCATTER: return "_c10d_functional.reduce_scatter_tensor.default";
     default: return "_c10d_functional.all_reduce.default";
     }
 }
@@ -66,9 +66,9 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
     tuck_graph *g = r->g;
     struct arena *a = &r->arena;
     s->op = op_find(op, strlen(op));
-    if (o->torch && o->kind == COMM_ALL_GATHER)
+    if (o->torch && o->kind == TUCK_ALL_GATHER)
         s->op_out = op_find(op_gather_out, strlen(op_gather_out));
-    if (!o->torch && o->kind == COMM_ALL_REDUCE)
+    if (!o->torch && o->kind == TUCK_ALL_REDUCE)
         s->op_in_place = op_find(op_reduce_in_place, strlen(op_reduce_in_place));
     op_sig_parse(a, op_at(s->op), &s->sig, NULL);
     s->group = comm_groups(r);
@@ -157,7 +157,7 @@ static void fold_conversion(struct bucket_scan *s, struct bucket_cand *c)
     const tuck_graph *g = r->g;
     const struct fx_node *x = node_at(g, c->input);
 
-    if (s->o->kind != COMM_ALL_GATHER || (s->o->mode == BUCKET_COALESCED && !s->o->torch) ||
+    if (s->o->kind != TUCK_ALL_GATHER || (s->o->mode == BUCKET_COALESCED && !s->o->torch) ||
         !is_conversion(s, c->input) || x->n_uses != 1)
         return;
     const struct type *from = tensor_type(g, node_type(g, call_node(g, x, 0)));
@@ -196,11 +196,11 @@ static bool is_contiguous(const tuck_graph *g, const struct type *t)
  * buffer each. */
 static bool may_lie_elsewhere(struct bucket_scan *s, const struct bucket_cand *c)
 {
-    bool cut = s->o->kind != COMM_ALL_GATHER && s->o->mode != BUCKET_COALESCED;
+    bool cut = s->o->kind != TUCK_ALL_GATHER && s->o->mode != BUCKET_COALESCED;
 
     if (cut && s->watched != NULL && s->watched[c->wait])
         return false;
-    if (s->o->kind != COMM_ALL_REDUCE || is_contiguous(s->r->g, tensor_type(s->r->g, c->out)))
+    if (s->o->kind != TUCK_ALL_REDUCE || is_contiguous(s->r->g, tensor_type(s->r->g, c->out)))
         return true;
     if (s->strides_matter == NULL)
         s->strides_matter = place_strides_matter(s->r);
@@ -212,7 +212,7 @@ static bool read_key(const struct bucket_scan *s, struct bucket_cand *c)
     const tuck_graph *g = s->r->g;
     const struct type *t = tensor_type(g, c->out);
     const tuck_value *op = operand(s, c->start, "reduce_op");
-    bool several = s->o->kind == COMM_ALL_GATHER && s->o->mode == BUCKET_MULTIDTYPE;
+    bool several = s->o->kind == TUCK_ALL_GATHER && s->o->mode == BUCKET_MULTIDTYPE;
 
     if (t == NULL)
         return false;
@@ -254,13 +254,13 @@ bool bucket_read(struct bucket_scan *s, uint32_t start, uint32_t wait, struct bu
     if (c->key.group < 0)
         return false;
     *why = LEFT_PATTERN;
-    if (s->o->kind != COMM_ALL_REDUCE) {
+    if (s->o->kind != TUCK_ALL_REDUCE) {
         if (size == NULL || size->kind != TUCK_V_INT || size->u.i < 1 ||
             tensor_type(g, c->in)->n == 0)
             return false;
         c->key.group_size = size->u.i;
     }
-    if (s->o->kind != COMM_ALL_GATHER && c->key.reduce_op == 0)
+    if (s->o->kind != TUCK_ALL_GATHER && c->key.reduce_op == 0)
         return false;
     if (!build_may_erase(r, start) || !build_may_erase(r, wait))
         return false;

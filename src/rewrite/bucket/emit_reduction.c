@@ -23,7 +23,7 @@ static uint32_t emit_cat(struct emit *e, const uint32_t *part, int64_t dim)
 static uint32_t copy_in(struct emit *e)
 {
     struct build *b = &e->in;
-    bool scatter = e->o->kind == COMM_REDUCE_SCATTER;
+    bool scatter = e->o->kind == TUCK_REDUCE_SCATTER;
     uint32_t *part = arena_array(&e->s->r->arena, uint32_t, e->b->n), all;
 
     if (scatter && (e->o->mode == BUCKET_CUSTOM || e->o->mode == BUCKET_MULTIDTYPE)) {
@@ -55,7 +55,7 @@ static uint32_t copy_in(struct emit *e)
 void emit_reduction(struct emit *e)
 {
     struct build *b = &e->in;
-    bool scatter = e->o->kind == COMM_REDUCE_SCATTER;
+    bool scatter = e->o->kind == TUCK_REDUCE_SCATTER;
     const tuck_graph *g = e->s->r->g;
     uint32_t all = copy_in(e);
     struct num *part = arena_array(&e->s->r->arena, struct num, e->b->n);

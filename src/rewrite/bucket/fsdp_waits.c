@@ -73,7 +73,7 @@ static void mark_gathers(struct pass_run *r, bool *yes)
 
     for_each_node (g, n) {
         uint32_t start = waited_for(g, n);
-        yes[n] = start != 0 && comm_kind(g, start) == COMM_ALL_GATHER && input[start] != NOBODY &&
+        yes[n] = start != 0 && comm_kind(g, start) == TUCK_ALL_GATHER && input[start] != NOBODY &&
                  input[start] != SEVERAL;
     }
 }
@@ -85,7 +85,7 @@ static void mark_scatters(struct pass_run *r, bool *yes)
 
     for_each_node (g, n) {
         uint32_t start = waited_for(g, n);
-        yes[n] = start != 0 && comm_kind(g, start) == COMM_REDUCE_SCATTER && returned[n];
+        yes[n] = start != 0 && comm_kind(g, start) == TUCK_REDUCE_SCATTER && returned[n];
     }
 }
 
@@ -102,18 +102,18 @@ static void mark_reduces(struct pass_run *r, bool *yes)
     fsdp[0] = false; /* no group, or not known */
     for_each_node (g, n) {
         uint32_t start = waited_for(g, n);
-        yes[n] = start != 0 && comm_kind(g, start) == COMM_ALL_REDUCE && fsdp[group[start] + 1];
+        yes[n] = start != 0 && comm_kind(g, start) == TUCK_ALL_REDUCE && fsdp[group[start] + 1];
     }
 }
 
-const bool *bucket_fsdp_waits(struct pass_run *r, enum comm_kind kind)
+const bool *bucket_fsdp_waits(struct pass_run *r, tuck_coll kind)
 {
     bool *yes = arena_zeroed(&r->arena, r->g->node.len * sizeof(*yes));
 
     switch (kind) {
-    case COMM_ALL_GATHER: mark_gathers(r, yes); break;
-    case COMM_REDUCE_SCATTER: mark_scatters(r, yes); break;
-    case COMM_ALL_REDUCE: mark_reduces(r, yes); break;
+    case TUCK_ALL_GATHER: mark_gathers(r, yes); break;
+    case TUCK_REDUCE_SCATTER: mark_scatters(r, yes); break;
+    case TUCK_ALL_REDUCE: mark_reduces(r, yes); break;
     default: break;
     }
     return yes;

@@ -75,7 +75,7 @@ static tuck_status read_member(struct bucket_scan *s, uint32_t n, struct bucket 
 
     if (!bucket_is_kind(s, n))
         return pass_fail(r, n, "merge_bucket: '%s' is no %s that can be merged", name,
-                         comm_kind_name(s->o->kind));
+                         tuck_coll_name(s->o->kind));
     uint32_t wait = wait_of(r->g, n);
     if (wait == 0)
         return pass_fail(r, n, "merge_bucket: '%s' is never waited for", name);
@@ -115,8 +115,8 @@ static tuck_status run(struct pass_run *r, const void *given)
         named[node[i]] = true;
     }
     set.kind = comm_kind(r->g, node[0]);
-    if (set.kind != COMM_ALL_GATHER && set.kind != COMM_REDUCE_SCATTER &&
-        set.kind != COMM_ALL_REDUCE)
+    if (set.kind != TUCK_ALL_GATHER && set.kind != TUCK_REDUCE_SCATTER &&
+        set.kind != TUCK_ALL_REDUCE)
         return pass_fail(r, node[0],
                          "merge_bucket: '%s' is no all-gather, reduce-scatter or "
                          "all-reduce",

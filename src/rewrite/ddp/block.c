@@ -4,7 +4,7 @@
 
 bool block_is_all_reduce(struct pass_run *r, uint32_t n)
 {
-    return comm_kind(r->g, n) == COMM_ALL_REDUCE && comm_starts(r->g, n) &&
+    return comm_kind(r->g, n) == TUCK_ALL_REDUCE && comm_starts(r->g, n) &&
            !call_is_wrapper(node_at(r->g, n)) &&
            comm_operand(r->g, &r->sigs, n, "group_name") != NULL;
 }

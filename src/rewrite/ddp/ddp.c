@@ -132,8 +132,8 @@ static tuck_status fuse(struct pass_run *r, const struct ddp_options *o, bool co
     for (uint32_t i = 0; i < d.cand.len; i++)
         if (d.cand.at[i].why != LEFT_END)
             report_left(r->report, r->g, d.cand.at[i].collective, d.cand.at[i].why);
-    comm_leave_forms(r, COMM_ALL_REDUCE, is_candidate, &d);
-    comm_leave_hidden(r, COMM_ALL_REDUCE);
+    comm_leave_forms(r, TUCK_ALL_REDUCE, is_candidate, &d);
+    comm_leave_hidden(r, TUCK_ALL_REDUCE);
     if (r->assume.used_default)
         report_note(r->report, "sizes that data decides are taken for %d; --assume says otherwise",
                     ASSUME_UNBACKED);

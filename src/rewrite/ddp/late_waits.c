@@ -262,8 +262,8 @@ static tuck_status run(struct pass_run *r, const void *options)
         if (why != LEFT_END)
             report_left(r->report, g, collective, why);
     }
-    comm_leave_forms(r, COMM_ALL_REDUCE, is_asked_for, r);
-    comm_leave_hidden(r, COMM_ALL_REDUCE);
+    comm_leave_forms(r, TUCK_ALL_REDUCE, is_asked_for, r);
+    comm_leave_hidden(r, TUCK_ALL_REDUCE);
     uint32_t moved = count_moved(&x);
     report_count(r->report, "waits moved", moved);
     r->changed = moved > 0;

@@ -38,7 +38,7 @@ static const struct pass_option options[] = {
 enum { NO_COLLECTIVE = -1 };
 
 /* The size of the group of FSDP's first collective of a kind; 0 = not known. */
-static int64_t group_size(struct pass_run *r, enum comm_kind kind)
+static int64_t group_size(struct pass_run *r, tuck_coll kind)
 {
     const tuck_graph *g = r->g;
     const bool *fsdp = bucket_fsdp_waits(r, kind);
@@ -93,12 +93,12 @@ static tuck_status find_cap(struct pass_run *r, const struct prebucket_options *
 static tuck_status run(struct pass_run *r, const void *given)
 {
     const struct prebucket_options *o = given;
-    int64_t ranks = group_size(r, COMM_ALL_GATHER);
+    int64_t ranks = group_size(r, TUCK_ALL_GATHER);
     double cap;
 
     /* A backward that kept the parameters has reduce-scatters only; torch leaves it alone. */
     if (ranks == NO_COLLECTIVE && o->compat != 1)
-        ranks = group_size(r, COMM_REDUCE_SCATTER);
+        ranks = group_size(r, TUCK_REDUCE_SCATTER);
     if (ranks == NO_COLLECTIVE) {
         report_note(r->report, "no collective here is FSDP's");
         return TUCK_OK;
@@ -107,7 +107,7 @@ static tuck_status run(struct pass_run *r, const void *given)
     if (st != TUCK_OK)
         return st;
     return bucket_by_cap(r,
-                         1u << COMM_ALL_GATHER | 1u << COMM_REDUCE_SCATTER | 1u << COMM_ALL_REDUCE,
+                         1u << TUCK_ALL_GATHER | 1u << TUCK_REDUCE_SCATTER | 1u << TUCK_ALL_REDUCE,
                          BUCKET_FSDP, cap, (enum bucket_mode)o->mode, o->compat == 1);
 }
 
