@@ -213,7 +213,7 @@ static int show_graph_peak(struct lower_command *c, tuck_graph *g)
     int code = exit_code_of(memory_graph_peak(g, c->in.hint, c->in.n_hint, &peak));
 
     if (code == EXIT_FINE)
-        printf("%s: %lld bytes (%s), as PyTorch's passes on graphs estimate it%s%s\n",
+        printf("%s: %lld bytes (%s), as PyTorch's graph passes estimate it%s%s\n",
                *tuck_graph_name(g) ? tuck_graph_name(g) : "forward", (long long)peak.peak,
                human_bytes(peak.peak, text), peak.node ? "; at " : "",
                peak.node ? graph_str(g, node_at(g, peak.node)->name) : "");

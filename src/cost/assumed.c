@@ -128,8 +128,9 @@ static void table_row(struct buf *b, const struct cost_assumed *x)
                  x->name, x->n, x->name);
         break;
     case ASSUMED_TRIP:
-        ink_line(b, INK_LIMIT, "  assumed: one trip of the loop %s%s; nothing says how many",
-                 x->name, more);
+        ink_line(b, INK_LIMIT,
+                 "  assumed: one trip of the loop %s%s; the number of trips is not known", x->name,
+                 more);
         break;
     case ASSUMED_BRANCH:
         ink_line(b, INK_LIMIT, "  assumed: the dearest branch of %s%s", x->name, more);

@@ -8,7 +8,7 @@ const char *tuck_status_text(tuck_status status)
     case TUCK_OK: return "no error";
     case TUCK_ENOMEM: return "out of memory";
     case TUCK_EINVAL: return "bad argument";
-    case TUCK_ESYNTAX: return "the text is no graph";
+    case TUCK_ESYNTAX: return "the text is not a graph";
     case TUCK_EIO: return "input or output failed";
     case TUCK_ELINT: return "the graph breaks a rule";
     case TUCK_EEXEC: return "the graph cannot be executed";

@@ -146,7 +146,7 @@ static void check_names(struct lint *x)
         if (n == g->output || id == 0)
             continue;
         if (!is_identifier(s->at))
-            lint_report(x, TUCK_ERROR, n, NULL, "'%s' is no name that Python allows", s->at);
+            lint_report(x, TUCK_ERROR, n, NULL, "'%s' is not a valid Python name", s->at);
         else if (name_is_reserved(s->at, s->len))
             lint_report(x, TUCK_ERROR, n, "Python or the code around the graph uses it",
                         "the name '%s' is reserved", s->at);
@@ -178,7 +178,8 @@ static void check_spelling(struct lint *x)
                         lint_name(x, n), row->symbol ? row->symbol : "?",
                         node->n_args + node->n_kwargs);
         if (node->kind == TUCK_CALL_METHOD && node->n_args == 0)
-            lint_report(x, TUCK_ERROR, n, NULL, "'%s' calls a method of nothing", lint_name(x, n));
+            lint_report(x, TUCK_ERROR, n, NULL, "'%s' calls a method without an object",
+                        lint_name(x, n));
         if (node->kind == TUCK_OUTPUT && node->n_args != 1)
             lint_report(x, TUCK_ERROR, n, NULL, "the return has %u values instead of one",
                         node->n_args);
@@ -186,7 +187,8 @@ static void check_spelling(struct lint *x)
     for (uint32_t i = 0; i < g->param.len && g->style.prologue == FX_PLAIN; i++) {
         uint32_t n = g->param.at[i].node;
         if (!node_alive(g, n) || node_at(g, n)->kind != TUCK_PLACEHOLDER)
-            lint_report(x, TUCK_ERROR, 0, NULL, "internal error: parameter '%s' is no placeholder",
+            lint_report(x, TUCK_ERROR, 0, NULL,
+                        "internal error: parameter '%s' is not a placeholder",
                         graph_str(g, g->param.at[i].text));
     }
 }

@@ -135,7 +135,7 @@ static void check_use(struct lint *x, const struct op_row *row, uint32_t n, uint
     } else if (is_unknown(x, user)) {
         f->escaped = true;
     } else {
-        snprintf(note, sizeof(note), "the result of %s is good after a wait for it", row->name);
+        snprintf(note, sizeof(note), "the result of %s is valid only after a wait", row->name);
         lint_report(x, TUCK_ERROR, user, note, "'%s' reads '%s' without a wait", lint_name(x, user),
                     lint_name(x, of));
         f->escaped = true; /* said enough */
@@ -268,7 +268,7 @@ static void check_start(struct lint *x, uint32_t start, uint16_t op)
         if (f.waited || f.escaped || f.picked || all.waited)
             continue;
         if (f.returned && !x->nested)
-            lint_report(x, TUCK_WARNING, n, "whoever takes it has to wait",
+            lint_report(x, TUCK_WARNING, n, "the caller must wait for it",
                         "'%s' of '%s' is returned without a wait", lint_name(x, n),
                         lint_name(x, start));
         else if (!f.returned)
@@ -279,7 +279,7 @@ static void check_start(struct lint *x, uint32_t start, uint16_t op)
     if (all.waited || all.escaped || all.picked || by_operand)
         return;
     if (all.returned && !x->nested)
-        lint_report(x, TUCK_WARNING, start, "whoever takes it has to wait",
+        lint_report(x, TUCK_WARNING, start, "the caller must wait for it",
                     "'%s' is returned without a wait", lint_name(x, start));
     else if (!all.returned)
         lint_report(x, TUCK_WARNING, start, note, "'%s' is never waited for", lint_name(x, start));
@@ -313,7 +313,7 @@ static void check_wait(struct lint *x, uint32_t n)
     uint32_t what = call_node(x->g, node_at(x->g, n), 0);
 
     if (what != 0 && !may_fly(x, what))
-        lint_report(x, TUCK_WARNING, n, NULL, "'%s' waits for '%s', which is no collective",
+        lint_report(x, TUCK_WARNING, n, NULL, "'%s' waits for '%s', which is not a collective",
                     lint_name(x, n), lint_name(x, what));
 }
 

@@ -275,7 +275,7 @@ static void report_cycle(struct topo *x, tuck_diags *diags)
     diag_add(diags, TUCK_ERROR,
              (struct diag_pos){
                  .source = &src, .line = node_at(g, n)->line, .column = node_at(g, n)->column},
-             "no order of the nodes can be right", "cycle: %s", buf_text(&b));
+             "no order of the nodes is valid", "cycle: %s", buf_text(&b));
     buf_destroy(&b);
 }
 

@@ -337,7 +337,7 @@ static void report(struct infer_run *r, const tuck_graph *g, uint32_t n, type_id
     buf_text(&r->text);
     diag_add(r->diags, TUCK_WARNING,
              (struct diag_pos){.source = &src, .line = x->line, .column = x->column},
-             "the annotation is believed; it may be older than the graph",
+             "the annotation is used; it may be older than the graph",
              "'%s' is annotated %s, but its operands give %s", graph_str(g, x->name),
              r->text.at + at, r->text.at);
 }

@@ -186,7 +186,7 @@ static str_id new_name(struct reader *r, unsigned kind, uint32_t number, const c
     str_id id = intern(r);
     struct str *s = &r->p->str.all.at[id];
     if (s->owner & kind)
-        fail(r, "%s '%s' is there already", what, s->at);
+        fail(r, "%s '%s' already exists", what, s->at);
     s->owner |= kind;
     if (kind == IS_OP)
         s->node = number;
@@ -286,7 +286,7 @@ static void read_order(struct reader *r, uint32_t op, unsigned flags)
     while (next_name(r, &n)) {
         uint32_t on = named(r, IS_OP, "op");
         if (on == op)
-            fail(r, "an op cannot come behind itself");
+            fail(r, "an op cannot come after itself");
         vec_push_in(r->a, &r->dep, ((struct read_dep){op, {on, PROGRAM_NONE, (uint8_t)flags}}));
     }
 }
@@ -300,7 +300,7 @@ static void read_ends(struct reader *r, uint32_t op)
         if (r->status != TUCK_OK)
             return;
         if (r->op.at[c].kind != PROGRAM_COLLECTIVE)
-            fail(r, "'%.*s' is no collective", (int)r->word.len, r->word.at);
+            fail(r, "'%.*s' is not a collective", (int)r->word.len, r->word.at);
         r->op.at[c].flags |= PROGRAM_ENDED;
         vec_push_in(r->a, &r->wait, ((struct read_pair){op, c}));
     }
@@ -437,7 +437,7 @@ static void read_buffer(struct reader *r, bool input)
         } else if (is(r, "freeable")) {
             b.flags |= PROGRAM_FREEABLE;
             if (!input)
-                fail(r, "only an input can be let go of by the caller");
+                fail(r, "only an input can be freed by the caller");
         } else if (is(r, "output")) {
             b.flags |= PROGRAM_OUTPUT;
         } else if (is(r, "unwaited")) {
@@ -540,7 +540,7 @@ static void check(struct reader *r)
 {
     r->word = (struct word){NULL, 0, false};
     if (!r->headed)
-        fail(r, "there is no program here");
+        fail(r, "the text has no program");
     for (uint32_t i = 0; i < r->buf.len; i++)
         if (r->buf.at[i].producer == PROGRAM_NONE && !(r->buf.at[i].flags & PROGRAM_INPUT))
             fail(r, "buffer '%s' is never made", str_text(&r->p->str, r->buf.at[i].name));

@@ -69,7 +69,7 @@ static void check_lists(struct verify *v)
     check_rows(v, "waits", p->wait_at);
     for (uint32_t op = 0; op < p->n_op && v->why == NULL; op++) {
         if (p->op[op].kind >= PROGRAM_KIND_END)
-            wrong(v, "%s is of no kind", op_name(v, op));
+            wrong(v, "%s has an invalid kind", op_name(v, op));
         for (uint32_t i = p->use_at[op]; i < p->use_at[op + 1]; i++)
             if (p->use[i].buf >= p->n_buf)
                 wrong(v, "%s uses a buffer that is not there", op_name(v, op));
@@ -78,7 +78,7 @@ static void check_lists(struct verify *v)
                 wrong(v, "%s depends on an op that is not there", op_name(v, op));
         for (uint32_t i = p->wait_at[op]; i < p->wait_at[op + 1]; i++)
             if (p->wait[i] >= p->n_op || p->op[p->wait[i]].kind != PROGRAM_COLLECTIVE)
-                wrong(v, "%s waits for something that is no collective", op_name(v, op));
+                wrong(v, "%s waits for something that is not a collective", op_name(v, op));
         if (p->op[op].group != NONE && p->op[op].group >= p->n_group)
             wrong(v, "%s is of a group that is not there", op_name(v, op));
     }
@@ -194,7 +194,7 @@ static const char *check(const struct program *p, const uint32_t *order, bool ra
     for (uint32_t i = 0; i < p->n_op && v.why == NULL; i++) {
         uint32_t op = order ? order[i] : i;
         if (op >= p->n_op || v.step[op] != 0) {
-            wrong(&v, "place %u of the order is no op, or one that was there before", i);
+            wrong(&v, "place %u of the order is not an op, or one that came before", i);
             break;
         }
         check_op(&v, op);

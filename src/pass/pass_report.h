@@ -11,17 +11,17 @@
 /* Why a candidate was left alone. A closed list: docs/passes.md explains each. */
 #define LEFT_REASONS(X)                                                                            \
     X(ALONE, "alone", "nothing to merge it with: its bucket holds one")                            \
-    X(WAITS, "waits", "its result goes somewhere else than into one wait")                         \
+    X(WAITS, "waits", "its result is used by something other than a single wait")                  \
     X(NO_WAIT, "no_wait", "its result is never waited for in this graph")                          \
     X(DEPENDENCE, "dependence", "it depends on a member of the bucket, or a member on it")         \
     X(ORDER, "order",                                                                              \
       "merged, collectives that keep their order or reads and writes would change places")         \
     X(OVERSIZED, "oversized", "by itself it is larger than the cap")                               \
-    X(UNHINTED, "unhinted", "its size has a symbol without a value: --assume gives one")           \
+    X(UNHINTED, "unhinted", "its size has a symbol without a value: give one with --assume")       \
     X(UNKNOWN_TYPE, "unknown_type", "its size or dtype is not known")                              \
-    X(UNKNOWN_GROUP, "unknown_group", "the size of its group is not known: --group gives it")      \
+    X(UNKNOWN_GROUP, "unknown_group", "the size of its group is not known: give it with --group")  \
     X(GROUP_OF_ONE, "group_of_one", "its group has one rank")                                      \
-    X(FILTERED, "filtered", "the filter of the pass does not take it")                             \
+    X(FILTERED, "filtered", "the filter of the pass rejects it")                                   \
     X(USERS, "users", "its wait is used by something other than a single return or copy_")         \
     X(LAYOUT, "layout", "something depends on where its operand or its result lies in memory")     \
     X(ALIGNMENT, "alignment", "its bytes do not align with the dtype of the bucket")               \
@@ -30,7 +30,7 @@
     X(KEY, "key", "group, reduce op, dtype or sizes differ from its partner's")                    \
     X(FORM, "form", "the pass does not merge its form: a list, in place, into a given buffer")     \
     X(WRAPPED, "wrapped", "control_deps or with_effects holds it, or its wait, where it is")       \
-    X(NESTED, "nested", "it stands in a nested graph, where the pass does not look")               \
+    X(NESTED, "nested", "it is in a nested graph, where the pass does not look")                   \
     X(PATTERN, "pattern", "it does not have the shape that the pass rewrites")
 
 enum left_reason {

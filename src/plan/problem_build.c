@@ -358,13 +358,12 @@ void problem_fault_text(const struct problem_builder *b, const struct problem_fa
         break;
     case PROBLEM_CYCLE:
         if (f->op == f->other)
-            buf_printf(out, "op '%s' needs itself", op);
+            buf_printf(out, "op '%s' depends on itself", op);
         else
-            buf_printf(out, "op '%s' needs op '%s', which needs op '%s'", op, other, op);
+            buf_printf(out, "op '%s' depends on op '%s', which depends on op '%s'", op, other, op);
         break;
     case PROBLEM_EARLY_USE:
-        buf_printf(out, "buffer '%s' is used by an op that stands before '%s', which makes it", buf,
-                   other);
+        buf_printf(out, "buffer '%s' is used by an op before '%s', which makes it", buf, other);
         break;
     case PROBLEM_BYTES:
         buf_printf(out, "the sizes up to buffer '%s' add up to more than %lld bytes", buf,

@@ -23,19 +23,19 @@ static void put_limit(struct buf *b, const struct program *p, const struct expla
     ink_begin(b, k);
     switch (r->limit) {
     case EXPLAIN_HIDDEN: buf_str(b, "hidden"); break;
-    case EXPLAIN_ORDER_HELPS: buf_str(b, "where it stands: another order hides it"); break;
+    case EXPLAIN_ORDER_HELPS: buf_str(b, "its place: another order hides it"); break;
     case EXPLAIN_DEPENDENCY: buf_printf(b, "dependency: it needs %s right before it", op); break;
     case EXPLAIN_MEMORY:
         buf_printf(b, "memory: before %s it would take %.1f %s more", op,
                    (double)r->more / (r->more < 1048576 ? 1024 : 1048576),
                    r->more < 1048576 ? "KiB" : "MiB");
         break;
-    case EXPLAIN_ORDER: buf_printf(b, "order: it must stay behind %s", op); break;
+    case EXPLAIN_ORDER: buf_printf(b, "order: it must stay after %s", op); break;
     case EXPLAIN_CHANNEL:
         buf_printf(b, "channel busy: it waits %.1f us for its turn", (double)r->queued / 1e6);
         break;
-    case EXPLAIN_HOLDS_UP: buf_printf(b, "in the way: %s waits behind it", op); break;
-    default: buf_str(b, "nothing left to hide behind"); break;
+    case EXPLAIN_HOLDS_UP: buf_printf(b, "in the way: %s waits for it to finish", op); break;
+    default: buf_str(b, "no compute left to hide it"); break;
     }
     ink_end(b, k);
 }

@@ -223,10 +223,10 @@ static void put_stuck(const struct ranks *x, const struct sim_stuck *s, struct b
         buf_printf(b, "wants rank %lld, which has done all its ops",
                    (long long)x->number[s->absent]);
     else
-        buf_printf(b, "wants rank %lld, which stands at %s", (long long)x->number[s->absent],
+        buf_printf(b, "wants rank %lld, which is at %s", (long long)x->number[s->absent],
                    op_name(x, s->absent, s->absent_held));
     if (s->held != PROBLEM_NONE && s->held != s->op)
-        buf_printf(b, "; the rank itself stands at %s", op_name(x, s->rank, s->held));
+        buf_printf(b, "; the rank itself is at %s", op_name(x, s->rank, s->held));
     buf_chr(b, '\n');
 }
 
@@ -256,7 +256,7 @@ static void put_fault(const struct ranks *x, struct buf *b)
         return;
     }
     ink_str(b, INK_ERROR, "deadlock:");
-    buf_str(b, " what is started here never gets all the ranks it needs\n");
+    buf_str(b, " these calls never get all the ranks they need\n");
     for (uint32_t i = 0; i < f->n_stuck && i < MOST; i++)
         put_stuck(x, &f->stuck[i], b);
     if (f->n_stuck > MOST)

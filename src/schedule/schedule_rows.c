@@ -100,7 +100,8 @@ static tuck_status run_with(struct schedule *s, const void *options, tuck_diags 
     .options = (table), .n_options = (uint32_t)(sizeof(table) / sizeof(*(table)))
 
 PASS(estimate_op_runtime, show_runtimes, any_options,
-     "the runtimes that the other passes go by: how much there is to hide, and to hide it behind");
+     "the runtimes the other passes use: how much there is to hide, and how much compute to hide "
+     "it");
 
 static tuck_status run_align(struct schedule *s, const void *options, tuck_diags *diags)
 {
@@ -115,8 +116,9 @@ ROW_OF(align_runtime_estimations_across_all_distributed_ranks, align, any_option
 
 PASS(decide_global_ordering_of_comms, decide_global_ordering, any_options,
      "give each collective a dependence on the one before it, so that they stay in order");
-PASS(raise_comms, raise_comms, list_options, "collectives, and what they need, as early as can be");
-PASS(sink_waits, sink_waits, list_options, "waits, and what needs them, as late as can be");
+PASS(raise_comms, raise_comms, list_options,
+     "collectives, and what they need, as early as possible");
+PASS(sink_waits, sink_waits, list_options, "waits, and what needs them, as late as possible");
 PASS(reorder_compute_for_overlap, reorder_compute, list_options,
      "both, and behind each collective as much compute as hides it");
 PASS(reorder_communication_preserving_peak_memory, reorder_iterative, reorder_options,

@@ -151,7 +151,7 @@ static const char *objection(const struct run *r, struct schedule_report *report
                   r->pass == schedule_reorder_iterative;
 
     if (!schedule_is_valid(s->p, s->order, false, &s->arena))
-        return "kept: the order found was none";
+        return "kept: the order found was invalid";
     if (s->opt.torch)
         return NULL;
     if (!unsafe && !schedule_keeps_comms(s->p, s->order, s->opt.keep_order, &s->arena) &&

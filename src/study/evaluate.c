@@ -166,7 +166,7 @@ const char *evaluation_meaning(const struct evaluation *e)
     if (!evaluation_communicates(e))
         return "the compute itself takes that long; there is no communication";
     if (stands_for_collectives(e))
-        return "the compute, and collectives that it stands still for, take that long";
+        return "the compute, and collectives that it waits for, take that long";
     if (e->time.exposed == 0)
         return "the compute itself takes that long: all communication is hidden";
     /* For these collectives, too, nothing but the compute binds. */

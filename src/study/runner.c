@@ -139,7 +139,7 @@ static tuck_status lint(struct step *s, tuck_diags *diags)
     tuck_status st = tuck_graph_lint(s->r.g, diags);
 
     if (st == TUCK_ELINT && diags && tuck_diags_errors(diags) > before)
-        diag_add(diags, TUCK_ERROR, NOWHERE, "this is a fault of Tuck: please report it",
+        diag_add(diags, TUCK_ERROR, NOWHERE, "this is a bug in Tuck: please report it",
                  "pass %s broke the graph; it is left as it was", s->what->pass->name);
     return st;
 }

@@ -22,8 +22,7 @@ struct knowing {
 static void complain(struct knowing *k, const char *member, const char *what)
 {
     diag_add(k->diags, k->severity, k->pos,
-             k->severity == TUCK_WARNING ? "the line is passed over" : NULL, "%s: %s", member,
-             what);
+             k->severity == TUCK_WARNING ? "the line is ignored" : NULL, "%s: %s", member, what);
     k->bad = true;
 }
 
@@ -55,7 +54,7 @@ static int64_t *members(struct knowing *k, const json_t *list)
         qsort(sorted, n, sizeof(*sorted), by_value);
     for (size_t i = 1; i < n && !k->bad; i++)
         if (sorted[i] == sorted[i - 1])
-            complain(k, "groups", "a rank is twice in one group");
+            complain(k, "groups", "a rank is listed twice in one group");
     if (!k->bad)
         return ranks;
     free(ranks);

@@ -395,8 +395,8 @@ static void note_known(struct reader *r, struct scan *x, const char *s, const ch
         x->known = r->bol;
         x->known_line = r->line;
     } else {
-        read_warn(r, s, (size_t)(eol - s), "such a line stands directly above its graph",
-                  "this line is about no graph, and is passed over");
+        read_warn(r, s, (size_t)(eol - s), "such a line must be directly above its graph",
+                  "this line belongs to no graph and is ignored");
     }
 }
 

@@ -571,7 +571,7 @@ static enum stmt read_return(struct reader *r, str_id lead)
         read_again(r);
         if (!read_balanced(r))
             return STMT_ERROR;
-        read_error(r, at, 1, NULL, "this is no value that can be returned");
+        read_error(r, at, 1, NULL, "this value cannot be returned");
         return STMT_ERROR;
     }
     struct fx_node init = {.kind = TUCK_OUTPUT, .comment = r->comment, .lead = lead};

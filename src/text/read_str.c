@@ -240,7 +240,7 @@ static bool is_target(tuck_kind kind, const char *s, size_t len)
 static bool bad_line(struct reader *r, const char *at)
 {
     if (!r->failed)
-        read_error(r, at, 1, NULL, "this is no line of str(graph)");
+        read_error(r, at, 1, NULL, "this is not a line of str(graph)");
     return false;
 }
 
@@ -393,7 +393,7 @@ static bool read_line(struct reader *r)
         return false;
     r->p = at;
     if (x.kind == TUCK_PLACEHOLDER && !note_parameter(r, x.target))
-        return read_error(r, target, target_len, NULL, "parameter '%.*s' stands here twice",
+        return read_error(r, target, target_len, NULL, "parameter '%.*s' is listed twice",
                           (int)target_len, target);
     str_id name = read_intern(r, at, n);
     uint32_t node = read_define(r, name, at, x);

@@ -398,7 +398,7 @@ static void check_lint(struct run *x)
     for (size_t i = 0; i < tuck_diags_count(d); i++) {
         const tuck_diag *m = tuck_diags_at(d, i);
         if (m->severity == TUCK_ERROR && strstr(m->message, " reads ") == NULL &&
-            strstr(m->message, "to the same storage") == NULL)
+            strstr(m->message, "writes the same storage") == NULL)
             fail_msg("after %s: %s\n%s", x->did, m->message, graph_text(x->root));
     }
     tuck_diags_free(d);

@@ -445,9 +445,8 @@ static void test_sort(void **state)
     assert_int_equal(tuck_graph_sort(g, d), TUCK_ELINT);
     assert_order(g, "c d a b e ");
     char *s = diags_text(d);
-    assert_string_equal(s,
-                        "t.txt:5:9: error: cycle: 'c' uses 'e' uses 'd' uses 'c' (no order of the "
-                        "nodes can be right)\n");
+    assert_string_equal(s, "t.txt:5:9: error: cycle: 'c' uses 'e' uses 'd' uses 'c' (no order of "
+                           "the nodes is valid)\n");
     free(s);
     tuck_diags_free(d);
     tuck_doc_free(doc);
@@ -571,7 +570,7 @@ static void test_lint_broken(void **state)
             break;
         case 5:
             b->name = str_intern(&g->store->str, "a-b", 3);
-            want = "t.txt:4:9: error: 'a-b' is no name that Python allows\n";
+            want = "t.txt:4:9: error: 'a-b' is not a valid Python name\n";
             break;
         case 6:
             b->name = str_intern(&g->store->str, "max", 3);
@@ -585,7 +584,7 @@ static void test_lint_broken(void **state)
             break;
         case 8:
             g->param.at[0].node = a_id;
-            want = "t.txt:1:0: error: internal error: parameter 'x' is no placeholder\n";
+            want = "t.txt:1:0: error: internal error: parameter 'x' is not a placeholder\n";
             break;
         case 9:
             g->use.at[a->use_first].user = a_id;
@@ -633,19 +632,19 @@ static void test_lint_collectives(void **state)
         "        return (x,)\n",
         "t.txt:3:9: warning: 'a' is never waited for (_c10d_functional.all_reduce.default "
         "starts it, a wait ends it)\n");
-    assert_lint_of("        a = " C10D "all_reduce.default(x, 'sum', '0')\n"
-                   "        return (a,)\n",
-                   "t.txt:3:9: warning: 'a' is returned without a wait (whoever takes it has to "
-                   "wait)\n");
+    assert_lint_of(
+        "        a = " C10D "all_reduce.default(x, 'sum', '0')\n"
+        "        return (a,)\n",
+        "t.txt:3:9: warning: 'a' is returned without a wait (the caller must wait for it)\n");
     assert_lint_of("        a = " C10D "all_reduce.default(x, 'sum', '0')\n"
                    "        b = torch.ops.aten.neg.default(a)\n"
                    "        w = " C10D "wait_tensor.default(a)\n"
                    "        c = torch.ops.aten.neg.default(a)\n"
                    "        return (b, c, w)\n",
                    "t.txt:4:9: error: 'b' reads 'a' without a wait (the result of "
-                   "_c10d_functional.all_reduce.default is good after a wait for it)\n"
+                   "_c10d_functional.all_reduce.default is valid only after a wait)\n"
                    "t.txt:6:9: error: 'c' reads 'a' without a wait (the result of "
-                   "_c10d_functional.all_reduce.default is good after a wait for it)\n");
+                   "_c10d_functional.all_reduce.default is valid only after a wait)\n");
     assert_lint_of(
         "        a = " C10D "all_gather_into_tensor_coalesced.default([x, y], 2, '0')\n"
         "        i = a[0]\n"
@@ -653,24 +652,22 @@ static void test_lint_collectives(void **state)
         "        v = torch.ops.aten.neg.default(i)\n"
         "        return (v,)\n",
         "t.txt:6:9: error: 'v' reads 'i' without a wait (the result of "
-        "_c10d_functional.all_gather_into_tensor_coalesced.default is good after a wait "
-        "for it)\n"
+        "_c10d_functional.all_gather_into_tensor_coalesced.default is valid only after a wait)\n"
         "t.txt:5:9: warning: 'j' of 'a' is never waited for "
         "(_c10d_functional.all_gather_into_tensor_coalesced.default starts it, a wait ends "
         "it)\n");
-    assert_lint_of(
-        "        a = " C10D "all_gather_into_tensor_coalesced.default([x, y], 2, '0')\n"
-        "        i = a[0]\n"
-        "        return (i,)\n",
-        "t.txt:4:9: warning: 'i' of 'a' is returned without a wait (whoever takes it has to "
-        "wait)\n");
+    assert_lint_of("        a = " C10D "all_gather_into_tensor_coalesced.default([x, y], 2, '0')\n"
+                   "        i = a[0]\n"
+                   "        return (i,)\n",
+                   "t.txt:4:9: warning: 'i' of 'a' is returned without a wait (the caller must "
+                   "wait for it)\n");
     /* Another collective reads as well as anything else. */
     assert_lint_of("        a = " C10D "all_reduce.default(x, 'sum', '0')\n"
                    "        b = " C10D "all_reduce.default(a, 'sum', '0')\n"
                    "        w = " C10D "wait_tensor.default(b)\n"
                    "        return (w,)\n",
                    "t.txt:4:9: error: 'b' reads 'a' without a wait (the result of "
-                   "_c10d_functional.all_reduce.default is good after a wait for it)\n");
+                   "_c10d_functional.all_reduce.default is valid only after a wait)\n");
     /* What is not known may be a wait. */
     assert_lint_of("        a = " C10D "all_reduce.default(x, 'sum', '0')\n"
                    "        b = torch.ops.my.wait.default(a)\n"
@@ -743,7 +740,7 @@ static void test_lint_waits(void **state)
     assert_lint_of("        n = torch.ops.aten.neg.default(x)\n"
                    "        w = " C10D "wait_tensor.default(n)\n"
                    "        return (w,)\n",
-                   "t.txt:4:9: warning: 'w' waits for 'n', which is no collective\n");
+                   "t.txt:4:9: warning: 'w' waits for 'n', which is not a collective\n");
     /* An input may be one, and so may what is not known. */
     assert_lint_of("        n = torch.ops.my.op.default(x)\n"
                    "        i = n[0]\n"
@@ -795,7 +792,7 @@ static void test_lint_nested(void **state)
         "            return (x, n)\n");
     assert_lint(tuck_doc_graph(doc, 0),
                 "t.txt:8:13: error: 'n' reads 'a' without a wait (the result of "
-                "_c10d_functional.all_reduce.default is good after a wait for it)\n");
+                "_c10d_functional.all_reduce.default is valid only after a wait)\n");
     tuck_doc_free(doc);
 }
 
@@ -844,7 +841,7 @@ static void test_lint_hidden(void **state)
          "        n = torch.ops.aten.neg.default(a)\n"
          "        return (n,)\n",
          "t.txt:5:9: error: 'n' reads 'a' without a wait (the result of "
-         "_c10d_functional.all_reduce.default is good after a wait for it)\n"},
+         "_c10d_functional.all_reduce.default is valid only after a wait)\n"},
         {"        s = self.s\n"
          "        a = torch.ops.higher_order.control_deps((x,), s, x)\n"
          "        b = torch.ops.higher_order.control_deps((a,), s, y)\n"
@@ -860,8 +857,7 @@ static void test_lint_hidden(void **state)
          "        n = torch.ops.aten.add.Tensor(i, j)\n"
          "        return (n,)\n",
          "t.txt:7:9: error: 'n' reads 'j' without a wait (the result of "
-         "_c10d_functional.all_gather_into_tensor_coalesced.default is good after a wait for "
-         "it)\n"},
+         "_c10d_functional.all_gather_into_tensor_coalesced.default is valid only after a wait)\n"},
         {"        u = self.u\n"
          "        a = torch.ops.higher_order.control_deps((x,), u, x)\n"
          "        n = torch.ops.aten.neg.default(a)\n"

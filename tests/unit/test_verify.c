@@ -59,9 +59,9 @@ static void test_orders(void **state)
     assert_wrong(p, (uint32_t[]){R, A, B, W, C}, "r comes before a, which it depends on");
     assert_wrong(p, (uint32_t[]){A, R, B, C, W}, "c comes before w, which it depends on");
     assert_wrong(p, (uint32_t[]){A, R, B, B, C},
-                 "place 3 of the order is no op, or one that was there before");
+                 "place 3 of the order is not an op, or one that came before");
     assert_wrong(p, (uint32_t[]){A, R, B, W, N},
-                 "place 4 of the order is no op, or one that was there before");
+                 "place 4 of the order is not an op, or one that came before");
     program_free(p);
     tuck_doc_free(doc);
 }
@@ -84,7 +84,7 @@ static void test_lists(void **state)
     p->dep[p->dep_at[C]].op = W;
 
     p->wait[p->wait_at[W]] = B;
-    assert_wrong(p, NULL, "w waits for something that is no collective");
+    assert_wrong(p, NULL, "w waits for something that is not a collective");
     p->wait[p->wait_at[W]] = R;
 
     p->op[R].group = p->n_group;

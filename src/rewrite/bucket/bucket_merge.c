@@ -210,7 +210,7 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
             uint32_t start = b->bucket.at[i].member[k].start;
             if (node_at(g, start)->n_uses != 1)
                 return pass_fail(r, start,
-                                 "'%s' does not go into one wait alone: torch raises here",
+                                 "'%s' is not used by a single wait alone: torch raises here",
                                  graph_str(g, node_at(g, start)->name));
         }
     m.begin = arena_zeroed(&r->arena, m.n_old * sizeof(*m.begin));

@@ -17,24 +17,24 @@ static const struct pass_option table[] = {
      .type = PASS_TEXT,
      .at = offsetof(struct options, collective_before),
      .dflt = "None",
-     .help = "the merged collective stands before this node, if its operands do; None: by rule"},
+     .help = "the merged collective goes before this node, if its operands do; None: by rule"},
     {.name = "wait_before",
      .type = PASS_TEXT,
      .at = offsetof(struct options, wait_before),
      .dflt = "None",
-     .help = "its wait stands before this node; None: by rule"},
+     .help = "its wait goes before this node; None: by rule"},
     {.name = "mode",
      .type = PASS_CHOICE,
      .at = offsetof(struct options, mode),
      .dflt = "default",
      .choices = "default|custom_ops|custom_ops_multidtype|coalesced",
-     .help = "as of bucket_all_gather"},
+     .help = "as in bucket_all_gather"},
     {.name = "compat",
      .type = PASS_CHOICE,
      .at = offsetof(struct options, compat),
      .dflt = "none",
      .choices = "none|torch",
-     .help = "as of bucket_all_gather"},
+     .help = "as in bucket_all_gather"},
 };
 
 static uint32_t node_named(struct pass_run *r, const char *name)
@@ -54,7 +54,7 @@ static uint32_t place_named(struct pass_run *r, const char *name, const char *wh
     if (name != NULL && n == 0 && *st == TUCK_OK)
         *st = pass_fail(r, 0, "merge_bucket: %s: there is no node '%s'", what, name);
     else if (n != 0 && node_at(r->g, n)->kind == TUCK_PLACEHOLDER && *st == TUCK_OK)
-        *st = pass_fail(r, n, "merge_bucket: %s: nothing can stand before the input '%s'", what,
+        *st = pass_fail(r, n, "merge_bucket: %s: nothing can come before the input '%s'", what,
                         name);
     return n;
 }

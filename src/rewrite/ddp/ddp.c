@@ -135,7 +135,7 @@ static tuck_status fuse(struct pass_run *r, const struct ddp_options *o, bool co
     comm_leave_forms(r, TUCK_ALL_REDUCE, is_candidate, &d);
     comm_leave_hidden(r, TUCK_ALL_REDUCE);
     if (r->assume.used_default)
-        report_note(r->report, "sizes that data decides are taken for %d; --assume says otherwise",
+        report_note(r->report, "sizes that data decides are assumed to be %d; --assume sets others",
                     ASSUME_UNBACKED);
     return merge_all(&d, concat);
 }

@@ -212,7 +212,7 @@ static bool raise_no_user(struct pass_run *r, uint32_t n, enum left_reason why)
 
     if (why != LEFT_NO_WAIT)
         return true;
-    pass_fail(r, n, "compat=torch: PyTorch raises StopIteration, because nobody uses '%s'", name);
+    pass_fail(r, n, "compat=torch: PyTorch raises StopIteration, because '%s' is not used", name);
     return false;
 }
 

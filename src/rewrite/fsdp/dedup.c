@@ -19,7 +19,7 @@ struct dedup_options {
 
 static const struct pass_option dedup_options[] = {
     {"compat", PASS_CHOICE, offsetof(struct dedup_options, compat), "none", "none|torch",
-     "torch: the new nodes stand where the sum stood; sizes and alpha are not looked at"},
+     "torch: the new nodes go where the sum was; sizes and alpha are not looked at"},
 };
 
 struct member { /* a reduce-scatter of the text that became part of a merged one */

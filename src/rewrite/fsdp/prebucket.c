@@ -25,14 +25,14 @@ struct prebucket_options {
 static const struct pass_option options[] = {
     OPTION(cap_mb, PASS_FLOAT, "None", NULL,
            "MiB a bucket may hold; None: what keeps a link busy for 90 % of the time"),
-    OPTION(min_mb, PASS_FLOAT, "10", NULL, "the least that is taken for None"),
+    OPTION(min_mb, PASS_FLOAT, "10", NULL, "the least that None may give"),
     OPTION(max_mb, PASS_FLOAT, "500", NULL,
-           "the most, and what is taken where the group's size is not known"),
-    OPTION(multiplier, PASS_FLOAT, "1", NULL, "what is taken for None, times this"),
-    OPTION(cluster, PASS_TEXT, "h100x8", NULL, "the machine that None is worked out for"),
+           "the most, and the cap where the group's size is not known"),
+    OPTION(multiplier, PASS_FLOAT, "1", NULL, "factor on what None gives"),
+    OPTION(cluster, PASS_TEXT, "h100x8", NULL, "the machine that None is computed for"),
     OPTION(mode, PASS_CHOICE, "default", "default|custom_ops|custom_ops_multidtype|coalesced",
-           "as of bucket_all_gather"),
-    OPTION(compat, PASS_CHOICE, "none", "none|torch", "as of bucket_all_gather"),
+           "as in bucket_all_gather"),
+    OPTION(compat, PASS_CHOICE, "none", "none|torch", "as in bucket_all_gather"),
 };
 
 enum { NO_COLLECTIVE = -1 };
