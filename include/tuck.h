@@ -259,6 +259,11 @@ TUCK_API const char *tuck_node_annotation(const tuck_graph *g, tuck_node n);
 /* Where it stood in the text it was read from; 0 for nodes made since. */
 TUCK_API uint32_t tuck_node_line(const tuck_graph *g, tuck_node n);
 
+/* A diagnostic about a node, with the place it was read from (none: about the graph; g NULL: about nothing in
+ * particular). For passes of a caller. d may be NULL; the message is copied. */
+TUCK_API void tuck_diags_add(tuck_diags *d, tuck_severity severity, const tuck_graph *g,
+                             tuck_node n, const char *message);
+
 typedef enum tuck_value_kind {
     TUCK_V_NONE = 1,
     TUCK_V_BOOL,
@@ -573,17 +578,23 @@ typedef struct tuck_where {
 
 static inline tuck_where tuck_before(tuck_node n)
 {
-    return (tuck_where){n, false};
+    tuck_where where = {n, false};
+
+    return where;
 }
 
 static inline tuck_where tuck_after(tuck_node n)
 {
-    return (tuck_where){n, true};
+    tuck_where where = {n, true};
+
+    return where;
 }
 
 static inline tuck_where tuck_at_end(void)
 {
-    return (tuck_where){{0}, true};
+    tuck_where where = {{0}, true};
+
+    return where;
 }
 
 /* A new node. `target` is what tuck_node_target() would say; of an input the parameter (NULL: the same
@@ -658,6 +669,39 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_parse(const char *text, size_
                                                          tuck_diags *diags, tuck_pipeline **out);
 TUCK_API void tuck_pipeline_free(tuck_pipeline *p);
 TUCK_API size_t tuck_pipeline_count(const tuck_pipeline *p);
+
+/* The same step by step. What fails adds nothing. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_new(const tuck_allocator *alloc,
+                                                       tuck_pipeline **out);
+/* A pass by its name, its options as text: "cap_mb=50:500, mode=coalesced"; NULL: the defaults. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_add(tuck_pipeline *p, const char *pass,
+                                                       const char *options, tuck_diags *diags);
+
+/* A pass of the caller. It edits g, a copy with the same node ids whose types are inferred, and must not free it.
+ * The step is run as those of the table are: linted, reported, new nodes typed and annotated, and the caller's graph
+ * is replaced only when all went well. Anything but TUCK_OK is the result of the run and leaves the graph as it was;
+ * so does TUCK_ELINT where the pass breaks it. diags may be NULL; tuck_diags_add() says more. */
+typedef tuck_status (*tuck_pass_fn)(void *ctx, tuck_graph *g, tuck_diags *diags);
+/* The name is for reports and diagnostics. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_append(tuck_pipeline *p, const char *name,
+                                                          tuck_pass_fn fn, void *ctx);
+
+/* Functions in place of options of the passes bucket_…; each may be NULL. */
+typedef struct tuck_bucket_options {
+    size_t size;
+    /* MiB that a bucket may hold, by its number in its run of collectives with equal keys: the first of them is often
+     * exposed, and better small. Asked once for each bucket. A negative result or not a number: the pass fails. */
+    double (*cap_mb)(void *ctx, size_t bucket);
+    /* May the collective that `wait` waits for be merged? False: it is left alone, reason "filtered". */
+    bool (*filter)(void *ctx, const tuck_graph *g, tuck_node wait);
+    void *ctx;
+} tuck_bucket_options;
+TUCK_API void tuck_bucket_options_init(tuck_bucket_options *rules);
+/* tuck_pipeline_add() with such functions. TUCK_EINVAL, too, for a pass without buckets. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_add_bucket(tuck_pipeline *p, const char *pass,
+                                                              const char *options,
+                                                              const tuck_bucket_options *rules,
+                                                              tuck_diags *diags);
 
 typedef struct tuck_hint { /* a value for a symbolic size */
     const char *symbol;
@@ -893,6 +937,33 @@ typedef enum tuck_schedule_form {
 } tuck_schedule_form;
 TUCK_API tuck_status tuck_schedule_print(const tuck_schedule *s, tuck_schedule_form form,
                                          tuck_write_fn write, void *ctx);
+
+/* A pass of the caller on the order of a graph's ops, as tuck_pipeline_append() has them on graphs. It changes
+ * `order`, tuck_problem_op_count() ops, in place; the problem is gone after the call. TUCK_EINVAL where what it left is
+ * no order. The order is kept as it was, and the report says so, where collectives of a group would change places;
+ * whether it takes more time or memory is for the caller to decide. */
+typedef tuck_status (*tuck_order_fn)(void *ctx, const tuck_problem *problem, uint32_t *order,
+                                     tuck_diags *diags);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_append_order(tuck_pipeline *p, const char *name,
+                                                                tuck_order_fn fn, void *ctx);
+
+/* ---- Comm blocks ----------------------------------------------------------------------------------
+ * The nodes that belong to one collective, in the order of the graph: the collective, the [i] that pick its results, its
+ * waits, and the views right behind those. A collective whose result goes anywhere else than into waits has none. */
+typedef struct tuck_comm_blocks tuck_comm_blocks;
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_comm_blocks(const tuck_graph *g,
+                                                            tuck_comm_blocks **out);
+TUCK_API void tuck_comm_blocks_free(tuck_comm_blocks *b);
+TUCK_API size_t tuck_comm_blocks_count(const tuck_comm_blocks *b);
+TUCK_API tuck_node tuck_comm_block_collective(const tuck_comm_blocks *b, size_t i);
+/* Arrays of *n_out nodes that live as long as b: all of the block, its waits, the operands of the collective, and those
+ * nodes of the block that something outside of it uses. */
+TUCK_API const tuck_node *tuck_comm_block_nodes(const tuck_comm_blocks *b, size_t i, size_t *n_out);
+TUCK_API const tuck_node *tuck_comm_block_waits(const tuck_comm_blocks *b, size_t i, size_t *n_out);
+TUCK_API const tuck_node *tuck_comm_block_inputs(const tuck_comm_blocks *b, size_t i,
+                                                 size_t *n_out);
+TUCK_API const tuck_node *tuck_comm_block_outputs(const tuck_comm_blocks *b, size_t i,
+                                                  size_t *n_out);
 
 #endif /* TUCK_EXPERIMENTAL */
 

@@ -1,12 +1,9 @@
 /* Passes in the public interface. */
 #include "api/api.h"
+#include "api/pass_api.h"
 #include "study/symbol_hints.h"
 #include "study/runner.h"
 #include "study/pass_table.h"
-
-struct tuck_pipeline {
-    struct pipeline p;
-};
 
 size_t tuck_pass_count(void)
 {

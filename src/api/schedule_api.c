@@ -6,10 +6,6 @@
 #include "plan/liveness.h"
 #include "report/schedule_show.h"
 
-struct tuck_problem {
-    struct problem *p;
-};
-
 struct tuck_schedule {
     struct schedule s;
 };
@@ -23,7 +19,7 @@ tuck_status problem_wrap(struct problem *p, tuck_problem **out)
         problem_free(p);
         return TUCK_ENOMEM;
     }
-    w->p = p;
+    *w = (tuck_problem){.p = p, .own = p};
     *out = w;
     return TUCK_OK;
 }
@@ -56,7 +52,7 @@ void tuck_problem_free(tuck_problem *p)
     if (p == NULL)
         return;
     tuck_allocator alloc = p->p->mem.alloc;
-    problem_free(p->p);
+    problem_free(p->own);
     alloc.resize(alloc.ctx, p, sizeof(*p), 0);
 }
 

@@ -4,6 +4,17 @@
 
 #include "plan/problem.h"
 
+struct tuck_problem {
+    const struct problem *p;
+    struct problem *own; /* the same, to be freed; NULL: somebody else's */
+};
+
+/* A problem that somebody else owns, for a caller to look at. */
+static inline tuck_problem problem_shown(const struct problem *p)
+{
+    return (tuck_problem){.p = p};
+}
+
 /* Takes p, also on failure. */
 TUCK_MUST_CHECK tuck_status problem_wrap(struct problem *p, tuck_problem **out);
 

@@ -48,7 +48,7 @@ size_t tuck_diags_count(const tuck_diags *d)
 
 size_t tuck_diags_errors(const tuck_diags *d)
 {
-    return d->n_errors;
+    return d != NULL ? d->n_errors : 0;
 }
 
 const tuck_diag *tuck_diags_at(const tuck_diags *d, size_t i)

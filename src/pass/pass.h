@@ -51,6 +51,13 @@ static inline double pass_float_at(const struct pass_floats *f, uint32_t i)
     return f->at[i < f->n ? i : f->n - 1];
 }
 
+/* Functions of a caller in place of options of bucketing: each may be NULL. */
+struct bucket_rules {
+    double (*cap_mb)(void *ctx, size_t bucket); /* of bucket 0, 1, … in its run of equal keys */
+    bool (*filter)(void *ctx, const tuck_graph *g, tuck_node wait); /* false: leave it alone */
+    void *ctx;
+};
+
 /* ---- Passes ------------------------------------------------------------------------------------- */
 
 /* What a pass needs to find, and what is still right after it. The runner computes what is missing. */
@@ -74,6 +81,9 @@ struct pass {
     const struct pass_option *also;
     uint32_t n_also;
     size_t options_size; /* of the struct that holds them */
+    bool takes_rules;    /* … in which there is a struct bucket_rules at offset rules_at */
+    size_t rules_at;
+    bool of_caller; /* not of the table: a function that somebody put into the pipeline */
     /* A pass has one of these three.
      * It rewrites the graph r->g and reports to r what it did. Anything but TUCK_OK needs a diagnostic in r->diags, and
      * makes the runner throw r->g away. */
@@ -142,6 +152,11 @@ tuck_status pipeline_add(struct pipeline *p, const char *pass, const char *optio
                          struct diag_pos pos, tuck_diags *diags);
 /* The same by its row, with the default options but for one number (option NULL: none). Leaves through p's guard. */
 void pipeline_push(struct pipeline *p, const struct pass *pass, const char *option, double value);
+/* A step that calls fn, under that name; a graph that it leaves broken is an error. Leaves through p's guard. */
+void pipeline_call(struct pipeline *p, const char *name, tuck_pass_fn fn, void *ctx);
+/* The same checked for the caller and guarded: a step, with rules where they are given. Nothing is added on failure. */
+tuck_status pipeline_add_whole(struct pipeline *p, const char *pass, const char *options,
+                               const struct bucket_rules *rules, tuck_diags *diags);
 void pipeline_init(struct pipeline *p, const struct pass_table *table, const tuck_allocator *alloc);
 void pipeline_destroy(struct pipeline *p);
 

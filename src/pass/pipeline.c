@@ -258,6 +258,8 @@ static tuck_status add_step(struct cursor *c, const struct pass *pass, bool brac
         return st;
     if (bracket && c->at >= c->end)
         return complain(c, "')' is missing");
+    if (!bracket && c->at < c->end)
+        return complain(c, "there is no '(' that this would close");
     if (pass->expand != NULL)
         return pass->expand(p, options, pos, c->diags);
     vec_push_in(&p->arena, &p->step, ((struct pipeline_step){pass, options, kept}));

@@ -65,6 +65,9 @@ struct schedule {
     const tuck_transport *transport; /* to the other ranks, or NULL (schedule/align.h) */
     bool asked;                      /* … have been asked for their runtimes */
     uint32_t medians_of;             /* so many ranks have agreed on runtimes; 0: own ones */
+    tuck_status call_status;         /* what the caller's own pass came back with */
+    bool call_is_order;              /* … and left an order of the ops */
+    tuck_diags *diags;               /* for such a pass while it runs */
     VEC(struct schedule_dep) dep;
     VEC(struct schedule_report) report;
 };
@@ -92,6 +95,7 @@ void schedule_sink_iterative(struct schedule *s);
 void schedule_simple_overlap(struct schedule *s);
 void schedule_enforce_fsdp(struct schedule *s);
 void schedule_peak_memory(struct schedule *s);
+void schedule_call_own(struct schedule *s); /* opt.call */
 
 /* Run one and keep it honest: what it gives is a schedule. Outside of PyTorch's ways also: collectives of a
  * group stay in order, the peak stays within the budget, the exposed time does not grow; else the order stays
@@ -103,6 +107,9 @@ TUCK_MUST_CHECK tuck_status schedule_run(struct schedule *s, const char *name,
  * given are those of s. */
 TUCK_MUST_CHECK tuck_status schedule_steps(struct schedule *s, const struct pipeline *p,
                                            tuck_diags *diags);
+
+/* One more step of p: a function of the caller. Leaves through p's guard. */
+void schedule_append_call(struct pipeline *p, const char *name, const struct order_call *call);
 
 /* The rows of these passes, for the table of all. */
 extern const struct pass pass_estimate_op_runtime,

@@ -18,6 +18,15 @@ enum schedule_slip {
 
 #define SCHEDULE_NO_LIMIT PASS_NO_INT
 
+struct problem;
+
+/* A caller's own pass: it changes `order` in place. */
+struct order_call {
+    tuck_status (*fn)(void *ctx, const struct problem *p, uint32_t *order, tuck_diags *diags);
+    void *ctx;
+    const char *name; /* kept with the pipeline */
+};
+
 struct schedule_options {
     bool torch;     /* PyTorch's ways: its defaults, a file's fake dependences, no guards */
     unsigned slips; /* enum schedule_slip; all of them with --compat torch */
@@ -49,6 +58,7 @@ struct schedule_options {
     double list_peak_memory_budget; /* of the list schedulers; not a number: no limit */
     bool keep_order;                /* no collective passes another, whatever their groups */
     bool allow_more_exposed;        /* take an order even where its exposed time is longer */
+    const struct order_call *call;  /* of a step that is the caller's own, else NULL */
 };
 
 struct schedule_slip_row {

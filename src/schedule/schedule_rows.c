@@ -187,6 +187,7 @@ tuck_status schedule_steps(struct schedule *s, const struct pipeline *p, tuck_di
         const struct pipeline_step *step = &p->step.at[i];
         struct schedule_options o = s->opt;
 
+        o.call = ((const struct schedule_options *)step->options)->call;
         for (uint32_t k = 0; k < p->setting.len; k++)
             schedule_overlay(&o, step->options, p->setting.at[k].key->option);
         schedule_overlay(&o, step->options, step->text);

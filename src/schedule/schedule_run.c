@@ -128,7 +128,7 @@ static double budget_of(const struct schedule *s, void (*pass)(struct schedule *
     if (pass == schedule_raise_comms || pass == schedule_sink_waits ||
         pass == schedule_reorder_compute)
         return o->list_peak_memory_budget;
-    return 0;
+    return pass == schedule_call_own ? (double)NAN : 0; /* what a caller wants is the caller's */
 }
 
 int64_t schedule_allowance(int64_t peak, double budget)

@@ -124,8 +124,9 @@ static void do_begin_report(void *p)
 {
     struct step *s = p;
     struct tuck_report *t = s->report;
+    const char *name = s->what->pass->name; /* of a caller's pass: it goes with the pipeline */
     struct pass_report row = {.all = t,
-                              .name = s->what->pass->name,
+                              .name = arena_str(&t->arena, name, strlen(name)),
                               .options = arena_str(&t->arena, s->what->text, strlen(s->what->text)),
                               .before = s->r.g->n_nodes};
 

@@ -24,9 +24,9 @@ struct bucket_options {
     enum bucket_mode mode;
     struct pass_floats cap_mb; /* by the bucket's number in its run of equal keys */
     bool torch;                /* as PyTorch 2.13 does it, its slips included */
-    /* Waits that count; NULL: all. */
-    bool (*filter)(void *ctx, const tuck_graph *g, uint32_t wait);
-    void *ctx;
+    const bool *marked;        /* waits that count, by node id below n_marked; NULL: all */
+    uint32_t n_marked;
+    struct bucket_rules rules; /* of the caller: a cap in place of cap_mb, and waits that count */
 };
 
 /* What members of a bucket have in common. */
@@ -99,8 +99,8 @@ bool bucket_same_key(const struct bucket_key *a, const struct bucket_key *b);
 /* Has this kind such a form? If not, a diagnostic. */
 tuck_status bucket_check_mode(struct pass_run *r, tuck_coll kind, int mode, bool torch);
 
-/* Buckets of two and more. What stays alone is reported. */
-void buckets_find(struct bucket_scan *s, struct buckets *b);
+/* Buckets of two and more. What stays alone is reported. TUCK_EINVAL: the caller's cap is no number of MiB. */
+tuck_status buckets_find(struct bucket_scan *s, struct buckets *b);
 /* Take out those whose members' dtypes do not go together. */
 void buckets_check(struct bucket_scan *s, struct buckets *b);
 /* May these be merged? The reason if not, and the node that stands against it. */

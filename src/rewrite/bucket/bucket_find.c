@@ -28,6 +28,8 @@ struct run {
     int64_t bytes;
     uint32_t number; /* of the bucket */
     uint32_t index;  /* in the run */
+    double cap;      /* of the bucket with that index, in bytes */
+    bool has_cap;    /* … and it is known */
     enum closed_by opened_by;
 };
 
@@ -41,6 +43,8 @@ struct find {
     uint32_t number;        /* of the newest bucket */
     struct run *run;        /* by group, or one */
     uint32_t n_run;
+    bool bad_cap; /* the caller's function gave what is no number of MiB, for bucket … */
+    uint32_t bad_index;
 };
 
 static uint32_t larger(uint32_t a, uint32_t b)
@@ -55,12 +59,48 @@ static void leave(struct find *f, uint32_t start, enum left_reason why)
 
 /* ---- buckets ---- */
 
-static double cap_of(const struct find *f, const struct run *q)
+/* The caller's cap. Of a bad one the first is remembered. */
+static double ask_cap(struct find *f, uint32_t index)
+{
+    const struct bucket_rules *rules = &f->s->o->rules;
+    double mb = rules->cap_mb(rules->ctx, index);
+
+    if (mb >= 0)
+        return mb;
+    if (!f->bad_cap)
+        f->bad_index = index;
+    f->bad_cap = true;
+    return 0;
+}
+
+/* Asked once a bucket. */
+static double cap_of(struct find *f, struct run *q)
 {
     const struct bucket_options *o = f->s->o;
+    uint32_t index = o->torch ? 0 : q->index; /* torch asks once a run, for bucket 0 */
 
-    /* torch asks once a run, for bucket 0. */
-    return pass_float_at(&o->cap_mb, o->torch ? 0 : q->index) * 1024 * 1024;
+    if (!q->has_cap) {
+        double mb = o->rules.cap_mb != NULL ? ask_cap(f, index) : pass_float_at(&o->cap_mb, index);
+        q->cap = mb * 1024 * 1024;
+        q->has_cap = true;
+    }
+    return q->cap;
+}
+
+static void next_index(const struct find *f, struct run *q, uint32_t index)
+{
+    q->index = index;
+    q->has_cap = q->has_cap && f->s->o->torch && index > 0;
+}
+
+/* Does the pass look at this wait at all? */
+static bool is_wanted(const struct bucket_scan *s, uint32_t wait)
+{
+    const struct bucket_options *o = s->o;
+
+    if (o->marked != NULL && !(wait < o->n_marked && o->marked[wait]))
+        return false;
+    return o->rules.filter == NULL || o->rules.filter(o->rules.ctx, s->r->g, (tuck_node){wait});
 }
 
 static void close_bucket(struct find *f, struct run *q, enum closed_by why)
@@ -80,7 +120,7 @@ static void close_bucket(struct find *f, struct run *q, enum closed_by why)
               : (double)q->bytes > cap_of(f, q) ? LEFT_OVERSIZED
                                                 : LEFT_ALONE);
     }
-    q->index++;
+    next_index(f, q, q->index + 1);
     q->bytes = 0;
     q->member.len = 0;
 }
@@ -92,7 +132,7 @@ static void open_bucket(struct find *f, struct run *q, enum closed_by because)
     q->number = ++f->number;
 }
 
-static bool fits(const struct find *f, const struct run *q, const struct bucket_cand *c)
+static bool fits(struct find *f, struct run *q, const struct bucket_cand *c)
 {
     int64_t sum;
 
@@ -119,8 +159,7 @@ static bool is_apart(const struct find *f, const struct run *q, uint32_t start)
 }
 
 /* Why the candidate cannot join the open bucket; CLOSED_END: it can. */
-static enum closed_by apart_by(const struct find *f, const struct run *q,
-                               const struct bucket_cand *c)
+static enum closed_by apart_by(struct find *f, struct run *q, const struct bucket_cand *c)
 {
     if (f->data[c->start] >= q->number)
         return CLOSED_DEPENDENCE;
@@ -193,11 +232,10 @@ static void push(struct find *f, uint32_t n, uint32_t number)
 static void decide(struct find *f, uint32_t start, uint32_t wait)
 {
     struct bucket_scan *s = f->s;
-    const struct bucket_options *o = s->o;
     struct bucket_cand c;
     enum left_reason why;
 
-    if (o->filter != NULL && !o->filter(o->ctx, s->r->g, wait)) {
+    if (!is_wanted(s, wait)) {
         leave(f, start, LEFT_FILTERED);
         return;
     }
@@ -207,7 +245,7 @@ static void decide(struct find *f, uint32_t start, uint32_t wait)
     if (can || (why != LEFT_UNKNOWN_TYPE && c.out != 0)) {
         if (q->begun && !bucket_same_key(&q->key, &c.key)) {
             close_bucket(f, q, CLOSED_KEY);
-            q->index = 0;
+            next_index(f, q, 0);
         }
         if (c.key.device == 0 && q->open) /* what is known of one member holds for all */
             c.key.device = q->key.device;
@@ -259,7 +297,7 @@ static struct find start_walk(struct bucket_scan *s)
         .sequence = arena_zeroed(a, ((size_t)g->group.len + 1) * sizeof(uint32_t))};
 }
 
-void buckets_find(struct bucket_scan *s, struct buckets *b)
+tuck_status buckets_find(struct bucket_scan *s, struct buckets *b)
 {
     const tuck_graph *g = s->r->g;
     struct find f = start_walk(s);
@@ -281,6 +319,9 @@ void buckets_find(struct bucket_scan *s, struct buckets *b)
     for (uint32_t i = 0; i < f.n_run; i++)
         close_bucket(&f, &f.run[i], CLOSED_END);
     comm_leave_hidden(s->r, s->o->kind);
+    if (f.bad_cap)
+        return pass_fail(s->r, 0, "the cap of bucket %u is no number of MiB", f.bad_index);
+    return TUCK_OK;
 }
 
 /* The same walk with the members given. */

@@ -10,6 +10,7 @@ static const double default_cap = 2000;
 struct options {
     struct pass_floats cap_mb;
     int mode, compat, filter;
+    struct bucket_rules rules;
 };
 
 #define CAP                                                                                        \
@@ -45,14 +46,6 @@ struct marks {
     uint32_t n;
 };
 
-static bool is_marked(void *ctx, const tuck_graph *g, uint32_t wait)
-{
-    const struct marks *m = ctx;
-
-    (void)g;
-    return wait < m->n && m->at[wait];
-}
-
 static struct marks *fsdp_marks(struct pass_run *r, tuck_coll kind)
 {
     struct marks *m = arena_new(&r->arena, struct marks);
@@ -76,13 +69,14 @@ static struct bucket_options settings(tuck_coll kind, const struct options *o, s
     struct bucket_options b = {.kind = kind,
                                .mode = (enum bucket_mode)o->mode,
                                .cap_mb = o->cap_mb,
-                               .torch = o->compat == COMPAT_TORCH};
+                               .torch = o->compat == COMPAT_TORCH,
+                               .rules = o->rules};
 
     if (b.cap_mb.n == 0)
         b.cap_mb = (struct pass_floats){&default_cap, 1};
     if (marks != NULL) {
-        b.filter = is_marked;
-        b.ctx = marks;
+        b.marked = marks->at;
+        b.n_marked = marks->n;
         if (b.torch && b.mode == BUCKET_MULTIDTYPE) /* which forgets the mode in its FSDP passes */
             b.mode = BUCKET_CUSTOM;
     }
@@ -105,7 +99,9 @@ static tuck_status find(struct pass_run *r, tuck_coll kind, const struct options
         return st;
     struct bucket_options set = settings(kind, o, marks);
     bucket_scan(&s, r, &set);
-    buckets_find(&s, &b);
+    st = buckets_find(&s, &b);
+    if (st != TUCK_OK)
+        return st;
     comm_leave_forms(r, kind, is_taken, &s);
     buckets_check(&s, &b);
     if (merge)
@@ -162,6 +158,8 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
         .options = (table),                                                                        \
         .n_options = (uint32_t)(sizeof(table) / sizeof(*(table))),                                 \
         .options_size = sizeof(struct options),                                                    \
+        .takes_rules = true,                                                                       \
+        .rules_at = offsetof(struct options, rules),                                               \
         .on_graph = run_##id,                                                                      \
     };
 
