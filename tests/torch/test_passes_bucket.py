@@ -93,6 +93,8 @@ def listed_differences(report, answer):
     found = (closed | left) & {"dependence", "order", "group_of_one", "mutated", "layout", "alignment"}
     if report.get("counts", {}).get("duplicate waits removed"):
         found.add("waits")
+    if len({bucket["group"] for bucket in report["buckets"]}) > 1:
+        found.add("groups")  # whose collectives stand among each other
     if any("tensor_out" in name for bucket in answer for name in bucket):
         found.add("out=")
     return found
