@@ -146,6 +146,8 @@ TUCK_API void tuck_diags_clear(tuck_diags *d);
 TUCK_API size_t tuck_diags_count(const tuck_diags *d);
 TUCK_API size_t tuck_diags_errors(const tuck_diags *d);
 TUCK_API const tuck_diag *tuck_diags_at(const tuck_diags *d, size_t i);
+/* Add a copy of a diagnostic, made up or from another list. */
+TUCK_API void tuck_diags_append(tuck_diags *d, const tuck_diag *diag);
 
 /* One diagnostic as compilers write it: file:line:column: error: message, the line, a caret. */
 TUCK_API tuck_status tuck_diag_print(const tuck_diag *d, tuck_colour colour, tuck_write_fn write,
@@ -642,6 +644,19 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *
  * a write to the same storage is an error. TUCK_ELINT if there was an error; warnings alone are fine. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lint(const tuck_graph *g, tuck_diags *diags);
 
+/* What lint found in the graphs of a file: one line with the counts, or as JSON what `found` holds
+ * (it may be NULL for the line). */
+typedef struct tuck_lint_sum {
+    size_t size;
+    const char *file;
+    size_t graphs, nodes;    /* that were looked at */
+    size_t errors, warnings; /* a list of diagnostics keeps the first 50 warnings only */
+} tuck_lint_sum;
+
+TUCK_API void tuck_lint_sum_init(tuck_lint_sum *sum);
+TUCK_API tuck_status tuck_lint_print(const tuck_lint_sum *sum, const tuck_diags *found,
+                                     const tuck_print_options *how, tuck_write_fn write, void *ctx);
+
 /* ---- Passes ------------------------------------------------------------------------------------
  * A pass rewrites a graph and tells what it did. A pipeline is a list of them with options:
  *
@@ -660,6 +675,15 @@ typedef struct tuck_option {
 } tuck_option;
 TUCK_API size_t tuck_pass_option_count(size_t pass);
 TUCK_API bool tuck_pass_option(size_t pass, size_t option, tuck_option *out);
+
+/* All passes with their options and the keys of PyTorch; one pass; the reasons for which passes
+ * leave candidates alone. */
+TUCK_API tuck_status tuck_passes_print(const tuck_print_options *how, tuck_write_fn write,
+                                       void *ctx);
+TUCK_API tuck_status tuck_pass_print(size_t pass, const tuck_print_options *how,
+                                     tuck_write_fn write, void *ctx);
+TUCK_API tuck_status tuck_reasons_print(const tuck_print_options *how, tuck_write_fn write,
+                                        void *ctx);
 
 typedef struct tuck_pipeline tuck_pipeline;
 /* `name` stands in diagnostics. TUCK_EINVAL: an unknown pass or option, a value that is none. */
@@ -774,6 +798,33 @@ TUCK_API tuck_status tuck_report_print(const tuck_report *t, tuck_report_form fo
 
 #ifdef TUCK_EXPERIMENTAL
 /* From here on everything may change in a new minor version. */
+
+/* ---- Names ------------------------------------------------------------------------------------- */
+
+/* Which name was probably meant: of those that `name` gives for 0, 1, ... (until NULL) the one with the
+ * fewest edits, or that begins with the word; NULL: none is near. */
+TUCK_API const char *tuck_suggest(const char *word, const char *(*name)(const void *ctx, size_t i),
+                                  const void *ctx);
+
+/* ---- The operator table ------------------------------------------------------------------------
+ * Operators are numbered from 1 in the order of their names. */
+
+typedef struct tuck_op {
+    size_t size;
+    const char *name;      /* "aten.mm.default" */
+    const char *signature; /* docs/operators.md */
+    const char *op_class, *class_meaning;
+} tuck_op;
+
+TUCK_API uint32_t tuck_op_count(void);
+/* In any spelling of graph texts: torch.ops.aten.mm.default, aten.mm; 0: not in the table. */
+TUCK_API uint32_t tuck_op_find(const char *name);
+/* out->size must be set. False: there is no such operator. */
+TUCK_API bool tuck_op_info(uint32_t op, tuck_op *out);
+/* Operators of that name; else those with a part of it in theirs; NULL: all. How many, and print. */
+TUCK_API uint32_t tuck_ops_matching(const char *name);
+TUCK_API tuck_status tuck_ops_print(const char *name, const tuck_print_options *how,
+                                    tuck_write_fn write, void *ctx);
 
 /* ---- Costs of single nodes --------------------------------------------------------------------- */
 

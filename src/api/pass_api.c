@@ -27,16 +27,11 @@ size_t tuck_pass_option_count(size_t i)
 
 bool tuck_pass_option(size_t i, size_t k, tuck_option *out)
 {
-    static const char *const type[] = {"bool",   "int",     "float", "text",
-                                       "choice", "numbers", "names"};
-
     if (k >= tuck_pass_option_count(i) || out == NULL)
         return false;
     const struct pass_option *o = &all_passes.row[i]->options[k];
-    *out = (tuck_option){.name = o->name,
-                         .type = o->type == PASS_CHOICE ? o->choices : type[o->type],
-                         .dflt = o->dflt,
-                         .help = o->help};
+    *out = (tuck_option){
+        .name = o->name, .type = pass_option_type(o), .dflt = o->dflt, .help = o->help};
     return true;
 }
 

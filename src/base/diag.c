@@ -81,6 +81,42 @@ static void excerpt(struct arena *a, struct diag_pos pos, tuck_diag *out)
         out->length = to - from > out->caret ? (uint32_t)(to - from) - out->caret : 1;
 }
 
+struct copy_args {
+    tuck_diags *d;
+    tuck_diag diag;
+};
+
+static const char *copied(struct arena *a, const char *s)
+{
+    return s != NULL ? arena_str(a, s, strlen(s)) : NULL;
+}
+
+static void do_copy(void *p)
+{
+    struct copy_args *x = p;
+    struct arena *a = &x->d->arena;
+
+    x->diag.file = copied(a, x->diag.file ? x->diag.file : "");
+    x->diag.message = copied(a, x->diag.message ? x->diag.message : "");
+    x->diag.note = copied(a, x->diag.note);
+    x->diag.source = copied(a, x->diag.source);
+    vec_push(&x->d->mem, &x->d->all, x->diag);
+}
+
+void tuck_diags_append(tuck_diags *d, const tuck_diag *diag)
+{
+    if (d == NULL || diag == NULL)
+        return;
+    struct copy_args x = {.d = d, .diag = *diag};
+
+    if (diag->severity == TUCK_ERROR)
+        d->n_errors++;
+    else if (d->all.len >= d->n_errors + MOST_WARNINGS)
+        return;
+    if (!mem_guard(&d->mem, do_copy, &x))
+        d->lost = true;
+}
+
 struct add_args {
     tuck_diags *d;
     struct diag_pos pos;

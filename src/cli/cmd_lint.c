@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "cli/cli.h"
 
 struct lint {
@@ -73,48 +72,18 @@ static int check(struct lint *l)
     return code;
 }
 
-static void put_sum(const struct lint *l)
+/* JSON is written even where the text could not be read: what was found says why. */
+static int print(const struct lint *l)
 {
-    printf("%zu graph%s, %zu nodes: ", l->graphs, l->graphs == 1 ? "" : "s", l->nodes);
-    put(l->errors ? INK_BAD : INK_GOOD, "%zu error%s", l->errors, l->errors == 1 ? "" : "s");
-    printf(", ");
-    put_line(l->warnings ? INK_LIMIT : INK_GOOD, "%zu warning%s", l->warnings,
-             l->warnings == 1 ? "" : "s");
-}
+    tuck_print_options how = print_how(l->json);
+    tuck_lint_sum sum = {.size = sizeof(sum),
+                         .file = l->in.path,
+                         .graphs = l->graphs,
+                         .nodes = l->nodes,
+                         .errors = l->errors,
+                         .warnings = l->warnings};
 
-static void print_json(struct buf *b, const void *ctx)
-{
-    const struct lint *l = ctx;
-    size_t n = tuck_diags_count(l->all), errors = tuck_diags_errors(l->all);
-    struct json_out j;
-
-    json_begin(&j, b);
-    json_open(&j, NULL, '{');
-    json_schema(&j, 1);
-    json_str(&j, "file", l->in.path);
-    json_int(&j, "graph_count", (int64_t)l->graphs);
-    json_int(&j, "node_count", (int64_t)l->nodes);
-    json_int(&j, "errors", (int64_t)errors);
-    json_int(&j, "warnings", (int64_t)(n - errors));
-    json_open(&j, "diagnostics", '[');
-    for (size_t i = 0; i < n; i++) {
-        const tuck_diag *d = tuck_diags_at(l->all, i);
-
-        json_open(&j, NULL, '{');
-        json_str(&j, "severity", d->severity == TUCK_ERROR ? "error" : "warning");
-        json_str(&j, "file", d->file);
-        if (d->line > 0)
-            json_int(&j, "line", d->line);
-        if (d->line > 0 && d->column > 0)
-            json_int(&j, "column", d->column);
-        json_str(&j, "message", d->message);
-        if (d->note != NULL)
-            json_str(&j, "note", d->note);
-        json_close(&j, '}');
-    }
-    json_close(&j, ']');
-    json_close(&j, '}');
-    json_end(&j);
+    return exit_code_of(tuck_lint_print(&sum, l->all, &how, to_file, stdout));
 }
 
 int cmd_lint(int argc, char **argv)
@@ -130,11 +99,9 @@ int cmd_lint(int argc, char **argv)
     }
     int code = check(&l);
     keep_diags(NULL);
-    if (l.json && code != EXIT_MEMORY && code != EXIT_USAGE) {
-        int printed = print_through(print_json, &l);
+    if (l.json ? code != EXIT_MEMORY && code != EXIT_USAGE : l.graphs > 0) {
+        int printed = print(&l);
         code = code == EXIT_FINE ? printed : code;
-    } else if (l.graphs > 0) {
-        put_sum(&l);
     }
     input_close(&l.in);
     tuck_diags_free(l.all);

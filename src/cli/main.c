@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/suggest.h"
 #include "cli/cli.h"
 #include "cli/output.h"
 
@@ -64,7 +63,7 @@ static const char *command_name(const void *ctx, size_t i)
 
 static int unknown(const char *name)
 {
-    const char *near = near_name(name, strlen(name), command_name, NULL);
+    const char *near = tuck_suggest(name, command_name, NULL);
 
     fprintf(stderr, "tuck: unknown command '%s'", name);
     if (near != NULL)

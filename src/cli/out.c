@@ -140,6 +140,16 @@ void put_error(const char *where, const char *fmt, ...)
     va_end(ap);
 }
 
+tuck_print_options print_how(bool json)
+{
+    tuck_print_options how;
+
+    tuck_print_options_init(&how);
+    how.form = json ? TUCK_PRINT_JSON : TUCK_PRINT_TABLE;
+    how.colour = out_colour(stdout) ? TUCK_COLOURED : TUCK_PLAIN;
+    return how;
+}
+
 bool to_file(void *f, const char *text, size_t len)
 {
     return fwrite(text, 1, len, f) == len;

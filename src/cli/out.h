@@ -21,6 +21,9 @@ void put_to(FILE *f, enum ink k, const char *fmt, ...) __attribute__((format(pri
 void put_warning(const char *where, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void put_error(const char *where, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* How results are printed on standard output: as JSON, or a table in colour where it may have it. */
+tuck_print_options print_how(bool json);
+
 bool to_file(void *f, const char *text, size_t len); /* a tuck_write_fn */
 int complain(const char *path);                      /* by errno: EXIT_FILE */
 

@@ -163,6 +163,8 @@ void pipeline_destroy(struct pipeline *p);
 const struct pass *pass_find(const struct pass_table *t, const char *name, size_t len);
 /* The options of a pass as they are by default, in the arena. */
 void *pass_defaults(const struct pass *pass, struct arena *a);
+/* "bool", "int", "numbers", or the choices, "none|all". */
+const char *pass_option_type(const struct pass_option *o);
 const struct pass_option *pass_option_at(const struct pass *pass, size_t i);
 const struct pass_option *pass_option_find(const struct pass *pass, const char *name, size_t len);
 /* Read a value into the struct of options. False: it is none, and *wanted says what would be. */

@@ -6,6 +6,14 @@
 #include "base/num.h"
 #include "pass/pass.h"
 
+const char *pass_option_type(const struct pass_option *o)
+{
+    static const char *const type[] = {"bool",   "int",     "float", "text",
+                                       "choice", "numbers", "names"};
+
+    return o->type == PASS_CHOICE ? o->choices : type[o->type];
+}
+
 static bool is(const char *s, size_t len, const char *word)
 {
     return strlen(word) == len && memcmp(s, word, len) == 0;

@@ -184,6 +184,70 @@ static void items(void **state)
     assert_int_equal(api_print(NULL, &how, into, &s, number, &s), TUCK_EINVAL);
 }
 
+/* ---- tables ---- */
+
+static const char *colour_name(const void *ctx, size_t i)
+{
+    return i < 3 ? ((const char *const *)ctx)[i] : NULL;
+}
+
+static void tables(void **state)
+{
+    static const char *const names[] = {"red", "green", "blue"};
+    tuck_op op = {.size = sizeof(op)}, wrong = {.size = 0};
+    struct sink s = {.len = 0};
+
+    (void)state;
+    assert_string_equal(tuck_suggest("gren", colour_name, names), "green");
+    assert_null(tuck_suggest("completely else", colour_name, names));
+    assert_true(tuck_op_count() > 100);
+    assert_int_equal(tuck_op_find("none.such"), 0);
+    assert_true(tuck_op_info(tuck_op_find("torch.ops.aten.mm.default"), &op));
+    assert_string_equal(op.name, "aten.mm.default");
+    assert_false(tuck_op_info(0, &op));
+    assert_false(tuck_op_info(tuck_op_count() + 1, &op));
+    assert_false(tuck_op_info(1, &wrong));
+    assert_int_equal(tuck_ops_matching(NULL), tuck_op_count());
+    assert_int_equal(tuck_ops_matching("aten.mm.default"), 1);
+    assert_int_equal(tuck_ops_matching("no such part"), 0);
+    assert_int_equal(tuck_ops_print("aten.mm.default", NULL, into, &s), TUCK_OK);
+    assert_int_equal(strncmp(s.text, "aten.mm.default\n", 16), 0);
+    s.len = 0;
+    assert_int_equal(tuck_pass_print(0, NULL, into, &s), TUCK_OK);
+    assert_int_equal(strncmp(s.text, tuck_pass_name(0), strlen(tuck_pass_name(0))), 0);
+    assert_int_equal(tuck_pass_print(tuck_pass_count(), NULL, into, &s), TUCK_EINVAL);
+}
+
+static void lint(void **state)
+{
+    static const tuck_diag made = {
+        .severity = TUCK_ERROR, .file = "a.txt", .line = 3, .message = "wrong", .note = "why"};
+    tuck_diags *found = tuck_diags_new(NULL);
+    tuck_print_options how;
+    tuck_lint_sum sum;
+    struct sink s = {.len = 0};
+
+    (void)state;
+    tuck_diags_append(found, &made);
+    assert_int_equal(tuck_diags_errors(found), 1);
+    assert_string_equal(tuck_diags_at(found, 0)->message, "wrong");
+    assert_true(tuck_diags_at(found, 0)->message != made.message);
+    tuck_lint_sum_init(&sum);
+    sum.file = "a.txt";
+    sum.graphs = 1;
+    sum.nodes = 5;
+    sum.errors = 1;
+    assert_int_equal(tuck_lint_print(&sum, NULL, NULL, into, &s), TUCK_OK);
+    assert_string_equal(s.text, "1 graph, 5 nodes: 1 error, 0 warnings\n");
+    tuck_print_options_init(&how);
+    how.form = TUCK_PRINT_JSON;
+    assert_int_equal(tuck_lint_print(&sum, NULL, &how, into, &s), TUCK_EINVAL);
+    s.len = 0;
+    assert_int_equal(tuck_lint_print(&sum, found, &how, into, &s), TUCK_OK);
+    assert_non_null(strstr(s.text, "\"message\": \"wrong\""));
+    tuck_diags_free(found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +256,8 @@ int main(void)
         cmocka_unit_test(options_without_size),
         cmocka_unit_test(printing),
         cmocka_unit_test(items),
+        cmocka_unit_test(tables),
+        cmocka_unit_test(lint),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
