@@ -36,8 +36,8 @@ static tuck_node input(tuck_graph *g, const char *name, const char *annotation)
     return n;
 }
 
-/* A call at the end of the graph. The arguments are given as Python spells them, nodes by their names;
- * tuck_args_node(), tuck_args_int() and so on do the same without text. */
+/* A call at the end of the graph. The arguments are given as Python spells them, nodes by their names, with NULL
+ * behind the last; tuck_args_node(), tuck_args_int() and so on do the same without text. */
 static tuck_node call(tuck_graph *g, const char *target, const char *const *args,
                       const char *annotation)
 {
@@ -55,8 +55,6 @@ static tuck_node call(tuck_graph *g, const char *target, const char *const *args
     return n;
 }
 
-#define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 static void show(const tuck_graph *g, const char *title)
 {
     printf("# %s\n", title);
@@ -66,6 +64,10 @@ static void show(const tuck_graph *g, const char *title)
 
 int main(void)
 {
+    const char *relu_args[] = {"x", NULL};
+    const char *gather_args[] = {"shard", "4", "'0'", NULL};
+    const char *wait_args[] = {"all_gather_into_tensor_default", NULL};
+    const char *mm_args[] = {"relu_default", "wait_tensor_default", NULL};
     tuck_graph *g, *before;
 
     check(tuck_graph_new("Layer", NULL, &g), "new graph");
@@ -73,14 +75,13 @@ int main(void)
     input(g, "shard", "bf16[256, 512][512, 1]cuda:0");
 
     /* Nodes are named after what they call, as PyTorch names them: relu_default, … */
-    tuck_node relu = call(g, "torch.ops.aten.relu.default", ARGS("x"),
+    tuck_node relu = call(g, "torch.ops.aten.relu.default", relu_args,
                           "bf16[32, 1024][1024, 1]cuda:0");
     tuck_node gather = call(g, "torch.ops._c10d_functional.all_gather_into_tensor.default",
-                            ARGS("shard", "4", "'0'"), "bf16[1024, 512][512, 1]cuda:0");
-    call(g, "torch.ops._c10d_functional.wait_tensor.default",
-         ARGS("all_gather_into_tensor_default"), "bf16[1024, 512][512, 1]cuda:0");
-    tuck_node mm = call(g, "torch.ops.aten.mm.default", ARGS("relu_default", "wait_tensor_default"),
-                        "bf16[32, 512][512, 1]cuda:0");
+                            gather_args, "bf16[1024, 512][512, 1]cuda:0");
+    call(g, "torch.ops._c10d_functional.wait_tensor.default", wait_args,
+         "bf16[1024, 512][512, 1]cuda:0");
+    tuck_node mm = call(g, "torch.ops.aten.mm.default", mm_args, "bf16[32, 512][512, 1]cuda:0");
 
     /* The return: one argument, here a tuple that is built piece by piece. */
     tuck_args *list = tuck_args_new(g);
@@ -105,7 +106,7 @@ int main(void)
     tuck_diags *diags = tuck_diags_new(NULL);
     tuck_status status = tuck_graph_lint(g, diags);
     for (size_t i = 0; i < tuck_diags_count(diags); i++)
-        check(tuck_diag_print(tuck_diags_at(diags, i), false, to_stdout, NULL), "diagnostics");
+        check(tuck_diag_print(tuck_diags_at(diags, i), TUCK_PLAIN, to_stdout, NULL), "diagnostics");
     check(status, "lint");
     tuck_diags_free(diags);
     show(before, "before");

@@ -10,7 +10,7 @@
 
 static bool to_stream(void *ctx, const char *text, size_t len)
 {
-    return fwrite(text, 1, len, ctx) == len;
+    return fwrite(text, 1, len, (FILE *)ctx) == len;
 }
 
 /* A program this small gives up at the first thing that fails. */
@@ -19,7 +19,7 @@ static void check(tuck_status status, const char *what, const tuck_diags *diags)
     if (status == TUCK_OK)
         return;
     for (size_t i = 0; i < tuck_diags_count(diags); i++)
-        tuck_diag_print(tuck_diags_at(diags, i), false, to_stream, stderr);
+        tuck_diag_print(tuck_diags_at(diags, i), TUCK_PLAIN, to_stream, stderr);
     fprintf(stderr, "%s: %s\n", what, tuck_status_text(status));
     exit(1);
 }

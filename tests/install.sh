@@ -1,18 +1,53 @@
 #!/bin/bash
 # usage: tests/install.sh
-# `make install` puts there what it should, and `make uninstall` leaves no file behind.
+# `make install` puts there what it should; the examples build against it as C and as C++ and run; `make uninstall` leaves
+# nothing behind.
 cd "$(dirname "$0")/.." || exit 1
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-make -s install PREFIX=/usr DESTDIR="$dir" >/dev/null || exit 1
+root=$dir/root prefix=$dir/root/usr
+make -s install PREFIX=/usr DESTDIR="$root" >/dev/null || exit 1
 for file in bin/tuck include/tuck.h lib/libtuck.a lib/libtuck.so lib/pkgconfig/tuck.pc share/man/man1/tuck.1 \
     share/bash-completion/completions/tuck share/zsh/site-functions/_tuck share/fish/vendor_completions.d/tuck.fish \
     share/doc/tuck/README.md share/doc/tuck/docs/files.md share/doc/tuck/docs/pictures/architecture.svg; do
-    [ -s "$dir/usr/$file" ] || { echo "not installed: $file"; exit 1; }
+    [ -s "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
 # Links of the installed pages lead to installed files.
-(cd "$dir/usr/share/doc/tuck" && grep -ohE '\]\((docs/)?[a-z_./-]+\.(md|svg)' README.md docs/*.md | sed 's/^](//' |
+(cd "$prefix/share/doc/tuck" && grep -ohE '\]\((docs/)?[a-z_./-]+\.(md|svg)' README.md docs/*.md | sed 's/^](//' |
     sort -u | while read -r link; do [ -e "$link" ] || [ -e "docs/$link" ] || echo "$link"; done) | grep . && exit 1
-make -s uninstall PREFIX=/usr DESTDIR="$dir" >/dev/null || exit 1
-left=$(find "$dir" -type f -o -type l)
+
+# ---------------------------------------------------------------- the library, as a user has it
+
+if command -v pkg-config >/dev/null 2>&1; then
+    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
+    export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
+    flags=$(pkg-config --cflags tuck) libs=$(pkg-config --libs tuck) || exit 1
+else
+    flags=-I$prefix/include libs="-L$prefix/lib -ltuck"
+fi
+warnings="-Wall -Wextra -Wpedantic -Werror"
+text=$PWD/examples/llama_fsdp_bw.txt
+
+# example COMPILER NAME: builds a copy of the example outside of the source tree and runs it, without and with a text.
+example() {
+    local name=$2 program=$dir/$2
+    cp "$prefix/share/doc/tuck/examples/$name.c" "$dir"
+    $1 $warnings $flags -o "$program" "$program.c" -x none $libs ||
+        { echo "does not build: $1 $name.c"; return 1; }
+    (cd "$dir" && LD_LIBRARY_PATH=$prefix/lib "$program" && LD_LIBRARY_PATH=$prefix/lib "$program" "$text") \
+        >"$dir/out" 2>&1 || { cat "$dir/out"; echo "does not run: $1 $name.c"; return 1; }
+}
+
+for source in examples/*.c; do
+    name=$(basename "$source" .c)
+    example "${CC:-cc} -std=c17" "$name" || exit 1
+    mv "$dir/out" "$dir/out.c"
+    example "g++ -std=c++17 -x c++" "$name" || exit 1
+    cmp -s "$dir/out" "$dir/out.c" || { echo "$name: C and C++ differ"; diff "$dir/out.c" "$dir/out"; exit 1; }
+done
+# With everything that may still change, too.
+echo '#include <tuck.h>' | g++ -std=c++17 $warnings -DTUCK_EXPERIMENTAL $flags -x c++ -fsyntax-only - || exit 1
+
+make -s uninstall PREFIX=/usr DESTDIR="$root" >/dev/null || exit 1
+left=$(find "$root" -type f -o -type l)
 [ -z "$left" ] || { echo "left behind: $left"; exit 1; }
