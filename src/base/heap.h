@@ -1,30 +1,50 @@
-/* A binary heap of ops, least first. */
+/* A binary heap of numbers, least first. The heap may know where each of them is: then one whose key has changed can be
+ * settled again. */
 #ifndef TUCK_BASE_HEAP_H
 #define TUCK_BASE_HEAP_H
 
 #include "base/arena.h"
+#include "base/check.h"
 
+/* Below 0: x comes out before y. */
 typedef int (*heap_compare_fn)(const void *ctx, uint32_t x, uint32_t y);
+
+#define HEAP_OUT UINT32_MAX
 
 struct heap {
     uint32_t *at, n;
+    uint32_t most;
+    uint32_t *place; /* by number: where it is in `at`, HEAP_OUT: not in it; NULL: nobody asks */
     heap_compare_fn compare;
     const void *ctx;
 };
 
-/* Room for `most` ops at once. */
+/* Room for `most` numbers at once. */
 static inline void heap_begin(struct heap *h, struct arena *a, uint32_t most,
                               heap_compare_fn compare, const void *ctx)
 {
-    *h = (struct heap){arena_array(a, uint32_t, most), 0, compare, ctx};
+    *h = (struct heap){
+        .at = arena_array(a, uint32_t, most), .most = most, .compare = compare, .ctx = ctx};
+}
+
+/* Know where each of 0 … most - 1 is, from the beginning. */
+static inline void heap_track(struct heap *h, struct arena *a)
+{
+    assert(h->n == 0);
+    h->place = arena_array(a, uint32_t, h->most);
+    for (uint32_t x = 0; x < h->most; x++)
+        h->place[x] = HEAP_OUT;
 }
 
 static inline uint32_t heap_top(const struct heap *h)
 {
+    assert_hot(h->n > 0);
     return h->at[0];
 }
 
 void heap_push(struct heap *h, uint32_t x);
 uint32_t heap_pop(struct heap *h);
+/* x is in the heap, which knows where, and its key is another. */
+void heap_settle(struct heap *h, uint32_t x);
 
 #endif

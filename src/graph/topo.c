@@ -6,6 +6,7 @@
  * both; only where the soft edges hold up everything, the first node that they alone hold up is let go.
  * A set of old places gives the next node: O((n + e) log n).
  */
+#include "base/csr.h"
 #include "graph/topo.h"
 
 #include "graph/effect.h"
@@ -76,16 +77,13 @@ static uint32_t set_take(struct place_set *s)
 struct topo_fan topo_fan_out(const tuck_graph *g, struct arena *a, const struct topo_edges *e)
 {
     size_t ids = g->node.len;
-    struct topo_fan f = {.start = arena_zeroed(a, (ids + 2) * sizeof(*f.start)),
-                         .to = arena_array(a, uint32_t, e->edge.len)};
+    struct topo_fan f = {.start = csr_begin(a, ids), .to = arena_array(a, uint32_t, e->edge.len)};
 
     for (uint32_t i = 0; i < e->edge.len; i++)
-        f.start[e->edge.at[i].from + 2]++;
-    for (size_t n = 2; n < ids + 2; n++)
-        f.start[n] += f.start[n - 1];
-    /* start[n + 1] moves from the begin of n's to its end, which is where n + 1's begin. */
+        csr_count(f.start, e->edge.at[i].from);
+    csr_sum(f.start, ids);
     for (uint32_t i = 0; i < e->edge.len; i++)
-        f.to[f.start[e->edge.at[i].from + 1]++] = e->edge.at[i].to;
+        f.to[csr_place(f.start, e->edge.at[i].from)] = e->edge.at[i].to;
     return f;
 }
 

@@ -1,4 +1,5 @@
 /* An order of ops back into the graph. */
+#include "base/heap.h"
 #include "graph/effect.h"
 #include "op/ops.h"
 #include "graph/storage.h"
@@ -12,9 +13,8 @@ struct apply {
     bool *of_op;       /* by node: an op brings it */
     bool *out;         /* by node: it stands in the new order */
     uint32_t *missing; /* by node that no op brings: operands that are not out yet */
-    uint32_t *heap;    /* such nodes that are ready, by old place; heap[0] is the first */
-    uint32_t n_heap;
-    uint32_t *later; /* numbers that come from a node of the op at hand: behind the whole of it */
+    struct heap ready; /* such nodes that could come next, by old place */
+    uint32_t *later;   /* numbers that come from a node of the op at hand: behind the whole of it */
     uint32_t n_later;
 };
 
@@ -28,32 +28,11 @@ static uint32_t pos(const struct apply *a, uint32_t n)
     return node_at(a->g, n)->pos;
 }
 
-static void offer(struct apply *a, uint32_t n)
+static int by_place(const void *ctx, uint32_t x, uint32_t y)
 {
-    uint32_t i = a->n_heap++;
+    uint32_t i = pos(ctx, x), k = pos(ctx, y);
 
-    for (; i > 0 && pos(a, a->heap[(i - 1) / 2]) > pos(a, n); i = (i - 1) / 2)
-        a->heap[i] = a->heap[(i - 1) / 2];
-    a->heap[i] = n;
-}
-
-static uint32_t take(struct apply *a)
-{
-    uint32_t top = a->heap[0], last = a->heap[--a->n_heap], i = 0;
-
-    for (;;) {
-        uint32_t k = 2 * i + 1;
-        if (k >= a->n_heap)
-            break;
-        if (k + 1 < a->n_heap && pos(a, a->heap[k + 1]) < pos(a, a->heap[k]))
-            k++;
-        if (pos(a, a->heap[k]) >= pos(a, last))
-            break;
-        a->heap[i] = a->heap[k];
-        i = k;
-    }
-    a->heap[i] = last;
-    return top;
+    return i < k ? -1 : i > k;
 }
 
 /* Attributes and numbers that need nothing come right before what needs them first. */
@@ -85,7 +64,7 @@ static void put(struct apply *a, uint32_t n)
         if (op_at(node_op(g, user))->cls == OP_SCALAR)
             a->later[a->n_later++] = user; /* between the nodes of a loop it would cut the loop */
         else
-            offer(a, user);
+            heap_push(&a->ready, user);
     }
 }
 
@@ -99,8 +78,8 @@ static void put_results(struct apply *a, const uint32_t *next, uint32_t n)
 
 static void put_ready(struct apply *a)
 {
-    while (a->n_heap > 0) {
-        uint32_t n = take(a);
+    while (a->ready.n > 0) {
+        uint32_t n = heap_pop(&a->ready);
         if (!a->out[n])
             put(a, n);
     }
@@ -110,7 +89,7 @@ static void put_later(struct apply *a)
 {
     while (a->n_later > 0) {
         while (a->n_later > 0)
-            offer(a, a->later[--a->n_later]);
+            heap_push(&a->ready, a->later[--a->n_later]);
         put_ready(a);
     }
 }
@@ -221,7 +200,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
     a.of_op = arena_zeroed(scratch, ids * sizeof(*a.of_op));
     a.out = arena_zeroed(scratch, ids * sizeof(*a.out));
     a.missing = arena_zeroed(scratch, ids * sizeof(*a.missing));
-    a.heap = arena_array(scratch, uint32_t, (size_t)g->n_nodes + 1);
+    heap_begin(&a.ready, scratch, g->n_nodes + 1, by_place, &a);
     a.later = arena_array(scratch, uint32_t, (size_t)g->n_nodes + 1);
     uint32_t *next = arena_zeroed(scratch, ids * sizeof(*next)); /* as it was */
     struct topo_edges keep = {0};
@@ -246,7 +225,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
         for (uint32_t i = 0; i < x->n_vals; i++)
             mentions |= x->vals[i].kind == TUCK_V_NODE;
         if (mentions && !a.of_op[n] && !stays(x) && a.missing[n] == 0)
-            offer(&a, n);
+            heap_push(&a.ready, n);
     }
     put_ready(&a);
     put_later(&a);

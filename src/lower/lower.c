@@ -353,7 +353,7 @@ static void derive(struct lower *l)
     ROW_STARTS(p, l->dep, from, order_at);
     struct program_dep *order = arena_array(&p->arena, struct program_dep, l->dep.len);
     for (uint32_t i = 0; i < l->dep.len; i++)
-        order[order_at[l->dep.at[i].from + 1]++] = l->dep.at[i].dep;
+        order[csr_place(order_at, l->dep.at[i].from)] = l->dep.at[i].dep;
     program_derive(p, order_at, order);
 }
 
@@ -364,19 +364,19 @@ static void finish_lists(struct lower *l)
     ROW_STARTS(p, l->use, op, p->use_at);
     p->use = arena_array(&p->arena, struct program_use, l->use.len);
     for (uint32_t i = 0; i < l->use.len; i++)
-        p->use[p->use_at[l->use.at[i].op + 1]++] = l->use.at[i].use;
+        p->use[csr_place(p->use_at, l->use.at[i].op)] = l->use.at[i].use;
     ROW_STARTS(p, l->node, op, p->node_at);
     p->node = arena_array(&p->arena, str_id, l->node.len);
     p->node_id = arena_array(&p->arena, uint32_t, l->node.len);
     for (uint32_t i = 0; i < l->node.len; i++) {
-        uint32_t at = p->node_at[l->node.at[i].op + 1]++, n = l->node.at[i].what;
+        uint32_t at = csr_place(p->node_at, l->node.at[i].op), n = l->node.at[i].what;
         p->node_id[at] = n;
         p->node[at] = lower_keep(l, graph_str(l->g, node_at(l->g, n)->name));
     }
     ROW_STARTS(p, l->wait, op, p->wait_at);
     p->wait = arena_array(&p->arena, uint32_t, l->wait.len);
     for (uint32_t i = 0; i < l->wait.len; i++)
-        p->wait[p->wait_at[l->wait.at[i].op + 1]++] = l->wait.at[i].what;
+        p->wait[csr_place(p->wait_at, l->wait.at[i].op)] = l->wait.at[i].what;
     derive(l);
     uint32_t known = l->dep.len;
     keep_together(l);

@@ -6,6 +6,7 @@
  * the steps; looking at all of it is paid from a budget that grows with the number of buffers, and when that is used
  * up a buffer just goes on top: O(n log n) in all.
  */
+#include "base/csr.h"
 #include "plan/symmetric_heap.h"
 
 #include <stdlib.h>
@@ -316,15 +317,14 @@ static void plan_arena(struct pack *k, struct program *p, const struct memory_li
 /* Comm buffers, group by group. */
 static void plan_heaps(struct pack *k, struct program *p, const struct memory_comm *c)
 {
-    uint32_t *at = arena_zeroed(k->a, ((size_t)p->n_group + 2) * sizeof(*at));
+    uint32_t *at = csr_begin(k->a, p->n_group);
     uint32_t *of = arena_array(k->a, uint32_t, (size_t)c->n + 1);
 
     for (uint32_t i = 0; i < c->n; i++)
-        at[p->buf[c->buf[i]].group + 2]++;
-    for (uint32_t g = 2; g < p->n_group + 2; g++)
-        at[g] += at[g - 1];
+        csr_count(at, p->buf[c->buf[i]].group);
+    csr_sum(at, p->n_group);
     for (uint32_t i = 0; i < c->n; i++)
-        of[at[p->buf[c->buf[i]].group + 1]++] = c->buf[i];
+        of[csr_place(at, p->buf[c->buf[i]].group)] = c->buf[i];
     for (uint32_t g = 0; g < p->n_group; g++) {
         int64_t least;
         k->n = 0;

@@ -1,3 +1,4 @@
+#include "base/csr.h"
 #include "schedule/iter.h"
 
 #include <math.h>
@@ -13,22 +14,20 @@ static uint32_t *numbers(struct iter *it, size_t n)
 static void find_uses(struct iter *it)
 {
     const struct problem *p = it->p;
-    uint32_t *at = numbers(it, (size_t)p->n_op + 2), most = 0;
+    uint32_t *at = csr_begin(it->a, p->n_op), most = 0;
 
     for (uint32_t b = 0; b < p->n_buf; b++)
         for (uint32_t i = p->succ_at[b]; it->live.last[b] != PROBLEM_NONE && i < p->succ_at[b + 1];
              i++)
-            at[p->succ[i] + 2]++;
-    for (uint32_t x = 0; x < p->n_op; x++) {
-        most = at[x + 2] > most ? at[x + 2] : most;
-        at[x + 2] += at[x + 1];
-    }
-    it->use = arena_array(it->a, uint32_t, at[p->n_op + 1]);
+            csr_count(at, p->succ[i]);
+    it->use = arena_array(it->a, uint32_t, csr_sum(at, p->n_op));
     for (uint32_t b = 0; b < p->n_buf; b++)
         for (uint32_t i = p->succ_at[b]; it->live.last[b] != PROBLEM_NONE && i < p->succ_at[b + 1];
              i++)
-            it->use[at[p->succ[i] + 1]++] = b;
+            it->use[csr_place(at, p->succ[i])] = b;
     it->use_at = at;
+    for (uint32_t x = 0; x < p->n_op; x++)
+        most = at[x + 1] - at[x] > most ? at[x + 1] - at[x] : most;
     it->change = arena_array(it->a, uint32_t, most);
 }
 

@@ -6,6 +6,7 @@
 
 #include "plan/liveness.h"
 #include "schedule/edges.h"
+#include "base/csr.h"
 #include "base/heap.h"
 #include "schedule/step.h"
 
@@ -64,21 +65,19 @@ static void link_pairs(struct peaks *k)
     each_pair(k, NULL, &n);
     struct pair *pair = arena_array(k->a, struct pair, n);
     each_pair(k, pair, &n);
-    k->succ_at = arena_zeroed(k->a, ((size_t)n_op + 2) * sizeof(*k->succ_at));
-    k->pred_at = arena_zeroed(k->a, ((size_t)n_op + 2) * sizeof(*k->pred_at));
+    k->succ_at = csr_begin(k->a, n_op);
+    k->pred_at = csr_begin(k->a, n_op);
     k->succ = arena_array(k->a, uint32_t, n);
     k->pred = arena_array(k->a, uint32_t, n);
     for (uint32_t i = 0; i < n; i++) {
-        k->succ_at[pair[i].from + 2]++;
-        k->pred_at[pair[i].to + 2]++;
+        csr_count(k->succ_at, pair[i].from);
+        csr_count(k->pred_at, pair[i].to);
     }
-    for (uint32_t x = 0; x < n_op; x++) {
-        k->succ_at[x + 2] += k->succ_at[x + 1];
-        k->pred_at[x + 2] += k->pred_at[x + 1];
-    }
+    csr_sum(k->succ_at, n_op);
+    csr_sum(k->pred_at, n_op);
     for (uint32_t i = 0; i < n; i++) {
-        k->succ[k->succ_at[pair[i].from + 1]++] = pair[i].to;
-        k->pred[k->pred_at[pair[i].to + 1]++] = pair[i].from;
+        k->succ[csr_place(k->succ_at, pair[i].from)] = pair[i].to;
+        k->pred[csr_place(k->pred_at, pair[i].to)] = pair[i].from;
     }
 }
 
@@ -87,15 +86,14 @@ static void link_uses(struct peaks *k)
     const struct problem *p = k->p;
     uint32_t n = p->succ_at[p->n_buf];
 
-    k->use_at = arena_zeroed(k->a, ((size_t)k->n + 2) * sizeof(*k->use_at));
+    k->use_at = csr_begin(k->a, k->n);
     k->use = arena_array(k->a, uint32_t, n);
     for (uint32_t i = 0; i < n; i++)
-        k->use_at[p->succ[i] + 2]++;
-    for (uint32_t x = 0; x < k->n; x++)
-        k->use_at[x + 2] += k->use_at[x + 1];
+        csr_count(k->use_at, p->succ[i]);
+    csr_sum(k->use_at, k->n);
     for (uint32_t b = 0; b < p->n_buf; b++)
         for (uint32_t i = p->succ_at[b]; i < p->succ_at[b + 1]; i++)
-            k->use[k->use_at[p->succ[i] + 1]++] = b;
+            k->use[csr_place(k->use_at, p->succ[i])] = b;
     k->size = arena_zeroed(k->a, (size_t)k->n * sizeof(*k->size));
     for (uint32_t b = p->n_input; b < p->n_buf; b++)
         k->size[p->producer[b]] += p->size_alloc[b];

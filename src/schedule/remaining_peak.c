@@ -1,3 +1,4 @@
+#include "base/csr.h"
 #include "schedule/remaining_peak.h"
 
 #include "plan/liveness.h"
@@ -54,17 +55,16 @@ static void sort_users(struct rest *r, struct arena *a)
     uint32_t total = p->succ_at[p->n_buf], *fill;
 
     r->sorted = arena_array(a, uint32_t, total);
-    r->use_at = arena_zeroed(a, ((size_t)p->n_op + 2) * sizeof(*r->use_at));
+    r->use_at = csr_begin(a, p->n_op);
     r->use = arena_array(a, uint32_t, total);
     fill = arena_array(a, uint32_t, p->n_buf);
     for (uint32_t i = 0; i < total; i++)
-        r->use_at[p->succ[i] + 2]++;
-    for (uint32_t x = 0; x < p->n_op; x++)
-        r->use_at[x + 2] += r->use_at[x + 1];
+        csr_count(r->use_at, p->succ[i]);
+    csr_sum(r->use_at, p->n_op);
     for (uint32_t b = 0; b < p->n_buf; b++) {
         fill[b] = p->succ_at[b];
         for (uint32_t i = p->succ_at[b]; i < p->succ_at[b + 1]; i++)
-            r->use[r->use_at[p->succ[i] + 1]++] = b;
+            r->use[csr_place(r->use_at, p->succ[i])] = b;
     }
     for (uint32_t i = 0; i < p->n_op; i++)
         for (uint32_t k = r->use_at[r->order[i]]; k < r->use_at[r->order[i] + 1]; k++)

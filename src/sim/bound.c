@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "base/csr.h"
+#include "base/heap.h"
+
 const char *bound_name(enum bound_kind k)
 {
     static const char *const name[] = {"compute", "channel", "path", "stream", "link", "memory"};
@@ -94,24 +97,28 @@ static int by_head(const void *x, const void *y)
     return a->head < b->head ? -1 : a->head > b->head;
 }
 
-/* Jackson's preemptive schedule: of the jobs that have come, always the one with the longest tail. A heap by
- * tail; O(n log n). */
+static int by_tail(const void *ctx, uint32_t x, uint32_t y)
+{
+    const struct job *job = ctx;
+
+    return job[x].tail > job[y].tail ? -1 : job[x].tail < job[y].tail;
+}
+
+/* Jackson's preemptive schedule: of the jobs that have come, always the one with the longest tail. O(n log n). */
 static int64_t one_machine(struct job *job, uint32_t n, struct arena *a)
 {
-    uint32_t *heap = arena_array(a, uint32_t, n ? n : 1), len = 0, next = 0;
+    struct heap come;
+    uint32_t next = 0;
     int64_t now = 0, bound = 0;
 
+    heap_begin(&come, a, n, by_tail, job);
     qsort(job, n, sizeof(*job), by_head);
-    while (next < n || len > 0) {
-        if (len == 0 && now < job[next].head)
+    while (next < n || come.n > 0) {
+        if (come.n == 0 && now < job[next].head)
             now = job[next].head;
-        for (; next < n && job[next].head <= now; next++) {
-            uint32_t i = len++;
-            for (; i > 0 && job[heap[(i - 1) / 2]].tail < job[next].tail; i = (i - 1) / 2)
-                heap[i] = heap[(i - 1) / 2];
-            heap[i] = next;
-        }
-        struct job *top = &job[heap[0]];
+        for (; next < n && job[next].head <= now; next++)
+            heap_push(&come, next);
+        struct job *top = &job[heap_top(&come)];
         int64_t until = next < n ? job[next].head : INT64_MAX;
         int64_t run = until - now < top->length ? until - now : top->length;
         now += run;
@@ -119,19 +126,7 @@ static int64_t one_machine(struct job *job, uint32_t n, struct arena *a)
         if (top->length > 0)
             continue;
         bound = max64(bound, now + top->tail);
-        uint32_t last = heap[--len], i = 0;
-        for (;;) {
-            uint32_t k = 2 * i + 1;
-            if (k >= len)
-                break;
-            if (k + 1 < len && job[heap[k + 1]].tail > job[heap[k]].tail)
-                k++;
-            if (job[heap[k]].tail <= job[last].tail)
-                break;
-            heap[i] = heap[k];
-            i = k;
-        }
-        heap[i] = last;
+        heap_pop(&come);
     }
     return bound;
 }
@@ -161,21 +156,20 @@ static uint32_t channel_of(const struct problem *p, uint32_t op)
 static void links(struct work *w, struct bound *out)
 {
     const struct problem *p = w->p;
-    uint32_t *at = arena_zeroed(w->a, ((size_t)p->n_group + 3) * sizeof(*at));
+    uint32_t *at = csr_begin(w->a, (size_t)p->n_group + 1);
     struct job *job = arena_array(w->a, struct job, p->n_op);
     int64_t *load = arena_zeroed(w->a, ((size_t)p->n_group + 1) * sizeof(*load));
 
     for (uint32_t i = 0; i < p->n_op; i++)
         if (problem_is_coll(p, i)) {
-            at[channel_of(p, i) + 2]++;
+            csr_count(at, channel_of(p, i));
             load[channel_of(p, i)] += w->ps[i];
         }
-    for (uint32_t k = 2; k < p->n_group + 3; k++)
-        at[k] += at[k - 1];
+    csr_sum(at, (size_t)p->n_group + 1);
     for (uint32_t i = 0; i < p->n_op; i++)
         if (problem_is_coll(p, i))
-            job[at[channel_of(p, i) + 1]++] = (struct job){w->head[i] + w->o->launch_ps, w->ps[i],
-                                                           w->tail[i]};
+            job[csr_place(at, channel_of(p, i))] = (struct job){w->head[i] + w->o->launch_ps,
+                                                                w->ps[i], w->tail[i]};
     for (uint32_t k = 0; k <= p->n_group; k++) {
         int64_t link = one_machine(job + at[k], at[k + 1] - at[k], w->a);
         if (load[k] > out->each[BOUND_BY_CHANNEL]) {

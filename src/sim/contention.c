@@ -18,7 +18,7 @@ void sim_kind_runs(struct sim_engine *e, uint32_t r, uint32_t kind, bool starts)
     uint32_t *n = &e->rank[r].running[kind];
 
     *n += starts ? 1 : -1u;
-    if (*n == starts && e->ev.act[r].place != NONE && e->rank[r].launched)
+    if (*n == starts && e->ev.running.place[r] != HEAP_OUT && e->rank[r].launched)
         sim_change_speed(&e->ev, r, sim_kernel_speed(e, r, op_at(e, r)));
 }
 

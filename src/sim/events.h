@@ -2,6 +2,7 @@
 #ifndef TUCK_SIM_EVENTS_H
 #define TUCK_SIM_EVENTS_H
 
+#include "base/heap.h"
 #include "sim/rank_sim.h"
 
 /* Picoseconds times SIM_SPEED. Arenas align to 8 bytes. */
@@ -10,13 +11,12 @@ __extension__ typedef unsigned __int128 sim_work __attribute__((aligned(8)));
 struct sim_activity {
     sim_work left;
     uint32_t speed;
-    uint32_t place; /* in the heap, NONE: not running */
     int64_t since, end;
 };
 
 struct sim_events {
     struct sim_activity *act;
-    uint32_t *heap, n; /* those that run */
+    struct heap running; /* by when each would end */
     int64_t now;
 };
 

@@ -177,7 +177,7 @@ void sim_ranks(const struct sim_job *job, struct arena *a, struct sim_rank_resul
             if (op_at(&e, r) == NONE)
                 clk[r] = e.ev.now;
         }
-        if (e.ev.n == 0)
+        if (e.ev.running.n == 0)
             break;
         uint32_t id = sim_next(&e.ev);
         if (id < job->n_rank)

@@ -10,6 +10,7 @@
  * keys than columns, several share one, and an open bucket with a lower number counts as an ancestor too: that
  * closes more than it must, never less.
  */
+#include "base/csr.h"
 #include "rewrite/ddp/ddp.h"
 #include "infer/infer.h"
 #include "rewrite/comm_order.h"
@@ -52,15 +53,13 @@ static void sort_edges(struct walk *w)
     struct arena *a = &w->d->r->arena;
     size_t ids = w->d->r->g->node.len;
 
-    w->in_start = arena_zeroed(a, (ids + 2) * sizeof(*w->in_start));
+    w->in_start = csr_begin(a, ids);
     w->in_from = arena_array(a, uint32_t, e->edge.len);
     for (uint32_t i = 0; i < e->edge.len; i++)
-        w->in_start[e->edge.at[i].to + 2]++;
-    for (size_t n = 2; n < ids + 2; n++)
-        w->in_start[n] += w->in_start[n - 1];
-    /* in_start[n + 1] moves from the begin of n's to their end. */
+        csr_count(w->in_start, e->edge.at[i].to);
+    csr_sum(w->in_start, ids);
     for (uint32_t i = 0; i < e->edge.len; i++)
-        w->in_from[w->in_start[e->edge.at[i].to + 1]++] = e->edge.at[i].from;
+        w->in_from[csr_place(w->in_start, e->edge.at[i].to)] = e->edge.at[i].from;
 }
 
 static void close_bucket(struct walk *w, uint32_t number, enum closed_by why)

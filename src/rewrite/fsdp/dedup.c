@@ -8,6 +8,7 @@
  */
 #include <stdio.h>
 
+#include "base/csr.h"
 #include "rewrite/fsdp/fsdp_passes.h"
 #include "infer/infer.h"
 #include "rewrite/build.h"
@@ -80,17 +81,14 @@ static void sort_writes(struct dedup *x)
 {
     struct arena *a = &x->r->arena;
     uint32_t n = x->s.n + 1;
-    uint32_t *start = arena_zeroed(a, ((size_t)n + 1) * sizeof(*start));
-    uint32_t *fill = arena_array(a, uint32_t, (size_t)n + 1);
+    uint32_t *start = csr_begin(a, n);
     struct write *sorted = arena_array(a, struct write, x->write.len);
 
     for (uint32_t i = 0; i < x->write.len; i++)
-        start[x->write.at[i].storage + 1]++;
-    for (uint32_t i = 0; i < n; i++)
-        start[i + 1] += start[i];
-    memcpy(fill, start, ((size_t)n + 1) * sizeof(*fill));
+        csr_count(start, x->write.at[i].storage);
+    csr_sum(start, n);
     for (uint32_t i = 0; i < x->write.len; i++)
-        sorted[fill[x->write.at[i].storage]++] = x->write.at[i];
+        sorted[csr_place(start, x->write.at[i].storage)] = x->write.at[i];
     x->write.at = sorted;
     x->write_start = start;
 }
