@@ -131,7 +131,7 @@ typedef struct tuck_diag {
     tuck_severity severity;
     const char *file;       /* "" where there is none */
     uint32_t line, column;  /* from 1; 0 = unknown. Columns count bytes */
-    const char *message;    /* one line, no final stop */
+    const char *message;    /* no final stop; a list of names may be on a line of its own */
     const char *note;       /* a hint, or NULL */
     const char *source;     /* the line it is about (a long one: the part around it), or NULL */
     uint32_t caret, length; /* what to underline in source */
@@ -826,7 +826,59 @@ TUCK_API uint32_t tuck_ops_matching(const char *name);
 TUCK_API tuck_status tuck_ops_print(const char *name, const tuck_print_options *how,
                                     tuck_write_fn write, void *ctx);
 
-/* ---- Costs of single nodes --------------------------------------------------------------------- */
+/* ---- Costs of collectives and of single nodes -------------------------------------------------- */
+
+/* x is what tuck_cost_collective() answered to q: its time, how that comes about, and the other ways there were. */
+TUCK_API tuck_status tuck_collective_cost_print(const tuck_cluster *c, const tuck_collective *q,
+                                                const tuck_collective_cost *x,
+                                                const tuck_print_options *how, tuck_write_fn write,
+                                                void *ctx);
+
+/* What to do where a time is not known. Where most of a step is unknown it is refused either way. */
+typedef enum tuck_unknown {
+    TUCK_ASSUME, /* a warning, and the rest is worked out */
+    TUCK_REFUSE, /* an error, TUCK_EINVAL */
+} tuck_unknown;
+
+typedef struct tuck_costs_options {
+    size_t size;
+    const tuck_cluster *cluster;   /* NULL: tuck_cluster_for_graph(); it must outlive the costs */
+    const tuck_cost_options *cost; /* or NULL; its profile must outlive the costs */
+    const tuck_hint *hints;
+    size_t n_hints;
+    tuck_unknown unknown;
+} tuck_costs_options;
+
+TUCK_API void tuck_costs_options_init(tuck_costs_options *o);
+
+/* The cost of every node of a graph by itself. The graph must outlive the costs, and stay as it is. Types are
+ * inferred. */
+typedef struct tuck_costs tuck_costs;
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_costs(tuck_graph *g,
+                                                      const tuck_costs_options *options,
+                                                      tuck_diags *diags, tuck_costs **out);
+TUCK_API void tuck_costs_free(tuck_costs *c);
+
+typedef struct tuck_node_cost {
+    tuck_node node;
+    int64_t ps;        /* views, waits and numbers: 0; -1: not known */
+    int64_t comm_ps;   /* of it, collectives in the graphs that the node calls */
+    double flops;      /* operations of its kernel */
+    int64_t bytes;     /* read and written; of a collective its message */
+    tuck_coll coll;    /* 0: not a collective */
+    const char *bound; /* what its time comes from: "compute", "memory", "collective", … */
+} tuck_node_cost;
+
+TUCK_API size_t tuck_costs_count(const tuck_costs *c); /* the nodes of the graph */
+/* In the order of the graph. False: there is no row i. */
+TUCK_API bool tuck_costs_row(const tuck_costs *c, size_t i, tuck_node_cost *out);
+/* A table of the `top` longest nodes (default: 20), or all nodes as JSON. */
+TUCK_API tuck_status tuck_costs_print(const tuck_costs *c, const tuck_print_options *how,
+                                      tuck_write_fn write, void *ctx);
+/* The times of the graph's ops as a profile file: read back, it gives the same step. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_costs_write_profile(const tuck_costs *c,
+                                                              tuck_diags *diags,
+                                                              tuck_write_fn write, void *ctx);
 
 /* The time of every node by itself, in ns, into ns_out[id] for all ids below tuck_graph_id_end(). Views, waits,
  * numbers take nothing; a node whose sizes are not known has -1. Needs tuck_graph_infer(). options may be NULL. */
@@ -843,19 +895,24 @@ TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const double *ns, t
  * order, with what they read, write and mutate, collectives and waits among them. docs/lowering.md explains it.
  *
  *   tuck_graph_lower(g, NULL, diags, &p);
- *   tuck_program_plan(p, NULL);
- *   tuck_program_print(p, write, ctx);
+ *   tuck_program_plan(p, NULL, NULL);
+ *   tuck_program_write(p, write, ctx);
  */
 
 typedef struct tuck_program tuck_program;
 typedef struct tuck_problem tuck_problem;
+
+typedef enum tuck_op_times {
+    TUCK_ESTIMATE_TIMES,
+    TUCK_NO_TIMES, /* the ops of the program have none */
+} tuck_op_times;
 
 typedef struct tuck_lower_options {
     size_t size;
     bool no_fuse;     /* one op a node: no fused loops */
     bool keep_clones; /* as PyTorch lowers: the operand of an all-reduce is always cloned */
     bool auto_select; /* small all-reduces become one-shot ones over symmetric memory */
-    int64_t one_shot_threshold;    /* … up to so many bytes; 0: 128 KiB */
+    int64_t one_shot_threshold;    /* … up to so many bytes (default: 128 KiB) */
     const char *const *symm_group; /* groups with symmetric memory; "*" is all of them */
     size_t n_symm_group;
     const char *const *keep; /* inputs that the caller keeps … */
@@ -866,6 +923,7 @@ typedef struct tuck_lower_options {
     size_t n_hints;
     const tuck_cluster *cluster;   /* for times; NULL: tuck_cluster_for_graph() */
     const tuck_cost_options *cost; /* or NULL */
+    tuck_op_times times;
 } tuck_lower_options;
 
 TUCK_API void tuck_lower_options_init(tuck_lower_options *o);
@@ -874,7 +932,7 @@ TUCK_API void tuck_lower_options_init(tuck_lower_options *o);
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lower(tuck_graph *g,
                                                       const tuck_lower_options *options,
                                                       tuck_diags *diags, tuck_program **out);
-/* What tuck_program_print() wrote. Such a program has no graph. */
+/* What tuck_program_write() wrote. Such a program has no graph. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_read_text(const char *text, size_t len,
                                                             const char *name,
                                                             const tuck_allocator *alloc,
@@ -883,11 +941,37 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_read_file(const char *path,
                                                             const tuck_allocator *alloc,
                                                             tuck_diags *diags, tuck_program **out);
 TUCK_API void tuck_program_free(tuck_program *p);
-TUCK_API tuck_status tuck_program_print(const tuck_program *p, tuck_write_fn write, void *ctx);
+/* Its text (docs/lowering.md): buffers, with their places once it is planned, and ops. Comments say of which machine the
+ * times are, and what of that is assumed. */
+TUCK_API tuck_status tuck_program_write(const tuck_program *p, tuck_write_fn write, void *ctx);
+/* A program that was planned, for people: numbers of ops, kernels and buffers, and its memory; TUCK_PRINT_BRIEF: its
+ * peak, a line. TUCK_EINVAL: it was not planned; there is no JSON of it. */
+TUCK_API tuck_status tuck_program_print(const tuck_program *p, const tuck_print_options *how,
+                                        tuck_write_fn write, void *ctx);
+
+typedef enum tuck_op_kind {
+    TUCK_OP_COMPUTE,    /* a kernel */
+    TUCK_OP_FUSED,      /* a loop over several nodes */
+    TUCK_OP_GEMM,       /* a matrix product, a convolution, attention: a library's kernel */
+    TUCK_OP_COPY,       /* made by the lowering: a clone, or an operand made contiguous */
+    TUCK_OP_COLLECTIVE, /* starts communication */
+    TUCK_OP_WAIT,       /* ends it */
+} tuck_op_kind;
 
 TUCK_API uint32_t tuck_program_op_count(const tuck_program *p);
 TUCK_API const char *tuck_program_op_name(const tuck_program *p, uint32_t op); /* "": none */
-TUCK_API double tuck_program_op_ns(const tuck_program *p, uint32_t op);        /* -1: not known */
+TUCK_API tuck_op_kind tuck_program_op_kind(const tuck_program *p, uint32_t op);
+TUCK_API int64_t tuck_program_op_ps(const tuck_program *p, uint32_t op); /* -1: not known */
+TUCK_API uint32_t tuck_program_kernel_count(const tuck_program *p); /* ops that launch a kernel */
+TUCK_API uint32_t tuck_program_buffer_count(const tuck_program *p); /* inputs among them */
+/* Buffers whose size is not known; they count as nothing. */
+TUCK_API uint32_t tuck_program_unknown_count(const tuck_program *p);
+
+/* Ops whose time is not known: a warning; or an error and TUCK_EINVAL, where too many are unknown to say anything about
+ * the step, or with TUCK_REFUSE any is. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_check_times(const tuck_program *p,
+                                                              tuck_unknown unknown,
+                                                              tuck_diags *diags);
 
 typedef struct tuck_memory {
     int64_t peak;         /* bytes live at once, at least */
@@ -900,6 +984,18 @@ typedef struct tuck_memory {
  * TUCK_EINVAL: not an order of the ops. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_plan(tuck_program *p, const uint32_t *order,
                                                        tuck_memory *memory_out);
+
+/* The peak of a graph as PyTorch's passes on graphs estimate it, for comparison: storages off the host, node by node,
+ * nothing fused, no wait holding what a transfer reads. */
+typedef struct tuck_torch_peak {
+    int64_t peak;     /* bytes */
+    int64_t initial;  /* inputs and attributes, live from the start */
+    tuck_node node;   /* where the peak is; none: before the first */
+    uint32_t unknown; /* storages whose size is not known, counted as nothing */
+} tuck_torch_peak;
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_torch_peak(tuck_graph *g, const tuck_hint *hints,
+                                                           size_t n_hints,
+                                                           tuck_torch_peak *peak_out);
 
 /* The schedule problem; its ops are those of the program, by number. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_problem(const tuck_program *p, tuck_diags *diags,
@@ -932,7 +1028,7 @@ TUCK_API void tuck_problem_free(tuck_problem *p);
 TUCK_API uint32_t tuck_problem_op_count(const tuck_problem *p);
 TUCK_API const char *tuck_problem_op_name(const tuck_problem *p, uint32_t op);
 /* The file again, with the ops in `order` (NULL: as they are). */
-TUCK_API tuck_status tuck_problem_print(const tuck_problem *p, const uint32_t *order,
+TUCK_API tuck_status tuck_problem_write(const tuck_problem *p, const uint32_t *order,
                                         tuck_write_fn write, void *ctx);
 
 /* How ranks tell each other their runtimes, for align_runtime_estimations_across_all_distributed_ranks: each op

@@ -35,11 +35,6 @@ void tuck_run_options_init(tuck_run_options *o)
     *o = (tuck_run_options){.size = sizeof(*o)};
 }
 
-void tuck_lower_options_init(tuck_lower_options *o)
-{
-    *o = (tuck_lower_options){.size = sizeof(*o)};
-}
-
 void tuck_schedule_options_init(tuck_schedule_options *o)
 {
     *o = (tuck_schedule_options){.size = sizeof(*o)};

@@ -1,16 +1,19 @@
 /* Programs in the public interface. */
 #include "api/api.h"
-#include "lower/estimate.h"
-#include "plan/arena_plan.h"
-#include "study/symbol_hints.h"
+#include "api/on_machine.h"
 #include "api/schedule_api.h"
+#include "plan/arena_plan.h"
 #include "plan/from_program.h"
+#include "plan/graph_peak.h"
+#include "report/program_show.h"
+#include "study/evaluate.h"
 
 struct tuck_program {
     struct program *p;
     const struct fx_store
         *store; /* of the graph it comes from, and how far it had grown; NULL: none */
     uint32_t n_node, n_nodes;
+    const char *machine, *notes; /* the cluster of its times, and comments about them; or NULL */
 };
 
 static tuck_status wrap(struct program *p, const tuck_graph *g, tuck_program **out)
@@ -23,7 +26,8 @@ static tuck_status wrap(struct program *p, const tuck_graph *g, tuck_program **o
     }
     *w = (tuck_program){.p = p};
     if (g != NULL)
-        *w = (tuck_program){p, g->store, g->node.len, g->n_nodes};
+        *w = (tuck_program){
+            .p = p, .store = g->store, .n_node = g->node.len, .n_nodes = g->n_nodes};
     *out = w;
     return TUCK_OK;
 }
@@ -39,14 +43,21 @@ void tuck_program_free(tuck_program *p)
 
 /* ---- from a graph ---- */
 
+void tuck_lower_options_init(tuck_lower_options *o)
+{
+    struct lower_options own;
+
+    lower_defaults(&own);
+    *o = (tuck_lower_options){.size = sizeof(*o), .one_shot_threshold = own.one_shot_threshold};
+}
+
 static void set_options(struct lower_options *to, const tuck_lower_options *o)
 {
     lower_defaults(to);
     to->no_fuse = o->no_fuse;
     to->keep_clones = o->keep_clones;
     to->auto_select = o->auto_select;
-    if (o->one_shot_threshold > 0)
-        to->one_shot_threshold = o->one_shot_threshold;
+    to->one_shot_threshold = o->one_shot_threshold;
     to->symm_group = o->symm_group;
     to->n_symm_group = o->n_symm_group;
     to->keep = o->keep;
@@ -55,55 +66,73 @@ static void set_options(struct lower_options *to, const tuck_lower_options *o)
     to->n_free = o->n_free;
 }
 
-static tuck_status lower(tuck_graph *g, const tuck_lower_options *o,
-                         const struct cost_options *cost, const struct hints *h, tuck_diags *diags,
-                         struct program **out)
+struct noting {
+    tuck_program *p;
+    const tuck_cluster *c;
+    struct buf text;
+};
+
+static void do_note(void *arg)
+{
+    struct noting *x = arg;
+    struct program *p = x->p->p;
+    const char *name = tuck_cluster_name(x->c);
+
+    program_notes(p, x->c, &x->text);
+    x->p->machine = arena_str(&p->arena, name, strlen(name));
+    x->p->notes = arena_str(&p->arena, x->text.at, x->text.len);
+}
+
+/* What its text and its summary say of the machine. */
+static tuck_status note_machine(tuck_program *p, const tuck_cluster *c)
+{
+    struct noting x = {.p = p, .c = c};
+
+    buf_init(&x.text, &p->p->mem);
+    bool ok = mem_guard(&p->p->mem, do_note, &x);
+    buf_destroy(&x.text);
+    return ok ? TUCK_OK : TUCK_ENOMEM;
+}
+
+static tuck_status lower(tuck_graph *g, const tuck_lower_options *o, struct machine *m,
+                         tuck_diags *diags, tuck_program **out)
 {
     struct lower_options lo;
-    struct machine machine;
-    tuck_cluster *made = NULL;
     struct program *p = NULL;
-    tuck_status st = tuck_graph_infer(g, false, diags);
+    tuck_program *made = NULL;
 
     set_options(&lo, o);
-    machine_init(&machine, o->cluster);
-    machine.cost = *cost;
-    machine.hint = h->at;
-    machine.n_hint = o->n_hints;
-    lo.machine = &machine;
-    if (st == TUCK_OK && o->cluster == NULL)
-        st = tuck_cluster_for_graph(g, &g->store->mem.alloc, diags, &made);
-    if (made != NULL)
-        machine.cluster = made;
+    if (o->times == TUCK_NO_TIMES)
+        m->cluster = NULL;
+    tuck_status st = evaluate_lower(g, &lo, m, diags, &p);
     if (st == TUCK_OK)
-        st = lower_graph(g, &lo, diags, &p);
+        st = wrap(p, g, &made);
+    if (st == TUCK_OK && m->cluster != NULL)
+        st = note_machine(made, m->cluster);
     if (st == TUCK_OK)
-        st = lower_estimate(p, g, &machine);
-    tuck_cluster_free(made);
-    if (st == TUCK_OK)
-        *out = p;
+        *out = made;
     else
-        program_free(p);
+        tuck_program_free(made);
     return st;
 }
 
 tuck_status tuck_graph_lower(tuck_graph *g, const tuck_lower_options *options, tuck_diags *diags,
                              tuck_program **out)
 {
-    tuck_lower_options o = {.size = sizeof(o)};
-    struct cost_options cost;
-    struct program *p = NULL;
+    tuck_lower_options o;
+    struct on_machine on;
 
-    if (g == NULL || out == NULL || options_take(&o, sizeof(o), options) != TUCK_OK ||
-        cost_options_take(&cost, o.cost) != TUCK_OK)
+    tuck_lower_options_init(&o);
+    if (g == NULL || out == NULL || options_take(&o, sizeof(o), options) != TUCK_OK)
         return TUCK_EINVAL;
-    tuck_run_options run = {.size = sizeof(run), .hints = o.hints, .n_hints = o.n_hints};
-    struct hints h = {.g = g, .run = &run};
-    tuck_status st = hints_intern(&h);
+    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, diags);
+    if (st != TUCK_OK)
+        return st;
+    st = on_machine_begin(&on, g, o.cluster, o.cost, o.hints, o.n_hints, diags);
     if (st == TUCK_OK)
-        st = lower(g, &o, &cost, &h, diags, &p);
-    hints_free(&h);
-    return st == TUCK_OK ? wrap(p, g, out) : st;
+        st = lower(g, &o, &on.machine, diags, out);
+    on_machine_end(&on);
+    return st;
 }
 
 /* ---- text ---- */
@@ -131,14 +160,41 @@ tuck_status tuck_program_read_file(const char *path, const tuck_allocator *alloc
     return st == TUCK_OK ? wrap(p, NULL, out) : st;
 }
 
-static void print(struct buf *b, const void *p)
+static void write_text(struct buf *b, const void *arg)
 {
-    program_print(p, b);
+    const tuck_program *p = arg;
+
+    if (p->notes != NULL)
+        buf_str(b, p->notes);
+    program_print(p->p, b);
 }
 
-tuck_status tuck_program_print(const tuck_program *p, tuck_write_fn write, void *ctx)
+tuck_status tuck_program_write(const tuck_program *p, tuck_write_fn write, void *ctx)
 {
-    return buf_print(&p->p->mem.alloc, false, write, ctx, print, p->p);
+    if (write == NULL)
+        return TUCK_EINVAL;
+    return buf_print(&p->p->mem.alloc, false, write, ctx, write_text, p);
+}
+
+static void print_summary(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    const tuck_program *p = arg;
+
+    if (how->form == TUCK_PRINT_BRIEF)
+        program_peak_line(p->p, b);
+    else
+        program_summary(p->p, p->machine, b);
+}
+
+tuck_status tuck_program_print(const tuck_program *p, const tuck_print_options *how,
+                               tuck_write_fn write, void *ctx)
+{
+    tuck_print_options own = {.size = sizeof(own)};
+
+    if (p->p->peak < 0 || options_take(&own, sizeof(own), how) != TUCK_OK ||
+        own.form == TUCK_PRINT_JSON)
+        return TUCK_EINVAL;
+    return api_print(&p->p->mem.alloc, how, write, ctx, print_summary, p);
 }
 
 /* ---- ops ---- */
@@ -153,9 +209,38 @@ const char *tuck_program_op_name(const tuck_program *p, uint32_t op)
     return op < p->p->n_op ? program_str(p->p, p->p->op[op].name) : "";
 }
 
-double tuck_program_op_ns(const tuck_program *p, uint32_t op)
+tuck_op_kind tuck_program_op_kind(const tuck_program *p, uint32_t op)
 {
-    return op < p->p->n_op ? p->p->op[op].ns : -1;
+    return op < p->p->n_op ? (tuck_op_kind)p->p->op[op].kind : TUCK_OP_COMPUTE;
+}
+
+int64_t tuck_program_op_ps(const tuck_program *p, uint32_t op)
+{
+    return op < p->p->n_op && p->p->op[op].ns >= 0 ? cost_ps(p->p->op[op].ns / 1000) : -1;
+}
+
+uint32_t tuck_program_kernel_count(const tuck_program *p)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->p->n_op; i++)
+        n += program_is_kernel(&p->p->op[i]);
+    return n;
+}
+
+uint32_t tuck_program_buffer_count(const tuck_program *p)
+{
+    return p->p->n_buf;
+}
+
+uint32_t tuck_program_unknown_count(const tuck_program *p)
+{
+    return p->p->n_unknown;
+}
+
+tuck_status tuck_program_check_times(const tuck_program *p, tuck_unknown unknown, tuck_diags *diags)
+{
+    return gaps_tell(p->p, unknown == TUCK_REFUSE, diags);
 }
 
 /* Every op once, and behind what it depends on. The array is the caller's to give: [n_op] zeroes. */
@@ -199,6 +284,27 @@ tuck_status tuck_program_plan(tuck_program *p, const uint32_t *order, tuck_memor
                                     .arena = p->p->arena_bytes,
                                     .resident = p->p->resident,
                                     .comm_digest = p->p->comm_digest};
+    return st;
+}
+
+tuck_status tuck_graph_torch_peak(tuck_graph *g, const tuck_hint *hints, size_t n_hints,
+                                  tuck_torch_peak *peak_out)
+{
+    tuck_run_options run = {.size = sizeof(run), .hints = hints, .n_hints = n_hints};
+    struct hints h = {.g = g, .run = &run};
+    struct graph_peak peak;
+
+    if (g == NULL || peak_out == NULL)
+        return TUCK_EINVAL;
+    tuck_status st = hints_intern(&h);
+    if (st == TUCK_OK)
+        st = memory_graph_peak(g, h.at, n_hints, &peak);
+    hints_free(&h);
+    if (st == TUCK_OK)
+        *peak_out = (tuck_torch_peak){.peak = peak.peak,
+                                      .initial = peak.initial,
+                                      .node = {peak.node},
+                                      .unknown = peak.unknown};
     return st;
 }
 

@@ -87,7 +87,7 @@ static void print(struct buf *b, const void *arg)
         schedule_overlap(x->s, b);
 }
 
-tuck_status tuck_problem_print(const tuck_problem *p, const uint32_t *order, tuck_write_fn write,
+tuck_status tuck_problem_write(const tuck_problem *p, const uint32_t *order, tuck_write_fn write,
                                void *ctx)
 {
     struct print x = {.p = p->p, .order = order};

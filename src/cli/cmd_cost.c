@@ -2,17 +2,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "cli/graphs.h"
-#include "cost/kernel_cost.h"
-#include "graph/symbol_values.h"
-#include "infer/infer.h"
 
 enum {
     OPT_RANKS = 0x500,
@@ -29,7 +24,7 @@ struct cost {
     struct model model;
     const char *coll_name; /* of a collective: the first word, then the size */
     tuck_collective q;
-    bool one_shot, sized, json, write_profile, assumed;
+    bool one_shot, sized, json, write_profile;
     long top;
 };
 
@@ -167,98 +162,26 @@ static const struct argp argp = {
 
 /* ---- a collective ---- */
 
-static const char *way_name(tuck_algorithm a, const char *protocol, char out[48])
+/* The cluster that was named, or the default. */
+static int open_model(struct cost *c)
 {
-    snprintf(out, 48, "%s%s%s", tuck_algorithm_name(a), *protocol ? " " : "", protocol);
-    return out;
-}
+    tuck_diags *diags = tuck_diags_new(NULL);
 
-static void put_collective(const struct cost *c, const tuck_collective_cost *x)
-{
-    char t1[32], t2[48], b[32];
-    const tuck_cluster *k = c->model.cluster;
-
-    put_line(INK_HEAD, "%s of %s (%" PRId64 " bytes) over %" PRId64 " ranks of %s", c->coll_name,
-             human_bytes(c->q.bytes, b), c->q.bytes, c->q.ranks, tuck_cluster_name(k));
-    if (c->assumed)
-        put_line(INK_DIM, "  cluster    %s, assumed; say it with --cluster", tuck_cluster_name(k));
-    printf("  group      %" PRId64 " node%s, at most %" PRId64 " rank%s on one\n", x->nodes,
-           x->nodes == 1 ? "" : "s", x->per_node, x->per_node == 1 ? "" : "s");
-    put_line(INK_HEAD, "  time       %s", human_us(x->us, t1));
-    printf("  latency    %s, whatever the size\n", human_us(x->latency_us, t1));
-    if (x->ramp_us > 0)
-        printf("  ramp       %s, with the root of the size\n", human_us(x->ramp_us, t1));
-    printf("  bytes      %s", human_us(x->bytes_us, t1));
-    if (x->us > 0)
-        put(INK_DIM, "; %.1f GB/s over all", (double)c->q.bytes / (1000 * x->us));
-    printf("\n  algorithm  %s\n", way_name(x->algorithm, x->protocol, t2));
-    printf("  model      %s: ", tuck_cost_model_name(x->model));
-    put_line(INK_DIM, "%s", x->source);
-    for (uint32_t i = 0; i < x->n_alternatives && x->n_alternatives > 1; i++)
-        put_line(x->alternative[i].us == x->us ? INK_GOOD : INK_PLAIN, "  %-10s %-20s %-11s %s%s",
-                 i == 0 ? "all ways" : "",
-                 way_name(x->alternative[i].algorithm, x->alternative[i].protocol, t2),
-                 tuck_cost_model_name(x->alternative[i].model), human_us(x->alternative[i].us, t1),
-                 x->alternative[i].symmetric ? ", with symmetric memory" : "");
-}
-
-struct json_args {
-    const struct cost *c;
-    const tuck_collective_cost *x;
-};
-
-static void do_json_collective(struct buf *b, const void *ctx)
-{
-    const struct json_args *a = ctx;
-    const tuck_collective_cost *x = a->x;
-    struct json_out j;
-
-    json_begin(&j, b);
-    json_open(&j, NULL, '{');
-    json_schema(&j, 1);
-    json_str(&j, "cluster", tuck_cluster_name(a->c->model.cluster));
-    json_str(&j, "coll", a->c->coll_name);
-    json_int(&j, "bytes", a->c->q.bytes);
-    json_int(&j, "ranks", a->c->q.ranks);
-    json_int(&j, "nodes", x->nodes);
-    json_int(&j, "per_node", x->per_node);
-    json_float(&j, "ns", 1e3 * x->us);
-    json_float(&j, "latency_ns", 1e3 * x->latency_us);
-    json_float(&j, "ramp_ns", 1e3 * x->ramp_us);
-    json_float(&j, "bytes_ns", 1e3 * x->bytes_us);
-    json_str(&j, "model", tuck_cost_model_name(x->model));
-    json_str(&j, "algorithm", tuck_algorithm_name(x->algorithm));
-    json_str(&j, "protocol", x->protocol);
-    json_str(&j, "source", x->source);
-    json_open(&j, "alternatives", '[');
-    for (uint32_t i = 0; i < x->n_alternatives; i++) {
-        json_open(&j, NULL, '{');
-        j.flat = true;
-        json_float(&j, "ns", 1e3 * x->alternative[i].us);
-        json_str(&j, "model", tuck_cost_model_name(x->alternative[i].model));
-        json_str(&j, "algorithm", tuck_algorithm_name(x->alternative[i].algorithm));
-        json_str(&j, "protocol", x->alternative[i].protocol);
-        json_bool(&j, "symmetric", x->alternative[i].symmetric);
-        json_close(&j, '}');
-        j.flat = false;
-    }
-    json_close(&j, ']');
-    json_close(&j, '}');
-    json_end(&j);
+    if (diags == NULL)
+        return exit_code_of(TUCK_ENOMEM);
+    int code = model_open(&c->model, diags);
+    if (code == EXIT_FINE && c->model.cluster == NULL)
+        code = exit_code_of(tuck_cluster_for_graph(NULL, NULL, diags, &c->model.cluster));
+    tuck_diags_free(diags);
+    return code;
 }
 
 static int cost_of_collective(struct cost *c)
 {
-    tuck_diags *diags = tuck_diags_new(NULL);
     tuck_collective_cost x;
+    tuck_print_options how = print_how(c->json);
+    int code = open_model(c);
 
-    if (diags == NULL)
-        return exit_code_of(TUCK_ENOMEM);
-    c->assumed = c->model.cluster_name == NULL;
-    if (c->assumed)
-        c->model.cluster_name = "h100x8";
-    int code = model_open(&c->model, diags);
-    tuck_diags_free(diags);
     if (code != EXIT_FINE)
         return code;
     int64_t ranks = tuck_cluster_ranks(c->model.cluster), stride = c->q.stride ? c->q.stride : 1;
@@ -273,315 +196,55 @@ static int cost_of_collective(struct cost *c)
     }
     c->q.model = c->model.kind;
     tuck_status st = tuck_cost_collective(c->model.cluster, &c->q, &x);
-    if (st != TUCK_OK)
-        return exit_code_of(st);
-    if (c->json)
-        return print_through(do_json_collective, &(struct json_args){c, &x});
-    put_collective(c, &x);
-    return EXIT_FINE;
+    if (st == TUCK_OK)
+        st = tuck_collective_cost_print(c->model.cluster, &c->q, &x, &how, to_file, stdout);
+    return exit_code_of(st);
 }
 
 /* ---- a graph ---- */
 
-struct priced {
-    uint32_t node;
-    struct cost_part part;
-};
-
-struct graph_cost {
-    const struct cost *c;
-    tuck_graph *g;
-    uint32_t line;
-    bool assumed;
-    struct mem mem;
-    struct cost_run run;
-    struct assume assume;
-    VEC(struct priced) node; /* all of them, in order */
-    VEC(uint32_t) order;     /* those with a time, dearest first */
-    struct cost_assumed *assumed_group;
-    uint32_t n_assumed, unknown_colls;
-    double inside; /* what collectives in nested graphs take */
-    double total[BOUND_UNKNOWN + 1];
-    size_t count[BOUND_UNKNOWN + 1];
-};
-
-static int dearer(const void *a, const void *b, void *all)
+static int print_costs(const struct cost *c, const tuck_costs *costs, size_t graph,
+                       struct graph_list *list)
 {
-    const struct priced *x = (struct priced *)all + *(const uint32_t *)a;
-    const struct priced *y = (struct priced *)all + *(const uint32_t *)b;
+    tuck_print_options how = print_how(c->json);
+    tuck_print_item item;
 
-    if (x->part.ns != y->part.ns)
-        return x->part.ns > y->part.ns ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
-static void gather(void *p)
-{
-    struct graph_cost *a = p;
-
-    cost_run_graph(&a->run, a->g);
-    a->n_assumed = cost_assumed_find(a->g, a->c->model.cluster, &a->run.arena, &a->assumed_group);
-    for_each_node (a->g, n) {
-        struct priced x = {.node = n};
-        cost_node(&a->run, n, &x.part);
-        bool measured = x.part.coll != 0 &&
-                        (x.part.bound == BOUND_PROFILE || x.part.bound == BOUND_CALLER);
-        enum cost_bound as = measured ? BOUND_COLLECTIVE : (enum cost_bound)x.part.bound;
-        a->count[as]++;
-        a->inside += x.part.bound == BOUND_NESTED ? x.part.comm_ns : 0;
-        a->unknown_colls += x.part.bound == BOUND_UNKNOWN && x.part.coll != 0;
-        if (x.part.ns > 0) {
-            a->total[as] += x.part.ns;
-            vec_push(&a->mem, &a->order, a->node.len);
-        }
-        vec_push(&a->mem, &a->node, x);
+    if (c->write_profile) {
+        tuck_status st = tuck_costs_write_profile(costs, c->in.diags, to_file, stdout);
+        print_diags(c->in.diags);
+        return refused_or(st);
     }
-    if (a->order.len > 0)
-        qsort_r(a->order.at, a->order.len, sizeof(*a->order.at), dearer, a->node.at);
-}
-
-static const char *op_name(const tuck_graph *g, uint32_t n)
-{
-    const char *target = graph_str(g, node_at(g, n)->target);
-
-    return strncmp(target, "torch.ops.", 10) == 0 ? target + 10 : target;
-}
-
-static void print_assumed(struct buf *b, const void *ctx)
-{
-    const struct graph_cost *a = ctx;
-
-    cost_assumed_table(b, a->assumed_group, a->n_assumed, a->assume.used_default);
-}
-
-/* By which law the collectives that a profile does not name have their times. */
-static void put_laws(const struct cost_laws *l)
-{
-    for (uint32_t i = 0; i < l->n; i++) {
-        const struct cost_fit *f = &l->at[i];
-        printf("  law          %s on group %s: ", tuck_coll_name((tuck_coll)f->coll), f->group);
-        if (f->factor > 0)
-            printf("%.3g times the model's, from one size", f->factor);
-        else if (isfinite(f->law.b))
-            printf("%.4g us%s + bytes / %.4g GB/s, from %u sizes", f->law.a,
-                   f->law.c > 0 ? " + a root" : "", f->law.b / 1000, f->n);
-        else
-            printf("%.4g us whatever the size, from %u sizes", f->law.a, f->n);
-        put_line(INK_DIM, "; off by at most %.1f %%", 100 * f->residual);
-    }
-}
-
-static void put_head(const struct graph_cost *a)
-{
-    double kernels = 0, all = 0;
-    char t[32], u[32], v[32];
-
-    for (int i = 0; i <= BOUND_UNKNOWN; i++)
-        all += a->total[i];
-    kernels = all - a->total[BOUND_COLLECTIVE] - a->inside;
-    put_line(INK_HEAD, "%s:%u: %s", a->c->in.path, a->line,
-             *tuck_graph_name(a->g) ? tuck_graph_name(a->g) : "def forward");
-    printf("  cluster      %s", tuck_cluster_name(a->c->model.cluster));
-    put_line(INK_DIM, "%s", a->assumed ? ", assumed; say it with --cluster" : "");
-    printf("  kernels      %s: arithmetic %s, memory %s", human_us(kernels / 1000, t),
-           human_us(a->total[BOUND_COMPUTE] / 1000, u), human_us(a->total[BOUND_MEMORY] / 1000, v));
-    printf(", too small %s", human_us(a->total[BOUND_KERNEL] / 1000, t));
-    if (a->count[BOUND_NESTED] > 0)
-        printf(", nested %s", human_us((a->total[BOUND_NESTED] - a->inside) / 1000, t));
-    if (a->count[BOUND_PROFILE] > 0)
-        printf(", by profile %s", human_us(a->total[BOUND_PROFILE] / 1000, t));
-    printf("\n  collectives  %s, %zu of them", human_us(a->total[BOUND_COLLECTIVE] / 1000, t),
-           a->count[BOUND_COLLECTIVE]);
-    if (a->inside > 0)
-        printf(", and %s in nested graphs", human_us(a->inside / 1000, t));
-    putchar('\n');
-    if (a->count[BOUND_UNKNOWN] > 0)
-        put_line(INK_LIMIT, "  unknown      %zu node%s whose sizes or groups are not known",
-                 a->count[BOUND_UNKNOWN], a->count[BOUND_UNKNOWN] == 1 ? "" : "s");
-    put_laws(&a->run.options.laws);
-    print_through(print_assumed, a);
-}
-
-static void put_nodes(const struct graph_cost *a)
-{
-    size_t n = a->c->top == 0 || (size_t)a->c->top > a->order.len ? a->order.len
-                                                                  : (size_t)a->c->top;
-    char t[32], b[32];
-
-    if (n == 0)
-        return;
-    put_line(INK_HEAD, "  %10s  %-10s %10s %12s  %-28s %s", "time", "bound", "GFLOP", "bytes",
-             "node", "operator");
-    for (size_t i = 0; i < n; i++) {
-        const struct priced *x = &a->node.at[a->order.at[i]];
-        char flops[32] = "";
-        if (x->part.flops > 0)
-            snprintf(flops, sizeof(flops), "%.2f", x->part.flops / 1e9);
-        printf("  %10s  ", human_us(x->part.ns / 1000, t));
-        put(x->part.bound == BOUND_COLLECTIVE ? INK_LIMIT : INK_PLAIN, "%-10s",
-            cost_bound_name((enum cost_bound)x->part.bound));
-        printf(" %10s %12s  %-28s ", flops, human_bytes(x->part.bytes, b),
-               graph_str(a->g, node_at(a->g, x->node)->name));
-        put_line(INK_DIM, "%s", op_name(a->g, x->node));
-    }
-    if (n < a->order.len)
-        put_line(INK_DIM, "  … and %zu more; --top 0 shows all", a->order.len - n);
-}
-
-static void do_json_graph(struct buf *b, const void *ctx)
-{
-    const struct graph_cost *a = ctx;
-    struct json_out j;
-
-    json_begin(&j, b);
-    json_open(&j, NULL, '{');
-    json_schema(&j, 1);
-    if (b->head == NULL) {
-        json_str(&j, "file", a->c->in.path);
-        json_int(&j, "line", a->line);
-    }
-    json_str(&j, "cluster", tuck_cluster_name(a->c->model.cluster));
-    json_bool(&j, "cluster_assumed", a->assumed);
-    json_str(&j, "model", tuck_cost_model_name(a->c->model.kind));
-    cost_assumed_json(&j, a->assumed_group, a->n_assumed, a->assume.used_default);
-    json_open(&j, "nodes", '[');
-    for (uint32_t i = 0; i < a->node.len; i++) {
-        const struct priced *x = &a->node.at[i];
-        json_open(&j, NULL, '{');
-        j.flat = true;
-        json_str(&j, "name", graph_str(a->g, node_at(a->g, x->node)->name));
-        if (x->part.bound == BOUND_UNKNOWN)
-            json_null(&j, "ns");
-        else
-            json_float(&j, "ns", x->part.ns);
-        json_str(&j, "bound", cost_bound_name((enum cost_bound)x->part.bound));
-        json_float(&j, "flops", x->part.flops);
-        json_int(&j, "bytes", x->part.bytes);
-        if (x->part.comm_ns > 0)
-            json_float(&j, "communication_ns", x->part.comm_ns);
-        if (x->part.coll != 0)
-            json_str(&j, "coll", tuck_coll_name((tuck_coll)x->part.coll));
-        json_close(&j, '}');
-        j.flat = false;
-    }
-    json_close(&j, ']');
-    json_close(&j, '}');
-    json_end(&j);
-}
-
-/* The times of ops, which are what a step is made of: a loop's on the node that it is named after, and nothing on the others of
- * the loop. So a profile that is read back gives the same step. */
-static int print_profile(const struct graph_cost *a)
-{
-    struct program *p = NULL;
-    struct lower_options lower;
-    double *ns = calloc(tuck_graph_id_end(a->g) + 1, sizeof(*ns));
-
-    if (ns == NULL)
-        return exit_code_of(TUCK_ENOMEM);
-    lower_defaults(&lower);
-    struct machine machine;
-    model_machine(&a->c->model, &a->c->in, &machine);
-    machine.cost = a->run.options;
-    lower.machine = &machine;
-    tuck_status st = lower_graph(a->g, &lower, a->c->in.diags, &p);
-    if (st == TUCK_OK)
-        st = lower_estimate(p, a->g, &machine);
-    for (uint32_t i = 0; i < tuck_graph_id_end(a->g); i++)
-        ns[i] = -1;
-    for (uint32_t i = 0; st == TUCK_OK && i < p->n_op; i++) {
-        if (p->op[i].kind == PROGRAM_COPY || p->op[i].kind == PROGRAM_WAIT)
-            continue; /* copies have no node of their own */
-        for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
-            if (p->op[i].kind == PROGRAM_FUSED && !cost_takes_none(a->g, p->node_id[k]))
-                ns[p->node_id[k]] = 0;
-        if (!cost_takes_none(a->g, p->op[i].node))
-            ns[p->op[i].node] = p->op[i].ns;
-    }
-    print_diags(a->c->in.diags);
-    if (st == TUCK_OK)
-        st = tuck_profile_write(a->g, ns, to_file, stdout);
-    program_free(p);
-    free(ns);
-    return refused_or(st);
-}
-
-/* Groups that the cluster has no room for. */
-static void warn_large(const struct cost *c, const tuck_graph *g)
-{
-    for (uint32_t i = 0; i < g->group.len; i++)
-        if (g->group.at[i].size > tuck_cluster_ranks(c->model.cluster))
-            put_warning(c->in.path,
-                        "group '%s' has %" PRId64 " ranks, cluster '%s' has %" PRId64
-                        "; priced as if it had more nodes",
-                        graph_str(g, g->group.at[i].name), g->group.at[i].size,
-                        tuck_cluster_name(c->model.cluster), tuck_cluster_ranks(c->model.cluster));
-}
-
-/* Nodes of unknown cost: a warning, or a refusal by the same rule as for programs. */
-static int tell_gaps(struct graph_cost *a)
-{
-    struct gaps gaps = {.n_op = a->node.len - (uint32_t)a->count[BOUND_NOTHING],
-                        .n_unknown = (uint32_t)a->count[BOUND_UNKNOWN],
-                        .n_coll = a->unknown_colls};
-    bool refused = gaps_refuse(&gaps) || (gaps.n_unknown > 0 && a->c->model.strict);
-    uint32_t named = 0;
-
-    if (gaps.n_unknown == 0)
-        return EXIT_FINE;
-    if (a->assume.n_missing > 0)
-        assume_meet_all(&a->assume, a->g);
-    (refused ? put_error : put_warning)(
-        a->c->in.path, "the cost of %u of %u nodes is not known:", gaps.n_unknown, gaps.n_op);
-    fputs("  ", stderr);
-    for (uint32_t i = 0; i < a->node.len && named < GAPS_NAMED; i++)
-        if (a->node.at[i].part.bound == BOUND_UNKNOWN)
-            fprintf(stderr, "%s%s", named++ ? ", " : "",
-                    graph_str(a->g, node_at(a->g, a->node.at[i].node)->name));
-    if (gaps.n_unknown > named)
-        fprintf(stderr, ", … (%u more)", gaps.n_unknown - named);
-    fputc('\n', stderr);
-    for (uint32_t i = 0; i < a->assume.n_missing; i++)
-        fprintf(stderr, "%s%s", i == 0 ? "  symbols in sizes have no value: " : ", ",
-                a->assume.missing_name[i]);
-    put_to(stderr, INK_DIM, "%s  note: %s\n", a->assume.n_missing > 0 ? "\n" : "",
-           a->assume.n_missing > 0 ? gaps_how_symbols : gaps_how);
-    return refused ? EXIT_REFUSED : EXIT_FINE;
+    if (!c->json)
+        put_graph(&c->in, graph);
+    how.top = c->top > 0 ? (uint32_t)c->top : UINT32_MAX;
+    graph_list_item(list, graph, &how, &item);
+    return exit_code_of(tuck_costs_print(costs, &how, to_file, stdout));
 }
 
 static int cost_of_graph(struct cost *c, size_t i, struct graph_list *list)
 {
-    struct graph_cost a = {
-        .c = c, .g = tuck_doc_graph(c->in.doc, i), .line = tuck_doc_line(c->in.doc, i)};
+    tuck_graph *g = tuck_doc_graph(c->in.doc, i);
+    struct run_setting setting;
+    tuck_costs *costs = NULL;
+    tuck_costs_options o;
+    bool assumed;
+    int code = model_for(&c->model, &c->in, g, &assumed);
 
-    int code = model_for(&c->model, &c->in, a.g, &a.assumed);
     if (code != EXIT_FINE)
         return code;
-    warn_large(c, a.g);
-    struct machine machine;
-    model_machine(&c->model, &c->in, &machine);
-    code = exit_code_of(laws_fit(&machine, a.g));
-    if (code != EXIT_FINE)
-        return code;
-    mem_init(&a.mem, NULL);
-    a.assume = machine_symbols(&machine, a.g->store);
-    cost_run_init(&a.run, &a.mem, machine.cluster, &machine.cost, &a.assume);
-    if (!mem_guard(&a.mem, gather, &a)) {
-        code = exit_code_of(TUCK_ENOMEM);
-    } else if (tell_gaps(&a) != EXIT_FINE) {
-        code = EXIT_REFUSED;
-    } else if (c->write_profile) {
-        code = print_profile(&a);
-    } else if (c->json) {
-        code = graph_list_print(list, i, 0, do_json_graph, &a);
-    } else {
-        put_graph(&c->in, i);
-        put_head(&a);
-        put_nodes(&a);
-    }
-    vec_free(&a.mem, &a.node);
-    vec_free(&a.mem, &a.order);
-    cost_run_done(&a.run);
+    if (!model_run(&c->model, &c->in, g, &setting))
+        return exit_code_of(TUCK_ENOMEM);
+    tuck_costs_options_init(&o);
+    o.cluster = c->model.cluster;
+    o.cost = &setting.cost;
+    o.hints = setting.hint;
+    o.n_hints = setting.run.n_hints;
+    o.unknown = c->model.strict ? TUCK_REFUSE : TUCK_ASSUME;
+    tuck_status st = tuck_graph_costs(g, &o, c->in.diags, &costs);
+    print_diags(c->in.diags);
+    code = st == TUCK_OK ? print_costs(c, costs, i, list) : refused_or(st);
+    tuck_costs_free(costs);
+    free(setting.hint);
     return code;
 }
 

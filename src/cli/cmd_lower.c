@@ -6,10 +6,6 @@
 #include <string.h>
 
 #include "cli/graphs.h"
-#include "lower/estimate.h"
-#include "plan/graph_peak.h"
-#include "plan/arena_plan.h"
-#include "plan/from_program.h"
 
 enum {
     OPT_NO_FUSE = 0x400,
@@ -32,8 +28,8 @@ struct lower_command {
     struct input in;
     struct model model;
     int form; /* enum form */
-    bool no_cost, read, peak_fx;
-    struct lower_options o;
+    bool read, peak_fx;
+    tuck_lower_options o;
     const char **symm, **keep, **let_go;
 };
 
@@ -75,7 +71,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--compat wants torch, found '%s'", arg);
         c->o.keep_clones = true;
         break;
-    case OPT_NO_COST: c->no_cost = true; break;
+    case OPT_NO_COST: c->o.times = TUCK_NO_TIMES; break;
     case OPT_READ: c->read = true; break;
     case OPT_SUMMARY: option_form(state, &c->form, FORM_SUMMARY); break;
     case OPT_PROBLEM: option_form(state, &c->form, FORM_PROBLEM); break;
@@ -111,112 +107,47 @@ static const struct argp argp = {
 
 /* ---- what is printed ---- */
 
-static void print(struct buf *b, const void *program)
+static int write_problem(const tuck_program *p, tuck_diags *diags)
 {
-    program_print(program, b);
-}
-
-static void print_as_problem(struct buf *b, const void *problem)
-{
-    problem_write(problem, NULL, b);
-}
-
-static int print_problem(const struct program *p, tuck_diags *diags)
-{
-    struct problem *problem = NULL;
-    tuck_status st = problem_of_program(p, diags, &problem);
+    tuck_problem *problem = NULL;
+    tuck_status st = tuck_program_problem(p, diags, &problem);
 
     print_diags(diags);
-    int code = st == TUCK_OK ? print_through(print_as_problem, problem) : exit_code_of(st);
-    problem_free(problem);
-    return code;
+    if (st == TUCK_OK)
+        st = tuck_problem_write(problem, NULL, to_file, stdout);
+    tuck_problem_free(problem);
+    return exit_code_of(st);
 }
 
-static void line(const char *what, int64_t bytes)
+static int show(struct lower_command *c, tuck_program *p)
 {
-    char text[32];
+    tuck_print_options how = print_how(false);
+    tuck_status st = tuck_program_plan(p, NULL, NULL);
 
-    printf("  %-18s %15lld", what, (long long)bytes);
-    put_line(INK_DIM, "  %s", human_bytes(bytes, text));
-}
-
-static void print_summary(const struct program *p, const char *machine)
-{
-    size_t kind[PROGRAM_KIND_END] = {0}, comm = 0, inputs = p->n_input, kernels = 0;
-    double ns = 0;
-
-    for (uint32_t i = 0; i < p->n_op; i++) {
-        kind[p->op[i].kind]++;
-        kernels += program_is_kernel(&p->op[i]);
-        if (p->op[i].ns > 0 && p->op[i].kind != PROGRAM_COLLECTIVE)
-            ns += p->op[i].ns;
-    }
-    for (uint32_t i = 0; i < p->n_buf; i++)
-        comm += p->buf[i].layout == PROGRAM_COMM;
-    put_line(INK_HEAD, "%s", program_str(p, p->name));
-    printf("  %-18s %15u", "ops", p->n_op);
-    for (int k = 0; k < PROGRAM_KIND_END; k++)
-        put(INK_DIM, "%s%zu %s", k ? ", " : "  ", kind[k], program_kind_name[k]);
-    printf("\n  %-18s %15zu\n", "kernels", kernels);
-    printf("  %-18s %15u", "buffers", p->n_buf);
-    put_line(INK_DIM, "  %zu inputs, %zu in symmetric memory", inputs, comm);
-    if (p->n_unknown > 0)
-        put_line(INK_LIMIT, "  %-18s %15u  counted as nothing", "of unknown size", p->n_unknown);
-    line("peak", p->peak);
-    line("resident inputs", p->resident);
-    line("arena", p->arena_bytes);
-    printf("  %-18s %14.2f%%", "fragmentation",
-           p->arena_bytes > 0
-               ? 100.0 * (double)(p->arena_bytes - p->arena_least) / (double)p->arena_bytes
-               : 0.0);
-    put_line(INK_DIM, "  of the arena, above what is live at once");
-    for (uint32_t i = 0; i < p->n_group; i++)
-        if (p->heap[i] > 0) {
-            char what[64];
-            snprintf(what, sizeof(what), "heap of %s", program_str(p, p->group[i].name));
-            line(what, p->heap[i]);
-        }
-    if (p->comm_digest != 0)
-        printf("  %-18s %016llx\n", "heap digest", (unsigned long long)p->comm_digest);
-    if (machine != NULL) {
-        char text[32];
-        printf("  %-18s %15s", "compute", human_us(ns / 1000, text));
-        put_line(INK_DIM, "  on %s", machine);
-    }
-}
-
-static int show(struct lower_command *c, struct program *p, const char *machine)
-{
-    char text[32];
-    int code = exit_code_of(memory_plan(p, NULL));
-
-    if (code != EXIT_FINE)
-        return code;
-    switch (c->form) {
-    case FORM_TEXT: return print_through(print, p);
-    case FORM_PROBLEM: return print_problem(p, c->in.diags);
-    case FORM_SUMMARY: print_summary(p, machine); break;
-    case FORM_PEAK:
-        printf("%s: %lld bytes (%s)\n", program_str(p, p->name), (long long)p->peak,
-               human_bytes(p->peak, text));
-        break;
-    }
-    return EXIT_FINE;
+    if (st != TUCK_OK)
+        return exit_code_of(st);
+    if (c->form == FORM_TEXT)
+        return exit_code_of(tuck_program_write(p, to_file, stdout));
+    if (c->form == FORM_PROBLEM)
+        return write_problem(p, c->in.diags);
+    if (c->form == FORM_PEAK)
+        how.form = TUCK_PRINT_BRIEF;
+    return exit_code_of(tuck_program_print(p, &how, to_file, stdout));
 }
 
 /* ---- where it comes from ---- */
 
-static int show_graph_peak(struct lower_command *c, tuck_graph *g)
+static int show_torch_peak(const tuck_lower_options *o, tuck_graph *g)
 {
-    struct graph_peak peak;
+    tuck_torch_peak peak;
     char text[32];
-    int code = exit_code_of(memory_graph_peak(g, c->in.hint, c->in.n_hint, &peak));
+    int code = exit_code_of(tuck_graph_torch_peak(g, o->hints, o->n_hints, &peak));
 
     if (code == EXIT_FINE)
         printf("%s: %lld bytes (%s), as PyTorch's graph passes estimate it%s%s\n",
                *tuck_graph_name(g) ? tuck_graph_name(g) : "forward", (long long)peak.peak,
-               human_bytes(peak.peak, text), peak.node ? "; at " : "",
-               peak.node ? graph_str(g, node_at(g, peak.node)->name) : "");
+               human_bytes(peak.peak, text), tuck_is_none(peak.node) ? "" : "; at ",
+               tuck_is_none(peak.node) ? "" : tuck_node_name(g, peak.node));
     return code;
 }
 
@@ -229,48 +160,49 @@ static void put_comment(const struct input *in, size_t i)
     }
 }
 
+static int lower_on_model(struct lower_command *c, tuck_graph *g, size_t number)
+{
+    tuck_program *p = NULL;
+    bool assumed;
+    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, c->in.diags);
+    int code = st == TUCK_OK && c->o.times == TUCK_ESTIMATE_TIMES
+                   ? model_for(&c->model, &c->in, g, &assumed)
+                   : exit_code_of(st);
+
+    if (code != EXIT_FINE)
+        return code;
+    c->o.cluster = c->model.cluster;
+    st = tuck_graph_lower(g, &c->o, c->in.diags, &p);
+    print_diags(c->in.diags);
+    code = refused_or(st);
+    if (code == EXIT_FINE && c->form == FORM_TEXT && c->o.times == TUCK_ESTIMATE_TIMES)
+        put_comment(&c->in, number);
+    else if (code == EXIT_FINE && c->form != FORM_TEXT && c->form != FORM_PROBLEM)
+        put_graph(&c->in, number);
+    if (code == EXIT_FINE)
+        code = show(c, p);
+    tuck_program_free(p);
+    return code;
+}
+
 static int lower(struct lower_command *c, size_t number)
 {
     tuck_graph *g = tuck_doc_graph(c->in.doc, number);
-    struct program *p = NULL;
-    bool assumed, priced = !c->no_cost;
+    struct run_setting setting;
+    int code;
 
+    if (!model_run(&c->model, &c->in, g, &setting))
+        return exit_code_of(TUCK_ENOMEM);
+    c->o.hints = setting.hint;
+    c->o.n_hints = setting.run.n_hints;
+    c->o.cost = &setting.cost;
     if (c->form == FORM_PEAK && c->peak_fx) {
         put_graph(&c->in, number);
-        return show_graph_peak(c, g);
+        code = show_torch_peak(&c->o, g);
+    } else {
+        code = lower_on_model(c, g, number);
     }
-    tuck_status st = tuck_graph_infer(g, false, c->in.diags);
-    int code = st == TUCK_OK && priced ? model_for(&c->model, &c->in, g, &assumed)
-                                       : exit_code_of(st);
-    if (code != EXIT_FINE)
-        return code;
-    struct machine machine;
-    model_machine(&c->model, &c->in, &machine);
-    c->o.machine = &machine;
-    st = lower_graph(g, &c->o, c->in.diags, &p);
-    if (st == TUCK_OK && priced) {
-        st = laws_fit(&machine, g);
-        if (st == TUCK_OK)
-            st = lower_estimate(p, g, &machine);
-        if (st == TUCK_OK && c->form == FORM_TEXT) {
-            put_comment(&c->in, number);
-            printf("# times on %s%s\n", tuck_cluster_name(c->model.cluster),
-                   assumed ? " (assumed; --cluster names another)" : "");
-            for (uint32_t i = 0; i < p->n_group; i++) {
-                const char *name = program_str(p, p->group[i].name);
-                if (shape_is_assumed(c->model.cluster, name, p->group[i].size))
-                    printf("# group %s: %" PRId64 " ranks, assumed; --group %s=SIZE says it\n",
-                           name, shape_of_group(c->model.cluster, name, 0, NULL).p, name);
-            }
-        }
-    }
-    print_diags(c->in.diags);
-    code = refused_or(st);
-    if (code == EXIT_FINE && c->form != FORM_TEXT && c->form != FORM_PROBLEM)
-        put_graph(&c->in, number);
-    if (code == EXIT_FINE)
-        code = show(c, p, priced ? tuck_cluster_name(c->model.cluster) : NULL);
-    program_free(p);
+    free(setting.hint);
     return code;
 }
 
@@ -310,7 +242,7 @@ static int lower_all(struct lower_command *c)
 /* Just as it was written; its plan is made anew. */
 static int read_program(struct lower_command *c)
 {
-    struct program *p = NULL;
+    tuck_program *p = NULL;
 
     if ((c->form == FORM_PEAK && c->peak_fx) || input_is_asked(&c->in) ||
         model_is_asked(&c->model) || c->o.n_keep + c->o.n_free + c->o.n_symm_group > 0) {
@@ -322,10 +254,10 @@ static int read_program(struct lower_command *c)
     c->in.diags = tuck_diags_new(NULL);
     if (c->in.diags == NULL)
         return exit_code_of(TUCK_ENOMEM);
-    tuck_status st = program_read_file(c->in.path, NULL, c->in.diags, &p);
+    tuck_status st = tuck_program_read_file(c->in.path, NULL, c->in.diags, &p);
     print_diags(c->in.diags);
-    int code = st == TUCK_OK ? show(c, p, NULL) : exit_code_of(st);
-    program_free(p);
+    int code = st == TUCK_OK ? show(c, p) : exit_code_of(st);
+    tuck_program_free(p);
     return code;
 }
 
@@ -333,7 +265,7 @@ int cmd_lower(int argc, char **argv)
 {
     struct lower_command c = {.symm = NULL};
 
-    lower_defaults(&c.o);
+    tuck_lower_options_init(&c.o);
     options_parse(&argp, argc, argv, &c);
     c.o.symm_group = c.symm;
     c.o.keep = c.keep;

@@ -310,7 +310,7 @@ static int run_graph(struct args *a, tuck_graph *g)
     if (st == TUCK_OK)
         st = lower_estimate(program, g, &machine);
     if (st == TUCK_OK)
-        st = gaps_tell(program, g, a->model.strict, a->in.diags);
+        st = gaps_tell(program, a->model.strict, a->in.diags);
     if (st == TUCK_OK)
         st = problem_of_program(program, a->in.diags, &p);
     print_diags(a->in.diags);

@@ -172,6 +172,22 @@ int graph_list_print(struct graph_list *l, size_t graph, int64_t world,
     return code;
 }
 
+void graph_list_item(struct graph_list *l, size_t graph, tuck_print_options *how,
+                     tuck_print_item *item)
+{
+    if (!l->many)
+        return;
+    tuck_print_item_init(item);
+    item->file = l->in->path;
+    item->key = l->key;
+    item->index = l->n++;
+    item->graph = graph;
+    item->title = tuck_doc_title(l->in->doc, graph);
+    item->line = tuck_doc_line(l->in->doc, graph);
+    item->rank = tuck_doc_rank(l->in->doc, graph);
+    how->item = item;
+}
+
 static void print_end(struct buf *b, const void *ctx)
 {
     (void)ctx;

@@ -50,7 +50,6 @@ bool gaps_refuse(const struct gaps *g)
 
 struct telling {
     const struct program *p;
-    const tuck_graph *g;
     const struct gaps *gaps;
     struct buf names;
 };
@@ -82,15 +81,15 @@ static void do_list(void *arg)
         buf_printf(&t->names, ", … (%u more)", of - n);
 }
 
-static tuck_status tell(const struct program *p, const tuck_graph *g, const struct gaps *gaps,
-                        bool refused, tuck_diags *diags)
+static tuck_status tell(const struct program *p, const struct gaps *gaps, bool refused,
+                        tuck_diags *diags)
 {
     struct mem m;
-    struct telling t = {.p = p, .g = g, .gaps = gaps};
-    struct diag_source source = {.file = graph_str(g, g->source_name)};
+    struct telling t = {.p = p, .gaps = gaps};
+    struct diag_source source = {.file = program_str(p, p->source)};
     struct diag_pos at = {.source = &source};
 
-    mem_init(&m, &g->store->mem.alloc);
+    mem_init(&m, &p->mem.alloc);
     buf_init(&t.names, &m);
     bool ok = mem_guard(&m, do_list, &t);
     if (ok && refused)
@@ -107,18 +106,18 @@ static tuck_status tell(const struct program *p, const tuck_graph *g, const stru
     return !ok ? TUCK_ENOMEM : refused ? TUCK_EINVAL : TUCK_OK;
 }
 
-tuck_status gaps_tell(const struct program *p, const tuck_graph *g, bool strict, tuck_diags *diags)
+tuck_status gaps_tell(const struct program *p, bool strict, tuck_diags *diags)
 {
     struct gaps gaps = gaps_of(p);
 
     if (gaps.n_unknown == 0)
         return TUCK_OK;
-    return tell(p, g, &gaps, strict || gaps_refuse(&gaps), diags);
+    return tell(p, &gaps, strict || gaps_refuse(&gaps), diags);
 }
 
-tuck_status gaps_check(const struct program *p, const tuck_graph *g, tuck_diags *diags)
+tuck_status gaps_check(const struct program *p, tuck_diags *diags)
 {
     struct gaps gaps = gaps_of(p);
 
-    return gaps_refuse(&gaps) ? tell(p, g, &gaps, true, diags) : TUCK_OK;
+    return gaps_refuse(&gaps) ? tell(p, &gaps, true, diags) : TUCK_OK;
 }

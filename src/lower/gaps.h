@@ -27,9 +27,9 @@ struct gaps gaps_of(const struct program *p);
 bool gaps_refuse(const struct gaps *g);
 
 /* An error or, where the rest can be told, a warning, with how many and which nodes. strict: any gap is an error. TUCK_EINVAL:
- * refused. The graph is the one that the program was lowered from. */
-tuck_status gaps_tell(const struct program *p, const tuck_graph *g, bool strict, tuck_diags *diags);
+ * refused. */
+tuck_status gaps_tell(const struct program *p, bool strict, tuck_diags *diags);
 /* The error alone: TUCK_EINVAL where too much is unknown, and not a word otherwise. */
-tuck_status gaps_check(const struct program *p, const tuck_graph *g, tuck_diags *diags);
+tuck_status gaps_check(const struct program *p, tuck_diags *diags);
 
 #endif

@@ -97,7 +97,7 @@ static void put_node(const struct node_costs *c, const struct node_cost *x, stru
 
 void node_costs_table(const struct node_costs *c, uint32_t top, struct buf *out)
 {
-    uint32_t n = top == 0 || top > c->order.len ? c->order.len : top;
+    uint32_t n = top > c->order.len ? c->order.len : top;
 
     put_title(c, out);
     put_head(c, out);

@@ -1,9 +1,11 @@
 #include "report/program_show.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/colour.h"
 #include "base/units.h"
+#include "cost/cluster.h"
 
 static void line(struct buf *out, const char *what, int64_t bytes)
 {
@@ -77,4 +79,16 @@ void program_peak_line(const struct program *p, struct buf *out)
 
     buf_printf(out, "%s: %lld bytes (%s)\n", program_str(p, p->name), (long long)p->peak,
                text_of_bytes(p->peak, text));
+}
+
+void program_notes(const struct program *p, const tuck_cluster *c, struct buf *out)
+{
+    buf_printf(out, "# times on %s%s\n", tuck_cluster_name(c),
+               c->assumed ? " (assumed; --cluster names another)" : "");
+    for (uint32_t i = 0; i < p->n_group; i++) {
+        const char *name = program_str(p, p->group[i].name);
+        if (shape_is_assumed(c, name, p->group[i].size))
+            buf_printf(out, "# group %s: %" PRId64 " ranks, assumed; --group %s=SIZE says it\n",
+                       name, shape_of_group(c, name, 0, NULL).p, name);
+    }
 }

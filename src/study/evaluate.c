@@ -124,7 +124,7 @@ tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o, tuck
     tuck_status st = evaluate_lower(g, &o->lower, &machine, diags, &e->program);
     e->laws = machine.cost.laws;
     if (st == TUCK_OK)
-        st = gaps_check(e->program, g, diags);
+        st = gaps_check(e->program, diags);
     if (st == TUCK_OK)
         st = problem_of_program(e->program, diags, &e->problem);
     if (st == TUCK_OK && !mem_guard(&e->mem, do_evaluate, &x))

@@ -40,7 +40,7 @@ TUCK_MUST_CHECK tuck_status node_costs_tell(struct node_costs *c, bool strict, t
 TUCK_MUST_CHECK tuck_status node_costs_of_ops(const struct node_costs *c, tuck_diags *diags,
                                               double *ns);
 
-/* report/costs_show.c. A table of the `top` longest (0: all), and a JSON document with all nodes. */
+/* report/costs_show.c. A table of the `top` longest, and a JSON document with all nodes. */
 void node_costs_table(const struct node_costs *c, uint32_t top, struct buf *out);
 void node_costs_json(const struct node_costs *c, struct buf *out);
 

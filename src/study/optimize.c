@@ -262,7 +262,7 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
     s->unbacked = e->program->used_default;
     s->communicates = evaluation_communicates(e);
     if (st == TUCK_OK)
-        st = gaps_tell(e->program, g, false, s->diags);
+        st = gaps_tell(e->program, false, s->diags);
     study_give_back(e);
 
     size_t n = has_candidates(g) ? N_WAYS : 1;

@@ -267,7 +267,7 @@ static bool check_schedule(const struct case_of *c, tuck_graph *g, struct sums *
     assert_int_equal(tuck_schedule_new(p, NULL, NULL, &s), TUCK_OK);
     bool ok = true, ran = tuck_schedule_run(s, steps, NULL) == TUCK_OK;
     if (ran) {
-        tuck_problem_print(p, tuck_schedule_order(s), text_add, &written);
+        tuck_problem_write(p, tuck_schedule_order(s), text_add, &written);
         struct times t = read_problem(written.at, written.len);
         sums->claims += 2;
         ok = !differs("schedule", "exposed", tuck_schedule_exposed_ps(s), t.exposed, why) &&

@@ -101,7 +101,7 @@ static struct text lowered(tuck_graph *g, const tuck_cluster *c)
     tuck_status st = tuck_graph_lower(g, &o, NULL, &p);
 
     if (st == TUCK_OK)
-        assert_int_equal(tuck_program_print(p, text_add, &t), TUCK_OK);
+        assert_int_equal(tuck_program_write(p, text_add, &t), TUCK_OK);
     tuck_program_free(p);
     if (t.at == NULL)
         assert_true(text_add(&t, "none\n", 5));

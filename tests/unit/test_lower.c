@@ -250,13 +250,13 @@ static void public_interface(void **unused)
     assert_int_equal(tuck_program_op_count(p), 4);
     assert_string_equal(tuck_program_op_name(p, 1), "r");
     assert_string_equal(tuck_program_op_name(p, 4), "");
-    assert_true(tuck_program_op_ns(p, 0) > 0 && tuck_program_op_ns(p, 4) == -1);
+    assert_true(tuck_program_op_ps(p, 0) > 0 && tuck_program_op_ps(p, 4) == -1);
     assert_int_equal(tuck_problem_op_count(problem), 4);
     assert_int_equal(tuck_program_plan(p, twice, NULL), TUCK_EINVAL);
     assert_int_equal(tuck_program_plan(p, wrong, NULL), TUCK_EINVAL);
     assert_int_equal(tuck_program_plan(p, order, &m), TUCK_OK);
     assert_true(m.peak == 160 && m.arena == 192 && m.resident == 0 && m.comm_digest == 0);
-    assert_int_equal(tuck_program_print(p, text_add, &t), TUCK_OK);
+    assert_int_equal(tuck_program_write(p, text_add, &t), TUCK_OK);
     assert_int_equal(tuck_program_read_text(t.at, t.len, "p", NULL, d, &q), TUCK_OK);
     assert_int_equal(tuck_program_plan(q, order, &again), TUCK_OK);
     assert_memory_equal(&m, &again, sizeof(m));

@@ -469,7 +469,7 @@ static void public_interface(void **state)
     assert_int_equal(tuck_schedule_call(s, as_it_was, first), TUCK_OK);
     assert_int_equal(tuck_schedule_exposed_ps(s), before);
     text_clear(&out);
-    assert_int_equal(tuck_problem_print(p, NULL, text_add, &out), TUCK_OK);
+    assert_int_equal(tuck_problem_write(p, NULL, text_add, &out), TUCK_OK);
     assert_string_equal(out.at, text);
     text_done(&out);
     free(first);

@@ -65,7 +65,7 @@ static void work(struct job *j, tuck_graph *g, const char *file, tuck_diags *d, 
     if (fine(j, tuck_pipeline_run(j->shared->pipeline, copy, &run, d, NULL)) &&
         fine(j, tuck_graph_optimize(g, &run, d, NULL, NULL)) && fine(j, tuck_graph_remember(g)) &&
         fine(j, tuck_graph_lower(g, &lower, d, &p)) && fine(j, tuck_program_plan(p, NULL, NULL)))
-        fine(j, tuck_program_print(p, keep, out));
+        fine(j, tuck_program_write(p, keep, out));
     tuck_program_free(p);
     fine(j, tuck_graph_print(copy, TUCK_FORM_TEXT, d, keep, out));
     fine(j, tuck_graph_print(g, TUCK_FORM_TEXT, d, keep, out));
