@@ -386,6 +386,51 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_read_sidecar(tuck_graph *g, cons
  * (docs/graph-text.md). Where nothing is missing there is no such line. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_remember(tuck_graph *g);
 
+/* ---- Descriptions ------------------------------------------------------------------------------
+ * What the graphs of a document are: nodes by class, inputs and outputs, collectives by group, the most
+ * that is live at once. Needs tuck_graph_infer(). */
+
+typedef struct tuck_hint { /* a value for a symbolic size */
+    const char *symbol;
+    int64_t value;
+} tuck_hint;
+
+typedef struct tuck_describe_options {
+    size_t size;
+    size_t from, count;     /* which graphs; count 0: all from there on */
+    const char *file;       /* for titles and JSON */
+    const tuck_hint *hints; /* values of symbols, for sizes in bytes */
+    size_t n_hints;
+} tuck_describe_options;
+
+TUCK_API void tuck_describe_options_init(tuck_describe_options *o);
+
+typedef struct tuck_description tuck_description;
+
+/* The document must outlive it and stay as it is. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_doc_describe(const tuck_doc *doc,
+                                                       const tuck_describe_options *options,
+                                                       tuck_description **out);
+TUCK_API void tuck_description_free(tuck_description *d);
+
+/* Of one graph; bytes are -1 where they are not all known. Nested graphs count in nodes, opaque and
+ * collectives. */
+typedef struct tuck_graph_facts {
+    size_t size;
+    size_t nodes, nested, opaque;
+    size_t inputs, parameters, buffers, outputs, collectives;
+    int64_t input_bytes, output_bytes;
+    int64_t peak_bytes; /* live at once in this order, inputs never freed */
+} tuck_graph_facts;
+
+TUCK_API size_t tuck_description_count(const tuck_description *d);
+/* out->size must be set. False: there is no such graph. */
+TUCK_API bool tuck_description_facts(const tuck_description *d, size_t i, tuck_graph_facts *out);
+/* A table, or everything about every node as JSON. */
+TUCK_API tuck_status tuck_description_print(const tuck_description *d,
+                                            const tuck_print_options *how, tuck_write_fn write,
+                                            void *ctx);
+
 /* ---- Cost --------------------------------------------------------------------------------------
  * What collectives and kernels take on a machine: docs/cost-model.md. A cluster never changes once it is
  * made and may be used by several threads. */
@@ -726,11 +771,6 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_add_bucket(tuck_pipeline *p, 
                                                               const char *options,
                                                               const tuck_bucket_options *rules,
                                                               tuck_diags *diags);
-
-typedef struct tuck_hint { /* a value for a symbolic size */
-    const char *symbol;
-    int64_t value;
-} tuck_hint;
 
 typedef struct tuck_run_options {
     size_t size;

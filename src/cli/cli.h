@@ -73,6 +73,9 @@ void input_close(struct input *in);
 /* The texts of the chosen graphs say what is known of them, whatever told us. An exit code. */
 int input_remember(struct input *in);
 
+/* The values of symbols as the library takes them, n_hint of them; free(). NULL: no memory. */
+tuck_hint *input_hints(const struct input *in);
+
 /* Was there an option about the graph, or about the machine? */
 bool input_is_asked(const struct input *in);
 bool model_is_asked(const struct model *m);

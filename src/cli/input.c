@@ -509,6 +509,16 @@ static void warn_unknown(const struct input *in, const char *name)
     print_diags(in->diags);
 }
 
+tuck_hint *input_hints(const struct input *in)
+{
+    tuck_hint *hint = calloc(in->n_hint + 1, sizeof(*hint));
+
+    for (size_t k = 0; hint != NULL && k < in->n_hint; k++)
+        hint[k] = (tuck_hint){graph_str(tuck_doc_graph(in->doc, 0), in->hint[k].symbol),
+                              in->hint[k].value};
+    return hint;
+}
+
 size_t input_warn_groups(struct input *in)
 {
     size_t from, to, n = 0;

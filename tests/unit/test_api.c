@@ -248,6 +248,113 @@ static void lint(void **state)
     tuck_diags_free(found);
 }
 
+/* ---- descriptions ---- */
+
+static const char two[] =
+    "class f(torch.nn.Module):\n"
+    "    def forward(self, x: \"f32[s0, 4][4, 1]cpu\"):\n"
+    "        a: \"f32[s0, 4][4, 1]cpu\" = torch.ops.aten.neg.default(x)\n"
+    "        r = torch.ops._c10d_functional.all_reduce.default(a, 'sum', '0');  a = None\n"
+    "        w = torch.ops._c10d_functional.wait_tensor.default(r);  r = None\n"
+    "        sub = self.sub\n"
+    "        c = torch.ops.higher_order.invoke_subgraph(sub, 'n', x);  sub = x = None\n"
+    "        return (w, c)\n"
+    "\n"
+    "    class sub(torch.nn.Module):\n"
+    "        def forward(self, x):\n"
+    "            return (x,)\n"
+    "\n"
+    "class g(torch.nn.Module):\n"
+    "    def forward(self, y: \"f32[4][1]cpu\"):\n"
+    "        return (y,)\n";
+
+static bool drop(void *ctx, const char *s, size_t n)
+{
+    (void)ctx;
+    (void)s;
+    (void)n;
+    return true;
+}
+
+static void descriptions(void **state)
+{
+    const tuck_hint hint = {"s0", 8};
+    tuck_doc *doc = read_or_die(two);
+    tuck_describe_options o;
+    tuck_description *d = NULL;
+    tuck_graph_facts f = {.size = sizeof(f)}, none = {.size = 0};
+    struct sink s = {.len = 0};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(tuck_graph_infer(tuck_doc_graph(doc, i), TUCK_TRUST_ANNOTATIONS, NULL),
+                         TUCK_OK);
+    assert_int_equal(tuck_doc_describe(doc, NULL, &d), TUCK_OK);
+    assert_int_equal(tuck_description_count(d), 2);
+    assert_true(tuck_description_facts(d, 0, &f));
+    assert_int_equal(f.nodes, 9);
+    assert_int_equal(f.nested, 1);
+    assert_int_equal(f.inputs, 1);
+    assert_int_equal(f.outputs, 2);
+    assert_int_equal(f.collectives, 1);
+    assert_int_equal(f.input_bytes, -1); /* s0 is not known */
+    assert_int_equal(f.peak_bytes, -1);
+    assert_false(tuck_description_facts(d, 0, &none));
+    assert_false(tuck_description_facts(d, 2, &f));
+    tuck_description_free(d);
+    tuck_describe_options_init(&o);
+    o.hints = &hint;
+    o.n_hints = 1;
+    o.count = 1;
+    o.file = "f.txt";
+    assert_int_equal(tuck_doc_describe(doc, &o, &d), TUCK_OK);
+    assert_int_equal(tuck_description_count(d), 1);
+    assert_true(tuck_description_facts(d, 0, &f));
+    assert_int_equal(f.input_bytes, 8 * 4 * 4);
+    assert_int_equal(tuck_description_print(d, NULL, into, &s), TUCK_OK);
+    assert_int_equal(strncmp(s.text, "f.txt:1: f  (graph 0 of 2)\n", 27), 0);
+    tuck_description_free(d);
+    o.count = 3;
+    assert_int_equal(tuck_doc_describe(doc, &o, &d), TUCK_EINVAL);
+    o.size = 0;
+    assert_int_equal(tuck_doc_describe(doc, &o, &d), TUCK_EINVAL);
+    tuck_doc_free(doc);
+}
+
+/* Every request for memory fails once, and nothing is left behind. */
+static void describe_without_memory(void **state)
+{
+    const tuck_hint hint = {"s0", 8};
+    tuck_describe_options o = {.size = sizeof(o), .file = "", .hints = &hint, .n_hints = 1};
+    tuck_print_options how = {.size = sizeof(how), .form = TUCK_PRINT_JSON};
+    struct faulty f = {.fail_at = 0};
+    tuck_allocator alloc = faulty_allocator(&f);
+    tuck_read_options read = {.size = sizeof(read), .alloc = &alloc};
+    bool failed = true;
+    size_t tried = 0;
+
+    (void)state;
+    for (size_t k = 1; failed; k++, tried++) {
+        tuck_doc *doc = NULL;
+        tuck_description *d = NULL;
+
+        f = (struct faulty){.fail_at = 0};
+        assert_int_equal(tuck_doc_read_text(two, strlen(two), "", &read, NULL, &doc), TUCK_OK);
+        assert_int_equal(tuck_graph_infer(tuck_doc_graph(doc, 0), TUCK_TRUST_ANNOTATIONS, NULL),
+                         TUCK_OK);
+        f.fail_at = f.calls + k;
+        tuck_status st = tuck_doc_describe(doc, &o, &d);
+        if (st == TUCK_OK)
+            st = tuck_description_print(d, &how, drop, NULL);
+        failed = f.failed;
+        assert_true(st == TUCK_OK || (failed && st == TUCK_ENOMEM)); /* a cache may do without */
+        tuck_description_free(d);
+        tuck_doc_free(doc);
+        assert_int_equal(f.live, 0);
+    }
+    assert_true(tried > 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +365,8 @@ int main(void)
         cmocka_unit_test(items),
         cmocka_unit_test(tables),
         cmocka_unit_test(lint),
+        cmocka_unit_test(descriptions),
+        cmocka_unit_test(describe_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
