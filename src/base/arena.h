@@ -1,4 +1,5 @@
-/* Bump allocation with marks: everything after a mark goes at once. Objects are aligned for any type. */
+/* Bump allocation with marks: everything after a mark is freed at once. Objects
+ * are aligned for any type. */
 #ifndef TUCK_BASE_ARENA_H
 #define TUCK_BASE_ARENA_H
 
@@ -20,7 +21,7 @@ struct arena_block {
 
 struct arena {
     struct mem *mem;
-    struct arena_block *top; /* the block being filled; older ones behind it */
+    struct arena_block *top; /* the block being filled; it links to older ones */
     char *at, *end;          /* free room in it */
 };
 
@@ -57,7 +58,7 @@ static inline void *arena_zeroed(struct arena *a, size_t size)
 #define arena_array(a, T, n) ((T *)arena_alloc((a), mem_times((a)->mem, (n), sizeof(T))))
 #define arena_new(a, T) ((T *)arena_zeroed((a), sizeof(T)))
 
-/* A copy of s with a NUL behind it. */
+/* A NUL-terminated copy of s. */
 char *arena_str(struct arena *a, const char *s, size_t len);
 
 struct arena_mark arena_mark(const struct arena *a);

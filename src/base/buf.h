@@ -14,7 +14,7 @@ struct buf {
     size_t len, cap;
     tuck_write_fn sink; /* NULL: keep everything */
     void *sink_ctx;
-    bool failed;                  /* the sink refused; what follows is dropped */
+    bool failed;                  /* the sink failed; later text is dropped */
     bool colour;                  /* tables may have it: base/colour.h */
     uint32_t width;               /* columns of the terminal; 0: no limit */
     const struct json_head *head; /* of what is printed as JSON; NULL: a document of its own */
@@ -24,8 +24,8 @@ void buf_init(struct buf *b, struct mem *m);
 void buf_to(struct buf *b, struct mem *m, tuck_write_fn sink, void *ctx);
 void buf_destroy(struct buf *b);
 
-/* The tail of every printing function: fn writes into a buffer that goes to `write`, in a guard of its own.
- * TUCK_OK, TUCK_ENOMEM, or TUCK_EIO where `write` refused. */
+/* The tail of every printing function: fn writes into a buffer that goes to `write`, in a guard of
+ * its own. TUCK_OK, TUCK_ENOMEM, or TUCK_EIO where `write` refused. */
 typedef void (*buf_print_fn)(struct buf *b, const void *arg);
 tuck_status buf_print(const tuck_allocator *alloc, bool colour, tuck_write_fn write, void *ctx,
                       buf_print_fn fn, const void *arg);

@@ -1,10 +1,11 @@
 /* What functions rely on.
  *
  *   assert(x)      cheap, in every build, the installed one too
- *   assert_hot(x)  on paths that run for every node or value: in builds with TUCK_CHECK alone (dev, asan, stress, …)
+ *   assert_hot(x)  on paths that run for every node or value: only in builds with TUCK_CHECK (dev,
+ *                  asan, stress, …)
  *
- * Whole structures are checked by functions of their own (lower/verify.h), which the builds with TUCK_CHECK call
- * after each step that made one.
+ * Whole structures are checked by functions of their own (lower/verify.h), which the builds with
+ * TUCK_CHECK call after each step that made one.
  */
 #ifndef TUCK_BASE_CHECK_H
 #define TUCK_BASE_CHECK_H

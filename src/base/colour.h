@@ -1,4 +1,4 @@
-/* Colour, for terminals. A buffer that is told so (buf.colour) gets escapes around a cell; any other one gets the
+/* Colour, for terminals. A buffer with buf.colour set gets escapes around a cell; others get the
  * cell alone. Padding is part of the cell, so that columns are aligned either way. */
 #ifndef TUCK_BASE_COLOUR_H
 #define TUCK_BASE_COLOUR_H

@@ -1,4 +1,4 @@
-/* Diagnostics: collected here, printed by whoever asked for them. */
+/* Diagnostics: collected here, printed by the caller. */
 #ifndef TUCK_BASE_DIAG_H
 #define TUCK_BASE_DIAG_H
 
@@ -29,7 +29,7 @@ struct tuck_diags {
     bool lost; /* no memory even for the diagnostics */
 };
 
-/* Both accept d == NULL (nobody is listening) and never fail. note may be NULL. */
+/* Both accept d == NULL and never fail. note may be NULL. */
 void diag_add(tuck_diags *d, tuck_severity severity, struct diag_pos pos, const char *note,
               const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void diag_vadd(tuck_diags *d, tuck_severity severity, struct diag_pos pos, const char *note,

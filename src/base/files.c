@@ -11,7 +11,7 @@ enum { MOST_LINKS = 40, MOST_NAMES = 1000 };
 
 /* ---- where a path leads ---- */
 
-/* The folder of a path, resolved, with a '/' behind it, and the name in it. */
+/* The folder of a path, resolved, with a '/' at the end, and the name in it. */
 static int split(const char *path, char folder[PATH_MAX], const char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -33,7 +33,7 @@ static int split(const char *path, char folder[PATH_MAX], const char **name)
     return 0;
 }
 
-/* /proc/PID/fd/: what stands there is no link to a file but an open descriptor. */
+/* /proc/PID/fd/: an entry there is an open descriptor, not a link to a file. */
 static bool is_descriptors(const char *folder)
 {
     size_t n = strlen(folder);
@@ -52,7 +52,8 @@ static int join(char out[PATH_MAX], const char *folder, const char *name)
     return 0;
 }
 
-/* Follow links, also those that lead to nothing yet. `*open`: an open descriptor is where it leads. */
+/* Follow links, also those that lead to nothing yet. `*open`: an open
+ * descriptor is where it leads. */
 static int resolve(const char *path, char out[PATH_MAX], bool *open)
 {
     char folder[PATH_MAX], link[PATH_MAX];
@@ -160,7 +161,8 @@ int file_begin(struct file_out *f, const char *path)
     if (access(f->target, W_OK) != 0)
         return errno;
     error = open_beside(f);
-    /* The owner, too, where that is allowed; the mode comes last, since a new owner takes bits of it away. */
+    /* The owner, too, where that is allowed; the mode comes last, since a new
+     * owner takes bits of it away. */
     if (error == 0 && (st.st_uid != geteuid() || st.st_gid != getegid()) &&
         fchown(f->fd, st.st_uid, st.st_gid) != 0)
         error = errno == EPERM ? 0 : errno;

@@ -1,9 +1,9 @@
 /* Files that are written whole or not at all.
  *
- * What goes to a regular file, or to one that is not there yet, is written into a file beside it and renamed into
- * place when it is complete: whatever ends the program before that leaves the old file. Symbolic links are followed,
- * and the mode of the old file is kept. Pipes, devices and open descriptors (/dev/stdout, /dev/fd/3) are written
- * directly. */
+ * What goes to a regular file, or to one that is not there yet, is written into a file next to it
+ * and renamed into place when it is complete: whatever ends the program before that leaves the old
+ * file. Symbolic links are followed, and the mode of the old file is kept. Pipes, devices and open
+ * descriptors (/dev/stdout, /dev/fd/3) are written directly. */
 #ifndef TUCK_BASE_FILES_H
 #define TUCK_BASE_FILES_H
 
@@ -17,7 +17,7 @@ struct file_out {
     int error; /* errno of the first write that failed; what follows is dropped */
     size_t len;
     char target[PATH_MAX]; /* links followed; "": written directly */
-    char temp[PATH_MAX];   /* beside it, until it is renamed; "": there is none */
+    char temp[PATH_MAX];   /* next to it, until it is renamed; "": none */
     char buffer[1 << 14];
 };
 
@@ -28,7 +28,8 @@ void file_drop(struct file_out *f);  /* the old file stays */
 
 bool file_write(void *f, const char *text, size_t len); /* a tuck_write_fn */
 
-/* Would both write to one place: the same file by any name, the same pipe? Devices are never the same. */
+/* Would both write to one place: the same file by any name, the same pipe?
+ * Devices are never the same. */
 bool file_same(const char *a, const char *b);
 
 /* Open for reading; NULL and errno, EISDIR also for a directory, which fopen() opens. */

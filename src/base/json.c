@@ -30,7 +30,7 @@ static void put_string(struct buf *b, const char *s)
     buf_chr(b, '"');
 }
 
-/* What stands before a value: comma, line break, key. */
+/* What comes before a value: comma, line break, key. */
 static void lead(struct json_out *j, const char *key)
 {
     if (j->depth > j->base) {

@@ -11,7 +11,7 @@ struct json_out {
     bool flat;            /* keep the innermost levels on one line */
 };
 
-/* What an item of a list of documents says of itself, behind its schema. */
+/* What an item of a list of documents says about itself, after its schema. */
 struct json_head {
     int64_t graph;     /* its number in the file */
     const char *title; /* "": none */
@@ -32,7 +32,8 @@ void json_bool(struct json_out *j, const char *key, bool v);
 void json_null(struct json_out *j, const char *key);
 void json_end(struct json_out *j); /* the final newline */
 
-/* {"schema": 1, "file": …, KEY: [ … ]}: b->head is set before each item, which is a document from json_begin() on. */
+/* {"schema": 1, "file": …, KEY: [ … ]}: b->head is set before each item, which is a
+ * document from json_begin() on. */
 void json_list_open(struct buf *b, const char *file, const char *key);
 void json_list_item(struct buf *b, bool first);
 void json_list_close(struct buf *b);

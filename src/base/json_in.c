@@ -165,7 +165,7 @@ struct jin_at jin_at_iter(const struct jin_at *at, void *i)
         .up = at, .key = json_object_iter_key(i), .v = json_object_iter_value(i)};
 }
 
-/* The text is JSON that jansson accepted, so a scan needs few checks; but it always goes on. */
+/* The text is JSON that jansson accepted, so a scan needs few checks; but it always advances. */
 static const char *skip_space(const char *p, const char *end)
 {
     while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r'))

@@ -1,14 +1,14 @@
-/* JSON on its way in: jansson reads it, this says where in the text a member stands, so that every complaint
- * about a file has its line and names the member.
+/* JSON on its way in: jansson reads it; this finds where in the text a member is, so that every
+ * error has a line and names the member.
  *
  * jansson.h is not included here: it and json.h both have a json_null().
  *
  * A place is a chain of struct jin_at on the stack, from the root to the member that is looked at:
  *
  *   struct jin_at links = jin_member(&root, "links"), gbps = jin_member(&links, "gbps");
- *   jin_want_number(in, &gbps, 0, false, 1e6, &v);      // c.json:4:31: error: links.gbps: must be …
+ *   jin_want_number(in, &gbps, 0, false, 1e6, &v);  // c.json:4:31: error: links.gbps: must be …
  *
- * Errors are remembered in `bad`; readers go on and the caller looks at it in the end.
+ * Errors are recorded in `bad`; readers go on, and the caller checks it at the end.
  */
 #ifndef TUCK_BASE_JSON_IN_H
 #define TUCK_BASE_JSON_IN_H
@@ -20,7 +20,7 @@ struct jin {
     tuck_diags *diags;
     struct json_t *root;
     bool bad;
-    uint32_t n_said; /* complaints so far; after JIN_MOST they are only counted */
+    uint32_t n_said; /* errors reported so far; after JIN_MOST they are only counted */
 };
 
 enum {
@@ -34,12 +34,12 @@ struct jin_at {
     const struct json_t *v; /* NULL: absent */
 };
 
-/* The text stays the caller's and must live until jin_done(). TUCK_ESYNTAX: not JSON, which was said. */
+/* The caller keeps the text, which must live until jin_done(). TUCK_ESYNTAX: not JSON; reported. */
 tuck_status jin_text(struct jin *in, const char *text, size_t len, const char *name,
                      tuck_diags *diags);
 void jin_done(struct jin *in);
 
-/* How a whole file becomes something: the text has a NUL behind it and goes afterwards. */
+/* Parses a whole file: the text is NUL-terminated and freed afterwards. */
 typedef tuck_status (*file_text_fn)(const char *text, size_t len, const char *name,
                                     const tuck_allocator *alloc, tuck_diags *diags, void *out);
 /* path "-": standard input. */
@@ -52,7 +52,8 @@ struct jin_at jin_item(const struct jin_at *at, size_t index);
 bool jin_there(const struct jin_at *at); /* present and not null */
 size_t jin_len(const struct jin_at *at); /* items of a list, members of an object; 0 of the rest */
 
-/* The members of an object in their order:  for (void *i = jin_first(&at); i; i = jin_next(&at, i)) … */
+/* The members of an object in their order:  for (void *i = jin_first(&at); i;
+ * i = jin_next(&at, i)) … */
 void *jin_first(const struct jin_at *at);
 void *jin_next(const struct jin_at *at, void *i);
 struct jin_at jin_at_iter(const struct jin_at *at, void *i);
@@ -66,7 +67,7 @@ void jin_warning(struct jin *in, const struct jin_at *at, const char *fmt, ...)
 /* "must be WHAT, found …" */
 void jin_expected(struct jin *in, const struct jin_at *at, const char *what);
 
-/* The value at `at`. False: it is not of that kind or out of range, which was said. */
+/* The value at `at`. False: it has another kind or is out of range; reported. */
 bool jin_want_object(struct jin *in, const struct jin_at *at);
 bool jin_want_list(struct jin *in, const struct jin_at *at);
 bool jin_want_str(struct jin *in, const struct jin_at *at, const char **out);
@@ -75,7 +76,7 @@ bool jin_want_int(struct jin *in, const struct jin_at *at, int64_t low, int64_t 
 bool jin_want_number(struct jin *in, const struct jin_at *at, double low, bool closed, double high,
                      double *out);
 
-/* Every member of an object must be one of these; names that begin with '_' are remarks. */
+/* Every member of an object must be one of these; names that begin with '_' are comments. */
 void jin_known(struct jin *in, const struct jin_at *at, const char *const *names, size_t n);
 
 #endif

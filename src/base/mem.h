@@ -1,9 +1,9 @@
 /* Where all memory of the library comes from, and the one path out when there is none.
  *
- * A `struct mem` wraps the caller's allocator. Functions below never return NULL: when the allocator
- * refuses, control leaves through the innermost mem_guard(), which is armed once per public entry
- * point. Everything allocated meanwhile belongs to an arena or a vector of the object being built, so
- * the entry point only has to destroy that object. Code between the two needs no checks.
+ * A `struct mem` wraps the caller's allocator. Functions below never return NULL: when the
+ * allocator fails, control leaves through the innermost mem_guard(), which is armed once per public
+ * entry point. Everything allocated meanwhile belongs to an arena or a vector of the object being
+ * built, so the entry point only has to destroy that object. Code between the two needs no checks.
  */
 #ifndef TUCK_BASE_MEM_H
 #define TUCK_BASE_MEM_H
@@ -25,10 +25,10 @@ void mem_init(struct mem *m, const tuck_allocator *alloc);
 void *mem_resize(struct mem *m, void *p, size_t old_size, size_t new_size);
 void mem_free(struct mem *m, void *p, size_t size);
 
-/* Run fn(arg) so that a refused allocation ends it. False: it was ended that way. Guards nest. */
+/* Run fn(arg) so that a failed allocation ends it. False: that happened. Guards nest. */
 bool mem_guard(struct mem *m, void (*fn)(void *), void *arg);
 
-/* Leave through the guard as if an allocation had been refused: sizes no machine can hold. */
+/* Leave through the guard as if an allocation had failed: for sizes no machine can hold. */
 _Noreturn void mem_exhausted(struct mem *m);
 
 /* a * b, or out through the guard when it does not fit. */

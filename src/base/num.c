@@ -20,8 +20,8 @@ static const char *sign(const char *p, const char *end, bool *minus)
     return p + (p < end && (*p == '-' || *p == '+'));
 }
 
-/* The point is the only character that a locale changes, so strtod() is given a text without one: 12.5e-3
- * as 125e-4. */
+/* The point is the only character that a locale changes, so strtod() is given a text without
+ * one: 12.5e-3 as 125e-4. */
 bool num_float(const char *s, size_t len, double *out)
 {
     char text[MOST_DIGITS + 32];

@@ -1,12 +1,12 @@
-/* Option structs of the public interface: their first member is their size, so that a program compiled with an
- * older header, whose struct is shorter, keeps working. */
+/* Option structs of the public interface: their first member is their size, so that a program
+ * compiled with an older header, whose struct is shorter, keeps working. */
 #ifndef TUCK_BASE_OPTIONS_TAKE_H
 #define TUCK_BASE_OPTIONS_TAKE_H
 
 #include "tuck.h"
 
-/* Copy what the caller gave over the defaults in `own`; NULL leaves them. TUCK_EINVAL: there is no size in it, and
- * `own` is as it was. */
+/* Copy what the caller gave over the defaults in `own`; NULL leaves them. TUCK_EINVAL: its size is
+ * not set, and `own` is unchanged. */
 TUCK_MUST_CHECK tuck_status options_take(void *own, size_t own_size, const void *given);
 
 #endif

@@ -40,8 +40,8 @@ uint32_t hash_bytes(const char *s, size_t len)
     return (uint32_t)(h >> 32);
 }
 
-/* Names are numbered, and mm_170 and mm_171 stand near each other in a text. The last character goes in
- * unmixed, so that they are neighbours here too: to have met one is to have the other in the cache. */
+/* Names are numbered, and mm_170 and mm_171 are close in a text. The last character is added
+ * unmixed, so that they are neighbours here too: after one, the other is in the cache. */
 static uint32_t hash_str(const char *s, size_t len)
 {
     return len > 0 ? hash_bytes(s, len - 1) << 4 | (s[len - 1] & 15) : 0;

@@ -10,10 +10,10 @@
 typedef uint32_t str_id;
 
 struct str {
-    const char *at; /* NUL behind it */
+    const char *at; /* NUL-terminated */
     uint32_t len;
-    /* Scratch for the owner of the table, zero at first. A reader that meets the same name again finds
-     * here what it was, without a second hash table. */
+    /* Scratch for the owner of the table, zero at first. A reader that sees the same name again
+     * finds its meaning here, without a second hash table. */
     uint32_t owner, node, tag;
 };
 

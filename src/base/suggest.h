@@ -1,15 +1,15 @@
-/* What was probably meant: for "unknown option 'cap'; did you mean 'cap_mb'?". */
+/* The name that was probably meant: for "unknown option 'cap'; did you mean 'cap_mb'?". */
 #ifndef TUCK_BASE_SUGGEST_H
 #define TUCK_BASE_SUGGEST_H
 
 #include <stddef.h>
 
-/* Of all names that fn yields for 0, 1, … (until NULL), the one that the fewest edits turn the word into, or
- * that begins with it; NULL where none is near. */
+/* Of all names that fn returns for 0, 1, … (until NULL), the one that is the fewest edits away from
+ * the word, or begins with it; NULL if none is close. */
 const char *near_name(const char *word, size_t len, const char *(*fn)(const void *ctx, size_t i),
                       const void *ctx);
 
-/* The same of n words in an array. */
+/* The same for n words in an array. */
 const char *near_word(const char *word, const char *const *known, size_t n);
 
 #endif

@@ -1,10 +1,10 @@
-/* UTF-8: checked once on the way in, so that nothing behind the reader meets a broken sequence. */
+/* UTF-8: checked once on the way in, so that nothing after the reader sees an invalid sequence. */
 #ifndef TUCK_BASE_UTF8_H
 #define TUCK_BASE_UTF8_H
 
 #include "base/buf.h"
 
-/* Bytes of the sequence at s, its code point in *c; 0 = broken (overlong, surrogate, cut off). */
+/* Bytes of the sequence at s, its code point in *c; 0 = invalid (overlong, surrogate, cut off). */
 size_t utf8_next(const char *s, size_t len, uint32_t *c);
 
 /* The first byte that is not part of a valid sequence, or a NUL; len if all is well. */

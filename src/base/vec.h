@@ -18,7 +18,7 @@ struct arena;
         uint32_t len, cap;                                                                         \
     }
 
-/* Room for `more` elements behind len; returns the (possibly moved) array. */
+/* Room for `more` elements after len; returns the (possibly moved) array. */
 void *vec_room(struct mem *m, void *at, uint32_t len, uint32_t *cap, size_t elem, size_t more);
 void *vec_room_in(struct arena *a, void *at, uint32_t len, uint32_t *cap, size_t elem, size_t more);
 
@@ -26,7 +26,7 @@ void *vec_room_in(struct arena *a, void *at, uint32_t len, uint32_t *cap, size_t
     ((v)->at = vec_room((m), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at), (more)))
 #define vec_push(m, v, x)                                                                          \
     ((void)((v)->len < (v)->cap || (vec_reserve((m), (v), 1), 1)), (v)->at[(v)->len++] = (x))
-/* The same with room from an arena: nothing to free, and what was outgrown stays in the arena. */
+/* The same with room from an arena: nothing to free; the old array stays in the arena. */
 #define vec_reserve_in(a, v, more)                                                                 \
     ((v)->at = vec_room_in((a), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at), (more)))
 #define vec_push_in(a, v, x)                                                                       \
