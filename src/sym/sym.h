@@ -231,7 +231,7 @@ static inline sym_id sym_to_float(struct symtab *t, sym_id a)
 }
 
 /* What either of PyTorch's printers writes, and Python's operators. 0: not an expression, or one
- * that no id can stand for (see above). */
+ * that has no id (see above). */
 sym_id sym_parse(struct symtab *t, const char *s, size_t len);
 
 /* As PyTorch prints a size. Parsing the text gives the same id again. */
@@ -335,7 +335,7 @@ sym_id sym_remainder(struct symtab *t, enum sym_op op, sym_id a, sym_id b);
 sym_id sym_number(struct symtab *t, struct sym_num v);
 bool sym_is_name(const char *name, size_t len); /* an identifier */
 
-/* A sum's terms, a term's coefficient and what it stands before (0: a constant term), a product's
+/* A sum's terms, a term's coefficient and what it multiplies (0: a constant term), a product's
  * factors without the number, a factor's base and exponent. */
 uint32_t sym_n_terms(const struct symtab *t, sym_id id);
 sym_id sym_term_at(const struct symtab *t, sym_id id, uint32_t i);

@@ -138,7 +138,7 @@ static enum sym_status divide_ints(wide a, wide b, struct value *out)
     int shift_x = leading_zeros(x), shift_y = leading_zeros(y);
     uwide n = (uwide)(x << shift_x) << 63;
     uint64_t d = y << shift_y;
-    /* At least 63 bits of quotient; the lowest also stands for all that follow. */
+    /* At least 63 bits of quotient; the lowest also stands in for all that follow. */
     uint64_t q = (uint64_t)(n / d) | (n % d != 0);
     double v = ldexp((double)q, shift_y - shift_x - 63);
 

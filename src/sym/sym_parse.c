@@ -192,7 +192,7 @@ static bool parse_operand(struct text *s, bool *done)
 
 /* ---- Operators ------------------------------------------------------------------------------- */
 
-/* The right operand of the frame's operator is complete: join it with what stands before it. */
+/* The right operand of the frame's operator is complete: join it with what comes before it. */
 static bool settle(struct symtab *t, struct sym_frame f)
 {
     sym_id a, b;

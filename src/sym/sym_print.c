@@ -74,7 +74,7 @@ static void print_float(double v, int min_digits, struct buf *out)
     if (last < whole + 1)
         last = whole + 1;
     if (min_digits > 0 && last > min_digits && n <= min_digits)
-        last = min_digits; /* no zero behind the point if the digits end there */
+        last = min_digits; /* no zero after the point if the digits end there */
     if (whole <= 0) {
         buf_str(out, "0.");
         buf_fill(out, '0', (size_t)-whole);
@@ -135,7 +135,7 @@ static void print_factors(const struct symtab *t, sym_id id, struct buf *out)
         } else if (i == 0 && w->op == SYM_FLOAT) {
             print_float(w->u.f < 0 ? -w->u.f : w->u.f, 0, out);
         } else {
-            /* A fraction would take in what stands before it. */
+            /* A fraction would absorb what comes before it. */
             print_within(t, f, w->op == SYM_DIV ? PREC_MUL : level, out);
         }
     }
