@@ -41,7 +41,7 @@ struct dtype_row {
     uint8_t index_2_13;  /* in out_dtype_ints of torch 2.13 */
 };
 
-/* Of DTYPE_NONE and of what is no dtype: a row of empty strings and zeros. */
+/* For DTYPE_NONE and invalid values: a row of empty strings and zeros. */
 const struct dtype_row *dtype_at(enum dtype d);
 
 enum dtype dtype_by_abbr(const char *abbr, size_t len); /* "f32" as in f32[8, 4] */

@@ -1,5 +1,5 @@
-/* What Tuck knows about operators. All of it stands in ops.def, one row an operator; this is the
- * way to ask. Nothing else in the project may compare an operator's name.
+/* What Tuck knows about operators. All of it is in ops.def, one row per operator; these functions
+ * look it up. Nothing else in the project may compare an operator's name.
  */
 #ifndef TUCK_OP_OPS_H
 #define TUCK_OP_OPS_H
@@ -52,8 +52,8 @@ enum op_class {
 
 /* ---- Flags ----------------------------------------------------------------------------------- */
 
-/* LOWERED: Inductor has a lowering of its own for it and there is no formula of its flops. It is wider
- * than FUSIBLE, and for comparisons. */
+/* LOWERED: Inductor has a lowering of its own for it and there is no formula of its flops. It is
+ * wider than FUSIBLE, and for comparisons. */
 #define OP_FLAGS(X)                                                                                \
     X(EFFECT, "effect", "never dead code, though nobody uses its result")                          \
     X(MUTATES, "mutates", "writes an operand; the signature says which")                           \
@@ -411,9 +411,11 @@ enum op_shape {
         OP_SHAPE_END
 };
 
-/* ---- What it costs ---------------------------------------------------------------------------- */
+/* ---- What it costs
+ * ---------------------------------------------------------------------------- */
 
-/* How many floating-point operations, a multiply-add being two; src/cost/flops.c has the formulas. */
+/* How many floating-point operations, a multiply-add being two;
+ * src/cost/flops.c has the formulas. */
 #define OP_FLOPS(X)                                                                                \
     X(none, "no formula: only what it moves counts")                                               \
     X(mm, "a product: for each element of the result, the last dimension of operand 0")            \
@@ -476,7 +478,7 @@ enum op_form {
 };
 
 struct op_row {
-    const char *name;      /* aten.add.Tensor: what stands behind "torch.ops." */
+    const char *name;      /* aten.add.Tensor: what follows "torch.ops." */
     const char *signature; /* parameters and results; see ops.def */
     const char *lies;      /* what the schema does not say, or NULL */
     const char *symbol;    /* of operators printed as syntax, else NULL */
@@ -518,7 +520,7 @@ const char *op_flops_name(enum op_flops flops);
 const char *op_flops_meaning(enum op_flops flops);
 const char *op_moves_name(enum op_moves moves);
 const char *op_moves_meaning(enum op_moves moves);
-/* The i-th flag's name, "mutates" for OP_F_MUTATES; NULL behind the last. */
+/* The i-th flag's name, "mutates" for OP_F_MUTATES; NULL after the last. */
 const char *op_flag_name(unsigned i);
 
 /* ---- Signatures ------------------------------------------------------------------------------ */
@@ -547,9 +549,9 @@ struct op_param {
     const char *default_text; /* as Python writes it; NULL: required */
     uint8_t type;             /* enum op_type */
     uint8_t depth;            /* 1: a list, 2: a list of lists */
-    uint8_t list_size;        /* i[2]: a list of 2, for which one int may stand; 0: any length */
-    bool optional;            /* None may stand for it */
-    bool items_optional;      /* None may stand for an item of it */
+    uint8_t list_size;        /* i[2]: a list of 2, or one int for all; 0: any length */
+    bool optional;            /* may be None */
+    bool items_optional;      /* an item may be None */
     bool kwarg_only;
     bool rest;  /* "...": any number of further operands, by place and by name */
     char alias; /* 'a' …: shares storage with whatever else has that letter; 0: with nothing */

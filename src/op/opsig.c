@@ -5,7 +5,7 @@
 
 struct scan {
     struct arena *arena;
-    const char *at; /* NUL behind it */
+    const char *at; /* NUL-terminated */
 };
 
 static bool eat(struct scan *s, const char *text)
