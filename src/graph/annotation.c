@@ -32,7 +32,7 @@ static bool parse_int(const char *s, size_t len, int64_t *out)
     return len > 0;
 }
 
-/* "[8, s0 + 1]" at s; behind it, or NULL. The dimensions go into the arena. */
+/* "[8, s0 + 1]" at s; returns the end, or NULL. The dimensions are in the arena. */
 static const char *parse_dims(struct fx_store *st, const char *s, const char *end,
                               const struct fx_dim **out, uint32_t *n_out)
 {

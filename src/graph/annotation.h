@@ -1,7 +1,7 @@
 /* Annotations: what the text says of a value. `x: "f32[8, s0][s0, 1]cuda:0"`.
  *
- * Steps repeat their layers, so the same few annotations stand on millions of nodes. Each distinct text
- * is kept and parsed once per store; a node holds its number.
+ * Steps repeat their layers, so millions of nodes share a few annotations. Each distinct text is
+ * kept and parsed once per store; a node holds its number.
  */
 #ifndef TUCK_GRAPH_ANNOTATION_H
 #define TUCK_GRAPH_ANNOTATION_H
@@ -31,7 +31,7 @@ enum ann_form { ANN_QUOTED, ANN_BARE, ANN_TYPE };
 enum ann_what { ANN_OTHER, ANN_TENSOR, ANN_SYM };
 
 struct fx_ann {
-    str_id text;  /* from behind the name up to the " =": `: "f32[8]"`, ` : torch.Tensor` */
+    str_id text;  /* from the end of the name up to the " =": `: "f32[8]"`, ` : torch.Tensor` */
     str_id inner; /* f32[8], Sym(s0 + 1), torch.Tensor */
     uint8_t form; /* enum ann_form */
     uint8_t what; /* enum ann_what */
@@ -47,10 +47,10 @@ uint32_t ann_intern(struct fx_store *s, const char *text, size_t len);
 uint32_t ann_from_inner(struct fx_store *s, const char *inner, size_t len);
 const struct fx_ann *ann_at(const struct fx_store *s, uint32_t ann);
 
-/* The tensor behind an annotation, or NULL. */
+/* The tensor of an annotation, or NULL. */
 const struct fx_meta *ann_tensor(const struct fx_store *s, uint32_t ann);
 
-/* Parse what stands between the quotes as a tensor; false: it is something else. */
+/* Parse the text between the quotes as a tensor; false: it is something else. */
 bool meta_parse(struct fx_store *s, const char *text, size_t len, struct fx_meta *out);
 
 #endif

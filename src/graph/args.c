@@ -1,4 +1,5 @@
-/* Building an argument list piece by piece. The first error sticks until the list is used or cleared. */
+/* Building an argument list piece by piece. The first error sticks until the
+ * list is used or cleared. */
 #include "graph/args.h"
 
 #include "base/utf8.h"

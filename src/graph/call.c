@@ -105,7 +105,8 @@ bool wraps_unknown(const tuck_graph *g, const struct fx_node *x)
     return call != 0 && node_at(child, call)->op == 0;
 }
 
-/* By node of the child: the outer operand that it stands for. False: one of them is a list, or there are too few. */
+/* By node of the child: the outer operand it receives. False: one of them is a
+ * list, or there are too few. */
 static bool bind(const struct fx_node *x, const tuck_value *first, const tuck_graph *child,
                  const tuck_value **of)
 {
@@ -150,7 +151,7 @@ static const struct fx_node *held_call(const tuck_graph *g, const struct fx_node
     return y;
 }
 
-/* The call in a with_effects: its operands stand behind the token and the operator. */
+/* The call in a with_effects: its operands come after the token and the operator. */
 static const struct fx_node *effect_call(const struct fx_node *x, uint32_t op, struct arena *a)
 {
     if (x->n_args < 2)

@@ -1,7 +1,7 @@
 /* A call and its operands, however they are written.
  *
- * An operand stands at its place or behind its name: all_reduce(x, 'sum', '0') and all_reduce(input = x, …) are the same
- * call. Whoever wants "the operand number p" asks here, and never looks at vals[p].
+ * An operand is given by place or by name: all_reduce(x, 'sum', '0') and all_reduce(input = x, …)
+ * are the same call. To get "operand number p", use these functions, never vals[p].
  */
 #ifndef TUCK_GRAPH_CALL_H
 #define TUCK_GRAPH_CALL_H
@@ -9,13 +9,14 @@
 #include "graph/effect.h"
 #include "graph/graph.h"
 
-/* Parameters of triton_kernel_wrapper_functional: the kernel's operands by name, and the names of those it writes. */
+/* Parameters of triton_kernel_wrapper_functional: the kernel's operands by name, and the
+ * names of those it writes. */
 enum { TRITON_OPERANDS = 4, TRITON_CLONED = 5 };
 
 /* What is given for parameter number p of the operator that x calls; NULL: nothing is. */
 const tuck_value *call_operand(const tuck_graph *g, const struct fx_node *x, uint32_t p);
 
-/* The node that is given for it; 0: nothing, or no node. */
+/* The node given for it; 0: none, or not a node. */
 static inline uint32_t call_node(const tuck_graph *g, const struct fx_node *x, uint32_t p)
 {
     const tuck_value *v = call_operand(g, x, p);
@@ -23,11 +24,12 @@ static inline uint32_t call_node(const tuck_graph *g, const struct fx_node *x, u
     return v != NULL && v->kind == TUCK_V_NODE ? v->a : 0;
 }
 
-/* Which result of its operand a getitem takes: x[1], or x['name'] of a Triton kernel, whose results go by name. False: not
- * known, or from the end. */
+/* Which result of its operand a getitem takes: x[1], or x['name'] of a Triton kernel, whose results
+ * go by name. False: not known, or from the end. */
 bool call_item(const tuck_graph *g, const struct fx_node *x, uint32_t *out);
 
-/* What a view is a view of: the first operand; where that is no node, the first node it mentions; 0: none. */
+/* What a view is a view of: the first operand; where that is not a node, the first
+ * node it mentions; 0: none. */
 static inline uint32_t call_base(const tuck_graph *g, const struct fx_node *x)
 {
     uint32_t first = call_node(g, x, 0);
@@ -48,8 +50,9 @@ static inline bool call_mentions(const tuck_graph *g, const struct fx_node *x, u
 
 /* ---- wrappers ----
  *
- * control_deps(deps, graph of one call, operands…) and with_effects(token, operator, operands…) call an operator for
- * somebody: it is theirs that acts. What acts is asked for here, so that a collective in a wrapper is a collective.
+ * control_deps(deps, graph of one call, operands…) and with_effects(token, operator, operands…)
+ * call another operator, which does the work. These functions look through them, so that a
+ * collective in a wrapper is a collective.
  */
 
 static inline bool call_is_wrapper(const struct fx_node *x)
@@ -60,13 +63,13 @@ static inline bool call_is_wrapper(const struct fx_node *x)
            (shape == OP_SHAPE_control_deps || shape == OP_SHAPE_with_effects);
 }
 
-/* The row of the operator inside a wrapper; 0: not known, or one that takes graphs itself. */
+/* The row of the operator inside a wrapper; 0: not known, or it takes graphs itself. */
 uint32_t wrapped_op(const tuck_graph *g, const struct fx_node *x);
 
-/* Does a wrapper call one operator that nobody knows? */
+/* Does a wrapper call an unknown operator? */
 bool wraps_unknown(const tuck_graph *g, const struct fx_node *x);
 
-/* The row of what acts where node n stands: its own, or that of the operator inside; 0: unknown. */
+/* The row of what node n does: its own, or that of the operator inside; 0: unknown. */
 static inline uint32_t acting_op(const tuck_graph *g, uint32_t n)
 {
     uint32_t inside = call_is_wrapper(node_at(g, n)) ? wrapped_op(g, node_at(g, n)) : 0;
@@ -88,7 +91,8 @@ static inline uint32_t acting_result(const tuck_graph *g, uint32_t n)
 /* What a call passes for input number k of the graph it takes; NULL: not known. */
 const tuck_value *passed_value(const tuck_graph *g, uint32_t call, uint32_t k);
 
-/* The number of the first argument of invoke_subgraph(graph, 'name', …) that is passed: the name may be missing. */
+/* The number of the first argument of invoke_subgraph(graph, 'name', …) that is passed:
+ * the name may be missing. */
 uint32_t first_passed(const tuck_graph *g, const struct fx_node *node);
 
 #endif

@@ -1,14 +1,14 @@
-/* Dead code: nodes that nobody uses and that would not be missed, in nested graphs too.
+/* Dead code: unused nodes without effects, in nested graphs too.
  *
- * Erasing one may leave its operands without users; a worklist takes them in turn, so the cost is a look
- * at each node and at each use. A call of nested graphs would be missed if anything in them would.
+ * Erasing one may leave its operands without users; a worklist handles them in turn, so each node
+ * and each use is looked at once. A call of nested graphs has an effect if anything in them has.
  */
 #include "graph/effect.h"
 #include "graph/storage.h"
 
 struct tree {
     tuck_graph *g;
-    uint32_t first_child; /* its children stand from there on, in order */
+    uint32_t first_child; /* its children start there, in order */
     bool effect;          /* something in it, or in what it calls, would be missed */
 };
 
@@ -50,8 +50,8 @@ static void prepare(void *p)
     x->child.len = n;
 }
 
-/* Does a call use a nested graph with an effect, or one that the text does not show? An attribute without
- * annotation is taken for a graph: tensors have one. */
+/* Does a call use a nested graph with an effect, or one that the text does not show? An attribute
+ * without annotation is assumed to be a graph: tensors have one. */
 static bool calls_effect(const struct dce *x, const struct tree *t, const struct fx_node *call)
 {
     const tuck_graph *g = t->g;

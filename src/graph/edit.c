@@ -1,5 +1,5 @@
-/* Changing a graph. Every function checks first, then gets all the memory it may need, and changes the
- * graph last: what fails leaves no trace but a few bytes in an arena. */
+/* Changing a graph. Every function checks first, then gets all the memory it may need, and changes
+ * the graph last: what fails leaves no trace but a few bytes in an arena. */
 #include "graph/edit.h"
 
 #include "base/utf8.h"
@@ -107,8 +107,8 @@ static bool param_taken(tuck_graph *g, const char *target, uint32_t self)
            (name_flags(g, id) & (NAME_INNER | NAME_WORD)) != 0;
 }
 
-/* Operator, spelling and target of a call. Words the text then uses for globals are noted; false: one of
- * them is the name of a node. */
+/* Operator, spelling and target of a call. Words the text then uses for globals are noted; false:
+ * one of them is the name of a node. */
 static bool set_callee(tuck_graph *g, struct fx_node *x, const char *target, const tuck_value *v,
                        uint32_t n_args, uint32_t n_kwargs)
 {
@@ -275,7 +275,7 @@ tuck_status tuck_graph_add(tuck_graph *g, tuck_where where, tuck_kind kind, cons
 
 /* ---- changing a node ---- */
 
-/* Comments behind returned values stay with them only while their number is the same. */
+/* Comments after returned values are kept only while the number of values is the same. */
 static void keep_descriptors(tuck_graph *g, const tuck_value *old, const tuck_value *now)
 {
     bool same = old != NULL && old->kind == now->kind &&
@@ -517,7 +517,7 @@ static void do_erase(void *p)
     x->status = TUCK_OK;
 }
 
-/* Nobody mentions it, but the names that are its own. */
+/* Nothing mentions it, except names of its own. */
 static bool unused(const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);

@@ -1,5 +1,5 @@
-/* What edits allow and how new nodes look: texts that callers hand in, names, annotations, the spelling of
- * calls, parameters, places in the order. Nothing here changes a node. */
+/* What edits allow and how new nodes look: texts that callers hand in, names, annotations, the
+ * spelling of calls, parameters, places in the order. Nothing here changes a node. */
 #include "graph/edit.h"
 
 #include "base/utf8.h"
@@ -41,7 +41,7 @@ bool edit_is_dotted(const char *s)
     }
 }
 
-/* What stands behind "self.": any text between dots, as getattr(self, "0") prints it. */
+/* What follows "self.": any text between dots, as getattr(self, "0") prints it. */
 bool edit_is_path(const char *s)
 {
     size_t len = strlen(s);
@@ -74,8 +74,8 @@ static const char *last_part(const char *s)
     return dot ? dot + 1 : s;
 }
 
-/* What PyTorch would call a node with this target: the function's __name__ (of an overload "add.Tensor"),
- * or the path or method itself, in snake case. */
+/* What PyTorch would call a node with this target: the function's __name__ (of an overload
+ * "add.Tensor"), or the path or method itself, in snake case. */
 void edit_candidate(struct buf *b, tuck_kind kind, const char *target)
 {
     const char *s = target;
@@ -109,7 +109,7 @@ const char *edit_raw_name(const tuck_graph *g, const struct fx_param *q)
     return s + strspn(s, "*");
 }
 
-/* Is there a parameter of that name, but for the one of node `self`? */
+/* Does a parameter other than that of node `self` have this name? */
 bool edit_is_param(tuck_graph *g, str_id name, uint32_t self)
 {
     if ((name_flags(g, name) & NAME_PARAM) == 0)
@@ -121,7 +121,8 @@ bool edit_is_param(tuck_graph *g, str_id name, uint32_t self)
     return false; /* one was, once */
 }
 
-/* Does the text use a word for a global that is the name of a node or a parameter? It would mean that. */
+/* Does the text use a word for a global that is the name of a node or a
+ * parameter? It would mean that. */
 bool edit_words_taken(tuck_graph *g, const char *s)
 {
     while (*s != '\0') {
@@ -306,7 +307,7 @@ bool edit_has_params(const tuck_graph *g)
     return g->style.prologue == FX_PLAIN;
 }
 
-/* Behind a flattening whose shape stands outside the text, inputs come as they are. */
+/* After a flattening whose shape is outside the text, inputs come as they are. */
 bool edit_inputs_fixed(const tuck_graph *g)
 {
     return g->style.prologue == FX_PYTREE || g->style.prologue == FX_BYTECODE;
@@ -328,7 +329,7 @@ static int param_rank(const tuck_graph *g, const struct fx_param *q)
     return stars > 0 ? (int)stars + 1 : q->dflt != 0;
 }
 
-/* May q stand between the parameters i - 1 and i? */
+/* May q go between the parameters i - 1 and i? */
 bool edit_param_fits(const tuck_graph *g, const struct fx_param *q, uint32_t i)
 {
     int rank = param_rank(g, q);
@@ -370,7 +371,7 @@ static uint32_t last_placeholder(const tuck_graph *g)
     return n;
 }
 
-/* Behind the names that an opaque statement assigns, which go where it goes. */
+/* After the names that an opaque statement assigns, which move with it. */
 uint32_t edit_skip_results(const tuck_graph *g, uint32_t n)
 {
     while (n != 0 && g->node.at[n].kind == TUCK_RESULT)
@@ -378,8 +379,8 @@ uint32_t edit_skip_results(const tuck_graph *g, uint32_t n)
     return n;
 }
 
-/* The node before which one of this kind comes at that place, 0 = the end. `self` is the node on the
- * move, 0 = a new one. False: the text has no such place. */
+/* The node before which one of this kind comes at that place, 0 = the end. `self` is the node on
+ * the move, 0 = a new one. False: the text has no such place. */
 bool edit_place(const tuck_graph *g, tuck_where w, uint8_t kind, uint32_t self, uint32_t *before)
 {
     const struct fx_node *at = g->node.at;

@@ -43,7 +43,8 @@ bool node_has_effect(const tuck_graph *g, uint32_t n)
         return true;
     uint32_t op = node_op(g, n);
     const struct op_row *row = op_at(op);
-    /* Random numbers: as Node.is_impure() has it outside of Inductor; the next draw would differ. */
+    /* Random numbers: as Node.is_impure() has it outside of Inductor; the
+     * next draw would differ. */
     if (op == 0 || (row->flags & (OP_F_EFFECT | OP_F_MUTATES | OP_F_RANDOM)))
         return true;
     return row->cls == OP_HOP && carries_effect(g, x);

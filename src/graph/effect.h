@@ -16,8 +16,8 @@ static inline uint32_t node_op(const tuck_graph *g, uint32_t n)
     return x->kind == TUCK_CALL_METHOD ? method_op(graph_str(g, x->target)) : x->op;
 }
 
-/* Would something be missed if the node and its result were gone? True for whatever writes, draws random
- * numbers, communicates, checks, or is not known. What nested graphs do is not looked at. */
+/* Would something be missed if the node and its result were gone? True for whatever writes, draws
+ * random numbers, communicates, checks, or is not known. What nested graphs do is not looked at. */
 bool node_has_effect(const tuck_graph *g, uint32_t n);
 
 /* Signatures, parsed when first asked for. */
@@ -32,7 +32,7 @@ const struct op_sig *sigs_get(struct sigs *s, uint32_t op); /* NULL: unknown */
 
 /* Walks the top-level operands of a node with the parameters they are for. */
 struct operand {
-    const tuck_value *v;          /* the operand, NULL before the first and behind the last */
+    const tuck_value *v;          /* the operand, NULL before the first and after the last */
     const struct op_param *param; /* NULL: not known */
     uint32_t i;
 };

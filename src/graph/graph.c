@@ -68,7 +68,8 @@ void graph_free(tuck_graph *g)
     }
 }
 
-/* The slot of a name: its own, or the free one where it would be. The number of slots is a power of two. */
+/* The slot of a name: its own, or the free one where it would be. The number of
+ * slots is a power of two. */
 static uint32_t *child_slot(const tuck_graph *g, str_id name)
 {
     uint32_t mask = g->child_slot.len - 1;

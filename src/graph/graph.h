@@ -5,8 +5,9 @@
  *             └── children: nested classes
  *   store: strings and annotations, shared by all graphs of a document and their copies
  *
- * Nodes are addressed by id: an index into graph->node. Id 0 is the head of the list: its next is the
- * first node, its prev the last. Ids are never used again, so a pass may index plain arrays by them.
+ * Nodes are addressed by id: an index into graph->node. Id 0 is the head of the list: its
+ * next is the first node, its prev the last. Ids are never used again, so a pass may
+ * index plain arrays by them.
  */
 #ifndef TUCK_GRAPH_GRAPH_H
 #define TUCK_GRAPH_GRAPH_H
@@ -46,10 +47,11 @@ struct fx_node {
     str_id comment, lead; /* the comment in force; the raw lines before the statement as read */
     uint32_t line, column;
     uint32_t pos; /* place in the order, while graph->ordered */
-    bool apart;   /* lowered, it joins no loop before it; FX_APART behind the statement says so */
+    bool apart;   /* lowered, it joins no loop before it; FX_APART after the statement says so */
 };
 
-/* Two loops that only other ops kept apart would become one where an order makes them neighbours. */
+/* Two loops that only other ops kept apart would become one where an
+ * order makes them neighbours. */
 #define FX_APART "# tuck: a loop of its own"
 
 /* A line above a graph that says what is known of it and its text does not say, as JSON. */
@@ -85,25 +87,25 @@ struct fx_style {
     str_id flat_lead;   /* the raw lines before the prologue, as read; 0 = none */
 };
 
-/* What stands around a graph in a script that Python can run. It is printed with the graph, and what it
- * says of inputs and groups is then not said again. */
+/* The text around a graph in a script that Python can run. It is printed with the graph; what it
+ * says about inputs and groups is not repeated. */
 struct fx_script {
     str_id inside; /* lines between the class line and forward, 0 = none */
     str_id head;   /* everything before the graph, … */
-    str_id tail;   /* … and behind it; 0 = there are several graphs */
+    str_id tail;   /* … and after it; 0 = there are several graphs */
     bool is;
 };
 
-/* One parameter of the signature. Usually each is a placeholder; behind a pytree prologue the
- * placeholders are what the parameters were flattened into. */
+/* One parameter of the signature. Usually each is a placeholder; after a pytree prologue the
+ * placeholders are the flattened parameters. */
 struct fx_param {
     str_id text;   /* as in the signature, with stars */
     uint32_t node; /* the placeholder it is, 0 = none */
     uint32_t ann;
     str_id dflt;           /* default value, verbatim; 0 = none */
-    str_id descriptor;     /* comment behind it in the expanded form */
+    str_id descriptor;     /* comment after it in the expanded form */
     uint32_t line, column; /* in the text it was read from */
-    uint32_t storage;      /* inputs with the same number share their storage; 0 = not said */
+    uint32_t storage;      /* inputs with the same number share storage; 0 = not given */
     bool aliased;          /* the placeholder's name differs: `l_x_ = L_x_` follows */
 };
 
@@ -146,10 +148,10 @@ struct tuck_graph {
     uint32_t n_nodes;       /* alive */
     uint32_t output;        /* node id, 0 = none */
     uint32_t serial;        /* marks this graph's names in the string table while it is read */
-    /* A number that each edit of the graph, or of one nested in it, draws anew: graphs of one store with equal numbers
-     * are equal, with equal node ids. */
+    /* A number that each edit of the graph, or of one nested in it, draws anew: graphs of one store
+     * with equal numbers are equal, with equal node ids. */
     uint64_t revision;
-    uint64_t typed_at; /* the revision for which `type` is right; 0: none */
+    uint64_t typed_at; /* the revision that `type` belongs to; 0: none */
     str_id name;       /* class, 0 for a bare def */
     str_id gap;        /* raw text before it: empty lines, comments */
     str_id known;      /* the `# tuck: {…}` line above it, without its end; 0 = none */
@@ -170,7 +172,7 @@ struct tuck_graph {
     type_id result;           /* what the graph returns, after infer_graph() */
     VEC(uint32_t) frees_at, frees; /* as read, where they are not what the rule gives; by node id */
     VEC(struct fx_remark)
-    remark; /* comments behind statements, in the order of the nodes, as read */
+    remark;                      /* comments after statements, in the order of the nodes, as read */
     struct storage_order *order; /* who wrote what before whom, as it was before the first edit */
     struct fx_names *names;      /* name → node and suffix counters; made when first needed */
     uint32_t first_line;
@@ -196,7 +198,7 @@ struct fx_entry {
     str_id title;
     int rank;
     uint32_t line;
-    str_id end; /* "\n" and the line of blanks that older versions put behind a body; 0 = none */
+    str_id end; /* "\n" and the blank line that older versions put after a body; 0 = none */
     uint32_t known_line, known_column; /* of graph->known in the file */
 };
 
@@ -204,9 +206,9 @@ struct tuck_doc {
     struct fx_store *store;
     VEC(struct fx_entry) entry;
     VEC(struct fx_hint) hint;
-    str_id tail; /* raw text behind the last graph */
+    str_id tail; /* raw text after the last graph */
     bool crlf;   /* lines end in CR LF, … */
-    bool bom;    /* … and a byte order mark stands in front, also when it is printed */
+    bool bom;    /* … and it begins with a byte order mark, also when printed */
 };
 
 /* store.c */
@@ -216,8 +218,9 @@ void store_release(struct fx_store *s);
 /* graph.c: nothing here checks its arguments; allocation leaves through the store's guard */
 tuck_graph *graph_new(struct fx_store *s);
 void graph_free(tuck_graph *g);
-/* A copy with the same node ids, erased ones included, and the same types: what was worked out for one graph by node
- * id holds for the other until one of them is edited. (tuck_graph_copy() numbers nodes anew.) */
+/* A copy with the same node ids, erased ones included, and the same types: what was worked
+ * out for one graph by node id holds for the other until one of them is edited.
+ * (tuck_graph_copy() numbers nodes anew.) */
 tuck_graph *graph_clone(const tuck_graph *g);
 void graph_enter_child(tuck_graph *g,
                        uint32_t i); /* child i can be found by its name from here on */
@@ -238,7 +241,7 @@ void graph_swap(tuck_graph *a, tuck_graph *b); /* each becomes the other; of one
 void graph_number(tuck_graph *g);              /* bring node.pos up to date */
 void graph_edited(tuck_graph *g, bool order_too);
 void graph_reordered(tuck_graph *g); /* nodes moved and nothing else: types stay right */
-void graph_changed(tuck_graph *g);   /* something beside the text: it draws another revision */
+void graph_changed(tuck_graph *g);   /* not the text itself: a new revision */
 
 static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)
 {
@@ -281,8 +284,8 @@ enum fx_name_flags {
     NAME_INNER = 8, /* a nested graph says it and does not define it */
 };
 bool name_is_reserved(const char *s, size_t len);
-void names_need(tuck_graph *g); /* make the table, if there is none yet */
-/* A name that is free. It is taken by name_enter(), which cannot fail then. */
+void names_need(tuck_graph *g); /* make the table if needed */
+/* A free name. name_enter() then takes it and cannot fail. */
 str_id name_create(tuck_graph *g, const char *candidate, size_t len);
 uint32_t name_lookup(tuck_graph *g, str_id name); /* node, or 0 */
 unsigned name_flags(tuck_graph *g, str_id name);
@@ -292,7 +295,8 @@ void name_forget(tuck_graph *g, str_id name);
 void name_enter(tuck_graph *g, str_id name, uint32_t node);
 void names_free(tuck_graph *g);
 
-/* Where the frees of the statement of n end in g->frees: those behind its further results are its too. */
+/* Where the frees of the statement of n end in g->frees: those after its
+ * further results are included. */
 static inline uint32_t frees_end(const tuck_graph *g, uint32_t n)
 {
     for (n++; n < g->node.len && g->node.at[n].kind == TUCK_RESULT;)

@@ -1,5 +1,5 @@
-/* The public way to look at a graph. Every function takes any node: one that is dead or never was has
- * no kind, no name, no arguments. */
+/* The public functions that read a graph. They accept any node id: one that is dead or never
+ * existed has no kind, name or arguments. */
 #include "graph/graph.h"
 
 const char *tuck_status_text(tuck_status status)
@@ -161,7 +161,7 @@ size_t tuck_node_kwarg_count(const tuck_graph *g, tuck_node n)
     return look(g, n)->n_kwargs;
 }
 
-/* The i-th keyword; its value stands behind it. */
+/* The i-th keyword; its value follows. */
 static const tuck_value *keyword(const tuck_graph *g, tuck_node n, size_t i)
 {
     const struct fx_node *x = look(g, n);

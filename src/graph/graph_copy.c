@@ -1,5 +1,6 @@
-/* Copies of a graph and the graphs nested in it: a compact one, numbered from the start, for callers; and one with the
- * same node ids, for passes. Strings and annotations stay in the store, which the copy shares. */
+/* Copies of a graph and the graphs nested in it: a compact one, numbered from the start, for
+ * callers; and one with the same node ids, for passes. Strings and annotations stay in the
+ * store, which the copy shares. */
 #include "graph/graph.h"
 
 struct pair {
@@ -37,7 +38,8 @@ static void copy_nodes(struct copy *x, const tuck_graph *g, tuck_graph *c)
         x->id.at[n] = graph_add_node(c, 0, init);
     }
     c->output = x->id.at[g->output];
-    /* Arguments come in a second round: a graph under construction may use a node before it is defined. */
+    /* Arguments come in a second round: a graph under construction may use a
+     * node before it is defined. */
     for_each_node (g, n) {
         const struct fx_node *node = &g->node.at[n];
         tuck_value *v = arena_array(&c->arena, tuck_value, node->n_vals);
@@ -229,7 +231,8 @@ static void clone_one(struct mem *m, const tuck_graph *g, tuck_graph *c)
     c->result = g->result;
     c->revision = g->revision;
     c->typed_at = g->typed_at;
-    /* A clone is made to be edited: with room for some more, the first edit does not move it all. */
+    /* A clone is made to be edited: with room for some more, the first
+     * edit does not move it all. */
     vec_reserve(m, &c->node, more_than(g->node.len));
     vec_reserve(m, &c->use, more_than(g->use.len));
     c->node.len = c->use.len = 0;

@@ -53,8 +53,8 @@ static const tuck_value *argument(const tuck_graph *g, const struct fx_node *x, 
     return i < 0 ? NULL : call_operand(g, x, (uint32_t)i);
 }
 
-/* What a group is called. One that is a value goes by its definition, so that two calls which yield the
- * same group are the same: "self._opaque_obj0", "mesh_get_process_group(arg0_1, 1)". */
+/* The name of a group. One that is a value is named by its definition, so that two calls which give
+ * the same group are equal: "self._opaque_obj0", "mesh_get_process_group(arg0_1, 1)". */
 static bool name_value(struct buf *b, const tuck_graph *g, const tuck_value *v)
 {
     b->len = 0;
@@ -113,7 +113,7 @@ static int64_t place_of(const struct fx_group *q, int64_t rank)
     return at;
 }
 
-/* Put what one source says into a group; a later one wins, a contradiction is worth a warning. */
+/* Add one source's facts to a group; later sources win, contradictions get a warning. */
 static void merge(tuck_graph *g, struct fx_group *to, int64_t size, const int64_t *ranks,
                   int64_t rank, enum group_source from, tuck_diags *diags)
 {
@@ -257,7 +257,7 @@ static void do_collect(void *p)
         if (g->child.len > 0)
             vec_push(w->mem, &w->outer, g);
     }
-    while (w->outer.len > 0) { /* parents stand before their children */
+    while (w->outer.len > 0) { /* parents before children */
         tuck_graph *g = w->outer.at[--w->outer.len];
         for (uint32_t i = 0; i < g->child.len; i++)
             know_groups_of(w, g, g->child.at[i]);

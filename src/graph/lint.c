@@ -1,6 +1,6 @@
-/* Checks of a graph, nested ones too: use lists, order, names, how operators are spelled; lint_comm.c has
- * those of collectives, storage_order.c those of reads and writes. What a user can get wrong and what only
- * a mistake of ours can break are reported alike. */
+/* Checks of a graph, nested ones too: use lists, order, names, how operators are spelled;
+ * lint_comm.c has those of collectives, storage_order.c those of reads and writes. Errors of users
+ * and internal errors are reported in the same way. */
 #include "graph/lint.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static const char *line_note(struct lint *x, char *buf, size_t size, const char 
 
 /* ---- structure ---- */
 
-/* The list of nodes, the arguments, and the use lists must tell the same story. */
+/* The list of nodes, the arguments, and the use lists must agree. */
 static void check_uses(struct lint *x)
 {
     const tuck_graph *g = x->g;
@@ -211,7 +211,7 @@ static void check_graph(struct lint *x)
     lint_comm(x);
 }
 
-/* Every graph with what is nested in it: parents first, children of one in a row. */
+/* Every graph with what is nested in it: parents first, children of one graph adjacent. */
 static void collect(struct lint *x)
 {
     vec_push(&x->mem, &x->all, ((struct lint_graph){.g = x->g}));

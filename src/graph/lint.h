@@ -7,9 +7,9 @@
 
 struct lint_graph {
     const tuck_graph *g;
-    uint32_t first_child;       /* its children stand from there on, in order */
+    uint32_t first_child;       /* its children start there, in order */
     uint32_t result, n_results; /* in results: what it returns, item by item */
-    bool alone;                 /* … or one value that is no list */
+    bool alone;                 /* … or one value that is not a list */
 };
 
 struct lint {
@@ -30,21 +30,22 @@ struct lint {
     VEC(uint32_t) child;        /* by name of a class: which child of the graph at hand it may be */
     VEC(uint32_t) flying;       /* a start and what was taken out of its list of results */
     VEC(uint32_t) alias;        /* what is being looked at, and views of it */
-    VEC(uint32_t) base;         /* by node: what it is a view of; itself, where it is none */
+    VEC(uint32_t) base;         /* by node: what it is a view of, or itself */
     VEC(uint32_t) wait_at;      /* by base: where its waits begin in wait_pos … */
     VEC(uint32_t) wait_pos; /* … the places of the waits for it and for its views, ascending */
 };
 
-/* lint.c. Node 0: the graph as a whole. */
+/* lint.c. Node 0: the whole graph. */
 void lint_report(struct lint *x, tuck_severity severity, uint32_t n, const char *note,
                  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 const char *lint_name(const struct lint *x, uint32_t n);
 
-/* lint_views.c: views read no data, and a wait goes by storage: one for a view is one for what it is a view of. */
+/* lint_views.c: views read no data, and waits are by storage: a wait for a
+ * view is one for its base. */
 #define LINT_NEVER UINT32_MAX
 void lint_views(struct lint *x); /* of the graph at hand, before the two below */
 bool lint_is_view(const struct lint *x, uint32_t n);
-/* The place of the first wait behind `after` for the storage of n; LINT_NEVER. */
+/* The place of the first wait after `after` for the storage of n; LINT_NEVER. */
 uint32_t lint_wait_after(const struct lint *x, uint32_t n, uint32_t after);
 
 /* lint_comm.c */

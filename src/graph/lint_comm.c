@@ -3,9 +3,10 @@
  *   start ──> wait ──> anything           a start may also be asked for its sizes;
  *   start ──> [i] ──> wait ──> anything   a list of results is taken apart first
  *
- * Each start is waited for; nothing reads its result, or a buffer that it works on in place, before that.
- * Schedulers hide starts in nested graphs, control_deps((after,), graph, operands): what such a graph returns
- * is a start for the graph around it. What goes into a nested graph is not followed.
+ * Each start is waited for; nothing reads its result, or a buffer that it works on in place,
+ * before that. Schedulers hide starts in nested graphs, control_deps((after,), graph,
+ * operands): what such a graph returns is a start for the graph around it. What goes into a
+ * nested graph is not followed.
  */
 #include <stdio.h>
 
@@ -15,8 +16,8 @@
 
 /* ---- what a node is ---- */
 
-/* Does it start something that a wait on its result must end? What gives a handle, or nothing at all, is
- * ended in another way. */
+/* Does it start something that a wait on its result must end? What gives a handle, or nothing at
+ * all, is ended in another way. */
 static bool is_start(struct lint *x, uint32_t n)
 {
     const struct fx_node *node = node_at(x->g, n);
@@ -138,13 +139,13 @@ static void check_use(struct lint *x, const struct op_row *row, uint32_t n, uint
         snprintf(note, sizeof(note), "the result of %s is valid only after a wait", row->name);
         lint_report(x, TUCK_ERROR, user, note, "'%s' reads '%s' without a wait", lint_name(x, user),
                     lint_name(x, of));
-        f->escaped = true; /* said enough */
+        f->escaped = true; /* reported enough */
     }
 }
 
-/* Every use of `n`, the result of `start` or an item of it, and of its views. A result that has storage of its own is
- * read through its wait alone, or nothing keeps the read behind it; one that is an operand worked on in place may be
- * read once the wait is over. */
+/* Every use of `n`, the result of `start` or an item of it, and of its views. A result that has
+ * storage of its own is read through its wait alone, or nothing keeps the read after it; one that
+ * is an operand used in place may be read once the wait is over. */
 static struct fate check_result(struct lint *x, const struct op_row *row, uint32_t start,
                                 uint32_t n)
 {
@@ -193,7 +194,8 @@ static uint32_t first_wait(const struct lint *x, uint32_t start, int64_t item)
     return first;
 }
 
-/* `buffer` is written by `start` until it is waited for: nobody else may touch it meanwhile, by whatever name. */
+/* `buffer` is written by `start` until it is waited for: nothing else may touch it
+ * until then, under any name. */
 static bool check_buffer(struct lint *x, uint32_t start, uint32_t buffer, uint32_t until)
 {
     const tuck_graph *g = x->g;
@@ -285,7 +287,7 @@ static void check_start(struct lint *x, uint32_t start, uint16_t op)
         lint_report(x, TUCK_WARNING, start, note, "'%s' is never waited for", lint_name(x, start));
 }
 
-/* Could there be something to wait for behind this value? */
+/* Could this value hide something to wait for? */
 static bool may_fly(struct lint *x, uint32_t n)
 {
     const tuck_graph *g = x->g;
@@ -330,8 +332,8 @@ void lint_enter(struct lint *x, uint32_t graph)
         x->child.at[g->child.at[k]->name] = k;
 }
 
-/* Is the value, or what it was picked from, a start that the graph itself does not wait for? x->count says
- * which nodes go into a wait. */
+/* Is the value, or what it was picked from, a start that the graph itself does not wait for?
+ * x->count says which nodes go into a wait. */
 static uint16_t returned_op(struct lint *x, uint32_t n)
 {
     const tuck_graph *g = x->g;

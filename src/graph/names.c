@@ -1,9 +1,9 @@
 /* Names of nodes, made unique the way PyTorch 2.13 makes them.
  *
- * A candidate is cleaned into an identifier and cut into base and number at a trailing _<digits>. The
- * last number given out is remembered per base. A name that was once given is not given again, though
- * its node is gone. PyTorch keeps globals apart when it prints; a graph that is text must do so at
- * once: words that its text uses for something else are taken, too.
+ * A candidate is cleaned into an identifier and cut into base and number at a trailing _<digits>.
+ * The last number given out is remembered per base. A name is never used twice, even after its node
+ * is erased. PyTorch keeps globals apart when it prints; a graph that is text must do so at once:
+ * words that its text uses for something else are taken, too.
  */
 #include "graph/graph.h"
 
@@ -18,8 +18,8 @@ struct fx_names {
     uint32_t n_slot, n_used;
 };
 
-/* What a node must not be called: Python's keywords and builtins, and the globals of generated code.
- * Sorted, for a binary search. */
+/* What a node must not be called: Python's keywords and builtins, and the globals of generated
+ * code. Sorted, for a binary search. */
 static const char *const reserved[] = {
     "ArithmeticError",
     "AssertionError",
@@ -250,7 +250,8 @@ void names_free(tuck_graph *g)
     g->names = NULL;
 }
 
-/* Names of a text are asked for in the order of their numbers: sixteen in a row share their place in memory. */
+/* Names of a text are looked up in the order of their numbers: sixteen consecutive ones
+ * are adjacent in memory. */
 static struct slot *probe(struct slot *slot, uint32_t n_slot, str_id name)
 {
     uint32_t i = ((uint32_t)hash_u64(name >> 4) << 4 | (name & 15)) & (n_slot - 1);
@@ -312,7 +313,7 @@ static size_t cut(const char *s, size_t len, uint32_t *number)
     return i - 1;
 }
 
-/* The base of an identifier and the number behind it; *numbered if there is one. */
+/* The base of an identifier and its trailing number; *numbered if there is one. */
 static str_id base_of(tuck_graph *g, str_id name, uint32_t *number, bool *numbered)
 {
     struct strtab *t = &g->store->str;
@@ -334,7 +335,7 @@ static void take(tuck_graph *g, str_id name, uint32_t node)
     s->flags |= NAME_USED;
 }
 
-/* A name that came with the text: the highest number of a base counts. */
+/* A name from the text: the highest number of a base counts. */
 static void remember(tuck_graph *g, str_id name, uint32_t node)
 {
     uint32_t number = 0;

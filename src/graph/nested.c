@@ -8,7 +8,7 @@ static bool communicates(const struct op_row *row)
     return row->cls == OP_COLLECTIVE || row->cls == OP_P2P || row->cls == OP_SYNC_COLLECTIVE;
 }
 
-/* The graph that vals[i] of a call is; NULL: it is none. */
+/* The graph that vals[i] of a call is; NULL: not a graph. */
 static const tuck_graph *graph_operand(const tuck_graph *g, const struct fx_node *x, uint32_t i)
 {
     return x->vals[i].kind == TUCK_V_NODE ? child_of(g, x->vals[i].a) : NULL;
@@ -49,7 +49,8 @@ static uint32_t input_number(const tuck_graph *g, uint32_t placeholder)
     return k;
 }
 
-/* A group of a nested graph as the graph on top knows it. One that is an input is what the call passes. */
+/* A group of a nested graph as the graph on top knows it. One that is an input
+ * is what the call passes. */
 static int32_t group_on_top(const struct walk *w, const struct level *at, int32_t group)
 {
     str_id name = group >= 0 ? at->g->group.at[group].name : 0;
@@ -97,8 +98,8 @@ static void look_into(struct walk *w, const struct level *at, int depth)
     }
 }
 
-/* Graphs whose groups are all known by name are looked into once, however often they are called; the last few are
- * remembered. */
+/* Graphs whose groups are all known by name are looked into once, however often they are called;
+ * the last few are remembered. */
 struct memo {
     const tuck_graph *g[16];
     bool *used[16];

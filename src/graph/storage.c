@@ -63,7 +63,7 @@ static const struct op_sig *sig_of(struct build *b, uint32_t op)
     return b->s->sig[op];
 }
 
-/* Results whose storages are to be told apart: those that getitems ask for. */
+/* Results that need separate storages: those that getitems use. */
 static uint32_t items_of(const tuck_graph *g, const struct fx_node *x)
 {
     uint32_t n = 1;
@@ -99,8 +99,8 @@ static uint32_t operand_storage(const struct build *b, const tuck_value *v, uint
     return item->kind == TUCK_V_NODE ? operand_storage(b, item, 0) : 0;
 }
 
-/* All that an argument list mentions from vals[first] on becomes one storage, which is returned; 0 = nothing
- * mentioned. */
+/* All that an argument list mentions from vals[first] on becomes one storage, which is
+ * returned; 0 = nothing mentioned. */
 static uint32_t join_operands(struct build *b, const struct fx_node *x, uint32_t first)
 {
     uint32_t all = 0;
@@ -134,8 +134,8 @@ static void fresh_results(struct build *b, uint32_t n, uint32_t items)
         give(b, n, fresh(b));
 }
 
-/* How many results a graph without nested ones has, and their storages, numbered apart from ours. 0 = it has nested
- * ones, or no result. If it returns one value that is a list, x is asked. */
+/* How many results a graph without nested ones has, and their storages, numbered apart from ours. 0
+ * = it has nested ones, or no result. If it returns one value that is a list, x is asked. */
 static uint32_t nested_results(struct build *b, const tuck_graph *child, const struct fx_node *x,
                                struct storages *in)
 {
@@ -146,7 +146,7 @@ static uint32_t nested_results(struct build *b, const tuck_graph *child, const s
     return value_is_container(v) ? v->a : items_of(b->g, x);
 }
 
-/* Storage of result k there, 0: none. Items that nobody asks for inside are as the last that somebody does. */
+/* Storage of result k there; 0: none. Unused results share the last used result's storage. */
 static uint32_t nested_storage(const struct storages *in, const tuck_value *out, uint32_t k)
 {
     const tuck_value *v = value_is_container(out) ? value_item(out, k) : out;
@@ -157,8 +157,8 @@ static uint32_t nested_storage(const struct storages *in, const tuck_value *out,
     return storage_of(in, v->a, value_is_container(out) ? 0 : k < n ? k : n - 1);
 }
 
-/* The storage of an operand that result k of a nested graph shares. Of an operand that is a list, what a getitem takes out
- * of it; else all of it becomes one. */
+/* The storage of an operand that result k of a nested graph shares. Of an operand that is a list,
+ * what a getitem takes out of it; else all of it becomes one. */
 static uint32_t passed_storage(struct build *b, const tuck_graph *child, uint32_t k,
                                const tuck_value *operand)
 {
@@ -178,8 +178,8 @@ static uint32_t passed_storage(struct build *b, const tuck_graph *child, uint32_
     return b->s->pool.at[first];
 }
 
-/* control_deps(deps, graph, operands…) and invoke_subgraph(graph, name, operands…): the operands from
- * argument 2 on are the graph's inputs. */
+/* control_deps(deps, graph, operands…) and invoke_subgraph(graph, name, operands…): the operands
+ * from argument 2 on are the graph's inputs. */
 static void subgraph_results(struct build *b, uint32_t n, const struct fx_node *x)
 {
     const tuck_value *first = x->vals, *second = x->n_args >= 2 ? value_next(first) : NULL;
@@ -244,8 +244,8 @@ static void known_results(struct build *b, uint32_t n, const struct fx_node *x, 
     }
 }
 
-/* with_effects(token, operator, …) gives a token and what the operator gives. Of an operator that nobody knows that
- * may be any operand but the token. */
+/* with_effects(token, operator, …) gives a token and what the operator gives. For an unknown
+ * operator that may be any operand but the token. */
 static void effect_results(struct build *b, uint32_t n, const struct fx_node *x)
 {
     uint32_t token = operand_storage(b, call_operand(b->g, x, 0), 0), items = items_of(b->g, x);
@@ -341,7 +341,8 @@ static void join_inputs(struct build *b)
 
 /* ---- control_deps ---- */
 
-/* The graph of a control_deps and the one call in it; of others, and where there is not just one, NULL. */
+/* The graph of a control_deps and the one call in it; of others, and where
+ * there is not just one, NULL. */
 static const struct fx_node *held_call(const tuck_graph *g, const struct fx_node *x,
                                        const tuck_graph **graph)
 {
@@ -591,7 +592,7 @@ void storage_accesses(const struct storages *s, uint32_t node,
     for (uint32_t i = 0; i < x->n_args + x->n_kwargs; i++) {
         int p = (int)i - (int)skipped;
         if (i == 0 && x->n_args > 0 && op_at(x->op)->shape == OP_SHAPE_control_deps) {
-            v = value_next(v); /* what it stays behind is named, and not looked at */
+            v = value_next(v); /* only names what it stays after, does not read it */
             continue;
         }
         if (i >= x->n_args) {

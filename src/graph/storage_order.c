@@ -8,7 +8,7 @@
 struct tracker {
     const struct storages *s;
     uint32_t *last;      /* by storage: node that wrote it last */
-    bool *written;       /* by storage: somebody writes it at all */
+    bool *written;       /* by storage: it is written somewhere */
     VEC(uint32_t) found; /* writers before the accesses of the node at hand */
     struct mem *mem;
     uint32_t node;
@@ -177,7 +177,8 @@ static void do_check(void *p)
         if (n >= o->n_node)
             continue;
         uint32_t had = o->start[n + 1] - o->start[n];
-        /* Arguments may have been replaced: compare only where the accesses are the same in number. */
+        /* Arguments may have been replaced: compare only where the accesses
+         * are the same in number. */
         if (had != c->t.found.len)
             continue;
         for (uint32_t i = 0; i < had; i++) {
@@ -242,8 +243,9 @@ struct life {
     bool known, input;
 };
 
-/* By node with several results: the last that mentions it. All its results live until then, and mentions before
- * that decide nothing; were each to be looked at for every result, n picks would be n * n. */
+/* By node with several results: the last that mentions it. All its results live until
+ * then, and mentions before that decide nothing; were each to be looked at for every
+ * result, n picks would be n * n. */
 static uint32_t *last_mentions(const tuck_graph *g, const struct storages *s, struct arena *a)
 {
     uint32_t *last = arena_zeroed(a, g->node.len * sizeof(*last));

@@ -31,7 +31,8 @@ static bool lookup(void *ctx, const char *name, struct sym_num *out)
         *out = (struct sym_num){.kind = SYM_T_INT, .i = ASSUME_UNBACKED};
         return true;
     }
-    /* Any value will do to get to the other symbols of the expression, which may be missing, too. */
+    /* Any value will do to get to the other symbols of the expression,
+     * which may be missing, too. */
     miss(a, name);
     *out = (struct sym_num){.kind = SYM_T_INT, .i = 2};
     return true;

@@ -1,5 +1,5 @@
-/* Numbers for symbols, where bytes have to be told: what the user says, what a script said, and for sizes that
- * only data decides a default, which whoever uses it must mention.
+/* Values for symbols, where bytes are needed: from the user, from a script, and for sizes that only
+ * data decides a default, whose use must be reported.
  */
 #ifndef TUCK_GRAPH_SYMBOL_VALUES_H
 #define TUCK_GRAPH_SYMBOL_VALUES_H
@@ -8,7 +8,7 @@
 #include "graph/graph.h"
 
 enum {
-    ASSUME_UNBACKED = 8192, /* for u0, u1, … that nothing is said of */
+    ASSUME_UNBACKED = 8192, /* default for u0, u1, … */
     ASSUME_NAMED = 64       /* symbols without a value that are remembered */
 };
 
@@ -16,14 +16,14 @@ struct assume {
     struct fx_store *store;
     const struct fx_hint *given; /* later entries win; "*" is every symbol that is not named */
     size_t n_given;
-    bool used_default; /* some u<number> was taken for ASSUME_UNBACKED */
+    bool used_default; /* some u<number> was assumed to be ASSUME_UNBACKED */
     bool missing;      /* some symbol has no value at all: */
     uint32_t n_missing;
     const char *missing_name[ASSUME_NAMED]; /* in the store */
     bool failed;                            /* in the expression being evaluated */
 };
 
-/* Meet every size and stride of a graph's nodes, so that all symbols without a value are known. */
+/* Visit every size and stride of a graph's nodes, to find all symbols without a value. */
 void assume_meet_all(struct assume *a, const tuck_graph *g);
 /* "s0, s77" of what is missing, for a message. */
 void assume_list_missing(const struct assume *a, struct buf *out);

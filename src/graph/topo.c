@@ -1,10 +1,10 @@
-/* Stable topological sort: of the nodes that could come next, the one that stood first.
+/* Stable topological sort: of the nodes that could come next, the one that was first.
  *
- * Uses are hard: a node stands behind what it uses; so are the edges that a pass gives. For tuck_graph_sort()
- * there are soft ones on top: nodes with effects keep the order they have among each other, and reads and
- * writes of one storage keep theirs, as long as no use says otherwise. Kahn's algorithm runs over
- * both; only where the soft edges hold up everything, the first node that they alone hold up is let go.
- * A set of old places gives the next node: O((n + e) log n).
+ * Uses are hard: a node comes after what it uses; so are the edges that a pass adds. For
+ * tuck_graph_sort() there are soft ones on top: nodes with effects keep the order they have among
+ * each other, and reads and writes of one storage keep theirs, as long as no use says otherwise.
+ * Kahn's algorithm runs over both; only where the soft edges hold up everything, the first node
+ * that they alone hold up is let go. A set of old places gives the next node: O((n + e) log n).
  */
 #include "base/csr.h"
 #include "graph/topo.h"
@@ -13,8 +13,8 @@
 #include "graph/nested.h"
 #include "graph/storage.h"
 
-/* A set of places that gives the smallest: a bit each, and above every 64 of a level one that says whether any is
- * set. */
+/* A set of places that gives the smallest: a bit each, and above every 64 of a level one that
+ * says whether any is set. */
 struct place_set {
     uint64_t *level[6]; /* 64 ** 6 is more than there are */
     int n_level;
@@ -26,7 +26,7 @@ struct topo {
     struct arena *a;
     const struct topo_edges *edges; /* hard ones of the caller's, or NULL */
     bool effects;                   /* soft edges are wanted */
-    uint32_t *node;                 /* by place: what stood there */
+    uint32_t *node;                 /* by place: the node that was there */
     uint32_t *place;                /* by node */
     uint32_t *hard;                 /* by node: uses and hard edges from what is not out yet */
     uint32_t *held;                 /* by node: soft edges from nodes that are not out yet */
@@ -93,7 +93,7 @@ static void count_ends(const struct topo_edges *e, uint32_t *count)
         count[e->edge.at[i].to]++;
 }
 
-/* Nodes with effects, in the order they stand in. */
+/* Nodes with effects, in their current order. */
 static void line_up_effects(struct topo *x, struct topo_edges *soft)
 {
     const tuck_graph *g = x->g;
@@ -111,7 +111,7 @@ static void line_up_effects(struct topo *x, struct topo_edges *soft)
     }
 }
 
-/* Erased nodes that edges name; those that nothing stands before are out at once. */
+/* Erased nodes that edges name; those that follow nothing are done at once. */
 static void find_points(struct topo *x)
 {
     const struct topo_edges *e = x->edges;
@@ -162,7 +162,7 @@ static void prepare(struct topo *x)
     }
 }
 
-/* The return comes last by itself, further names of an opaque statement right behind it. */
+/* The return comes last by itself, further names of an opaque statement right after it. */
 static bool goes_alone(const struct topo *x, uint32_t n)
 {
     uint8_t kind = node_at(x->g, n)->kind;
@@ -327,8 +327,8 @@ tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags)
     return !ok ? TUCK_ENOMEM : x.cycle ? TUCK_ELINT : TUCK_OK;
 }
 
-/* Do the edges hold where nodes stand? An erased node stands nowhere: its place is that of the last node which it
- * is behind, found by going through the edges until nothing changes, or given up. */
+/* Do the edges hold in the current order? An erased node has no place: it counts as right after the
+ * last node it follows, found by repeating over the edges until nothing changes, or given up. */
 static bool edges_hold(const tuck_graph *g, const struct topo_edges *e, uint32_t *place)
 {
     enum { ROUNDS = 4 };
@@ -350,7 +350,8 @@ static bool edges_hold(const tuck_graph *g, const struct topo_edges *e, uint32_t
     return false;
 }
 
-/* Is there nothing to sort? Of a graph in order the sort makes the same order. False: perhaps not. */
+/* Is there nothing to sort? Of a graph in order the sort makes the same
+ * order. False: perhaps not. */
 static bool is_in_order(const tuck_graph *g, struct arena *a, const struct topo_edges *e)
 {
     uint32_t *place = arena_zeroed(a, g->node.len * sizeof(*place)), n_place = 0, last = 0;

@@ -1,32 +1,32 @@
 /* Sorting a graph that a pass has changed.
  *
- * tuck_graph_sort() keeps the order of effects only as far as uses allow. A pass has to keep it, or to leave
- * the graph alone. So it notes what must keep its order before it edits, adds what it wants itself, edits,
- * and asks for an order:
+ * tuck_graph_sort() keeps the order of effects only as far as uses allow. A pass has to keep it, or
+ * to leave the graph alone. So it notes what must keep its order before it edits, adds what it
+ * wants itself, edits, and asks for an order:
  *
  *   struct topo_edges e = {0};
  *   topo_keep(g, &arena, &e);                          reads, writes, random numbers
- *   … edit: new nodes stand where they should, as far as anything depends on them or not …
+ *   … edit: put new nodes where they should be …
  *   topo_map(&e, 0, begin, end, n);                    what an erased node did, others do now
  *   topo_edge_add(&arena, &e, a, b);                   a before b
- *   if (!topo_sort_with(g, &arena, &e)) …              no order is right; the graph is as it was
+ *   if (!topo_sort_with(g, &arena, &e)) …              no order is valid; the graph is unchanged
  *
- * Nodes are sorted stably by where they are linked: of those that could come next the one that stands first.
- * So a node's place in the list is the wish, and edges and uses are what it has to obey.
+ * Nodes are sorted stably by where they are linked: of those that could come next, the first in the
+ * list. So a node's place in the list is a preference; edges and uses are constraints.
  */
 #ifndef TUCK_GRAPH_TOPO_H
 #define TUCK_GRAPH_TOPO_H
 
 #include "graph/graph.h"
 
-/* `to` stands behind `from`. A node that was erased may be named: it then is a point in the order that nothing
- * stands at, which others can be before and behind. */
+/* `to` comes after `from`. An erased node may be named: it then is a point in the order that other
+ * nodes come before or after. */
 struct topo_edge {
     uint32_t from, to;
 };
 
 struct topo_edges {
-    VEC(struct topo_edge) edge; /* in the arena of whoever fills it */
+    VEC(struct topo_edge) edge; /* in the arena of the caller */
 };
 
 static inline void topo_edge_add(struct arena *a, struct topo_edges *e, uint32_t from, uint32_t to)
@@ -35,11 +35,11 @@ static inline void topo_edge_add(struct arena *a, struct topo_edges *e, uint32_t
         vec_push_in(a, &e->edge, ((struct topo_edge){from, to}));
 }
 
-/* What must keep its order in a graph that stands in a right one:
- * - a read of a storage stays between the writes around it, and writes stay in order; a wait reads and
- *   writes what its collective does, because the transfer may go on until then;
+/* What must keep its order in a graph whose order is valid:
+ * - a read of a storage stays between the writes around it, and writes stay in order; a wait reads
+ *   and writes what its collective does, because the transfer may go on until then;
  * - nodes that draw random numbers stay in order;
- * - what nobody knows stays in order among itself, against all writes and all random numbers.
+ * - unknown operators stay in order among themselves, against all writes and all random numbers.
  * O(nodes + accesses). */
 void topo_keep(const tuck_graph *g, struct arena *a, struct topo_edges *e);
 void topo_keep_storages(const tuck_graph *g, struct arena *a, struct topo_edges *e); /* the first */
@@ -51,14 +51,14 @@ struct topo_fan {
 
 struct topo_fan topo_fan_out(const tuck_graph *g, struct arena *a, const struct topo_edges *e);
 
-/* From edge number `first` on: instead of an erased node, those that do its work now. What stood before it stands
- * before begin[node], the first that touches its operand; what stood behind it behind end[node], the last that
- * does. 0: as it was. Ids from n on stay. */
+/* From edge number `first` on: instead of an erased node, those that do its work now. What came
+ * before it comes before begin[node], the first that touches its operand; what came after it, after
+ * end[node], the last that does. 0: unchanged. Ids from n on stay. */
 void topo_map(struct topo_edges *e, uint32_t first, const uint32_t *begin, const uint32_t *end,
               uint32_t n);
 
-/* Put the nodes into an order in which uses and edges hold. False: there is none, and the order is as it was.
- * O((n + e) log n). Leaves through the arena's guard when memory runs out. */
+/* Put the nodes into an order in which uses and edges hold. False: there is none, and the order is
+ * unchanged. O((n + e) log n). Leaves through the arena's guard when memory runs out. */
 bool topo_sort_with(tuck_graph *g, struct arena *a, const struct topo_edges *e);
 
 #endif

@@ -18,7 +18,7 @@ struct keep {
     uint32_t *writer;          /* by storage: who wrote it last */
     uint32_t *reader;          /* by storage: the newest entry of `reads` since then */
     bool *written;             /* by storage: by anybody */
-    uint8_t *in_flight;        /* by storage: a transfer writes it until somebody waits */
+    uint8_t *in_flight;        /* by storage: a transfer writes it until a wait */
     bool several;              /* the transfer that starts is one of several storages */
     VEC(struct reading) reads; /* [0] unused: 0 ends a list */
     uint32_t node;
@@ -58,8 +58,8 @@ static void take_off(void *ctx, uint32_t storage, enum access how)
         k->in_flight[storage] = k->several ? FLIES_ON : FLIES;
 }
 
-/* A wait, for the result or for the buffer itself, ends the write of what is in flight. A list of results has several
- * waits; which of them ends what is not told apart, so each may be the one. */
+/* A wait, for the result or for the buffer itself, ends the write of what is in flight. A list of
+ * results has several waits; it is not known which of them ends what, so each may be the one. */
 static void land(void *ctx, uint32_t storage, enum access how)
 {
     struct keep *k = ctx;
@@ -88,8 +88,8 @@ static void do_storages(struct keep *k)
 {
     const tuck_graph *g = k->g;
     struct storages s;
-    /* A list of n results has n waits; were each to read all n operands, that would be n * n. The first ends
-     * the transfer of all. */
+    /* A list of n results has n waits; were each to read all n operands, that would be n * n. The
+     * first ends the transfer of all. */
     bool *ended = arena_zeroed(k->a, g->node.len * sizeof(*ended));
 
     storages_build(g, k->a, &s);
@@ -128,8 +128,8 @@ void topo_keep_storages(const tuck_graph *g, struct arena *a, struct topo_edges 
         }
 }
 
-/* Random numbers, tokens, graphs with effects: what is neither a write to a storage, nor communication, nor a
- * check, but would be missed. */
+/* Random numbers, tokens, graphs with effects: what is neither a write to a storage, nor
+ * communication, nor a check, but would be missed. */
 static bool is_kept_in_line(const tuck_graph *g, uint32_t n)
 {
     const struct op_row *row = op_at(node_op(g, n));

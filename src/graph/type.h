@@ -1,5 +1,6 @@
-/* What is known of a value: a tensor, a number, a list of values. Types are interned: equal ids mean
- * equal types, so that inference over repeated layers is a matter of table look-ups. Id 0 is "unknown".
+/* What is known of a value: a tensor, a number, a list of values. Types are interned: equal
+ * ids mean equal types, so that inference over repeated layers is a matter of table
+ * look-ups. Id 0 is "unknown".
  */
 #ifndef TUCK_GRAPH_TYPE_H
 #define TUCK_GRAPH_TYPE_H
@@ -45,14 +46,15 @@ void typetab_destroy(struct typetab *t);
 
 extern const struct type type_unknown;
 
-/* Pointers hold until the next type is made. A table in which nothing was made yet knows the unknown. */
+/* Pointers hold until the next type is made. A table in which nothing was
+ * made yet knows the unknown. */
 static inline const struct type *type_at(const struct typetab *t, type_id id)
 {
     return id != 0 ? &t->all.at[id] : &type_unknown;
 }
 
-/* The arrays are copied. A size or stride of 0 (an expression that could not be formed) makes the whole
- * unknown. stride == NULL: strides unknown. */
+/* The arrays are copied. A size or stride of 0 (an expression that could not be formed) makes the
+ * whole unknown. stride == NULL: strides unknown. */
 type_id type_tensor(struct typetab *t, enum dtype dtype, uint32_t n, const sym_id *size,
                     const sym_id *stride, str_id device);
 type_id type_sym(struct typetab *t, sym_id value); /* 0: unknown */

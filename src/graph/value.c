@@ -107,7 +107,7 @@ static size_t hex(const char *s, const char *end, size_t most, uint32_t *out)
     return n;
 }
 
-/* One escape, s just behind the backslash; how many characters it took. */
+/* One escape, s just after the backslash; returns its number of characters. */
 static size_t unescape(struct buf *b, const char *s, const char *end)
 {
     static const char plain[] = "\\\\''\"\"n\nt\tr\ra\ab\bf\fv\v";
@@ -132,7 +132,7 @@ static size_t unescape(struct buf *b, const char *s, const char *end)
     }
     if (*s == '\n')
         return 1;
-    buf_chr(b, '\\'); /* Python keeps the backslash of what is no escape */
+    buf_chr(b, '\\'); /* Python keeps the backslash of an unknown escape */
     return 0;
 }
 

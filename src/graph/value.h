@@ -53,7 +53,8 @@ void values_close(struct value_list *l);
 /* Python's repr of a string's content. */
 void value_str_repr(struct buf *b, const char *s, size_t len);
 
-/* What a string literal means: quotes off, escapes resolved, as UTF-8. False: not a string literal. */
+/* What a string literal means: quotes off, escapes resolved, as UTF-8.
+ * False: not a string literal. */
 bool value_str_decode(struct buf *b, const char *s, size_t len);
 
 #endif
