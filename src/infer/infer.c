@@ -17,7 +17,8 @@ rule_fn rule_at(uint16_t shape)
 
 /* ---- memo: the same operator on the same types and literals ---- */
 
-/* What a call is, as far as rules look: operator, literals, types of the nodes. False: do not remember. */
+/* What a call is, as far as rules look: operator, literals, types of the nodes.
+ * False: do not remember. */
 static bool make_key(struct infer_run *r, const tuck_graph *g, const struct fx_node *x, uint32_t op)
 {
     const struct op_row *row = op_at(op);
@@ -35,7 +36,7 @@ static bool make_key(struct infer_run *r, const tuck_graph *g, const struct fx_n
         if (v->kind == TUCK_V_NODE) {
             type_id t = g->type.at[v->a];
             if (t == 0 && comm)
-                return false; /* a group that is a value: its type does not tell which */
+                return false; /* a group that is a value: its type does not say which */
             vec_push(r->mem, &r->key, (uint64_t)v->kind << 56 | t);
         } else {
             vec_push(r->mem, &r->key, (uint64_t)v->kind << 56 | v->a);
@@ -106,7 +107,7 @@ static const struct op_sig *sig_of(struct infer_run *r, uint32_t op)
     return r->sig[op];
 }
 
-/* Which argument stands for which parameter. */
+/* Which argument is given for which parameter. */
 static void bind(struct infer *x, const struct fx_node *n)
 {
     const tuck_value *v = n->vals;
@@ -133,8 +134,9 @@ static type_id without_strides(struct typetab *t, type_id id)
                                  : 0;
 }
 
-/* A text without strides, which is what print_readable() gives by default, leaves rules that look at them without
- * an answer. Sizes and dtypes do not depend on strides: they are those of contiguous operands. */
+/* A text without strides, which is what print_readable() gives by default, leaves rules that
+ * look at them without an answer. Sizes and dtypes do not depend on strides: they are those
+ * of contiguous operands. */
 static type_id infer_packed(struct infer *x, type_id first)
 {
     struct type was = *type_at(x->type, first);
@@ -180,8 +182,8 @@ static bool accepts(const tuck_graph *g, const struct op_sig *sig, const struct 
     return n->n_args <= places;
 }
 
-/* The operator of a call. Of a method, or of a packet, the table's first overload may not be the one that the operands ask for:
- * x.mean(-1, keepdim=True) is no aten.mean.default. */
+/* The operator of a call. Of a method, or of a packet, the table's first overload may not be the
+ * one that the operands need: x.mean(-1, keepdim=True) is no aten.mean.default. */
 static uint32_t op_of_call(struct infer_run *r, const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *node = node_at(g, n);
@@ -263,8 +265,8 @@ static type_id value_type(struct infer_run *r, const tuck_graph *g, const tuck_v
 
 /* ---- graphs ---- */
 
-/* An annotation may say less than was inferred (no strides, no device): take the fuller one if they agree
- * on the rest. */
+/* An annotation may say less than was inferred (no strides, no device): take the fuller one if
+ * they agree on the rest. */
 static type_id fuller(struct fx_store *s, type_id stated, type_id inferred)
 {
     const struct type *a = type_at(&s->type, stated), *b = type_at(&s->type, inferred);
@@ -303,8 +305,8 @@ static bool disagree(struct fx_store *s, type_id stated, type_id inferred)
     return false;
 }
 
-/* Is that what an older release gave? Up to 2.6 flash attention returned its random state as two numbers, up to 2.1
- * where sequences begin. */
+/* Is that what an older release gave? Up to 2.6 flash attention returned its random state as two
+ * numbers, up to 2.1 where sequences begin. */
 static bool older_result(const tuck_graph *g, uint32_t n, type_id stated)
 {
     const struct fx_node *x = node_at(g, n);
@@ -342,7 +344,7 @@ static void report(struct infer_run *r, const tuck_graph *g, uint32_t n, type_id
              r->text.at + at, r->text.at);
 }
 
-/* Enter a graph: its nodes are unknown, the walk stands at the first. */
+/* Enter a graph: its nodes are unknown, the walk starts at the first. */
 static void enter(struct infer_run *r, tuck_graph *g)
 {
     vec_reserve(r->mem, &g->type, g->node.len);
@@ -404,8 +406,8 @@ static tuck_graph *waits_for(const tuck_graph *g, uint32_t n)
     return NULL;
 }
 
-/* Graphs that a call takes come before the call, and inputs of theirs that are not annotated are what the
- * call passes. */
+/* Graphs that a call takes come before the call, and inputs of theirs that are not annotated
+ * are what the call passes. */
 static void infer_from(struct infer_run *r, tuck_graph *top)
 {
     enter(r, top);

@@ -1,7 +1,7 @@
 /* Shape inference: the type of every node, from the inputs on.
  *
- * Where the text is annotated, the annotation is the truth and inference only checks it. The same call on
- * the same types gives the same result, so each distinct call is worked out once.
+ * Where the text is annotated, the annotation is the truth and inference only checks it. The same
+ * call on the same types gives the same result, so each distinct call is worked out once.
  */
 #ifndef TUCK_INFER_INFER_H
 #define TUCK_INFER_INFER_H
@@ -12,8 +12,9 @@
 struct infer_options {
     bool ignore_annotations; /* but those of inputs and attributes: to test the rules */
     bool check;              /* report where annotation and inference disagree */
-    /* After an edit: the types before it, of the nodes that were there then. What is new, or works on what
-     * is new or has another type now, is inferred anew whatever its annotation says. NULL: no edit. */
+    /* After an edit: the types before it, of the nodes that were there then. What is new,
+     * or works on what is new or has another type now, is inferred anew whatever its
+     * annotation says. NULL: no edit. */
     const type_id *before;
     uint32_t n_before;
     const tuck_graph *edited; /* the graph that these are of: nested ones did not change */
@@ -22,8 +23,8 @@ struct infer_options {
     void *ctx;
 };
 
-/* Fill g->type, by node id, for g and the graphs nested in it. Leaves through the store's guard when
- * memory runs out. */
+/* Fill g->type, by node id, for g and the graphs nested in it. Leaves through the store's
+ * guard when memory runs out. */
 void infer_graph(tuck_graph *g, const struct infer_options *options, tuck_diags *diags);
 
 /* The same, where types are not those of the graph as it is now. */

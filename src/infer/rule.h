@@ -1,12 +1,13 @@
 /* Shape rules: from the operands of a call to the type of its result.
  *
- * A rule is a function `bool shape_NAME(struct infer *x)`, named in the shape column of ops.def. It asks
- * for operands by the place of the parameter in the row's signature, with defaults filled in, and ends
- * with one of the out_…() functions. It returns false where it cannot know: the result is then unknown,
- * and nothing downstream guesses. Rules may leave scratch in x->arena; it is released behind them.
+ * A rule is a function `bool shape_NAME(struct infer *x)`, named in the shape column of ops.def.
+ * It asks for operands by the place of the parameter in the row's signature, with defaults
+ * filled in, and ends with one of the out_…() functions. It returns false where it cannot know:
+ * the result is then unknown, and nothing downstream guesses. Rules may leave scratch in
+ * x->arena; it is released after them.
  *
- * Sizes and strides are expressions (sym.h); plain numbers are expressions too. A sym_id of 0 is "cannot
- * be formed" and makes the result unknown, so chains of arithmetic need no checks.
+ * Sizes and strides are expressions (sym.h); plain numbers are expressions too. A sym_id of 0 is
+ * "cannot be formed" and makes the result unknown, so chains of arithmetic need no checks.
  *
  * rule_util.c and rule_layout.c have the helpers; rule_*.c the rules by family.
  */
@@ -34,12 +35,14 @@ struct infer {
     struct infer_run *run; /* the whole inference: fresh symbols, hints, nested graphs */
 };
 
-/* ---- Operands ------------------------------------------------------------------------------------
- * `p` is the parameter's place in the signature. */
+/* ---- Operands
+ * ------------------------------------------------------------------------------------ `p` is the
+ * parameter's place in the signature. */
 
 enum { NO_PARAM = -1 };
 
-/* The place of a parameter by name, or NO_PARAM: for rules shared by operators of unlike signatures. */
+/* The place of a parameter by name, or NO_PARAM: for rules shared by
+ * operators of unlike signatures. */
 int in_param(const struct infer *x, const char *name);
 
 bool in_given(const struct infer *x, int p);          /* there, and not None */
@@ -61,14 +64,15 @@ enum mem_format {
 };
 enum mem_format in_format(struct infer *x, int p);
 
-/* Lists of numbers; a single number stands for a list of any length asked for in the signature (i[2]). */
+/* Lists of numbers; a single number means a list of the length in the signature (i[2]). */
 bool in_syms(struct infer *x, int p, const sym_id **out, uint32_t *n);
 bool in_ints(struct infer *x, int p, const int64_t **out, uint32_t *n);
-/* Lists of tensors, or the list that a node yields. An item that is None or unknown is NULL. The pointers
- * are copies in x->arena. */
+/* Lists of tensors, or the list that a node yields. An item that is None or unknown is NULL. The
+ * pointers are copies in x->arena. */
 bool in_tensors(struct infer *x, int p, const struct type *const **out, uint32_t *n);
 
-/* Is the operand a Python number (literal or symbolic)? Its kind for promotion: DTYPE_IS_BOOL … COMPLEX. */
+/* Is the operand a Python number (literal or symbolic)? Its kind for promotion:
+ * DTYPE_IS_BOOL … COMPLEX. */
 bool in_number(struct infer *x, int p, enum dtype_category *out);
 bool in_number_at(struct infer *x, int p, uint32_t i,
                   enum dtype_category *out); /* item i of a list */
@@ -79,7 +83,8 @@ bool in_group_size(struct infer *x, int64_t *out);
 /* dim as an index into n dimensions: negative ones count from the end (n == 0 counts as 1). */
 bool wrap_dim(int64_t dim, uint32_t n, uint32_t *out);
 
-/* ---- Arithmetic ---------------------------------------------------------------------------------- */
+/* ---- Arithmetic
+ * ---------------------------------------------------------------------------------- */
 
 sym_id num(struct infer *x, int64_t v);
 bool is_one(const struct infer *x, sym_id v);
@@ -87,8 +92,8 @@ bool is_unit(const struct infer *x, sym_id v); /* 1, 1.0 or True */
 bool is_zero(const struct infer *x, sym_id v);
 /* Equal for sure: the same expression, or one that expands to the same. */
 bool same_size(struct infer *x, sym_id a, sym_id b);
-/* A number to compare by where the order of symbolic sizes must be decided: its value with every symbol at
- * its hint (or a default one). Never use it for a size. */
+/* A number to compare by where the order of symbolic sizes must be decided: its value with every
+ * symbol at its hint (or a default one). Never use it for a size. */
 int64_t hint_of(struct infer *x, sym_id v);
 sym_id numel(struct infer *x, const struct type *t);
 /* How many elements [start:end:step] of a dimension has; negative ends count from behind. */
@@ -96,7 +101,8 @@ sym_id sliced_size(struct infer *x, sym_id size, sym_id start, sym_id end, sym_i
 /* A symbol that does not occur yet: u0, u1, … for what data decides. */
 sym_id fresh_symbol(struct infer *x);
 
-/* ---- Layouts ------------------------------------------------------------------------------------- */
+/* ---- Layouts
+ * ------------------------------------------------------------------------------------- */
 
 sym_id *new_syms(struct infer *x, uint32_t n);
 sym_id *contiguous_strides(struct infer *x, uint32_t n, const sym_id *size);
@@ -108,39 +114,44 @@ bool is_contiguous_as(struct infer *x, const struct type *t, enum mem_format for
 bool is_channels_last(struct infer *x,
                       const struct type *t);          /* 4-d or 5-d, as PyTorch suggests it */
 bool is_dense(struct infer *x, const struct type *t); /* non-overlapping and dense */
-/* Strides of empty_like(t) with memory_format: preserve keeps a dense layout, else orders by stride. */
+/* Strides of empty_like(t) with memory_format: preserve keeps a dense
+ * layout, else orders by stride. */
 sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format format);
-/* Strides of t seen with other sizes of as many elements; NULL where that takes a copy. */
+/* Strides of t seen with other sizes of as many elements; NULL where that needs a copy. */
 sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size);
 /* The same as kernels pick them: where PyTorch's view is part of another operator. */
 sym_id *inner_view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size);
-/* t repeated to the sizes `want` (-1: as it is): fills size and stride; false where they do not fit. */
+/* t repeated to the sizes `want` (-1: as it is): fills size and stride;
+ * false where they do not fit. */
 bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *want, sym_id *size,
                sym_id *stride);
 /* Sizes all operands broadcast to; false where they do not. */
 bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, uint32_t *n_out,
                      const sym_id **size_out);
-/* t.expand(size): repeated dimensions have stride 0, new ones of size 1 go on as in a contiguous tensor. */
+/* t.expand(size): repeated dimensions have stride 0, new ones of size 1 go on as
+ * in a contiguous tensor. */
 const struct type *broadcast_to(struct infer *x, const struct type *t, uint32_t n_dim,
                                 const sym_id *size);
-/* Strides of an element-wise result over these operands, as TensorIterator lays it out; a Python number that
- * stands for a tensor counts as a tensor of no dimensions. NULL: strides of an operand are unknown. */
+/* Strides of an element-wise result over these operands, as TensorIterator lays it out;
+ * a Python number used as a tensor counts as one without dimensions. NULL: strides of
+ * an operand are unknown. */
 sym_id *elementwise_strides(struct infer *x, const struct type *const *t, uint32_t n,
                             uint32_t n_dim, const sym_id *size);
 /* The same as PyTorch's Python reference implementations (prims, decompositions) lay it out. */
 sym_id *reference_strides(struct infer *x, const struct type *const *t, uint32_t n, uint32_t n_dim,
                           const sym_id *size);
 bool is_cpu(const struct infer *x, str_id device);
-/* Device of a call over these operands: that of the first that is no cpu scalar. */
+/* Device of a call over these operands: that of the first that is not a cpu scalar. */
 str_id common_device(struct infer *x, const struct type *const *t, uint32_t n);
 
-/* where(t is within bound or nan, t, bound): clamp_min and clamp_max; bound NULL: a number (rule_steps.c). */
+/* where(t is within bound or nan, t, bound): clamp_min and clamp_max; bound NULL:
+ * a number (rule_steps.c). */
 struct promotion;
 type_id bounded(struct infer *x, const struct promotion *p, const struct type *t,
                 const struct type *bound);
 
-/* Steps of what PyTorch computes in several (rule_chain.c). Results are in x->arena and of operand a's dtype
- * and device; strides that cannot be known are absent and stay so. */
+/* Steps of what PyTorch computes in several (rule_chain.c). Results are in x->arena and of operand
+ * a's dtype and device; strides that cannot be known are absent and stay so. */
 const struct type *step_two(struct infer *x, const struct type *a,
                             const struct type *b);                   /* a op b */
 const struct type *step_one(struct infer *x, const struct type *a);  /* op a */
@@ -155,16 +166,18 @@ const struct type *step_plain(struct infer *x, const struct type *t, uint32_t n,
 enum mem_format suggested_format(struct infer *x, const struct type *t);
 /* For out_list; what has no elements counts as contiguous. */
 type_id as_item(struct infer *x, const struct type *t, enum dtype dtype);
-/* Contiguous to the letter, or without a dimension of size 1: what several steps make of the strides of those
- * is more than a rule can follow. */
+/* Contiguous to the letter, or without a dimension of size 1: what several steps make of the
+ * strides of those is more than a rule can follow. */
 bool is_tidy(struct infer *x, const struct type *t);
 /* t, without strides unless all of these are tidy (NULL: none). */
 const struct type *tidy_only(struct infer *x, const struct type *t, const struct type *const *of,
                              uint32_t n);
 
-/* ---- Promotion ----------------------------------------------------------------------------------- */
+/* ---- Promotion
+ * ----------------------------------------------------------------------------------- */
 
-/* Tensors with dimensions go before those without, and those before Python numbers. Begin with {0}. */
+/* Tensors with dimensions go before those without, and those before Python
+ * numbers. Begin with {0}. */
 struct promotion {
     enum dtype dims, zero_dims, numbers;
     bool refused;
@@ -178,12 +191,14 @@ bool on_cpu(const struct infer *x, const struct type *t); /* false: elsewhere, o
 /* The dtype that kernels compute in: float32 for the 16-bit floats. */
 enum dtype wide_dtype(enum dtype d);
 
-/* ---- Results: each returns true, so that a rule can end in `return out_…` --------------------------- */
+/* ---- Results: each returns true, so that a rule can end in `return out_…`
+ * --------------------------- */
 
 bool out_type(struct infer *x, type_id t); /* 0: false, unknown */
 bool out_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                 const sym_id *stride, str_id device); /* stride NULL: contiguous */
-/* Items for out_list: as out_tensor, and as empty_like(t) would be (t without strides: none either). */
+/* Items for out_list: as out_tensor, and as empty_like(t) would be (t
+ * without strides: none either). */
 type_id new_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                    const sym_id *stride, str_id device);
 type_id new_like(struct infer *x, const struct type *t, enum dtype dtype);
@@ -192,14 +207,16 @@ type_id new_copied(struct infer *x, const struct type *t);
 /* stride NULL: unknown. */
 bool out_layout(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                 const sym_id *stride, str_id device);
-/* .contiguous() of a tensor as t with these sizes and strides: strides of dimensions of size 1 stay odd. */
+/* .contiguous() of a tensor as t with these sizes and strides: strides of
+ * dimensions of size 1 stay odd. */
 bool out_contiguous(struct infer *x, const struct type *t, uint32_t n, const sym_id *size,
                     const sym_id *stride);
 bool out_sym(struct infer *x, sym_id v);
 bool out_list(struct infer *x, const type_id *item, uint32_t n);
 bool out_none(struct infer *x);
 
-/* ---- The rules ----------------------------------------------------------------------------------- */
+/* ---- The rules
+ * ----------------------------------------------------------------------------------- */
 
 #define X(id, ...) bool shape_##id(struct infer *x);
 OP_SHAPES(X)

@@ -1,5 +1,5 @@
-/* Shape rules of scaled dot product attention. Operands are [batch, heads, length, width] unless the rule
- * says otherwise; the kernels differ in the layouts of what they give. */
+/* Shape rules of scaled dot product attention. Operands are [batch, heads, length, width] unless
+ * the rule says otherwise; the kernels differ in the layouts of what they give. */
 #include "infer/rule.h"
 
 struct qkv {
@@ -19,7 +19,7 @@ static type_id scalar(struct infer *x, enum dtype dtype, const struct type *like
     return new_tensor(x, dtype, 0, NULL, NULL, like->device);
 }
 
-/* A 4-d tensor whose heads lie behind the length in memory. */
+/* A 4-d tensor whose heads come after the length in memory. */
 static type_id heads_inside(struct infer *x, enum dtype dtype, const sym_id *size, str_id device)
 {
     sym_id order[4] = {size[0], size[2], size[1], size[3]};
@@ -38,8 +38,8 @@ static type_id in_order_of(struct infer *x, const struct type *t, const sym_id *
 
 /* ---- forward ---- */
 
-/* Attention weights as the flash kernel returns them for debugging: keys rounded up to its blocks. Longer
- * sequences are padded in ways of their own. */
+/* Attention weights as the flash kernel returns them for debugging: keys rounded up to its blocks.
+ * Longer sequences are padded in ways of their own. */
 static sym_id debug_keys(struct infer *x, const struct qkv *a)
 {
     int64_t keys;
@@ -186,8 +186,8 @@ bool shape_sdpa_math(struct infer *x)
     return out_list(x, item, 2);
 }
 
-/* Which kernel runs, and so the layout, is decided at run time. On cpu there are two, and they agree for a
- * contiguous query. */
+/* Which kernel runs, and so the layout, is decided at run time. On cpu there are two, and they
+ * agree for a contiguous query. */
 bool shape_sdpa(struct infer *x)
 {
     const struct type *q = in_tensor(x, 0), *v = in_tensor(x, 2);
@@ -202,7 +202,7 @@ bool shape_sdpa(struct infer *x)
                                    known ? contiguous_strides(x, q->n, size) : NULL, q->device));
 }
 
-/* ---- backward: behind the gradient come query, key, value ---- */
+/* ---- backward: query, key, value follow the gradient ---- */
 
 bool shape_sdpa_backward(struct infer *x)
 {

@@ -1,4 +1,5 @@
-/* Layouts of what PyTorch computes in several steps: a rule repeats the steps that shape the result. */
+/* Layouts of what PyTorch computes in several steps: a rule repeats the
+ * steps that shape the result. */
 #include "infer/rule.h"
 
 static struct type *chained(struct infer *x, const struct type *like, uint32_t n,

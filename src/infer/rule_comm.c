@@ -1,4 +1,5 @@
-/* Shape rules of communication: collectives, what is fused with them, and the buffers around them. */
+/* Shape rules of communication: collectives, what is fused with them, and
+ * the buffers around them. */
 #include "infer/rule.h"
 
 /* The group's size, as the operand says it or the group does. */

@@ -1,7 +1,7 @@
 /* Shape rules of convolutions. */
 #include "infer/rule.h"
 
-/* What a convolution is told; lists have one item a spatial dimension. */
+/* Arguments of a convolution; lists have one item per spatial dimension. */
 struct window {
     uint32_t n;
     const sym_id *stride, *padding, *dilation, *output_padding;
@@ -68,8 +68,8 @@ static sym_id window_size(struct infer *x, const struct window *w, uint32_t i, s
     return sym_add(t, sym_floordiv(t, room, w->stride[i]), one);
 }
 
-/* t as torch computes with it: a batch in front where there is none, a second spatial dimension of size 1
- * before a single one. */
+/* t as torch computes with it: a batch in front where there is none, a second spatial dimension of
+ * size 1 before a single one. */
 static struct type widen(struct infer *x, const struct type *t, bool batch, bool flat)
 {
     sym_id *size = new_syms(x, t->n + 2), *stride = new_syms(x, t->n + 2);
@@ -96,10 +96,10 @@ static struct type widen(struct infer *x, const struct type *t, bool batch, bool
 
 enum layout { LAYOUT_PLAIN, LAYOUT_LAST, LAYOUT_UNKNOWN };
 
-/* On cpu an image in channels-last layout, or a kernel, makes the result so; with three spatial dimensions
- * only where oneDNN computes it, which for 16-bit floats depends on the processor and for single images on
- * the number of threads. Elsewhere it depends on the library that torch was built with: cuDNN follows, but not in float64; others
- * do not. */
+/* On cpu an image in channels-last layout, or a kernel, makes the result so; with three spatial
+ * dimensions only where oneDNN computes it, which for 16-bit floats depends on the processor and
+ * for single images on the number of threads. Elsewhere it depends on the library that torch was
+ * built with: cuDNN follows, but not in float64; others do not. */
 static enum layout conv_layout(struct infer *x, const struct type *in, const struct type *weight)
 {
     if (!in->strided || !weight->strided)

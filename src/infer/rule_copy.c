@@ -59,7 +59,8 @@ bool shape_like0(struct infer *x)
     return out_like(x, 0);
 }
 
-/* The gradient of a pool's input is channels last where the input is; one without batch never is. */
+/* The gradient of a pool's input is channels last where the input is; one
+ * without batch never is. */
 bool shape_like1(struct infer *x)
 {
     const struct type *t = in_tensor(x, 1);
@@ -80,7 +81,8 @@ bool shape_plain1(struct infer *x)
     return t != NULL && out_tensor(x, (enum dtype)t->dtype, t->n, t->size, NULL, t->device);
 }
 
-/* Sizes of t, strides of a memory format, which may be unknown; a format that t cannot have: false. */
+/* Sizes of t, strides of a memory format, which may be unknown; a format
+ * that t cannot have: false. */
 static bool out_format(struct infer *x, const struct type *t, enum dtype dtype, str_id device,
                        enum mem_format format)
 {

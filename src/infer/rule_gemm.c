@@ -84,7 +84,8 @@ bool shape_dot(struct infer *x)
     return a != NULL && out_tensor(x, (enum dtype)a->dtype, 0, NULL, NULL, a->device);
 }
 
-/* outer and ger, which are an element-wise product; addr, which adds a matrix to it, element-wise again. */
+/* outer and ger, which are an element-wise product; addr, which adds a matrix to
+ * it, element-wise again. */
 bool shape_outer(struct infer *x)
 {
     bool added = in_param(x, "vec1") != NO_PARAM;
@@ -150,7 +151,7 @@ bool shape_linear(struct infer *x)
     return out_tensor(x, (enum dtype)a->dtype, w->n == 2 ? a->n : a->n - 1, size, NULL, a->device);
 }
 
-/* Weight and bias come together, if either is asked for. */
+/* Weight and bias come together, if either is wanted. */
 bool shape_linear_backward(struct infer *x)
 {
     const struct type *a = in_tensor(x, 0), *grad = in_tensor(x, 1), *w = in_tensor(x, 2);
@@ -176,7 +177,7 @@ bool shape_scaled_mm(struct infer *x)
     return shape_mm(x);
 }
 
-/* Groups lie one behind the other in a 2-d factor, on top of each other in a 3-d one; a product of two 2-d
+/* Groups follow each other in a 2-d factor, on top of each other in a 3-d one; a product of two 2-d
  * ones has a matrix for each group. 8-bit factors give bfloat16. */
 bool shape_grouped_mm(struct infer *x)
 {

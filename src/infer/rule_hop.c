@@ -235,7 +235,8 @@ bool shape_scan_hop(struct infer *x)
 
 /* ---- operators as operands ---- */
 
-/* Infer operator `op` on arguments from `first` on and the call's keywords; x->result is what it gives. */
+/* Infer operator `op` on arguments from `first` on and the call's keywords;
+ * x->result is what it gives. */
 static bool result_of_op(struct infer *x, const tuck_value *op, uint32_t first)
 {
     const struct fx_node *node = node_at(x->g, x->node);
@@ -294,7 +295,8 @@ static type_id type_of(const struct infer *x, const tuck_value *v)
     return v != NULL && v->kind == TUCK_V_NODE ? x->types[v->a] : 0;
 }
 
-/* The operator's results, then the operands it would have written: as they were, in other storage. */
+/* The operator's results, then the operands it would have written: as they
+ * were, in other storage. */
 bool shape_auto_functionalized(struct infer *x)
 {
     const struct fx_node *node = node_at(x->g, x->node);
@@ -332,7 +334,8 @@ bool shape_auto_functionalized(struct infer *x)
 
 /* ---- flex attention ---- */
 
-/* The output is laid out in the query's order of dimensions; of two with one stride the later is inside. */
+/* The output is laid out in the query's order of dimensions; of two with one
+ * stride the later is inside. */
 static type_id in_order_of_4(struct infer *x, const struct type *q, const sym_id *size)
 {
     sym_id stride[4], at = num(x, 1);
@@ -366,7 +369,8 @@ bool shape_flex_attention(struct infer *x)
     return out_list(x, (type_id[]){out, lse, lse}, 3);
 }
 
-/* Keys and values of one batch for all queries get their gradients summed up, in an order not followed here. */
+/* Keys and values of one batch for all queries get their gradients summed up, in an
+ * order not followed here. */
 bool shape_flex_attention_backward(struct infer *x)
 {
     type_id item[4] = {0};
@@ -385,7 +389,7 @@ bool shape_flex_attention_backward(struct infer *x)
 
 /* ---- Triton kernels ---- */
 
-/* The value that stands for a name in {'name': value, …}; NULL: none does. */
+/* The value of a name in {'name': value, …}; NULL: none. */
 static const tuck_value *named_value(const tuck_value *dict, uint32_t name)
 {
     const tuck_value *key = dict + 1;

@@ -13,8 +13,8 @@ static bool is_mask(const struct type *t)
     return t->dtype == DTYPE_B8 || t->dtype == DTYPE_U8;
 }
 
-/* One entry a dimension of t: the tensor that indexes it, or NULL. A mask of k dimensions stands for k
- * vectors of as many elements as it has ones. */
+/* One entry a dimension of t: the tensor that indexes it, or NULL. A mask of k dimensions counts as
+ * k vectors with as many elements as it has ones. */
 static bool spread_indices(struct infer *x, const struct type *t, const struct type *const *index,
                            const bool *absent, uint32_t n, const struct type **out)
 {
@@ -44,9 +44,9 @@ static bool spread_indices(struct infer *x, const struct type *t, const struct t
     return true;
 }
 
-/* Sizes and strides of t indexed: the dimensions that are indexed give way to those of the indices, in
- * their place where they follow each other, else in front. Strides as of a loop over t in which the new
- * dimensions stand still. */
+/* Sizes and strides of t indexed: the dimensions that are indexed give way to those of the indices,
+ * in their place where they follow each other, else in front. Strides as of a loop over t in which
+ * the new dimensions do not move. */
 static type_id indexed(struct infer *x, const struct type *t, const struct type *const *index)
 {
     uint32_t first = t->n, last = 0, n_index = 0, n_new, n = 0, k = 0;
@@ -61,7 +61,8 @@ static type_id indexed(struct infer *x, const struct type *t, const struct type 
         }
     if (n_index == 0 || !t->strided || !broadcast_sizes(x, list, n_index, &n_new, &new_size))
         return 0;
-    /* PyTorch's index.Tensor goes by the last index and does not broadcast one on the cpu without dimensions. */
+    /* PyTorch's index.Tensor goes by the last index and does not broadcast one on the
+     * cpu without dimensions. */
     bool empty = is_zero(x, numel(x, t));
     if ((x->row->flags & OP_F_DATADEP || empty) && list[n_index - 1]->n == 0 &&
         is_cpu(x, list[n_index - 1]->device))
@@ -82,7 +83,7 @@ static type_id indexed(struct infer *x, const struct type *t, const struct type 
     }
     if (empty)
         return new_tensor(x, (enum dtype)t->dtype, n_out, size, NULL, t->device);
-    /* Where the indices have no dimensions, PyTorch takes the first strides, whose ever they are. */
+    /* Where the indices have no dimensions, PyTorch uses the first strides, whichever they are. */
     for (uint32_t i = 0, d = 0, rest = 0; n_new == 0 && i < n_out; i++) {
         if (adjacent) {
             stride[i] = t->stride[i];
@@ -250,8 +251,8 @@ bool shape_index_fill(struct infer *x)
                       t->device);
 }
 
-/* The sums, which bag an index belongs to, the bags' sizes, and for mode max where the largest was. Nobody
- * needs to know the bag for a sum of rows that lie dense in a common dtype. */
+/* The sums, which bag an index belongs to, the bags' sizes, and for mode max where the largest was.
+ * The bag is not needed for a sum of dense rows in a common dtype. */
 static bool bags_of(struct infer *x, bool forward_only)
 {
     enum { SUM, MEAN, MAX };

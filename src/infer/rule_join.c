@@ -139,8 +139,8 @@ bool shape_stack(struct infer *x)
     return stride != NULL && out_tensor(x, j.dtype, n_dim, size, stride, j.device);
 }
 
-/* Each operand with dimensions of size 1 added until there are `least`, then joined. A vector becomes a
- * row, or a column: where `front` says how many of the new ones stand in front. */
+/* Each operand with dimensions of size 1 added until there are `least`, then joined. A vector
+ * becomes a row, or a column: where `front` says how many of the new ones go in front. */
 static bool stack_along(struct infer *x, uint32_t least, uint32_t front, uint32_t d)
 {
     const struct type *const *t;
@@ -321,9 +321,9 @@ bool shape_repeat_interleave(struct infer *x)
 
 /* ---- padding ---- */
 
-/* The last dimensions with more elements on either side (or fewer, where negative). Nothing added: a copy in
- * the layout that is left; else channels last stays, but not where three dimensions are mirrored or repeated,
- * or two on another device than the cpu. */
+/* The last dimensions with more elements on either side (or fewer, where negative). Nothing added:
+ * a copy in the layout that is left; else channels last stays, but not where three dimensions are
+ * mirrored or repeated, or two on another device than the cpu. */
 bool shape_pad(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -457,8 +457,8 @@ bool shape_broadcast_tensors(struct infer *x)
 
 /* ---- diagonals ---- */
 
-/* t with its last dimension at b and one of size 1 at a, then where() over a mask of the diagonal, that, and
- * a number. a < b. */
+/* t with its last dimension at b and one of size 1 at a, then where() over a mask of the diagonal,
+ * that, and a number. a < b. */
 static bool embedded(struct infer *x, const struct type *t, sym_id side, uint32_t a, uint32_t b)
 {
     static const struct type number = {.kind = TYPE_TENSOR, .strided = true};

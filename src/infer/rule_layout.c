@@ -1,8 +1,9 @@
 /* Sizes, strides, device and dtype that come out of several operands, as PyTorch decides them.
  *
- * There are two laws of element-wise strides: that of TensorIterator, and that of PyTorch's reference
- * implementations in Python, which is behind most operators on fake tensors, and behind all where a size is
- * symbolic. Both sort dimensions by the operands' strides; they differ in when they need not sort.
+ * There are two laws of element-wise strides: that of TensorIterator, and that of
+ * PyTorch's reference implementations in Python, which most operators use on fake tensors,
+ * and all where a size is symbolic. Both sort dimensions by the operands' strides; they
+ * differ in when they need not sort.
  */
 #include "infer/infer_run.h"
 
@@ -199,8 +200,8 @@ static int64_t stride_in(struct infer *x, const struct type *t, uint32_t n_dim, 
     return hint_of(x, t->stride[d - missing]);
 }
 
-/* Which of two dimensions is inner? < 0: a, > 0: b, 0: the operands do not say. The first operand that
- * repeats neither decides; of equal strides, the smaller size is inner. */
+/* Which of two dimensions is inner? < 0: a, > 0: b, 0: the operands do not say. The first operand
+ * that repeats neither decides; of equal strides, the smaller size is inner. */
 static int compare_dims(struct infer *x, const struct type *const *t, uint32_t n, uint32_t n_dim,
                         const sym_id *size, uint32_t a, uint32_t b)
 {
@@ -217,9 +218,9 @@ static int compare_dims(struct infer *x, const struct type *const *t, uint32_t n
     return 0;
 }
 
-/* Dimensions from the innermost out. The comparison is not transitive, so the order in which pairs are
- * compared matters: each dimension moves inwards past those it must, looks beyond those that do not say,
- * and stops at the first that is inner for sure. */
+/* Dimensions from the innermost out. The comparison is not transitive, so the order in which pairs
+ * are compared matters: each dimension moves inwards past those it must, looks beyond those that do
+ * not say, and stops at the first that is inner for sure. */
 static uint32_t *sorted_dims(struct infer *x, const struct type *const *t, uint32_t n,
                              uint32_t n_dim, const sym_id *size)
 {

@@ -1,7 +1,9 @@
-/* Shape rules of normalisations and softmax. Most are element-wise in the end, and their layouts follow. */
+/* Shape rules of normalisations and softmax. Most are element-wise in the end,
+ * and their layouts follow. */
 #include "infer/rule.h"
 
-/* Of these statistics kernels on cpu keep the operand's dtype, others the one that they compute in. */
+/* Of these statistics kernels on cpu keep the operand's dtype, others the
+ * one that they compute in. */
 static enum dtype stat_dtype(const struct infer *x, const struct type *t)
 {
     return on_cpu(x, t) ? (enum dtype)t->dtype : wide_dtype((enum dtype)t->dtype);

@@ -1,5 +1,5 @@
-/* Shape rules of parts: slices, selects, the lists of them, real and imaginary parts; copies of what a view
- * would show. */
+/* Shape rules of parts: slices, selects, the lists of them, real and imaginary parts; copies of
+ * what a view would show. */
 #include "infer/rule.h"
 #include "infer/infer_run.h"
 
@@ -23,8 +23,8 @@ static bool is_number(const struct infer *x, sym_id v, int64_t *out)
     return sym_as_int(x->sym, v, out);
 }
 
-/* A place in a dimension: counted from the end where negative, within 0 … size. A symbol is taken to lie
- * within: where it does not, PyTorch prints the size itself. */
+/* A place in a dimension: counted from the end where negative, within 0 … size. A symbol is taken
+ * to lie within: where it does not, PyTorch prints the size itself. */
 static sym_id place_in(struct infer *x, sym_id at, sym_id size)
 {
     struct symtab *s = x->sym;
@@ -362,7 +362,8 @@ static type_id copied(struct infer *x, type_id id)
                        contiguous_strides(x, t.n, t.size), t.device);
 }
 
-/* The view operator that x_copy is the copy of: aten.permute.default of aten.permute_copy.default. */
+/* The view operator that x_copy is the copy of: aten.permute.default of
+ * aten.permute_copy.default. */
 static uint32_t view_of_copy(const struct infer *x)
 {
     const char *name = x->row->name, *copy = strstr(name, "_copy.");

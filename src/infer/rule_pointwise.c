@@ -3,8 +3,8 @@
 
 #include "infer/rule.h"
 
-/* The tensors of a call, in the order of the parameters, and what their dtypes promote to. A Python number
- * in the place of a tensor is there as a tensor of no dimensions without device. */
+/* The tensors of a call, in the order of the parameters, and what their dtypes promote to. A Python
+ * number in the place of a tensor is there as a tensor of no dimensions without device. */
 struct operands {
     const struct type **t;
     uint32_t n;
@@ -35,7 +35,8 @@ static bool is_prim(const struct op_row *row)
     return strncmp(row->name, "prims.", 6) == 0;
 }
 
-/* Parameter p, if it is a tensor or a number that counts. False: it is a tensor of which nothing is known. */
+/* Parameter p, if it is a tensor or a number that counts. False: it is a tensor of
+ * which nothing is known. */
 static bool add_operand(struct infer *x, struct operands *o, uint32_t p)
 {
     const struct op_param *param = &x->sig->params[p];
@@ -91,7 +92,8 @@ static bool is_scaled(struct infer *x, uint32_t i)
     return i == 1 && p >= 0 && in_sym(x, p, &alpha) && !is_one(x, alpha);
 }
 
-/* The tensors that have a part in the layout, those of another dtype than the loop's copied first. */
+/* The tensors that have a part in the layout, those of another dtype than
+ * the loop's copied first. */
 static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype loop, uint32_t n_dim,
                          const sym_id *size, const struct type **out)
 {
@@ -238,7 +240,8 @@ bool shape_broadcast_float(struct infer *x)
     return gather(x, &o) && result(x, &o, to_float(promoted(&o.dtype)));
 }
 
-/* logical_and and its kin: unless all are bool, they are promoted, broadcast, and compared with 0 first. */
+/* logical_and and its kin: unless all are bool, they are promoted, broadcast,
+ * and compared with 0 first. */
 bool shape_logical(struct infer *x)
 {
     struct operands o;
@@ -307,8 +310,8 @@ bool shape_broadcast_bool(struct infer *x)
 
 /* ---- where, and what is made of it ---- */
 
-/* where(mask, a, b), NULL for a number; a and b are converted to the result's dtype first. A number counts
- * as a tensor of no dimensions. */
+/* where(mask, a, b), NULL for a number; a and b are converted to the result's dtype first. A number
+ * counts as a tensor of no dimensions. */
 static type_id chosen(struct infer *x, const struct type *mask, const struct type *a,
                       const struct type *b, enum dtype dtype)
 {
@@ -372,7 +375,8 @@ bool shape_masked_fill(struct infer *x)
            made_contiguous(x, chosen(x, mask, NULL, t, (enum dtype)t->dtype));
 }
 
-/* where(x <= threshold, 0, x), or the operand itself; backward: where(x <= threshold, 0, gradient). */
+/* where(x <= threshold, 0, x), or the operand itself; backward: where(x <=
+ * threshold, 0, gradient). */
 bool shape_relu(struct infer *x)
 {
     int p = in_param(x, "grad_output");
@@ -481,7 +485,7 @@ struct list_param {
     uint32_t n;
 };
 
-/* Item i of every list, and what stands for all of them. */
+/* Item i of every list, and what is shared by all. */
 static bool gather_item(struct infer *x, struct operands *o, const struct list_param *list,
                         uint32_t i)
 {

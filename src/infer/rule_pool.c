@@ -1,8 +1,8 @@
 /* Shape rules of pooling, resizing and grid sampling. */
 #include "infer/rule.h"
 
-/* How many of the last dimensions a list parameter speaks of: i[2] of two; of a list without a size: as
- * many as it has. */
+/* How many of the last dimensions a list parameter speaks of: i[2] of two; of a list without a
+ * size: as many as it has. */
 static uint32_t n_spatial(struct infer *x, int p, const struct type *t)
 {
     const sym_id *list;
@@ -43,8 +43,8 @@ static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
 /* May results follow `like` into a channels-last layout? */
 enum follow { FOLLOW, STAY_PLAIN };
 
-/* A tensor in the layout that `like` suggests; n_window: its spatial dimensions. A single one is seen with
- * another of size 1 before it, as torch pools it. */
+/* A tensor in the layout that `like` suggests; n_window: its spatial dimensions. A single one is
+ * seen with another of size 1 before it, as torch pools it. */
 static type_id new_pooled(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                           const struct type *like, uint32_t n_window, enum follow follow)
 {
@@ -250,7 +250,8 @@ static bool upsampled_sizes(struct infer *x, const struct type *t, sym_id **out)
     return true;
 }
 
-/* Contiguous, then brought into the layout that the operand suggests: what is in both stays as it is. */
+/* Contiguous, then brought into the layout that the operand suggests: what is
+ * in both stays as it is. */
 static const struct type *upsampled(struct infer *x, const struct type *t, const sym_id *size)
 {
     const struct type *out = step_plain(x, t, t->n, size);

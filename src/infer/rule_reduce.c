@@ -7,9 +7,8 @@ struct reduced {
 };
 
 enum {
-    EMPTY_IS_NONE =
-        1,        /* an empty list of dimensions reduces nothing; elsewhere it stands for all */
-    PUT_BACK = 2, /* kept dimensions are put back in: left of a size of 0 their stride is 0 */
+    EMPTY_IS_NONE = 1, /* an empty list of dimensions reduces nothing; elsewhere it means all */
+    PUT_BACK = 2,      /* kept dimensions are put back in: left of a size of 0 their stride is 0 */
 };
 
 /* Which dimensions the call names: dim= or dims=; all for None and where there is neither. */
@@ -230,8 +229,8 @@ bool shape_std_mean(struct infer *x)
     return deviation_mean(x, 0);
 }
 
-/* What a norm sums: a count, absolute values and extremes are done then; of powers a root is taken, which is an
- * element-wise step more. */
+/* What a norm sums: a count, absolute values and extremes are done then; of powers a root is taken,
+ * which is an element-wise step more. */
 enum norm_kind { NORM_EXTREME, NORM_SUM, NORM_POWER };
 
 static enum norm_kind norm_kind(struct infer *x)

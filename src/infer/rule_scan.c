@@ -1,5 +1,5 @@
-/* Scans, sorts, searches, dropout, numbers out of lists: results as large as the operand, as one dimension
- * says, or without dimensions. */
+/* Scans, sorts, searches, dropout, numbers out of lists: results as large as the operand, as one
+ * dimension says, or without dimensions. */
 #include "infer/rule.h"
 
 /* Sums and products of integers are int64. */

@@ -1,5 +1,5 @@
-/* Element-wise operators that PyTorch composes of others: every step has a layout, which goes into the next. A
- * rule here spells the steps out, and what comes out is the layout of the last.
+/* Element-wise operators that PyTorch composes of others: every step has a layout, which goes into
+ * the next. A rule here spells the steps out, and what comes out is the layout of the last.
  *
  * A recipe is read from left to right, with a stack:
  *
@@ -19,7 +19,8 @@
 /* What becomes of the operands before the first step. */
 enum before {
     AS_THEY_ARE,
-    CAST, /* converted to the dtype of the computation; the result is converted to the promoted one */
+    /* converted to the dtype of the computation; the result is converted to the promoted one */
+    CAST,
     CAST_FLOAT, /* the same, and integers become floats */
     SPREAD,     /* as CAST, then all broadcast */
     SPREAD_FLOAT,

@@ -108,9 +108,9 @@ bool shape_local_scalar(struct infer *x)
 
 /* ---- arithmetic ---- */
 
-/* Functions by the last word of the operator's name, without the underscores and the sym_ that Python and
- * torch put around it: operator.and_, operator.iadd, torch.sym_max, torch._sym_sqrt, math.sqrt. The row's
- * shape column only says that it is arithmetic; what kind, the name says. */
+/* Functions by the last word of the operator's name, without the underscores and the sym_ that
+ * Python and torch put around it: operator.and_, operator.iadd, torch.sym_max, torch._sym_sqrt,
+ * math.sqrt. The row's shape column only says that it is arithmetic; what kind, the name says. */
 enum fn_kind {
     FN_SYM,  /* one of sym.h's operators, as many operands as it has */
     FN_SUM,  /* of numbers, bools among them */
@@ -205,7 +205,7 @@ static const struct fn *fn_of(const struct op_row *row)
     return NULL;
 }
 
-/* The operands of a call, those of a list among them; false: one is no number. */
+/* The operands of a call, those of a list among them; false: one is not a number. */
 static bool operands(struct infer *x, const sym_id **out, uint32_t *n)
 {
     const struct fx_node *node = node_at(x->g, x->node);
@@ -269,7 +269,8 @@ static sym_id as_number(struct infer *x, sym_id v)
     return sym_make(x->sym, SYM_WHERE, (sym_id[]){v, num(x, 1), num(x, 0)}, 3);
 }
 
-/* The bits of integers, the logic of bools; what Python makes of one of each, torch sees otherwise. */
+/* The bits of integers, the logic of bools; what Python makes of one of
+ * each, torch sees otherwise. */
 static sym_id bits(struct infer *x, enum sym_op op, const sym_id *v)
 {
     bool a = sym_type(x->sym, v[0]) == SYM_T_BOOL, b = sym_type(x->sym, v[1]) == SYM_T_BOOL;
@@ -283,8 +284,8 @@ static sym_id bits(struct infer *x, enum sym_op op, const sym_id *v)
     return sym_make(x->sym, op, v, 2);
 }
 
-/* The largest or smallest. Where integers stand among floats torch's own functions make floats of them first;
- * Python's give back the operand, of its own kind. */
+/* The largest or smallest. Where integers are mixed with floats torch's own functions make floats
+ * of them first; Python's give back the operand, of its own kind. */
 static sym_id extreme(struct infer *x, enum sym_op op, const sym_id *v, uint32_t n)
 {
     uint32_t n_float = 0;

@@ -36,11 +36,12 @@ sym_id *inner_view_strides(struct infer *x, const struct type *t, uint32_t n, co
 
     if (t->n == 0 || empty(x, t->n, t->size))
         return out;
-    /* Sizes that are equal by a guard we do not see cannot be matched; contiguous stays contiguous. */
+    /* Sizes that are equal by a guard we do not see cannot be matched;
+     * contiguous stays contiguous. */
     if ((!all_numbers(x, t->n, t->size) || !all_numbers(x, n, size)) && is_contiguous(x, t))
         return out;
-    /* From the last dimension on, old ones that follow each other without a gap form a run; the new ones
-     * must fill run by run. */
+    /* From the last dimension on, old ones that follow each other without a gap form a run; the new
+     * ones must fill run by run. */
     for (uint32_t from = t->n; from > 0;) {
         sym_id base = t->stride[from - 1], run = t->size[from - 1], filled = num(x, 1);
         for (from--; from > 0; from--) {
@@ -59,7 +60,8 @@ sym_id *inner_view_strides(struct infer *x, const struct type *t, uint32_t n, co
     return to == 0 ? out : NULL;
 }
 
-/* The dimensions of a tensor while a view is made of it, the ones not yet looked at: top is the next. */
+/* The dimensions of a tensor while a view is made of it, the ones not yet
+ * looked at: top is the next. */
 struct unseen {
     sym_id *size, *stride;
     uint32_t top, n;
@@ -71,8 +73,8 @@ static bool divides(struct infer *x, sym_id by, sym_id all)
            is_zero(x, sym_sub(x->sym, all, sym_mul(x->sym, by, sym_floordiv(x->sym, all, by))));
 }
 
-/* Make one of the next dimensions and those behind it, until `length` divides it. Neighbours must follow
- * each other without a gap; those of size 1 are not asked. */
+/* Join the next dimensions until `length` divides the product. Neighbours must follow each other
+ * without a gap; those of size 1 are not asked. */
 static bool join_next(struct infer *x, struct unseen *u, sym_id length)
 {
     struct symtab *s = x->sym;
@@ -100,8 +102,8 @@ static bool join_next(struct infer *x, struct unseen *u, sym_id length)
     return true;
 }
 
-/* Where several strides would do (sizes of 1), PyTorch's are these: new dimensions are taken from the first
- * old ones on, by keeping, joining and cutting. */
+/* Where several strides would do (sizes of 1), PyTorch's are these: new dimensions are taken from
+ * the first old ones on, by keeping, joining and cutting. */
 sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
 {
     struct symtab *s = x->sym;
