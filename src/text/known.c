@@ -61,7 +61,7 @@ static int64_t *members(struct knowing *k, const json_t *list)
     return NULL;
 }
 
-/* One group: looked at, and with `use` taken. */
+/* One group: checked, and with `use` stored. */
 static void take_group(struct knowing *k, const char *name, const json_t *v, bool use)
 {
     const json_t *size = json_object_get(v, "size"), *list = json_object_get(v, "ranks");
@@ -242,7 +242,8 @@ static json_t *load(struct knowing *k, const char *path, bool *there)
     return root;
 }
 
-/* What a side-car says; `file_rank`: of the file's name, where it is the side-car of several files. */
+/* What a side-car says; `file_rank`: of the file's name, where it is the
+ * side-car of several files. */
 static int64_t take_sidecar(struct knowing *k, const json_t *root, int64_t file_rank)
 {
     const json_t *groups = json_object_get(root, "groups");

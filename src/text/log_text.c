@@ -51,7 +51,8 @@ static const char *tag(const char *s, const char *end)
     return p < end && *p == ' ' ? p + 1 : p;
 }
 
-/* Behind a glog header "V0521 09:32:52.155000 2240152 torch/x.py:202] [0/0] [__graph_code] ". */
+/* The text after a glog header "V0521 09:32:52.155000 2240152 torch/x.py:202]
+ * [0/0] [__graph_code] ". */
 static const char *glog(const char *s, const char *end, const char **pid)
 {
     if (s >= end || strchr("VDIWEC", *s) == NULL)
@@ -78,7 +79,7 @@ static const char *glog(const char *s, const char *end, const char **pid)
     return p;
 }
 
-/* Behind "[2023-04-10 12:28:11,630] [0/0] torch._dynamo.x: [INFO] ". */
+/* The text after "[2023-04-10 12:28:11,630] [0/0] torch._dynamo.x: [INFO] ". */
 static const char *dated(const char *s, const char *end)
 {
     const char *p = match(s, end, "[9999-99-99 99:99:99,999] ");
@@ -109,7 +110,7 @@ struct prefix {
     bool record; /* a log header, not only a rank */
 };
 
-/* What stands in front of a line. body == s: nothing. */
+/* What precedes a line. body == s: nothing. */
 static struct prefix prefix_of(const char *s, const char *end)
 {
     struct prefix x = {.body = s, .key = s, .rank = -1};
@@ -193,7 +194,8 @@ static struct stream *stream_of(struct splitter *x, const struct prefix *p)
     return &x->streams.at[s->tag - 1];
 }
 
-/* Does the line end in CR LF, with nothing to clean before that? At the end of the text neither may stand. */
+/* Does the line end in CR LF, with nothing to clean before that? At the end of the
+ * text neither may follow. */
 static bool ends_in_crlf(const char *s, const char *eol, bool last)
 {
     bool cr = eol > s && eol[-1] == '\r';
@@ -227,8 +229,8 @@ static void add_line(struct mem *m, struct stream *t, const char *s, const char 
     buf_chr(&t->buf, '\n');
 }
 
-/* Of a payload: a line without anything in it may have lost its TAB, if lines with one come after it.
- * *known: up to where that was looked at before; *yes: what was found. */
+/* Of a payload: a line without anything in it may have lost its TAB, if lines with one come after
+ * it. *known: up to where that was looked at before; *yes: what was found. */
 static bool lost_tab(const char *s, const char *end, const char **known, bool *yes)
 {
     if (s < *known)

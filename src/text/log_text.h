@@ -1,5 +1,6 @@
-/* Texts as people have them: logs with prefixes, colours, several ranks in one stream. Before anything
- * is parsed each is taken apart into plain texts, one a writer; a line map leads back to the file.
+/* Texts as people have them: logs with prefixes, colours, several ranks in one stream.
+ * Before anything is parsed each is taken apart into plain texts, one a writer; a line
+ * map leads back to the file.
  */
 #ifndef TUCK_TEXT_LOG_TEXT_H
 #define TUCK_TEXT_LOG_TEXT_H
@@ -15,10 +16,10 @@ struct fx_text {
     VEC(uint32_t) line;   /* line in the file of each line here; empty = the same, plus line0 */
     VEC(uint32_t) column; /* bytes cut off in front of each line; empty = none */
     uint32_t line0;
-    int rank;  /* of the lines' prefix, -1 = none said */
-    bool log;  /* lines had a prefix: what stands between graphs is noise */
+    int rank;  /* of the lines' prefix, -1 = none */
+    bool log;  /* lines had a prefix: text between graphs is noise */
     bool crlf; /* every line ended in CR LF, and nothing else was taken out */
-    bool bom;  /* a byte order mark stood in front */
+    bool bom;  /* it began with a byte order mark */
 };
 
 struct fx_texts {

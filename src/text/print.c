@@ -1,6 +1,6 @@
 /* A graph as text. What was read and not changed comes out byte for byte: the raw lines between
- * statements were kept, everything else follows from PyTorch's rules. After an edit the rules decide
- * alone: one comment per change of comment, frees behind the last use. */
+ * statements were kept, everything else follows from PyTorch's rules. After an edit the rules
+ * decide alone: one comment per change of comment, frees after the last use. */
 #include "text/print.h"
 
 #include "base/utf8.h"
@@ -71,7 +71,7 @@ static const char *closing(const struct open_value *o)
     }
 }
 
-/* What stands before the next item of the innermost container. */
+/* What comes before the next item of the innermost container. */
 static void separate(struct printer *p, struct open_value *o)
 {
     if (o->kind == TUCK_V_RAW || o->keyed)
@@ -140,7 +140,7 @@ static void print_args(struct printer *p, const tuck_graph *g, const struct fx_n
     buf_chr(p->b, ')');
 }
 
-/* base.a.b, with getattr(base.a, "0") around what is no identifier. */
+/* base.a.b, with getattr(base.a, "0") around what is not an identifier. */
 static void print_path(struct printer *p, const char *base, const char *path)
 {
     size_t wraps = 0;
@@ -202,7 +202,7 @@ static void print_annotation(struct printer *p, const tuck_graph *g, uint32_t an
     put(p, g, a->text);
 }
 
-/* What the script around a graph says of its inputs is not said again in the graph. */
+/* What the script around a graph says of its inputs is not repeated in the graph. */
 static bool hide_inputs(const struct printer *p, const tuck_graph *g)
 {
     return g->style.silent_inputs && p->around;
@@ -378,7 +378,7 @@ static void print_docstring(struct printer *p, const char *s)
     buf_chr(p->b, '\n');
 }
 
-/* What stands between the statement before and x. *comment is the one in force. */
+/* The text between the statement before and x. *comment is the one in force. */
 static void print_lead(struct printer *p, const tuck_graph *g, const struct fx_node *x,
                        size_t indent, bool first, str_id *comment)
 {
@@ -466,7 +466,7 @@ static void print_signature(struct printer *p, const tuck_graph *g, size_t inden
     buf_str(p->b, ":\n");
 }
 
-/* The annotations that stand before a pytree prologue. */
+/* The annotations before a pytree prologue. */
 static void print_flat_annotations(struct printer *p, const tuck_graph *g, size_t indent)
 {
     bool any = false, lines = g->style.expanded && p->form == TUCK_FORM_TEXT;
@@ -629,7 +629,7 @@ static void print_return(struct printer *p, const tuck_graph *g, size_t indent)
 
 /* ---- graphs ---- */
 
-/* Everything from the class line to the end of the return, without the newline behind it. */
+/* Everything from the class line to the end of the return, without the newline after it. */
 static void print_one(struct printer *p, const tuck_graph *g, uint32_t depth)
 {
     bool class_form = g->style.form == FX_CLASS && p->form != TUCK_FORM_CODE;

@@ -1,4 +1,4 @@
-/* Finding graphs in a text: classes, functions, what stands around them. */
+/* Finding graphs in a text: classes, functions, and the text around them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static bool find_forward(struct reader *r, const char *class_name, size_t class_
     }
 }
 
-/* What a script's __init__ said of the attributes that the graph reads. */
+/* What a script's __init__ says about the attributes that the graph reads. */
 static void annotate_attributes(struct reader *r)
 {
     if (r->attribute.len == 0)
@@ -122,8 +122,9 @@ static bool read_class(struct reader *r, const char *s, size_t indent)
     return true;
 }
 
-/* `{"aot_forward_graph": {…}, …, "has_payload": …}` of a structured log: its first key is what the graph below is
- * called; of what is kept by name, `{"graph_dump": {"name": "before_pass"}, …`, that name. */
+/* `{"aot_forward_graph": {…}, …, "has_payload": …}` of a structured log: its first key is
+ * what the graph below is called; of what is kept by name, `{"graph_dump": {"name":
+ * "before_pass"}, …`, that name. */
 static str_id record_title(struct reader *r, const char *s, const char *eol)
 {
     static const char name[] = "{\"name\": \"";
@@ -139,7 +140,7 @@ static str_id record_title(struct reader *r, const char *s, const char *eol)
     return e > s ? read_intern(r, s, (size_t)(e - s)) : 0;
 }
 
-/* ` ===== Forward graph 0 =====`, behind any prefix: what the graph below is called; 0 = no banner. */
+/* ` ===== Forward graph 0 =====`, after any prefix: the name of the graph below; 0 = no banner. */
 static str_id banner_title(struct reader *r, const char *s, const char *eol)
 {
     if (starts_with(s, "{\""))
@@ -164,7 +165,7 @@ struct scan {
     bool noise; /* something but graphs and empty lines was seen since the last graph */
 };
 
-/* Behind a return: older versions end a body with a line of blanks, which belongs to the class. */
+/* After a return: older versions end a body with a line of blanks, which belongs to the class. */
 static str_id end_of_body(struct reader *r, const char *s)
 {
     if (*s != '\n')
@@ -211,11 +212,11 @@ static void set_known(struct reader *r, const struct scan *x, uint32_t n)
     e->known_column = (uint32_t)(s - x->known) + 1;
 }
 
-/* Text before the graph that was just begun: kept where it is only empty lines and comments. Entries
- * before it: n. */
+/* Text before the graph that was just begun: kept where it is only empty lines and
+ * comments. Entries before it: n. */
 static void set_gap(struct reader *r, const struct scan *x, const char *to, uint32_t n)
 {
-    bool nested = n == r->doc->entry.len; /* what stands between nested graphs is of the graph */
+    bool nested = n == r->doc->entry.len; /* text between nested graphs belongs to the graph */
 
     if (x->known != NULL && !nested)
         to = x->known;
@@ -270,7 +271,7 @@ static bool read_def_here(struct reader *r, struct scan *x, size_t indent)
     vec_reserve(r->mem, &r->open_at, 1);
     begin_graph(r, NULL);
     r->g->style.form = FX_DEF;
-    /* Passes that make nested graphs print them behind it, deeper, as they do behind a class. */
+    /* Passes that make nested graphs print them after it, deeper, as they do after a class. */
     r->open_graph.at[r->open_graph.len++] = (uint32_t)indent;
     r->open_at.at[r->open_at.len++] = r->g;
     set_gap(r, x, before, r->doc->entry.len - 1);
@@ -286,8 +287,8 @@ static bool read_def_here(struct reader *r, struct scan *x, size_t indent)
 
 static bool read_text(struct reader *r, const struct fx_text *t, bool first);
 
-/* A class whose lines have something in front that is not ours: an indent, an unknown log prefix. Take
- * it off and read what is left; *done if that is what it was. */
+/* A class whose lines have something in front that is not ours: an indent, an unknown log prefix.
+ * Take it off and read what is left; *done if that worked. */
 static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at, bool *done)
 {
     const char *bol = r->bol, *eol = bol + strcspn(bol, "\n");
@@ -300,7 +301,7 @@ static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at
         return true; /* one level of this is enough; a nested class is indented by right */
     if (blank && cut == 0)
         return true;
-    if (!blank) { /* a banner, or a prefix on every line: the next line tells */
+    if (!blank) { /* a banner, or a prefix on every line: the next line decides */
         const char *def = memmem(next, strcspn(next, "\n"), "def forward(", 12);
         if (def == NULL)
             return true;
@@ -340,7 +341,7 @@ static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at
     return ok;
 }
 
-/* A line of Python that is no graph: does it show that all of this is a script? */
+/* A line of Python that is not a graph: does it show that all of this is a script? */
 static void look_for_script(struct reader *r, const char *s, bool indented)
 {
     bool import = !indented &&
@@ -365,7 +366,7 @@ static void mark_script(tuck_graph *top, struct reader *r)
     }
 }
 
-/* All of a script comes back, whatever its graphs become: what stands around them is kept as it is. */
+/* All of a script comes back, whatever its graphs become: the text around them is kept as it is. */
 static void keep_script(struct reader *r, uint32_t entries, const struct scan *x)
 {
     uint32_t n = r->doc->entry.len - entries;
@@ -400,7 +401,7 @@ static void note_known(struct reader *r, struct scan *x, const char *s, const ch
     }
 }
 
-/* Nothing but blanks follows the cursor's line, and that line is no whole return. */
+/* Nothing but blanks follows the cursor's line, and that line is not a complete return. */
 static bool at_the_end(const struct reader *r)
 {
     const char *s = r->bol + strspn(r->bol, " \t"), *eol = r->p + strcspn(r->p, "\n");
@@ -416,8 +417,8 @@ static bool at_the_end(const struct reader *r)
 static const char left_out_note[] =
     "the text is cut off here: this graph is left out, the others are read";
 
-/* Behind an error: was the graph cut off, by the end of the text or by the next graph? Then it is left out, with a
- * warning instead, and the text goes on: with the next graph, if there is one. */
+/* After an error: was the graph cut off, by the end of the text or by the next graph? Then it is
+ * left out, with a warning instead, and the text goes on: with the next graph, if there is one. */
 static bool leave_out(struct reader *r, struct scan *x)
 {
     bool end = at_the_end(r);
@@ -477,7 +478,7 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
             read_skip_line(r);
             continue;
         }
-        if (kw == NULL && eol - s > 24) /* a banner: the class stands behind a file name */
+        if (kw == NULL && eol - s > 24) /* a banner: the class follows a file name */
             for (const char *p = eol - 18; p > s && kw == NULL; p--)
                 if (starts_with(p, " class ") && read_class_line(p + 7) != NULL)
                     kw = p + 1;
@@ -690,7 +691,7 @@ tuck_status tuck_doc_read_text(const char *text, size_t len, const char *name,
     return st;
 }
 
-/* All of a file, NUL behind it. Pipes have no size, so it grows as it comes. */
+/* All of a file, NUL-terminated. Pipes have no size, so the buffer grows. */
 static tuck_status slurp(struct mem *m, FILE *f, char **text, size_t *len, size_t *cap)
 {
     for (;;) {

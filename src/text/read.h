@@ -1,6 +1,6 @@
 /* Inside the reader: what its parts share.
  *
- *   read.c        finds graphs in a text: classes, functions, what stands around them
+ *   read.c        finds graphs in a text: classes, functions, and the text around them
  *   read_inputs.c signatures and prologues
  *   read_body.c   the statements of a body and the lines between them
  *   read_stmt.c   one statement of a body
@@ -76,12 +76,13 @@ struct reader {
     VEC(uint32_t) open_graph;   /* indents of the classes we are inside of */
     VEC(tuck_graph *) open_at;
     bool want_descriptors;         /* reading an expanded return */
-    VEC(struct text_range) before; /* what stands before each graph of a text */
+    VEC(struct text_range) before; /* the text before each graph */
     VEC(const char *) cut_note;    /* of the errors about graphs that were left out */
     enum { MAYBE_SCRIPT, IS_SCRIPT, NO_SCRIPT } script;
 };
 
-/* Behind the blanks at s: there is one at most, as a rule, and that is faster than strspn(). */
+/* The text after the blanks at s: there is one at most, as a rule, and that
+ * is faster than strspn(). */
 static inline const char *after_blanks(const char *s)
 {
     while (*s == ' ')
@@ -104,8 +105,8 @@ size_t path_len(const char *s, size_t n); /* of a.b.c at s, whose first identifi
 bool starts_with(const char *s, const char *prefix);
 uint32_t read_define(struct reader *r, str_id name, const char *at, struct fx_node init);
 uint32_t read_lookup(struct reader *r, str_id name); /* node of that name, 0 = none */
-/* Scan a whole statement: strings and brackets balanced, up to the newline, ';' or comment outside. Reports
- * what is not. The cursor ends on the terminator. */
+/* Scan a whole statement: strings and brackets balanced, up to the newline, ';' or comment outside.
+ * Reports what is not. The cursor ends on the terminator. */
 bool read_balanced(struct reader *r);
 
 uint32_t read_file_line(const struct reader *r, uint32_t line); /* of a line of this text */
@@ -118,8 +119,9 @@ static inline str_id read_intern(struct reader *r, const char *s, size_t len)
 }
 
 /* read_inputs.c */
-bool read_signature(struct reader *r); /* from behind "def forward(" to the line behind the colon */
-/* Is there a prologue at the cursor, the first statement of the body? *done: the inputs are known. */
+bool read_signature(struct reader *r); /* from after "def forward(" to the line after the colon */
+/* Is there a prologue at the cursor, the first statement of the body?
+ * *done: the inputs are known. */
 bool read_prologue(struct reader *r, bool *done);
 bool read_at_bare_annotation(struct reader *r);
 bool read_params_to_nodes(struct reader *r); /* the parameters are the placeholders */
@@ -137,7 +139,7 @@ bool read_annotation(struct reader *r, const char *stop_at, uint32_t *ann_out);
 
 /* read_value.c: these leave false without a message; the caller falls back or reports */
 bool read_operand(struct reader *r, bool expressions);
-/* Arguments up to the closing parenthesis, the cursor behind the opening one. */
+/* Arguments up to the closing parenthesis, the cursor after the opening one. */
 bool read_arguments(struct reader *r, uint32_t *n_args, uint32_t *n_kwargs);
 /* The text from..to as one value: names of nodes in it are uses, everything else stays as it is. */
 void read_raw(struct reader *r, const char *from, const char *to);

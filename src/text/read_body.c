@@ -58,11 +58,11 @@ bool read_is_wrap(const char *s)
     if (n < 4 || strncmp(s + n - 4, "wrap", 4) != 0 || s[n] != '(' ||
         (s[n + 1] != '"' && s[n + 1] != '\''))
         return false;
-    size_t len = strcspn(s, "\n"); /* nothing behind the call */
+    size_t len = strcspn(s, "\n"); /* nothing after the call */
     return len > n + 3 && s[len - 1] == ')' && s[len - 2] == s[n + 1];
 }
 
-/* The comment of a lead: its '#' lines, each as far right of the body as it stands. */
+/* The comment of a lead: its '#' lines, each with its indent relative to the body. */
 static str_id comment_of(struct reader *r, str_id lead)
 {
     struct str *e = &r->store->str.all.at[lead];
@@ -97,8 +97,8 @@ static str_id comment_of(struct reader *r, str_id lead)
     return comment;
 }
 
-/* Step over blank lines, comments, docstrings. The raw text of them, 0 = none. The cursor ends on the
- * first character of a statement, or at the end of the text. */
+/* Step over blank lines, comments, docstrings. The raw text of them, 0 = none. The cursor ends on
+ * the first character of a statement, or at the end of the text. */
 static str_id read_lead(struct reader *r)
 {
     const char *from = r->bol;
@@ -242,7 +242,8 @@ static bool no_return(struct reader *r, const char *header)
                       "the body that begins in line %u has no return", read_pos(r, header, 1).line);
 }
 
-/* Comments between the lines of from..to, to the end of r->tmp: what is printed is one line, they go behind it. */
+/* Comments between the lines of from..to, to the end of r->tmp: what is printed is one
+ * line, they go after it. */
 static void inner_comments(struct reader *r, const char *from, const char *to)
 {
     char quote = 0;
@@ -266,8 +267,8 @@ static void inner_comments(struct reader *r, const char *from, const char *to)
     }
 }
 
-/* `x = f(y)  # why`: comments behind the statements of a line and in their brackets. They began at `from`, and the
- * newest node is one of them. */
+/* `x = f(y)  # why`: comments after the statements of a line and in their brackets. They began at
+ * `from`, and the newest node is one of them. */
 static void read_remark(struct reader *r, const char *from)
 {
     uint32_t n = r->g->node.len - 1;
@@ -387,7 +388,7 @@ bool read_body(struct reader *r, size_t def_indent)
         }
         if (what == STMT_RETURN)
             break;
-        if (prologue) { /* behind annotations, on their line; the cursor is on the next one */
+        if (prologue) { /* after annotations, on their line; the cursor is on the next one */
             inputs = r->indent_known = true;
             continue;
         }

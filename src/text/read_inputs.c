@@ -53,7 +53,7 @@ static bool read_param(struct reader *r)
     if (*r->p != ',' && *r->p != ')')
         return read_error(r, r->p, 1, NULL, "expected ',' or ')' after parameter '%s'",
                           str_text(&r->store->str, q.text));
-    if (*r->p == ',') { /* a descriptor stands behind the comma, in the same line */
+    if (*r->p == ',') { /* a descriptor follows the comma, on the same line */
         const char *d = r->p + 1 + strspn(r->p + 1, " ");
         if (*d == '#') {
             d += 1 + (d[1] == ' ');
@@ -64,7 +64,7 @@ static bool read_param(struct reader *r)
     return true;
 }
 
-/* From behind "def forward(" to the newline behind the colon. */
+/* From after "def forward(" to the newline after the colon. */
 bool read_signature(struct reader *r)
 {
     const char *open = r->p - 1;
@@ -163,7 +163,8 @@ bool read_params_to_nodes(struct reader *r)
     return true;
 }
 
-/* What was said of a flattened input: its entry of r->pending, marked with the string; NULL: nothing. */
+/* What is known about a flattened input: its entry of r->pending, marked with
+ * the string; NULL: nothing. */
 static const struct pending_ann *pending_of(const struct reader *r, str_id name)
 {
     const struct str *s = str_at(&r->store->str, name);
@@ -171,7 +172,7 @@ static const struct pending_ann *pending_of(const struct reader *r, str_id name)
     return s->owner == ~r->g->serial ? &r->pending.at[s->node] : NULL;
 }
 
-/* `a, b, = CALL(` at the cursor: the names become placeholders. The cursor ends behind "CALL(". */
+/* `a, b, = CALL(` at the cursor: the names become placeholders. The cursor ends after "CALL(". */
 static bool read_flattened(struct reader *r, const char *call)
 {
     const char *s = r->p;
@@ -213,7 +214,7 @@ static bool read_flattened(struct reader *r, const char *call)
     return true;
 }
 
-/* `primals_1: "f32[4]"` without a value: what stands before a pytree prologue. */
+/* `primals_1: "f32[4]"` without a value: found before a pytree prologue. */
 bool read_at_bare_annotation(struct reader *r)
 {
     const char *s = r->p;
@@ -241,7 +242,8 @@ static bool is_set_to(const char *s, const char *value)
     return *s == '\n' || *s == '\0';
 }
 
-/* Is there a prologue at the cursor, the first statement of the body? *done: the inputs are known. */
+/* Is there a prologue at the cursor, the first statement of the body?
+ * *done: the inputs are known. */
 bool read_prologue(struct reader *r, bool *done)
 {
     struct fx_style *st = &r->g->style;

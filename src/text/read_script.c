@@ -1,6 +1,6 @@
-/* What a runnable script (fx_graph_runnable) says around its graph: values of symbols, attributes, the
- * inputs' shapes and storages, process groups. Only the lines PyTorch writes are known here; any other
- * Python is passed over.
+/* What a runnable script (fx_graph_runnable) says around its graph: values of symbols, attributes,
+ * the inputs' shapes and storages, process groups. Only the lines PyTorch writes are known here;
+ * any other Python is passed over.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,13 +21,13 @@ static const char *keyword(const char *s, const char *key)
     return NULL;
 }
 
-/* Where `word` stands in from..to, or NULL. strstr() would look through the rest of the file. */
+/* Where `word` is in from..to, or NULL. strstr() would look through the rest of the file. */
 static const char *find(const char *from, const char *to, const char *word)
 {
     return memmem(from, (size_t)(to - from), word, strlen(word));
 }
 
-/* Of a parenthesised list at s: the inside, and behind it; NULL: none there. */
+/* Of a parenthesised list at s: the inside, and what follows; NULL: none there. */
 static const char *inside(const char *s, const char **from, const char **to)
 {
     int depth = 0;
@@ -172,7 +172,8 @@ static void read_storage(struct reader *r, const char *s)
     r->storage_of.at[name] = r->storage.len;
 }
 
-/* reader.tensor(buf0, (4, 8), (8, 1), dtype=torch.int64, storage_offset=4, is_leaf=True)  # arg0_1 */
+/* reader.tensor(buf0, (4, 8), (8, 1), dtype=torch.int64, storage_offset=4,
+ * is_leaf=True)  # arg0_1 */
 static void read_tensor(struct reader *r, const char *s)
 {
     uint32_t node = named_placeholder(r, s);
@@ -220,7 +221,8 @@ static void hint_symbol(struct reader *r, const char *symbol, const char *value)
     vec_push(r->mem, &r->doc->hint, ((struct fx_hint){read_intern(r, symbol, n), v}));
 }
 
-/* reader.symint(6, expr='s77')  # arg0_1; before 2.13 without expr=, and the annotation of arg0_1 names the symbol */
+/* reader.symint(6, expr='s77')  # arg0_1; before 2.13 without expr=, and the annotation of
+ * arg0_1 names the symbol */
 static void read_symint(struct reader *r, const char *s)
 {
     uint32_t node = named_placeholder(r, s);
@@ -246,7 +248,8 @@ static void read_symint(struct reader *r, const char *s)
         annotate(r, node);
 }
 
-/* self.register_buffer('c', tensor([1., 2.])), self.w = torch.nn.Parameter(torch.randn([4], dtype=..)) */
+/* self.register_buffer('c', tensor([1., 2.])), self.w =
+ * torch.nn.Parameter(torch.randn([4], dtype=..)) */
 static void read_attribute(struct reader *r, const char *s)
 {
     const char *name, *from, *to, *value, *dtype = keyword(s, "dtype");

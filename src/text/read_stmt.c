@@ -9,8 +9,8 @@ static bool at_end(const char *s)
 
 /* ---- annotations ---- */
 
-/* From behind a name: `: "f32[4]"`, ` : torch.Tensor`. Ends before a '=' or one of stop_at outside
- * brackets and strings. */
+/* After a name: `: "f32[4]"`, ` : torch.Tensor`. Ends before a '=' or one of stop_at
+ * outside brackets and strings. */
 bool read_annotation(struct reader *r, const char *stop_at, uint32_t *ann_out)
 {
     const char *s = r->p, *e = after_blanks(s);
@@ -127,8 +127,8 @@ static bool finish_call(struct reader *r, struct rhs *x, uint32_t before)
     return true;
 }
 
-/* A path: `self.a.b`, `x.T`, `getattr(getattr(self.a, "0"), "1").b`. Its elements go to r->tmp, with dots
- * between; *base is the first identifier. False: it is something else. */
+/* A path: `self.a.b`, `x.T`, `getattr(getattr(self.a, "0"), "1").b`. Its elements go to r->tmp,
+ * with dots between; *base is the first identifier. False: it is something else. */
 static bool read_path(struct reader *r, const char **base, size_t *base_len)
 {
     const char *s = r->p;
@@ -214,7 +214,7 @@ static void set_operator(struct reader *r, struct rhs *x, uint32_t op, uint32_t 
     x->n_args = n_args;
 }
 
-/* The operator whose symbol stands at s, the longest that fits, and its length; 0 = none. */
+/* The operator whose symbol is at s, the longest that fits, and its length; 0 = none. */
 static uint32_t operator_at(enum op_form form, const char *s, size_t *len)
 {
     for (*len = strnlen(s, 3); *len > 0; --*len) {
@@ -225,7 +225,7 @@ static uint32_t operator_at(enum op_form form, const char *s, size_t *len)
     return 0;
 }
 
-/* Behind the first operand: ` + b`, or the end of the statement. */
+/* After the first operand: ` + b`, or the end of the statement. */
 static bool read_binary(struct reader *r, struct rhs *x)
 {
     size_t len;
@@ -363,7 +363,7 @@ static bool make_node(struct reader *r, const struct rhs *x, str_id name, const 
     return true;
 }
 
-/* Behind a node's right-hand side: its frees. The cursor ends on the end of the statement, or on
+/* After a node's right-hand side: its frees. The cursor ends on the end of the statement, or on
  * another statement of the same line. */
 static void read_tail(struct reader *r)
 {
@@ -414,7 +414,7 @@ static enum stmt read_opaque(struct reader *r, const char *start, str_id lead)
     uint32_t indent = (uint32_t)(start - bol);
     if (r->body_indent != 0 && indent > r->body_indent && start[-1] == ' ' &&
         strspn(bol, " ") == indent) {
-        /* An inner block: keep how far it stands to the right. */
+        /* An inner block: keep its indent. */
         start = bol + r->body_indent;
     }
     read_raw(r, start, e);
@@ -437,7 +437,7 @@ static enum stmt read_opaque(struct reader *r, const char *start, str_id lead)
     return STMT_NODE;
 }
 
-/* `x += y;  iadd = x` and `x[i] = v;  setitem = x`, the cursor behind x. */
+/* `x += y;  iadd = x` and `x[i] = v;  setitem = x`, the cursor after x. */
 static bool read_inplace(struct reader *r, uint32_t node, const char *object, size_t len,
                          str_id lead)
 {
@@ -503,7 +503,7 @@ static bool is_former_parameter(const struct reader *r, str_id name)
     return s->owner == ~r->g->serial && s->node == FORMER_PARAMETER;
 }
 
-/* `l_x_ = L_x_`: the placeholder of parameter L_x_ goes by another name. */
+/* `l_x_ = L_x_`: the placeholder of parameter L_x_ has another name. */
 static bool read_alias(struct reader *r, str_id name, uint32_t node)
 {
     struct fx_node *x = node_at(r->g, node);
@@ -511,7 +511,8 @@ static bool read_alias(struct reader *r, str_id name, uint32_t node)
     if (x->kind != TUCK_PLACEHOLDER || x->n_uses > 0)
         return false;
     if (is_former_parameter(r, name))
-        return false; /* aliases are printed in the order of the parameters: it would come too early */
+        /* aliases are printed in the order of the parameters: it would come too early */
+        return false;
     for (uint32_t i = 0; i < r->g->param.len; i++) {
         struct fx_param *q = &r->g->param.at[i];
         if (q->node != node)

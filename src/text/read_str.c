@@ -2,17 +2,18 @@
  *
  *   graph():
  *       %x : [num_users=1] = placeholder[target=x](default=None)
- *       %add : Tensor "f32[4]"[num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, 1), kwargs = {})
+ *       %add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, 1))
  *       return add
  *
- * Strings stand in it without quotes, so '0' and 0 look alike; the operator's signature decides. It is
- * read, and never written: a graph that came this way is printed as a class.
+ * It has strings without quotes, so '0' and 0 look the same; the operator's signature decides. It
+ * is read, and never written: a graph in this form is printed as a class.
  */
 #include "op/ops.h"
 #include "text/read.h"
 
-/* An argument list in this form, turned into the usual one in r->tmp: % taken off, strings quoted. What
- * is no number, name of a node or container is a string unless the signature wants something else. */
+/* An argument list in this form, turned into the usual one in r->tmp: % taken off,
+ * strings quoted. What is no number, name of a node or container is a string unless the
+ * signature wants something else. */
 struct coerce {
     const struct op_sig *sig;
     uint32_t param; /* of the argument being read, at depth 1 */
@@ -85,7 +86,7 @@ static void put_word(struct reader *r, const struct coerce *c, const char *s, si
     }
 }
 
-/* Behind the bracket that closes the one at s, on this line, or NULL. */
+/* After the bracket that closes the one at s, on this line, or NULL. */
 static const char *matching(const char *s)
 {
     int depth = 0;
@@ -151,7 +152,7 @@ static void put_list(struct reader *r, struct coerce *c, const char *s, const ch
     }
 }
 
-/* `[target=…]`; behind it, or NULL. */
+/* `[target=…]`; returns the end, or NULL. */
 static const char *target_of(const char *s, const char **from, size_t *len)
 {
     if (!starts_with(s, "[target="))
@@ -186,7 +187,8 @@ static bool parse_arguments(struct reader *r, uint32_t *n_args, uint32_t *n_kwar
     return ok;
 }
 
-/* Can s..s+len stand in a signature or an annotation? Brackets and quotes balanced, nothing that ends it. */
+/* Can s..s+len be in a signature or an annotation? Brackets and quotes
+ * balanced, nothing that ends it. */
 static bool is_contained(const char *s, size_t len, const char *never)
 {
     int depth = 0;
@@ -317,7 +319,8 @@ static bool read_call(struct reader *r, const char *s, tuck_kind kind, const cha
     return true;
 }
 
-/* Parameters have names of their own, which must differ as well. A name that is no node's is marked. */
+/* Parameters have names of their own, which must differ as well. A name that
+ * belongs to no node is marked. */
 static bool note_parameter(struct reader *r, str_id target)
 {
     struct str *s = &r->store->str.all.at[target];
@@ -422,7 +425,8 @@ static bool read_line(struct reader *r)
     return true;
 }
 
-/* Names in this form may be ones that Python does not allow, %None, or that the code needs for a global. */
+/* Names in this form may be ones that Python does not allow, %None, or that the
+ * code needs for a global. */
 static void rename_reserved(tuck_graph *g)
 {
     for_each_node (g, n) {

@@ -12,7 +12,7 @@ uint32_t read_file_line(const struct reader *r, uint32_t line)
 {
     uint32_t n = r->text->line.len;
 
-    if (n > 0) /* the end of the text is a line behind the last */
+    if (n > 0) /* the end of the text is a line after the last */
         return line < n ? r->text->line.at[line] : r->text->line.at[n - 1] + 1;
     return r->text->line0 + line + 1;
 }

@@ -13,7 +13,7 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* May c stand in a name: digits, letters, '_', all that is not ASCII? Asked for most characters of a
+/* May c be in a name: digits, letters, '_', all that is not ASCII? Asked for most characters of a
  * text, so it is one look into a table of bits. */
 static bool word(char c)
 {
@@ -93,7 +93,7 @@ static bool is_symbol(const char *s, size_t len)
 
 /* ---- atoms ---- */
 
-/* Behind the string literal at s, or NULL where it is not closed. */
+/* After the string literal at s, or NULL where it is not closed. */
 static const char *string_end(const char *s)
 {
     char q = *s;
@@ -402,7 +402,8 @@ void read_raw(struct reader *r, const char *from, const char *to)
     values_close(&r->vals);
 }
 
-/* Behind the expression that goes on at s, or NULL: it ends at the next delimiter outside brackets. */
+/* After the expression that goes on at s, or NULL: it ends at the next
+ * delimiter outside brackets. */
 static const char *expression_end(const struct reader *r, const char *s)
 {
     int depth = 0;
@@ -512,8 +513,8 @@ static const char *unwrap(struct reader *r)
     return at;
 }
 
-/* The bracket under the cursor closes the innermost container. *text: set where that turns out to be an
- * expression in parentheses, which is not pushed yet. */
+/* The bracket under the cursor closes the innermost container. *text: set where that turns out to
+ * be an expression in parentheses, which is not pushed yet. */
 static bool close_container(struct reader *r, uint32_t base, const char **text)
 {
     tuck_value *v = innermost(r);

@@ -11,7 +11,7 @@ struct remembering {
     struct json_out j;
     struct arena arena;
     VEC(tuck_graph *) todo;
-    VEC(str_id) done; /* names of groups, of symbols: written, or said elsewhere */
+    VEC(str_id) done; /* names of groups, of symbols: written, or given elsewhere */
     bool groups;      /* there are any at all */
 };
 
