@@ -1,5 +1,5 @@
-/* What a cost rests on that nobody gave: sizes of process groups, trips of loops, branches, sizes that only data decides.
- * Whatever shows such a cost shows these beside it. */
+/* What a cost assumes because it was not given: sizes of process groups, trips of loops, branches,
+ * sizes that only data decides. Whatever shows such a cost shows these with it. */
 #ifndef TUCK_COST_ASSUMED_H
 #define TUCK_COST_ASSUMED_H
 
@@ -17,13 +17,15 @@ struct cost_assumed {
     uint8_t what;     /* enum cost_assumed_what */
 };
 
-/* In the arena, of the graph and of those nested in it: groups whose size is taken for all ranks of the machine, each name
- * once; loops, of which one trip counts; conds, of which the dearest branch does. How many. */
+/* In the arena, of the graph and of those nested in it: groups that are assumed to span the
+ * machine, each name once; loops, counted as one trip; conds, counted as their most expensive
+ * branch. Returns how many. */
 uint32_t cost_assumed_find(const tuck_graph *g, const tuck_cluster *c, struct arena *a,
                            struct cost_assumed **out);
 
-/* "assumed": [{"group": "tp", "ranks": 8}, {"loop": "while_loop", "trips": 1, "loops": 2},
- * {"cond": "cond", "branch": "dearest", "conds": 1}, {"unbacked": 8192}]; unbacked: such a default was used. */
+/* "assumed": [{"group": "tp", "ranks": 8}, {"loop": "while_loop", "trips": 1, "loops":
+ * 2}, {"cond": "cond", "branch": "dearest", "conds": 1}, {"unbacked": 8192}]; unbacked:
+ * such a default was used. */
 void cost_assumed_json(struct json_out *j, const struct cost_assumed *at, uint32_t n,
                        bool unbacked);
 /* A line each, for tables: "  assumed: group tp has 8 ranks; …". */

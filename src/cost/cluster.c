@@ -74,9 +74,11 @@ void tuck_cluster_free(tuck_cluster *c)
     m.alloc.resize(m.alloc.ctx, c, sizeof(*c), 0);
 }
 
-/* Kernels beside a collective: 18.9 % slower on average over GPT and LLaMA training on A100, H100, MI250 and MI210 (Lee et al.,
- * Characterizing Compute-Communication Overlap in GPU-Accelerated Distributed Deep Learning, arXiv 2507.03114, 2025; 40 % at most).
- * Assumed: that it holds for other GPUs, and for every kind of kernel and collective alike. Of ranks on one CPU nothing is known. */
+/* Kernels next to a collective: 18.9 % slower on average over GPT and LLaMA training on A100,
+ * H100, MI250 and MI210 (Lee et al., Characterizing Compute-Communication Overlap in
+ * GPU-Accelerated Distributed Deep Learning, arXiv 2507.03114, 2025; 40 % at most). Assumed:
+ * that it holds for other GPUs, and for every kind of kernel and collective alike. Of ranks on
+ * one CPU nothing is known. */
 static double beside_collectives(enum cost_device d)
 {
     return d == DEV_cpu ? 0 : 1.189;
@@ -153,7 +155,7 @@ void cluster_finish(tuck_cluster *c)
 
 /* ---- names ---- */
 
-/* "x8": a number behind an x; NULL: neither that nor the end. */
+/* "x8": a number after an x; NULL: neither that nor the end. */
 static const char *times(const char *s, int64_t *out)
 {
     char *end;
@@ -171,7 +173,8 @@ static const char *times(const char *s, int64_t *out)
 
 bool cluster_parse_name(const char *name, enum cost_device *d, int64_t *per_node, int64_t *nodes)
 {
-    /* "mi300x" and "mi300xx8" both begin with a device; the longest that leaves a good rest is meant. */
+    /* "mi300x" and "mi300xx8" both begin with a device; the longest that
+     * leaves a good rest is meant. */
     for (size_t len = strlen(name); len > 0; len--) {
         if (!device_find(name, len, d))
             continue;
@@ -355,7 +358,7 @@ struct cost_shape shape_of_group(const tuck_cluster *c, const char *name, int64_
         return shape_of_stride(c, size > 0 ? size : k->size, k->stride);
     if (size > 0)
         return shape_of_stride(c, size, 1);
-    /* Nobody sets up a group to talk to itself. */
+    /* No one sets up a group to talk to itself. */
     int64_t all = tuck_cluster_ranks(c);
     return shape_of_stride(c, all > 2 ? all : 2, 1);
 }

@@ -66,9 +66,9 @@ struct tuck_cluster {
     VEC(struct cost_group) group;
     VEC(struct cost_slowdown) slowdown; /* of a cluster file */
     double
-        beside; /* without those: kernels take this times as long beside a collective; 0: not known */
+        beside; /* without those: how much longer kernels take next to a collective; 0: not known */
     double launch_us; /* of the host, for each kernel; the simulator's business */
-    bool assumed;     /* nobody named it: tuck_cluster_for_graph() */
+    bool assumed;     /* chosen by tuck_cluster_for_graph(), not named */
 };
 
 /* How a group lies: p ranks on `nodes` nodes, at most per_node of them on one. */
@@ -84,14 +84,16 @@ static inline enum cost_where shape_link(struct cost_shape s)
 /* Of p ranks, `stride` apart; of those with these global ranks. */
 struct cost_shape shape_of_stride(const tuck_cluster *c, int64_t p, int64_t stride);
 struct cost_shape shape_of_members(const tuck_cluster *c, const int64_t *rank, int64_t p);
-/* Of the group that a graph calls `name`: members if they are known, else what a cluster file says of it,
- * else consecutive ranks. size 0: unknown; unless the file says it, all ranks of the machine are assumed. */
+/* Of the group that a graph calls `name`: members if they are known, else what a cluster file
+ * says of it, else consecutive ranks. size 0: unknown; unless the file gives it, all ranks of
+ * the machine are assumed. */
 struct cost_shape shape_of_group(const tuck_cluster *c, const char *name, int64_t size,
                                  const int64_t *members);
 /* Is the size of that group such an assumption? */
 bool shape_is_assumed(const tuck_cluster *c, const char *name, int64_t size);
 
-/* While a collective of that kind runs, kernels of that class take this times as long; 1 if nothing is said. */
+/* While a collective of that kind runs, kernels of that class take this many
+ * times as long; default 1. */
 double cluster_slowdown(const tuck_cluster *c, const char *cls, int coll);
 
 /* For readers and makers of clusters. Allocation leaves through c->mem's guard. */

@@ -1,4 +1,5 @@
-/* Cluster files. Every member but "schema" and "device" may be left out; what is not said is the device's own. */
+/* Cluster files. Every member but "schema" and "device" may be left out;
+ * the device gives defaults. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,7 +37,7 @@ static void wrong_word(struct jin *in, const struct jin_at *at, const char *what
         jin_error(in, at, "no %s '%.60s'", what, word);
 }
 
-/* A collective by name; 0: none, which was said. */
+/* A collective by name; 0: none, and reported. */
 static int read_coll(struct jin *in, const struct jin_at *at, const char *word)
 {
     const char *known[TUCK_SHARD_DIM_ALLTOALL];
@@ -413,7 +414,7 @@ tuck_status tuck_cluster_read_file(const char *path, const tuck_allocator *alloc
     return file_read(path, alloc, diags, from_text, out);
 }
 
-/* ---- where nothing is said ---- */
+/* ---- defaults ---- */
 
 /* Does some tensor of the graph live on the cpu, and none elsewhere? */
 static bool on_cpu(const tuck_graph *g)

@@ -89,8 +89,8 @@ static const struct {
 #undef FIT
 };
 
-/* The laws next to p from below and above, both with p itself where it was measured. Of two for the same p the one
- * with more ranks at work at once. */
+/* The laws next to p from below and above, both with p itself where it was measured. Of two for the
+ * same p the one with more ranks at work at once. */
 struct neighbour {
     struct cost_law law;
     int64_t p, width; /* p = 0: none */
@@ -165,7 +165,7 @@ static void sort_ways(struct cost_ways *w)
 static void find_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                       tuck_cost_model model, struct cost_ways *w, const char **source);
 
-/* Kernels on symmetric memory, beside what a library does. */
+/* Kernels on symmetric memory, besides what a library does. */
 static void add_symmetric(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                           struct cost_ways *out)
 {
@@ -194,8 +194,8 @@ static void add_phase(const tuck_cluster *c, struct cost_shape s, tuck_coll coll
     sum->moving += w.at[best].moving;
 }
 
-/* Within nodes, across them by every rank with its peers, within nodes again: each phase is a collective of its
- * own, on one node or with one rank a node, so this goes no deeper. */
+/* Within nodes, across them by every rank with its peers, within nodes again: each phase is a
+ * collective of its own, on one node or with one rank a node, so this never nests deeper. */
 static void add_hierarchical(const tuck_cluster *c, struct cost_shape s, tuck_coll coll,
                              double bytes, struct cost_ways *out)
 {
@@ -244,7 +244,7 @@ static void find_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll
     }
 }
 
-/* The way that is taken, in sorted ways. */
+/* The chosen way, among sorted ways. */
 static uint32_t choose(const struct cost_ways *w, tuck_coll coll, int64_t bytes,
                        const struct cost_choice *how)
 {
@@ -259,7 +259,7 @@ static uint32_t choose(const struct cost_ways *w, tuck_coll coll, int64_t bytes,
     return 0;
 }
 
-/* The one-shot kernel whatever model answers: PyTorch's rule takes it by size alone. */
+/* The one-shot kernel, whatever the model: PyTorch's rule picks it by size alone. */
 static void add_one_shot(const tuck_cluster *c, struct cost_shape s, double bytes,
                          struct cost_ways *w)
 {
@@ -343,8 +343,8 @@ double cost_best_rate(const tuck_cluster *c, struct cost_shape s, tuck_coll coll
     /* By cost alone: what a rule forces is never less. */
     struct cost_choice any = {how->model, how->symmetric || how->one_shot_bytes > 0,
                               how->hierarchical, 0};
-    /* T never falls within a step (torch's own falls at powers of two, which are ends of steps), so that over the
-     * step from x to y no message is cheaper a byte than T(x)/y. */
+    /* T never falls within a step (torch's own falls at powers of two, which are ends of steps), so
+     * that over the step from x to y no message is cheaper a byte than T(x)/y. */
     for (int i = 0; exp2((double)i / STEPS) <= (double)max_bytes; i++) {
         double x = exp2((double)i / STEPS), y = fmin(x * ratio, (double)max_bytes + 1);
         best = fmin(best, cost_collective_us(c, s, coll, (int64_t)floor(x), &any) / y);

@@ -11,7 +11,8 @@ double law_time(const struct cost_law *l, double bytes)
 
 /* ---- fitting ---- */
 
-/* Solve the normal equations of the coefficients in `mask`; false: singular. x has zeros elsewhere. */
+/* Solve the normal equations of the coefficients in `mask`; false:
+ * singular. x has zeros elsewhere. */
 static bool solve(double m[3][3], const double r[3], unsigned mask, double x[3])
 {
     double a[3][4];
@@ -73,8 +74,8 @@ struct cost_law law_fit(const struct cost_point *at, uint32_t n)
             r[j] += f[j];
         }
     }
-    /* Three coefficients: the best of all feasible subsets is the constrained optimum. Where several fit alike
-     * (two points), the one that a link would have comes first. */
+    /* Three coefficients: the best of all feasible subsets is the constrained optimum. Where
+     * several fit equally well (two points), the one that a link would have comes first. */
     static const unsigned subset[] = {5, 7, 4, 6, 3, 1, 2};
     for (size_t k = 0; k < sizeof(subset) / sizeof(*subset); k++) {
         double x[3], error = 0;
@@ -106,8 +107,8 @@ struct cost_law law_between(const struct cost_law *l1, int64_t p1, const struct 
 
 /* ---- tables ---- */
 
-/* Pool adjacent violators, on logarithms: a pool takes the geometric mean of its points. Pool k is kept in
- * out[k] and count[k] while points are met; it never has more pools than points. */
+/* Pool adjacent violators, on logarithms: a pool takes the geometric mean of its points. Pool k is
+ * kept in out[k] and count[k] while points are added; it never has more pools than points. */
 static void isotonic(struct cost_table *t, uint32_t *count)
 {
     double *out = t->smooth;
@@ -124,7 +125,7 @@ static void isotonic(struct cost_table *t, uint32_t *count)
         out[pools] = value;
         count[pools++] = n;
     }
-    /* Spread from the back: a pool stands at or before its first point. */
+    /* Spread from the back: a pool is at or before its first point. */
     for (uint32_t end = t->n; pools > 0; pools--) {
         double value = exp(out[pools - 1]);
         for (uint32_t k = count[pools - 1]; k > 0; k--)

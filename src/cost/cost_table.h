@@ -4,7 +4,8 @@
 
 #include "base/mem.h"
 
-/* T = a + c sqrt(S) + S/b; us, us per sqrt(byte), bytes per us. No coefficient is negative, so T never falls. */
+/* T = a + c sqrt(S) + S/b; us, us per sqrt(byte), bytes per us. No coefficient is
+ * negative, so T never falls. */
 struct cost_law {
     double a, c, b;
 };
@@ -29,14 +30,15 @@ struct cost_table {
     double largest_change; /* … by at most this share of their time */
 };
 
-/* Fill smooth[], law, n_changed and largest_change from raw. smooth and scratch must have room for n. */
+/* Fill smooth[], law, n_changed and largest_change from raw. smooth and
+ * scratch must have room for n. */
 void table_prepare(struct cost_table *t, uint32_t *scratch);
 
 /* Between points log-log, outside by the law, scaled so that it goes on from the last point. */
 double table_time(const struct cost_table *t, double bytes);
 
-/* The law that fits best: relative least squares under a, c, 1/b >= 0, on sizes from 64 KiB on where there
- * are at least four such points, else on all. */
+/* The law that fits best: relative least squares under a, c, 1/b >= 0, on sizes from 64 KiB on
+ * where there are at least four such points, else on all. */
 struct cost_law law_fit(const struct cost_point *at, uint32_t n);
 
 /* A law for p ranks out of those for p1 < p < p2. */

@@ -62,7 +62,8 @@ static double numel(const struct call *c, const struct type *t)
     return n;
 }
 
-/* How many of the first two items of a mask are asked for; both, where it is not a list of literals. */
+/* How many of the first two items of a mask are asked for; both, where it is
+ * not a list of literals. */
 static double asked(const struct call *c, const char *name)
 {
     int p = op_param_find(c->sig, name, strlen(name));
@@ -135,7 +136,7 @@ static double attention(const struct call *c, bool heads_last, double q_times, d
     if (q == NULL || k == NULL || v == NULL)
         return NAN;
     if (heads_last && q->n == 3) {
-        /* Sequences end to end: the longest one of the keys stands for all. */
+        /* Sequences end to end: the longest of the keys is used for all. */
         int p = op_param_find(c->sig, "max_k", 5);
         if (p < 0)
             p = op_param_find(c->sig, "max_seqlen_k", 12);
@@ -197,7 +198,8 @@ static double formula(const struct call *c, enum op_flops rule)
     return 0;
 }
 
-/* The dtype that the products are in: of the first operand that is a float, else of the first tensor. */
+/* The dtype that the products are in: of the first operand that is a float,
+ * else of the first tensor. */
 static enum dtype product_dtype(const struct call *c)
 {
     enum dtype first = DTYPE_NONE;

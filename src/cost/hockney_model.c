@@ -1,5 +1,6 @@
-/* Alpha-beta: a message of n bytes takes alpha + n beta, reducing it n gamma more. Textbook costs of the algorithms
- * that a collective can be done by, over one or two levels of links; never less for more bytes or more ranks.
+/* Alpha-beta: a message of n bytes takes alpha + n beta, reducing it n gamma more. Textbook costs
+ * of the algorithms that a collective can be done by, over one or two levels of links; never less
+ * for more bytes or more ranks.
  */
 #include <math.h>
 

@@ -280,8 +280,8 @@ static void collective_part(struct cost_run *r, uint32_t n, const struct op_row 
 
 /* ---- nodes ---- */
 
-/* How often a call runs its graph: once for each slice that map and scan take, which is -1 where that is not known. A loop
- * that runs until it is done counts as one trip, which cost/assumed.h tells of. */
+/* How often a call runs its graph: once for each slice that map and scan take, -1 where that is not
+ * known. A loop that runs until it is done counts as one trip; cost/assumed.h reports it. */
 static int64_t runs_of(struct cost_run *r, const struct fx_node *x, const struct op_row *row)
 {
     const tuck_value *v = row->shape == OP_SHAPE_map_hop    ? call_operand(r->g, x, 1)
@@ -300,7 +300,7 @@ static int64_t runs_of(struct cost_run *r, const struct fx_node *x, const struct
     return steps;
 }
 
-/* Of branches the dearest; of others all, one after the other. */
+/* Of branches the most expensive; of others all, one after the other. */
 static void nested_part(struct cost_run *r, uint32_t n, const struct op_row *row,
                         struct cost_part *out)
 {
@@ -369,7 +369,7 @@ bool cost_takes_none(const tuck_graph *g, uint32_t n)
            row->cls != OP_HOP;
 }
 
-/* What goes before the model. False: nobody says anything. */
+/* A time that overrides the model's. False: there is none. */
 static bool told(struct cost_run *r, uint32_t n, double otherwise, double *ns,
                  enum cost_bound *bound)
 {

@@ -1,5 +1,5 @@
-/* What the nodes of a graph take: kernels by a roofline over the columns flops and moves of ops.def, collectives by
- * the models of collective.h, and before all that what a profile or the caller says.
+/* The time of a graph's nodes: kernels by a roofline over the columns flops and moves of ops.def,
+ * collectives by the models of collective_cost.h; times of a profile or the caller override both.
  *
  *   struct cost_run r;
  *   cost_run_init(&r, &mem, cluster, &options, &assume);
@@ -7,8 +7,8 @@
  *   for_each_node (g, n) { cost_node(&r, n, &part); … part.ps … }
  *   cost_run_done(&r);
  *
- * Allocation leaves through mem's guard. Times are of a node by itself: what the host takes to launch it (launch_us of
- * a cluster) and how kernels slow each other down is for whoever simulates.
+ * Allocation leaves through mem's guard. Times are of a node by itself: what the host takes to
+ * launch it (launch_us of a cluster) and how kernels slow each other down is for whoever simulates.
  */
 #ifndef TUCK_COST_KERNEL_COST_H
 #define TUCK_COST_KERNEL_COST_H
@@ -25,17 +25,17 @@ enum cost_bound {
     BOUND_NOTHING,    /* a view, an input, a wait: no time */
     BOUND_COMPUTE,    /* arithmetic */
     BOUND_MEMORY,     /* reading and writing */
-    BOUND_KERNEL,     /* too small: the least a kernel takes */
+    BOUND_KERNEL,     /* too small: the least time of a kernel */
     BOUND_COLLECTIVE, /* communication */
     BOUND_NESTED,     /* the graphs it calls */
-    BOUND_PROFILE,    /* a profile said it */
+    BOUND_PROFILE,    /* from a profile */
     BOUND_CALLER,     /* the caller's function */
-    BOUND_UNKNOWN,    /* sizes that nobody knows: ns is -1, ps 0 */
+    BOUND_UNKNOWN,    /* unknown sizes: ns is -1, ps 0 */
 };
 
 struct cost_part {
     double ns;
-    double comm_ns; /* of it, what collectives in the graphs it calls take */
+    double comm_ns; /* of it, collectives in the graphs it calls */
     int64_t ps;
     double flops;
     int64_t bytes; /* read and written; of a collective its message, of graphs those in them */
@@ -52,13 +52,13 @@ struct cost_options {
     void *estimate_ctx;
 };
 
-/* What one call of a graph takes; ns -1: unknown. */
+/* Time of one call of a graph; ns -1: unknown. */
 struct cost_inside {
     double ns, comm_ns;
     int64_t bytes; /* of the messages in it */
 };
 
-/* A graph and where its children stand, side by side, among all nested graphs. */
+/* A graph and where its children are, side by side, among all nested graphs. */
 struct cost_nest {
     const tuck_graph *g;
     uint32_t first;
@@ -75,10 +75,10 @@ struct cost_run {
     int64_t *bytes; /* by type: of a tensor or all of a list; -1 unknown, -2 not asked yet */
     uint32_t n_bytes;
     struct cost_shape *group;   /* by group of g */
-    const int32_t *node_group;  /* by node of g: its group, -1: none; NULL: nobody asked yet */
+    const int32_t *node_group;  /* by node of g: its group, -1: none; NULL: not computed yet */
     uint32_t *child;            /* by name: which child of g is called so, if one is */
     struct cost_inside *inside; /* by child of g */
-    /* By node, for sets of nodes; each entry is good if it is, or goes with, the stamp of now. */
+    /* By node, for sets of nodes; each entry is valid if it is, or goes with, the current stamp. */
     VEC(uint32_t) mark;       /* is in the set */
     VEC(uint32_t) seen;       /* its bytes were counted */
     VEC(uint32_t) base;       /* of a view of the set: what it is a view of */
@@ -97,8 +97,8 @@ void cost_run_done(struct cost_run *r);
 
 void cost_node(struct cost_run *r, uint32_t n, struct cost_part *out);
 
-/* Nodes that become one loop: what comes from outside is read once, what somebody outside uses is written once.
- * A profile's times are summed. */
+/* Nodes that become one loop: inputs from outside are read once, results used outside are written
+ * once. A profile's times are summed. */
 void cost_loop(struct cost_run *r, const uint32_t *node, uint32_t n, struct cost_part *out);
 
 /* The time of a kernel that does this much. */
@@ -111,7 +111,7 @@ int64_t cost_result_bytes(struct cost_run *r, uint32_t n);
 /* Views, waits, inputs: no kernel, whatever a profile says. */
 bool cost_takes_none(const tuck_graph *g, uint32_t n);
 
-/* The kind of a collective by its row, 0: it is none. */
+/* The kind of collective of a row; 0: not a collective. */
 tuck_coll cost_coll_of(const struct op_row *row);
 
 /* flops.c: by the row's formula. False: sizes are not known. */

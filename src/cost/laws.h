@@ -1,6 +1,6 @@
-/* What a profile's collectives tell of those that were not measured: for each kind and group a law through the measured points. A
- * merged collective has another size than any that was measured, and its time must not come from a model when theirs came
- * from a clock. */
+/* What a profile's collectives say about those that were not measured: for each kind and group a
+ * law through the measured points. A merged collective has another size than any that was measured,
+ * and its time must not come from a model when theirs came from a clock. */
 #ifndef TUCK_COST_LAWS_H
 #define TUCK_COST_LAWS_H
 
@@ -18,7 +18,7 @@ struct cost_fit {
     double residual;       /* the largest |law / measured - 1| */
 };
 
-/* By value, so that whoever copies options has them. */
+/* By value, so that copies of options have them. */
 struct cost_laws {
     uint32_t n;
     struct cost_fit at[LAWS_MOST];
@@ -26,7 +26,8 @@ struct cost_laws {
 
 struct machine;
 
-/* Fit the laws of m's profile to the collectives of g, unless there are some already. Types are inferred. */
+/* Fit the laws of m's profile to the collectives of g, unless there are some
+ * already. Types are inferred. */
 TUCK_MUST_CHECK tuck_status laws_fit(struct machine *m, const tuck_graph *g);
 /* NULL: nothing like it was measured. */
 const struct cost_fit *laws_find(const struct cost_laws *l, int coll, const char *group);

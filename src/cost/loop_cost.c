@@ -25,7 +25,8 @@ static bool is_view(const struct cost_run *r, uint32_t n)
     return row->moves == OP_MOVES_none || row->moves == OP_MOVES_maybe;
 }
 
-/* What a member sees when it mentions n: n itself, or what the views of the set that n is made by begin with. */
+/* What a member sees when it mentions n: n itself, or what the views of the set that
+ * n is made by begin with. */
 static uint32_t origin(const struct cost_run *r, uint32_t n)
 {
     return is_member(r, n) && is_view(r, n) ? r->base.at[n] : n;

@@ -1,5 +1,6 @@
-/* The machine that times and sizes are worked out for. Made once, from the command line or from the public tuck_machine, and
- * handed down by pointer: everything that lowers, prices, simulates or searches asks this one. */
+/* The machine that times and sizes are computed for. Made once, from the command line or from
+ * the public tuck_machine, and handed down by pointer: all that lowers, prices, simulates or
+ * searches uses this one. */
 #ifndef TUCK_COST_MACHINE_H
 #define TUCK_COST_MACHINE_H
 
@@ -11,7 +12,7 @@ struct machine {
     const struct fx_hint *hint; /* values of symbols */
     size_t n_hint;
     double bandwidth; /* link speed factor */
-    bool contention;  /* links are shared, and kernels run slower beside collectives */
+    bool contention;  /* links are shared, and kernels run slower next to collectives */
 };
 
 /* Every option at its default, on this cluster. */

@@ -1,12 +1,13 @@
-/* NCCL's own formulas: for every algorithm and protocol a latency and a bandwidth, of which its tuner takes the
- * best. The topology search that yields channels and their speed is replaced by two rules that give back what
- * NCCL 2.27 logged on H100 nodes (tests/unit/test_cost.c has those numbers): a ring over several nodes runs at
- * what its ranks of one node send out together, and has at most two channels a rank.
+/* NCCL's own formulas: for every algorithm and protocol a latency and a bandwidth, of which its
+ * tuner takes the best. The topology search that yields channels and their speed is replaced by two
+ * rules that give back what NCCL 2.27 logged on H100 nodes (tests/unit/test_cost.c has those
+ * numbers): a ring over several nodes runs at what its ranks of one node send out together, and has
+ * at most two channels a rank.
  *
- * On top come corrections that were measured on multi-node Hopper (AutoParallel publishes them): a step is slower
- * and the bandwidth lower than the tuner believes until messages are large. They are tables over log2 of the bytes
- * of a rank; between entries they are interpolated geometrically, and no entry is more than twice its left
- * neighbour, so that the time never falls as messages grow.
+ * On top come corrections that were measured on multi-node Hopper (AutoParallel publishes them): a
+ * step is slower and the bandwidth lower than the tuner believes until messages are large. They are
+ * tables over log2 of the bytes of a rank; between entries they are interpolated geometrically, and
+ * no entry is more than twice its left neighbour, so that the time never falls as messages grow.
  */
 #include "cost/nccl_model.h"
 
@@ -42,8 +43,8 @@ const double nccl_tree_correction[N_NCCL_PROTO][N_TREE_CORRECTION] = {
 
 /* ---- corrections ---- */
 
-/* A share of the bandwidth, by log2 of the bytes of a rank in units of 64. What comes before `first` is 1, and so
- * is what comes behind the entries. */
+/* A share of the bandwidth, by log2 of the bytes of a rank in units of 64. What comes before
+ * `first` is 1, and so is what comes after the entries. */
 struct ramp {
     int first, n;
     double at[24];
@@ -136,7 +137,8 @@ static double bus_gbps(const struct setting *x, bool twice)
     return fmin(intra, twice ? 2 * out : out);
 }
 
-/* Latency of a step within a node and between nodes. A cluster file's `us` scales what NCCL has for its kind. */
+/* Latency of a step within a node and between nodes. A cluster file's `us` scales
+ * what NCCL has for its kind. */
 static void step_lat(const struct setting *x, int algo, int proto, double *intra, double *inter)
 {
     const struct cost_machine *m = &x->c->m;
@@ -212,7 +214,8 @@ static void tree(const struct setting *x, int proto, struct cost_ways *out)
         0.5 * 0.85 * bus * tree_correction(proto, x->bytes), out);
 }
 
-/* Trees over the switches of Hopper nodes, as NCCL 2.27 logged them: GB/s a rank of a node, at 2 and more nodes. */
+/* Trees over the switches of Hopper nodes, as NCCL 2.27 logged them: GB/s a rank of a
+ * node, at 2 and more nodes. */
 static void nvls_tree(const struct setting *x, struct cost_ways *out)
 {
     double per_node = (double)x->s.per_node;

@@ -1,4 +1,4 @@
-/* Profile files: what nodes take by measurement. */
+/* Profile files: measured times of nodes. */
 #include "cost/profile.h"
 
 #include <math.h>

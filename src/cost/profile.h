@@ -1,4 +1,4 @@
-/* What nodes take by measurement; the public functions do the rest. */
+/* Measured times of nodes; the public functions do the rest. */
 #ifndef TUCK_COST_PROFILE_H
 #define TUCK_COST_PROFILE_H
 

@@ -1,6 +1,7 @@
-/* What PyTorch's Inductor takes a collective for, to the digit: its comm_analysis of 2026 and the one before. Where
- * it is odd (an all-to-all priced as an all-reduce, a tree whose bandwidth rises in steps, so that a larger message
- * may be faster) it is left so: this is for comparison with PyTorch, not for use.
+/* PyTorch's Inductor's time of a collective, to the digit: its comm_analysis of 2026 and the
+ * one before. Where it is odd (an all-to-all priced as an all-reduce, a tree whose bandwidth
+ * rises in steps, so that a larger message may be faster) it is left so: this is for comparison
+ * with PyTorch, not for use.
  */
 #include <math.h>
 
@@ -23,7 +24,7 @@ static double steps_of(tuck_coll coll, double p)
     }
 }
 
-/* PyTorch takes groups for consecutive ranks. */
+/* PyTorch assumes that groups are consecutive ranks. */
 static double nodes_of(const tuck_cluster *c, struct cost_shape s)
 {
     return ceil((double)s.p / (double)c->per_node);
@@ -60,7 +61,7 @@ static void one(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, doub
         bus = fmin(0.92 * bus, nccl_channels[gen] * nccl_tree_max[gen][column]);
 
     double steps = steps_of(coll, p), gbps = is_tree ? 0.5 * bus : bus * p / steps;
-    /* Over several nodes it takes the inside of a node for NVLink, whatever it is. */
+    /* Over several nodes it assumes NVLink inside a node. */
     double intra = nccl_hw_lat[m->nvlink || nodes > 1 ? NCCL_NVLINK : NCCL_PCI][algo][proto];
     double inter = nccl_hw_lat[NCCL_NET][algo][proto];
     if (nodes > 1)
@@ -85,7 +86,7 @@ static void one(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, doub
 void torch_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                 struct cost_ways *out)
 {
-    if (coll == TUCK_BROADCAST) { /* it has no model of one, and takes it for free */
+    if (coll == TUCK_BROADCAST) { /* it has no model of one: time 0 */
         ways_add(out, (struct cost_way){.model = TUCK_MODEL_TORCH, .algo = TUCK_ALGO_LIBRARY});
         return;
     }
