@@ -1,8 +1,8 @@
 /* What a pass is: a row with a name, a line of help, options, a contract and a function.
  *
- * Each folder of passes has one table of rows; src/pipeline puts them together, so that `tuck passes`, the
- * parser of pipelines and the runner all read the same rows. A pass works on a graph that the runner has
- * copied: whatever goes wrong, the caller's graph is as it was.
+ * Each folder of passes has one table of rows; src/pipeline puts them together, so that `tuck
+ * passes`, the parser of pipelines and the runner all read the same rows. A pass works on the
+ * runner's copy of a graph: if it fails, the caller's graph is unchanged.
  */
 #ifndef TUCK_PASS_PASS_H
 #define TUCK_PASS_PASS_H
@@ -12,7 +12,8 @@
 #include "graph/graph.h"
 #include "pass/pass_report.h"
 
-/* ---- Options ------------------------------------------------------------------------------------ */
+/* ---- Options
+ * ------------------------------------------------------------------------------------ */
 
 enum pass_type {
     PASS_BOOL,   /* bool: true, false, True, False, 1, 0 */
@@ -58,13 +59,15 @@ struct bucket_rules {
     void *ctx;
 };
 
-/* ---- Passes ------------------------------------------------------------------------------------- */
+/* ---- Passes
+ * ------------------------------------------------------------------------------------- */
 
-/* What a pass needs to find, and what is still right after it. The runner computes what is missing. */
+/* What a pass needs to find, and what is still right after it. The runner
+ * computes what is missing. */
 enum pass_facts {
     PASS_TYPES = 1,  /* g->type: infer_graph() */
     PASS_PLACES = 2, /* node.pos: graph_number() */
-    PASS_NAMES = 4,  /* the table of names, for whoever makes or erases nodes: names_need() */
+    PASS_NAMES = 4,  /* the table of names, for passes that make or erase nodes: names_need() */
 };
 
 struct pass_run;
@@ -77,16 +80,15 @@ struct pass {
     uint8_t needs, keeps;
     const struct pass_option *options;
     uint32_t n_options;
-    /* Accepted, too, without being listed: options of passes that run beside this one. */
+    /* Accepted, too, without being listed: options of passes that run with this one. */
     const struct pass_option *also;
     uint32_t n_also;
     size_t options_size; /* of the struct that holds them */
     bool takes_rules;    /* … in which there is a struct bucket_rules at offset rules_at */
     size_t rules_at;
     bool of_caller; /* not of the table: a function that somebody put into the pipeline */
-    /* A pass has one of these three.
-     * It rewrites the graph r->g and reports to r what it did. Anything but TUCK_OK needs a diagnostic in r->diags, and
-     * makes the runner throw r->g away. */
+    /* A pass has one of these three. It rewrites the graph r->g and reports to r what it did.
+     * Anything but TUCK_OK needs a diagnostic in r->diags, and makes the runner throw r->g away. */
     tuck_status (*on_graph)(struct pass_run *r, const void *options);
     /* It changes the order of a schedule; the runner puts that order into the graph. */
     tuck_status (*on_order)(struct schedule *s, const void *options, tuck_diags *diags);
@@ -111,18 +113,21 @@ struct pass_table {
     uint32_t n_key;
 };
 
-/* A key of PyTorch's configuration: it turns passes on, or is an option of theirs by another name. */
+/* A key of PyTorch's configuration: it turns passes on, or is an option of
+ * theirs by another name. */
 struct pass_key {
     const char *name;
     const char *help;
     /* "all=bucket_all_gather|only_fsdp=bucket_fsdp_all_gather|none=": passes that a value turns on;
      * NULL: the key is an option. */
     const char *turns_on;
-    /* The option it sets, in every pass of `passes` ("a|b"), or in all that have it where that is NULL. */
+    /* The option it sets, in every pass of `passes` ("a|b"), or in all that
+     * have it where that is NULL. */
     const char *option, *passes;
 };
 
-/* ---- Pipelines: a list of passes with their options ---------------------------------------------- */
+/* ---- Pipelines: a list of passes with their options
+ * ---------------------------------------------- */
 
 struct pipeline_step {
     const struct pass *pass;
@@ -144,17 +149,20 @@ struct pipeline_setting { /* a key that is an option: holds for every step */
     const char *value;
 };
 
-/* text: "a(x=1),b" or one pass a line with # comments; `name` stands in diagnostics. */
+/* text: "a(x=1),b" or one pass a line with # comments; `name` is used in diagnostics. */
 tuck_status pipeline_parse(struct pipeline *p, const char *text, size_t len, const char *name,
                            tuck_diags *diags);
 /* One more step, its options as text ("x=1, y=2", may be ""). For expand() and for callers in C. */
 tuck_status pipeline_add(struct pipeline *p, const char *pass, const char *options,
                          struct diag_pos pos, tuck_diags *diags);
-/* The same by its row, with the default options but for one number (option NULL: none). Leaves through p's guard. */
+/* The same by its row, with default options except one number (option NULL: none).
+ * Leaves through p's guard. */
 void pipeline_push(struct pipeline *p, const struct pass *pass, const char *option, double value);
-/* A step that calls fn, under that name; a graph that it leaves broken is an error. Leaves through p's guard. */
+/* A step that calls fn, under that name; a graph that it leaves broken is an error.
+ * Leaves through p's guard. */
 void pipeline_call(struct pipeline *p, const char *name, tuck_pass_fn fn, void *ctx);
-/* The same checked for the caller and guarded: a step, with rules where they are given. Nothing is added on failure. */
+/* The same checked for the caller and guarded: a step, with rules where they are given.
+ * Nothing is added on failure. */
 tuck_status pipeline_add_whole(struct pipeline *p, const char *pass, const char *options,
                                const struct bucket_rules *rules, tuck_diags *diags);
 void pipeline_init(struct pipeline *p, const struct pass_table *table, const tuck_allocator *alloc);
@@ -167,10 +175,11 @@ void *pass_defaults(const struct pass *pass, struct arena *a);
 const char *pass_option_type(const struct pass_option *o);
 const struct pass_option *pass_option_at(const struct pass *pass, size_t i);
 const struct pass_option *pass_option_find(const struct pass *pass, const char *name, size_t len);
-/* Read a value into the struct of options. False: it is none, and *wanted says what would be. */
+/* Read a value into the struct of options. False: it is invalid, and *wanted says what is valid. */
 bool pass_option_set(const struct pass_option *o, void *options, const char *value, size_t len,
                      struct arena *a, const char **wanted);
-/* ---- Running ------------------------------------------------------------------------------------- */
+/* ---- Running
+ * ------------------------------------------------------------------------------------- */
 
 struct pass_run {
     tuck_graph *g;      /* a copy: the pass may change it as it likes */
@@ -182,13 +191,13 @@ struct pass_run {
     tuck_diags *diags;
     tuck_args *args;                  /* for the builder … */
     struct build_known *known;        /* … and the calls it has made already */
-    const struct comm_places *places; /* rewrite/comm_order.h; NULL: nobody asked */
+    const struct comm_places *places; /* rewrite/comm_order.h; NULL: not needed */
     bool keep_order;                  /* no collective may pass another, whatever their groups */
-    bool crossed; /* merged ones stand on both sides of a collective of another group */
+    bool crossed; /* merged ones are on both sides of a collective of another group */
     bool changed; /* to be set by the pass */
 };
 
-/* A diagnostic about a node, with the place it stood at. Returns TUCK_EINVAL. */
+/* A diagnostic about a node, with its place in the text. Returns TUCK_EINVAL. */
 tuck_status pass_fail(struct pass_run *r, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

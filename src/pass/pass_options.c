@@ -182,7 +182,7 @@ bool pass_option_set(const struct pass_option *o, void *options, const char *val
     return false;
 }
 
-/* Those that are listed, then those that are not; NULL behind the last. */
+/* Those that are listed, then those that are not; NULL after the last. */
 const struct pass_option *pass_option_at(const struct pass *pass, size_t i)
 {
     if (i < pass->n_options)

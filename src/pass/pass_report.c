@@ -364,7 +364,7 @@ static void put_moves(struct buf *b, const struct pass_report *p)
     }
 }
 
-/* The number behind is better if it is less. */
+/* The later number is better if it is less. */
 static void put_pair(struct buf *b, const char *what, double before, double after, int digits)
 {
     buf_printf(b, "%-22s %12.*f ", what, digits, before);

@@ -51,7 +51,7 @@ enum closed_by { CLOSED_CAP, CLOSED_KEY, CLOSED_DEPENDENCE, CLOSED_ORDER, CLOSED
 struct report_bucket {
     const char *kind;  /* "all_gather" */
     const char *group; /* name of the process group */
-    const char *key;   /* what its members have in common, beside the group: "bf16", "sum f32" */
+    const char *key;   /* what its members have in common, besides the group: "bf16", "sum f32" */
     const char **member;
     uint32_t n_member;
     int64_t bytes;
@@ -75,7 +75,7 @@ struct pass_report {
     struct tuck_report *all;
     const char *name;
     const char *options; /* as given; "" */
-    const char *note;    /* more to say, for people: what a default was taken for; or NULL */
+    const char *note;    /* a note for people: which default was used; or NULL */
     double ms;
     bool changed, failed;
     uint32_t before, after; /* nodes of the graph */
@@ -102,7 +102,7 @@ struct tuck_report {
     bool judged; /* the whole was simulated before and after: */
     bool chosen; /* … and the passes were a user's: nothing else was tried */
     tuck_gain gain;
-    VEC(struct cost_assumed) assumed; /* groups whose size nobody gave */
+    VEC(struct cost_assumed) assumed; /* groups whose size was not given */
     bool unbacked;                    /* … and sizes that only data decides */
     uint32_t ops_unknown, buffers_unknown;
     const char *remark; /* more to say of the whole, or NULL */
@@ -110,8 +110,8 @@ struct tuck_report {
 
 struct tuck_report *report_new(const tuck_allocator *alloc); /* NULL on no memory */
 
-/* Texts are copied. Memory runs out through the guard of whoever runs the passes: the report's mem is armed
- * by the runner. */
+/* Texts are copied. Out of memory leaves through the runner's guard: the
+ * runner arms the report's mem. */
 void report_bucket(struct pass_report *p, const struct report_bucket *b);
 void report_left(struct pass_report *p, const tuck_graph *g, uint32_t node, enum left_reason why);
 void report_count(struct pass_report *p, const char *what, int64_t n);

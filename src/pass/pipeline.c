@@ -123,8 +123,8 @@ static size_t word(const struct cursor *c)
     return (size_t)(s - c->at);
 }
 
-/* The length of a value: up to a comma, a closing bracket, a blank or the end; strings and brackets as a
- * whole. -1: one of those is never closed. */
+/* The length of a value: up to a comma, a closing bracket, a blank or the end; strings and brackets
+ * as a whole. -1: one of those is never closed. */
 static long value_len(const struct cursor *c)
 {
     const char *s = c->at;
@@ -153,7 +153,7 @@ static tuck_status complain(const struct cursor *c, const char *what)
     return TUCK_EINVAL;
 }
 
-/* name=value at the cursor; the cursor stands behind it afterwards. */
+/* name=value at the cursor, which moves past it. */
 struct assignment {
     const char *name, *value;
     size_t name_len, value_len;
@@ -425,7 +425,7 @@ struct parse_args {
     tuck_status status;
 };
 
-/* Twice: keys hold for every pass, wherever they stand. */
+/* Twice: keys hold for every pass, wherever they are. */
 static void do_parse(void *p)
 {
     struct parse_args *x = p;
