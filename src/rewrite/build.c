@@ -1,5 +1,5 @@
-/* The public editing functions, as passes want them: under the runner's guard a call either works or leaves
- * through it, and what cannot be is a mistake of the pass. */
+/* The public editing functions, as passes want them: under the runner's guard a call either works
+ * or leaves through it, and what cannot be is a mistake of the pass. */
 #include "rewrite/build.h"
 
 #include "graph/edit.h"
@@ -93,8 +93,8 @@ static const char *full_target(struct build *b)
     return s;
 }
 
-/* Calls made before. The first of each goes the way of all edits, which finds the operator, the spelling and the
- * words that no node may have; the others are like it. */
+/* Calls made before. The first of each is a normal edit, which finds the operator, its spelling and
+ * reserved words; the others copy it. */
 struct build_known {
     struct known_call {
         const char *op; /* by address: callers write literals */

@@ -6,8 +6,8 @@
  *   build_int(&b, 1);
  *   uint32_t cat = build_end(&b, "cat");
  *
- * Nodes stand, one behind the other, right before the node the builder was pointed at. Types and annotations of
- * new nodes come from inference when the pass is over.
+ * Nodes go, one after the other, right before the node given to the builder. Types and annotations
+ * of new nodes come from inference when the pass is over.
  */
 #ifndef TUCK_REWRITE_BUILD_H
 #define TUCK_REWRITE_BUILD_H
@@ -16,13 +16,13 @@
 
 struct build {
     struct pass_run *r;
-    uint32_t before;    /* new nodes stand right before it; 0: at the end */
+    uint32_t before;    /* new nodes go right before it; 0: at the end */
     str_id comment;     /* of the nodes made: that of the code they belong to */
     const char *target; /* of the call begun, without "torch.ops." */
 };
 
 struct build build_at(struct pass_run *r, uint32_t before);   /* right before that node */
-struct build build_behind(struct pass_run *r, uint32_t node); /* right behind it */
+struct build build_behind(struct pass_run *r, uint32_t node); /* right after it */
 
 void build_call(struct build *b, const char *op); /* as in ops.def */
 void build_node(struct build *b, uint32_t n);

@@ -182,7 +182,7 @@ const bool *comm_writes_unseen(struct pass_run *r, uint32_t op)
     return unseen;
 }
 
-/* The value that a wait is for, however many waits stand in between. */
+/* The value that a wait is for, however many waits are in between. */
 static uint32_t waited(const tuck_graph *g, const uint32_t *root, uint32_t wait)
 {
     uint32_t v = op_at(node_op(g, wait))->cls == OP_WAIT ? call_node(g, node_at(g, wait), 0) : 0;

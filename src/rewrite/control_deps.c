@@ -1,14 +1,14 @@
 /* insert_control_deps: the order of collectives, in a form that PyTorch keeps.
  *
- * Inductor orders a graph anew, to save memory, and may undo where a collective starts or is waited for. A node that
- * is called through higher_order.control_deps stays behind the nodes it names:
+ * Inductor orders a graph anew, to save memory, and may undo where a collective starts or is waited
+ * for. A node that is called through higher_order.control_deps stays after the nodes it names:
  *
- *   all_gather = …                                     mm = control_deps((all_gather,), subgraph_mm, x, w)
- *   mm = aten.mm(x, w)                            →    wait = control_deps((mm,), subgraph_wait, all_gather)
+ *   all_gather = …                      mm = control_deps((all_gather,), subgraph_mm, x, w)
+ *   mm = aten.mm(x, w)             →    wait = control_deps((mm,), subgraph_wait, all_gather)
  *   wait = wait_tensor(all_gather)
  *
- * So the first kernel behind the start of a collective is tied to that start, and its wait to the last kernel before
- * it: what stands between them stays there.
+ * So the first kernel after the start of a collective is tied to that start, and its wait to the
+ * last kernel before it: what is between them stays there.
  */
 #include "rewrite/control_deps.h"
 
@@ -20,7 +20,7 @@
 #include "rewrite/comm_order.h"
 
 struct tie {
-    uint32_t node, behind; /* node is to stay behind that */
+    uint32_t node, behind; /* node must stay after that */
 };
 
 struct control {
@@ -30,7 +30,8 @@ struct control {
     uint32_t *input;     /* … and as which of its inputs */
 };
 
-/* A kernel that can be called from a graph of its own: known, without effects, with operands that are values. */
+/* A kernel that can be called from a graph of its own: known, without effects, with
+ * operands that are values. */
 static bool is_kernel(const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
@@ -62,7 +63,7 @@ static uint32_t started_by(const tuck_graph *g, uint32_t wait)
     return start != 0 && comm_starts(g, start) ? start : 0;
 }
 
-/* One walk: the collectives that no kernel stands behind yet, and the last kernel. */
+/* One walk: the collectives without a kernel after them yet, and the last kernel. */
 static void find_ties(struct control *c)
 {
     const tuck_graph *g = c->r->g;

@@ -1,4 +1,5 @@
-/* join_loops: what passes on schedules keep apart, see lower/region.h, may be one loop after all. */
+/* join_loops: what passes on schedules keep apart, see lower/region.h,
+ * may be one loop after all. */
 #include "rewrite/loops.h"
 
 #include "pass/pass_report.h"

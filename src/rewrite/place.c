@@ -33,7 +33,8 @@ static int bytes_given(const tuck_graph *g, uint32_t n)
     return 0;
 }
 
-/* The operator itself, not what it is given. Seen as elements that are no larger, a value may begin anywhere. */
+/* The operator itself, not what it is given. Seen as elements that are no larger, a
+ * value may begin anywhere. */
 static bool op_looks(const tuck_graph *g, uint32_t n)
 {
     const struct op_row *row = op_at(node_op(g, n));
@@ -46,7 +47,7 @@ static bool op_looks(const tuck_graph *g, uint32_t n)
     return row->flags & OP_F_PLACE;
 }
 
-/* An operator that is an operand, of with_effects and others; one that nobody knows may look. */
+/* An operator that is an operand, of with_effects and others; an unknown one may depend on it. */
 static bool operand_looks(const tuck_graph *g, const tuck_value *v)
 {
     const struct str *name = str_at(&g->store->str, v->a);

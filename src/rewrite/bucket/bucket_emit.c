@@ -214,7 +214,8 @@ void build_dtype(struct build *b, enum dtype d)
 
 /* ---- laying out operands ---- */
 
-/* Do the dimensions from `from` on lie as one? rows > 0: the first is cut into that many, of which each has to. */
+/* Do the dimensions from `from` on lie as one? rows > 0: the first is cut into that
+ * many, of which each has to. */
 static bool lies_flat(const struct emit *e, const struct type *t, int64_t rows)
 {
     struct symtab *st = &e->s->r->g->store->sym;
@@ -234,8 +235,8 @@ static bool lies_flat(const struct emit *e, const struct type *t, int64_t rows)
     return true;
 }
 
-/* Is a view of the operand enough? Where strides are not known it is if the collective itself asks for contiguous
- * operands, and the operand is its own. */
+/* Is a view of the operand enough? Where strides are not known it is if the collective itself asks
+ * for contiguous operands, and the operand is its own. */
 static bool can_view(const struct emit *e, uint32_t i, int64_t rows)
 {
     const struct bucket_cand *c = &e->b->member[i];
@@ -281,8 +282,8 @@ static const char *coalesced_name(tuck_coll kind, bool in_place)
     }
 }
 
-/* A list of operands, a wait for each result. PyTorch flattens the operands of a reduce-scatter first; they are
- * contiguous, so nothing is gained by it. */
+/* A list of operands, a wait for each result. PyTorch flattens the operands of a reduce-scatter
+ * first; they are contiguous, so nothing is gained by it. */
 static void emit_coalesced(struct emit *e)
 {
     struct build *b = &e->in;

@@ -20,8 +20,9 @@ struct emit {
     int64_t rank;         /* this rank's place in it, -1 = unknown */
     enum dtype dtype;     /* of what is sent */
     struct num *count;    /* by member: elements of its operand */
-    struct num **shape;   /* by member: sizes of its result; NULL where nobody asks for it */
-    /* results, by member: who touches the operand now, first and last; the wait; what stands for the old one */
+    struct num **shape;   /* by member: sizes of its result; NULL where it is not used */
+    /* results, by member: who touches the operand now, first and last; the wait;
+     * what stands for the old one */
     uint32_t *first, *reader, *wait, *piece;
     uint32_t collective;
 };
@@ -32,7 +33,8 @@ void emit_bucket(struct emit *e);
 void emit_all_gather(struct emit *e);
 void emit_reduction(struct emit *e); /* reduce-scatter and all-reduce */
 
-/* ---- for the forms ------------------------------------------------------------------------------ */
+/* ---- for the forms
+ * ------------------------------------------------------------------------------ */
 
 static inline struct num num_of(int64_t v)
 {
@@ -56,6 +58,6 @@ void build_group(struct emit *e, struct build *b);
 void build_dtype(struct build *b, enum dtype d);
 uint32_t emit_dims(const struct emit *e, uint32_t i);  /* dimensions of member i's result */
 bool emit_in_place(const struct emit *e);              /* all members work in place */
-bool emit_is_wanted(const struct emit *e, uint32_t i); /* somebody uses member i's result */
+bool emit_is_wanted(const struct emit *e, uint32_t i); /* member i's result is used */
 
 #endif

@@ -1,20 +1,22 @@
 /* Which candidates go together.
  *
  * One walk over the graph in its order. Candidates are decided at their waits: a run of waits whose
- * collectives have the same key fills buckets one after the other. Each group has a run of its own; torch has one for
- * all, and so have we where the whole sequence of collectives is to be kept. Merging makes everything that uses one
- * member depend on what all members need; so a candidate may not join a bucket whose results it needs. To see
- * that, every node carries the number of the newest bucket that it comes after:
+ * collectives have the same key fills buckets one after the other. Each group has a run of its own;
+ * torch has one for all, and so have we where the whole sequence of collectives is to be kept.
+ * Merging makes everything that uses one member depend on what all members need; so a candidate may
+ * not join a bucket whose results it needs. To see that, every node carries the number of the
+ * newest bucket that it comes after:
  *
  *   data    by uses alone
- *   order   by uses and by what has to keep its order besides: reads and writes, and the sequence of
+ *   order   by uses and by what else must keep its order: reads and writes, and the sequence of
  *           collectives of a group that are not merged
  *
- * Buckets are numbered as they are opened, and a candidate joins one only if all buckets that it comes after are older:
- * so each needs nothing but older ones. This is also all that is needed for an order of the whole to exist. A member
- * is used through its wait only; a cycle would have to lead back from a newer to an older bucket, which is possible
- * only from one collective of a group to the next, and those carry what the members' operands carry (take_place()).
- * No bucket has members on both sides of a fence.
+ * Buckets are numbered as they are opened, and a candidate joins one only if all buckets that it
+ * comes after are older: so each needs nothing but older ones. This is also all that is needed for
+ * an order of the whole to exist. A member is used through its wait only; a cycle would have to
+ * lead back from a newer to an older bucket, which is possible only from one collective of a group
+ * to the next, and those carry what the members' operands carry (take_place()). No bucket has
+ * members on both sides of a fence.
  */
 #include "rewrite/bucket/bucket.h"
 #include "infer/infer.h"
@@ -139,8 +141,8 @@ static bool fits(struct find *f, struct run *q, const struct bucket_cand *c)
     return size_add(q->bytes, c->bytes, &sum) && !((double)sum > cap_of(f, q));
 }
 
-/* Is there something between its start and those of the members that a merged collective may not pass? Members follow
- * each other by their waits. */
+/* Is there something between its start and those of the members that a merged collective may not
+ * pass? Members follow each other by their waits. */
 static bool is_apart(const struct find *f, const struct run *q, uint32_t start)
 {
     const struct comm_places *p = f->s->r->places;
@@ -203,8 +205,9 @@ static void gather(struct find *f, uint32_t n)
     f->order[n] = larger(order, data);
 }
 
-/* Collectives of a group, and fences among all, keep their sequence, those that are merged excepted: they go wherever between the
- * first and the last of their bucket. Their operands hold up what comes behind the last all the same. */
+/* Collectives of a group, and fences among all, keep their sequence, those that are merged
+ * excepted: they go wherever between the first and the last of their bucket. What comes after the
+ * last still waits for their operands. */
 static void take_place(struct find *f, uint32_t n)
 {
     const struct comm_lines *l = &f->s->lines;
@@ -241,7 +244,8 @@ static void decide(struct find *f, uint32_t start, uint32_t wait)
     }
     bool can = bucket_read(s, start, wait, &c, &why);
     struct run *q = &f->run[f->n_run > 1 ? s->group[start] + 1 : 0];
-    /* Another key ends the run even where that one cannot be merged: the two would change places. */
+    /* Another key ends the run even where that one cannot be merged: the
+     * two would change places. */
     if (can || (why != LEFT_UNKNOWN_TYPE && c.out != 0)) {
         if (q->begun && !bucket_same_key(&q->key, &c.key)) {
             close_bucket(f, q, CLOSED_KEY);

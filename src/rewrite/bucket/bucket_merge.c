@@ -1,9 +1,10 @@
-/* Buckets become collectives: where the new nodes stand, what they replace, and the order of the whole.
+/* Buckets become collectives: where the new nodes go, what they replace,
+ * and the order of the whole.
  *
- * The merged collective stands right behind the latest of its operands, and not before its first member; its wait
- * where the earliest of the old waits was, or behind the collective if that is later. What uses a result earlier
- * than that moves behind it in the sort at the end, which keeps reads and writes in order and the collectives of
- * each group in sequence.
+ * The merged collective goes right after the latest of its operands, and not before its first
+ * member; its wait where the earliest of the old waits was, or after the collective if that is
+ * later. What uses a result earlier than that moves after it in the sort at the end, which keeps
+ * reads and writes in order and the collectives of each group in sequence.
  */
 #include "rewrite/bucket/bucket_emit.h"
 #include "infer/infer.h"
@@ -22,8 +23,8 @@ static void unfold(struct bucket_cand *c)
     c->cvt = 0;
 }
 
-/* Everything goes through one `cat`, which promotes. A member whose numbers that would not keep is converted by
- * itself, as before. */
+/* Everything goes through one `cat`, which promotes. A member whose numbers that would not keep is
+ * converted by itself, as before. */
 static bool survives(enum dtype from, enum dtype to)
 {
     return from == to ||
@@ -116,8 +117,8 @@ static uint32_t place_of(const struct bucket_scan *s, uint32_t n)
 }
 
 struct span {
-    uint32_t first, last;       /* members that stand first and last */
-    uint32_t collective, waits; /* places that the new nodes stand before */
+    uint32_t first, last;       /* the first and the last member */
+    uint32_t collective, waits; /* places that the new nodes go before */
 };
 
 static struct span find_span(const struct bucket_scan *s, const struct bucket *b)

@@ -107,7 +107,7 @@ static tuck_status find(struct pass_run *r, tuck_coll kind, const struct options
     if (merge)
         return buckets_merge(&s, &b);
     buckets_report(&s, &b);
-    r->changed = false; /* a look at the runner's copy, which goes */
+    r->changed = false; /* only looks at the runner's copy, which is dropped */
     return TUCK_OK;
 }
 

@@ -29,7 +29,7 @@ static void mark_written(void *ctx, uint32_t storage, enum access how)
     written[storage] |= how == ACCESS_WRITE;
 }
 
-/* By node: does anybody write the storage of its result? NULL: nobody writes at all. */
+/* By node: is the storage of its result written? NULL: nothing is written at all. */
 static const bool *find_written(struct bucket_scan *s)
 {
     struct arena *a = &s->r->arena;
@@ -149,8 +149,9 @@ static bool is_conversion(const struct bucket_scan *s, uint32_t n)
            (shape == OP_SHAPE_to_copy && (s->o->torch || is_dtype_only(s, x)));
 }
 
-/* The copy into the bucket converts, so a conversion that nobody else uses can go: if it is known how what it
- * converts is laid out, and nobody writes that before the wait, by when the copy is made. */
+/* The copy into the bucket converts, so a conversion without other users can be
+ * removed, if the layout of its operand is known and nothing writes that before the
+ * wait, by when the copy is made. */
 static void fold_conversion(struct bucket_scan *s, struct bucket_cand *c)
 {
     struct pass_run *r = s->r;
@@ -161,7 +162,7 @@ static void fold_conversion(struct bucket_scan *s, struct bucket_cand *c)
         !is_conversion(s, c->input) || x->n_uses != 1)
         return;
     const struct type *from = tensor_type(g, node_type(g, call_node(g, x, 0)));
-    bool written = s->bound[c->input] < node_at(g, c->wait)->pos; /* torch does not ask */
+    bool written = s->bound[c->input] < node_at(g, c->wait)->pos; /* torch does not check */
     if (from == NULL || !from->strided || (written && !s->o->torch) ||
         !build_may_erase(r, c->input))
         return;
@@ -192,8 +193,8 @@ static bool is_contiguous(const tuck_graph *g, const struct type *t)
     return t->strided;
 }
 
-/* May the result be a contiguous piece of a larger buffer? Those of all-gathers are copied out of it, and lists have a
- * buffer each. */
+/* May the result be a contiguous piece of a larger buffer? Those of all-gathers are copied out of
+ * it, and lists have a buffer each. */
 static bool may_lie_elsewhere(struct bucket_scan *s, const struct bucket_cand *c)
 {
     bool cut = s->o->kind != TUCK_ALL_GATHER && s->o->mode != BUCKET_COALESCED;

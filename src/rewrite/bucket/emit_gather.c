@@ -1,9 +1,10 @@
 /* Merged all-gathers.
  *
- *   empty of all ranks' parts ── slice of this rank's ── copy operands into it ── gather in place ── wait ──
- *   [group, -1] ── cut into members' columns ── copy each into its own shape
+ *   empty of all ranks' parts ── slice of this rank's ── copy operands into it ── gather in place
+ *   ── wait ── [group, -1] ── cut into members' columns ── copy each into its own shape
  *
- * Where this rank's place in the group is not known, the operands are put together in a buffer of their own.
+ * Where this rank's place in the group is not known, the operands are put
+ * together in a buffer of their own.
  */
 #include "rewrite/bucket/bucket_emit.h"
 
@@ -25,7 +26,8 @@ static enum dtype result_dtype(const struct emit *e, uint32_t i)
     return (enum dtype)type_at(&g->store->type, e->b->member[i].out)->dtype;
 }
 
-/* Members by descending size of an element, so that all are aligned; torch leaves them as they come. */
+/* Members by descending size of an element, so that all are aligned; torch
+ * leaves them as they come. */
 static uint32_t *lay_out(struct emit *e)
 {
     struct arena *a = &e->s->r->arena;
@@ -41,8 +43,8 @@ static uint32_t *lay_out(struct emit *e)
     return order;
 }
 
-/* What several dtypes have in common: the one with the smallest elements. Bytes of another may not go through one that
- * has fewer values than bit patterns, as bool has; torch lets them. */
+/* What several dtypes have in common: the one with the smallest elements. Bytes of another may not
+ * go through one that has fewer values than bit patterns, as bool has; torch lets them. */
 static bool pick_dtype(struct emit *e)
 {
     bool several = false;
@@ -58,7 +60,7 @@ static bool pick_dtype(struct emit *e)
     return several;
 }
 
-/* Elements of the bucket's dtype that member i takes. */
+/* Elements of the bucket's dtype that member i needs. */
 static struct num width(struct emit *e, uint32_t i)
 {
     int64_t own = dtype_at(result_dtype(e, i))->bytes, unit = dtype_at(e->dtype)->bytes;
@@ -180,8 +182,8 @@ static uint32_t copy_hash(struct emit *e, uint32_t i)
     return hash_u64(h);
 }
 
-/* Members with the same dtypes and shape are copied in one go: their numbers group by group, in order of first
- * appearance, -1 in between; nothing where there is one group. */
+/* Members with the same dtypes and shape are copied in one go: their numbers group by group, in
+ * order of first appearance, -1 in between; nothing where there is one group. */
 static void build_foreach_groups(struct emit *e, struct build *b, const uint32_t *order)
 {
     struct arena *a = &e->s->r->arena;
@@ -271,8 +273,8 @@ static uint32_t emit_copy_(struct emit *e, uint32_t to, uint32_t from)
     return build_end(b, "copy_");
 }
 
-/* One row a rank needs no copy to be seen as such, and torch makes none. Here it gets one nevertheless: what uses
- * it may rely on it being contiguous. */
+/* One row a rank needs no copy to be seen as such, and torch makes none. Here it gets one
+ * nevertheless: what uses it may rely on it being contiguous. */
 static bool is_row(const struct emit *e, uint32_t i)
 {
     const tuck_graph *g = e->s->r->g;

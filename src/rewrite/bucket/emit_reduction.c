@@ -1,7 +1,8 @@
-/* Merged reduce-scatters and all-reduces: operands side by side in one buffer, results cut out of one.
+/* Merged reduce-scatters and all-reduces: operands side by side in one
+ * buffer, results cut out of one.
  *
- * A reduce-scatter sends chunk k of its operand to rank k. Each operand is seen as [group, -1] and these are put
- * side by side, so that row k holds everybody's chunk k.
+ * A reduce-scatter sends chunk k of its operand to rank k. Each operand is seen as [group, -1] and
+ * these are put side by side, so that row k holds everybody's chunk k.
  */
 #include "rewrite/bucket/bucket_emit.h"
 

@@ -74,7 +74,7 @@ static bool is_view_like(const tuck_graph *g, uint32_t n, bool torch_names)
            row->shape == OP_SHAPE_view || row->shape == OP_SHAPE_alias;
 }
 
-/* The waits, each behind its getitem where the collective has several results. */
+/* The waits, each after its getitem where the collective has several results. */
 static enum left_reason find_waits(struct pass_run *r, struct found *f, uint32_t collective,
                                    bool torch_names, uint32_t *first_wait)
 {

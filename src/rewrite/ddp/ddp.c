@@ -17,8 +17,9 @@ static bool same_number(const tuck_value *a, const tuck_value *b)
     return tuck_value_float(a) == tuck_value_float(b);
 }
 
-/* May what several gradients are joined into be divided by a tensor as each of them was? A list may not at all. What is
- * joined has one dimension of all elements: a number will do, and so will a row of just as many. */
+/* May what several gradients are joined into be divided by a tensor as each of them was? A list
+ * may not at all. What is joined has one dimension of all elements: a number will do, and so
+ * will a row of just as many. */
 static bool torch_divides(struct ddp *d, const struct bucket *b, bool concat)
 {
     const tuck_graph *g = d->r->g;

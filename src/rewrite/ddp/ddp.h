@@ -1,4 +1,5 @@
-/* Inside DDP fusion: from all-reduces to candidates (filter.c), buckets (bucket.c) and merged nodes (merge.c). */
+/* Inside DDP fusion: from all-reduces to candidates (filter.c), buckets (bucket.c) and
+ * merged nodes (merge.c). */
 #ifndef TUCK_REWRITE_DDP_DDP_H
 #define TUCK_REWRITE_DDP_DDP_H
 
@@ -29,7 +30,7 @@ struct candidate {
     uint32_t bucket;         /* number of it, from 1 */
     uint32_t next_of_reader; /* the next candidate with the same reader, from 1 */
     uint32_t merged_reader;  /* once merged: the new node that reads the gradient, … */
-    uint32_t merged_done;    /* … and the one behind which it may be written again */
+    uint32_t merged_done;    /* … and the one after which it may be written again */
     uint32_t merged;         /* … and the collective it became part of */
     bool in_place;
     enum left_reason why; /* LEFT_END: it was merged, or may be */
@@ -53,19 +54,21 @@ struct ddp {
     VEC(struct bucket) bucket;
     struct topo_edges keep; /* what must keep its order, as it was before any edit … */
     struct topo_edges more; /* … and what merging adds */
-    bool out_of_order;      /* a user of a merged result stands before it */
+    bool out_of_order;      /* a user of a merged result comes before it */
     const int32_t *group;   /* by node */
     struct comm_lines lines;
 };
 
-/* filter.c: the all-reduces that are gradients of DDP. Those that are not get their reason reported. */
+/* filter.c: the all-reduces that are gradients of DDP. Those that are not
+ * get their reason reported. */
 tuck_status ddp_find(struct ddp *d);
 
 /* bucket.c */
 void ddp_bucket(struct ddp *d);
 void ddp_bucket_as_torch(struct ddp *d);
 
-/* merge.c: the nodes of one bucket with more than one member. Its collectives and waits are gone then. */
+/* merge.c: the nodes of one bucket with more than one member. Its collectives
+ * and waits are gone then. */
 void ddp_merge(struct ddp *d, uint32_t bucket, bool concat);
 
 /* order.c: what must keep its order, to be called before any edit; and the order after them all. */

@@ -1,14 +1,15 @@
 /* Candidates into buckets, in the order of the graph.
  *
- * Merging must not close a circle: no member of a bucket may depend on another, by uses, by reads and writes of
- * one storage or by the order of collectives, and not by way of other buckets either. One walk sees to both:
- * a candidate that depends on an open bucket, whichever, closes it. So whatever a bucket depends on was complete
- * before the member that depends on it came, and "depends on" is an order among buckets.
+ * Merging must not close a circle: no member of a bucket may depend on another, by uses, by reads
+ * and writes of one storage or by the order of collectives, and not by way of other buckets either.
+ * One walk sees to both: a candidate that depends on an open bucket, whichever, closes it. So
+ * whatever a bucket depends on was complete before the member that depends on it came, and "depends
+ * on" is an order among buckets.
  *
- * Every node carries, for each key, the highest number of a bucket among its ancestors. Buckets of one key are
- * opened one after the other, so a node depends on the open one iff it carries that number. Where there are more
- * keys than columns, several share one, and an open bucket with a lower number counts as an ancestor too: that
- * closes more than it must, never less.
+ * Every node carries, for each key, the highest number of a bucket among its ancestors. Buckets of
+ * one key are opened one after the other, so a node depends on the open one iff it carries that
+ * number. Where there are more keys than columns, several share one, and an open bucket with a
+ * lower number counts as an ancestor too: that closes more than it must, never less.
  */
 #include "base/csr.h"
 #include "rewrite/ddp/ddp.h"
@@ -32,7 +33,7 @@ struct walk {
     struct open_list *open;       /* by column */
     uint32_t *in_start, *in_from; /* edges to keep, by where they end */
     uint32_t *read_for;           /* by node: members whose gradient it reads, from 1 */
-    bool *overtaken;              /* by node: something that must stay behind it has come */
+    bool *overtaken;              /* by node: something that must stay after it was seen */
 };
 
 static int64_t add_bytes(int64_t a, int64_t b)
@@ -101,7 +102,7 @@ static uint32_t open_bucket(struct walk *w, uint32_t key)
     return d->bucket.len;
 }
 
-/* Does anything that `node` must stay behind, but `except`, stand behind `since`? */
+/* Does anything that `node` must stay after, except `except`, come after `since`? */
 static bool stands_between(const struct walk *w, uint32_t since, uint32_t node, uint32_t except)
 {
     const tuck_graph *g = w->d->r->g;
@@ -112,7 +113,8 @@ static bool stands_between(const struct walk *w, uint32_t since, uint32_t node, 
     return false;
 }
 
-/* Is the gradient or its quotient written before the collective, or what the wait is for before the wait? */
+/* Is the gradient or its quotient written before the collective, or what the wait
+ * is for before the wait? */
 static bool is_written(const struct walk *w, const struct candidate *c)
 {
     if (c->reader != c->collective &&
@@ -136,7 +138,7 @@ static void add_member(struct walk *w, uint32_t index, uint32_t *carried)
     close_ancestors(w, carried, CLOSED_DEPENDENCE);
     uint32_t number = w->open_of[c->key];
     if (number == 0) {
-        /* The first member holds the merged collective behind the collectives before it. */
+        /* The first member keeps the merged collective after the collectives before it. */
         merge_max(carried, &w->chain[chain_of(d, c->collective) * w->columns], w->columns);
         close_ancestors(w, carried, CLOSED_ORDER);
         number = open_bucket(w, c->key);
@@ -153,8 +155,8 @@ static void add_member(struct walk *w, uint32_t index, uint32_t *carried)
         close_bucket(w, number, CLOSED_CAP);
 }
 
-/* No bucket has members on both sides of a fence, nor, where the whole sequence is to be kept, of a collective of another
- * group. */
+/* No bucket has members on both sides of a fence, nor, where the whole sequence is to be kept, of a
+ * collective of another group. */
 static void close_others(struct walk *w, int32_t group)
 {
     struct ddp *d = w->d;
@@ -225,7 +227,8 @@ static void meet_nested(struct walk *w, uint32_t n, uint32_t *carried)
     memcpy(chain, carried, w->columns * sizeof(*chain));
 }
 
-/* Who must stay behind the reader of a gradient must stay behind the merged collective, which will read it. */
+/* What must stay after the reader of a gradient must stay after the merged
+ * collective, which will read it. */
 static void carry_readings(struct walk *w, uint32_t reader, uint32_t *carried)
 {
     const struct ddp *d = w->d;

@@ -1,5 +1,5 @@
-/* Which all-reduces are gradients of DDP: divided by the size of the group or summed as they are, waited for
- * once, and handed to nobody but the caller or the tensor that keeps the gradient. */
+/* Which all-reduces are gradients of DDP: divided by the size of the group or summed as they are,
+ * waited for once, and used only by the return or the tensor that keeps the gradient. */
 #include <strings.h>
 
 #include "rewrite/ddp/block.h"
@@ -13,7 +13,7 @@ struct filter {
     struct ddp *d;
     uint32_t div, copy; /* rows of the operators it looks for */
     uint32_t *seen;
-    struct storages storage; /* made when the first collective in place is met */
+    struct storages storage; /* made at the first collective in place */
     uint32_t *n_sharing;     /* by storage: results that live in it */
 };
 
@@ -113,7 +113,7 @@ static void find_division(struct filter *f, struct candidate *c)
     c->divisor = by;
 }
 
-/* The return, or a copy_ that reads it: nobody else may see the result. */
+/* The return, or a copy_ that reads it: nothing else may use the result. */
 static bool user_is_fine(const struct filter *f, const struct candidate *c)
 {
     struct pass_run *r = f->d->r;
@@ -146,8 +146,8 @@ static void count_sharing(struct filter *f)
             f->n_sharing[storage_of(s, n, k)]++;
 }
 
-/* In place, but nobody could tell: the operand is made for the collective alone, and its storage has no other name
- * than operand, result and wait. */
+/* In place, but that makes no difference: the operand is made for the collective alone, and its
+ * storage has no other name than operand, result and wait. */
 static bool writes_unseen(struct filter *f, const struct candidate *c)
 {
     const tuck_graph *g = f->d->r->g;

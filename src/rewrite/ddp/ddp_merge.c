@@ -10,12 +10,12 @@ struct merge {
     struct ddp *d;
     struct bucket *bucket;
     struct build b;
-    uint32_t place;      /* in the old order, where the new nodes stand */
+    uint32_t place;      /* in the old order, where the new nodes go */
     uint32_t collective; /* the merged one */
     uint32_t last;       /* of the new nodes */
     uint32_t *reader;    /* by member: the new node that reads its gradient first … */
-    uint32_t *done;      /* … and the one behind which it may be written again */
-    uint32_t *result;    /* by member: what stands for its wait */
+    uint32_t *done;      /* … and the one after which it may be written again */
+    uint32_t *result;    /* by member: what replaces its wait */
 };
 
 static struct candidate *member(const struct merge *m, uint32_t i)
@@ -23,7 +23,7 @@ static struct candidate *member(const struct merge *m, uint32_t i)
     return &m->d->cand.at[m->bucket->member.at[i]];
 }
 
-/* Right behind the last operand, and not before the first member. */
+/* Right after the last operand, and not before the first member. */
 static void find_place(struct merge *m)
 {
     const tuck_graph *g = m->d->r->g;
@@ -238,7 +238,7 @@ static void put_coalesced(struct merge *m)
 
 /* ---- what must hold for the sort ---- */
 
-/* Users of a wait that stood before the new nodes come behind all of them. */
+/* Users of a wait that came before the new nodes move after all of them. */
 static void hold_users(struct merge *m)
 {
     struct pass_run *r = m->d->r;

@@ -1,4 +1,5 @@
-/* The order behind DDP fusion: reads stay between the writes they stood between, collectives of a group in line. */
+/* The order after DDP fusion: reads stay between the same writes, collectives
+ * of a group in sequence. */
 #include "rewrite/ddp/ddp.h"
 #include "rewrite/comm_order.h"
 
@@ -10,7 +11,7 @@ void ddp_note_order(struct ddp *d)
         comm_chain(d->r, &d->more);
 }
 
-struct ends { /* what stands for one end of an edge */
+struct ends { /* what replaces one end of an edge */
     VEC(uint32_t) node;
 };
 
@@ -34,8 +35,8 @@ static void list_readers(struct reorder *o, uint32_t ids)
     }
 }
 
-/* A node that is still there stands for itself. What read a gradient has its reading done elsewhere now, what
- * communicated is part of another collective. A wait that is gone stands for nothing. */
+/* A node that still exists is its own end. A gradient is now read elsewhere, and a collective is
+ * part of another one. An erased wait is dropped. */
 static void find_ends(struct reorder *o, uint32_t n, bool begin, struct ends *out)
 {
     struct ddp *d = o->d;

@@ -1,5 +1,5 @@
-/* DDP fusion: the all-reduces of gradients become few and large, their waits late. docs/passes.md shows what each
- * pass does. */
+/* DDP fusion: the all-reduces of gradients become few and large, their waits late. docs/passes.md
+ * shows what each pass does. */
 #ifndef TUCK_REWRITE_DDP_DDP_PASSES_H
 #define TUCK_REWRITE_DDP_DDP_PASSES_H
 

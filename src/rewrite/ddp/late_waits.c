@@ -1,5 +1,5 @@
-/* schedule_comm_wait: the wait of an all-reduce, with what only cuts and shapes its result, to right before the
- * first node that needs it. */
+/* schedule_comm_wait: the wait of an all-reduce, with what only cuts and shapes its result, to
+ * right before the first node that needs it. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -54,7 +54,7 @@ static void own(struct schedule *x, uint32_t node, uint32_t block)
     }
 }
 
-/* What a block does with its own storage stays behind its wait. */
+/* What a block does with its own storage stays after its wait. */
 static bool is_own(const struct schedule *x, uint32_t storage)
 {
     return x->block_of[x->node] != 0 && x->owner[storage] == x->block_of[x->node];
@@ -135,7 +135,7 @@ static void find_limits(struct schedule *x)
 
 /* ---- one block ---- */
 
-/* The first node that uses an output of the block; 0: nobody does. */
+/* The first node that uses an output of the block; 0: none. */
 static uint32_t first_user(const struct schedule *x, uint32_t block)
 {
     const tuck_graph *g = x->r->g;
@@ -178,7 +178,7 @@ static enum left_reason move_block(struct schedule *x, uint32_t block)
         uint32_t p = place(g, b->node[i]);
         if (target == limit && p > place(g, limit))
             return LEFT_MUTATED;
-        if (p < place(g, target)) /* those that stand behind the first user stay there */
+        if (p < place(g, target)) /* those after the first user stay there */
             moved[n++] = (struct placed){p, b->node[i]};
     }
     if (x->block_of[target] != 0)
@@ -189,14 +189,14 @@ static enum left_reason move_block(struct schedule *x, uint32_t block)
     return LEFT_END;
 }
 
-/* Waits that do not stand where they stood before. */
+/* Waits that have moved. */
 static uint32_t count_moved(const struct schedule *x)
 {
     const tuck_graph *g = x->r->g;
     uint32_t top = 0, moved = 0;
 
-    /* A node is overtaken if one that stood behind it stands before it now: only waits and what belongs to them
-     * moved, and only towards the end. */
+    /* A node is overtaken if one that was after it is before it now: only waits and what belongs to
+     * them moved, and only towards the end. */
     for_each_node (g, n) {
         if (x->block_of[n] != 0 && comm_is_wait(g, n) && place(g, n) < top)
             moved++;

@@ -2,9 +2,9 @@
  *
  *   wait(reduce_scatter(a, …)) + wait(reduce_scatter(b, …))   →   wait(reduce_scatter(a + b, …))
  *
- * A weight that several layers share has such pairs, or trees of them. Operands stand before their sum, so one
- * walk in order reaches the fixpoint. The merged collective stands where the second of the two stood, its wait
- * where the second wait stood.
+ * A weight that several layers share has such pairs, or trees of them. Operands come before their
+ * sum, so one walk in order reaches the fixpoint. The merged collective goes where the second of
+ * the two was, its wait where the second wait was.
  */
 #include <stdio.h>
 
@@ -43,12 +43,12 @@ struct dedup {
     bool torch;
     uint32_t add, wait, scatter, resize;
     struct storages s;
-    uint32_t n_old;          /* nodes from this id on are ours: nobody writes what they hold */
-    uint32_t *place;         /* by node: where it stands; a new one takes over a place */
-    uint32_t *stands_for;    /* by node: the collective of the text at whose place it stands */
+    uint32_t n_old;          /* nodes from this id on are ours: nothing writes their results */
+    uint32_t *place;         /* by node: its place; a new one takes over a place */
+    uint32_t *stands_for;    /* by node: the collective of the text whose place it has */
     uint32_t *made;          /* by node: place in `merged` plus 1 */
     bool *told;              /* by node: the report says why it was left */
-    uint32_t *region;        /* by node: how many writes stand before it, as torch counts them */
+    uint32_t *region;        /* by node: number of writes before it, as torch counts them */
     VEC(struct write) write; /* in order of the graph, then by storage */
     uint32_t *write_start;   /* by storage */
     VEC(struct merged) merged;
@@ -93,7 +93,7 @@ static void sort_writes(struct dedup *x)
     x->write_start = start;
 }
 
-/* Is the value written somewhere behind `from` and before `to`? */
+/* Is the value written after `from` and before `to`? */
 static bool written_between(const struct dedup *x, uint32_t value, uint32_t from, uint32_t to)
 {
     uint32_t storage = value < x->n_old ? storage_of(&x->s, value, 0) : 0;
@@ -101,7 +101,7 @@ static bool written_between(const struct dedup *x, uint32_t value, uint32_t from
     if (storage == 0)
         return false;
     uint32_t lo = x->write_start[storage], hi = x->write_start[storage + 1], end = hi;
-    while (lo < hi) { /* the first write behind `from` */
+    while (lo < hi) { /* the first write after `from` */
         uint32_t mid = lo + (hi - lo) / 2;
         if (x->write.at[mid].place > from)
             hi = mid;
@@ -198,7 +198,8 @@ static bool within_region(const struct dedup *x, const struct pair *p)
     return true;
 }
 
-/* Is there a fence between the two, or, where the whole sequence is to be kept, a collective of another group? */
+/* Is there a fence between the two, or, where the whole sequence is to be kept, a
+ * collective of another group? */
 static bool passes_others(const struct dedup *x, const struct pair *p)
 {
     const struct comm_places *c = x->r->places;
@@ -213,7 +214,7 @@ static enum left_reason judge(struct dedup *x, const struct pair *p)
     const tuck_value *alpha = fsdp_operand(x->r, p->sum, "alpha");
     const struct side *s = p->side;
 
-    /* torch takes the sum for one without a factor whatever it says, and merges one with itself. */
+    /* torch ignores a factor of the sum, and merges a collective with itself. */
     bool plain = alpha == NULL || (alpha->kind == TUCK_V_INT && alpha->u.i == 1);
     if (!x->torch && (!plain || itself(p)))
         return LEFT_PATTERN;

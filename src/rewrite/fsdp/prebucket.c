@@ -1,6 +1,7 @@
-/* pre_bucket_fsdp_collectives: FSDP's collectives in buckets that are large enough to keep the links busy, before
- * anything decides on their order. The cap is given, or it is the size at which a link is used well: PyTorch's
- * estimate for all-gathers of that group on that machine, within limits. */
+/* pre_bucket_fsdp_collectives: FSDP's collectives in buckets that are large enough to keep
+ * the links busy, before anything decides on their order. The cap is given, or it is the size
+ * at which a link is used well: PyTorch's estimate for all-gathers of that group on that
+ * machine, within limits. */
 #include <math.h>
 #include <stddef.h>
 

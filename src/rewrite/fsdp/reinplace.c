@@ -1,10 +1,11 @@
-/* reinplace_fsdp_all_gather: what copy-in puts together is already a part of the buffer that the gather fills.
+/* reinplace_fsdp_all_gather: what copy-in puts together is already a part of the
+ * buffer that the gather fills.
  *
- *   c = all_gather_copy_in(shards, buffer, …)        c = all_gather_copy_in(shards, buffer, …)
- *   a = all_gather_into_tensor(c[0], …)         →    a = all_gather_into_tensor_out(c[0], …, out = c[1])
+ *   c = all_gather_copy_in(shards, buffer, …)   c = all_gather_copy_in(shards, buffer, …)
+ *   a = all_gather_into_tensor(c[0], …)     →   a = all_gather_into_tensor_out(c[0], …, out = c[1])
  *
- * The gathered result comes to live in the buffer, so nothing behind the gather may look at the buffer by
- * another name, and the buffer must not be the caller's.
+ * The gathered result then lives in the buffer, so nothing after the gather may use the buffer
+ * under another name, and the buffer must not be the caller's.
  */
 #include "rewrite/fsdp/fsdp_passes.h"
 #include "infer/infer.h"
@@ -19,7 +20,7 @@ struct reinplace {
     bool *callers;       /* by storage: an input, an attribute, or returned */
     const bool *watched; /* by node, see place_watched() */
     uint32_t node;       /* at hand */
-    int64_t removed;     /* getitems that nobody used */
+    int64_t removed;     /* getitems that were not used */
     int64_t done;
 };
 
@@ -78,7 +79,8 @@ static void note_storages(struct reinplace *x)
     }
 }
 
-/* The buffer of this copy-in has the dtype and the size of what is gathered, as far as both are known. */
+/* The buffer of this copy-in has the dtype and the size of what is gathered,
+ * as far as both are known. */
 static bool fits(const struct reinplace *x, uint32_t copy_in, uint32_t gather)
 {
     const tuck_graph *g = x->r->g;
@@ -94,7 +96,8 @@ static bool fits(const struct reinplace *x, uint32_t copy_in, uint32_t gather)
            result->size[0] == buffer->size[0];
 }
 
-/* The copy-in whose slice `gather` works on, if its buffer may hold the result; else 0 and the reason. */
+/* The copy-in whose slice `gather` works on, if its buffer may hold the
+ * result; else 0 and the reason. */
 static uint32_t match(const struct reinplace *x, uint32_t gather, enum left_reason *why)
 {
     uint32_t slice = fsdp_node_operand(x->r, gather, "input");

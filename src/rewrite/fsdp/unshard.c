@@ -1,13 +1,13 @@
-/* remove_fsdp2_unsharded_param_graph_input_usage: FSDP2 hands unsharded parameters in as inputs without
- * storage, gives them one, copies the gathered values in, and takes the storage away again.
+/* remove_fsdp2_unsharded_param_graph_input_usage: FSDP2 hands unsharded parameters in as inputs
+ * without storage, gives them one, copies the gathered values in, and takes the storage away again.
  *
  *   resize_storage_bytes_(p, full)
  *   fsdp.copy_(p, y)
  *   … p …                                        →    … y …
  *   resize_storage_bytes_(p, 0)
  *
- * A layer that is used again has several such rounds; each use gets the y of its own. Resizes and copies go. What
- * returns p is left alone: it gives back the input itself.
+ * A layer that is used again has several such rounds; each use gets the y of its own. Resizes and
+ * copies are removed. What returns p is left alone: it gives back the input itself.
  *
  * One walk in order finds out whether this is right for each parameter, a second one rewrites.
  */
@@ -20,7 +20,7 @@
 struct param {
     uint32_t node;
     uint32_t n_full, n_zero; /* resizes so far */
-    bool backwards;          /* a storage taken away before it was given */
+    bool backwards;          /* a storage removed before it was set */
     uint32_t copy;           /* the last fsdp.copy_ so far, 0 = none yet */
     uint32_t with;           /* what it copied */
     uint32_t at;             /* place of that copy */
@@ -93,7 +93,7 @@ static void find_params(struct unshard *x)
 
 /* ---- is it right? ---- */
 
-/* May y stand for p: the same dtype, sizes and strides, as far as they are known. */
+/* May y replace p: same dtype, sizes and strides, as far as known? */
 static bool same_type(const tuck_graph *g, uint32_t p, uint32_t y)
 {
     const struct type *a = type_at(&g->store->type, node_type(g, p));
@@ -160,15 +160,15 @@ static void meet_access(void *ctx, uint32_t storage, enum access how)
     if (p == NULL || node_at(x->r->g, x->node)->kind == TUCK_OUTPUT)
         return;
     if (how == ACCESS_WRITE && node_is_barrier(x->r->g, x->node))
-        refuse(p, LEFT_MUTATED); /* nobody knows whether it does */
+        refuse(p, LEFT_MUTATED); /* it is not known whether it does */
     else if (p->copy == 0 || p->n_full == p->n_zero)
         refuse(p, LEFT_PATTERN); /* there is nothing in it to be read or written */
     else if (p->with != 0 && x->written[storage_of(&x->s, p->with, 0)] > p->at)
         refuse(p, LEFT_MUTATED); /* y is not any more what was copied */
 }
 
-/* Values that share a parameter's storage: by the parameter's own name they get the y of this round, by a
- * view of it the y of the round in which the view was made. */
+/* Values that share a parameter's storage: by the parameter's own name they get the y of this
+ * round, by a view of it the y of the round in which the view was made. */
 static void meet_operands(struct unshard *x, uint32_t n)
 {
     const tuck_graph *g = x->r->g;
@@ -253,7 +253,7 @@ static tuck_status check_user(struct unshard *x)
 
 /* ---- rewriting ---- */
 
-/* What stands for n now: a parameter's y while there is one. */
+/* What replaces n now: a parameter's y while there is one. */
 static uint32_t current(const struct unshard *x, uint32_t n)
 {
     const struct param *p = x->param_of[n] ? &x->param.at[x->param_of[n] - 1] : NULL;
