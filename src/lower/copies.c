@@ -1,6 +1,6 @@
-/* Operators that hand on their operand or copy it: reshape, contiguous, to. The storages of a graph take them for
- * views, which is safe; where sizes and strides are known it can be said which of them are, and the others get
- * a buffer of their own. */
+/* Operators that hand on their operand or copy it: reshape, contiguous, to. The storages of a graph
+ * treat them as views, which is safe; where sizes and strides are known it can be said which of
+ * them are, and the others get a buffer of their own. */
 #include "lower/copies.h"
 
 static bool number(struct copies *l, sym_id v, int64_t *out)
@@ -8,7 +8,7 @@ static bool number(struct copies *l, sym_id v, int64_t *out)
     return assume_value(l->assume, v, out);
 }
 
-/* Do both lie in memory alike? Dimensions of one element have no say. */
+/* Do both have the same layout? Dimensions of one element do not count. */
 static enum copies_kind by_strides(struct copies *l, const struct type *a, const struct type *b)
 {
     if (!a->strided || !b->strided || a->n != b->n)
@@ -26,8 +26,8 @@ static enum copies_kind by_strides(struct copies *l, const struct type *a, const
     return COPIES_NOT;
 }
 
-/* Can b's sizes be had by other strides alone? From the last dimension on: as long as a lies without gaps its
- * dimensions are one piece, and every piece must be whole dimensions of b. */
+/* Can b's sizes be had by other strides alone? From the last dimension on: as long as a lies
+ * without gaps its dimensions are one piece, and every piece must be whole dimensions of b. */
 static enum copies_kind by_sizes(struct copies *l, const struct type *a, const struct type *b)
 {
     uint32_t k = b->n;

@@ -176,13 +176,13 @@ static void lower_input(struct lower *l, uint32_t node)
         type_id type = lower_result_type(l, node, k);
 
         if (type == 0 && s->last_access == 0 && !s->output)
-            continue; /* nobody asks what it is: a number, a group */
+            continue; /* its type does not matter: a number, a group */
         if (s->buf == PROGRAM_NONE)
             s->buf = lower_buf(l, PROGRAM_NONE, node, type, "");
         if (s->buf == PROGRAM_NONE)
             continue;
         struct program_buf *b = &l->buf.at[s->buf];
-        /* What nobody touches stays with the caller. */
+        /* What nothing touches stays with the caller. */
         bool ours = (s->last_access > 0 || s->output) && is_freeable(l, node);
         b->flags |= PROGRAM_INPUT | (ours ? PROGRAM_FREEABLE : 0) |
                     (s->output ? PROGRAM_OUTPUT : 0);
@@ -323,8 +323,8 @@ static void finish_groups(struct lower *l)
         p->group[i] = l->groups.at[i];
 }
 
-/* The ops of a node stand beside each other where its order is the graph's: nothing may need a place between them. What
- * one of them follows, the first follows; what follows one of them, follows the last. */
+/* The ops of a node are adjacent where the order is the graph's: nothing may need a place between
+ * them. What one of them follows, the first follows; what follows one of them, follows the last. */
 static void keep_together(struct lower *l)
 {
     const struct program *p = l->p;
@@ -428,7 +428,7 @@ static void finish(struct lower *l)
     finish_lists(l);
     p->used_default = l->assume.used_default;
     p->peak = p->arena_bytes = p->resident = -1;
-    /* What nobody waits for may still be read or written at the end. */
+    /* A collective without a wait may still read or write at the end. */
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *op = &p->op[i];
         if (op->kind != PROGRAM_COLLECTIVE ||

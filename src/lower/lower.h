@@ -22,14 +22,14 @@ enum lower_role {
     ROLE_COLLECTIVE,
 };
 
-enum { ROLE_ENDS = 128 }; /* beside a role: no loop goes on behind the node */
+enum { ROLE_ENDS = 128 }; /* with a role: no loop goes on after the node */
 
 /* What is known of a storage while the graph is walked; by storage root. */
 struct lower_storage {
     uint32_t buf;         /* PROGRAM_NONE: none yet, or inside a loop */
     uint32_t last_access; /* place of the last node that touches it, transfers under way included */
     uint32_t transfer;    /* the last collective that works on it; a node, 0: none */
-    uint32_t claimed;     /* the last collective that was let reuse it; a node, 0: none */
+    uint32_t claimed;     /* the last collective that reused it; a node, 0: none */
     uint32_t region;      /* the only region that touches it, 0: none yet, UINT32_MAX: several */
     bool output, input;   /* the graph returns it; it comes in */
 };
@@ -38,7 +38,7 @@ struct lower_link { /* entry of a linked list; 0 ends it */
     uint32_t op, next;
 };
 
-/* By buffer: the last op that said it reads or writes it. Each says it once. */
+/* By buffer: the last op recorded as reading or writing it. Each is recorded once. */
 struct lower_track {
     uint32_t read_by, written_by;
     uint32_t works; /* the last collective that writes it until a wait, PROGRAM_NONE: none */
@@ -70,7 +70,7 @@ struct lower {
     struct sigs sigs;
     struct buf text;
     tuck_status status;
-    sym_id no_number; /* a size that has no value; 0: all have */
+    sym_id no_number; /* a size without a value; 0: all have one */
 
     const struct fx_node **inner; /* by node: what a wrapper calls; NULL: there is none */
     const int32_t *group;         /* by node: its group in the graph, -1: none */
@@ -89,7 +89,7 @@ struct lower {
     uint32_t *more_from;           /* by node: further ones, entry in link; 0: none */
     uint32_t *copied;              /* by node: the collective that works on a copy of it */
     VEC(uint32_t) met;             /* by op: the last node that was found to come from it */
-    VEC(uint32_t) followed;        /* by op: the last op that was put behind it */
+    VEC(uint32_t) followed;        /* by op: the last op that was put after it */
     VEC(uint32_t) ended_from;      /* by op: of a wait, its first row in wait */
 
     VEC(struct program_op) op;
@@ -113,15 +113,15 @@ void lower_regions(struct lower *l);
 uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const char *suffix,
                   const char *kernel);
 void lower_joins(struct lower *l, uint32_t op, uint32_t node); /* the node is part of the op */
-/* A new buffer of that type, made by op; PROGRAM_NONE where the type is no tensor. */
+/* A new buffer of that type, made by op; PROGRAM_NONE where the type is not a tensor. */
 uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, const char *suffix);
 /* The same, contiguous whatever the type says: for copies. */
 uint32_t lower_buf_dense(struct lower *l, uint32_t op, uint32_t node, type_id type,
                          const char *suffix);
 void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access how);
-/* Order that no buffer tells of. */
+/* Order that does not follow from buffers. */
 void lower_depends(struct lower *l, uint32_t op, uint32_t on, unsigned flags);
-/* The op stands behind those that make what the operands of a node are. */
+/* The op comes after those that make the operands of a node. */
 void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node);
 void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node);
 /* Everything a node touches, as storage_accesses() has it. */
@@ -153,7 +153,7 @@ void lower_hold_unwaited(struct lower *l);
 
 /* control.c */
 void lower_find_inner(struct lower *l);
-/* Order alone: behind what a control_deps names, behind the token of a with_effects. */
+/* Order alone: after what a control_deps names, after the token of a with_effects. */
 void lower_follows_controls(struct lower *l, uint32_t op, uint32_t node);
 void lower_wrapped(struct lower *l, uint32_t node);
 uint32_t lower_group_of(struct lower *l, uint32_t node); /* in l->groups, PROGRAM_NONE: none */

@@ -1,10 +1,11 @@
 /* Collectives: in place or not, with the copies they need, over symmetric memory or not.
  *
- *   all_reduce, broadcast, coalesced too   a clone of the operand, then in place; no clone where the operand is ours
- *                                          and nobody looks at it any more
+ *   all_reduce, broadcast, coalesced too   a clone of the operand, then in place; no clone where
+ *                                          the operand is ours and not used any more
  *   all_reduce_, out=, …                   in place: the signature says what is written
  *   the others                             out of place
- *   a small all_reduce, if it may          one synchronous one-shot kernel over a comm buffer; its wait is dropped
+ *   a small all_reduce, if allowed         one synchronous one-shot kernel over a comm buffer; its
+ *                                          wait is dropped
  */
 #include <stdio.h>
 
@@ -63,7 +64,7 @@ static const char *in_place_kernel(struct coll *c)
     return id != 0 ? op_at(id)->name : name;
 }
 
-/* What was done on a copy goes where it belongs. */
+/* Copy back what was done on a copy. */
 static void copy_back(struct coll *c, uint32_t from, uint32_t to)
 {
     struct lower *l = c->l;
@@ -75,9 +76,9 @@ static void copy_back(struct coll *c, uint32_t from, uint32_t to)
     l->made_by[c->node] = op;
 }
 
-/* Nobody looks at the operand after this node begins, no other transfer among them; it is ours, laid out as it must be,
- * and not there twice. Readers that stand before it get a weak edge to it. One that stands behind it keeps the clone,
- * also where it could be moved: lowering keeps the order it is given. */
+/* Nothing reads the operand once this node begins, other transfers included; it is ours, with the
+ * right layout, and not listed twice. Earlier readers get a weak edge to it. A later one keeps the
+ * clone, even if it could be moved: lowering keeps the given order. */
 static bool may_reuse(const struct coll *c, uint32_t from)
 {
     const struct lower *l = c->l;
@@ -106,8 +107,8 @@ static bool has_symm_mem(const struct lower *l, uint32_t group)
     return false;
 }
 
-/* Can the operand live in symmetric memory? Its allocation must be ours, of a size that no step changes, and not go to
- * the caller, who would see the next step write over it. */
+/* Can the operand live in symmetric memory? Its allocation must be ours, of a size that no step
+ * changes, and not go to the caller, who would see the next step write over it. */
 static bool may_be_comm(const struct coll *c, uint32_t from, uint32_t group)
 {
     const struct lower *l = c->l;
@@ -228,7 +229,7 @@ static bool is_written(const struct coll *c, const struct operand *o, const tuck
     return kind == NULL || strcmp(kind, "isend") != 0;
 }
 
-/* What the signature says of each operand, but for those that were copied: their copies are read. */
+/* The signature's accesses of each operand, except copied ones: their copies are read. */
 static void use_operands(struct coll *c)
 {
     struct lower *l = c->l;
@@ -246,7 +247,7 @@ static void use_operands(struct coll *c)
     }
 }
 
-/* Results that nobody asks for are made all the same. */
+/* Unused results are made, too. */
 static void unasked_results(struct coll *c)
 {
     struct lower *l = c->l;
@@ -327,7 +328,8 @@ static void make_symmetric(struct symm *s, uint32_t from, bool written)
     vec_push_in(&l->scratch, &s->copy, ((struct symm_copy){from, buf, written}));
 }
 
-/* The operands that must live there: the first, a list as a whole; and what is written, where the row says so. */
+/* The operands that must live there: the first, a list as a whole; and what is
+ * written, where the row says so. */
 static void symmetric_operands(struct symm *s)
 {
     struct coll *c = s->c;
@@ -345,7 +347,7 @@ static void symmetric_operands(struct symm *s)
     }
 }
 
-/* An operator of symmetric memory. What it writes into a copy goes back where it belongs. */
+/* An operator of symmetric memory. What it writes into a copy is copied back. */
 static void symmetric(struct coll *c, uint32_t group)
 {
     struct lower *l = c->l;

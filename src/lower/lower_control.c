@@ -1,9 +1,10 @@
-/* Wrappers: control_deps((a, b), graph, operands…), the one operator in the graph, behind a and b; and
- * with_effects(token, operator, operands…), the operator behind whoever made the token.
+/* Wrappers: control_deps((a, b), graph, operands…), the one operator in the graph, after a and b;
+ * and with_effects(token, operator, operands…), the operator after what made the token.
  *
- * Schedulers wrap whatever they want to hold in place, collectives and waits among it. Each such node is lowered as
- * the operator inside it would be: the call that acts (graph/call.h) stands for it wherever operands are looked at. What
- * a control_deps must come behind becomes fake edges; a token is an edge like any other, of no bytes.
+ * Schedulers wrap whatever they want to hold in place, collectives and waits among it. Each such
+ * node is lowered as the operator inside it would be: the call that acts (graph/call.h) is used for
+ * it wherever operands are looked at. What a control_deps must come after becomes fake edges; a
+ * token is an edge like any other, of no bytes.
  */
 #include "lower/lower.h"
 
@@ -46,7 +47,7 @@ void lower_follows_controls(struct lower *l, uint32_t op, uint32_t node)
     }
 }
 
-/* A graph of several calls, or of one that nobody knows: one op that touches all it is given. */
+/* A graph of several calls, or of an unknown one: one op that touches all its operands. */
 static uint32_t whole(struct lower *l, uint32_t node)
 {
     const struct fx_node *x = node_at(l->g, node);

@@ -101,7 +101,7 @@ static bool number(struct lower *l, sym_id v, int64_t *out)
     if (assume_value(&l->assume, v, out))
         return true;
     if (l->no_number == 0)
-        l->no_number = v; /* said at the end, when all symbols without a value have been met */
+        l->no_number = v; /* reported at the end, when all symbols without a value are known */
     return false;
 }
 
@@ -313,7 +313,7 @@ void lower_results(struct lower *l, uint32_t op, uint32_t node)
     }
 }
 
-/* ---- order that no buffer tells of ---- */
+/* ---- order that does not follow from buffers ---- */
 
 void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node)
 {

@@ -1,7 +1,8 @@
 /* Waits: which collectives they end, and what stays where it is until then.
  *
- * Everything that a collective works on is kept to its first wait; a coalesced one is a single transfer, so the waits
- * for its other results hold nothing but these. A wait for what is done already is no op.
+ * Everything that a collective works on is kept to its first wait; a coalesced one is a single
+ * transfer, so the waits for its other results hold nothing but these. A wait for something
+ * already done is not an op.
  */
 #include "lower/lower.h"
 
@@ -11,7 +12,8 @@ static bool is_transfer(const struct lower *l, uint32_t op)
            (l->op.at[op].flags & PROGRAM_ASYNC);
 }
 
-/* The transfer that a value comes from; or one that works on its buffer, for which nobody waited yet. */
+/* The transfer that a value comes from; or one that works on its buffer, which
+ * was not waited for yet. */
 static uint32_t transfer_of(const struct lower *l, uint32_t value)
 {
     uint32_t by = l->made_by[value];
@@ -27,8 +29,8 @@ static uint32_t transfer_of(const struct lower *l, uint32_t value)
     return PROGRAM_NONE;
 }
 
-/* The collectives that made what a wait is for: those of its operands; only if there are none, those that the
- * waits before it ended. Each is a row of l->wait. */
+/* The collectives that made what a wait is for: those of its operands; only if there are none,
+ * those that the waits before it ended. Each is a row of l->wait. */
 static void find_collectives(struct lower *l, uint32_t op, uint32_t node, const struct fx_node *x)
 {
     uint32_t from = l->wait.len;
@@ -71,8 +73,8 @@ static bool is_done(const struct lower *l, const struct fx_node *x)
     return any;
 }
 
-/* The transfer reads and writes until now. Results have waits of their own, or nobody looks at them: those are
- * held by lower_hold_unwaited(). */
+/* The transfer reads and writes until now. Results have waits of their own, or are not used: those
+ * are held by lower_hold_unwaited(). */
 static void hold_operands(struct lower *l, uint32_t op, uint32_t c)
 {
     uint32_t end = c + 1 < l->op.len ? l->use_from.at[c + 1] : l->use.len;

@@ -3,9 +3,10 @@
  *   name.compute   what the graph computes, with all that the call reads and writes
  *   name           a synchronous collective of kind "nested": what it communicates
  *
- * The ops of a node stay side by side, so a schedule moves the call as a whole. The collective keeps the call's place in
- * its group; of several groups it is of the first, and edges hold it in its place among the collectives of the others.
- * Nothing overlaps inside a call: its time is the sum.
+ * The ops of a node stay side by side, so a schedule moves the call as a whole. The
+ * collective keeps the call's place in its group; of several groups it is of the first, and
+ * edges hold it in its place among the collectives of the others. Nothing overlaps inside a
+ * call: its time is the sum.
  */
 #include "lower/lower.h"
 
@@ -14,7 +15,7 @@ bool lower_nests_comm(const struct lower *l, uint32_t node)
     return l->lines.start[node] < l->lines.start[node + 1] && l->role[node] != ROLE_COLLECTIVE;
 }
 
-/* Behind the last call of graphs there, and before the next. */
+/* After the last call of graphs there, and before the next. */
 void lower_takes_place(struct lower *l, uint32_t op, uint32_t node)
 {
     uint32_t own = l->op.at[op].group; /* its own group has an order anyway */

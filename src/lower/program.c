@@ -1,4 +1,5 @@
-/* Programs themselves: making, freeing, and the dependences that follow from the uses of buffers. */
+/* Programs themselves: making, freeing, and the dependences that follow
+ * from the uses of buffers. */
 #include "lower/program.h"
 
 const char *const program_kind_name[PROGRAM_KIND_END] = {"compute", "fused",      "gemm",

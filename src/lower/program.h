@@ -1,9 +1,9 @@
-/* A program: what a graph becomes when it is known which buffer each value lives in, and by which kernel it is
- * made. Ops stand in an order that is right; the schedule problem is filled from it, the memory plan is made on
- * it, `tuck lower` prints it.
+/* A program: what a graph becomes when it is known which buffer each value lives in, and by which
+ * kernel it is made. Ops are in a valid order; the schedule problem is filled from it, the memory
+ * plan is made on it, `tuck lower` prints it.
  *
- *   buffers   0 … n_buf-1: inputs first, then in the order they are made. Views have none: they are another way
- *             to read a buffer
+ *   buffers   0 … n_buf-1: inputs first, then in the order they are made. Views have none: they
+ *             are another way to read a buffer
  *   ops       0 … n_op-1
  *
  * Lists are in CSR form: those of x are list[list_at[x]] … list[list_at[x + 1] - 1].
@@ -22,10 +22,11 @@
 
 #define PROGRAM_NONE UINT32_MAX
 
-/* ---- Buffers ------------------------------------------------------------------------------------ */
+/* ---- Buffers
+ * ------------------------------------------------------------------------------------ */
 
 enum program_layout {
-    PROGRAM_FLEXIBLE, /* nobody fixed it: whoever plans memory may lay it out anew */
+    PROGRAM_FLEXIBLE, /* not fixed: memory planning may choose another layout */
     PROGRAM_FIXED,    /* a collective, the caller or a view holds it to its strides */
     PROGRAM_COMM,     /* symmetric memory of a group: at the same place on every rank */
 };
@@ -35,7 +36,7 @@ enum {
     PROGRAM_FREEABLE = 2,  /* an input that the caller lets go of */
     PROGRAM_OUTPUT = 4,    /* the caller gets it: never freed */
     PROGRAM_UNKNOWN = 8,   /* its size is not known and counts as nothing */
-    PROGRAM_UNWAITED = 16, /* a collective that nobody waits for works on it: kept to the end */
+    PROGRAM_UNWAITED = 16, /* a collective without a wait uses it: kept to the end */
 };
 
 struct program_buf {
@@ -49,7 +50,8 @@ struct program_buf {
     uint8_t flags;
 };
 
-/* ---- Ops ---------------------------------------------------------------------------------------- */
+/* ---- Ops
+ * ---------------------------------------------------------------------------------------- */
 
 enum program_kind {
     PROGRAM_COMPUTE,    /* a kernel */
@@ -69,7 +71,7 @@ enum {
     PROGRAM_ENDED = 4,   /* a collective that some wait of the graph ends */
     PROGRAM_LOOP = 8,    /* a single node that could be part of a loop, or a mere copy */
     PROGRAM_NOP =
-        16, /* a view, kept because others must come behind it; or memory without a kernel */
+        16, /* a view, kept because others must come after it; or memory without a kernel */
 };
 
 enum program_access { PROGRAM_READS, PROGRAM_WRITES, PROGRAM_MUTATES };
@@ -79,7 +81,7 @@ struct program_use {
     uint8_t how; /* enum program_access; WRITES makes it, MUTATES works on what is there */
 };
 
-/* Why an op stands behind another. */
+/* Why an op comes after another. */
 enum {
     PROGRAM_WEAK = 1, /* it writes over what the other read or wrote */
     PROGRAM_FAKE = 2, /* order alone: lets nothing live longer */
@@ -97,7 +99,7 @@ struct program_op {
     uint8_t kind, flags;
     uint32_t node;        /* the graph's node that gave it its name; 0 in a program that was read */
     uint32_t group;       /* of a collective: number of the group, or PROGRAM_NONE */
-    uint8_t coll;         /* tuck_coll; 0: no collective */
+    uint8_t coll;         /* tuck_coll; 0: not a collective */
     str_id reduce_op;     /* or 0 */
     str_id algorithm;     /* "ring", "library", …; 0: not chosen */
     int64_t message;      /* bytes of a collective's full message; -1: not known */
@@ -130,10 +132,11 @@ struct program {
         *role; /* by node of the graph: enum lower_role and ROLE_ENDS; NULL: no loops, or read */
     uint32_t *wait_at; /* [n_op + 1]: of a wait, the collectives it ends */
     uint32_t *wait;
-    bool used_default;                   /* some unbacked symbol was taken for ASSUME_UNBACKED */
+    /* some unbacked symbol was assumed to be ASSUME_UNBACKED */
+    bool used_default;
     uint32_t n_unknown;                  /* buffers whose size is not known */
     int64_t peak, arena_bytes, resident; /* -1: not computed; see memory/ */
-    int64_t arena_least;  /* what of the arena is live at once, aligned: no plan takes less */
+    int64_t arena_least;  /* most of the arena live at once, aligned: no plan needs less */
     int64_t *heap;        /* by group: bytes of its symmetric heap */
     uint64_t comm_digest; /* of what ranks must agree on to share heaps; 0: no comm buffers */
 };
@@ -143,13 +146,14 @@ static inline const char *program_str(const struct program *p, str_id s)
     return str_text(&p->str, s);
 }
 
-/* Does it stand for the collectives in the graphs that a node calls? */
+/* Does it represent the collectives in the graphs that a node calls? */
 static inline bool program_is_nested(const struct program_op *op)
 {
     return op->coll == TUCK_NESTED_COLLECTIVES;
 }
 
-/* Does it launch a kernel? Not where it only communicates, and not a view that others are held behind. */
+/* Does it launch a kernel? Not where it only communicates, and not for a view that
+ * only holds others in order. */
 static inline bool program_is_kernel(const struct program_op *op)
 {
     return op->kind != PROGRAM_COLLECTIVE && op->kind != PROGRAM_WAIT && !(op->flags & PROGRAM_NOP);
@@ -158,14 +162,17 @@ static inline bool program_is_kernel(const struct program_op *op)
 struct program *program_new(const tuck_allocator *alloc); /* empty; NULL on no memory */
 void program_free(struct program *p);                     /* NULL is fine */
 
-/* Fill dep_at and dep: what follows from who reads and writes which buffer, and the given order beside it (CSR;
- * may be NULL). An op depends on another once, by the strongest reason. Leaves through p's guard. */
+/* Fill dep_at and dep: what follows from who reads and writes which buffer, and the given
+ * order besides (CSR; may be NULL). An op depends on another once, by the strongest reason.
+ * Leaves through p's guard. */
 void program_derive(struct program *p, const uint32_t *order_at, const struct program_dep *order);
 
-/* Do the sizes of all buffers, each rounded up, add up in 64 bits? The first buffer at which they do not, or n_buf. */
+/* Do the sizes of all buffers, each rounded up, add up in 64 bits? The first buffer at
+ * which they do not, or n_buf. */
 uint32_t program_overflow(const struct program_buf *buf, uint32_t n_buf);
 
-/* ---- Lowering ------------------------------------------------------------------------------------ */
+/* ---- Lowering
+ * ------------------------------------------------------------------------------------ */
 
 struct machine; /* cost/machine.h */
 
@@ -183,17 +190,19 @@ struct lower_options {
 
 void lower_defaults(struct lower_options *o);
 
-/* Types are inferred if they are not known. TUCK_EINVAL with a diagnostic: a symbol without a value. */
+/* Types are inferred if they are not known. TUCK_EINVAL with a diagnostic: a
+ * symbol without a value. */
 TUCK_MUST_CHECK tuck_status lower_graph(tuck_graph *g, const struct lower_options *o,
                                         tuck_diags *diags, struct program **out);
 
-/* Give the graph that p was lowered from the order of p's ops: the nodes of an op together and in their old order,
- * views, items and numbers right behind what they come from, inputs first and the return last. Lowered again it has
- * that order. Leaves through the store's guard. */
+/* Give the graph that p was lowered from the order of p's ops: the nodes of an op together and in
+ * their old order, views, items and numbers right after what they come from, inputs first and the
+ * return last. Lowered again it has that order. Leaves through the store's guard. */
 void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
                  struct arena *scratch);
 
-/* ---- Text ---------------------------------------------------------------------------------------- */
+/* ---- Text
+ * ---------------------------------------------------------------------------------------- */
 
 void program_print(const struct program *p, struct buf *out);
 TUCK_MUST_CHECK tuck_status program_read(const char *text, size_t len, const char *name,

@@ -5,10 +5,12 @@
  *   input NAME "f32[8, 4][4, 1]cuda:0" bytes 128 fixed freeable
  *   buffer NAME "f32[8][1]cuda:0" bytes 32 flexible at 0 output
  *   op NAME gemm aten.mm.default reads a,b writes c ns 5.1
- *   op NAME collective _c10d_functional.all_reduce_.default mutates c coll all_reduce sum group 0 message 32 async ns 9
+ *   op NAME collective _c10d_functional.all_reduce_.default mutates c coll all_reduce sum group 0
+ *      message 32 async ns 9                          (on one line)
  *   op NAME wait _c10d_functional.wait_tensor.default ends x mutates c after y fake z
  *
- * Words are separated by blanks, lists by commas; # begins a comment. What a keyword says by default is left out.
+ * Words are separated by blanks, lists by commas; # begins a comment. What a keyword
+ * says by default is left out.
  */
 #include <inttypes.h>
 
@@ -16,7 +18,8 @@
 
 static const char *const layout_name[] = {"flexible", "fixed", "comm"};
 
-/* A word, in quotes where it would not be one: names of groups and unknown operators may be anything. */
+/* A word, in quotes where it would not be one: names of groups and unknown
+ * operators may be anything. */
 static void put_word(struct buf *b, const char *s)
 {
     if (*s != '\0' && strpbrk(s, " \t\r\n,#\"") == NULL) {

@@ -46,7 +46,8 @@ struct read_pair {
     uint32_t op, what;
 };
 
-/* What a name stands for is kept in the string table: owner says which kinds, node and tag the numbers. */
+/* The meaning of a name is kept in the string table: owner says which kinds,
+ * node and tag the numbers. */
 enum { IS_OP = 1, IS_BUF = 2, IS_GROUP = 4 };
 
 /* ---- words ---- */
@@ -120,7 +121,7 @@ static str_id intern(struct reader *r)
     return str_intern(&r->p->str, r->word.at, r->word.len);
 }
 
-/* The word behind a keyword, possibly in quotes. */
+/* The word after a keyword, possibly in quotes. */
 static bool need_text(struct reader *r, const char *what)
 {
     if (next_word(r))

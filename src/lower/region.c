@@ -1,11 +1,12 @@
 /* What becomes of each node, and which of them become one loop.
  *
- * A run is a stretch of the graph without anything but loops, views, numbers and empty tensors. Inside a run, loops that hand
- * values to each other are one region, of at most REGION_MAX nodes. A value that a collective or a mutation reads
- * ends the run, so that communication does not wait for the rest of a loop. No edge leads from one region of a run
- * to another, so a region may be emitted as a whole where its first node stands.
+ * A run is a stretch of the graph without anything but loops, views, numbers and empty tensors.
+ * Inside a run, loops that hand values to each other are one region, of at most REGION_MAX nodes. A
+ * value that a collective or a mutation reads ends the run, so that communication does not wait for
+ * the rest of a loop. No edge leads from one region of a run to another, so a region may be emitted
+ * as a whole at its first node.
  *
- * The same walk tells which loops an order of ops has made neighbours that must not become one.
+ * The same walk finds loops that an order of ops made adjacent but that must not become one.
  */
 #include "lower/region.h"
 
@@ -38,7 +39,8 @@ static bool is_empty(const tuck_graph *g, uint32_t n)
     return row->cls == OP_FACTORY && row->moves == OP_MOVES_none;
 }
 
-/* Of what a wrapper calls: never part of a loop, and no view, because others are held behind it. */
+/* Of what a wrapper calls: never part of a loop, and not a view, because
+ * others must come after it. */
 static enum lower_role inner_role(const struct fx_node *x)
 {
     switch ((enum op_class)op_at(x->op)->cls) {
@@ -99,11 +101,11 @@ void lower_roles(struct lower *l)
 
 struct runs {
     const tuck_graph *g;
-    const uint8_t *role;  /* by node: enum lower_role, with ROLE_ENDS: the run ends behind it */
+    const uint8_t *role;  /* by node: enum lower_role, with ROLE_ENDS: the run ends after it */
     uint32_t *shows;      /* by node: of a view, the node whose result it shows; else itself */
     uint32_t *run;        /* by node: the run it is in */
     uint32_t *parent;     /* by node: union-find over the loops of a run */
-    uint32_t *size, *met; /* met: by loop, the last question that came upon it */
+    uint32_t *size, *met; /* met: by loop, the last query that visited it */
     uint32_t now, asked;  /* the run being filled; how many questions there were */
 };
 
@@ -179,7 +181,8 @@ static uint32_t joined_size(struct runs *r, uint32_t n)
     return total;
 }
 
-/* Node n joins the loops it reads from; where that would become too long, it begins the next run. */
+/* Node n joins the loops it reads from; where that would become too long,
+ * it begins the next run. */
 static void add(struct runs *r, uint32_t n)
 {
     const struct fx_node *x = node_at(r->g, n);
@@ -200,8 +203,8 @@ static void add(struct runs *r, uint32_t n)
         r->now++;
 }
 
-/* A number that comes from a loop of this run, or a view that takes sizes from one: what uses it depends on that loop
- * without reading it, so it must not be part of another loop of the run. */
+/* A number that comes from a loop of this run, or a view that takes sizes from one: what uses it
+ * depends on that loop without reading it, so it must not be part of another loop of the run. */
 static bool joins_loops(struct runs *r, uint32_t n)
 {
     const struct fx_node *x = node_at(r->g, n);

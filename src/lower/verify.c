@@ -261,7 +261,8 @@ static void do_verify(void *arg)
         x->why = program_races(x->p, x->order, &x->a);
 }
 
-/* With memory of its own: what the caller's allocator refuses, tests of running out of memory count. */
+/* With memory of its own: what the caller's allocator refuses, tests of
+ * running out of memory count. */
 static void verify(struct verify_args *x)
 {
     struct mem m;

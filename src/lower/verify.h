@@ -1,18 +1,21 @@
-/* Is a program right? Looked at from the program alone, by none of the code that made it. Linear. */
+/* Is a program right? Looked at from the program alone, by none of the
+ * code that made it. Linear. */
 #ifndef TUCK_LOWER_VERIFY_H
 #define TUCK_LOWER_VERIFY_H
 
 #include "lower/program.h"
 
-/* Lists are in range; every op comes after what it depends on; a buffer is made once, before it is used, by the op it
- * names as its producer; waits end collectives that have begun. order: NULL = as the ops are.
- * NULL: all of that holds. Else what does not, in the arena. Leaves through the arena's guard. */
+/* Lists are in range; every op comes after what it depends on; a buffer is made once, before it
+ * is used, by the op it names as its producer; waits end collectives that have begun. order:
+ * NULL = as the ops are. NULL: all of that holds. Else what does not, in the arena. Leaves
+ * through the arena's guard. */
 const char *program_wrong(const struct program *p, const uint32_t *order, struct arena *a);
-/* The same, and: from the start of a collective to its first wait nobody writes what it reads or touches what it
- * writes. A graph that somebody wrote may do that, and lint says so. */
+/* The same, and: from the start of a collective to its first wait nothing writes what it reads or
+ * touches what it writes. A user's graph may do that, and lint says so. */
 const char *program_races(const struct program *p, const uint32_t *order, struct arena *a);
 
-/* Is every node of the graph linked once, and after its operands? NULL, or what is wrong, in the arena. */
+/* Is every node of the graph linked once, and after its operands? NULL, or what
+ * is wrong, in the arena. */
 const char *graph_order_wrong(const tuck_graph *g, struct arena *a);
 
 #ifdef TUCK_CHECK
