@@ -1,10 +1,11 @@
 /* Packing lifetimes into an arena: best fit, one buffer after the other.
  *
- * Each buffer goes into the smallest gap that holds it among those that are live with it, or on top of them. Which
- * buffers come first decides how well that goes: long lives suit activations that are saved or used up, large ones
- * suit mixed sizes. A few orders are tried and the best is kept. What a buffer lives with is found in a tree over
- * the steps; looking at all of it is paid from a budget that grows with the number of buffers, and when that is used
- * up a buffer just goes on top: O(n log n) in all.
+ * Each buffer goes into the smallest gap that holds it among those that are live with it, or on
+ * top of them. Which buffers come first decides how well that goes: long lives suit activations
+ * that are saved or used up, large ones suit mixed sizes. A few orders are tried and the best is
+ * kept. What a buffer lives with is found in a tree over the steps; looking at all of it is paid
+ * from a budget that grows with the number of buffers, and when that is used up a buffer just goes
+ * on top: O(n log n) in all.
  */
 #include "base/csr.h"
 #include "plan/symmetric_heap.h"
@@ -277,8 +278,8 @@ static void add_item(struct pack *k, struct item x)
         k->item[k->n++] = x;
 }
 
-/* The items that were added, into memory of their own; buf_of: by key, NULL: keys are buffers. *least is what they
- * need at once, below which no plan comes. */
+/* The items that were added, into memory of their own; buf_of: by key, NULL: keys are buffers.
+ * *least is what they need at once, below which no plan comes. */
 static int64_t pack_items(struct pack *k, struct program *p, const uint32_t *buf_of, int64_t *least)
 {
     struct arena_mark mark = arena_mark(k->a);

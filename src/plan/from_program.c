@@ -55,15 +55,16 @@ static void add_uses(struct fill *f, uint32_t op)
     }
 }
 
-/* On the buffer where its maker is meant, else on the op: that wrote over it, or must just come first. */
+/* On the buffer where its maker is meant, else on the op: that wrote over it,
+ * or must just come first. */
 static void add_deps(struct fill *f, uint32_t op)
 {
     const struct program *p = f->p;
 
     for (uint32_t i = p->dep_at[op]; i < p->dep_at[op + 1]; i++) {
         const struct program_dep *d = &p->dep[i];
-        /* Order that the graph itself states (control_deps) is no fake to a scheduler: the text would be wrong
-         * in another. It is on an op, so nothing lives longer for it. */
+        /* Order that the graph itself states (control_deps) is not fake to a scheduler: the text
+         * would be wrong in another order. It is on an op, so nothing lives longer for it. */
         unsigned flags = d->flags & PROGRAM_WEAK ? PROBLEM_WEAK : 0;
 
         if (d->buf != PROGRAM_NONE && p->buf[d->buf].producer == d->op)

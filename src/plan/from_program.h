@@ -5,8 +5,8 @@
 #include "lower/program.h"
 #include "plan/problem.h"
 
-/* Ops and buffers keep their order, so op i of the problem is op i of the program; times that were not estimated
- * are 0. */
+/* Ops and buffers keep their order, so op i of the problem is op i of the program; times that
+ * were not estimated are 0. */
 TUCK_MUST_CHECK tuck_status problem_of_program(const struct program *p, tuck_diags *diags,
                                                struct problem **out);
 

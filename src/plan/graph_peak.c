@@ -9,7 +9,7 @@ struct storage {
     bool live, kept;
 };
 
-/* Items of a list that nobody takes out of it: they live as long as the list is used. */
+/* Items of a list that are never taken out of it: they live as long as the list is used. */
 struct rest {
     int64_t bytes;
     uint32_t last; /* the last node that uses the list, 0: none */

@@ -1,5 +1,6 @@
-/* The peak of a graph as PyTorch's passes on graphs estimate it: storages off the host, node by node, nothing fused,
- * no wait holding what a transfer reads. For comparison; everything else here goes by memory_peak(). */
+/* The peak of a graph as PyTorch's passes on graphs estimate it: storages off the host, node by
+ * node, nothing fused, no wait holding what a transfer reads. For comparison; everything else
+ * here uses memory_peak(). */
 #ifndef TUCK_PLAN_GRAPH_PEAK_H
 #define TUCK_PLAN_GRAPH_PEAK_H
 

@@ -1,7 +1,7 @@
-/* How long buffers live in an order, and how many bytes that takes.
+/* How long buffers live in an order, and how many bytes that needs.
  *
- * An op allocates what it makes before it runs, and after it ran frees what it was the last to use. What an
- * op makes and nobody uses goes when that op is done. Freeable inputs are there from the start; what the
+ * An op allocates what it makes before it runs, and after it ran frees what it was the last to use.
+ * An unused result is freed when its op is done. Freeable inputs are there from the start; what the
  * caller gets is never freed. The peak is the most that is live right after an op has allocated.
  */
 #ifndef TUCK_PLAN_LIVENESS_H
@@ -16,7 +16,7 @@ struct live {
     int64_t *freed;      /* [op] bytes that go after it */
     int64_t *post_alloc; /* [op] bytes live while it runs */
     int64_t *post_free;  /* [op] … and when it is done */
-    uint32_t *last;      /* [buf] the op after which it goes; PROBLEM_NONE: never */
+    uint32_t *last;      /* [buf] the op after which it is freed; PROBLEM_NONE: never */
     uint32_t *at;        /* [op] its place in the order */
 };
 

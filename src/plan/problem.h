@@ -1,6 +1,7 @@
-/* The schedule problem: what must be known of a program to choose the order of its ops, as plain arrays.
- * It knows nothing of graphs. A lowering fills it, a file holds it (docs/scheduling.md), schedulers and the
- * simulator read it. Once built it never changes; a schedule is an array of all op ids, each once.
+/* The schedule problem: what must be known of a program to choose the order of its ops, as
+ * plain arrays. It knows nothing of graphs. A lowering fills it, a file holds it
+ * (docs/scheduling.md), schedulers and the simulator read it. Once built it never changes; a
+ * schedule is an array of all op ids, each once.
  *
  *   ops      0 … n_op-1 in the order in which they were given, which is a valid schedule itself
  *   buffers  0 … n_buf-1: first the inputs, then the outputs of op 0, of op 1, …
@@ -28,9 +29,9 @@ enum {
         4, /* a collective that no other passes: its group is not known, or it sends or receives */
 };
 
-/* A dependence orders two ops. One that is real says that the buffer is read; one that is only weak, that
- * a reader of it must come first (the op writes over it); a fake one carries no data at all: it was
- * added to keep an order, and lets no buffer live longer. */
+/* A dependence orders two ops. One that is real says that the buffer is read; one that is only
+ * weak, that a reader of it must come first (the op writes over it); a fake one carries no data at
+ * all: it was added to keep an order, and lets no buffer live longer. */
 enum {
     PROBLEM_WEAK = 1,
     PROBLEM_FAKE = 2,
@@ -59,15 +60,16 @@ struct problem {
     double *runtime; /* in `unit`, finite and not negative: just as it was given */
     uint32_t *group; /* process group of a collective, 0 … n_group-1, or PROBLEM_NONE: not known */
     int64_t *bytes;  /* of a collective's message, -1: not known */
-    uint8_t *coll;   /* tuck_coll; 0: not known, or no such kind */
+    uint8_t *coll;   /* tuck_coll; 0: not known */
     str_id *coll_name;   /* as the file has it, "all_reduce"; 0: not known */
     str_id *kernel;      /* "extern_kernels.mm", 0: none */
     uint32_t *member_at; /* [n_op + 1]: what was fused into the op … */
     str_id *member;      /* … by name; none: the op itself */
     uint32_t n_group;
     str_id *group_name;
-    /* [n_op]: ops that one node of a graph became are neighbours in every order; all of them name the same one, which
-     * is where the node stands. Their ids follow each other. NULL: every op stands by itself. */
+    /* [n_op]: ops that one node of a graph became are neighbours in every order; all of
+     * them name the same op, whose place is the node's. Their ids are consecutive. NULL:
+     * every op is on its own. */
     uint32_t *anchor;
 
     /* ---- what an op needs: buffers, or ops where PROBLEM_ON_OP is set; duplicates occur ---- */
@@ -75,8 +77,9 @@ struct problem {
     uint32_t *dep;
     uint8_t *dep_flags;
 
-    /* ---- the collectives a wait ends: those that produce what it needs; only if there are none, those
-     * of the waits that do. Empty for ops that are no wait, and for a wait of nothing. ---- */
+    /* ---- the collectives a wait ends: those that produce what it needs; only if
+     * there are none, those of the waits that do. Empty for ops that are not waits,
+     * and for a wait for nothing. ---- */
     uint32_t *wait_at; /* [n_op + 1] */
     uint32_t *wait;
 
@@ -87,7 +90,7 @@ struct problem {
     uint8_t *buf_flags;
     uint32_t *producer;  /* PROBLEM_NONE for inputs */
     int64_t *size_alloc; /* bytes when it comes to be; of a freeable input the same as size_free */
-    int64_t *size_free;  /* bytes when it goes; not always the same (parts of one allocation) */
+    int64_t *size_free;  /* bytes when freed; not always the same (parts of one allocation) */
     uint32_t *succ_at;   /* [n_buf + 1]: ops that keep it alive, each once, ascending */
     uint32_t *succ;
     uint32_t
@@ -106,14 +109,14 @@ static inline const char *problem_name(const struct problem *p, uint32_t op)
     return str_text(&p->str, p->name[op]);
 }
 
-/* Two collectives that keep their order: of one group, or one of them a fence. Those of different groups may pass each
- * other, where all ranks run the same program. */
+/* Two collectives that keep their order: of one group, or one of them a fence. Those of different
+ * groups may pass each other, where all ranks run the same program. */
 static inline bool problem_in_sequence(const struct problem *p, uint32_t x, uint32_t y)
 {
     return ((p->flags[x] | p->flags[y]) & PROBLEM_FENCE) != 0 || p->group[x] == p->group[y];
 }
 
-/* The op that stands for the node which x comes from: x itself, mostly. */
+/* The op that represents the node of x: usually x itself. */
 static inline uint32_t problem_anchor(const struct problem *p, uint32_t x)
 {
     return p->anchor != NULL ? p->anchor[x] : x;
@@ -148,7 +151,7 @@ static inline uint32_t problem_dep_op(const struct problem *p, uint32_t d)
 /* Nanoseconds of one `unit`. */
 double problem_unit_ns(const struct problem *p);
 
-/* An op's runtime in whole picoseconds, which every machine adds up alike. */
+/* An op's runtime in whole picoseconds, which add up to the same on every machine. */
 int64_t problem_ps(const struct problem *p, uint32_t op);
 
 void problem_free(struct problem *p); /* NULL is fine */
@@ -159,14 +162,14 @@ void problem_free(struct problem *p); /* NULL is fine */
  *   struct problem_builder b;
  *   problem_begin(&b, alloc, "llama_fw");
  *   uint32_t x = problem_input(&b, "primals_1", 4096, PROBLEM_FREEABLE);
- *   uint32_t op = problem_op(&b, &(struct problem_op){.name = "mm", .kind = PROBLEM_GEMM, .runtime = 20});
+ *   problem_op(&b, &(struct problem_op){.name = "mm", .kind = PROBLEM_GEMM, .runtime = 20});
  *   problem_reads(&b, x);
  *   uint32_t y = problem_makes(&b, "buf0", 4096, 4096);
  *   …
  *   tuck_status st = problem_finish(&b, diags, &p);
  *
- * The calls between begin and finish allocate and so need a mem_guard() on &b.p->mem around them; finish
- * has its own. A builder is given up with problem_abandon(). */
+ * The calls between begin and finish allocate and so need a mem_guard() on &b.p->mem around them;
+ * finish has its own. A builder is given up with problem_abandon(). */
 
 struct problem_op {
     const char *name;
@@ -200,8 +203,8 @@ struct problem_builder {
     VEC(str_id) graph_input, graph_output, mutation;
 };
 
-/* False: no memory. `source` must live until the end of the building; it stands in messages. Where times
- * are not in ns, set b->p->unit. */
+/* False: no memory. `source` must live until the end of the building; it is used in messages. Where
+ * times are not in ns, set b->p->unit. */
 bool problem_begin(struct problem_builder *b, const tuck_allocator *alloc, const char *source);
 void problem_abandon(struct problem_builder *b);
 
@@ -218,7 +221,8 @@ void problem_needs_op(struct problem_builder *b, uint32_t op, unsigned flags);
 /* A real dependence of the last op on buf, which it also keeps alive until then. */
 void problem_reads(struct problem_builder *b, uint32_t buf);
 
-/* Op keeps buf alive: for users of an alias, and for a wait, which holds its collective's operand. */
+/* Op keeps buf alive: for users of an alias, and for a wait, which holds
+ * its collective's operand. */
 void problem_keeps(struct problem_builder *b, uint32_t buf, uint32_t op);
 /* Op must come after what makes buf, for the peak-memory orders; problem_keeps() says so too. */
 void problem_follows(struct problem_builder *b, uint32_t buf, uint32_t op);
@@ -226,8 +230,9 @@ void problem_follows(struct problem_builder *b, uint32_t buf, uint32_t op);
 void problem_returns(struct problem_builder *b, uint32_t buf);
 bool problem_is_returned(const struct problem_builder *b, uint32_t buf);
 
-/* Checks that the order of ops is a schedule and that sizes add up, and makes the arrays. The builder is
- * done with, also on failure. TUCK_ELINT with a diagnostic: a name twice, a dependence on a later op. */
+/* Checks that the order of ops is a schedule and that sizes add up, and makes the arrays. The
+ * builder is done with, also on failure. TUCK_ELINT with a diagnostic: a name twice, a
+ * dependence on a later op. */
 TUCK_MUST_CHECK tuck_status problem_finish(struct problem_builder *b, tuck_diags *diags,
                                            struct problem **p_out);
 
@@ -239,7 +244,7 @@ enum problem_fault_kind {
     PROBLEM_BUF_TWICE,  /* buf has the name of an earlier buffer */
     PROBLEM_LATE,       /* op needs (its dependence number `item`) what op `other` makes later */
     PROBLEM_CYCLE,      /* … and `other` in turn needs op */
-    PROBLEM_EARLY_USE,  /* an op that keeps buf alive stands before what makes it */
+    PROBLEM_EARLY_USE,  /* an op that keeps buf alive comes before what makes it */
     PROBLEM_BYTES,      /* sizes up to buf are more than 64 bits hold */
     PROBLEM_TIME,       /* runtimes up to op are more than 64 bits of picoseconds hold */
 };
@@ -257,14 +262,15 @@ void problem_fault_text(const struct problem_builder *b, const struct problem_fa
 
 /* ---- files ---- */
 
-/* A text of schema 1; `name` stands in diagnostics. TUCK_ESYNTAX: see them. */
+/* A text of schema 1; `name` is used in diagnostics. TUCK_ESYNTAX: see them. */
 TUCK_MUST_CHECK tuck_status problem_read_text(const char *text, size_t len, const char *name,
                                               const tuck_allocator *alloc, tuck_diags *diags,
                                               struct problem **p_out);
 TUCK_MUST_CHECK tuck_status problem_read_file(const char *path, const tuck_allocator *alloc,
                                               tuck_diags *diags, struct problem **p_out);
 
-/* The problem with its ops in `order` (NULL: as they are). What is written can be read, and is the same. */
+/* The problem with its ops in `order` (NULL: as they are). What is written can
+ * be read, and is the same. */
 void problem_write(const struct problem *p, const uint32_t *order, struct buf *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Problem files: JSON, schema 1. Unknown members are passed over. The first op with errors is the last
- * one that is looked at. */
+/* Problem files: JSON, schema 1. Unknown members are passed over. The first op with errors is the
+ * last one that is looked at. */
 #include <jansson.h>
 #include <math.h>
 
@@ -13,8 +13,8 @@ struct reader {
     uint32_t n_buf; /* buffers that have a name so far, in the first walk */
 };
 
-/* ---- names ----
- * What a name means is marked in the table of strings: `owner` is 1 + the op, `node` 1 + the buffer. */
+/* ---- names ---- What a name means is marked in the table of strings: `owner` is 1 + the
+ * op, `node` 1 + the buffer. */
 
 static struct str *mark_of(struct reader *r, const char *name)
 {
@@ -291,7 +291,8 @@ static void read_outer(struct reader *r, const struct jin_at *root)
     struct jin_at outputs = jin_member(root, "graph_outputs"),
                   map = jin_member(root, "mutation_real_name");
 
-    /* Not every output is a buffer: torch lists what is None, and inputs that are handed through. */
+    /* Not every output is a buffer: torch lists what is None, and inputs
+     * that are handed through. */
     if (get_list(r, &outputs, false))
         for (size_t i = 0; i < jin_len(&outputs); i++) {
             struct jin_at at = jin_item(&outputs, i);

@@ -1,8 +1,9 @@
 /* Comm buffers of a program, numbered and timed so that every rank gets the same heap.
  *
- * Ranks must put a comm buffer at the same place, though the rest of their programs may differ. So nothing but the
- * group's own collectives is a clock here: step 2k+1 is its k-th collective, step 2k what happens between that and the
- * one before. And buffers go by which collective works on them first, not by where they are made.
+ * Ranks must place a comm buffer at the same address, though the rest of their programs may differ.
+ * So nothing but the group's own collectives is a clock here: step 2k+1 is its k-th collective,
+ * step 2k what happens between that and the one before. And buffers go by which collective works on
+ * them first, not by where they are made.
  */
 #include "plan/symmetric_heap.h"
 

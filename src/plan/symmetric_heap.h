@@ -1,4 +1,5 @@
-/* The symmetric heaps of a program: which comm buffers there are, and when they are live, as all ranks see it. */
+/* The symmetric heaps of a program: which comm buffers there are, and when they are
+ * live, as all ranks see it. */
 #ifndef TUCK_PLAN_SYMMETRIC_HEAP_H
 #define TUCK_PLAN_SYMMETRIC_HEAP_H
 
