@@ -1,8 +1,9 @@
 /* How short an order could be at best.
  *
- * Each bound is a reason that holds for every order: the compute stream has that much to do, a channel has, the
- * longest chain of ops takes that long, a stream whose jobs come late and have long tails cannot be faster, memory
- * that must be held that long is limited. The largest is the bound.
+ * Each bound is a reason that holds for every order: the compute stream has that much to
+ * do, a channel has, the longest chain of ops takes that long, a stream whose jobs come
+ * late and have long tails cannot be faster, memory that must be held that long is
+ * limited. The largest is the bound.
  */
 #ifndef TUCK_SIM_BOUND_H
 #define TUCK_SIM_BOUND_H

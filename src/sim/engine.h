@@ -1,11 +1,11 @@
-/* The inside of the simulation of several ranks, by events. What takes time is an activity: the kernel that a rank runs, and
- * the transfer at the head of a channel. Activities have work left and a speed, which changes only at events; a heap
- * holds when each would end.
+/* The inside of the simulation of several ranks, by events. What takes time is an activity: the
+ * kernel that a rank runs, and the transfer at the head of a channel. Activities have work left and
+ * a speed, which changes only at events; a heap holds when each would end.
  *
  *   ranks.c       what ranks do one op after the other
  *   transfer.c    channels: who meets whom, what starts and ends
  *   contention.c  who is slowed by whom
- *   stuck.c       who stands for whom when nothing goes on
+ *   stuck.c       who waits for whom when nothing can go on
  */
 #ifndef TUCK_SIM_ENGINE_H
 #define TUCK_SIM_ENGINE_H
@@ -20,9 +20,9 @@ struct sim_slot {
     uint32_t rank, group; /* group of the job, or NONE */
     uint32_t head, tail;  /* ops issued and not ended; NONE: none */
     uint32_t ended;       /* the op that ended last; NONE: none */
-    int64_t ready;        /* since when the head stands there */
+    int64_t ready;        /* since when the head is there */
     int64_t start;        /* of its transfer, if it runs */
-    bool there;           /* the head has come to its place, and others may meet it */
+    bool there;           /* the head has arrived, and others may match it */
     bool moves;           /* its transfer moves bytes by now */
     uint32_t next, prev;  /* slots of this rank that move bytes */
     /* Of the transfer that this slot leads: */
@@ -33,7 +33,7 @@ struct sim_slot {
 struct sim_state {
     uint32_t pos;
     bool launched;      /* the op at pos */
-    uint32_t waits_for; /* transfers that the op at pos stands for */
+    uint32_t waits_for; /* transfers that the op at pos waits for */
     int64_t since;      /* … since then */
     uint32_t slot;      /* its first */
     uint32_t moving[SIM_LINKS];
@@ -42,7 +42,7 @@ struct sim_state {
     int64_t *end;              /* by op, of collectives; -1: not yet */
     uint32_t *behind;          /* by op: the next in its channel */
     uint32_t *before;          /* by op: the one that came before it */
-    bool *awaited;             /* by op: of collectives that the op at pos stands for */
+    bool *awaited;             /* by op: of collectives that the op at pos waits for */
 };
 
 struct sim_engine {
@@ -56,13 +56,13 @@ struct sim_engine {
     uint32_t n_slot;
     struct sim_events ev;     /* activities: of ranks, then of slots */
     uint32_t *ready, n_ready; /* ranks that can go on */
-    uint32_t *member_slot;    /* beside job->member; NONE: the rank has no such channel */
-    uint32_t *arrived;        /* by group of the job: members that stand at its next transfer */
+    uint32_t *member_slot;    /* parallel to job->member; NONE: the rank has no such channel */
+    uint32_t *arrived;        /* by group of the job: members that have reached its next transfer */
     uint32_t *first;          /* … and the first of them, a slot */
     struct sim_meetings met;
 };
 
-/* The op that rank r stands at, NONE: it has done all. */
+/* The op that rank r is at; NONE: all done. */
 static inline uint32_t op_at(const struct sim_engine *e, uint32_t r)
 {
     const struct sim_rank *k = &e->job->rank[r];
@@ -101,7 +101,7 @@ static inline uint32_t slot_of(const struct sim_engine *e, uint32_t r, uint32_t 
     return e->rank[r].slot + (p->group[op] == NONE ? p->n_group : p->group[op]);
 }
 
-/* Does this op stand at the head of its channel? Then it stays there until all it meets have come. */
+/* Is this op at the head of its channel? It stays there until all it matches have arrived. */
 static inline bool is_there(const struct sim_engine *e, struct sim_met m)
 {
     const struct sim_slot *x = &e->slot[slot_of(e, m.rank, m.op)];
@@ -111,11 +111,12 @@ static inline bool is_there(const struct sim_engine *e, struct sim_met m)
 
 /* ---- contention.c ---- */
 
-/* How fast a kernel of rank r runs beside the collectives that run there. */
+/* How fast a kernel of rank r runs next to the collectives that run there. */
 uint32_t sim_kernel_speed(const struct sim_engine *e, uint32_t r, uint32_t op);
 /* One more or one less collective of a kind runs on a rank. */
 void sim_kind_runs(struct sim_engine *e, uint32_t r, uint32_t kind, bool starts);
-/* The transfer of slot s begins or ends to move bytes on its rank: others that share the link feel it. */
+/* The transfer of slot s begins or ends to move bytes on its rank: others that
+ * share the link feel it. */
 void sim_link_changes(struct sim_engine *e, uint32_t s, uint32_t link, bool starts);
 /* The latency of a transfer is over. */
 void sim_start_bytes(struct sim_engine *e, uint32_t leader);

@@ -1,4 +1,5 @@
-/* What takes time, while speeds change: activities with work left, and a heap of when each would end. */
+/* What takes time, while speeds change: activities with work left, and a heap
+ * of when each would end. */
 #ifndef TUCK_SIM_EVENTS_H
 #define TUCK_SIM_EVENTS_H
 

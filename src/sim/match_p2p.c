@@ -32,7 +32,8 @@ static int by_key(const void *a, const void *b)
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
-/* Sends and receives in order of (source, destination, tag, place): the i-th of one meets the i-th of the other. */
+/* Sends and receives in order of (source, destination, tag, place): the i-th of one
+ * meets the i-th of the other. */
 void sim_meet(const struct sim_job *job, struct arena *a, struct sim_meetings *out)
 {
     uint32_t n[2] = {0, 0}, total = 0;

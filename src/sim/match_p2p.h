@@ -10,7 +10,7 @@ struct sim_met {
 
 /* By rank and op: its parts are with[at[rank][op]] … */
 struct sim_meetings {
-    uint32_t **at; /* NULL: nobody sends or receives */
+    uint32_t **at; /* NULL: no sends or receives */
     struct sim_met *with;
     uint32_t **missing; /* by rank and op: parts, to be counted down */
 };

@@ -70,7 +70,7 @@ void sim_init(struct sim *s, const struct problem *p, const struct sim_options *
 
 /* ---- times alone ---- */
 
-/* A collective or a wait, at the clock it comes to. Gives the clock behind it. */
+/* A collective or a wait, at the clock it comes to. Returns the clock after it. */
 static inline int64_t happen(const struct sim_event *e, int64_t clk, const uint32_t *ends,
                              int64_t *ended, int64_t *channel)
 {
@@ -129,7 +129,7 @@ void sim_charge(struct sim_span *span, const uint32_t *before, uint32_t last, in
     }
 }
 
-/* The collective that a wait stands still for: the one that ends last. */
+/* The collective that a wait stalls for: the one that ends last. */
 static uint32_t last_of(const struct sim *s, uint32_t wait)
 {
     const struct problem *p = s->p;

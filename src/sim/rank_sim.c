@@ -61,7 +61,7 @@ static void kernel_ends(struct sim_engine *e, uint32_t r)
     if (!x->launched) {
         x->launched = true;
         e->out[r].time.launch += e->job->launch_ps;
-        /* Entered again behind its launch. */
+        /* Entered again after its launch. */
         e->ready[e->n_ready++] = r;
         return;
     }

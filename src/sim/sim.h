@@ -1,8 +1,9 @@
 /* The time of an order.
  *
- * S0: one host thread issues the ops in order. Compute runs on one stream; each process group has a channel of its
- * own, on which its collectives run one after the other. A wait stops the compute stream until its collectives are
- * done. Times are whole picoseconds, so every machine and every rank gets the same answer.
+ * S0: one host thread issues the ops in order. Compute runs on one stream; each process group has a
+ * channel of its own, on which its collectives run one after the other. A wait stops the compute
+ * stream until its collectives are done. Times are whole picoseconds, so every machine and every
+ * rank gets the same answer.
  *
  *   compute      clk += d
  *   collective   end = channel = max(clk, channel) + d; a synchronous one then stops clk until end
@@ -22,32 +23,38 @@ struct sim_options {
 
 struct sim_result {
     int64_t makespan, compute, comm, launch, exposed;
-    int64_t tail; /* the part of exposed behind the last op: collectives that nobody waits for */
+    int64_t tail; /* the part of exposed after the last op: collectives without a wait */
 };
 
-/* When an op ran, and how long the compute stream stood still for it. */
+/* When an op ran, and how long the compute stream stalled for it. */
 struct sim_span {
     int64_t start, end;
-    int64_t issued; /* when the host came to it: a collective may start later, behind others */
+    int64_t issued; /* when the host reached it: a collective may start later, after others */
     int64_t
-        exposed; /* of a collective: how long the compute stream stood while its channel was busy with it */
-    int64_t stood; /* of a wait or a synchronous collective: how long the compute stream stood */
+        /* of a collective: how long the compute stream stalled while its
+         * channel was busy with it */
+        exposed;
+    int64_t stood; /* of a wait or a synchronous collective: how long the compute stream stalled */
     uint32_t
-        held; /* of a collective: another, behind it, that the stream stood for; PROBLEM_NONE: none */
+        held; /* of a collective: a later one that the stream stalled for; PROBLEM_NONE: none */
 };
 
-/* The compute stream stood from `since` until `last` ended, a collective that a wait is for. At each moment of it, what was
- * at the head of the channel is charged: those before `last` first, each until its end. before: by op, the collective
- * that came before it on its channel. The charges add up to the time that was stood. */
+/* The compute stream stalled from `since` until `last` ended, a collective that a wait is for. At
+ * each moment of it, what was at the head of the channel is charged: those before `last` first,
+ * each until its end. before: by op, the collective that came before it on its channel. The
+ * charges add up to the stall. */
 void sim_charge(struct sim_span *span, const uint32_t *before, uint32_t last, int64_t since);
 
-/* What a run without spans reads: a word an op. A kernel is its time, launch included, so that a run of kernels is a sum;
- * a collective or a wait has its sign bit set, and is a place in `event`. */
+/* What a run without spans reads: a word an op. A kernel is its time, launch
+ * included, so that a run of kernels is a sum; a collective or a wait has its sign
+ * bit set, and is a place in `event`. */
 struct sim_event {
     int64_t ps;
     uint32_t kind; /* of enum in s0.c */
     uint32_t a,
-        b; /* a collective: its channel, its place in `ended`; a wait: the places of what it ends, in `ends` */
+        /* a collective: its channel, its place in `ended`; a wait: the places of
+         * what it ends, in `ends` */
+        b;
 };
 
 struct sim {

@@ -1,6 +1,6 @@
 #include "sim/engine.h"
 
-/* A rank that the transfer at the head of s stands for; *part: which of its sends and receives. */
+/* A rank that the transfer at the head of s waits for; *part: which of its sends and receives. */
 static uint32_t absent_from(const struct sim_engine *e, uint32_t s, uint32_t *part)
 {
     const struct sim_slot *x = &e->slot[s];

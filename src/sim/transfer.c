@@ -62,7 +62,7 @@ static void p2p_arrives(struct sim_engine *e, uint32_t s)
         }
         --*missing;
         if (m.rank == own.rank && m.op == own.op)
-            continue; /* it meets itself, and will come to that from the other side as well */
+            continue; /* it matches itself, and is handled from the other side as well */
         if (--e->met.missing[m.rank][m.op] == 0)
             start_transfer(e, slot_of(e, m.rank, m.op));
     }
@@ -117,7 +117,7 @@ void sim_issue(struct sim_engine *e, uint32_t r, uint32_t op)
     arrive(e, s);
 }
 
-/* The op that rank r stands at has all it stood for. */
+/* The op that rank r is at has all it waited for. */
 static void go_on(struct sim_engine *e, uint32_t r)
 {
     const struct sim_rank *k = &e->job->rank[r];
