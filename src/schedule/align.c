@@ -57,7 +57,7 @@ struct local_ranks {
     struct mem mem;
     uint32_t n_rank, n_here; /* how many have handed in */
     uint64_t round;
-    bool failed; /* no memory for what somebody handed in */
+    bool failed; /* no memory for a caller's data */
     pthread_mutex_t lock;
     pthread_cond_t all_here;
     tuck_estimates *row; /* of the round that is over, and of the one being filled */
@@ -102,7 +102,8 @@ void local_ranks_free(struct local_ranks *l)
     mem_free(&m, l, sizeof(*l));
 }
 
-/* Rounds take turns with two sets of rows: nobody comes to the next but one before all have left this. */
+/* Rounds take turns with two sets of rows: no one reaches the next but one
+ * before all have left this. */
 static const tuck_estimates *gather(void *ctx, uint32_t rank, const double *mine, uint32_t n)
 {
     struct local_ranks *l = ctx;

@@ -15,8 +15,8 @@ static void add(struct sink *k, uint32_t op, uint32_t needs)
         k->list[k->at[x]++] = y;
 }
 
-/* Collectives that must keep their order, each with the one before it: of its group, or the last fence. A fence comes
- * after all since the fence before it. */
+/* Collectives that must keep their order, each with the one before it: of its group, or the last
+ * fence. A fence comes after all since the fence before it. */
 static void each_link(const struct schedule *s, uint32_t *previous, uint32_t *open, struct sink *k)
 {
     const struct problem *p = s->p;

@@ -18,7 +18,8 @@ struct edges {
 
 void edges_build(const struct schedule *s, unsigned which, struct arena *a, struct edges *out);
 
-/* The fake dependences that count: PyTorch's are those of the file, ours only keep groups in order. */
+/* The fake dependences that count: PyTorch's are those of the file, ours
+ * only keep groups in order. */
 static inline unsigned edges_fake(const struct schedule *s)
 {
     return EDGE_ADDED | (s->opt.torch ? EDGE_FILE_FAKE : EDGE_CHAIN);

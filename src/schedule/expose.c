@@ -1,9 +1,11 @@
-/* How much of a collective is hidden: its time, and that of the compute between it and whatever ends it.
+/* How much of a collective is hidden: its time, and that of the compute
+ * between it and whatever ends it.
  *
- * Two ways to know. One walks the list, op by op, just as PyTorch does, and adds up in the order in which it
- * does, because the last bit of a sum decides now and then. The other keeps running sums and places, and a
- * tree over the collectives of each group for "where is the first of these, or of those after it, needed?".
- * It is used where collectives never pass each other; both give the same but for that last bit. */
+ * Two ways to know. One walks the list, op by op, just as PyTorch does, and adds up in the order
+ * in which it does, because the last bit of a sum decides now and then. The other keeps running
+ * sums and places, and a tree over the collectives of each group for "where is the first of these,
+ * or of those after it, needed?". It is used where collectives never pass each other; both give
+ * the same but for that last bit. */
 #include <math.h>
 
 #include "schedule/iter.h"
@@ -170,8 +172,8 @@ void expose_moved(struct iter *it, uint32_t first, uint32_t n)
 
 /* ---- by index ---- */
 
-/* Where the compute that hides c ends: the first need of c, or of a later collective of its group, which is
- * done only when c is. */
+/* Where the compute that hides c ends: the first need of c, or of a later collective of its group,
+ * which is done only when c is. */
 static uint32_t end_of(const struct iter *it, uint32_t c)
 {
     const struct expose *e = it->expose;
@@ -235,8 +237,8 @@ bool expose_cuts(struct iter *it, uint32_t w, uint32_t x, bool *cut)
 
 /* ---- by walking ---- */
 
-/* Does x wait for a collective that was started after c, and met on this walk? It is done only when c is,
- * where both are of one group; PyTorch knows nothing of groups, and looks at waits alone. */
+/* Does x wait for a collective that was started after c, and met on this walk? It is done only when
+ * c is, where both are of one group; PyTorch ignores groups, and looks at waits alone. */
 static bool ends_later(const struct iter *it, uint32_t c, uint32_t x)
 {
     const struct problem *p = it->p;

@@ -1,6 +1,7 @@
-/* enforce_comm_ordering_for_fsdp: what belongs to one all-gather of parameters, or to one reduce-scatter of
- * gradients, runs as one block, and its wait with what follows from it as another; the wait of one comes
- * before the start of the next. Fewer of them are then in flight at once. */
+/* enforce_comm_ordering_for_fsdp: what belongs to one all-gather of parameters, or to
+ * one reduce-scatter of gradients, runs as one block, and its wait with what follows
+ * from it as another; the wait of one comes before the start of the next. Fewer of them
+ * are then in flight at once. */
 #include <stdlib.h>
 
 #include "schedule/edges.h"
@@ -61,8 +62,8 @@ static void find_roles(struct fsdp *f)
     }
 }
 
-/* Everything that x needs, or everything that needs it; the latter only through waits, copies and what
- * costs nothing, for a gather. Given up where it meets another block. */
+/* Everything that x needs, or everything that needs it; the latter only through waits, copies and
+ * what costs nothing, for a gather. Given up where it meets another block. */
 static void collect(struct fsdp *f, uint32_t x, bool users, bool all)
 {
     uint32_t depth = 0;
@@ -177,7 +178,8 @@ static void chain(struct fsdp *f)
     }
 }
 
-/* ---- the order: units, which are half blocks and single ops, each behind the units that it needs ---- */
+/* ---- the order: units, which are half blocks and single ops, each after the
+ * units that it needs ---- */
 
 struct need {
     uint32_t unit, at;

@@ -1,9 +1,11 @@
-/* What the iterative passes share: a list of ops in which one of them, with what it takes along (its
- * group), moves past its neighbours one by one; the memory of that; and how much of a collective is hidden.
+/* What the iterative passes share: a list of ops in which one of them, with what it takes
+ * along (its group), moves past its neighbours one by one; the memory of that; and how much
+ * of a collective is hidden.
  *
- * Memory. Every op knows the bytes that are live after it allocated and after it freed. When a group passes
- * an op, all its members shift by the same amount, which is kept once for the group and settled when the
- * group is dissolved. Where the last user of a buffer changes, members shift by different amounts. */
+ * Memory. Every op knows the bytes that are live after it allocated and after it freed. When a
+ * group passes an op, all its members shift by the same amount, which is kept once for the group
+ * and settled when the group is dissolved. Where the last user of a buffer changes, members
+ * shift by different amounts. */
 #ifndef TUCK_SCHEDULE_ITER_H
 #define TUCK_SCHEDULE_ITER_H
 
@@ -15,7 +17,8 @@
 struct exposed {
     double comm, comp;
     bool
-        cut; /* of a wait: compute right before it does not hide its collective, which is over by then */
+        /* of a wait: compute right before it does not hide its collective, which is over by then */
+        cut;
 };
 
 struct iter {
@@ -65,11 +68,11 @@ void iter_end(struct iter *it, struct schedule_report *r);
 void iter_group(struct iter *it, uint32_t op, bool towards_front);
 /* x, the next neighbour, comes along. */
 void iter_join(struct iter *it, uint32_t x, bool towards_front);
-/* Settle the group where it stands. */
+/* Settle the group at its current place. */
 void iter_settle(struct iter *it, bool towards_front);
 
-/* The peak among the group and x if the group passed x to the front (x stands before it) or to the back.
- * Must be followed by iter_pass or iter_stay with the same x. */
+/* The peak among the group and x if the group passed x to the front (x is before it) or to the
+ * back. Must be followed by iter_pass or iter_stay with the same x. */
 int64_t iter_peak_front(struct iter *it, uint32_t x);
 int64_t iter_peak_back(struct iter *it, uint32_t x);
 void iter_pass_front(struct iter *it, uint32_t x);
@@ -86,8 +89,8 @@ static inline bool iter_in_group(const struct iter *it, uint32_t x)
     return it->member_of[x] == it->serial;
 }
 
-/* Everything that is kept by differences against a full count: NULL, or what is wrong. Some slips are wrong
- * on purpose: nothing is checked then. */
+/* Everything that is kept by differences against a full count: NULL, or what is wrong. Some slips
+ * are wrong on purpose: nothing is checked then. */
 const char *iter_wrong(struct iter *it);
 
 /* After every move of a stress build. */
@@ -110,12 +113,12 @@ struct exposed expose_coll(struct iter *it, uint32_t c);
 struct exposed expose_wait(struct iter *it, uint32_t w);
 /* Sums kept by difference are as good as sums made anew? */
 bool expose_is_exact(const struct iter *it);
-/* Wait x now stands right before wait w. True: what w would be told has to be asked for anew; false: *cut
+/* Wait x is now right before wait w. True: the answer for w must be computed again; false: *cut
  * says whether x ends what hides w's collective. */
 bool expose_cuts(struct iter *it, uint32_t w, uint32_t x, bool *cut);
 /* Do sums and places that are kept say something else than a walk? */
 bool expose_is_wrong(struct iter *it);
-/* The group stands at a new place: n ops from `first` on have moved. */
+/* The group has a new place: n ops from `first` on have moved. */
 void expose_moved(struct iter *it, uint32_t first, uint32_t n);
 
 #endif

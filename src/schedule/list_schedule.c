@@ -1,9 +1,9 @@
-/* raise_comms, sink_waits, reorder_compute_for_overlap: list scheduling by a score of three numbers, lower
- * first: the first collective that an op holds up; is it a wait; where it stood.
+/* raise_comms, sink_waits, reorder_compute_for_overlap: list scheduling by a score of three
+ * numbers, lower first: the first collective that an op holds up; is it a wait; where it was.
  *
- * PyTorch takes the best op that is ready. We do the same within a budget of memory: of the order that is
- * there the rest is kept in mind, and an op comes out of turn only if that rest, run after it as it stands,
- * stays within the budget. What stands first in it always does. */
+ * PyTorch takes the best op that is ready. We do the same within a budget of memory: the rest of
+ * the current order is kept, and an op comes out of turn only if that rest, run after it unchanged,
+ * stays within the budget. The first op of the rest always does. */
 #include <math.h>
 
 #include "plan/liveness.h"
@@ -79,7 +79,7 @@ static void find_first(struct lister *l, bool raise, const uint32_t *order)
     }
 }
 
-/* Copies that belong to a collective hide nothing else: they go where it goes. */
+/* Copies that belong to a collective hide nothing else: they move with it. */
 static bool is_tied(const struct lister *l, uint32_t x)
 {
     return !l->s->opt.torch && problem_anchor(l->p, x) != x;
@@ -102,9 +102,9 @@ static void emit(struct lister *l, uint32_t x)
             make_ready(l, l->e.user[i]);
 }
 
-/* The best of a heap that is not done yet and fits; PROBLEM_NONE: there is none. Where the best does not
- * fit, the op whose turn it is in the order that came in is taken: it always fits. With `compute`, only if
- * it is one of those. */
+/* The best of a heap that is not done yet and fits; PROBLEM_NONE: there is none. Where the
+ * best does not fit, the next op of the input order is taken: it always fits. With `compute`,
+ * only if it is one of those. */
 static uint32_t take(struct lister *l, struct heap *h, bool compute)
 {
     uint32_t x = PROBLEM_NONE;

@@ -1,7 +1,8 @@
-/* How the iterative passes move an op: past one neighbour after the other, with a group that grows on the way,
- * until its pass says stop. A pass is a rule: what becomes of the next neighbour, and what is to be remembered
- * of one that joined or was passed. What both directions share stands here: how much is hidden, memory, and the
- * row of the report. The walk itself is in this header so that a compiler sees it together with the rule. */
+/* How the iterative passes move an op: past one neighbour after the other, with a group that grows
+ * on the way, until its pass says stop. A pass is a rule: what becomes of the next neighbour, and
+ * what is to be remembered of one that joined or was passed. What both directions share is here:
+ * how much is hidden, memory, and the row of the report. The walk itself is in this header so that
+ * a compiler sees it together with the rule. */
 #ifndef TUCK_SCHEDULE_MOVE_H
 #define TUCK_SCHEDULE_MOVE_H
 
@@ -31,7 +32,7 @@ struct mover {
     uint32_t op;
     bool towards_front;
     struct schedule_stat *st;
-    double comm, comp;    /* of its collective, where it stands now */
+    double comm, comp;    /* of its collective, at its current place */
     bool exact;           /* comp is what a walk would give, to the last bit */
     bool unknown;         /* comp is not even near: it has to be asked for */
     bool cut;             /* compute that a wait passes hides nothing more */
@@ -59,11 +60,11 @@ static inline enum move_step move_within(struct mover *m, uint32_t x, int64_t pe
     return move_stop(m, LIMIT_MEMORY, x);
 }
 
-/* Ask for comp anew if it is not exact. */
+/* Compute comp again if it is not exact. */
 void move_refresh(struct mover *m);
 
-/* Is its collective hidden, and then some? Sums that are kept by difference may be off in the last bit: where
- * that could decide, they are made anew. */
+/* Is its collective hidden, and then some? Sums that are kept by difference may be off in the last
+ * bit: where that could decide, they are made anew. */
 static inline bool move_covered(struct mover *m)
 {
     double gap = (m->comm - m->comp) - -m->extra * m->comm;
@@ -85,7 +86,8 @@ static inline bool move_exposes(const struct exposed *e, double t)
     return move_positive(e->comm - e->comp + t) > move_positive(e->comm - e->comp);
 }
 
-/* Does passing x, compute, expose what comes along by more than is won? If not, it is noted as passed. */
+/* Does passing x, compute, expose what comes along by more than is won? If
+ * not, it is noted as passed. */
 bool move_exposes_along(struct mover *m, double t);
 static inline bool move_exposes_group(struct mover *m, uint32_t x)
 {

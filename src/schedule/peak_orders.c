@@ -1,5 +1,5 @@
-/* reorder_for_peak_memory: four orders, and the first with the lowest peak wins: the one that is there, least
- * peak first, breadth first, depth first. */
+/* reorder_for_peak_memory: four orders, and the first with the lowest peak wins: the one that is
+ * there, least peak first, breadth first, depth first. */
 #include "schedule/peak_orders.h"
 
 #include <stdlib.h>
@@ -99,9 +99,9 @@ static void link_uses(struct peaks *k)
         k->size[p->producer[b]] += p->size_alloc[b];
 }
 
-/* ---- least peak first ----
- * What fits under the peak so far goes first, the one that leaves the least behind; if nothing fits, the
- * smallest. Ops stand in a tree by size, so that "what fits" is a range. */
+/* ---- least peak first ---- What fits under the peak so far goes first, the one that
+ * leaves the least live; if nothing fits, the smallest. Ops are in a tree by size, so that
+ * "what fits" is a range. */
 
 struct lpmf {
     struct peaks *k;

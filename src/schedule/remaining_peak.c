@@ -4,9 +4,9 @@
 #include "plan/liveness.h"
 #include "schedule/schedule.h"
 
-/* Leaves are places of the order. A leaf holds the bytes that are live when the op there has allocated; of
- * an op that is gone, less than anything. Ranges are added to lazily: value of a node = max of its children
- * + its own addend. */
+/* Leaves are places of the order. A leaf holds the bytes that are live when the op there has
+ * allocated; of an op that is gone, less than anything. Ranges are added to lazily: value of a node
+ * = max of its children + its own addend. */
 #define GONE (INT64_MIN / 4)
 
 struct rest {
@@ -19,7 +19,7 @@ struct rest {
     bool *gone;             /* [place] */
     uint32_t *use_at, *use; /* [op] buffers that it keeps alive */
     uint32_t *sorted;       /* places of users, ascending, where the problem's succ has the ops */
-    uint32_t *last_at;      /* [buf] one behind the last of them that is still to come */
+    uint32_t *last_at;      /* [buf] one past the last of them that is still to come */
     uint32_t *stack_buf, *stack_at, n_stack; /* what a refused op has to put back */
 };
 
@@ -111,8 +111,8 @@ uint32_t rest_first(const struct rest *r)
     return r->first < r->n ? r->order[r->first] : PROBLEM_NONE;
 }
 
-/* Buffer b no longer waits for the op at `place`: users behind it that are gone, too, are passed over, and
- * what lies between loses the bytes. The bytes are free at once where nobody is left. */
+/* Buffer b no longer waits for the op at `place`: users after it that are also done are skipped,
+ * and the ops in between lose the bytes. Without users left, the bytes are free at once. */
 static int64_t shorten(struct rest *r, uint32_t b, uint32_t place)
 {
     const struct problem *p = r->p;
@@ -131,8 +131,8 @@ static int64_t shorten(struct rest *r, uint32_t b, uint32_t place)
     return 0;
 }
 
-/* What x adds to the ops before its place when it runs now: what it makes, less what goes at once because
- * nobody uses it. */
+/* What x adds to the ops before its place when it runs now: what it makes, less what is freed at
+ * once because it is not used. */
 static int64_t made(const struct problem *p, uint32_t x, int64_t *alloc, int64_t *freed)
 {
     *alloc = *freed = 0;

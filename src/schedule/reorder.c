@@ -1,5 +1,6 @@
-/* reorder_communication_preserving_peak_memory: each asynchronous collective, from the first on, moves
- * towards the front, one neighbour at a time, and takes along what it needs and what may come. */
+/* reorder_communication_preserving_peak_memory: each asynchronous collective, from the
+ * first on, moves towards the front, one neighbour at a time, and takes along what it
+ * needs and what may come. */
 #include "schedule/move.h"
 #include "schedule/step.h"
 
@@ -19,8 +20,8 @@ static bool may_join(const struct mover *m, uint32_t x)
     return m->use || !(m->it->p->flags[x] & PROBLEM_LIKE_GEMM);
 }
 
-/* Collectives of other groups may be passed: each group has a channel and an order of its own. PyTorch asks for all or
- * none. */
+/* Collectives of other groups may be passed: each group has a channel and an order of its own.
+ * PyTorch asks for all or none. */
 static bool may_not_pass(const struct mover *m, uint32_t x)
 {
     if (m->o->reorder_iterative_unsafe_collectives_reorder || !problem_is_coll(m->it->p, x))

@@ -1,5 +1,6 @@
-/* Orders of a schedule problem. Each pass takes the order that a struct schedule holds, leaves a better one
- * in its place, and adds a report of what it did. Options and compatibility are in schedule/schedule_options.h. */
+/* Orders of a schedule problem. Each pass takes the order that a struct schedule holds, leaves a
+ * better one in its place, and adds a report of what it did. Options and compatibility are in
+ * schedule/schedule_options.h. */
 #ifndef TUCK_SCHEDULE_SCHEDULE_H
 #define TUCK_SCHEDULE_SCHEDULE_H
 
@@ -9,7 +10,7 @@
 
 /* Why a collective or a wait stopped moving. */
 enum schedule_limit {
-    LIMIT_END,            /* nothing: it came to the end of the list */
+    LIMIT_END,            /* nothing: it reached the end of the list */
     LIMIT_COVERED,        /* it is hidden already */
     LIMIT_ORDER,          /* a collective that must not be passed */
     LIMIT_DEPENDENCY,     /* something it needs, or that needs it, and cannot come along */
@@ -24,7 +25,8 @@ enum schedule_limit {
 
 const char *schedule_limit_name(enum schedule_limit limit);
 
-/* What became of one collective or wait. Times are those of the pass: runtimes times multipliers. */
+/* What became of one collective or wait. Times are those of the pass:
+ * runtimes times multipliers. */
 struct schedule_stat {
     uint32_t op;
     uint32_t moves, grouped; /* ops passed; ops taken along */
@@ -43,7 +45,7 @@ struct schedule_report {
     int64_t peak_before, peak_after;
     int64_t allowance;                     /* bytes that its budget lets the peak grow by */
     int64_t exposed_before, exposed_after; /* picoseconds, of the whole step: see schedule_time() */
-    uint32_t displaced;                    /* ops that stand at another place than before */
+    uint32_t displaced;                    /* ops whose place has changed */
     const char *note;                      /* why nothing was done, or NULL */
 };
 
@@ -64,7 +66,7 @@ struct schedule {
     double *runtime;                 /* [n_op], the problem's to begin with */
     const tuck_transport *transport; /* to the other ranks, or NULL (schedule/align.h) */
     bool asked;                      /* … have been asked for their runtimes */
-    uint32_t medians_of;             /* so many ranks have agreed on runtimes; 0: own ones */
+    uint32_t medians_of;             /* number of ranks that agreed on runtimes; 0: own ones */
     tuck_status call_status;         /* what the caller's own pass came back with */
     bool call_is_order;              /* … and left an order of the ops */
     tuck_diags *diags;               /* for such a pass while it runs */
@@ -97,14 +99,15 @@ void schedule_enforce_fsdp(struct schedule *s);
 void schedule_peak_memory(struct schedule *s);
 void schedule_call_own(struct schedule *s); /* opt.call */
 
-/* Run one and keep it honest: what it gives is a schedule. Outside of PyTorch's ways also: collectives of a
- * group stay in order, the peak stays within the budget, the exposed time does not grow; else the order stays
- * as it was, or takes a part of the new one that is better, and the report says why. TUCK_ENOMEM, or TUCK_OK. */
+/* Run one and keep it honest: what it gives is a schedule. Outside of PyTorch's ways also:
+ * collectives of a group stay in order, the peak stays within the budget, the exposed time does not
+ * grow; else the order stays as it was, or takes a part of the new one that is better, and the
+ * report says why. TUCK_ENOMEM, or TUCK_OK. */
 TUCK_MUST_CHECK tuck_status schedule_run(struct schedule *s, const char *name,
                                          void (*pass)(struct schedule *s));
 
-/* The same for every step of a pipeline, all of which must be passes on schedules; options that a step was not
- * given are those of s. */
+/* The same for every step of a pipeline, all of which must be passes on schedules; options that a
+ * step was not given are those of s. */
 TUCK_MUST_CHECK tuck_status schedule_steps(struct schedule *s, const struct pipeline *p,
                                            tuck_diags *diags);
 
@@ -119,18 +122,18 @@ extern const struct pass pass_estimate_op_runtime,
     pass_sink_waits_iterative, pass_simple_overlap, pass_enforce_comm_ordering_for_fsdp,
     pass_reorder_for_peak_memory, pass_reorder_compute_and_comm_for_overlap;
 
-/* Bytes that a budget, a share of the peak, lets it grow by; not a number: any. Whole bytes compare alike on
- * both sides of 2^53, where a difference of two peaks would be rounded. */
+/* Bytes that a budget, a share of the peak, lets it grow by; not a number: any. Whole bytes compare
+ * the same on both sides of 2^53, where a difference of two peaks would be rounded. */
 int64_t schedule_allowance(int64_t peak, double budget);
 
-/* ---- what an order is worth ---- */
+/* ---- the time and memory of an order ---- */
 
 struct schedule_time {
     int64_t makespan, compute, exposed; /* picoseconds; makespan = compute + exposed */
 };
 
-/* One compute stream and a channel per process group, each first come, first served; a wait stops the stream until
- * its collectives are done, a synchronous collective until itself is. */
+/* One compute stream and a channel per process group, each first come, first served; a wait stops
+ * the stream until its collectives are done, a synchronous collective until itself is. */
 struct schedule_time schedule_time(const struct problem *p, const double *runtime,
                                    const uint32_t *order, struct arena *a);
 
@@ -141,11 +144,12 @@ struct sim_result schedule_spans(const struct problem *p, const double *runtime,
 /* Does every op come after what it needs? Fake dependences count where `fake` is set. */
 bool schedule_is_valid(const struct problem *p, const uint32_t *order, bool fake, struct arena *a);
 
-/* Are collectives of a group in the order of the problem, and do fences stand between the same ones? With keep_order: are
- * all of them? */
+/* Are collectives of a group in the order of the problem, and are fences between the same ones?
+ * With keep_order: are all of them? */
 bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, bool keep_order,
                           struct arena *a);
-/* Did any collectives change places? Then that is right only where all ranks run the same program. */
+/* Did any collectives change places? Then that is right only where all
+ * ranks run the same program. */
 bool schedule_crosses_groups(const struct problem *p, const uint32_t *order);
 
 #endif

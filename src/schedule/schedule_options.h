@@ -1,4 +1,5 @@
-/* Options of the schedulers, by PyTorch's names, and the list of what `--compat torch` reproduces. */
+/* Options of the schedulers, by PyTorch's names, and the list of what
+ * `--compat torch` reproduces. */
 #ifndef TUCK_SCHEDULE_SCHEDULE_OPTIONS_H
 #define TUCK_SCHEDULE_SCHEDULE_OPTIONS_H
 

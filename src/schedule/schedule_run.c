@@ -172,8 +172,8 @@ static void measure(const struct schedule *s, const uint32_t *order, struct aren
     *exposed = schedule_time(s->p, s->runtime, order, a).exposed;
 }
 
-/* Ops that one node of a graph became stand where the node stands, whatever a pass made of them: a text has no place
- * between them. Who must come before one of them comes before all, so this breaks no dependence. */
+/* Ops of one node are adjacent in the result, whatever a pass did: a text has no place between
+ * them. What must come before one of them comes before all, so this breaks no dependence. */
 static void join_anchored(struct schedule *s)
 {
     const struct problem *p = s->p;
@@ -196,9 +196,9 @@ static void join_anchored(struct schedule *s)
     arena_release(&s->arena, mark);
 }
 
-/* ---- a part of an order ----
- * Where the whole of what a pass found is worse, a part of it may be better: the beginning of the one order
- * and what is left in the other. Since every op comes after what it needs in both, it does so there. */
+/* ---- a part of an order ---- Where the whole of what a pass found is worse, a part of it may be
+ * better: the beginning of the one order and what is left in the other. Since every op comes after
+ * what it needs in both, it does so there. */
 
 enum { PARTS = 8 };
 
@@ -222,7 +222,7 @@ static bool better(const struct run *r, const struct schedule_report *a,
     return a->exposed_after < b->exposed_after;
 }
 
-/* The best part of s->order that nobody objects to, into its place; false: none is better than r->before. */
+/* The best valid part of s->order, put into its place; false: none is better than r->before. */
 static bool take_part(const struct run *r, struct schedule_report *report)
 {
     struct schedule *s = r->s;
@@ -296,7 +296,7 @@ tuck_status schedule_run(struct schedule *s, const char *name, void (*pass)(stru
 
     if (mem_guard(&s->mem, do_run, &r))
         return TUCK_OK;
-    /* As it was before, but for the memory, which goes with the schedule. */
+    /* As before, except for the memory, which is freed with the schedule. */
     s->dep.len = r.n_dep;
     s->report.len = r.n_report;
     if (r.before != NULL)

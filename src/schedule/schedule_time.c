@@ -1,4 +1,4 @@
-/* What an order is worth, and whether it is one. */
+/* The time of an order, and whether it is valid. */
 #include <math.h>
 
 #include "schedule/schedule.h"

@@ -1,5 +1,6 @@
-/* simple_overlap: each collective moves towards the front, then each wait towards the back, alone and past
- * one neighbour at a time, and never with more memory than there was. No costs are asked for. */
+/* simple_overlap: each collective moves towards the front, then each wait towards the
+ * back, alone and past one neighbour at a time, and never with more memory than there was.
+ * No costs are asked for. */
 #include "schedule/move.h"
 #include "schedule/step.h"
 

@@ -1,5 +1,5 @@
-/* sink_waits_iterative: each wait, from the last on, moves towards the end, one neighbour at a time, and takes
- * along what needs it and may come. */
+/* sink_waits_iterative: each wait, from the last on, moves towards the end, one neighbour at a
+ * time, and takes along what needs it and may come. */
 #include "schedule/move.h"
 #include "schedule/step.h"
 
@@ -26,13 +26,13 @@ static enum move_step look(struct mover *m, uint32_t x)
     const struct iter *it = m->it;
     const struct problem *p = it->p;
     bool needs = it->touches[x] == it->serial;
-    /* Collectives, here and in the group. Of ours, those that must keep their order need each other. */
+    /* Collectives, here and in the group. Of ours, those that must keep
+     * their order need each other. */
     bool both = m->n_along > 0 && problem_is_coll(p, x) && (it->torch || needs);
 
     if (m->use && move_covered(m))
         return move_stop(m, LIMIT_COVERED, PROBLEM_NONE);
-    uint32_t start = it->torch ? x
-                               : problem_anchor(p, x); /* copies go where their collective goes */
+    uint32_t start = it->torch ? x : problem_anchor(p, x); /* copies move with their collective */
     if (!m->o->sink_waits_iterative_swap_with_collectives && problem_is_async(p, start))
         return move_stop(m, LIMIT_COLLECTIVE, x);
     if (needs || both) {
