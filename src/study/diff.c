@@ -45,7 +45,8 @@ static void match_names(struct diff *d)
     }
 }
 
-/* What a node computes, in words of the second graph. False: it uses something that is only in the first. */
+/* What a node computes, in words of the second graph. False: it uses something
+ * that is only in the first. */
 static bool meaning(const struct diff *d, const struct diff_side *s, uint32_t n, struct buf *out)
 {
     const struct fx_node *x = node_at(s->g, n);
@@ -115,8 +116,8 @@ static uint32_t base_of(const tuck_graph *g, uint32_t n)
     return n;
 }
 
-/* Each new collective of the second graph is told to the nodes that flow into it through other new ones; what is
- * written into a buffer flows where the buffer does. */
+/* Each new collective of the second graph is recorded at the nodes that flow into it through other
+ * new ones; what is written into a buffer flows where the buffer does. */
 static void find_flows(struct diff *d, uint32_t (*into)[KINDS])
 {
     const tuck_graph *g = d->b.g;
@@ -205,8 +206,8 @@ static void find_moves(struct diff *d)
     }
     for (uint32_t i = longest ? tail[longest - 1] : UINT32_MAX; i != UINT32_MAX; i = before[i])
         stays[i] = true;
-    /* Places count among the nodes that stay: since no longer list has one order in both, whatever moved has passed one
-     * of them at least. */
+    /* Places count among the nodes that stay: since no longer list has one order in both, whatever
+     * moved has passed one of them at least. */
     uint32_t *stay_before = arena_zeroed(&d->arena, ((size_t)n + 1) * sizeof(*stay_before)),
              passed = 0;
     for (uint32_t i = 0; i < n; i++)

@@ -1,4 +1,5 @@
-/* What became of a graph: which nodes are still there, which moved, merged, appeared, vanished; and what it takes. */
+/* What became of a graph: which nodes are still there, which moved, merged, appeared, vanished;
+ * and its time and memory. */
 #ifndef TUCK_STUDY_DIFF_H
 #define TUCK_STUDY_DIFF_H
 
@@ -34,8 +35,9 @@ struct diff {
         move; /* the fewest nodes without which the order is the same, in the order of the second */
 };
 
-/* Both evaluated already, on one machine. Nodes are the same if they have the same name and operator, or else if they
- * compute the same of the same nodes. To be ended whatever came out. */
+/* Both evaluated already, on one machine. Nodes are the same if they have the same
+ * name and operator, or else if they compute the same of the same nodes. Must be
+ * ended, also after a failure. */
 TUCK_MUST_CHECK tuck_status diff_graphs(tuck_graph *a, struct evaluation *ea, tuck_graph *b,
                                         struct evaluation *eb, struct diff *d);
 void diff_end(struct diff *d);

@@ -16,7 +16,7 @@ struct args {
     struct evaluation *e;
 };
 
-/* A rank by itself, whose collectives and kernels stand in each other's way. */
+/* A single rank whose collectives and kernels slow each other down. */
 static void with_contention(struct args *x, int64_t launch_ps)
 {
     struct evaluation *e = x->e;
@@ -31,7 +31,8 @@ static void with_contention(struct args *x, int64_t launch_ps)
     struct sim_rank rank = {.p = e->problem, .ps = ps, .call = facts.call, .cls = facts.cls};
     struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch_ps, .contention = true};
     job.slow = facts_slow(x->o->machine->cluster, &e->arena, &job.n_kind);
-    sim_ranks(&job, &e->arena, &result, &e->span, &fault); /* nobody else, so nothing gets stuck */
+    /* no other rank, so nothing gets stuck */
+    sim_ranks(&job, &e->arena, &result, &e->span, &fault);
     e->time = result.time;
     e->slowed = result.slowed;
 }
@@ -148,7 +149,7 @@ bool evaluation_communicates(const struct evaluation *e)
     return false;
 }
 
-/* Synchronous ones, and those in nested graphs: nothing runs beside them. */
+/* Synchronous ones, and those in nested graphs: nothing runs meanwhile. */
 static bool stands_for_collectives(const struct evaluation *e)
 {
     for (uint32_t i = 0; i < e->program->n_op; i++) {

@@ -1,4 +1,5 @@
-/* What a graph takes on a machine: lowered, estimated, simulated as it stands, and bounded from below.
+/* The time and memory of a graph on a machine: lowered, estimated, simulated in its
+ * order, and bounded from below.
  *
  * Everything that shows times uses this, so that all of them show the same.
  */
@@ -35,17 +36,18 @@ struct evaluation {
     int64_t peak, resident;       /* bytes */
     struct gaps gaps;             /* what is not known */
     struct cost_laws laws;        /* by which collectives that were not measured have their times */
-    struct cost_assumed *assumed; /* groups whose size nobody gave */
+    struct cost_assumed *assumed; /* groups whose size was not given */
     uint32_t n_assumed;
 };
 
 void evaluate_defaults(struct evaluate_options *o, const struct machine *m);
-/* Types are inferred. TUCK_EINVAL: too many sizes are not known. The evaluation must be ended whatever came out. */
+/* Types are inferred. TUCK_EINVAL: too many sizes are not known. The evaluation must be
+ * ended, also after a failure. */
 TUCK_MUST_CHECK tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o,
                                            tuck_diags *diags, struct evaluation *e);
 void evaluate_end(struct evaluation *e);
-/* The first part of it: the program of g, with the times of its ops unless the machine has no cluster. The laws of the
- * machine's profile are fitted to g. */
+/* The first part of it: the program of g, with the times of its ops unless the machine has no
+ * cluster. The laws of the machine's profile are fitted to g. */
 TUCK_MUST_CHECK tuck_status evaluate_lower(tuck_graph *g, const struct lower_options *o,
                                            struct machine *m, tuck_diags *diags,
                                            struct program **out);

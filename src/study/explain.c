@@ -21,7 +21,7 @@ struct why {
     const struct schedule_stat **stat; /* by op: what a scheduler found of it */
 };
 
-/* The stream stood for another one, which was behind it. */
+/* The stream stalled for a later one. */
 static bool holds_up(const struct explanation *x, const struct explained *r)
 {
     return x->e.span[r->op].held != PROBLEM_NONE &&

@@ -8,13 +8,13 @@
 /* What keeps a collective from being hidden. */
 enum explain_limit {
     EXPLAIN_HIDDEN,      /* nothing: it is hidden */
-    EXPLAIN_ORDER_HELPS, /* only where it stands: another order hides it */
+    EXPLAIN_ORDER_HELPS, /* only its place: another order hides it */
     EXPLAIN_DEPENDENCY,  /* what it needs comes right before it */
     EXPLAIN_MEMORY,      /* earlier it would need more memory than there is */
     EXPLAIN_ORDER,       /* a collective of its group that it must not pass */
     EXPLAIN_CHANNEL,     /* its group's channel is busy with others */
-    EXPLAIN_HOLDS_UP,    /* nobody waits for it yet, but for one that is behind it on its channel */
-    EXPLAIN_NOTHING,     /* there is no compute left to hide behind */
+    EXPLAIN_HOLDS_UP,    /* nothing waits for it yet, but for a later one on its channel */
+    EXPLAIN_NOTHING,     /* no compute left to hide it */
     EXPLAIN_END
 };
 
@@ -27,7 +27,7 @@ struct explained {
     uint32_t n_under; /* compute ops that run under it */
     enum explain_limit limit;
     uint32_t limit_op; /* what limits it, PROGRAM_NONE */
-    int64_t more;      /* EXPLAIN_MEMORY: bytes above the peak that it would take */
+    int64_t more;      /* EXPLAIN_MEMORY: bytes above the peak that it would need */
 };
 
 enum remedy_kind {
@@ -39,7 +39,7 @@ enum remedy_kind {
     REMEDY_ORDER,    /* another order */
 };
 
-/* Something that was tried on the graph: what a step would take then. */
+/* Something that was tried on the graph: the step's time then. */
 struct remedy {
     enum remedy_kind kind;
     char what[120]; /* in words */
@@ -67,8 +67,8 @@ struct explanation {
     const char *subject; /* "step.txt --group 0=8", for commands; NULL: "FILE" */
 };
 
-/* run: how passes are to be run when remedies are tried; NULL: none is. node: only what helps this collective is tried, or
- * NULL. */
+/* run: how passes are to be run when remedies are tried; NULL: none is. node: only what helps this
+ * collective is tried, or NULL. */
 TUCK_MUST_CHECK tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
                                           const tuck_run_options *run, const char *node,
                                           tuck_diags *diags, struct explanation *x);

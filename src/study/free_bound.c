@@ -1,11 +1,15 @@
-/* The free bound: what no pass can take away from a graph, whatever it rewrites. It holds for every pass of the table:
+/* The free bound: what no pass can remove from a graph, whatever it rewrites. It holds
+ * for every pass of the table:
  *
- *   loops and copies   may be joined to others or go; what they write for something that stays must be written
- *   FSDP's copies      may go (remove_fsdp2_unsharded_param_graph_input_usage, reinplace_fsdp_all_gather)
- *   dead code          goes when any pass runs
+ *   loops and copies   may be joined to others or removed; what they write for something that stays
+ *                      must be written
+ *   FSDP's copies      may be removed (remove_fsdp2_unsharded_param_graph_input_usage,
+ *                      reinplace_fsdp_all_gather)
+ *   dead code          is removed when any pass runs
  *   collectives        are charged their bytes at the best rate that any message on their group has
- *   reduce-scatters    whose results are only added up may become one (dedup_fsdp_reduce_scatter): charged nothing
- *   everything else    stays, and takes what it takes
+ *   reduce-scatters    whose results are only added up may become one (dedup_fsdp_reduce_scatter):
+ *                      charged nothing
+ *   everything else    stays, with its time
  *
  * prop_free_bound runs random pipelines over random graphs and the corpus against it.
  */
@@ -77,7 +81,8 @@ static uint32_t first_node(const struct leaving *x, uint32_t node, const bool *m
     return first;
 }
 
-/* Whatever is computed element by element from results of reduce-scatters alone counts as their sum. */
+/* Whatever is computed element by element from results of reduce-scatters
+ * alone counts as their sum. */
 static void find_sums(struct leaving *x)
 {
     for_each_node (x->g, k) {
@@ -133,7 +138,7 @@ static int64_t must_be_written(const struct leaving *x, const struct problem *pr
     for (uint32_t i = 0; i < p->n_buf; i++) {
         uint32_t by = p->buf[i].producer;
         bool needed = read[i] || (p->buf[i].flags & PROGRAM_OUTPUT);
-        /* What takes no time only sets memory aside. */
+        /* What takes no time only allocates memory. */
         if (needed && by != PROGRAM_NONE && vanishes[by] && p->op[by].kind != PROGRAM_COPY &&
             p->op[by].kind != PROGRAM_COLLECTIVE && problem_ps(problem, by) > 0)
             bytes += p->buf[i].bytes;
@@ -217,7 +222,8 @@ void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct ev
     find_sums(&x);
     for (uint32_t i = 0; i < e->program->n_op; i++)
         vanishes[i] = may_vanish(&x, i);
-    /* By the rate alone: the least a kernel takes is no part of it, a thousand small ones may be one. */
+    /* By the rate alone: the least a kernel takes is no part of it, a
+     * thousand small ones may be one. */
     double large = 0x1p40, bytes = (double)must_be_written(&x, e->problem, vanishes);
     double ns = (cost_kernel_ns(m->cluster, DTYPE_NONE, 0, 2 * large, &ignored) -
                  cost_kernel_ns(m->cluster, DTYPE_NONE, 0, large, &ignored)) /

@@ -7,8 +7,8 @@
 
 void judge_times(const struct evaluation *e, tuck_times *out);
 
-/* Both graphs are inferred. Where one of them cannot be simulated, its sizes are not known, the report stays as it is
- * and the status says so. */
+/* Both graphs are inferred. Where one of them cannot be simulated, its sizes are not known, the
+ * report stays as it is and the status says so. */
 TUCK_MUST_CHECK tuck_status judge_report(tuck_graph *before, tuck_graph *after,
                                          const struct evaluate_options *o, tuck_report *t);
 

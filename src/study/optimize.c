@@ -1,6 +1,6 @@
-/* The pipeline that Tuck stands behind: several are tried on copies, each result is lowered and simulated, and the
- * fastest that needs no more memory than the graph as it came is kept. Where none is faster, the graph stays as it
- * was, and the report says so. */
+/* The default pipeline: several are tried on copies, each result is lowered and simulated, and the
+ * fastest that needs no more memory than the original graph is kept. Where none is faster, the
+ * graph stays as it was, and the report says so. */
 #include "base/options_take.h"
 #include "rewrite/bucket/bucket.h"
 #include "op/ops.h"
@@ -12,8 +12,9 @@
 #include "study/pass_table.h"
 #include "schedule/schedule.h"
 
-/* The orders that are tried after each way to bucket. The next one is tried where the result of one needs more memory:
- * joined loops may hold their operands longer, and buckets hold theirs together. */
+/* The orders that are tried after each way to bucket. The next one is tried where the
+ * result of one needs more memory: joined loops may hold their operands longer, and
+ * buckets hold theirs together. */
 static const struct pass *const orderings[][5] = {
     {&pass_reorder_communication_preserving_peak_memory, &pass_sink_waits_iterative,
      &pass_reorder_communication_preserving_peak_memory, &pass_simple_overlap, &pass_join_loops},
@@ -51,7 +52,7 @@ struct search {
     int64_t limit;    /* of the peak */
     double budget;    /* for passes: the share by which the peak may grow; 0: it may not */
     bool less;        /* it must shrink */
-    struct gaps gaps; /* of the graph as it came */
+    struct gaps gaps; /* of the original graph */
     bool unbacked, communicates;
 };
 
@@ -68,7 +69,8 @@ static tuck_status judge(struct search *s, tuck_graph *g, int64_t *ps, int64_t *
     return TUCK_OK;
 }
 
-/* The cap in MiB for collectives of a kind: the size that keeps the link of the largest group busy. */
+/* The cap in MiB for collectives of a kind: the size that keeps the link of
+ * the largest group busy. */
 static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll, double share)
 {
     struct cost_shape shape = {.p = 0};
@@ -118,9 +120,9 @@ static void push_order(struct recipe *r, const struct pass *pass)
     pipeline_push(&r->p, pass, option, r->s->budget);
 }
 
-/* All-gathers last among the buckets: theirs are written in place, which other rewrites stay away from. List scheduling
- * gives collectives compute to hide behind that moving them one by one does not find; where it ends in a worse place,
- * the order of the graph may be the better start. */
+/* All-gathers last among the buckets: theirs are written in place, which other rewrites stay away
+ * from. List scheduling finds compute to hide collectives that moving them one by one does not;
+ * where it ends in a worse place, the order of the graph may be the better start. */
 static void do_write_recipe(void *arg)
 {
     struct recipe *r = arg;
@@ -145,7 +147,7 @@ static void do_write_recipe(void *arg)
         push_order(r, orderings[r->ordering][i]);
 }
 
-/* Each step, and what the graph takes after it. */
+/* Each step, and the time and memory of the graph after it. */
 static tuck_status run_steps(struct search *s, const struct pipeline *p, struct trial *t)
 {
     const struct runner *r = &s->runner;
@@ -171,7 +173,8 @@ static tuck_status run_steps(struct search *s, const struct pipeline *p, struct 
     return st;
 }
 
-/* Run one recipe on a clone and keep the result if it is the best so far. *fits: it needs no more memory. */
+/* Run one recipe on a clone and keep the result if it is the best so far. *fits:
+ * it needs no more memory. */
 static tuck_status try_one(struct search *s, struct recipe *recipe, int64_t peak_limit, bool *fits,
                            int64_t *ps)
 {
@@ -202,7 +205,8 @@ static tuck_status try_way(struct search *s, const tuck_graph *g, const struct w
     tuck_status st = TUCK_OK;
     bool fits = false;
 
-    /* Each pass may spend all there is, so that several may spend too much: then fewer are allowed to. */
+    /* Each pass may spend all there is, so that several may spend too much:
+     * then fewer are allowed to. */
     r.spend = s->budget > 0 ? SPEND_ON_BOTH : SPEND_NOTHING;
     for (; r.spend <= SPEND_NOTHING && st == TUCK_OK && !fits; r.spend++)
         for (r.ordering = 0; r.ordering < N_ORDERINGS && st == TUCK_OK && !fits; r.ordering++)
@@ -240,7 +244,7 @@ static int64_t limit_of(const tuck_run_options *run, int64_t peak)
     return limit < 9e18 ? (int64_t)limit : INT64_MAX;
 }
 
-/* The graph as it came, every way to bucket with every start that may win, and the winner. */
+/* The original graph, every way to bucket with every start that may win, and the winner. */
 static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck_report **report)
 {
     struct evaluation *e;

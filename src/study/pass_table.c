@@ -1,4 +1,4 @@
-/* One row a pass, in the order `tuck passes` prints them; a row stands in the folder that runs it. */
+/* One row a pass, in the order `tuck passes` prints them; a row is in the folder that runs it. */
 #include "study/pass_table.h"
 
 #include "rewrite/bucket/bucket.h"

@@ -8,7 +8,7 @@ enum { KINDS = 32 }; /* more than tuck_coll has */
 
 const int64_t *facts_ranks(const tuck_graph *g, uint32_t k)
 {
-    /* Groups that only nested graphs name stand behind those of the graph. */
+    /* Groups that only nested graphs name come after those of the graph. */
     return k < g->group.len ? g->group.at[k].ranks : NULL;
 }
 

@@ -36,7 +36,7 @@ struct search {
     uint32_t *kept;     /* the order that is kept */
     uint32_t *channel;  /* by op: other groups */
     int64_t kept_own; /* of a search for one collective: how much of it is exposed in that order */
-    int64_t peak;     /* of the program as it stands */
+    int64_t peak;     /* of the program in its current order */
     size_t n_tried;
 };
 
@@ -61,7 +61,7 @@ static tuck_status attempt(struct search *s, const char *what, const struct tria
     return st == TUCK_OK ? trial_run(s->g, &s->x->e, s->o, t, &s->arena, out) : st;
 }
 
-/* Its order and its figures, for when the next trial has taken its memory. */
+/* Its order and figures, kept because the next trial reuses its memory. */
 static struct tried keep(struct search *s, const struct tried *t)
 {
     struct tried figures = *t;
@@ -95,8 +95,8 @@ static uint32_t count_exposed(const struct evaluation *e)
     return n;
 }
 
-/* Where nothing is gained, less than a thousandth, or no more than by another order, which costs less, there is nothing to
- * report. */
+/* Where nothing is gained, less than a thousandth, or no more than by another order, which costs
+ * less, there is nothing to report. */
 static bool is_gain(const struct search *s, const struct remedy *r)
 {
     const struct explanation *x = s->x;
@@ -200,8 +200,8 @@ static tuck_status report_kept(struct search *s, struct remedy r, const uint32_t
 
 /* ---- memory ---- */
 
-/* The least memory with which the score is no longer than `target`. The order of `found`, which is, is kept; it is the
- * result if there is none with less. */
+/* The least memory with which the score is no longer than `target`. The order of `found`, which is,
+ * is kept; it is the result if there is none with less. */
 static tuck_status least_memory(struct search *s, int64_t target, struct tried *found)
 {
     int64_t low = s->peak, high = found->peak;

@@ -85,8 +85,8 @@ static void do_apply(void *arg)
     x->r->crossed = comm_crossed(x->before, x->r->g, &x->r->arena);
 }
 
-/* What a pass promised of the order of ops must hold for the text: which copies a collective needs, and how long a
- * buffer is held, depends on the order of nodes. */
+/* What a pass promised of the order of ops must hold for the text: which copies a collective needs,
+ * and how long a buffer is held, depends on the order of nodes. */
 static const char *objection(const struct step_args *x)
 {
     const struct evaluation *was = x->was, *is = x->is;
@@ -108,7 +108,7 @@ static const char *objection(const struct step_args *x)
     return NULL;
 }
 
-/* Put the order into a clone, and see what came of it. */
+/* Put the order into a clone, and check the result. */
 static tuck_status take_order(struct step_args *x)
 {
     tuck_graph *before = x->r->g, *work = graph_clone(before);

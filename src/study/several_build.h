@@ -19,7 +19,8 @@ struct ranks_building {
 
 /* One graph for all: every rank has groups that lie as the graph's. */
 void ranks_lay_out(struct ranks_building *b);
-/* A graph for each: groups are the same if they have the same members; sends and receives name them. */
+/* A graph for each: groups are the same if they have the same members; sends
+ * and receives name them. */
 void ranks_match(struct ranks_building *b);
 
 /* The place of a global rank among those that are there, PROBLEM_NONE: it is not. */

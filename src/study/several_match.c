@@ -26,7 +26,7 @@ static int by_members(const void *a, const void *b)
     return 0;
 }
 
-/* Ranks number their groups as they make them, so "10" comes behind "9". */
+/* Ranks number their groups as they make them, so "10" comes after "9". */
 static int by_name(const struct named *x, const struct named *y)
 {
     size_t n = strlen(x->name), m = strlen(y->name);
@@ -132,7 +132,7 @@ static void match_groups(struct ranks_building *b)
                                 .name = program_str(g->e->program, g->e->program->group[at].name)};
             m->member = members_of(b, g, at, &m->n);
             bool own = bsearch(&r, m->member, m->n, sizeof(*m->member), by_index) != NULL;
-            n += own; /* a rank that is not in its own group: nobody else comes to it */
+            n += own; /* a rank that is not in its own group: no other rank joins it */
         }
     }
     qsort(all, n, sizeof(*all), by_rank);

@@ -1,11 +1,12 @@
-/* Several ranks simulated together: the ranks of one graph, some of them slower, or a graph for each. */
+/* Several ranks simulated together: the ranks of one graph, some of them
+ * slower, or a graph for each. */
 #ifndef TUCK_STUDY_SEVERAL_RANKS_H
 #define TUCK_STUDY_SEVERAL_RANKS_H
 
 #include "study/evaluate.h"
 #include "sim/rank_sim.h"
 
-/* One graph, with what it takes. */
+/* One graph, with its time and memory. */
 struct ranks_graph {
     const tuck_graph *g;
     const struct evaluation *e;
@@ -50,9 +51,10 @@ struct ranks {
     int64_t makespan;
 };
 
-/* n == 1: all the ranks that the groups of the graph span, with the same graph, each with groups of its own that lie
- * as the graph's. More: one rank each; groups are the same if they have the same members. TUCK_EINVAL with a
- * diagnostic: what the groups are cannot be known, or there is no such rank. To be ended whatever came out. */
+/* n == 1: all the ranks that the groups of the graph span, with the same graph, each with groups of
+ * its own that lie as the graph's. More: one rank each; groups are the same if they have the same
+ * members. TUCK_EINVAL with a diagnostic: what the groups are cannot be known, or there is no such
+ * rank. Must be ended, also after a failure. */
 TUCK_MUST_CHECK tuck_status ranks_simulate(const struct ranks_graph *graph, uint32_t n,
                                            const struct ranks_options *o, tuck_diags *diags,
                                            struct ranks *x);

@@ -1,9 +1,10 @@
 /* One graph for all ranks: where the groups of the other ranks lie.
  *
- * A graph names the members of its own rank's groups only. Where they lie evenly, `stride` apart, other ranks have theirs
- * beside them. Where global ranks have gaps (0, 1, 8, 9: two ranks on each of two nodes), the same is tried with places in
- * the list of all ranks that any group names. Where a group is all the others have left over, that is the other one.
- * Everything else must be said: `--group NAME=0,5/1,7` lists every group of that name. */
+ * A graph names the members of its own rank's groups only. Where they lie evenly, `stride` apart,
+ * other ranks have theirs next to them. Where global ranks have gaps (0, 1, 8, 9: two ranks on each
+ * of two nodes), the same is tried with places in the list of all ranks that any group names. Where
+ * a group is all the others have left over, that is the other one. Everything else must be said:
+ * `--group NAME=0,5/1,7` lists every group of that name. */
 #include <stdlib.h>
 
 #include "study/several_build.h"
@@ -30,7 +31,8 @@ struct world {
 
 /* ---- what is known of one group ---- */
 
-/* How far apart members lie, if groups laid out beside each other in this way come to lie there; else 0. */
+/* How far apart members lie, if groups laid out beside each other in this way
+ * come to lie there; else 0. */
 static int64_t stride_of(const int64_t *ranks, int64_t size)
 {
     int64_t apart = size < 2 ? 1 : ranks[1] - ranks[0];

@@ -1,14 +1,15 @@
 /* What one command works out about its graphs on its machine.
  *
- * A graph is lowered, estimated, turned into a schedule problem and simulated once: whoever judges it and whoever
- * schedules it next get the same evaluation, for as long as the graph has the same revision (graph/graph.h).
+ * A graph is lowered, estimated, turned into a schedule problem and simulated once:
+ * judging it and scheduling it next use the same evaluation, for as long as the graph has
+ * the same revision (graph/graph.h).
  */
 #ifndef TUCK_STUDY_STUDY_H
 #define TUCK_STUDY_STUDY_H
 
 #include "study/evaluate.h"
 
-enum { STUDY_KEEPS = 3 }; /* the graph as it came, the best so far, the one at hand */
+enum { STUDY_KEEPS = 3 }; /* the original graph, the best so far, the current one */
 
 struct study_counts {
     uint32_t graphs; /* lowered, made a problem, simulated: one of each for a graph that is new */

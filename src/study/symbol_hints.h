@@ -1,4 +1,5 @@
-/* Values of symbols, as callers give them and as the graph's strings have them; and options of costs. */
+/* Values of symbols, as callers give them and as the graph's strings have
+ * them; and options of costs. */
 #ifndef TUCK_STUDY_SYMBOL_HINTS_H
 #define TUCK_STUDY_SYMBOL_HINTS_H
 

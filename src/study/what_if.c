@@ -31,7 +31,8 @@ static void do_peak(void *arg)
     arena_release(x->a, mark);
 }
 
-/* Passes have budgets that are shares of the peak they find; all together must stay within the limit. */
+/* Passes have budgets that are shares of the peak they find; all together
+ * must stay within the limit. */
 static tuck_status find_order(struct trying *x)
 {
     static const struct {
@@ -79,7 +80,7 @@ static void simulate(struct trying *x, const int64_t *ps, struct sim_span *span)
             job.slow = slow;
             rank.cls = facts.cls;
         }
-        sim_ranks(&job, x->a, &result, &span, &fault); /* nobody else: nothing gets stuck */
+        sim_ranks(&job, x->a, &result, &span, &fault); /* no other rank: nothing gets stuck */
         r = result.time;
     }
     x->out->ps = r.makespan;
