@@ -1,4 +1,5 @@
-/* What a collective costs on a cluster, for readers: a table with the other ways there were, and JSON. */
+/* What a collective costs on a cluster, for readers: a table with the other
+ * ways there were, and JSON. */
 #ifndef TUCK_REPORT_COLLECTIVE_SHOW_H
 #define TUCK_REPORT_COLLECTIVE_SHOW_H
 

@@ -95,7 +95,7 @@ static void run_json(struct json_out *j, const struct report_run *r)
     json_open(j, "memory", '[');
     for (uint32_t i = 0; i < c.n; i++) {
         json_open(j, NULL, '[');
-        json_int(j, NULL, r->span[i].issued); /* a collective that stands in line has its memory */
+        json_int(j, NULL, r->span[i].issued); /* a collective in the queue has its memory */
         json_int(j, NULL, c.after[i]);
         json_close(j, ']');
     }

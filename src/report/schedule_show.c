@@ -236,7 +236,7 @@ struct picture {
     const struct schedule *s;
     struct sim_span *span; /* [op] */
     struct lane *lane;     /* [group], and one for those without */
-    uint32_t *next;        /* [op] of a collective: the one behind it in its lane */
+    uint32_t *next;        /* [op] of a collective: the next one in its lane */
     struct buf *out;
 };
 

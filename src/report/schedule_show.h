@@ -8,11 +8,12 @@
 /* What each pass did, and what became of each collective and wait. */
 void schedule_table(const struct schedule *s, struct buf *out);
 
-/* {"order": […], "peak": …, "stats": {…}, "passes": […]}; where a pass adds dependences, also those of every op
- * after it. */
+/* {"order": […], "peak": …, "stats": {…}, "passes": […]}; where a pass adds dependences, also
+ * those of every op after it. */
 void schedule_json(const struct schedule *s, struct buf *out);
 
-/* visualize_overlap: one line an op, its time on the stream it runs on, and what is under way beside it. */
+/* visualize_overlap: one line an op, its time on the stream it runs on, and what
+ * is under way meanwhile. */
 void schedule_overlap(const struct schedule *s, struct buf *out);
 
 #endif
