@@ -5,9 +5,10 @@
 #include "base/buf.h"
 #include "base/options_take.h"
 
-/* The tail of every tuck_..._print(): `fn` writes into a buffer that goes to `write`, with the colour and width of
- * `how` (NULL: the defaults) and inside a guard. What `fn` gets as `how` is never NULL and complete.
- * TUCK_OK; TUCK_EINVAL: no `write`, or `how` is wrong; TUCK_EIO: `write` refused; TUCK_ENOMEM. */
+/* The tail of every tuck_..._print(): `fn` writes into a buffer that goes to `write`, with the
+ * colour and width of `how` (NULL: the defaults) and inside a guard. What `fn` gets as `how` is
+ * never NULL and complete. TUCK_OK; TUCK_EINVAL: no `write`, or `how` is wrong; TUCK_EIO:
+ * `write` refused; TUCK_ENOMEM. */
 typedef void (*api_print_fn)(struct buf *b, const tuck_print_options *how, const void *arg);
 TUCK_MUST_CHECK tuck_status api_print(const tuck_allocator *alloc, const tuck_print_options *how,
                                       tuck_write_fn write, void *ctx, api_print_fn fn,

@@ -243,7 +243,7 @@ tuck_status tuck_program_check_times(const tuck_program *p, tuck_unknown unknown
     return gaps_tell(p->p, unknown == TUCK_REFUSE, diags);
 }
 
-/* Every op once, and behind what it depends on. The array is the caller's to give: [n_op] zeroes. */
+/* Every op once, after what it depends on. The caller passes the array: [n_op] zeroes. */
 static bool is_order(const struct program *p, const uint32_t *order, uint32_t *place)
 {
     for (uint32_t i = 0; i < p->n_op; i++) {

@@ -106,7 +106,7 @@ static double ask(void *ctx, const struct problem *p, uint32_t op)
     const struct asked *a = ctx;
     double t = a->o->estimate(a->o->ctx, op);
 
-    return t >= 0 && t <= 1e18 ? t : p->runtime[op]; /* nonsense is no answer */
+    return t >= 0 && t <= 1e18 ? t : p->runtime[op]; /* an invalid answer counts as none */
 }
 
 static tuck_status get_options(struct schedule_options *own, const tuck_schedule_options *o,
@@ -229,7 +229,7 @@ static void do_worth(void *ctx)
     w->exposed = schedule_time(w->s->p, w->s->runtime, w->s->order, &w->arena).exposed;
 }
 
-/* -1 where there is no memory to count. */
+/* -1: out of memory. */
 static struct worth worth_of(const tuck_schedule *s)
 {
     struct worth w = {.s = &s->s, .peak = -1, .exposed = -1};

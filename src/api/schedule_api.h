@@ -15,7 +15,7 @@ static inline tuck_problem problem_shown(const struct problem *p)
     return (tuck_problem){.p = p};
 }
 
-/* Takes p, also on failure. */
+/* Takes ownership of p, also on failure. */
 TUCK_MUST_CHECK tuck_status problem_wrap(struct problem *p, tuck_problem **out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Tables that are the same for every graph, operators and passes; what lint found; which name was probably meant. */
+/* Tables that are the same for every graph, operators and passes; what lint found; which
+ * name was probably meant. */
 #include "api/api.h"
 #include "base/suggest.h"
 #include "op/ops.h"
