@@ -84,7 +84,7 @@ bool model_is_asked(const struct model *m);
 struct input input_like(const struct input *first, const char *path);
 void input_close_like(struct input *in);
 
-/* What options may be repeated: room for one more behind n items. */
+/* What options may be repeated: room for one more after n items. */
 void *option_grow(struct argp_state *state, void *list, size_t n, size_t size);
 void option_append(struct argp_state *state, const char ***list, size_t *n, const char *arg);
 
@@ -94,7 +94,8 @@ int input_range(const struct input *in, size_t *from, size_t *to);
 /* Infer every chosen graph; `check` reports where annotations disagree. An exit code. */
 int input_infer(struct input *in, bool check);
 
-/* What every command that prices something accepts, as an argp child: --cluster, --model, --profile. */
+/* What every command that prices something accepts, as an argp child:
+ * --cluster, --model, --profile. */
 struct model {
     const char *cluster_name; /* a preset or a file; NULL: by the graph */
     const char *profile_path;
@@ -105,20 +106,23 @@ struct model {
     bool contention; /* --contention: of commands that simulate */
     tuck_cluster *cluster;
     tuck_profile *profile;
-    const char *warned[64]; /* groups whose size was said to be assumed */
+    const char *warned[64]; /* groups whose assumed size was reported */
     size_t n_warned;
 };
 
 extern const struct argp model_argp;
 
-/* Read what the options name; without --cluster the cluster is NULL until model_for() makes it. An exit code. */
+/* Read what the options name; without --cluster the cluster is NULL until model_for()
+ * makes it. An exit code. */
 int model_open(struct model *m, tuck_diags *diags);
-/* The cluster for this graph, which must have been inferred: the one named, or the default, `*assumed` then. Then
- * model_groups(). */
+/* The cluster for this graph, which must have been inferred: the one named, or the default,
+ * `*assumed` then. Then model_groups(). */
 int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool *assumed);
-/* Groups whose size is not known: a warning each, with what is assumed; an error with --strict, which is the exit code. */
+/* Groups whose size is not known: a warning each, with what is assumed; an error with --strict,
+ * which is the exit code. */
 int model_groups(struct model *m, const struct input *in, const tuck_graph *g);
-/* Sizes that are not known: a warning or, with --strict or where too many are, an error. An exit code. */
+/* Sizes that are not known: a warning or, with --strict or where too many are,
+ * an error. An exit code. */
 int model_gaps(const struct model *m, const struct input *in, const struct evaluation *e,
                const tuck_graph *g);
 int model_quietly(struct model *m, const tuck_graph *g); /* the same, and nothing is said */
@@ -140,7 +144,7 @@ struct run_setting {
 };
 bool model_run(const struct model *m, const struct input *in, const tuck_graph *g,
                struct run_setting *out);
-/* What --contention goes by on the machine there is, in words. */
+/* What --contention uses on this machine, in words. */
 const char *model_contention(const struct model *m);
 /* "GRAPH on MACHINE", the title of tables. */
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed);
@@ -159,7 +163,7 @@ struct question {
     struct input in;
     struct model model;
     struct listing list;
-    const char *word;                       /* behind the file; NULL: none */
+    const char *word;                       /* after the file; NULL: none */
     const char *graph_before, *graph_after; /* of tuck diff */
 };
 extern const struct argp_child question_children[];

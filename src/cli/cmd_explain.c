@@ -70,7 +70,7 @@ static void add_word(FILE *f, const char *option, const char *word)
     fprintf(f, plain ? " %s%s%s" : " %s%s'%s'", option, *option ? " " : "", word);
 }
 
-/* The file and what was said of it, as a command has it. NULL: no memory. */
+/* The file and its options, as on a command line. NULL: no memory. */
 static char *subject_of(const struct question *x)
 {
     char *text = NULL;
@@ -136,7 +136,7 @@ static int explain(struct question *x, size_t i, struct graph_list *list)
     if (code == EXIT_FINE && !x->list.json && x->word == NULL)
         put_machine(&x->model, g, assumed);
     char *subject = subject_of(x);
-    e.subject = subject != NULL ? subject + 1 : NULL; /* behind the first space */
+    e.subject = subject != NULL ? subject + 1 : NULL; /* after the first space */
     if (code == EXIT_FINE)
         code = graph_list_print(list, i, 0, print, &(struct printed){x, &e, &machine});
     free(subject);

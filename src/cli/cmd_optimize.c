@@ -356,7 +356,8 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, tuck_graph *af
     return picture_add(&o->picture, &o->in, i, both, label, 2, &e);
 }
 
-/* Passes of a list are not judged on the way. Where sizes are not known, there is nothing to judge. */
+/* Passes of a list are not judged on the way. Where sizes are not known,
+ * there is nothing to judge. */
 static int judge(struct optimize *o, tuck_graph *before, tuck_graph *after, tuck_report *report)
 {
     struct machine machine;

@@ -121,7 +121,7 @@ static int get_options(const struct args *a, struct schedule_options *o)
     return EXIT_FINE;
 }
 
-/* What --set says holds for all passes, and may turn some on; those of --passes come behind them. */
+/* What --set says holds for all passes, and may turn some on; those of --passes come after them. */
 static tuck_status read_passes(const struct args *a, struct pipeline *steps, tuck_diags *diags)
 {
     char *text = NULL;
@@ -243,8 +243,8 @@ static int run(struct args *a, const struct problem *p, tuck_diags *diags)
 
 /* ---- where the problem comes from ---- */
 
-/* A problem is called so, or begins with a brace, as no text of a graph does; '[' begins a log of ranks. What cannot
- * be opened is for the reader to say. */
+/* A problem is called so, or begins with a brace, as no text of a graph does; '[' begins a log of
+ * ranks. What cannot be opened is for the reader to say. */
 static bool is_graph(const char *path)
 {
     bool std = strcmp(path, "-") == 0;

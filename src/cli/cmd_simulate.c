@@ -1,4 +1,4 @@
-/* tuck simulate: what a graph takes on a machine. */
+/* tuck simulate: the time and memory of a graph on a machine. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct simulate {
     double bandwidth;
     struct ranks_straggler *straggler;
     size_t n_straggler;
-    const char **more; /* files beside the first: a rank each */
+    const char **more; /* files after the first: a rank each */
     size_t n_more;
     struct graph_list docs; /* of JSON */
 };

@@ -211,7 +211,7 @@ int graph_only_one(const struct input *in, const char *what, size_t from, size_t
 
 /* ---- names in options ---- */
 
-/* Item number k of a graph's groups or inputs; NULL behind the last. */
+/* Item number k of a graph's groups or inputs; NULL after the last. */
 typedef const char *item_name(const tuck_graph *g, size_t k);
 
 static const char *group_name(const tuck_graph *g, size_t k)

@@ -1,20 +1,24 @@
-/* Files with several graphs: which of them, what heads their tables, and one JSON document for all. */
+/* Files with several graphs: which of them, what heads their tables, and
+ * one JSON document for all. */
 #ifndef TUCK_CLI_GRAPHS_H
 #define TUCK_CLI_GRAPHS_H
 
 #include "base/json.h"
 #include "cli/cli.h"
 
-/* Which graph a word means: its number, its title, or its name, or what only one title contains. An exit code. */
+/* Which graph a word means: its number, its title, or its name, or what only one title
+ * contains. An exit code. */
 int graph_pick(const struct input *in, const char *option, const char *word, long *graph);
 
-/* "graph 1 of 3: "AFTER POST GRAD", rank 0, in.txt:12", a line above tables; nothing where the file has one graph. */
+/* "graph 1 of 3: "AFTER POST GRAD", rank 0, in.txt:12", a line above tables; nothing where
+ * the file has one graph. */
 void put_graph(const struct input *in, size_t i);
 void graph_title(struct buf *b, const struct input *in, size_t i);
 
 void graph_head(const struct input *in, size_t i, struct json_head *out);
 
-/* Documents one after another: one is printed as it is, several become {"schema": 1, "file": …, KEY: […]}. */
+/* Documents one after another: one is printed as it is, several become {"schema":
+ * 1, "file": …, KEY: […]}. */
 struct graph_list {
     const struct input *in;
     const char *key;
@@ -29,7 +33,8 @@ void graph_list_item(struct graph_list *l, size_t graph, tuck_print_options *how
                      tuck_print_item *item);
 void graph_list_end(struct graph_list *l);
 
-/* EXIT_USAGE, and what there is, where one of the names of an option is of no group, or of no input, of any graph. */
+/* EXIT_USAGE, and what there is, where one of the names of an option is of no group, or of
+ * no input, of any graph. */
 int graph_check_groups(const struct input *in, const char *option, const char *const *name,
                        size_t n);
 int graph_check_inputs(const struct input *in, const char *option, const char *const *name,

@@ -52,7 +52,7 @@ void option_append(struct argp_state *state, const char ***list, size_t *n, cons
     (*list)[(*n)++] = arg;
 }
 
-/* NAME=…, of which one name may come once. */
+/* NAME=…; each name may come once. */
 static void once(struct argp_state *state, const char *option, const char *const *list, size_t n,
                  const char *arg, const char *eq)
 {
@@ -191,8 +191,8 @@ static bool member(const char **s, char next, int64_t least, int64_t most, int64
     return ok;
 }
 
-/* "8", "0,2,4,6" or "0,2/4,6"; the ranks of all groups in a new array, or NULL for a plain size. The size of one group;
- * 0: it is none of them, and why. */
+/* "8", "0,2,4,6" or "0,2/4,6"; the ranks of all groups in a new array, or NULL for a plain size.
+ * The size of one group; 0: invalid, and why. */
 static int64_t parse_members(const char *s, int64_t **ranks, size_t *n_group, char why[160])
 {
     size_t n = 1;
@@ -352,7 +352,7 @@ static int collect_hints(struct input *in, size_t from, size_t to)
     for (size_t i = 0; i < in->n_assume; i++) {
         const char *s = in->assume[i], *eq = strchr(s, '=');
         str_id symbol = str_find(&doc->store->str, s, (size_t)(eq - s));
-        /* A symbol that stands nowhere by itself may still be part of an expression. */
+        /* A symbol that never occurs alone may still be part of an expression. */
         if (symbol == 0) {
             struct intern_args a = {doc->store, s, (size_t)(eq - s), 0};
             if (!mem_guard(&doc->store->mem, do_intern, &a))
@@ -486,7 +486,7 @@ int input_infer(struct input *in, bool check)
     return code;
 }
 
-/* Was the same said of a graph before this one? */
+/* Was the same reported for an earlier graph? */
 static bool unknown_before(const struct input *in, size_t from, size_t to, const char *name)
 {
     for (size_t i = from; i < to; i++) {

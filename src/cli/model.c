@@ -83,7 +83,8 @@ static bool warned_before(struct model *m, const char *name)
     return false;
 }
 
-/* Of a loop, how often it runs. The dearest branch is an upper bound, and the tables say so. */
+/* Of a loop, how often it runs. The most expensive branch is an upper
+ * bound, and the tables say so. */
 static void say_trips(struct model *m, const char *file, const struct cost_assumed *x)
 {
     if (m->strict)
@@ -223,7 +224,7 @@ static void warn_names(const struct model *m, const uint8_t *seen, uint8_t what,
         fprintf(stderr, n > NAMED ? ", … (%u more)\n" : "\n", n - NAMED);
 }
 
-/* Names that match nothing, and times on what takes none, change nothing: that is said. */
+/* Names that match nothing, and times on nodes that take none, change nothing: a warning. */
 static int check_profile(const struct model *m, const struct input *in, size_t from, size_t to)
 {
     uint8_t *seen = calloc(profile_end(m->profile) + 1, 1);

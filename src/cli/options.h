@@ -11,7 +11,7 @@ enum { OPTION_MANY = 0x1000 };
 /* argp_parse(), after a look at what is given twice; ends the program where something is wrong. */
 void options_parse(const struct argp *argp, int argc, char **argv, void *input);
 
-/* A whole number from `low` to `high`; argp_error() where it is none. `what` names the option. */
+/* A whole number from `low` to `high`; argp_error() if it is not one. `what` names the option. */
 int64_t option_number(struct argp_state *state, const char *what, const char *arg, int64_t low,
                       int64_t high);
 

@@ -1,4 +1,5 @@
-/* What commands write, and whether it has colour: --color, or else what the terminal and its user say. */
+/* What commands write, and whether it has colour: --color, or else what the
+ * terminal and its user say. */
 #ifndef TUCK_CLI_OUT_H
 #define TUCK_CLI_OUT_H
 
@@ -6,7 +7,7 @@
 
 #include "base/colour.h"
 
-/* Takes --color WHEN out of the arguments, wherever it stands. False: WHEN is none of them, and that was said. */
+/* Takes --color WHEN out of the arguments, wherever it is. False: WHEN is invalid; reported. */
 bool out_options(int *argc, char **argv);
 /* Only standard output and error may have colour, files never. */
 bool out_colour(FILE *f);
@@ -21,7 +22,8 @@ void put_to(FILE *f, enum ink k, const char *fmt, ...) __attribute__((format(pri
 void put_warning(const char *where, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void put_error(const char *where, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* How results are printed on standard output: as JSON, or a table in colour where it may have it. */
+/* How results are printed on standard output: as JSON, or a table in
+ * colour where it may have it. */
 tuck_print_options print_how(bool json);
 
 bool to_file(void *f, const char *text, size_t len); /* a tuck_write_fn */

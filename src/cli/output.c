@@ -44,7 +44,8 @@ static void check_stdout(int code, void *unused)
         _exit(EXIT_FILE);
 }
 
-/* A descriptor that is closed would be the next file's: what is meant for the terminal would go into it. */
+/* A descriptor that is closed would be the next file's: what is meant for the
+ * terminal would go into it. */
 static void fill_closed(void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -1,12 +1,14 @@
-/* What a command writes, and where: standard output or a file, which is there whole or not at all. */
+/* What a command writes, and where: standard output or a file, which is
+ * there whole or not at all. */
 #ifndef TUCK_CLI_OUTPUT_H
 #define TUCK_CLI_OUTPUT_H
 
 #include "base/buf.h"
 #include "base/files.h"
 
-/* Before anything else in main(): signals take unfinished files away, a limit of file sizes is an error like any
- * other, and what standard output refuses is noticed, with its reason, also where a library wrote it. */
+/* Before anything else in main(): signals remove unfinished files, a limit of file sizes is an
+ * error like any other, and what standard output refuses is noticed, with its reason, also
+ * where a library wrote it. */
 void output_start(void);
 
 struct output {
@@ -14,7 +16,7 @@ struct output {
     const char *name; /* for messages; NULL: standard output */
 };
 
-/* `path` NULL or "-": standard output. An exit code, and what went wrong was said. */
+/* `path` NULL or "-": standard output. An exit code; errors were reported. */
 int output_open(struct output *o, const char *path);
 bool output_put(void *o, const char *text, size_t len); /* a tuck_write_fn */
 /* With EXIT_FINE complete and into place; with another code dropped, and that code returned. */
@@ -26,7 +28,8 @@ int print_through(void (*fn)(struct buf *b, const void *ctx),
                   const void *ctx); /* standard output */
 int print_to_stderr(void (*fn)(struct buf *b, const void *ctx), const void *ctx);
 
-/* Options that name files to write, path NULL: not given. EXIT_USAGE where two lead to one place. */
+/* Options that name files to write, path NULL: not given. EXIT_USAGE
+ * where two lead to one place. */
 struct output_name {
     const char *option, *path;
 };

@@ -16,11 +16,13 @@ extern const struct argp picture_argp;
 
 bool picture_wanted(const struct picture *p);
 
-/* One graph of a file, or the same before and after: n of them, at most 2, with their labels. An exit code. */
+/* One graph of a file, or the same before and after: n of them, at most 2, with
+ * their labels. An exit code. */
 int picture_add(struct picture *p, const struct input *in, size_t i, tuck_graph *const *g,
                 const char *const *label, uint32_t n, const struct evaluate_options *o);
 
-/* Write all of them where `code` is EXIT_FINE, and forget them. The code, or what came of writing. */
+/* Write all of them where `code` is EXIT_FINE, and forget them. The code, or
+ * that of a failed write. */
 int picture_end(struct picture *p, const char *title, int code);
 
 #endif

@@ -6,7 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A signal each second finds everything here; only what POSIX allows in a handler is called from it. */
+/* A signal each second finds everything here; only what POSIX allows in a
+ * handler is called from it. */
 static const char *volatile what;
 static const char *volatile stage;
 static volatile sig_atomic_t shown, running;
@@ -75,7 +76,7 @@ void progress_clear(void)
     if (shown) {
         shown = 0;
         if (write(STDERR_FILENO, "\r\033[K", 4) < 0)
-            return; /* nobody can be told */
+            return; /* no one to report to */
     }
 }
 

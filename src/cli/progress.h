@@ -4,7 +4,8 @@
 
 #include "tuck.h"
 
-/* What is written is "WHAT: STAGE, 3 s", each second anew, if standard error is a terminal. Strings must stay. */
+/* What is written is "WHAT: STAGE, 3 s", each second anew, if standard error is a
+ * terminal. Strings must stay. */
 void progress_begin(const char *what);
 void progress_stage(const char *stage);
 void progress_end(void);   /* and wipe the line; harmless where nothing began */
