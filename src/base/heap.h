@@ -1,5 +1,5 @@
-/* A binary heap of numbers, least first. The heap may know where each of them is: then one whose key has changed can be
- * settled again. */
+/* A binary heap of numbers, least first. The heap may know where each of them is: then one whose
+ * key has changed can be settled again. */
 #ifndef TUCK_BASE_HEAP_H
 #define TUCK_BASE_HEAP_H
 

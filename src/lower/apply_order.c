@@ -11,10 +11,10 @@
 struct apply {
     tuck_graph *g;
     bool *of_op;       /* by node: an op brings it */
-    bool *out;         /* by node: it stands in the new order */
+    bool *out;         /* by node: it is in the new order */
     uint32_t *missing; /* by node that no op brings: operands that are not out yet */
     struct heap ready; /* such nodes that could come next, by old place */
-    uint32_t *later;   /* numbers that come from a node of the op at hand: behind the whole of it */
+    uint32_t *later;   /* numbers from a node of the current op: after all of it */
     uint32_t n_later;
 };
 
@@ -68,7 +68,7 @@ static void put(struct apply *a, uint32_t n)
     }
 }
 
-/* Further names of an opaque statement stand right behind it. */
+/* Further names of an opaque statement come right after it. */
 static void put_results(struct apply *a, const uint32_t *next, uint32_t n)
 {
     for (uint32_t k = next[n]; k != 0 && node_at(a->g, k)->kind == TUCK_RESULT; k = next[k])
@@ -115,8 +115,8 @@ static bool is_idle_wait(const struct apply *a, uint32_t n)
     return is_wait(a, n) && !a->of_op[n];
 }
 
-/* Does the program know where n must stand against the other? An idle wait may leave the memory that was sent, but not
- * what came. */
+/* Does the program order n against the other? An idle wait may leave the memory that was sent,
+ * but not what was received. */
 static bool is_known(const struct apply *a, const struct storages *s, uint32_t n, uint32_t other)
 {
     if (!is_idle_wait(a, n))
@@ -128,12 +128,12 @@ static bool is_known(const struct apply *a, const struct storages *s, uint32_t n
     return !meets;
 }
 
-/* Reads and writes of storages stay in order. Between ops the program sees to it where waits are concerned: it
- * knows which operands were copied, and which waits there is nothing to wait for. */
+/* Reads and writes of storages stay in order. Between ops the program sees to it where waits are
+ * concerned: it knows which operands were copied, and which waits there is nothing to wait for. */
 static void keep_sides(const struct apply *a, struct arena *scratch, struct topo_edges *keep)
 {
     const tuck_graph *g = a->g;
-    struct storages s = {.n = 0}; /* built when an idle wait asks for it */
+    struct storages s = {.n = 0}; /* built when an idle wait needs it */
     uint32_t n = 0;
 
     topo_keep_storages(g, scratch, keep);
@@ -218,7 +218,8 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
                             node_at(g, x->vals[i].a)->kind != TUCK_PLACEHOLDER;
     }
     keep_sides(&a, scratch, &keep);
-    /* What comes from inputs alone follows them; what needs nothing at all waits until it is needed. */
+    /* What comes from inputs alone follows them; what needs nothing at all
+     * waits until it is needed. */
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
         bool mentions = false;
@@ -238,7 +239,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
         }
         put_later(&a);
     }
-    /* What nobody needs, and what only the return needs. */
+    /* What nothing needs, and what only the return needs. */
     for (uint32_t n = g->node.at[0].next, after; n != 0; n = after) {
         after = node_at(g, n)->next;
         if (!a.out[n] && !stays(node_at(g, n))) {
@@ -247,8 +248,8 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
             graph_link_before(g, n, g->output);
         }
     }
-    /* A program copies the operand of an all-reduce and has no views: the nodes that stand for them must not come to
-     * stand on the other side of a write. The old order is right, so there is one. */
+    /* A program copies the operand of an all-reduce and has no views: their nodes must not move to
+     * the other side of a write. The old order is valid, so there is one. */
     chain(p, order, scratch, &keep);
     topo_sort_with(g, scratch, &keep);
     region_keep_apart(g, p, scratch);

@@ -39,11 +39,11 @@ struct work {
     struct arena *a;
     int64_t *ps;          /* by op */
     int64_t *head, *done; /* by op: when it can begin at the earliest, and be done */
-    int64_t *tail;        /* by op: the longest chain behind its end */
+    int64_t *tail;        /* by op: the longest chain after its end */
 };
 
-/* The host issues an op for launch_ps; a wait is issued while its collectives still run. So their end counts for
- * what comes behind the wait, and not for the wait itself. */
+/* The host issues an op for launch_ps; a wait is issued while its collectives still run. So their
+ * end counts for what comes after the wait, not for the wait itself. */
 static void heads(struct work *w)
 {
     const struct problem *p = w->p;
@@ -62,7 +62,8 @@ static void heads(struct work *w)
     }
 }
 
-/* Against the order. `issued`: what follows the issue of an asynchronous collective without waiting for it. */
+/* Against the order. `issued`: what follows the issue of an asynchronous collective
+ * without waiting for it. */
 static void tails(struct work *w)
 {
     const struct problem *p = w->p;
@@ -104,7 +105,8 @@ static int by_tail(const void *ctx, uint32_t x, uint32_t y)
     return job[x].tail > job[y].tail ? -1 : job[x].tail < job[y].tail;
 }
 
-/* Jackson's preemptive schedule: of the jobs that have come, always the one with the longest tail. O(n log n). */
+/* Jackson's preemptive schedule: of the jobs that have come, always the one with the
+ * longest tail. O(n log n). */
 static int64_t one_machine(struct job *job, uint32_t n, struct arena *a)
 {
     struct heap come;
@@ -131,7 +133,8 @@ static int64_t one_machine(struct job *job, uint32_t n, struct arena *a)
     return bound;
 }
 
-/* The jobs of the compute stream: launches of everything, and compute and synchronous collectives themselves. */
+/* The jobs of the compute stream: launches of everything, and compute and synchronous
+ * collectives themselves. */
 static int64_t stream(struct work *w)
 {
     const struct problem *p = w->p;
@@ -185,7 +188,7 @@ static void links(struct work *w, struct bound *out)
 
 /* ---- memory ---- */
 
-/* Is there a wait for c here, behind which something reads b? Then b must live while c runs. */
+/* Is there a wait for c here, after which something reads b? Then b must live while c runs. */
 static bool is_read_after_wait(const struct problem *p, uint32_t c, uint32_t b)
 {
     bool waited = false, read = false;
@@ -199,8 +202,8 @@ static bool is_read_after_wait(const struct problem *p, uint32_t c, uint32_t b)
     return waited && read;
 }
 
-/* Every buffer that is freed inside the step lives at least as long as its readers take, and a gathered one as
- * long as its collective takes: bytes times time, in at most `memory` bytes. */
+/* Every buffer that is freed inside the step lives at least as long as its readers take, and a
+ * gathered one as long as its collective takes: bytes times time, in at most `memory` bytes. */
 static int64_t energy(const struct work *w)
 {
     const struct problem *p = w->p;
