@@ -55,7 +55,8 @@ extern "C" {
 TUCK_API const char *tuck_version(void);
 TUCK_API unsigned tuck_version_number(void);
 
-/* ---- Status, memory, output ------------------------------------------------------------------- */
+/* ---- Status, memory, output
+ * ------------------------------------------------------------------- */
 
 typedef enum tuck_status {
     TUCK_OK = 0,
@@ -70,8 +71,8 @@ typedef enum tuck_status {
 /* "out of memory", "bad argument", … */
 TUCK_API const char *tuck_status_text(tuck_status status);
 
-/* resize(ctx, NULL, 0, n) allocates, resize(ctx, p, old, n) grows or shrinks, resize(ctx, p, old, 0)
- * frees and returns NULL. NULL for n > 0 means: no memory. */
+/* resize(ctx, NULL, 0, n) allocates, resize(ctx, p, old, n) grows or shrinks, resize(ctx, p, old,
+ * 0) frees and returns NULL. NULL for n > 0 means: no memory. */
 typedef struct tuck_allocator {
     void *ctx;
     void *(*resize)(void *ctx, void *ptr, size_t old_size, size_t new_size);
@@ -96,8 +97,9 @@ typedef enum tuck_detail {
     TUCK_DETAIL_TIMELINE = 2, /* every op, with when it runs */
 } tuck_detail;
 
-/* Where a JSON document is one of several in one text, {"schema": 1, "file": FILE, KEY: [...]}:
- * what it says of itself. The document with index 0 begins the text, tuck_print_items_end() ends it. */
+/* Where a JSON document is one of several in one text, {"schema": 1, "file": FILE, KEY:
+ * [...]}: what it says of itself. The document with index 0 begins the text,
+ * tuck_print_items_end() ends it. */
 typedef struct tuck_print_item {
     size_t size;
     const char *file, *key;
@@ -123,7 +125,8 @@ TUCK_API void tuck_print_options_init(tuck_print_options *o);
 TUCK_API void tuck_print_item_init(tuck_print_item *item);
 TUCK_API tuck_status tuck_print_items_end(tuck_write_fn write, void *ctx);
 
-/* ---- Diagnostics ------------------------------------------------------------------------------ */
+/* ---- Diagnostics
+ * ------------------------------------------------------------------------------ */
 
 typedef enum tuck_severity { TUCK_WARNING, TUCK_ERROR } tuck_severity;
 
@@ -153,7 +156,8 @@ TUCK_API void tuck_diags_append(tuck_diags *d, const tuck_diag *diag);
 TUCK_API tuck_status tuck_diag_print(const tuck_diag *d, tuck_colour colour, tuck_write_fn write,
                                      void *ctx);
 
-/* ---- Documents: a text with one or more graphs in it ------------------------------------------- */
+/* ---- Documents: a text with one or more graphs in it
+ * ------------------------------------------- */
 
 typedef struct tuck_doc tuck_doc;
 typedef struct tuck_graph tuck_graph;
@@ -166,9 +170,9 @@ typedef struct tuck_read_options {
 TUCK_API void tuck_read_options_init(tuck_read_options *o);
 
 /* Read every graph of a text: a readable dump, gm.code, a log, fx_graph_runnable, str(graph), an
- * exported program (docs/graph-text.md). `name` stands in diagnostics. Any error means no document; a graph that
- * its text ends inside of is left out with a warning, as long as there is another.
- * A text without a graph is an error. options and diags may be NULL. */
+ * exported program (docs/graph-text.md). `name` is used in diagnostics. Any error means no
+ * document; a graph that its text ends inside of is left out with a warning, as long as there is
+ * another. A text without a graph is an error. options and diags may be NULL. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_doc_read_text(const char *text, size_t len,
                                                         const char *name,
                                                         const tuck_read_options *options,
@@ -181,18 +185,19 @@ TUCK_API void tuck_doc_free(tuck_doc *doc);
 TUCK_API size_t tuck_doc_count(const tuck_doc *doc);
 TUCK_API tuck_graph *tuck_doc_graph(const tuck_doc *doc, size_t i); /* owned by the document */
 
-/* Where a graph came from: the title of a log's banner ("AFTER POST GRAD"), or "", the rank of its log
- * lines, or -1, the line its text began at. */
+/* Where a graph came from: the title of a log's banner ("AFTER POST GRAD"), or "", the rank of its
+ * log lines, or -1, the line its text began at. */
 TUCK_API const char *tuck_doc_title(const tuck_doc *doc, size_t i);
 TUCK_API int tuck_doc_rank(const tuck_doc *doc, size_t i);
 TUCK_API uint32_t tuck_doc_line(const tuck_doc *doc, size_t i);
 
-/* ---- Printing ---------------------------------------------------------------------------------- */
+/* ---- Printing
+ * ---------------------------------------------------------------------------------- */
 
 typedef enum tuck_form {
     TUCK_FORM_TEXT, /* as it was read; byte for byte when nothing changed */
     TUCK_FORM_CODE, /* gm.code: a bare def forward, no annotations of values, no comments */
-    TUCK_FORM_EXEC, /* Python that exec() accepts; TUCK_EEXEC where there is no such text */
+    TUCK_FORM_EXEC, /* Python that exec() accepts; or TUCK_EEXEC */
 } tuck_form;
 
 TUCK_API tuck_status tuck_doc_print(const tuck_doc *doc, tuck_form form, tuck_diags *diags,
@@ -203,7 +208,8 @@ TUCK_API tuck_status tuck_graph_print(const tuck_graph *g, tuck_form form, tuck_
 /* Graphviz. */
 TUCK_API tuck_status tuck_graph_dot(const tuck_graph *g, tuck_write_fn write, void *ctx);
 
-/* ---- Graphs ------------------------------------------------------------------------------------ */
+/* ---- Graphs
+ * ------------------------------------------------------------------------------------ */
 
 /* A node of one graph. Ids are small, dense and never used again in the same graph. */
 typedef struct tuck_node {
@@ -249,7 +255,8 @@ TUCK_API uint32_t tuck_graph_id_end(const tuck_graph *g);
 TUCK_API size_t tuck_graph_child_count(const tuck_graph *g);
 TUCK_API tuck_graph *tuck_graph_child(const tuck_graph *g, size_t i);
 
-/* ---- Nodes --------------------------------------------------------------------------------------*/
+/* ---- Nodes
+ * -------------------------------------------------------------------------------------- */
 
 TUCK_API tuck_kind tuck_node_kind(const tuck_graph *g, tuck_node n);
 TUCK_API const char *tuck_node_name(const tuck_graph *g, tuck_node n);
@@ -258,11 +265,11 @@ TUCK_API const char *tuck_node_name(const tuck_graph *g, tuck_node n);
 TUCK_API const char *tuck_node_target(const tuck_graph *g, tuck_node n);
 /* The annotation between the quotes: f32[8, 4][4, 1]cuda:0; "" where there is none. */
 TUCK_API const char *tuck_node_annotation(const tuck_graph *g, tuck_node n);
-/* Where it stood in the text it was read from; 0 for nodes made since. */
+/* Where it was in the text it was read from; 0 for nodes made since. */
 TUCK_API uint32_t tuck_node_line(const tuck_graph *g, tuck_node n);
 
-/* A diagnostic about a node, with the place it was read from (none: about the graph; g NULL: about nothing in
- * particular). For passes of a caller. d may be NULL; the message is copied. */
+/* A diagnostic about a node, with the place it was read from (none: about the graph; g NULL: about
+ * nothing in particular). For passes of a caller. d may be NULL; the message is copied. */
 TUCK_API void tuck_diags_add(tuck_diags *d, tuck_severity severity, const tuck_graph *g,
                              tuck_node n, const char *message);
 
@@ -294,8 +301,8 @@ typedef enum tuck_value_kind {
     TUCK_V_RAW,   /* what has no other reading, word for word: TUCK_V_TEXT and TUCK_V_NODE pieces */
 } tuck_value_kind;
 
-/* One value of an argument list. Containers are followed by their items, so a whole argument list is
- * one flat array; use the functions below rather than the members. */
+/* One value of an argument list. Containers are followed by their items, so a whole argument list
+ * is one flat array; use the functions below rather than the members. */
 typedef struct tuck_value {
     uint8_t kind, flags;
     uint16_t unused;
@@ -339,9 +346,9 @@ TUCK_API tuck_use tuck_use_next(const tuck_graph *g, tuck_use u);
 TUCK_API tuck_node tuck_use_user(const tuck_graph *g, tuck_use u);
 
 /* ---- Types ------------------------------------------------------------------------------------
- * The dtype, sizes, strides and device of every node, from the inputs on. Where the text is annotated
- * the annotation is believed. Where there is no rule the type is unknown, and nothing downstream
- * guesses. An edit makes the types of new nodes unknown until the next call. */
+ * The dtype, sizes, strides and device of every node, from the inputs on. Where the text is
+ * annotated the annotation is used. Where there is no rule the type is unknown, and nothing
+ * downstream guesses. An edit makes the types of new nodes unknown until the next call. */
 typedef enum tuck_check {
     TUCK_TRUST_ANNOTATIONS,
     TUCK_CHECK_ANNOTATIONS, /* a warning where the operands say otherwise */
@@ -350,16 +357,18 @@ typedef enum tuck_check {
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_infer(tuck_graph *g, tuck_check check,
                                                       tuck_diags *diags);
 
-/* As an annotation is written, f32[8, s0][s0, 1]cuda:0; lists of results in parentheses; "?" = unknown. */
+/* As an annotation is written, f32[8, s0][s0, 1]cuda:0; lists of results in
+ * parentheses; "?" = unknown. */
 TUCK_API tuck_status tuck_node_type(const tuck_graph *g, tuck_node n, tuck_write_fn write,
                                     void *ctx);
 /* The bytes of a tensor; false: no tensor, unknown, or with symbols in its sizes. */
 TUCK_API bool tuck_node_bytes(const tuck_graph *g, tuck_node n, int64_t *out);
 
-/* ---- Process groups ------------------------------------------------------------------------------
- * What is known of the groups that collectives name. A group that is a value in the graph goes by its
- * definition: "self._opaque_obj0", "mesh_get_process_group(arg0_1, 1)". Sizes come from collectives that
- * print them and from a runnable script, then from the calls below; later ones win. */
+/* ---- Process groups
+ * ------------------------------------------------------------------------------ What is known of
+ * the groups that collectives name. A group that is a value in the graph goes by its definition:
+ * "self._opaque_obj0", "mesh_get_process_group(arg0_1, 1)". Sizes come from collectives that print
+ * them and from a runnable script, then from the calls below; later ones win. */
 
 TUCK_API size_t tuck_graph_group_count(const tuck_graph *g);
 TUCK_API const char *tuck_graph_group_name(const tuck_graph *g, size_t i);
@@ -376,19 +385,19 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_group(tuck_graph *g, const c
 /* The graph is the one of this global rank: its place in each group whose members are known. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_rank(tuck_graph *g, int64_t rank,
                                                          tuck_diags *diags);
-/* The side-car of a graph file, if there is one: X.json for X.txt; for X.rankR.txt also X.json with its
- * groups_by_rank. rank < 0: the one the side-car or the file's name says. */
+/* The side-car of a graph file, if there is one: X.json for X.txt; for X.rankR.txt also X.json with
+ * its groups_by_rank. rank < 0: the one the side-car or the file's name says. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_read_sidecar(tuck_graph *g, const char *graph_path,
                                                              int64_t rank, tuck_diags *diags);
 
-/* From here on the text of the graph has what is known of it and the text does not say by itself: groups,
- * the rank, values of symbols. It is a line `# tuck: {…}` above the graph, which the reader understands
- * (docs/graph-text.md). Where nothing is missing there is no such line. */
+/* From here on the text of the graph has what is known of it and the text does not say by itself:
+ * groups, the rank, values of symbols. It is a line `# tuck: {…}` above the graph, which the reader
+ * understands (docs/graph-text.md). Where nothing is missing there is no such line. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_remember(tuck_graph *g);
 
 /* ---- Descriptions ------------------------------------------------------------------------------
- * What the graphs of a document are: nodes by class, inputs and outputs, collectives by group, the most
- * that is live at once. Needs tuck_graph_infer(). */
+ * What the graphs of a document are: nodes by class, inputs and outputs, collectives by group, the
+ * most that is live at once. Needs tuck_graph_infer(). */
 
 typedef struct tuck_hint { /* a value for a symbolic size */
     const char *symbol;
@@ -432,12 +441,13 @@ TUCK_API tuck_status tuck_description_print(const tuck_description *d,
                                             void *ctx);
 
 /* ---- Cost --------------------------------------------------------------------------------------
- * What collectives and kernels take on a machine: docs/cost-model.md. A cluster never changes once it is
- * made and may be used by several threads. */
+ * Times of collectives and kernels on a machine: docs/cost-model.md. A cluster never changes once
+ * it is made and may be used by several threads. */
 
 typedef struct tuck_cluster tuck_cluster;
 
-/* By name, DEVICE[xPER_NODE[xNODES]]: "h100x8x4", "a100", "cpu-loopback". TUCK_EINVAL: no such name. */
+/* By name, DEVICE[xPER_NODE[xNODES]]: "h100x8x4", "a100", "cpu-loopback".
+ * TUCK_EINVAL: no such name. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_cluster_preset(const char *name,
                                                          const tuck_allocator *alloc,
                                                          tuck_diags *diags, tuck_cluster **out);
@@ -449,9 +459,9 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_cluster_read_text(const char *text, si
                                                             const char *name,
                                                             const tuck_allocator *alloc,
                                                             tuck_diags *diags, tuck_cluster **out);
-/* Default: h100x8 with as many nodes as the graph's largest group needs; cpu-loopback for graphs on the cpu. Needs
- * tuck_graph_infer() to tell the one from the other. Without a graph (NULL): h100x8. What is printed with such a cluster
- * says that it is assumed. */
+/* Default: h100x8 with as many nodes as the graph's largest group needs; cpu-loopback for graphs on
+ * the cpu. Needs tuck_graph_infer() to know which. Without a graph (NULL): h100x8. What is printed
+ * with such a cluster says that it is assumed. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_cluster_for_graph(const tuck_graph *g,
                                                             const tuck_allocator *alloc,
                                                             tuck_diags *diags, tuck_cluster **out);
@@ -496,7 +506,8 @@ typedef enum tuck_cost_model {
     TUCK_MODEL_TORCH_OLD,  /* … and from 2023 to early 2026 */
 } tuck_cost_model;
 
-/* "all_reduce", "ring", "alpha-beta"; the other way round 0 or, for models, -1 where there is no such. */
+/* "all_reduce", "ring", "alpha-beta"; the other way round 0 or, for models, -1
+ * where there is no such. */
 TUCK_API const char *tuck_coll_name(tuck_coll coll);
 TUCK_API const char *tuck_algorithm_name(tuck_algorithm a);
 TUCK_API const char *tuck_cost_model_name(tuck_cost_model m);
@@ -511,8 +522,8 @@ typedef struct tuck_collective {
     int64_t stride;         /* between its members' global ranks; 0 = 1 */
     const int64_t *members; /* global ranks, `ranks` of them, instead of a stride; or NULL */
     tuck_cost_model model;  /* TABLE and LAW fall back as AUTO does where they know nothing */
-    bool symmetric;    /* the operand is in symmetric memory: one-shot and two-shot may be taken */
-    bool hierarchical; /* it may be done in phases, within nodes and across them */
+    bool symmetric;         /* the operand is in symmetric memory: allows one-shot and two-shot */
+    bool hierarchical;      /* it may be done in phases, within nodes and across them */
     int64_t
         one_shot_bytes; /* PyTorch's rule: one-shot up to this size, whatever it costs; 0 = off */
 } tuck_collective;
@@ -530,7 +541,7 @@ typedef struct tuck_collective_cost {
     const char *protocol;    /* of NCCL: "LL", "LL128", "SIMPLE", "NVLS"; else "" */
     const char *source;      /* where the numbers come from, one line */
     int64_t nodes, per_node; /* how the group lies: nodes, most ranks on one */
-    uint32_t n_alternatives; /* the one taken is among them, cheapest first */
+    uint32_t n_alternatives; /* includes the chosen one; cheapest first */
     struct {
         double us;
         tuck_cost_model model;
@@ -545,13 +556,14 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_cost_collective(const tuck_cluster *c,
                                                           const tuck_collective *q,
                                                           tuck_collective_cost *out);
 
-/* The smallest message that keeps a link busy for the share `efficiency` (0.9) of its time: PyTorch's
- * estimate for TUCK_MODEL_TORCH and AUTO, else from the model itself. bytes of q is not looked at. */
+/* The smallest message that keeps a link busy for the share `efficiency` (0.9) of its
+ * time: PyTorch's estimate for TUCK_MODEL_TORCH and AUTO, else from the model itself.
+ * bytes of q is not looked at. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_cost_saturation(const tuck_cluster *c,
                                                           const tuck_collective *q,
                                                           double efficiency, int64_t *bytes_out);
 
-/* What nodes take by measurement, by their names: {"schema": 1, "unit": "ns", "nodes": {"mm_3": 51200.0}}. */
+/* Measured times of nodes, by name: {"schema": 1, "unit": "ns", "nodes": {"mm_3": 51200.0}}. */
 typedef struct tuck_profile tuck_profile;
 
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_profile_read_file(const char *path,
@@ -565,14 +577,14 @@ TUCK_API void tuck_profile_free(tuck_profile *p);
 TUCK_API size_t tuck_profile_count(const tuck_profile *p);
 /* The time of a node of that name; false: it is not in the profile. */
 TUCK_API bool tuck_profile_ns(const tuck_profile *p, const char *name, double *ns_out);
-/* A caller's own estimate of a node in ns; below 0: none, and the model's, `otherwise`, is taken. */
+/* A caller's own estimate of a node in ns; below 0: none, and the model's, `otherwise`, is used. */
 typedef double (*tuck_estimate_fn)(void *ctx, const tuck_graph *g, tuck_node n, double otherwise);
 
 typedef struct tuck_cost_options {
     size_t size;
     tuck_cost_model model;       /* of collectives */
-    const tuck_profile *profile; /* goes before the model; or NULL */
-    tuck_estimate_fn estimate;   /* goes before both; or NULL */
+    const tuck_profile *profile; /* overrides the model; or NULL */
+    tuck_estimate_fn estimate;   /* overrides both; or NULL */
     void *estimate_ctx;
 } tuck_cost_options;
 
@@ -581,21 +593,23 @@ TUCK_API void tuck_cost_options_init(tuck_cost_options *o);
 /* ---- Editing -----------------------------------------------------------------------------------
  * Users are kept right by every call. A call that fails changes nothing.
  *
- * Order. Inputs stand first and the return last: TUCK_EINVAL for anything before an input or behind
- * the return. The inputs are the parameters of the signature, in the same order; none may stand behind
- * a parameter with a default or a star that Python wants after it. Where the text flattens its
- * parameters (pytree), the number and order of inputs is fixed from outside: TUCK_EINVAL. Whether a node
- * stands behind what it uses is left to the end: tuck_graph_sort() sees to it, tuck_graph_lint() tells.
+ * Order. Inputs come first and the return last: TUCK_EINVAL for anything before an input or after
+ * the return. The inputs are the parameters of the signature, in the same order; none may come
+ * after a parameter with a default or a star that Python wants after it. Where the text flattens
+ * its parameters (pytree), the number and order of inputs is fixed from outside: TUCK_EINVAL.
+ * Whether a node comes after what it uses is checked at the end: tuck_graph_sort() ensures it,
+ * tuck_graph_lint() checks it.
  *
- * Names are made as PyTorch 2.13 makes them: cleaned into an identifier, numbered if taken. A name stays
- * taken when its node is gone, and so does a word that the text uses for something else (a global, a
- * symbol). The other way round, a target or operand whose first word is the name of a node is
- * TUCK_EINVAL. A node that a nested graph mentions by name can neither be renamed nor erased.
+ * Names are made as PyTorch 2.13 makes them: cleaned into an identifier, numbered if taken.
+ * A name stays taken when its node is gone, and so does a word that the text uses for
+ * something else (a global, a symbol). The other way round, a target or operand whose first
+ * word is the name of a node is TUCK_EINVAL. A node that a nested graph mentions by name can
+ * neither be renamed nor erased.
  *
  * Opaque statements can be moved and erased, with all that they assign, and nothing else. */
 
-/* An argument list under construction: values in order, containers opened and closed, tuck_args_key()
- * before the value of a keyword. Errors are remembered until the list is used. */
+/* An argument list under construction: values in order, containers opened and closed,
+ * tuck_args_key() before the value of a keyword. Errors are remembered until the list is used. */
 typedef struct tuck_args tuck_args;
 TUCK_API tuck_args *tuck_args_new(tuck_graph *g); /* NULL on no memory */
 TUCK_API void tuck_args_free(tuck_args *a);
@@ -616,8 +630,8 @@ TUCK_API void tuck_args_open(tuck_args *a, tuck_value_kind container);
 TUCK_API void tuck_args_close(tuck_args *a);
 TUCK_API void tuck_args_key(tuck_args *a, const char *name);
 
-/* A place in the order of nodes. With no node: as far to the front, or to the back, as a node of its
- * kind may stand. Behind an opaque statement means behind all that it assigns. */
+/* A place in the order of nodes. With no node: as far to the front, or to the back, as a node of
+ * its kind may be. After an opaque statement means after all that it assigns. */
 typedef struct tuck_where {
     tuck_node node;
     bool after;
@@ -644,11 +658,12 @@ static inline tuck_where tuck_at_end(void)
     return where;
 }
 
-/* A new node. `target` is what tuck_node_target() would say; of an input the parameter (NULL: the same
- * as its name), of the return nothing. `name` is a wish; NULL: after the target ("add_tensor" for
- * torch.ops.aten.add.Tensor). `annotation` is the text between the quotes, or NULL; in a text that was
- * read, strides and devices are left out where the annotations around have none. args may be NULL: none.
- * Calls are spelled as operators (x + y, x[0], x.shape) wherever such a text can be read again. */
+/* A new node. `target` is what tuck_node_target() would say; of an input the parameter (NULL: the
+ * same as its name), of the return nothing. `name` is a suggestion; NULL: after the target
+ * ("add_tensor" for torch.ops.aten.add.Tensor). `annotation` is the text between the quotes, or
+ * NULL; in a text that was read, strides and devices are left out where the annotations around have
+ * none. args may be NULL: none. Calls are spelled as operators (x + y, x[0], x.shape) wherever such
+ * a text can be read again. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_add(tuck_graph *g, tuck_where where, tuck_kind kind,
                                                     const char *target, const tuck_args *args,
                                                     const char *name, const char *annotation,
@@ -662,31 +677,32 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_set_annotation(tuck_graph *g, tuc
 /* The new name is a wish, as in tuck_graph_add(). */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_rename(tuck_graph *g, tuck_node n, const char *name);
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where);
-/* Only a node without users. An input takes its parameter along. */
+/* Only a node without users. The parameter of an input is erased with it. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_erase(tuck_graph *g, tuck_node n);
-/* Every use of `old` becomes one of `with`, but for those in `except` (none: all of them). `with` must
- * not come to use itself. */
+/* Every use of `old` becomes one of `with`, but for those in `except` (none: all of them). The
+ * result must not make `with` its own operand. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_node_replace_uses(tuck_graph *g, tuck_node old,
                                                             tuck_node with, tuck_node except);
 
-/* Erase nodes whose results nobody uses and that have no effect of their own, in nested graphs too.
- * Inputs stay, and so does whatever writes an operand, draws random numbers (as Node.is_impure() has it),
- * communicates, waits, checks, calls a module or an operator that is not known, or calls a nested graph
- * that does. */
+/* Erase unused nodes without effects of their own, in nested graphs too. Inputs stay, and so
+ * does whatever writes an operand, draws random numbers (as Node.is_impure() has it),
+ * communicates, waits, checks, calls a module or an operator that is not known, or calls a
+ * nested graph that does. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_remove_dead(tuck_graph *g, size_t *removed_out);
 
-/* Put every node behind what it uses, moving as little as a stable sort does: of the nodes that could
- * come next, the one that stood first. Nodes with effects (those that tuck_graph_remove_dead() would
- * keep) stay in the order they have among each other, and reads on their side of writes to the same
- * storage, but where a use says otherwise. Nested graphs are left alone. TUCK_ELINT on a cycle, which
- * the diagnostic names, and nothing moved. */
+/* Put every node after what it uses, moving as little as a stable sort does: of the nodes that
+ * could come next, the one that was first. Nodes with effects (those that tuck_graph_remove_dead()
+ * would keep) stay in the order they have among each other, and reads on their side of writes to
+ * the same storage, but where a use says otherwise. Nested graphs are left alone. TUCK_ELINT on a
+ * cycle, which the diagnostic names, and nothing moved. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags);
 
-/* Check uses, order, names, the pairing of collectives and waits; nested graphs too. The result of a
- * collective may go into a wait, into [i], into questions about its sizes, into what is not known, and
- * nowhere else; a buffer it works on in place must not be touched until the wait. A collective that is
- * never waited for, or returned so by the outermost graph, is a warning. That an edit moved a read over
- * a write to the same storage is an error. TUCK_ELINT if there was an error; warnings alone are fine. */
+/* Check uses, order, names, the pairing of collectives and waits; nested graphs too. The result of
+ * a collective may go into a wait, into [i], into questions about its sizes, into what is not
+ * known, and nowhere else; a buffer it works on in place must not be touched until the wait. A
+ * collective that is never waited for, or returned so by the outermost graph, is a warning. That an
+ * edit moved a read over a write to the same storage is an error. TUCK_ELINT if there was an error;
+ * warnings alone are fine. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lint(const tuck_graph *g, tuck_diags *diags);
 
 /* What lint found in the graphs of a file: one line with the counts, or as JSON what `found` holds
@@ -703,15 +719,16 @@ TUCK_API tuck_status tuck_lint_print(const tuck_lint_sum *sum, const tuck_diags 
                                      const tuck_print_options *how, tuck_write_fn write, void *ctx);
 
 /* ---- Passes ------------------------------------------------------------------------------------
- * A pass rewrites a graph and tells what it did. A pipeline is a list of them with options:
+ * A pass rewrites a graph and reports what it did. A pipeline is a list of them with options:
  *
  *   deduplicate_wait_tensors, bucket_all_gather(cap_mb=50:500)
  *
- * separated by commas or lines, # begins a comment. Of a list of values the last one repeats. Keys of
- * PyTorch's configuration are accepted as they are (bucket_all_gathers_fx=all). docs/passes.md explains each. */
+ * separated by commas or lines, # begins a comment. Of a list of values the last one repeats.
+ * Keys of PyTorch's configuration are accepted as they are (bucket_all_gathers_fx=all).
+ * docs/passes.md explains each. */
 
 TUCK_API size_t tuck_pass_count(void);
-TUCK_API const char *tuck_pass_name(size_t pass); /* NULL behind the last */
+TUCK_API const char *tuck_pass_name(size_t pass); /* NULL after the last */
 TUCK_API const char *tuck_pass_help(size_t pass); /* one line */
 
 typedef struct tuck_option {
@@ -731,7 +748,7 @@ TUCK_API tuck_status tuck_reasons_print(const tuck_print_options *how, tuck_writ
                                         void *ctx);
 
 typedef struct tuck_pipeline tuck_pipeline;
-/* `name` stands in diagnostics. TUCK_EINVAL: an unknown pass or option, a value that is none. */
+/* `name` is used in diagnostics. TUCK_EINVAL: an unknown pass or option, or an invalid value. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_parse(const char *text, size_t len,
                                                          const char *name,
                                                          const tuck_allocator *alloc,
@@ -746,10 +763,11 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_new(const tuck_allocator *all
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_add(tuck_pipeline *p, const char *pass,
                                                        const char *options, tuck_diags *diags);
 
-/* A pass of the caller. It edits g, a copy with the same node ids whose types are inferred, and must not free it.
- * The step is run as those of the table are: linted, reported, new nodes typed and annotated, and the caller's graph
- * is replaced only when all went well. Anything but TUCK_OK is the result of the run and leaves the graph as it was;
- * so does TUCK_ELINT where the pass breaks it. diags may be NULL; tuck_diags_add() says more. */
+/* A pass of the caller. It edits g, a copy with the same node ids whose types are inferred, and
+ * must not free it. The step is run as those of the table are: linted, reported, new nodes typed
+ * and annotated, and the caller's graph is replaced only when all went well. Anything but TUCK_OK
+ * is the result of the run and leaves the graph as it was; so does TUCK_ELINT where the pass breaks
+ * it. diags may be NULL; tuck_diags_add() says more. */
 typedef tuck_status (*tuck_pass_fn)(void *ctx, tuck_graph *g, tuck_diags *diags);
 /* The name is for reports and diagnostics. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_append(tuck_pipeline *p, const char *name,
@@ -758,10 +776,12 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_append(tuck_pipeline *p, cons
 /* Functions in place of options of the passes bucket_…; each may be NULL. */
 typedef struct tuck_bucket_options {
     size_t size;
-    /* MiB that a bucket may hold, by its number in its run of collectives with equal keys: the first of them is often
-     * exposed, and better small. Asked once for each bucket. A negative result or not a number: the pass fails. */
+    /* MiB that a bucket may hold, by its number in its run of collectives with equal keys: the
+     * first of them is often exposed, and better small. Asked once for each bucket. A negative
+     * result or not a number: the pass fails. */
     double (*cap_mb)(void *ctx, size_t bucket);
-    /* May the collective that `wait` waits for be merged? False: it is left alone, reason "filtered". */
+    /* May the collective that `wait` waits for be merged? False: it is left
+     * alone, reason "filtered". */
     bool (*filter)(void *ctx, const tuck_graph *g, tuck_node wait);
     void *ctx;
 } tuck_bucket_options;
@@ -776,18 +796,20 @@ typedef struct tuck_run_options {
     size_t size;
     const tuck_hint *hints;
     size_t n_hints;
-    /* Shown the graph before (after = false) and after each pass; false ends the run with TUCK_EIO. */
+    /* Shown the graph before (after = false) and after each pass; false
+     * ends the run with TUCK_EIO. */
     bool (*observe)(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g);
     void *ctx;
-    /* For passes on schedules: the machine (NULL: tuck_cluster_for_graph()) and where times come from. */
+    /* For passes on schedules: the machine (NULL: tuck_cluster_for_graph())
+     * and where times come from. */
     const tuck_cluster *cluster;
     const tuck_cost_options *cost; /* or NULL */
-    /* No collective passes another. Else those of different groups may, each group in its own order, which is
-     * right where all ranks run the same graph; the report says where it happened. */
+    /* No collective passes another. Else those of different groups may, each group in
+     * its own order, which is right where all ranks run the same graph; the report
+     * says where it happened. */
     bool keep_order;
-    bool
-        contention; /* times are simulated with shared links, and kernels slower beside collectives */
-    /* The peak that tuck_graph_optimize() may leave: so many bytes; 0: that of the graph as it came, times
+    bool contention; /* simulate with shared links, and kernels slower next to collectives */
+    /* The peak that tuck_graph_optimize() may leave, in bytes; 0: that of the original graph, times
      * 1 + memory_share, plus memory_more bytes. */
     int64_t memory, memory_more;
     double memory_share;
@@ -796,9 +818,10 @@ typedef struct tuck_run_options {
 TUCK_API void tuck_run_options_init(tuck_run_options *o);
 
 typedef struct tuck_report tuck_report;
-/* Run the passes one by one; each is atomic. A graph that lints with errors is refused, TUCK_ELINT with its
- * diagnostics, and nothing is run. Where a pass fails the graph is what the passes before it made
- * of it. *report_out (may be NULL) is written on failure too, and is the caller's to free. */
+/* Run the passes one by one; each is atomic. A graph that lints with errors is refused,
+ * TUCK_ELINT with its diagnostics, and nothing is run. Where a pass fails the graph is what
+ * the passes before it made of it. *report_out (may be NULL) is written on failure too, and
+ * is the caller's to free. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
                                                        const tuck_run_options *options,
                                                        tuck_diags *diags, tuck_report **report_out);
@@ -811,18 +834,17 @@ typedef struct tuck_times { /* of a step, simulated on the machine */
 
 typedef struct tuck_gain {
     tuck_times before, after;
-    double
-        bound_ns; /* no order, bucketing or algorithm makes the graph as it came faster than this */
+    double bound_ns; /* no order, bucketing or algorithm makes the original graph faster */
     const char *bound_kind, *bound_meaning; /* what binds, in a word and in a sentence */
     bool changed;
     int64_t memory_limit; /* bytes that the peak had to stay within */
-    bool over_limit;      /* nothing that was tried does, nor did the graph as it came */
+    bool over_limit;      /* nothing that was tried does, nor does the original graph */
 } tuck_gain;
 
-/* The passes that Tuck stands behind: bucketing to the size that saturates the link, and orders that hide
- * communication. Several ways are tried and simulated; the fastest that needs no more memory than the graph as it
- * came is taken, and where none is faster the graph stays as it was. observe sees all that is tried.
- * gain_out and report_out may be NULL. */
+/* The default passes: bucketing to the size that saturates the link, and orders that hide
+ * communication. Several ways are tried and simulated; the fastest that needs no more memory than
+ * the original graph is kept, and where none is faster the graph stays as it was. observe sees all
+ * that is tried. gain_out and report_out may be NULL. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_optimize(tuck_graph *g,
                                                          const tuck_run_options *options,
                                                          tuck_diags *diags, tuck_gain *gain_out,
@@ -839,10 +861,11 @@ TUCK_API tuck_status tuck_report_print(const tuck_report *t, tuck_report_form fo
 #ifdef TUCK_EXPERIMENTAL
 /* From here on everything may change in a new minor version. */
 
-/* ---- Names ------------------------------------------------------------------------------------- */
+/* ---- Names
+ * ------------------------------------------------------------------------------------- */
 
-/* Which name was probably meant: of those that `name` gives for 0, 1, ... (until NULL) the one with the
- * fewest edits, or that begins with the word; NULL: none is near. */
+/* Which name was probably meant: of those that `name` gives for 0, 1, ... (until NULL) the one with
+ * the fewest edits, or that begins with the word; NULL: none is close. */
 TUCK_API const char *tuck_suggest(const char *word, const char *(*name)(const void *ctx, size_t i),
                                   const void *ctx);
 
@@ -861,20 +884,24 @@ TUCK_API uint32_t tuck_op_count(void);
 TUCK_API uint32_t tuck_op_find(const char *name);
 /* out->size must be set. False: there is no such operator. */
 TUCK_API bool tuck_op_info(uint32_t op, tuck_op *out);
-/* Operators of that name; else those with a part of it in theirs; NULL: all. How many, and print. */
+/* Operators of that name; else those with a part of it in theirs; NULL:
+ * all. How many, and print. */
 TUCK_API uint32_t tuck_ops_matching(const char *name);
 TUCK_API tuck_status tuck_ops_print(const char *name, const tuck_print_options *how,
                                     tuck_write_fn write, void *ctx);
 
-/* ---- Costs of collectives and of single nodes -------------------------------------------------- */
+/* ---- Costs of collectives and of single nodes
+ * -------------------------------------------------- */
 
-/* x is what tuck_cost_collective() answered to q: its time, how that comes about, and the other ways there were. */
+/* x is what tuck_cost_collective() answered to q: its time, how that comes about, and
+ * the other ways there were. */
 TUCK_API tuck_status tuck_collective_cost_print(const tuck_cluster *c, const tuck_collective *q,
                                                 const tuck_collective_cost *x,
                                                 const tuck_print_options *how, tuck_write_fn write,
                                                 void *ctx);
 
-/* What to do where a time is not known. Where most of a step is unknown it is refused either way. */
+/* What to do where a time is not known. Where most of a step is unknown
+ * it is refused either way. */
 typedef enum tuck_unknown {
     TUCK_ASSUME, /* a warning, and the rest is worked out */
     TUCK_REFUSE, /* an error, TUCK_EINVAL */
@@ -891,8 +918,8 @@ typedef struct tuck_costs_options {
 
 TUCK_API void tuck_costs_options_init(tuck_costs_options *o);
 
-/* The cost of every node of a graph by itself. The graph must outlive the costs, and stay as it is. Types are
- * inferred. */
+/* The cost of every node of a graph by itself. The graph must outlive the costs, and stay as it
+ * is. Types are inferred. */
 typedef struct tuck_costs tuck_costs;
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_costs(tuck_graph *g,
                                                       const tuck_costs_options *options,
@@ -920,19 +947,23 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_costs_write_profile(const tuck_costs *
                                                               tuck_diags *diags,
                                                               tuck_write_fn write, void *ctx);
 
-/* The time of every node by itself, in ns, into ns_out[id] for all ids below tuck_graph_id_end(). Views, waits,
- * numbers take nothing; a node whose sizes are not known has -1. Needs tuck_graph_infer(). options may be NULL. */
+/* The time of every node by itself, in ns, into ns_out[id] for all ids below tuck_graph_id_end().
+ * Views, waits and numbers take no time; a node whose sizes are not known has -1. Needs
+ * tuck_graph_infer(). options may be NULL. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
                                                      const tuck_cost_options *options,
                                                      double *ns_out);
 
-/* A profile file from times by node id, such as tuck_graph_cost() gives; those below 0 are left out. */
+/* A profile file from times by node id, such as tuck_graph_cost() gives;
+ * those below 0 are left out. */
 TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const double *ns, tuck_write_fn write,
                                         void *ctx);
 
-/* ---- Programs -----------------------------------------------------------------------------------------
- * What a graph becomes when it is known which buffer each value lives in and by which kernel it is made: ops in
- * order, with what they read, write and mutate, collectives and waits among them. docs/lowering.md explains it.
+/* ---- Programs
+ * ----------------------------------------------------------------------------------------- What a
+ * graph becomes when it is known which buffer each value lives in and by which kernel it is made:
+ * ops in order, with what they read, write and mutate, collectives and waits among them.
+ * docs/lowering.md explains it.
  *
  *   tuck_graph_lower(g, NULL, diags, &p);
  *   tuck_program_plan(p, NULL, NULL);
@@ -952,7 +983,7 @@ typedef struct tuck_lower_options {
     bool no_fuse;     /* one op a node: no fused loops */
     bool keep_clones; /* as PyTorch lowers: the operand of an all-reduce is always cloned */
     bool auto_select; /* small all-reduces become one-shot ones over symmetric memory */
-    int64_t one_shot_threshold;    /* … up to so many bytes (default: 128 KiB) */
+    int64_t one_shot_threshold;    /* … up to this many bytes (default: 128 KiB) */
     const char *const *symm_group; /* groups with symmetric memory; "*" is all of them */
     size_t n_symm_group;
     const char *const *keep; /* inputs that the caller keeps … */
@@ -968,7 +999,8 @@ typedef struct tuck_lower_options {
 
 TUCK_API void tuck_lower_options_init(tuck_lower_options *o);
 
-/* options may be NULL. TUCK_EINVAL: a symbol without a value; see the diagnostics. Types are inferred. */
+/* options may be NULL. TUCK_EINVAL: a symbol without a value; see the
+ * diagnostics. Types are inferred. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_lower(tuck_graph *g,
                                                       const tuck_lower_options *options,
                                                       tuck_diags *diags, tuck_program **out);
@@ -981,11 +1013,11 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_read_file(const char *path,
                                                             const tuck_allocator *alloc,
                                                             tuck_diags *diags, tuck_program **out);
 TUCK_API void tuck_program_free(tuck_program *p);
-/* Its text (docs/lowering.md): buffers, with their places once it is planned, and ops. Comments say of which machine the
- * times are, and what of that is assumed. */
+/* Its text (docs/lowering.md): buffers, with their places once it is planned, and ops. Comments say
+ * of which machine the times are, and what of that is assumed. */
 TUCK_API tuck_status tuck_program_write(const tuck_program *p, tuck_write_fn write, void *ctx);
-/* A program that was planned, for people: numbers of ops, kernels and buffers, and its memory; TUCK_PRINT_BRIEF: its
- * peak, a line. TUCK_EINVAL: it was not planned; there is no JSON of it. */
+/* A program that was planned, for people: numbers of ops, kernels and buffers, and its memory;
+ * TUCK_PRINT_BRIEF: its peak, a line. TUCK_EINVAL: it was not planned; there is no JSON of it. */
 TUCK_API tuck_status tuck_program_print(const tuck_program *p, const tuck_print_options *how,
                                         tuck_write_fn write, void *ctx);
 
@@ -1007,26 +1039,26 @@ TUCK_API uint32_t tuck_program_buffer_count(const tuck_program *p); /* inputs am
 /* Buffers whose size is not known; they count as nothing. */
 TUCK_API uint32_t tuck_program_unknown_count(const tuck_program *p);
 
-/* Ops whose time is not known: a warning; or an error and TUCK_EINVAL, where too many are unknown to say anything about
- * the step, or with TUCK_REFUSE any is. */
+/* Ops whose time is not known: a warning; or an error and TUCK_EINVAL, where too many are unknown
+ * to say anything about the step, or with TUCK_REFUSE any is. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_check_times(const tuck_program *p,
                                                               tuck_unknown unknown,
                                                               tuck_diags *diags);
 
 typedef struct tuck_memory {
     int64_t peak;         /* bytes live at once, at least */
-    int64_t arena;        /* bytes that the plan takes, symmetric memory not counted */
-    int64_t resident;     /* inputs that stay with the caller */
+    int64_t arena;        /* bytes of the plan, symmetric memory not counted */
+    int64_t resident;     /* resident inputs */
     uint64_t comm_digest; /* equal on ranks that can share symmetric memory; 0: there is none */
 } tuck_memory;
 
-/* Give every buffer its place for this order of the ops (NULL: as they are). memory_out may be NULL.
- * TUCK_EINVAL: not an order of the ops. */
+/* Give every buffer its place for this order of the ops (NULL: as they are). memory_out may be
+ * NULL. TUCK_EINVAL: not an order of the ops. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_plan(tuck_program *p, const uint32_t *order,
                                                        tuck_memory *memory_out);
 
-/* The peak of a graph as PyTorch's passes on graphs estimate it, for comparison: storages off the host, node by node,
- * nothing fused, no wait holding what a transfer reads. */
+/* The peak of a graph as PyTorch's passes on graphs estimate it, for comparison: storages off the
+ * host, node by node, nothing fused, no wait holding what a transfer reads. */
 typedef struct tuck_torch_peak {
     int64_t peak;     /* bytes */
     int64_t initial;  /* inputs and attributes, live from the start */
@@ -1041,17 +1073,18 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_torch_peak(tuck_graph *g, const 
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_problem(const tuck_program *p, tuck_diags *diags,
                                                           tuck_problem **out);
 
-/* Give the graph, as it was when it was lowered, the order of the ops. TUCK_EINVAL: it was edited meanwhile, the
- * program has no graph, or that is not an order; nothing has changed then. */
+/* Give the graph, as it was when it was lowered, the order of the ops. TUCK_EINVAL: it was edited
+ * meanwhile, the program has no graph, or that is not an order; nothing has changed then. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_program_apply(const tuck_program *p,
                                                         const uint32_t *order, tuck_graph *g);
 
-/* ---- Schedules ------------------------------------------------------------------------------------
- * Orders of a schedule problem: ops with their runtimes, what needs what, buffers with their sizes and users, as
- * docs/scheduling.md describes its files. Ops are numbered as they stand in the file.
+/* ---- Schedules
+ * ------------------------------------------------------------------------------------ Orders of a
+ * schedule problem: ops with their runtimes, what needs what, buffers with their sizes and users,
+ * as docs/scheduling.md describes its files. Ops are numbered in the order of the file.
  *
  *   tuck_schedule_new(problem, NULL, diags, &s);
- *   tuck_schedule_run(s, "reorder_communication_preserving_peak_memory,sink_waits_iterative", diags);
+ *   tuck_schedule_run(s, "raise_comms,sink_waits_iterative", diags);
  *   const uint32_t *order = tuck_schedule_order(s);
  */
 
@@ -1071,8 +1104,9 @@ TUCK_API const char *tuck_problem_op_name(const tuck_problem *p, uint32_t op);
 TUCK_API tuck_status tuck_problem_write(const tuck_problem *p, const uint32_t *order,
                                         tuck_write_fn write, void *ctx);
 
-/* How ranks tell each other their runtimes, for align_runtime_estimations_across_all_distributed_ranks: each op
- * then takes the (lower) median of all ranks, so that every rank decides alike. */
+/* How ranks exchange their runtimes, for
+ * align_runtime_estimations_across_all_distributed_ranks: each op then takes the (lower) median
+ * of all ranks, so that every rank decides in the same way. */
 typedef struct tuck_estimates {
     const double *at;
     uint32_t n;
@@ -1081,8 +1115,8 @@ typedef struct tuck_estimates {
 typedef struct tuck_transport {
     void *ctx;
     uint32_t rank, n_rank;
-    /* Hands in this rank's numbers and waits for those of all, by rank; they live until the next call. NULL: it
-     * failed. */
+    /* Hands in this rank's numbers and waits for those of all, by rank; they live until the
+     * next call. NULL: it failed. */
     const tuck_estimates *(*gather)(void *ctx, uint32_t rank, const double *mine, uint32_t n);
 } tuck_transport;
 
@@ -1091,7 +1125,8 @@ typedef struct tuck_schedule_options {
     const char *compat;     /* NULL, or "torch", "torch,-stale-group-peak" */
     const char *const *set; /* options for all passes, "name=value" */
     size_t n_set;
-    /* The runtime of an op in the problem's unit, asked once per op; NULL: what the problem says. */
+    /* The runtime of an op in the problem's unit, asked once per op;
+     * NULL: what the problem says. */
     double (*estimate)(void *ctx, uint32_t op);
     void *ctx;
     const tuck_transport *transport; /* or NULL; must outlive the schedule */
@@ -1108,8 +1143,8 @@ TUCK_API void tuck_schedule_free(tuck_schedule *s);
 /* Run passes, "name(option=value),name". What failed leaves the order that was there before it. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_schedule_run(tuck_schedule *s, const char *passes,
                                                        tuck_diags *diags);
-/* A pass of the caller's own: fn changes the order in place. TUCK_EINVAL: what it left is no order of the
- * problem; nothing has changed then. */
+/* A pass of the caller's own: fn changes the order in place. TUCK_EINVAL: the result is not an
+ * order of the problem; nothing has changed then. */
 TUCK_API TUCK_MUST_CHECK tuck_status
 tuck_schedule_call(tuck_schedule *s, void (*fn)(void *ctx, uint32_t *order, uint32_t n), void *ctx);
 
@@ -1125,26 +1160,29 @@ typedef enum tuck_schedule_form {
 TUCK_API tuck_status tuck_schedule_print(const tuck_schedule *s, tuck_schedule_form form,
                                          tuck_write_fn write, void *ctx);
 
-/* A pass of the caller on the order of a graph's ops, as tuck_pipeline_append() has them on graphs. It changes
- * `order`, tuck_problem_op_count() ops, in place; the problem is gone after the call. TUCK_EINVAL where what it left is
- * no order. The order is kept as it was, and the report says so, where collectives of a group would change places;
- * whether it takes more time or memory is for the caller to decide. */
+/* A pass of the caller on the order of a graph's ops, as tuck_pipeline_append() has them on
+ * graphs. It changes `order`, tuck_problem_op_count() ops, in place; the problem is gone
+ * after the call. TUCK_EINVAL where the result is not an order. The order is kept as it was,
+ * and the report says so, where collectives of a group would change places; more time or
+ * memory is the caller's decision. */
 typedef tuck_status (*tuck_order_fn)(void *ctx, const tuck_problem *problem, uint32_t *order,
                                      tuck_diags *diags);
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_append_order(tuck_pipeline *p, const char *name,
                                                                 tuck_order_fn fn, void *ctx);
 
-/* ---- Comm blocks ----------------------------------------------------------------------------------
- * The nodes that belong to one collective, in the order of the graph: the collective, the [i] that pick its results, its
- * waits, and the views right behind those. A collective whose result goes anywhere else than into waits has none. */
+/* ---- Comm blocks
+ * ---------------------------------------------------------------------------------- The nodes that
+ * belong to one collective, in the order of the graph: the collective, the [i] that pick its
+ * results, its waits, and the views right after those. A collective whose result is used by
+ * anything but waits has none. */
 typedef struct tuck_comm_blocks tuck_comm_blocks;
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_comm_blocks(const tuck_graph *g,
                                                             tuck_comm_blocks **out);
 TUCK_API void tuck_comm_blocks_free(tuck_comm_blocks *b);
 TUCK_API size_t tuck_comm_blocks_count(const tuck_comm_blocks *b);
 TUCK_API tuck_node tuck_comm_block_collective(const tuck_comm_blocks *b, size_t i);
-/* Arrays of *n_out nodes that live as long as b: all of the block, its waits, the operands of the collective, and those
- * nodes of the block that something outside of it uses. */
+/* Arrays of *n_out nodes that live as long as b: all of the block, its waits, the operands of the
+ * collective, and those nodes of the block that something outside of it uses. */
 TUCK_API const tuck_node *tuck_comm_block_nodes(const tuck_comm_blocks *b, size_t i, size_t *n_out);
 TUCK_API const tuck_node *tuck_comm_block_waits(const tuck_comm_blocks *b, size_t i, size_t *n_out);
 TUCK_API const tuck_node *tuck_comm_block_inputs(const tuck_comm_blocks *b, size_t i,
