@@ -1,7 +1,7 @@
 /* usage: bench [-a BYTES_PER_SECOND] [-n RUNS] [-o FILE.json] [-r ROW] [-t TUCK] GRAPH...
  *
- * Measures what the library does with graphs of growing size. What is measured is a row of the table
- * below; to add something, add a row.
+ * Measures what the library does with graphs of growing size. What is measured is a row of the
+ * table below; to add something, add a row.
  *
  * Each run has a process of its own, so that none profits from the heap of the one before and the
  * operating system can say how much memory it took. The best of RUNS (3) counts, in processor time:
@@ -119,7 +119,8 @@ static bool read_graph(struct job *j)
     return tuck_doc_read_file(j->path, NULL, NULL, &j->doc) == TUCK_OK;
 }
 
-/* Passes over a graph that was read before: the passes alone, with the copy, inference and lint around each. */
+/* Passes over a graph that was read before: the passes alone, with the copy,
+ * inference and lint around each. */
 static bool run_passes(struct job *j, const char *passes)
 {
     tuck_pipeline *p = NULL;
@@ -318,7 +319,8 @@ static bool to_stderr(void *ctx, const char *text, size_t len)
     return fwrite(text, 1, len, stderr) == len;
 }
 
-/* Its size, and that the library reads it, finds no fault with it and prints it back byte for byte. */
+/* Its size, and that the library reads it, finds no fault with it and
+ * prints it back byte for byte. */
 static bool look_at(struct graph_file *g)
 {
     tuck_diags *diags = tuck_diags_new(NULL);

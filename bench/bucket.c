@@ -1,8 +1,8 @@
 /* usage: bucket -p PASS [-s SECONDS] [-x TIMES] [-y TIMES] TUCK GRAPH
  *
- * Processor time of one pass over a graph, beside what PyTorch takes (SECONDS): the pass alone, the best of
- * RUNS in one process, and the tool with reading and printing, the best of RUNS processes. Exit code 1: it is
- * less than so many TIMES (-x: alone, -y: with all) faster.
+ * Processor time of one pass over a graph, beside what PyTorch takes (SECONDS): the pass alone, the
+ * best of RUNS in one process, and the tool with reading and printing, the best of RUNS processes.
+ * Exit code 1: it is less than so many TIMES (-x: alone, -y: with all) faster.
  */
 #include <fcntl.h>
 #include <getopt.h>

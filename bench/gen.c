@@ -1,10 +1,11 @@
 /* usage: bench_gen NODES MODEL...  >graph.txt
  *
- * Writes one graph of at least NODES nodes: training steps of the given models, over and over. A MODEL
- * is the path of a pair of corpus graphs without its end: fsdp/llama stands for fsdp/llama_fw.txt and
- * fsdp/llama_bw.txt, as PyTorch printed them. Every statement comes from there, with its comment and
- * annotation; names are made fresh as FX does, and frees follow from FX's rule. Nothing of Tuck's reader
- * or printer is used, so that the text can be held against them.
+ * Writes one graph of at least NODES nodes: training steps of the given models, over and
+ * over. A MODEL is the path of a pair of corpus graphs without its end: fsdp/llama stands
+ * for fsdp/llama_fw.txt and fsdp/llama_bw.txt, as PyTorch printed them. Every statement
+ * comes from there, with its comment and annotation; names are made fresh as FX does, and
+ * frees follow from FX's rule. Nothing of Tuck's reader or printer is used, so that the
+ * text can be held against them.
  *
  *   step 1        fw ── values saved for the backward, by name ──▸ bw ── gradients ──┐
  *   step 2   ┌─── where annotations are equal: every second input of the next step ──┘

@@ -1,9 +1,9 @@
 /* usage: passes [-x EXPONENT] [-r PASS] [NODES...]
  *
- * Processor time of every pass on graphs, with all that the runner does around it: copy, inference, annotations,
- * lint. The graphs are steps of equal layers, made here, 5 % collectives, each pass on one that gives it work; with
- * large caps a few buckets hold thousands. Exit code 1: a pass takes longer than NODES ** EXPONENT (1.15), fails, or
- * changes nothing.
+ * Processor time of every pass on graphs, with all that the runner does around it: copy, inference,
+ * annotations, lint. The graphs are steps of equal layers, made here, 5 % collectives, each pass on
+ * one that gives it work; with large caps a few buckets hold thousands. Exit code 1: a pass takes
+ * longer than NODES ** EXPONENT (1.15), fails, or changes nothing.
  */
 #include <getopt.h>
 #include <math.h>
@@ -90,7 +90,8 @@ static void data_parallel(struct text *t, unsigned nodes)
     add(t, ")\n");
 }
 
-/* A parameter gathered before its use, converted first, and gradients scattered: two that are added up, one that is returned. */
+/* A parameter gathered before its use, converted first, and gradients scattered: two that are added
+ * up, one that is returned. */
 static void fully_sharded(struct text *t, unsigned nodes)
 {
     unsigned layers = nodes / 40;
@@ -260,7 +261,8 @@ struct result {
     bool ok, changed;
 };
 
-/* In a process of its own: one that ran before would leave its memory behind, which helps small graphs only. */
+/* In a process of its own: one that ran before would leave its memory behind, which
+ * helps small graphs only. */
 static bool run_apart(const tuck_doc *doc, const char *passes, double *all, double *alone,
                       bool *changed)
 {

@@ -1,4 +1,5 @@
-/* Schedulers: how their time grows, what a move costs, and how much faster than PyTorch's Python they are.
+/* Schedulers: how their time grows, what a move costs, and how much faster than
+ * PyTorch's Python they are.
  *
  *   schedule                        exponents from 1 k to 1 M ops with our defaults, ns a move with PyTorch's
  *   schedule -p PASS -s SECONDS F   the pass on problem F with --compat torch, beside PyTorch's SECONDS; -x N:
@@ -118,8 +119,8 @@ static bool exponents(void)
     return fine;
 }
 
-/* With PyTorch's options everything passes everything, and moves are what takes the time: that of a run that
- * moves nothing is taken off. */
+/* With PyTorch's options everything passes everything, and moves are what takes the time: that of a
+ * run that moves nothing is taken off. */
 static bool moves(void)
 {
     bool fine = true;

@@ -1,6 +1,6 @@
-/* usage: sim [PROBLEM.json [SECONDS MAKESPAN_PS BARE_SECONDS]]
- * How fast S0 is, without a timeline, on a layered step of 5,000 ops: orders a second. PROBLEM.json: write the
- * problem there for sim_reference.py; with what that printed, the ratio, and whether both say the same. A full
+/* usage: sim [PROBLEM.json [SECONDS MAKESPAN_PS BARE_SECONDS]] How fast S0 is, without a timeline,
+ * on a layered step of 5,000 ops: orders a second. PROBLEM.json: write the problem there for
+ * sim_reference.py; with what that printed, the ratio, and whether both say the same. A full
  * evaluation has the peak memory of the order as well. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Build a graph with the public interface, edit it, check it and print it.
  *
- * One layer of a sharded model: the weight is gathered from four ranks, waited for, and multiplied. The
- * graph is first written down in the obvious order; then the gather is moved to where it can run while
- * something else is computed, which is what Tuck's passes do by the hundred.
+ * One layer of a sharded model: the weight is gathered from four ranks, waited for, and multiplied.
+ * The graph is first written down in the obvious order; then the gather is moved to where it can
+ * run while something else is computed, which is what Tuck's passes do by the hundred.
  *
  *   cc build_graph.c -ltuck && ./a.out
  */
@@ -36,8 +36,9 @@ static tuck_node input(tuck_graph *g, const char *name, const char *annotation)
     return n;
 }
 
-/* A call at the end of the graph. The arguments are given as Python spells them, nodes by their names, with NULL
- * behind the last; tuck_args_node(), tuck_args_int() and so on do the same without text. */
+/* A call at the end of the graph. The arguments are given as Python spells them, nodes
+ * by their names, with NULL after the last; tuck_args_node(), tuck_args_int() and so on
+ * do the same without text. */
 static tuck_node call(tuck_graph *g, const char *target, const char *const *args,
                       const char *annotation)
 {
@@ -93,8 +94,8 @@ int main(void)
     check(tuck_graph_add(g, tuck_at_end(), TUCK_OUTPUT, NULL, list, NULL, NULL, NULL), "return");
     tuck_args_free(list);
 
-    /* A copy keeps what was there. Then the gather starts before the relu, so that they overlap, and gets
-     * a better name. Who uses a node is known at any time. */
+    /* A copy keeps what was there. Then the gather starts before the relu, so that they overlap,
+     * and gets a better name. Who uses a node is known at any time. */
     check(tuck_graph_copy(g, &before), "copy");
     check(tuck_node_move(g, gather, tuck_before(relu)), "move");
     check(tuck_node_rename(g, gather, "weight"), "rename");

@@ -12,8 +12,8 @@ struct on_machine {
     tuck_cluster *made;   /* the default; NULL: the caller has one, or no times are wanted */
 };
 
-/* Without a cluster, tuck_cluster_for_graph(), for which the types of g must be known. It must be ended whatever came
- * out. */
+/* Without a cluster, tuck_cluster_for_graph(), for which the types of g must be known. It must be
+ * ended, also after a failure. */
 TUCK_MUST_CHECK tuck_status on_machine_begin(struct on_machine *x, tuck_graph *g,
                                              const tuck_cluster *cluster,
                                              const tuck_cost_options *cost, const tuck_hint *hints,

@@ -14,7 +14,7 @@ typedef int (*heap_compare_fn)(const void *ctx, uint32_t x, uint32_t y);
 struct heap {
     uint32_t *at, n;
     uint32_t most;
-    uint32_t *place; /* by number: where it is in `at`, HEAP_OUT: not in it; NULL: nobody asks */
+    uint32_t *place; /* by number: where it is in `at`, HEAP_OUT: not in it; NULL: not needed */
     heap_compare_fn compare;
     const void *ctx;
 };

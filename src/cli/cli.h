@@ -125,7 +125,7 @@ int model_groups(struct model *m, const struct input *in, const tuck_graph *g);
  * an error. An exit code. */
 int model_gaps(const struct model *m, const struct input *in, const struct evaluation *e,
                const tuck_graph *g);
-int model_quietly(struct model *m, const tuck_graph *g); /* the same, and nothing is said */
+int model_quietly(struct model *m, const tuck_graph *g); /* the same, without messages */
 void model_forget(struct model *m); /* the default that was made for another graph */
 void model_close(struct model *m);
 

@@ -1,4 +1,4 @@
-/* tuck cost: what a collective takes on a cluster, or every node of a graph. */
+/* tuck cost: the time of a collective on a cluster, or of every node of a graph. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -58,7 +58,8 @@ static int64_t number(struct argp_state *state, const char *what, const char *ar
     return v;
 }
 
-/* A collective by its name, however its words are joined: all_reduce, all-reduce, AllReduce. 0: none. */
+/* A collective by its name, however its words are joined: all_reduce,
+ * all-reduce, AllReduce. 0: none. */
 static tuck_coll coll_by_word(const char *word)
 {
     for (int k = TUCK_ALL_REDUCE; k <= TUCK_SHARD_DIM_ALLTOALL; k++) {

@@ -28,7 +28,8 @@ struct graph_list {
 void graph_list_begin(struct graph_list *l, const struct input *in, const char *key, bool many);
 int graph_list_print(struct graph_list *l, size_t graph, int64_t world,
                      void (*fn)(struct buf *b, const void *ctx), const void *ctx);
-/* The same for what the library prints: `how` is given its item where there are several documents. */
+/* The same for what the library prints: `how` is given its item where
+ * there are several documents. */
 void graph_list_item(struct graph_list *l, size_t graph, tuck_print_options *how,
                      tuck_print_item *item);
 void graph_list_end(struct graph_list *l);

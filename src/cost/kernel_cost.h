@@ -7,8 +7,9 @@
  *   for_each_node (g, n) { cost_node(&r, n, &part); … part.ps … }
  *   cost_run_done(&r);
  *
- * Allocation leaves through mem's guard. Times are of a node by itself: what the host takes to
- * launch it (launch_us of a cluster) and how kernels slow each other down is for whoever simulates.
+ * Allocation leaves through mem's guard. Times are of a node by itself: the host's time to
+ * launch it (launch_us of a cluster) and how kernels slow each other down are left to the
+ * simulation.
  */
 #ifndef TUCK_COST_KERNEL_COST_H
 #define TUCK_COST_KERNEL_COST_H

@@ -1,4 +1,5 @@
-/* What a graph is, in figures: nodes by class, inputs and outputs, collectives by group, live storage. */
+/* What a graph is, in figures: nodes by class, inputs and outputs, collectives
+ * by group, live storage. */
 #ifndef TUCK_STUDY_DESCRIBE_H
 #define TUCK_STUDY_DESCRIBE_H
 
@@ -30,14 +31,15 @@ struct description {
     VEC(const tuck_graph *) nested; /* at any depth, in the order of the text */
 };
 
-/* d->g and d->assume are set, the graph is inferred; the rest is filled. Leaves through m's guard; describe_free()
- * also then. `scratch` may be cleared afterwards. */
+/* d->g and d->assume are set, the graph is inferred; the rest is filled. Leaves through m's guard;
+ * describe_free() also then. `scratch` may be cleared afterwards. */
 void describe_graph(struct mem *m, struct arena *scratch, struct description *d);
 void describe_free(struct mem *m, struct description *d);
 
 /* The message of a collective: the larger of what goes in and what comes out. -1: unknown. */
 int64_t describe_message_bytes(struct assume *a, const tuck_graph *g, uint32_t n);
-/* What the descriptor of an input says it is: "parameter", "buffer", "tangent", "input"; "": nothing. */
+/* What the descriptor of an input says it is: "parameter", "buffer",
+ * "tangent", "input"; "": nothing. */
 const char *describe_role(const tuck_graph *g, uint32_t n);
 
 #endif

@@ -25,18 +25,19 @@ struct node_costs {
     uint32_t n_assumed;
 };
 
-/* Types must have been inferred. Groups that are larger than the cluster get a warning. The costs must be ended whatever
- * came out. */
+/* Types must have been inferred. Groups that are larger than the cluster get a warning. The costs
+ * must be ended, also after a failure. */
 TUCK_MUST_CHECK tuck_status node_costs_find(struct node_costs *c, tuck_graph *g,
                                             const struct machine *m, tuck_diags *diags);
 void node_costs_end(struct node_costs *c);
 
-/* Nodes of unknown cost: a warning; or an error and TUCK_EINVAL, where too many are, or with `strict` any is. */
+/* Nodes of unknown cost: a warning; or an error and TUCK_EINVAL, where too many are,
+ * or with `strict` any is. */
 TUCK_MUST_CHECK tuck_status node_costs_tell(struct node_costs *c, bool strict, tuck_diags *diags);
 
-/* The times of ops, which are what a step is made of, by node id: a loop's on the node that it is named after, 0 on the
- * other nodes of the loop, -1 where there is none. So a profile that is read back gives the same step. ns has
- * tuck_graph_id_end() entries. */
+/* The times of ops, which are what a step is made of, by node id: a loop's on the node that it is
+ * named after, 0 on the other nodes of the loop, -1 where there is none. So a profile that is read
+ * back gives the same step. ns has tuck_graph_id_end() entries. */
 TUCK_MUST_CHECK tuck_status node_costs_of_ops(const struct node_costs *c, tuck_diags *diags,
                                               double *ns);
 
