@@ -193,8 +193,10 @@ static void do_call(void *ctx)
     memcpy(order, s->order, bytes);
     c->fn(c->ctx, order, s->p->n_op);
     c->fine = schedule_is_valid(s->p, order, false, &s->arena);
-    if (c->fine)
+    if (c->fine) {
         memcpy(s->order, order, bytes);
+        s->worth.known = false;
+    }
     arena_release(&s->arena, mark);
 }
 

@@ -28,6 +28,7 @@ static void do_medians(void *ctx)
             row[r] = x->all[r].at[op];
         qsort(row, x->n_rank, sizeof(*row), by_value);
         s->runtime[op] = row[(x->n_rank - 1) / 2];
+        s->worth.known = false;
     }
     arena_release(&s->arena, mark);
 }

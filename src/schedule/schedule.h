@@ -72,12 +72,20 @@ struct schedule {
     tuck_diags *diags;               /* for such a pass while it runs */
     VEC(struct schedule_dep) dep;
     VEC(struct schedule_report) report;
+    /* What the order is worth, where that is known already: measured once for each order. */
+    struct schedule_worth {
+        bool known;
+        int64_t peak, exposed; /* bytes; picoseconds */
+    } worth;
+    uint32_t n_measured; /* orders that were simulated */
 };
 
 /* The problem's own order; false: no memory. The problem must outlive it. */
 bool schedule_begin(struct schedule *s, const struct problem *p,
                     const struct schedule_options *opt);
 void schedule_end(struct schedule *s);
+/* The order as it is was simulated by somebody else: its peak and its exposed time. */
+void schedule_knows(struct schedule *s, int64_t peak, int64_t exposed);
 
 /* ---- passes ---- */
 

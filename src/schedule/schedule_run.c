@@ -61,6 +61,7 @@ void schedule_estimate_runtimes(struct schedule *s, schedule_estimate_fn estimat
 {
     for (uint32_t x = 0; x < s->p->n_op; x++)
         s->runtime[x] = estimate(ctx, s->p, x);
+    s->worth.known = false;
 }
 
 void schedule_show_runtimes(struct schedule *s)
@@ -165,11 +166,16 @@ static const char *objection(const struct run *r, struct schedule_report *report
     return NULL;
 }
 
-static void measure(const struct schedule *s, const uint32_t *order, struct arena *a, int64_t *peak,
-                    int64_t *exposed)
+static void measure(struct schedule *s, int64_t *peak, int64_t *exposed)
 {
-    *peak = live_peak(s->p, order, a);
-    *exposed = schedule_time(s->p, s->runtime, order, a).exposed;
+    *peak = live_peak(s->p, s->order, &s->arena);
+    *exposed = schedule_time(s->p, s->runtime, s->order, &s->arena).exposed;
+    s->n_measured++;
+}
+
+void schedule_knows(struct schedule *s, int64_t peak, int64_t exposed)
+{
+    s->worth = (struct schedule_worth){true, peak, exposed};
 }
 
 /* Ops of one node are adjacent in the result, whatever a pass did: a text has no place between
@@ -243,7 +249,7 @@ static bool take_part(const struct run *r, struct schedule_report *report)
         splice(n, old_first ? r->before : found, n_head, old_first ? found : r->before, taken,
                s->order);
         join_anchored(s);
-        measure(s, s->order, &s->arena, &x.peak_after, &x.exposed_after);
+        measure(s, &x.peak_after, &x.exposed_after);
         if (better(r, &x, report) && objection(r, &x) == NULL) {
             memcpy(best, s->order, n * sizeof(*best));
             *report = x;
@@ -263,7 +269,12 @@ static void do_run(void *ctx)
     r->before = arena_array(&s->arena, uint32_t, n);
     memcpy(r->before, s->order, n * sizeof(*r->before));
     vec_push(&s->mem, &s->report, ((struct schedule_report){.pass = r->name}));
-    measure(s, s->order, &s->arena, &step_report(s)->peak_before, &step_report(s)->exposed_before);
+    if (!s->worth.known) {
+        measure(s, &s->worth.peak, &s->worth.exposed);
+        s->worth.known = true;
+    }
+    step_report(s)->peak_before = s->worth.peak;
+    step_report(s)->exposed_before = s->worth.exposed;
     double budget = budget_of(s, r->pass);
     step_report(s)->allowance = schedule_allowance(step_report(s)->peak_before,
                                                    budget < 0 ? 0 : budget);
@@ -271,7 +282,12 @@ static void do_run(void *ctx)
     join_anchored(s);
 
     struct schedule_report *report = step_report(s);
-    measure(s, s->order, &s->arena, &report->peak_after, &report->exposed_after);
+    if (memcmp(s->order, r->before, n * sizeof(*r->before)) != 0) {
+        measure(s, &report->peak_after, &report->exposed_after);
+    } else {
+        report->peak_after = report->peak_before;
+        report->exposed_after = report->exposed_before;
+    }
     const char *why = objection(r, report);
     bool may_part = why == more_exposed || (why == more_memory && s->p->anchor != NULL);
     if (may_part && s->dep.len == n_dep && take_part(r, report)) {
@@ -287,6 +303,7 @@ static void do_run(void *ctx)
     }
     for (uint32_t i = 0; i < n; i++)
         report->displaced += s->order[i] != r->before[i];
+    schedule_knows(s, report->peak_after, report->exposed_after);
 }
 
 tuck_status schedule_run(struct schedule *s, const char *name, void (*pass)(struct schedule *s))
