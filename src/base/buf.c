@@ -34,14 +34,14 @@ void buf_flush(struct buf *b)
 
 void buf_room(struct buf *b, size_t more)
 {
-    if (b->sink != NULL && b->len >= SINK_CHUNK / 2)
+    if (b->sink != NULL && !b->hold && b->len >= SINK_CHUNK / 2)
         buf_flush(b);
     if (more <= b->cap - b->len)
         return;
     if (more > SIZE_MAX / 2 || b->len > SIZE_MAX / 2 - more)
         mem_exhausted(b->mem);
     size_t want = b->len + more;
-    size_t cap = b->sink ? SINK_CHUNK : b->cap * 2;
+    size_t cap = b->sink && !b->hold ? SINK_CHUNK : b->cap * 2;
 
     if (cap < 64)
         cap = 64;

@@ -17,6 +17,7 @@ struct buf {
     bool failed;                  /* the sink failed; later text is dropped */
     bool colour;                  /* tables may have it: base/colour.h */
     uint32_t width;               /* columns of the terminal; 0: no limit */
+    bool hold;                    /* a line is being laid out (base/layout.h): keep it */
     const struct json_head *head; /* of what is printed as JSON; NULL: a document of its own */
 };
 

@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 
 static enum { AUTO, ALWAYS, NEVER } when;
 static bool chosen; /* by --color */
+static bool sized;  /* by --width */
+static uint32_t columns;
 
 static bool choose(const char *word)
 {
@@ -29,31 +32,85 @@ static bool choose(const char *word)
     return false;
 }
 
+/* Columns, 20 to 10000; 0: no limit. */
+static bool read_width(const char *word, uint32_t *out)
+{
+    char *end;
+
+    if (word == NULL || *word < '0' || *word > '9')
+        return false;
+    unsigned long n = strtoul(word, &end, 10);
+    if (*end != '\0' || (n != 0 && n < 20) || n > 10000)
+        return false;
+    *out = (uint32_t)n;
+    return true;
+}
+
+static bool size(const char *word)
+{
+    if (sized) {
+        fputs("tuck: --width is given twice\n", stderr);
+        return false;
+    }
+    sized = true;
+    if (read_width(word, &columns))
+        return true;
+    fprintf(stderr, "tuck: --width wants columns, 20 to 10000, or 0 for no limit%s%s%s\n",
+            word ? ", found '" : "", word ? word : "", word ? "'" : "");
+    return false;
+}
+
+/* Is argv[*i] this option? Then its word is taken. */
+static bool take(const char *flag, bool (*set)(const char *word), int argc, char **argv, int *i,
+                 bool *fine)
+{
+    size_t len = strlen(flag);
+
+    if (strncmp(argv[*i], flag, len) != 0 || (argv[*i][len] != '\0' && argv[*i][len] != '='))
+        return false;
+    if (argv[*i][len] == '=')
+        *fine = set(argv[*i] + len + 1);
+    else
+        *fine = set(*i + 1 < argc ? argv[++*i] : NULL);
+    return true;
+}
+
 bool out_options(int *argc, char **argv)
 {
-    static const char flag[] = "--color";
-    size_t len = sizeof(flag) - 1;
     int kept = 0;
+    bool fine = true;
 
-    for (int i = 0; i < *argc; i++) {
+    for (int i = 0; i < *argc && fine; i++) {
         if (strcmp(argv[i], "--") == 0) {
             while (i < *argc)
                 argv[kept++] = argv[i++];
             break;
         }
-        if (strcmp(argv[i], flag) == 0) {
-            if (!choose(i + 1 < *argc ? argv[++i] : NULL))
-                return false;
-        } else if (strncmp(argv[i], flag, len) == 0 && argv[i][len] == '=') {
-            if (!choose(argv[i] + len + 1))
-                return false;
-        } else {
+        if (!take("--color", choose, *argc, argv, &i, &fine) &&
+            !take("--width", size, *argc, argv, &i, &fine))
             argv[kept++] = argv[i];
-        }
     }
+    if (!fine)
+        return false;
     argv[kept] = NULL;
     *argc = kept;
     return true;
+}
+
+uint32_t out_width(FILE *f)
+{
+    struct winsize at;
+    uint32_t n = 0;
+
+    if (f != stdout && f != stderr)
+        return 0;
+    if (sized)
+        return columns;
+    if (read_width(getenv("COLUMNS"), &n) && n > 0)
+        return n;
+    if (ioctl(f == stdout ? STDOUT_FILENO : STDERR_FILENO, TIOCGWINSZ, &at) != 0)
+        return 0;
+    return at.ws_col < 20 ? 0 : at.ws_col;
 }
 
 bool out_colour(FILE *f)

@@ -1,5 +1,5 @@
-/* What commands write, and whether it has colour: --color, or else what the
- * terminal and its user say. */
+/* What commands write, whether it has colour and how wide it may be: --color and --width, or else
+ * what the terminal and its user say. */
 #ifndef TUCK_CLI_OUT_H
 #define TUCK_CLI_OUT_H
 
@@ -7,10 +7,14 @@
 
 #include "base/colour.h"
 
-/* Takes --color WHEN out of the arguments, wherever it is. False: WHEN is invalid; reported. */
+/* Takes --color WHEN and --width N out of the arguments, wherever they are. False: one of them is
+ * invalid; reported. */
 bool out_options(int *argc, char **argv);
 /* Only standard output and error may have colour, files never. */
 bool out_colour(FILE *f);
+/* Columns that tables have to fit into, 0: no limit. --width; COLUMNS; those of the terminal; files
+ * have no limit. */
+uint32_t out_width(FILE *f);
 
 /* A cell of a table on standard output. */
 void put(enum ink k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -174,7 +174,7 @@ static void do_print(void *arg)
 }
 
 /* What the sink refuses is for the one who opened it to say. */
-static int print_into(tuck_write_fn sink, void *to, bool colour,
+static int print_into(tuck_write_fn sink, void *to, bool colour, uint32_t width,
                       void (*fn)(struct buf *b, const void *ctx), const void *ctx)
 {
     struct mem m;
@@ -183,6 +183,7 @@ static int print_into(tuck_write_fn sink, void *to, bool colour,
     mem_init(&m, NULL);
     buf_to(&x.b, &m, sink, to);
     x.b.colour = colour;
+    x.b.width = width;
     bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
     buf_destroy(&x.b);
     return !ok ? exit_code_of(TUCK_ENOMEM) : failed ? EXIT_FILE : EXIT_FINE;
@@ -195,7 +196,9 @@ int output_print(const char *path, void (*fn)(struct buf *b, const void *ctx), c
 
     if (code != EXIT_FINE)
         return code;
-    code = print_into(output_put, &o, o.name == NULL && out_colour(stdout), fn, ctx);
+    bool standard = o.name == NULL;
+    code = print_into(output_put, &o, standard && out_colour(stdout),
+                      standard ? out_width(stdout) : 0, fn, ctx);
     return output_close(&o, code);
 }
 
@@ -206,7 +209,7 @@ int print_through(void (*fn)(struct buf *b, const void *ctx), const void *ctx)
 
 int print_to_stderr(void (*fn)(struct buf *b, const void *ctx), const void *ctx)
 {
-    return print_into(to_file, stderr, out_colour(stderr), fn, ctx);
+    return print_into(to_file, stderr, out_colour(stderr), out_width(stderr), fn, ctx);
 }
 
 int outputs_apart(const struct output_name *list, size_t n)

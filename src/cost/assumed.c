@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 #include "graph/symbol_values.h"
 #include "op/ops.h"
@@ -124,16 +124,17 @@ static void table_row(struct buf *b, const struct cost_assumed *x)
         snprintf(more, sizeof(more), " and %" PRId64 " more", x->n - 1);
     switch ((enum cost_assumed_what)x->what) {
     case ASSUMED_RANKS:
-        ink_line(b, INK_LIMIT, "  assumed: group %s has %" PRId64 " ranks; --group %s=SIZE says it",
-                 x->name, x->n, x->name);
+        wrap_hang(b, INK_LIMIT, 2,
+                  "assumed: group %s has %" PRId64 " ranks; --group %s=SIZE says it", x->name, x->n,
+                  x->name);
         break;
     case ASSUMED_TRIP:
-        ink_line(b, INK_LIMIT,
-                 "  assumed: one trip of the loop %s%s; the number of trips is not known", x->name,
-                 more);
+        wrap_hang(b, INK_LIMIT, 2,
+                  "assumed: one trip of the loop %s%s; the number of trips is not known", x->name,
+                  more);
         break;
     case ASSUMED_BRANCH:
-        ink_line(b, INK_LIMIT, "  assumed: the dearest branch of %s%s", x->name, more);
+        wrap_hang(b, INK_LIMIT, 2, "assumed: the dearest branch of %s%s", x->name, more);
         break;
     }
 }
@@ -143,8 +144,7 @@ void cost_assumed_table(struct buf *b, const struct cost_assumed *at, uint32_t n
     for (uint32_t i = 0; i < n; i++)
         table_row(b, &at[i]);
     if (unbacked)
-        ink_line(
-            b, INK_LIMIT,
-            "  assumed: %d for sizes that only data decides (u0, u1, …); --assume u0=N says it",
-            ASSUME_UNBACKED);
+        wrap_hang(b, INK_LIMIT, 2,
+                  "assumed: %d for sizes that only data decides (u0, u1, …); --assume u0=N says it",
+                  ASSUME_UNBACKED);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 
 static const char *const reason_name[] = {
 #define X(id, name, meaning) name,
@@ -291,16 +291,29 @@ static void put_buckets(struct buf *b, const struct pass_report *p)
 {
     if (p->bucket.len == 0)
         return;
-    ink_line(b, INK_HEAD, "  %-15s %-10s %-12s %7s %11s  %-10s  %s", "kind", "group", "key",
-             "members", "bytes", "closed by", "result = members");
+    size_t long_group = 0, long_key = 0;
+
+    for (uint32_t i = 0; i < p->bucket.len; i++) {
+        long_group = name_longer(long_group, p->bucket.at[i].group);
+        long_key = name_longer(long_key, p->bucket.at[i].key);
+    }
+    int key = name_column(b, long_key, 8, 60), group = name_column(b, long_group, 10, 50 + key);
+    ink_line(b, INK_HEAD, "  %-14s %-*s %-*s %7s %11s  %s", "kind", group, "group", key, "key",
+             "members", "bytes", "closed by");
     for (uint32_t i = 0; i < p->bucket.len; i++) {
         const struct report_bucket *k = &p->bucket.at[i];
 
-        buf_printf(b, "  %-15s %-10s %-12s %7u ", k->kind, k->group, k->key, k->n_member);
+        buf_printf(b, "  %-14s ", k->kind);
+        put_name(b, k->group, group);
+        buf_chr(b, ' ');
+        put_name(b, k->key, key);
+        buf_printf(b, " %7u ", k->n_member);
         put_bytes(b, k->bytes);
-        buf_printf(b, "  %-10s  %s%s", closed_name[k->closed_by], k->result,
-                   *k->result ? " = " : "");
+        buf_printf(b, "  %s\n", closed_name[k->closed_by]);
+        size_t from = wrap_begin(b);
+        buf_printf(b, "      %s%s", k->result, *k->result ? " = " : "");
         put_names(b, k->member, k->n_member);
+        wrap_end(b, from, 10);
         buf_chr(b, '\n');
     }
 }
@@ -320,10 +333,13 @@ static void put_left(struct buf *b, const struct pass_report *p)
             }
         if (n == 0)
             continue;
+        size_t from = wrap_begin(b);
         ink_printf(b, INK_LIMIT, "  left %u, %s: ", n, reason_name[why]);
         put_names(b, name, n < 3 ? n : 3);
         buf_str(b, n > 3 ? " …" : "");
-        ink_line(b, INK_DIM, "  (%s)", reason_meaning[why]);
+        wrap_end(b, from, LAYOUT_SAY);
+        buf_chr(b, '\n');
+        wrap_line(b, INK_DIM, LAYOUT_SAY, "(%s)", reason_meaning[why]);
     }
 }
 
@@ -352,15 +368,21 @@ static void put_moves(struct buf *b, const struct pass_report *p)
         top[n++] = m;
         qsort(top, n, sizeof(*top), by_exposed);
     }
+    size_t longest = 0;
+    for (uint32_t i = 0; i < n; i++)
+        longest = name_longer(longest, top[i]->node);
+    int wide = name_column(b, longest, 20, 42);
     if (n > 0)
-        ink_line(b, INK_HEAD, "  %-34s %6s %12s %12s %12s  %s", "most exposed of them", "moves",
-                 "comm us", "exposed us", "before us", "limit");
+        ink_line(b, INK_HEAD, "  %-*s %6s %10s %10s %10s", wide, "most exposed of them", "moves",
+                 "comm us", "exposed us", "before us");
     for (uint32_t i = 0; i < n; i++) {
-        buf_printf(b, "  %-34s %6u %12.1f ", top[i]->node, top[i]->moves, top[i]->comm / 1e3);
-        ink_printf(b, INK_BAD, "%12.1f", top[i]->exposed_after / 1e3);
-        buf_printf(b, " %12.1f  ", top[i]->exposed_before / 1e3);
-        ink_line(b, INK_LIMIT, "%s%s%s", top[i]->limit, *top[i]->limit_node ? ": " : "",
-                 top[i]->limit_node);
+        buf_str(b, "  ");
+        put_name(b, top[i]->node, wide);
+        buf_printf(b, " %6u %10.1f ", top[i]->moves, top[i]->comm / 1e3);
+        ink_printf(b, INK_BAD, "%10.1f", top[i]->exposed_after / 1e3);
+        buf_printf(b, " %10.1f\n", top[i]->exposed_before / 1e3);
+        wrap_line(b, INK_LIMIT, LAYOUT_SAY, "limit: %s%s%s", top[i]->limit,
+                  *top[i]->limit_node ? ", " : "", top[i]->limit_node);
     }
 }
 
@@ -401,25 +423,66 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
     if (t->ops_unknown == 0) {
         put_pair(b, "gap %", gap_x, gap_y, 1);
         ink_printf(b, INK_DIM, "  above the bound of %.3f ms", g->bound_ns / 1e6);
-        buf_str(b, "\nthe bound: ");
-        ink_line(b, INK_LIMIT, "%s", g->bound_meaning);
+        buf_chr(b, '\n');
+        wrap_hang(b, INK_LIMIT, 0, "the bound: %s", g->bound_meaning);
     } else {
         ink_line(b, INK_LIMIT, "the time of %u op%s is not known: there is no bound",
                  t->ops_unknown, t->ops_unknown == 1 ? "" : "s");
     }
     cost_assumed_table(b, t->assumed.at, t->assumed.len, t->unbacked);
     if (t->remark != NULL)
-        ink_line(b, INK_LIMIT, "%s", t->remark);
+        wrap_hang(b, INK_LIMIT, 0, "%s", t->remark);
     if (g->over_limit)
         ink_line(b, INK_BAD, "nothing that was tried fits into %.2f MiB: nothing is written",
                  (double)g->memory_limit / 1048576);
     else if (t->chosen)
         return;
     else if (!g->changed && !unsized)
-        buf_str(b, "nothing that was tried is faster without needing more memory: the graph is as "
-                   "it was\n");
+        wrap_hang(b, INK_PLAIN, 0,
+                  "nothing that was tried is faster without needing more memory: the graph is as "
+                  "it was");
     else if (!g->changed)
         buf_str(b, "nothing that was tried is faster: the graph is as it was\n");
+}
+
+/* One that is too long for a line goes below. */
+static void put_options(struct buf *b, const struct pass_report *p)
+{
+    if (*p->options && strlen(p->name) + strlen(p->options) + 3 <= LAYOUT_COLUMNS)
+        buf_printf(b, "(%s)", p->options);
+}
+
+static void put_pass(struct buf *b, const struct pass_report *p, bool times)
+{
+    size_t from = wrap_begin(b);
+
+    ink_str(b, INK_HEAD, p->name);
+    put_options(b, p);
+    buf_str(b, ": ");
+    if (p->failed)
+        ink_str(b, INK_ERROR, "failed");
+    else if (p->changed)
+        buf_printf(b, "%u → %u nodes", p->before, p->after);
+    else
+        ink_str(b, INK_DIM, "nothing changed");
+    for (uint32_t k = 0; k < p->count.len; k++)
+        buf_printf(b, ", %lld %s", (long long)p->count.at[k].n, p->count.at[k].what);
+    if (times)
+        ink_printf(b, INK_DIM, ", %.2f ms", p->ms);
+    wrap_end(b, from, 4);
+    buf_chr(b, '\n');
+    if (*p->options && strlen(p->name) + strlen(p->options) + 3 > LAYOUT_COLUMNS)
+        wrap_list(b, INK_PLAIN, 4, p->options);
+    if (p->scheduled) {
+        buf_printf(b, "    exposed %.3f → ", (double)p->exposed_before / 1e9);
+        ink_printf(b, ink_change((double)(p->exposed_after - p->exposed_before)), "%.3f ms",
+                   (double)p->exposed_after / 1e9);
+        buf_printf(b, ", peak %.1f → %.1f MiB\n", (double)p->peak_before / 1048576,
+                   (double)p->peak_after / 1048576);
+    }
+    if (p->judged)
+        buf_printf(b, "    then a step takes %.3f ms and %.1f MiB\n", (double)p->step_ps / 1e9,
+                   (double)p->step_peak / 1048576);
 }
 
 void report_table(const struct tuck_report *t, bool times, bool brief, struct buf *b)
@@ -431,38 +494,15 @@ void report_table(const struct tuck_report *t, bool times, bool brief, struct bu
     }
     for (uint32_t i = 0; i < t->pass.len; i++) {
         const struct pass_report *p = &t->pass.at[i];
-
-        ink_str(b, INK_HEAD, p->name);
-        buf_printf(b, "%s%s%s: ", *p->options ? "(" : "", p->options, *p->options ? ")" : "");
-        if (p->failed)
-            ink_str(b, INK_ERROR, "failed");
-        else if (p->changed)
-            buf_printf(b, "%u → %u nodes", p->before, p->after);
-        else
-            ink_str(b, INK_DIM, "nothing changed");
-        for (uint32_t k = 0; k < p->count.len; k++)
-            buf_printf(b, ", %lld %s", (long long)p->count.at[k].n, p->count.at[k].what);
-        if (p->scheduled) {
-            buf_printf(b, ", exposed %.3f → ", (double)p->exposed_before / 1e9);
-            ink_printf(b, ink_change((double)(p->exposed_after - p->exposed_before)), "%.3f ms",
-                       (double)p->exposed_after / 1e9);
-            buf_printf(b, ", peak %.1f → %.1f MiB", (double)p->peak_before / 1048576,
-                       (double)p->peak_after / 1048576);
-        }
-        if (p->judged)
-            buf_printf(b, "; then a step takes %.3f ms and %.1f MiB", (double)p->step_ps / 1e9,
-                       (double)p->step_peak / 1048576);
-        if (times)
-            ink_printf(b, INK_DIM, ", %.2f ms", p->ms);
-        buf_chr(b, '\n');
+        put_pass(b, p, times);
         if (brief)
             continue;
         if (p->note != NULL)
-            ink_line(b, INK_DIM, "  %s", p->note);
+            wrap_hang(b, INK_DIM, 2, "%s", p->note);
         put_buckets(b, p);
         put_left(b, p);
         put_moves(b, p);
     }
     if (crosses(t))
-        ink_line(b, INK_DIM, "%s", report_crossed);
+        wrap_line(b, INK_DIM, 0, "%s", report_crossed);
 }

@@ -1,5 +1,5 @@
 /* Differences of two graphs as JSON and as tables. */
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 #include "rewrite/comm_order.h"
 #include "study/diff.h"
@@ -128,13 +128,16 @@ static void put_merged(const struct diff *d, uint32_t most, struct buf *b)
         }
         if (shown++ == 0)
             put_heading(b, "merged");
+        size_t from = wrap_begin(b);
         buf_str(b, "    ");
         for (uint32_t k = d->first_part[to]; k != 0; k = d->next_part[k], named++)
             if (named < 4)
                 buf_printf(b, "%s%s", named ? ", " : "", name(&d->a, k));
         if (named > 4)
             buf_printf(b, " and %u more", named - 4);
-        buf_printf(b, " → %s\n", name(&d->b, to));
+        buf_printf(b, " → %s", name(&d->b, to));
+        wrap_end(b, from, 8);
+        buf_chr(b, '\n');
     }
     put_rest(b, more, "", 0);
 }
@@ -153,11 +156,31 @@ static void put_names(const struct diff_side *s, const char *what, uint32_t most
         if (!talks(s, k))
             others++;
         else if (shown < most)
-            shown++, buf_printf(b, "    %s\n", name(s, k));
+            shown++, wrap_line(b, INK_PLAIN, 4, "%s", name(s, k));
         else
             more++;
     }
     put_rest(b, more, " collectives and waits", others);
+}
+
+static size_t longest_moved(const struct diff *d, uint32_t most)
+{
+    size_t longest = 0;
+
+    for (uint32_t i = 0, shown = 0; i < d->n_move && shown < most; i++)
+        if (talks(&d->b, d->move[i].node))
+            shown++, longest = name_longer(longest, name(&d->b, d->move[i].node));
+    return longest;
+}
+
+static void put_move(struct buf *b, const char *node, int wide, int64_t by)
+{
+    int64_t places = by < 0 ? -by : by;
+
+    buf_str(b, "    ");
+    put_name(b, node, wide);
+    buf_printf(b, " %lld place%s %s\n", (long long)places, places == 1 ? "" : "s",
+               by > 0 ? "later" : "earlier");
 }
 
 static void put_moves(const struct diff *d, uint32_t most, struct buf *b)
@@ -166,17 +189,15 @@ static void put_moves(const struct diff *d, uint32_t most, struct buf *b)
 
     if (d->n_move > 0)
         put_heading(b, "moved");
+    int wide = name_column(b, longest_moved(d, most), 28, 30);
     for (uint32_t i = 0; i < d->n_move; i++) {
         const struct diff_move *m = &d->move[i];
-        int64_t places = m->places < 0 ? -m->places : m->places;
         if (!talks(&d->b, m->node))
             others++;
         else if (shown >= most)
             more++;
         else
-            shown++, buf_printf(b, "    %-36s %lld place%s %s\n", name(&d->b, m->node),
-                                (long long)places, places == 1 ? "" : "s",
-                                m->places > 0 ? "later" : "earlier");
+            shown++, put_move(b, name(&d->b, m->node), wide, m->places);
     }
     put_rest(b, more, " collectives and waits", others);
 }
@@ -197,8 +218,8 @@ void diff_table(const struct diff *d, uint32_t most, struct buf *b)
     if (evaluation_is_bounded(x) && evaluation_is_bounded(y))
         row(b, "bound ms", (double)x->any.ps / 1e9, (double)y->any.ps / 1e9, false);
     buf_printf(b, "  %-20s %12u %12u\n", "collectives", collectives(&d->a), collectives(&d->b));
-    buf_printf(b, "  %-20s %12u %12u", "nodes", d->a.n, d->b.n);
-    ink_line(b, INK_DIM, "  %u in both, %u of them at another place", same, d->n_move);
+    buf_printf(b, "  %-20s %12u %12u\n", "nodes", d->a.n, d->b.n);
+    wrap_line(b, INK_DIM, LAYOUT_SAY, "%u in both, %u of them at another place", same, d->n_move);
     put_merged(d, most, b);
     put_names(&d->a, "vanished", most, b);
     put_names(&d->b, "appeared", most, b);

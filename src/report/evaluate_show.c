@@ -1,7 +1,7 @@
 /* Evaluations as JSON and as tables. */
 #include <stdlib.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 #include "study/evaluate.h"
 
@@ -134,6 +134,25 @@ static int most_exposed(const void *x, const void *y)
     return a->op < b->op ? -1 : a->op > b->op;
 }
 
+/* The library does it, unless a line of its own says which algorithm does. */
+static void put_collective(const struct evaluation *e, const struct row *r, int wide, int group,
+                           struct buf *b)
+{
+    const struct program *p = e->program;
+    const struct program_op *op = &p->op[r->op];
+    const char *by = program_str(p, op->algorithm);
+
+    buf_str(b, "  ");
+    put_name(b, program_str(p, op->name), wide);
+    buf_printf(b, " %-14s ", tuck_coll_name((tuck_coll)op->coll));
+    put_name(b, group_name(p, op->group), group);
+    buf_printf(b, " %8.2f %9.1f", (double)op->message / 1048576, (double)r->length / 1e6);
+    ink_printf(b, ink_exposed((double)r->exposed), " %9.1f", (double)r->exposed / 1e6);
+    buf_chr(b, '\n');
+    if (*by != '\0' && strcmp(by, tuck_algorithm_name(TUCK_ALGO_LIBRARY)) != 0)
+        wrap_line(b, INK_DIM, LAYOUT_SAY, "by %s", by);
+}
+
 static void put_collectives(const struct evaluation *e, uint32_t most, struct buf *b)
 {
     const struct program *p = e->program;
@@ -149,22 +168,19 @@ static void put_collectives(const struct evaluation *e, uint32_t most, struct bu
         if (p->op[i].kind == PROGRAM_COLLECTIVE)
             row[n++] = (struct row){i, e->span[i].exposed, e->span[i].end - e->span[i].start};
     qsort(row, n, sizeof(*row), most_exposed);
-    int wide = 36;
-    for (uint32_t i = 0; i < n && i < most; i++) {
-        int len = (int)strlen(program_str(p, p->op[row[i].op].name));
-        wide = len > wide ? len : wide;
-    }
-    buf_chr(b, '\n');
-    ink_line(b, INK_HEAD, "  %-*s %-15s %-8s %10s %10s %10s  %s", wide,
-             "collectives, most exposed first", "kind", "group", "MiB", "us", "exposed us", "by");
+    size_t long_name = 0, long_group = 0;
     for (uint32_t i = 0; i < n && i < most; i++) {
         const struct program_op *op = &p->op[row[i].op];
-        buf_printf(b, "  %-*s %-15s %-8s %10.2f %10.1f", wide, program_str(p, op->name),
-                   tuck_coll_name((tuck_coll)op->coll), group_name(p, op->group),
-                   (double)op->message / 1048576, (double)row[i].length / 1e6);
-        ink_printf(b, ink_exposed((double)row[i].exposed), " %10.1f", (double)row[i].exposed / 1e6);
-        ink_line(b, INK_DIM, "  %s", program_str(p, op->algorithm));
+        long_name = name_longer(long_name, program_str(p, op->name));
+        long_group = name_longer(long_group, group_name(p, op->group));
     }
+    int group = name_column(b, long_group, 5, 68), wide = name_column(b, long_name, 18, 47 + group);
+    buf_chr(b, '\n');
+    ink_line(b, INK_HEAD, "  collectives, most exposed first");
+    ink_line(b, INK_HEAD, "  %-*s %-14s %-*s %8s %9s %9s", wide, "node", "kind", group, "group",
+             "MiB", "us", "exposed");
+    for (uint32_t i = 0; i < n && i < most; i++)
+        put_collective(e, &row[i], wide, group, b);
     if (n > most)
         ink_line(b, INK_DIM, "  … and %u more", n - most);
     mem_free(b->mem, row, cap * sizeof(*row));
@@ -175,16 +191,26 @@ void evaluation_timeline(const struct evaluation *e, const struct sim_span *span
     const struct program *p = e->program;
 
     buf_chr(b, '\n');
-    ink_line(b, INK_HEAD, "  %12s %12s %12s  %-16s %s", "from us", "to us", "stood us", "on", "op");
+    size_t longest = 0;
+
+    for (uint32_t i = 0; i < p->n_group; i++)
+        longest = name_longer(longest, program_str(p, p->group[i].name));
+    int on = name_column(b, longest + 6, 7, 52);
+    ink_line(b, INK_HEAD, "  %11s %11s %10s  %-*s %s", "from us", "to us", "stood us", on, "on",
+             "op");
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *op = &p->op[i];
         bool coll = op->kind == PROGRAM_COLLECTIVE;
-        buf_printf(b, "  %12.3f %12.3f", (double)span[i].start / 1e6, (double)span[i].end / 1e6);
-        ink_printf(b, span[i].stood > 0 ? INK_BAD : INK_DIM, " %12.3f",
+        buf_printf(b, "  %11.3f %11.3f", (double)span[i].start / 1e6, (double)span[i].end / 1e6);
+        ink_printf(b, span[i].stood > 0 ? INK_BAD : INK_DIM, " %10.3f",
                    (double)span[i].stood / 1e6);
-        ink_printf(b, coll ? INK_LIMIT : INK_DIM, "  %s%-*s", coll ? "group " : "", coll ? 10 : 16,
-                   coll ? group_name(p, op->group) : "compute");
-        buf_printf(b, " %s\n", program_str(p, op->name));
+        ink_begin(b, coll ? INK_LIMIT : INK_DIM);
+        buf_str(b, coll ? "  group " : "  ");
+        put_name(b, coll ? group_name(p, op->group) : "compute", coll ? on - 6 : on);
+        ink_end(b, coll ? INK_LIMIT : INK_DIM);
+        buf_chr(b, ' ');
+        put_short(b, program_str(p, op->name), (int)b->width - 39 - on);
+        buf_chr(b, '\n');
     }
 }
 
@@ -201,10 +227,13 @@ static void put_bounds(const struct evaluation *e, struct buf *b)
     ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->any.ps / 1e9);
     buf_printf(b, ", %.1f %% under the step",
                e->time.makespan ? 100 - 100 * (double)e->any.ps / (double)e->time.makespan : 0);
-    ink_printf(b, INK_DIM, "; %s", evaluation_meaning(e));
-    buf_printf(b, "\n  %-23s ", "bound (reordering only)");
+    buf_chr(b, '\n');
+    wrap_line(b, INK_DIM, LAYOUT_SAY, "%s", evaluation_meaning(e));
+    buf_printf(b, "  %-23s ", "bound (reordering only)");
     ink_printf(b, INK_LIMIT, "%10.3f ms", (double)e->order.ps / 1e9);
-    ink_line(b, INK_DIM, " for these collectives in any order (%s)", bound_name(e->order.kind));
+    buf_chr(b, '\n');
+    wrap_line(b, INK_DIM, LAYOUT_SAY, "for these collectives in any order (%s)",
+              bound_name(e->order.kind));
 }
 
 void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, struct buf *b)
@@ -221,7 +250,7 @@ void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, str
     ink_line(b, INK_DIM, ", plus %.2f MiB of resident inputs", (double)e->resident / 1048576);
     put_bounds(e, b);
     if (!evaluation_communicates(e))
-        ink_line(b, INK_LIMIT, "  %s", evaluation_no_collectives);
+        wrap_hang(b, INK_LIMIT, 2, "%s", evaluation_no_collectives);
     put_collectives(e, n, b);
     if (timeline)
         evaluation_timeline(e, e->span, b);

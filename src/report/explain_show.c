@@ -1,5 +1,5 @@
 /* Explanations as tables and as JSON. */
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 #include "study/explain.h"
 
@@ -46,25 +46,28 @@ static void put_rows(const struct explanation *x, uint32_t most, struct buf *b)
 
     if (x->n == 0)
         return;
-    int wide = 32;
-    for (uint32_t i = 0; i < x->n && i < most; i++) {
-        int len = (int)strlen(op_name(p, x->row[i].op));
-        wide = len > wide ? len : wide;
-    }
+    size_t longest = 0;
+    for (uint32_t i = 0; i < x->n && i < most; i++)
+        longest = name_longer(longest, op_name(p, x->row[i].op));
+    int wide = name_column(b, longest, 18, 52);
     buf_chr(b, '\n');
-    ink_line(b, INK_HEAD, "  %-*s %-14s %9s %10s %10s %6s  %s", wide,
-             "collectives, most exposed first", "kind", "MiB", "us", "exposed us", "under",
-             "what limits it");
+    ink_line(b, INK_HEAD, "  collectives, most exposed first, and what limits each");
+    ink_line(b, INK_HEAD, "  %-*s %-14s %8s %9s %9s %5s", wide, "node", "kind", "MiB", "us",
+             "exposed", "under");
     for (uint32_t i = 0; i < x->n && i < most; i++) {
         const struct explained *r = &x->row[i];
         const struct program_op *op = &p->op[r->op];
 
-        buf_printf(b, "  %-*s %-14s %9.2f %10.1f", wide, program_str(p, op->name),
-                   tuck_coll_name((tuck_coll)op->coll), (double)op->message / 1048576,
-                   (double)r->ps / 1e6);
-        ink_printf(b, ink_exposed((double)r->exposed), " %10.1f", (double)r->exposed / 1e6);
-        buf_printf(b, " %6u  ", r->n_under);
+        buf_str(b, "  ");
+        put_name(b, program_str(p, op->name), wide);
+        buf_printf(b, " %-14s %8.2f %9.1f", tuck_coll_name((tuck_coll)op->coll),
+                   (double)op->message / 1048576, (double)r->ps / 1e6);
+        ink_printf(b, ink_exposed((double)r->exposed), " %9.1f", (double)r->exposed / 1e6);
+        buf_printf(b, " %5u\n", r->n_under);
+        size_t from = wrap_begin(b);
+        buf_fill(b, ' ', LAYOUT_SAY);
         put_limit(b, p, r);
+        wrap_end(b, from, LAYOUT_SAY);
         buf_chr(b, '\n');
     }
     if (x->n > most)
@@ -80,35 +83,38 @@ static bool hides(const struct explanation *x, const struct explained *r)
     return false;
 }
 
-/* What applies it, or why nothing does. */
 static void put_command(const struct explanation *x, const struct remedy *r, struct buf *b)
 {
-    if (r->no_command != NULL)
-        buf_str(b, r->no_command);
-    else
-        buf_printf(b, "tuck optimize %s%s%s", x->subject ? x->subject : "FILE",
-                   *r->options ? " " : "", r->options);
+    buf_printf(b, "tuck optimize %s%s%s", x->subject ? x->subject : "FILE", *r->options ? " " : "",
+               r->options);
+}
+
+/* What applies it, or why nothing does. */
+static void put_way(const struct explanation *x, const struct remedy *r, struct buf *b)
+{
+    if (r->no_command != NULL) {
+        wrap_line(b, INK_DIM, LAYOUT_SAY, "%s", r->no_command);
+        return;
+    }
+    size_t from = wrap_begin(b);
+    put_command(x, r, b);
+    wrap_command(b, from, INK_DIM, LAYOUT_SAY);
 }
 
 /* one: the collective that they are about; NULL: the step. */
 static void put_remedies(const struct explanation *x, const struct explained *one, struct buf *b)
 {
-    int wide = 46;
-
     if (x->n_remedy == 0)
         return;
-    for (uint32_t i = 0; i < x->n_remedy; i++) {
-        int len = (int)strlen(x->remedy[i].what);
-        wide = len > wide ? len : wide;
-    }
     buf_chr(b, '\n');
     ink_line(b, INK_HEAD, "  what would help, simulated");
     for (uint32_t i = 0; i < x->n_remedy; i++) {
         const struct remedy *r = &x->remedy[i];
         double gain = ms(r->ps) - ms(x->e.time.makespan);
 
-        buf_printf(b, "  %-*s ", wide, r->what);
-        ink_printf(b, ink_change(gain), "%+9.3f ms", gain);
+        size_t from = wrap_begin(b);
+        ink_printf(b, ink_change(gain), "  %+9.3f ms", gain);
+        buf_printf(b, "  %s", r->what);
         if (r->own >= 0)
             buf_printf(b, ", %.1f us of it exposed", (double)r->own / 1e6);
         if (r->hidden > 0)
@@ -116,16 +122,13 @@ static void put_remedies(const struct explanation *x, const struct explained *on
         if (r->peak != x->e.peak &&
             (r->kind != REMEDY_MEMORY || (int64_t)r->parameter != r->peak - x->e.peak))
             ink_printf(b, INK_LIMIT, ", %+.1f MiB", (double)(r->peak - x->e.peak) / 1048576);
+        wrap_end(b, from, 16);
         buf_chr(b, '\n');
-        ink_begin(b, INK_DIM);
-        buf_str(b, "      ");
-        put_command(x, r, b);
-        ink_end(b, INK_DIM);
-        buf_chr(b, '\n');
+        put_way(x, r, b);
     }
     if (one != NULL && !hides(x, one))
-        ink_line(b, INK_DIM, "  none of it hides the collective, nor do links %d times as fast",
-                 EXPLAIN_LINKS_MOST);
+        wrap_line(b, INK_DIM, 2, "none of it hides the collective, nor do links %d times as fast",
+                  EXPLAIN_LINKS_MOST);
 }
 
 void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
@@ -134,7 +137,7 @@ void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
     put_rows(x, most, b);
     put_remedies(x, NULL, b);
     if (x->crosses)
-        ink_line(b, INK_DIM, "%s", report_crossed);
+        wrap_line(b, INK_DIM, 0, "%s", report_crossed);
 }
 
 void explain_json(const struct explanation *x, const char *node, struct buf *out)
@@ -223,14 +226,33 @@ static void put_cost(const struct explanation *x, const struct machine *m, uint3
     struct cost_shape shape = shape_of_group(m->cluster, program_str(p, p->group[c->group].name),
                                              p->group[c->group].size, NULL);
     cost_collective(m->cluster, shape, coll, c->message, &m->cost.collective, &cost);
-    buf_printf(
-        b, "  cost        %.1f us = %.1f us whatever the size + %.1f us for %.2f MiB (%s, %s)\n",
-        cost.us, cost.latency_us, cost.ramp_us + cost.bytes_us, (double)c->message / 1048576,
-        tuck_algorithm_name(cost.algorithm), cost.source);
+    size_t from = wrap_begin(b);
+    buf_printf(b,
+               "  cost        %.1f us = %.1f us whatever the size + %.1f us for %.2f MiB (%s, %s)",
+               cost.us, cost.latency_us, cost.ramp_us + cost.bytes_us, (double)c->message / 1048576,
+               tuck_algorithm_name(cost.algorithm), cost.source);
+    wrap_end(b, from, 14);
+    buf_chr(b, '\n');
     for (uint32_t i = 0; i < cost.n_alternatives; i++)
         buf_printf(
             b, "              %s%s: %.1f us\n", tuck_algorithm_name(cost.alternative[i].algorithm),
             cost.alternative[i].symmetric ? " over symmetric memory" : "", cost.alternative[i].us);
+}
+
+static void put_fact(struct buf *b, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void put_fact(struct buf *b, const char *what, const char *fmt, ...)
+{
+    size_t from = wrap_begin(b);
+    va_list ap;
+
+    buf_printf(b, "  %-11s ", what);
+    va_start(ap, fmt);
+    buf_vprintf(b, fmt, ap);
+    va_end(ap);
+    wrap_end(b, from, 14);
+    buf_chr(b, '\n');
 }
 
 void explain_node(const struct explanation *x, const struct machine *m, const char *node,
@@ -243,8 +265,8 @@ void explain_node(const struct explanation *x, const struct machine *m, const ch
         return;
     const struct sim_span *s = &x->e.span[op];
     const struct explained *one = NULL;
-    buf_printf(b, "%s: %s, %s\n", program_str(p, p->op[op].name), program_kind_name[p->op[op].kind],
-               program_str(p, p->op[op].kernel));
+    wrap_hang(b, INK_PLAIN, 0, "%s: %s, %s", program_str(p, p->op[op].name),
+              program_kind_name[p->op[op].kind], program_str(p, p->op[op].kernel));
     buf_printf(b, "  runs        %.3f … %.3f ms of %.3f ms\n", ms(s->start), ms(s->end),
                ms(x->e.time.makespan));
     for (uint32_t i = 0; i < x->n; i++) {
@@ -253,21 +275,25 @@ void explain_node(const struct explanation *x, const struct machine *m, const ch
             continue;
         one = one ? one : r;
         if (r->wait == op)
-            buf_printf(b, "  ends        %s\n", op_name(p, r->op));
+            put_fact(b, "ends", "%s", op_name(p, r->op));
         put_cost(x, m, r->op, b);
-        buf_printf(b, "  exposed     %.1f of %.1f us; %u compute ops run under it, until %s\n",
-                   (double)r->exposed / 1e6, (double)r->ps / 1e6, r->n_under,
-                   r->wait == PROGRAM_NONE ? "the end" : op_name(p, r->wait));
+        put_fact(b, "exposed", "%.1f of %.1f us; %u compute ops run under it, until %s",
+                 (double)r->exposed / 1e6, (double)r->ps / 1e6, r->n_under,
+                 r->wait == PROGRAM_NONE ? "the end" : op_name(p, r->wait));
+        size_t from = wrap_begin(b);
         buf_str(b, "  limit       ");
         put_limit(b, p, r);
+        wrap_end(b, from, 14);
         buf_chr(b, '\n');
     }
+    size_t from = wrap_begin(b);
     buf_str(b, "  needs      ");
     for (uint32_t i = p->dep_at[op]; i < p->dep_at[op + 1]; i++)
         buf_printf(b, " %s%s", op_name(p, p->dep[i].op),
                    p->dep[i].flags & PROGRAM_FAKE   ? " (order)"
                    : p->dep[i].flags & PROGRAM_WEAK ? " (writes over what it read)"
                                                     : "");
+    wrap_end(b, from, 14);
     buf_chr(b, '\n');
     put_remedies(x, one, b);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 #include "plan/liveness.h"
 
@@ -47,31 +47,36 @@ static const char *bytes_text(int64_t bytes, char out[24])
 static void put_stats(const struct schedule *s, const struct schedule_report *r, struct buf *out)
 {
     double ps = problem_unit_ns(s->p) * 1e3;
-    size_t wide = 2;
+    size_t longest = 0;
     char a[24], b[24], c[24], d[24];
 
-    for (uint32_t i = 0; i < r->n_stat; i++) {
-        size_t n = strlen(name_of(s, r->stat[i].op));
-        wide = n > wide ? n : wide;
-    }
-    ink_line(out, INK_HEAD, "    %-*s %10s %10s %10s %10s %6s %6s  %s", (int)wide, "op", "time",
-             "under it", "exposed", "before", "moves", "along", "stopped by");
+    for (uint32_t i = 0; i < r->n_stat; i++)
+        longest = name_longer(longest, name_of(s, r->stat[i].op));
+    int wide = name_column(out, longest, 12, 50);
+    ink_line(out, INK_HEAD, "  %-*s %8s %8s %8s %8s %5s %5s", wide, "op", "time", "under it",
+             "exposed", "before", "moves", "along");
     for (uint32_t i = 0; i < r->n_stat; i++) {
         const struct schedule_stat *x = &r->stat[i];
-        buf_printf(out, "    %-*s %10s %10s ", (int)wide, name_of(s, x->op),
-                   human_time(x->comm_time * ps, a), human_time(x->comp_time * ps, b));
-        ink_printf(out, ink_exposed(x->final_exposed), "%10s",
+        buf_str(out, "  ");
+        put_name(out, name_of(s, x->op), wide);
+        buf_printf(out, " %8s %8s ", human_time(x->comm_time * ps, a),
+                   human_time(x->comp_time * ps, b));
+        ink_printf(out, ink_exposed(x->final_exposed), "%8s",
                    human_time(fmax(0, x->final_exposed) * ps, c));
-        buf_printf(out, " %10s %6u %6u  ", human_time(fmax(0, x->initial_exposed) * ps, d),
-                   x->moves, x->grouped);
+        buf_printf(out, " %8s %5u %5u\n", human_time(fmax(0, x->initial_exposed) * ps, d), x->moves,
+                   x->grouped);
         enum ink k = x->limit == LIMIT_COVERED ? INK_GOOD : INK_LIMIT;
+        size_t from = wrap_begin(out);
+        buf_fill(out, ' ', LAYOUT_SAY);
         ink_begin(out, k);
-        buf_str(out, schedule_limit_name(x->limit));
+        buf_printf(out, "%s%s", x->limit == LIMIT_COVERED ? "" : "stopped by ",
+                   schedule_limit_name(x->limit));
         if (x->limit_op != PROBLEM_NONE)
             buf_printf(out, " %s", name_of(s, x->limit_op));
         if (x->limit == LIMIT_MEMORY)
             buf_printf(out, " (%s)", bytes_text(x->limit_peak, a));
         ink_end(out, k);
+        wrap_end(out, from, LAYOUT_SAY);
         buf_chr(out, '\n');
     }
 }
@@ -88,20 +93,21 @@ void schedule_table(const struct schedule *s, struct buf *out)
     for (uint32_t i = 0; i < s->report.len; i++) {
         const struct schedule_report *r = &s->report.at[i];
         ink_str(out, INK_HEAD, r->pass);
-        buf_printf(out, "\n  peak %s -> ", bytes_text(r->peak_before, a));
+        buf_chr(out, '\n');
+        buf_printf(out, "  peak %s -> ", bytes_text(r->peak_before, a));
         ink_str(out, ink_change((double)(r->peak_after - r->peak_before)),
                 bytes_text(r->peak_after, b));
         buf_printf(out, ", exposed %s -> ", human_time((double)r->exposed_before, c));
         ink_str(out, ink_change((double)(r->exposed_after - r->exposed_before)),
                 human_time((double)r->exposed_after, d));
-        buf_printf(out, ", %u of %u ops at another place\n", r->displaced, s->p->n_op);
+        buf_printf(out, "\n  %u of %u ops at another place\n", r->displaced, s->p->n_op);
         if (r->note != NULL)
-            ink_line(out, INK_DIM, "  %s", r->note);
+            wrap_hang(out, INK_DIM, 2, "%s", r->note);
         if (r->n_stat > 0)
             put_stats(s, r, out);
     }
     if (crosses(s))
-        ink_line(out, INK_DIM, "%s", report_crossed);
+        wrap_line(out, INK_DIM, 0, "%s", report_crossed);
 }
 
 /* ---- JSON ---- */
@@ -273,8 +279,10 @@ static void put_op(struct picture *x, uint32_t op, int wide)
     double time = problem_is_wait(p, op) ? 0 : (double)(at->end - at->start);
     char from[24], took[24];
 
-    buf_printf(x->out, "%10s  %-*s %10s", human_time((double)at->start, from), wide,
-               name_of(x->s, op), human_time(time, took));
+    size_t line = wrap_begin(x->out);
+    buf_printf(x->out, "%10s  ", human_time((double)at->start, from));
+    put_name(x->out, name_of(x->s, op), wide);
+    buf_printf(x->out, " %10s", human_time(time, took));
     if (problem_is_async(p, op))
         ink_str(x->out, INK_DIM, "  starts");
     if (at->stood > 0)
@@ -283,6 +291,7 @@ static void put_op(struct picture *x, uint32_t op, int wide)
         enter_lane(x, op);
     else if (time > 0)
         put_under(x, at);
+    wrap_end(x->out, line, 12);
     buf_chr(x->out, '\n');
 }
 
@@ -292,7 +301,7 @@ void schedule_overlap(const struct schedule *s, struct buf *out)
     struct arena a;
     struct picture x = {.s = s, .out = out};
     char all[24], compute[24], exposed[24];
-    size_t wide = 2;
+    size_t longest = 0;
 
     arena_init(&a, out->mem);
     x.span = arena_array(&a, struct sim_span, p->n_op);
@@ -301,11 +310,12 @@ void schedule_overlap(const struct schedule *s, struct buf *out)
     for (uint32_t g = 0; g <= p->n_group; g++)
         x.lane[g] = (struct lane){PROBLEM_NONE, PROBLEM_NONE};
     for (uint32_t i = 0; i < p->n_op; i++)
-        wide = strlen(name_of(s, i)) > wide ? strlen(name_of(s, i)) : wide;
+        longest = name_longer(longest, name_of(s, i));
+    int wide = name_column(out, longest, 2, 23);
     struct sim_result r = schedule_spans(p, s->runtime, s->order, x.span, &a);
-    ink_line(out, INK_HEAD, "%10s  %-*s %10s", "start", (int)wide, "op", "time");
+    ink_line(out, INK_HEAD, "%10s  %-*s %10s", "start", wide, "op", "time");
     for (uint32_t i = 0; i < p->n_op; i++)
-        put_op(&x, s->order[i], (int)wide);
+        put_op(&x, s->order[i], wide);
     buf_printf(out, "%s in all, %s compute, ", human_time((double)r.makespan, all),
                human_time((double)r.compute, compute));
     ink_line(out, ink_exposed((double)r.exposed), "%s exposed",

@@ -1,7 +1,7 @@
 /* Several ranks as JSON and as tables, and what kept them from coming to the end. */
 #include <stdio.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 #include "study/several_ranks.h"
 
@@ -168,6 +168,8 @@ static void put_call(const struct ranks *x, uint32_t r, uint32_t op, struct buf 
 {
     const struct sim_call *c = &x->job.rank[r].call[op];
 
+    size_t from = wrap_begin(b);
+
     buf_printf(b, "  rank %-5lld %s: %s", (long long)x->number[r], op_name(x, r, op),
                tuck_coll_name((tuck_coll)c->coll));
     if (*c->reduce_op)
@@ -178,6 +180,7 @@ static void put_call(const struct ranks *x, uint32_t r, uint32_t op, struct buf 
         buf_printf(b, ", %s", c->dtype);
     if (*group_name(x, r, op))
         buf_printf(b, ", group %s", group_name(x, r, op));
+    wrap_end(b, from, 13);
     buf_chr(b, '\n');
 }
 
@@ -213,6 +216,8 @@ static void put_unmet(const struct ranks *x, const struct sim_stuck *s, struct b
 
 static void put_stuck(const struct ranks *x, const struct sim_stuck *s, struct buf *b)
 {
+    size_t from = wrap_begin(b);
+
     buf_printf(b, "  rank %-5lld %s, from %.3f ms on, ", (long long)x->number[s->rank],
                op_name(x, s->rank, s->op), ms(s->ps));
     if (s->part != PROBLEM_NONE && s->absent == PROBLEM_NONE)
@@ -227,6 +232,7 @@ static void put_stuck(const struct ranks *x, const struct sim_stuck *s, struct b
                    op_name(x, s->absent, s->absent_held));
     if (s->held != PROBLEM_NONE && s->held != s->op)
         buf_printf(b, "; the rank itself is at %s", op_name(x, s->rank, s->held));
+    wrap_end(b, from, 13);
     buf_chr(b, '\n');
 }
 
@@ -237,14 +243,17 @@ static void put_fault(const struct ranks *x, struct buf *b)
 
     if (f->kind == SIM_PEER) {
         const struct program *p = of(x, f->rank[0])->program;
+        size_t from = wrap_begin(b);
         ink_str(b, INK_ERROR, "peer:");
         buf_printf(b, " %s of rank %lld names member %u of group %s",
                    op_name(x, f->rank[0], f->op[0]), (long long)x->number[f->rank[0]], f->peer,
                    group_name(x, f->rank[0], f->op[0]));
         if (strcmp(f->what, "itself") == 0)
-            buf_str(b, ", which is the rank itself\n");
+            buf_str(b, ", which is the rank itself");
         else
-            buf_printf(b, ", which has %lld\n", (long long)p->group[p->op[f->op[0]].group].size);
+            buf_printf(b, ", which has %lld", (long long)p->group[p->op[f->op[0]].group].size);
+        wrap_end(b, from, LAYOUT_SAY);
+        buf_chr(b, '\n');
         return;
     }
     if (f->kind == SIM_MISMATCH) {
@@ -284,9 +293,8 @@ void ranks_table(const struct ranks *x, bool timeline, struct buf *b)
     ink_printf(b, INK_LIMIT, "%10.3f ms", ms(least));
     buf_printf(b, ", %.1f %% under the step\n\n",
                x->makespan ? 100 - 100 * (double)least / (double)x->makespan : 0);
-    ink_line(b, INK_HEAD, "  %-11s %7s %12s %12s %12s %12s %14s%s", "ranks", "slower", "step ms",
-             "compute ms", "comm ms", "exposed ms", "for others ms",
-             x->n_graph > 1 ? "  graph" : "");
+    ink_line(b, INK_HEAD, "  %-11s %7s %10s %10s %10s %10s %13s", "ranks", "slower", "step ms",
+             "compute ms", "comm ms", "exposed ms", "for others ms");
     for (uint32_t r = 0, last; r < x->n_rank; r = last + 1) {
         const struct sim_rank_result *t = &x->result[r];
         char range[48];
@@ -300,12 +308,12 @@ void ranks_table(const struct ranks *x, bool timeline, struct buf *b)
                      (long long)x->number[last]);
         buf_printf(b, "  %-11s ", range);
         ink_printf(b, x->factor[r] > 1 ? INK_LIMIT : INK_PLAIN, "%6.2fx", x->factor[r]);
-        buf_printf(b, " %12.3f %12.3f %12.3f", ms(t->time.makespan), ms(t->time.compute),
+        buf_printf(b, " %10.3f %10.3f %10.3f", ms(t->time.makespan), ms(t->time.compute),
                    ms(t->time.comm));
-        ink_printf(b, ink_exposed((double)t->time.exposed), " %12.3f", ms(t->time.exposed));
-        ink_printf(b, t->others > 0 ? INK_LIMIT : INK_DIM, " %14.3f", ms(t->others));
-        ink_line(b, INK_DIM, "%s%s", x->n_graph > 1 ? "  " : "",
-                 x->n_graph > 1 ? x->graph[x->of[r]].name : "");
+        ink_printf(b, ink_exposed((double)t->time.exposed), " %10.3f", ms(t->time.exposed));
+        ink_line(b, t->others > 0 ? INK_LIMIT : INK_DIM, " %13.3f", ms(t->others));
+        if (x->n_graph > 1)
+            wrap_line(b, INK_DIM, LAYOUT_SAY, "graph %s", x->graph[x->of[r]].name);
     }
     for (uint32_t r = 0, last; timeline && r < x->n_rank; r = last + 1) {
         for (last = r; last + 1 < x->n_rank && alike(x, r, last + 1);)
