@@ -140,7 +140,7 @@ str_id lower_keep(struct lower *l, const char *s);
 /* collective.c */
 void lower_collective(struct lower *l, uint32_t node);
 
-/* nested.c */
+/* lower_nested.c */
 bool lower_nests_comm(const struct lower *l, uint32_t node);
 /* A call of graphs with collectives in them: what they compute, and what they communicate. */
 void lower_nested(struct lower *l, uint32_t node);
