@@ -150,6 +150,7 @@ all_tests() {
     check "build with clang" make -j"$jobs" -Otarget -s WERROR=1 CC=clang B=build/clang all
     check "an operator added by the book" tests/add_operator.sh
     check "layers" tools/check-layers
+    check "the tool sees tuck.h only" tools/check-cli
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
     check "format" make -s check-format
     test_programs asan
@@ -169,6 +170,7 @@ all_tests() {
 quick_tests() {
     build release tests
     check "layers" tools/check-layers
+    check "the tool sees tuck.h only" tools/check-cli
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
     check "format" make -s check-format
     built release || return

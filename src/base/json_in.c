@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/files.h"
+#include "base/file_open.h"
 #include "base/suggest.h"
 
 /* ---- reading ---- */

@@ -202,7 +202,7 @@ static int read_pipeline(struct optimize *o, tuck_pipeline **out)
         fprintf(mem, "%s\n", o->passes);
     if (o->file != NULL) {
         char part[4096];
-        f = file_open(o->file);
+        f = open_to_read(o->file);
         if (f == NULL) {
             int code = complain(o->file);
             fclose(mem);

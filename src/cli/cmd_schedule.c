@@ -253,7 +253,7 @@ static bool is_graph(const char *path)
 
     if (len > 5 && strcmp(path + len - 5, ".json") == 0)
         return false;
-    FILE *f = std ? stdin : file_open(path);
+    FILE *f = std ? stdin : open_to_read(path);
     if (f == NULL)
         return false;
     do

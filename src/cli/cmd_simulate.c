@@ -242,9 +242,9 @@ static void put_point(int64_t ranks, const struct evaluation *e)
 {
     printf("%8lld %12.3f %12.3f", (long long)ranks, (double)e->time.makespan / 1e9,
            (double)e->time.comm / 1e9);
-    put(ink_exposed((double)e->time.exposed), " %12.3f", (double)e->time.exposed / 1e9);
+    put(e->time.exposed > 0 ? TINT_BAD : TINT_GOOD, " %12.3f", (double)e->time.exposed / 1e9);
     printf(" %12.3f", (double)e->any.ps / 1e9);
-    put_line(INK_DIM, " %7.1f%%", 100 * evaluation_gap(e));
+    put_line(TINT_DIM, " %7.1f%%", 100 * evaluation_gap(e));
 }
 
 static int curve(struct simulate *s, size_t graph)
@@ -256,7 +256,7 @@ static int curve(struct simulate *s, size_t graph)
     if (!s->list.json)
         put_graph(&s->in, graph);
     if (!s->list.json)
-        put_line(INK_HEAD, "%8s %12s %12s %12s %12s %8s", "ranks", "step ms", "comm ms",
+        put_line(TINT_HEAD, "%8s %12s %12s %12s %12s %8s", "ranks", "step ms", "comm ms",
                  "exposed ms", "bound ms", "gap");
     for (int64_t w = s->world_from; code == EXIT_FINE && w <= s->world_to; w *= 2) {
         struct evaluation e;
@@ -282,8 +282,8 @@ static int curve(struct simulate *s, size_t graph)
         tuck_graph_free(g);
     }
     if (!s->list.json && code == EXIT_FINE)
-        put_line(INK_DIM, "Full messages and compute are those of the graph; the machine has as "
-                          "many nodes as the ranks need.");
+        put_line(TINT_DIM, "Full messages and compute are those of the graph; the machine has as "
+                           "many nodes as the ranks need.");
     return code;
 }
 

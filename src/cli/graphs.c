@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/colour.h"
 #include "base/suggest.h"
 
 /* ---- which graph ---- */

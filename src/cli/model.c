@@ -107,7 +107,7 @@ static void say_assumed(struct model *m, const char *file, const struct cost_ass
     else
         put_warning(file, "the size of group '%s' is unknown: %" PRId64 " ranks are assumed on %s",
                     x->name, x->n, tuck_cluster_name(m->cluster));
-    put_to(stderr, INK_DIM, "  note: say it with --group '%s=SIZE', or in a side-car file",
+    put_to(stderr, TINT_DIM, "  note: say it with --group '%s=SIZE', or in a side-car file",
            x->name);
     fputc('\n', stderr);
 }
@@ -330,12 +330,12 @@ const char *model_contention(const struct model *m)
 
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed)
 {
-    put(INK_HEAD, "%s", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward");
+    put(TINT_HEAD, "%s", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward");
     printf(" on %s", tuck_cluster_name(m->cluster));
-    put_line(INK_DIM, "%s", assumed ? " (assumed; --cluster names another)" : "");
+    put_line(TINT_DIM, "%s", assumed ? " (assumed; --cluster names another)" : "");
     print_through(print_assumed, &(struct groups_args){.m = m, .g = g});
     if (m->contention)
-        put_line(INK_DIM, "  contention: %s", model_contention(m));
+        put_line(TINT_DIM, "  contention: %s", model_contention(m));
 }
 
 error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *state)

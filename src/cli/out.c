@@ -125,24 +125,31 @@ bool out_colour(FILE *f)
            isatty(f == stdout ? STDOUT_FILENO : STDERR_FILENO);
 }
 
-static void vput(FILE *f, enum ink k, const char *fmt, va_list ap)
+static void vput(FILE *f, enum tint k, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 
-static void vput(FILE *f, enum ink k, const char *fmt, va_list ap)
+static void vput(FILE *f, enum tint k, const char *fmt, va_list ap)
 {
+    static const char *const escape[] = {[TINT_PLAIN] = "",
+                                         [TINT_HEAD] = "\033[1m",
+                                         [TINT_BAD] = "\033[31m",
+                                         [TINT_GOOD] = "\033[32m",
+                                         [TINT_LIMIT] = "\033[33m",
+                                         [TINT_DIM] = "\033[2m",
+                                         [TINT_WARNING] = "\033[1;35m"};
     va_list again;
 
     va_copy(again, ap);
-    bool on = k != INK_PLAIN && out_colour(f) && vsnprintf(NULL, 0, fmt, again) > 0;
+    bool on = k != TINT_PLAIN && out_colour(f) && vsnprintf(NULL, 0, fmt, again) > 0;
     va_end(again);
     if (on)
-        fputs(ink_escape(k), f);
+        fputs(escape[k], f);
     vfprintf(f, fmt, ap);
     if (on)
-        fputs(INK_OFF, f);
+        fputs("\033[0m", f);
 }
 
-void put(enum ink k, const char *fmt, ...)
+void put(enum tint k, const char *fmt, ...)
 {
     va_list ap;
 
@@ -151,7 +158,7 @@ void put(enum ink k, const char *fmt, ...)
     va_end(ap);
 }
 
-void put_line(enum ink k, const char *fmt, ...)
+void put_line(enum tint k, const char *fmt, ...)
 {
     va_list ap;
 
@@ -161,7 +168,7 @@ void put_line(enum ink k, const char *fmt, ...)
     putchar('\n');
 }
 
-void put_to(FILE *f, enum ink k, const char *fmt, ...)
+void put_to(FILE *f, enum tint k, const char *fmt, ...)
 {
     va_list ap;
 
@@ -170,9 +177,9 @@ void put_to(FILE *f, enum ink k, const char *fmt, ...)
     va_end(ap);
 }
 
-static void say(const char *where, enum ink k, const char *word, const char *fmt, va_list ap)
+static void say(const char *where, enum tint k, const char *word, const char *fmt, va_list ap)
 {
-    put_to(stderr, INK_HEAD, "%s: ", where);
+    put_to(stderr, TINT_HEAD, "%s: ", where);
     put_to(stderr, k, "%s", word);
     fputc(' ', stderr);
     vfprintf(stderr, fmt, ap);
@@ -184,7 +191,7 @@ void put_warning(const char *where, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    say(where, INK_WARNING, "warning:", fmt, ap);
+    say(where, TINT_WARNING, "warning:", fmt, ap);
     va_end(ap);
 }
 
@@ -193,7 +200,7 @@ void put_error(const char *where, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    say(where, INK_BAD, "error:", fmt, ap);
+    say(where, TINT_BAD, "error:", fmt, ap);
     va_end(ap);
 }
 

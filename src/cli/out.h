@@ -3,9 +3,21 @@
 #ifndef TUCK_CLI_OUT_H
 #define TUCK_CLI_OUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
-#include "base/colour.h"
+#include "tuck.h"
+
+/* What a piece of text is; on a terminal each has a colour. */
+enum tint {
+    TINT_PLAIN,
+    TINT_HEAD,  /* headings, and the number that matters most */
+    TINT_BAD,   /* errors; exposed, slower */
+    TINT_GOOD,  /* hidden, faster */
+    TINT_LIMIT, /* what limits, and what is not known */
+    TINT_DIM,   /* what is only there for completeness */
+    TINT_WARNING,
+};
 
 /* Takes --color WHEN and --width N out of the arguments, wherever they are. False: one of them is
  * invalid; reported. */
@@ -17,10 +29,10 @@ bool out_colour(FILE *f);
 uint32_t out_width(FILE *f);
 
 /* A cell of a table on standard output. */
-void put(enum ink k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void put_line(enum ink k, const char *fmt, ...)
+void put(enum tint k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void put_line(enum tint k, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* the last */
-void put_to(FILE *f, enum ink k, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void put_to(FILE *f, enum tint k, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* "WHERE: warning: …" on standard error, a line. */
 void put_warning(const char *where, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -4,7 +4,7 @@
 #define TUCK_CLI_OUTPUT_H
 
 #include "base/buf.h"
-#include "base/files.h"
+#include "cli/whole_file.h"
 
 /* Before anything else in main(): signals remove unfinished files, a limit of file sizes is an
  * error like any other, and what standard output refuses is noticed, with its reason, also

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/files.h"
+#include "base/file_open.h"
 #include "graph/groups.h"
 
 /* ---- JSON of what is known ---- */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/files.h"
+#include "base/file_open.h"
 #include "base/options_take.h"
 #include "base/utf8.h"
 #include "graph/groups.h"

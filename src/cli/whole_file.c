@@ -1,4 +1,4 @@
-#include "base/files.h"
+#include "cli/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -247,7 +247,7 @@ bool file_same(const char *a, const char *b)
     return resolve(a, x, &open) == 0 && resolve(b, y, &open) == 0 && strcmp(x, y) == 0;
 }
 
-FILE *file_open(const char *path)
+FILE *open_to_read(const char *path)
 {
     struct stat st;
     FILE *f = fopen(path, "rb");

@@ -4,8 +4,8 @@
  * and renamed into place when it is complete: whatever ends the program before that leaves the old
  * file. Symbolic links are followed, and the mode of the old file is kept. Pipes, devices and open
  * descriptors (/dev/stdout, /dev/fd/3) are written directly. */
-#ifndef TUCK_BASE_FILES_H
-#define TUCK_BASE_FILES_H
+#ifndef TUCK_CLI_WHOLE_FILE_H
+#define TUCK_CLI_WHOLE_FILE_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ bool file_write(void *f, const char *text, size_t len); /* a tuck_write_fn */
  * Devices are never the same. */
 bool file_same(const char *a, const char *b);
 
-/* Open for reading; NULL and errno, EISDIR also for a directory, which fopen() opens. */
-FILE *file_open(const char *path);
+/* NULL and errno, EISDIR also for a directory, which fopen() opens. */
+FILE *open_to_read(const char *path);
 
 #endif

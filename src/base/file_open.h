@@ -1,0 +1,10 @@
+/* Files to read. */
+#ifndef TUCK_BASE_FILE_OPEN_H
+#define TUCK_BASE_FILE_OPEN_H
+
+#include <stdio.h>
+
+/* NULL and errno, EISDIR also for a directory, which fopen() opens. */
+FILE *file_open(const char *path);
+
+#endif
