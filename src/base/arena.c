@@ -12,6 +12,7 @@ static void drop_to(struct arena *a, const struct arena_block *keep)
     while (a->top != keep) {
         struct arena_block *b = a->top;
 
+        assert(b != NULL); /* the mark is of this arena, and nothing before it was released */
         a->top = b->prev;
         mem_free(a->mem, b, sizeof(*b) + b->size);
     }
@@ -69,7 +70,7 @@ void arena_release(struct arena *a, struct arena_mark m)
     drop_to(a, m.top);
     a->at = m.at;
     a->end = m.top ? (char *)(m.top + 1) + m.top->size : NULL;
-    assert(a->at <= a->end);
+    assert(a->at <= a->end && (m.top == NULL || a->at >= (char *)(m.top + 1)));
 #ifdef TUCK_STRESS
     if (a->at != a->end)
         memset(a->at, 0xA5, (size_t)(a->end - a->at)); /* a stale pointer reads garbage at once */

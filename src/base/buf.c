@@ -1,4 +1,5 @@
 #include "base/buf.h"
+#include "base/check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ void buf_flush(struct buf *b)
 
 void buf_room(struct buf *b, size_t more)
 {
+    assert_hot(b->len <= b->cap);
     if (b->sink != NULL && !b->hold && b->len >= SINK_CHUNK / 2)
         buf_flush(b);
     if (more <= b->cap - b->len)

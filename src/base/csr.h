@@ -13,6 +13,7 @@
 #define TUCK_BASE_CSR_H
 
 #include "base/arena.h"
+#include "base/check.h"
 
 static inline uint32_t *csr_begin(struct arena *a, size_t n_key)
 {
@@ -34,6 +35,7 @@ static inline uint32_t csr_sum(uint32_t *start, size_t n_key)
 
 static inline uint32_t csr_place(uint32_t *start, uint32_t key)
 {
+    assert_hot(start[key + 1] < start[key + 2]); /* no more rows than were counted */
     return start[key + 1]++;
 }
 

@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "base/check.h"
 
 #include <stdlib.h>
 
@@ -28,6 +29,7 @@ void mem_exhausted(struct mem *m)
 
 void *mem_resize(struct mem *m, void *p, size_t old_size, size_t new_size)
 {
+    assert_hot((p == NULL) == (old_size == 0) || new_size == 0);
     void *q = m->alloc.resize(m->alloc.ctx, p, old_size, new_size);
 
     if (q == NULL && new_size != 0)
@@ -50,6 +52,7 @@ bool mem_guard(struct mem *m, void (*fn)(void *), void *arg)
     if (setjmp(here) == 0) {
         m->trap = &here;
         fn(arg);
+        assert(m->trap == &here); /* guards inside were left in their order */
         done = true;
     }
     m->trap = outer;

@@ -5,6 +5,7 @@
 #define TUCK_BASE_STR_H
 
 #include "base/arena.h"
+#include "base/check.h"
 #include "base/vec.h"
 
 typedef uint32_t str_id;
@@ -37,11 +38,13 @@ str_id str_find(const struct strtab *t, const char *s, size_t len); /* 0: not th
 
 static inline const struct str *str_at(const struct strtab *t, str_id id)
 {
+    assert_hot(id < t->all.len);
     return &t->all.at[id];
 }
 
 static inline const char *str_text(const struct strtab *t, str_id id)
 {
+    assert_hot(id == 0 || id < t->all.len);
     return id ? t->all.at[id].at : "";
 }
 

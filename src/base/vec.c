@@ -1,4 +1,5 @@
 #include "base/vec.h"
+#include "base/check.h"
 
 #include "base/arena.h"
 
@@ -17,6 +18,7 @@ void *vec_room(struct mem *m, void *at, uint32_t len, uint32_t *cap, size_t elem
 {
     size_t want = (size_t)len + more;
 
+    assert_hot(len <= *cap && (at != NULL || len == 0));
     if (want <= *cap)
         return at;
     size_t grow = grown(m, *cap, want);
@@ -29,6 +31,7 @@ void *vec_room_in(struct arena *a, void *at, uint32_t len, uint32_t *cap, size_t
 {
     size_t want = (size_t)len + more;
 
+    assert_hot(len <= *cap && (at != NULL || len == 0));
     if (want <= *cap)
         return at;
     size_t grow = grown(a->mem, *cap, want);

@@ -144,6 +144,7 @@ void graph_link_before(tuck_graph *g, uint32_t n, uint32_t before)
 {
     struct fx_node *at = g->node.at;
 
+    assert_hot(n != before && n < g->node.len && before < g->node.len);
     at[n].next = before;
     at[n].prev = at[before].prev;
     at[at[n].prev].next = n;
@@ -154,6 +155,7 @@ void graph_unlink(tuck_graph *g, uint32_t n)
 {
     struct fx_node *at = g->node.at;
 
+    assert_hot(at[at[n].prev].next == n && at[at[n].next].prev == n); /* it is linked */
     at[at[n].prev].next = at[n].next;
     at[at[n].next].prev = at[n].prev;
 }
@@ -188,6 +190,7 @@ static void leave_use(tuck_graph *g, uint32_t use, uint32_t def)
     struct fx_node *d = node_at(g, def);
     struct fx_use *u = &g->use.at[use];
 
+    assert_hot(d->n_uses > 0);
     if (u->prev != 0)
         g->use.at[u->prev].next = u->next;
     else
@@ -226,6 +229,7 @@ void graph_take_vals(tuck_graph *g, uint32_t n, tuck_value *vals, uint32_t n_val
         if (vals[i].kind == TUCK_V_NODE) {
             uint32_t use = take_use(g);
 
+            assert_hot(node_alive(g, vals[i].a));
             g->use.at[use].user = n;
             g->use.at[use].slot = i;
             vals[i].u.i = use;
@@ -259,6 +263,7 @@ void graph_drop_vals(tuck_graph *g, uint32_t n)
         if (x->vals[i].kind == TUCK_V_NODE) {
             uint32_t use = (uint32_t)x->vals[i].u.i;
 
+            assert_hot(g->use.at[use].user == n && g->use.at[use].slot == i);
             leave_use(g, use, x->vals[i].a);
             g->use.at[use].next = g->free_use;
             g->free_use = use;
@@ -272,6 +277,7 @@ void graph_redirect_use(tuck_graph *g, uint32_t use, uint32_t to)
     struct fx_use *u = &g->use.at[use];
     tuck_value *v = &node_at(g, u->user)->vals[u->slot];
 
+    assert_hot(v->kind == TUCK_V_NODE && (uint32_t)v->u.i == use && node_alive(g, to));
     leave_use(g, use, v->a);
     v->a = to;
     enter_use(g, use, to);
@@ -279,6 +285,7 @@ void graph_redirect_use(tuck_graph *g, uint32_t use, uint32_t to)
 
 void graph_erase(tuck_graph *g, uint32_t n)
 {
+    assert(node_alive(g, n));
     name_forget(g, node_at(g, n)->name);
     graph_drop_vals(g, n);
     graph_unlink(g, n);
@@ -309,5 +316,6 @@ void graph_number(tuck_graph *g)
         return;
     for_each_node (g, n)
         g->node.at[n].pos = ++pos;
+    assert(pos == g->n_nodes);
     g->ordered = true;
 }

@@ -7,6 +7,7 @@
 
 uint32_t storage_root(const struct storages *s, uint32_t storage)
 {
+    assert_hot(s->join[storage] <= storage); /* the smaller number wins: no cycles */
     while (s->join[storage] != storage) {
         s->join[storage] = s->join[s->join[storage]]; /* halve the path */
         storage = s->join[storage];

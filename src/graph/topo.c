@@ -381,6 +381,7 @@ bool topo_sort_with(tuck_graph *g, struct arena *a, const struct topo_edges *e)
         do_sort(&x);
         if (!x.cycle)
             take_order(&x);
+        assert_hot(x.cycle || is_in_order(g, a, e));
     }
     arena_release(a, mark);
     return !x.cycle;

@@ -50,6 +50,7 @@ extern const struct type type_unknown;
  * made yet knows the unknown. */
 static inline const struct type *type_at(const struct typetab *t, type_id id)
 {
+    assert_hot(id == 0 || id < t->all.len);
     return id != 0 ? &t->all.at[id] : &type_unknown;
 }
 

@@ -38,6 +38,7 @@ void values_open(struct mem *m, struct value_list *l, tuck_value_kind kind)
 
 void values_close(struct value_list *l)
 {
+    assert(l->open.len > 0);
     uint32_t at = l->open.at[--l->open.len];
 
     l->v.at[at].u.i = l->v.len - 1 - at;

@@ -498,4 +498,5 @@ void infer_need(tuck_graph *g)
 {
     if (g->typed_at != g->revision)
         infer_graph(g, NULL, NULL);
+    assert(g->typed_at == g->revision && g->type.len >= g->node.len);
 }

@@ -194,6 +194,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
     struct apply a = {.g = g};
     size_t ids = g->node.len;
 
+    assert(g->output != 0 || p->n_op == 0);
     if (order != NULL)
         program_order_verify(p, order);
 
@@ -207,8 +208,10 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
     if (!g->edited)
         storage_order_record(g);
     graph_number(g);
-    for (uint32_t i = 0; i < p->node_at[p->n_op]; i++)
+    for (uint32_t i = 0; i < p->node_at[p->n_op]; i++) {
+        assert_hot(node_alive(g, p->node_id[i])); /* the graph that was lowered */
         a.of_op[p->node_id[i]] = true;
+    }
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
         next[n] = x->next;

@@ -72,6 +72,7 @@ void lower_depends(struct lower *l, uint32_t op, uint32_t on, unsigned flags)
 {
     if (on == PROGRAM_NONE || on == op || l->followed.at[on] == op)
         return;
+    assert_hot(op < l->op.len && on < l->op.len);
     struct lower_dep_row row = {op, {on, PROGRAM_NONE, (uint8_t)flags}};
 
     vec_push_in(&l->scratch, &l->dep, row);

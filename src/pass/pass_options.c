@@ -194,6 +194,8 @@ const struct pass_option *pass_option_at(const struct pass *pass, size_t i)
 void *pass_defaults(const struct pass *pass, struct arena *a)
 {
     void *options = arena_zeroed(a, pass->options_size ? pass->options_size : 1);
+
+    assert(pass->options_size > 0 || pass->n_options == 0);
     const struct pass_option *o;
     const char *wanted;
 

@@ -250,6 +250,9 @@ static tuck_status add_step(struct cursor *c, const struct pass *pass, bool brac
     struct pipeline *p = c->p;
     void *options = pass_defaults(pass, &p->arena);
 
+    assert((pass->on_graph != NULL) + (pass->on_order != NULL) + (pass->expand != NULL) == 1);
+    assert(!pass->takes_rules ||
+           pass->rules_at + sizeof(struct bucket_rules) <= pass->options_size);
     apply_settings(p, pass, options);
     p->text.len = 0;
     tuck_status st = read_options(c, pass, options, &p->text);

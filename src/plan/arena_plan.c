@@ -287,6 +287,7 @@ static int64_t pack_items(struct pack *k, struct program *p, const uint32_t *buf
     int64_t most = 0;
 
     for (uint32_t i = 0; i < k->n; i++) {
+        assert_hot(k->item[i].from <= k->item[i].to && k->item[i].to < k->steps);
         delta[k->item[i].from] += k->item[i].size;
         delta[k->item[i].to + 1] -= k->item[i].size;
     }
@@ -295,8 +296,10 @@ static int64_t pack_items(struct pack *k, struct program *p, const uint32_t *buf
         most = live > most ? live : most;
     }
     int64_t total = pack(k, most);
+    assert(total >= most); /* less than what is live at once is too little */
     for (uint32_t i = 0; i < k->n; i++) {
         uint32_t key = k->item[i].key;
+        assert(k->best[key] >= 0 && k->best[key] + k->item[i].size <= total);
         p->buf[buf_of ? buf_of[key] : key].offset = k->best[key];
     }
     arena_release(k->a, mark);

@@ -18,6 +18,8 @@ void live_of(const struct problem *p, const uint32_t *order, struct arena *a, st
 
     for (uint32_t i = 0; i < p->n_op; i++)
         l.at[order[i]] = i;
+    for (uint32_t x = 0; x < p->n_op; x++)
+        assert_hot(l.at[x] < p->n_op && order[l.at[x]] == x); /* each op once */
     for (uint32_t b = 0; b < p->n_buf; b++) {
         uint32_t last = p->producer[b];
 
@@ -43,6 +45,7 @@ void live_of(const struct problem *p, const uint32_t *order, struct arena *a, st
             l.peak = now;
         l.post_free[x] = now -= l.freed[x];
     }
+    assert(l.peak >= l.input);
     *out = l;
 }
 

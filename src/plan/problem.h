@@ -106,6 +106,7 @@ struct problem {
 
 static inline const char *problem_name(const struct problem *p, uint32_t op)
 {
+    assert_hot(op < p->n_op);
     return str_text(&p->str, p->name[op]);
 }
 
@@ -113,6 +114,7 @@ static inline const char *problem_name(const struct problem *p, uint32_t op)
  * groups may pass each other, where all ranks run the same program. */
 static inline bool problem_in_sequence(const struct problem *p, uint32_t x, uint32_t y)
 {
+    assert_hot(x < p->n_op && y < p->n_op);
     return ((p->flags[x] | p->flags[y]) & PROBLEM_FENCE) != 0 || p->group[x] == p->group[y];
 }
 
@@ -124,11 +126,13 @@ static inline uint32_t problem_anchor(const struct problem *p, uint32_t x)
 
 static inline const char *problem_buf_name(const struct problem *p, uint32_t buf)
 {
+    assert_hot(buf < p->n_buf);
     return str_text(&p->str, p->buf_name[buf]);
 }
 
 static inline bool problem_is_coll(const struct problem *p, uint32_t op)
 {
+    assert_hot(op < p->n_op);
     return p->kind[op] == PROBLEM_COLLECTIVE;
 }
 
@@ -139,12 +143,14 @@ static inline bool problem_is_async(const struct problem *p, uint32_t op)
 
 static inline bool problem_is_wait(const struct problem *p, uint32_t op)
 {
+    assert_hot(op < p->n_op);
     return p->kind[op] == PROBLEM_WAIT;
 }
 
 /* The op that dependence d is on, or PROBLEM_NONE for an input. */
 static inline uint32_t problem_dep_op(const struct problem *p, uint32_t d)
 {
+    assert_hot(d < p->dep_at[p->n_op]);
     return p->dep_flags[d] & PROBLEM_ON_OP ? p->dep[d] : p->producer[p->dep[d]];
 }
 

@@ -95,6 +95,7 @@ static void make_ready(struct lister *l, uint32_t x)
 
 static void emit(struct lister *l, uint32_t x)
 {
+    assert(!l->done[x] && l->missing[x] == 0 && l->n_out < l->p->n_op);
     l->out[l->n_out++] = x;
     l->done[x] = true;
     for (uint32_t i = l->e.user_at[x]; i < l->e.user_at[x + 1]; i++)
@@ -129,7 +130,8 @@ static uint32_t take(struct lister *l, struct heap *h, bool compute)
     if (compute && (problem_is_coll(l->p, x) || problem_is_wait(l->p, x) || is_tied(l, x)))
         return PROBLEM_NONE;
     bool fits = rest_take(l->rest, x);
-    (void)fits; /* the rest in its own order is within the budget */
+    assert_hot(fits); /* the rest in its own order is within the budget */
+    (void)fits;
     return x;
 }
 

@@ -48,6 +48,7 @@ bool move_exposes_along(struct mover *m, double t)
 
 void move_begin(struct mover *m, bool towards_front, uint32_t op)
 {
+    assert(towards_front ? problem_is_coll(m->it->p, op) : problem_is_wait(m->it->p, op));
     m->op = op;
     m->towards_front = towards_front;
     struct exposed e = ask(m);
@@ -58,6 +59,7 @@ void move_begin(struct mover *m, bool towards_front, uint32_t op)
     m->cut = e.cut;
     m->group_runtime = 0;
     m->n_along = 0;
+    assert(m->it->n_stat < m->it->p->n_op);
     m->st = &m->it->stat[m->it->n_stat++];
     *m->st = (struct schedule_stat){
         .op = op, .initial_exposed = e.comm - e.comp, .limit_op = PROBLEM_NONE};

@@ -148,6 +148,7 @@ bool rest_take(struct rest *r, uint32_t x)
 {
     const struct problem *p = r->p;
     uint32_t place = r->at[x];
+    assert(place < r->n && !r->gone[place]); /* each op is taken once */
     int64_t freed, alloc, kept = made(p, x, &alloc, &freed), own = r->most[r->n_leaf + place];
 
     r->n_stack = 0;

@@ -211,6 +211,7 @@ enum { PARTS = 8 };
 static void splice(uint32_t n, const uint32_t *head, uint32_t n_head, const uint32_t *rest,
                    bool *taken, uint32_t *out)
 {
+    assert(n_head <= n);
     memset(taken, 0, n);
     for (uint32_t i = 0; i < n_head; i++)
         taken[out[i] = head[i]] = true;
@@ -301,6 +302,8 @@ static void do_run(void *ctx)
         report->peak_after = report->peak_before;
         report->exposed_after = report->exposed_before;
     }
+    assert_hot(schedule_is_valid(s->p, s->order, false, &s->arena) ||
+               !schedule_is_valid(s->p, r->before, false, &s->arena));
     for (uint32_t i = 0; i < n; i++)
         report->displaced += s->order[i] != r->before[i];
     schedule_knows(s, report->peak_after, report->exposed_after);

@@ -68,6 +68,7 @@ static inline uint32_t op_at(const struct sim_engine *e, uint32_t r)
     const struct sim_rank *k = &e->job->rank[r];
     uint32_t pos = e->rank[r].pos;
 
+    assert_hot(r < e->job->n_rank);
     return pos >= k->p->n_op ? NONE : k->order ? k->order[pos] : pos;
 }
 
@@ -98,6 +99,7 @@ static inline uint32_t slot_of(const struct sim_engine *e, uint32_t r, uint32_t 
 {
     const struct problem *p = e->job->rank[r].p;
 
+    assert_hot(r < e->job->n_rank && problem_is_coll(p, op));
     return e->rank[r].slot + (p->group[op] == NONE ? p->n_group : p->group[op]);
 }
 

@@ -39,8 +39,10 @@ static void look_up(struct sim *s, struct arena *a)
             e.b = place[i];
         } else if (problem_is_wait(p, i) && p->wait_at[i] < p->wait_at[i + 1]) {
             e.a = n_ends;
-            for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++)
+            for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++) {
+                assert_hot(problem_is_coll(p, p->wait[k]));
                 s->ends[n_ends++] = place[p->wait[k]];
+            }
             e.b = n_ends;
             e.kind = e.b - e.a > 1 ? EVENT_WAITS : EVENT_WAIT;
             e.a = e.kind == EVENT_WAIT ? s->ends[e.a] : e.a;
@@ -65,6 +67,8 @@ void sim_init(struct sim *s, const struct problem *p, const struct sim_options *
     s->latest = arena_array(a, uint32_t, (size_t)p->n_group + 1);
     for (uint32_t i = 0; i < p->n_op; i++)
         s->ps[i] = s->o.ps ? s->o.ps[i] : problem_ps(p, i);
+    for (uint32_t i = 0; i < p->n_op; i++)
+        assert_hot(s->ps[i] >= 0);
     look_up(s, a);
 }
 

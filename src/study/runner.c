@@ -85,6 +85,7 @@ static void rewrite_graph(struct step *s)
         names_need(g);
     s->n_before = g->node.len;
     if (types) {
+        assert(g->type.len >= g->node.len);
         s->before = arena_array(&s->r.arena, type_id, g->node.len);
         memcpy(s->before, g->type.at, g->node.len * sizeof(*s->before));
     }
@@ -166,6 +167,7 @@ tuck_status runner_step(const struct runner *r, const struct pipeline_step *what
                         struct tuck_report *report, tuck_diags *diags)
 {
     struct step s = {.what = what, .report = report, .runner = r, .g = g};
+    assert((what->pass->on_graph == NULL) != (what->pass->on_order == NULL));
     const struct evaluate_options *o = r->study->o;
     tuck_graph *work = what->pass->on_graph != NULL ? graph_clone(g) : g;
 
@@ -182,6 +184,7 @@ tuck_status runner_step(const struct runner *r, const struct pipeline_step *what
     tuck_args_free(s.r.args);
     sigs_destroy(&s.r.sigs);
     arena_destroy(&s.r.arena);
+    assert(!(st == TUCK_OK && s.r.changed) || s.r.g != g); /* it was a copy that changed */
     if (st == TUCK_OK && s.r.changed)
         graph_swap(g, s.r.g);
     if (s.r.g != g)

@@ -7,6 +7,7 @@ void study_begin(struct study *s, const struct evaluate_options *o, const tuck_a
 
 void study_give_back(struct evaluation *e)
 {
+    assert(e == NULL || e->refs > 0);
     if (e == NULL || --e->refs > 0)
         return;
     tuck_allocator alloc = e->mem.alloc;
@@ -47,6 +48,7 @@ tuck_status study_get(struct study *s, tuck_graph *g, tuck_diags *diags, struct 
     struct evaluate_options o = *s->o;
     o.no_bounds = true;
     tuck_status st = evaluate_graph(g, &o, diags, e);
+    assert(st != TUCK_OK || e->problem->n_op == e->program->n_op);
     e->revision = g->revision;
     e->refs = 1;
     if (st != TUCK_OK) {

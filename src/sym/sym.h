@@ -298,11 +298,13 @@ extern const struct sym_row sym_rows[SYM_N_OPS];
 
 static inline const struct sym_node *sym_at(const struct symtab *t, sym_id id)
 {
+    assert_hot(id < t->node.len);
     return &t->node.at[id];
 }
 
 static inline sym_id sym_arg(const struct symtab *t, sym_id id, uint32_t i)
 {
+    assert_hot(id < t->node.len && i < t->node.at[id].n_arg);
     return t->arg.at[t->node.at[id].first_arg + i];
 }
 

@@ -109,6 +109,7 @@ static void close_bucket(struct find *f, struct run *q, enum closed_by why)
 {
     if (!q->open)
         return;
+    assert(q->member.len > 0 && q->number <= f->number);
     q->open = false;
     if (q->member.len > 1) {
         struct bucket b = {.n = q->member.len, .bytes = q->bytes, .closed_by = why};
@@ -148,6 +149,7 @@ static bool is_apart(const struct find *f, const struct run *q, uint32_t start)
     const struct comm_places *p = f->s->r->places;
     uint32_t first = start, last = start;
 
+    assert_hot(q->member.len > 0);
     if (comm_fence_between(p, q->member.at[0].start, start))
         return true;
     if (!f->s->r->keep_order)

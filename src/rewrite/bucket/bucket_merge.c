@@ -219,6 +219,7 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
     if (!s->o->torch) /* which lets them change places */
         comm_chain_by(r, s->group, &m.edges);
     for (uint32_t i = 0; i < b->bucket.len; i++) {
+        assert(b->bucket.at[i].n > 1 && b->bucket.at[i].result == 0);
         settle_conversions(s, &b->bucket.at[i]);
         make(&m, &b->bucket.at[i]);
     }
