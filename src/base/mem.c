@@ -59,6 +59,30 @@ bool mem_guard(struct mem *m, void (*fn)(void *), void *arg)
     return done;
 }
 
+struct second {
+    struct mem *m;
+    void (*fn)(void *);
+    void *arg;
+    bool done;
+};
+
+static void do_second(void *p)
+{
+    struct second *s = p;
+
+    s->done = mem_guard(s->m, s->fn, s->arg);
+}
+
+bool mem_guard_two(struct mem *a, struct mem *b, void (*fn)(void *), void *arg)
+{
+    struct second s = {b, fn, arg, false};
+    jmp_buf *outer = b->trap;
+    bool done = mem_guard(a, do_second, &s);
+
+    b->trap = outer; /* where a refused, b's guard was left without noticing */
+    return done && s.done;
+}
+
 size_t mem_times(struct mem *m, size_t a, size_t b)
 {
     size_t r;

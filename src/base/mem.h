@@ -27,6 +27,8 @@ void mem_free(struct mem *m, void *p, size_t size);
 
 /* Run fn(arg) so that a failed allocation ends it. False: that happened. Guards nest. */
 bool mem_guard(struct mem *m, void (*fn)(void *), void *arg);
+/* The same where fn allocates from both: whichever refuses, neither keeps a guard that is gone. */
+bool mem_guard_two(struct mem *a, struct mem *b, void (*fn)(void *), void *arg);
 
 /* Leave through the guard as if an allocation had failed: for sizes no machine can hold. */
 _Noreturn void mem_exhausted(struct mem *m);

@@ -474,15 +474,6 @@ static void do_lower(void *arg)
     finish(l);
 }
 
-/* Both the graph's allocator and the program's own are in use: a guard for each. */
-static void do_guarded(void *arg)
-{
-    struct lower *l = arg;
-
-    if (!mem_guard(&l->g->store->mem, do_lower, l))
-        l->status = TUCK_ENOMEM;
-}
-
 tuck_status lower_graph(tuck_graph *g, const struct lower_options *o, tuck_diags *diags,
                         struct program **out)
 {
@@ -500,7 +491,7 @@ tuck_status lower_graph(tuck_graph *g, const struct lower_options *o, tuck_diags
     arena_init(&l.scratch, &g->store->mem);
     sigs_init(&l.sigs, &g->store->mem);
     buf_init(&l.text, &g->store->mem);
-    bool ok = mem_guard(&l.p->mem, do_guarded, &l);
+    bool ok = mem_guard_two(&l.p->mem, &g->store->mem, do_lower, &l);
     buf_destroy(&l.text);
     sigs_destroy(&l.sigs);
     arena_destroy(&l.scratch);

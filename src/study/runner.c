@@ -113,14 +113,6 @@ static void do_pass(void *p)
     s->r.report->ms = now_ms() - start;
 }
 
-static void do_guarded(void *p)
-{
-    struct step *s = p;
-
-    if (!mem_guard(s->r.mem, do_pass, s))
-        s->status = TUCK_ENOMEM;
-}
-
 static void do_begin_report(void *p)
 {
     struct step *s = p;
@@ -151,8 +143,8 @@ static tuck_status run_guarded(struct step *s, tuck_diags *diags)
     s->r.args = tuck_args_new(s->r.g);
     if (s->r.args == NULL || !mem_guard(&s->report->mem, do_begin_report, s))
         return TUCK_ENOMEM;
-    if (!mem_guard(&s->report->mem, do_guarded, s))
-        return TUCK_ENOMEM;
+    if (!mem_guard_two(&s->report->mem, s->r.mem, do_pass, s))
+        s->status = TUCK_ENOMEM;
     if (s->status == TUCK_OK && s->r.changed)
         s->status = lint(s, diags);
     s->r.report->changed = s->status == TUCK_OK && s->r.changed;
