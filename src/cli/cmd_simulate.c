@@ -282,7 +282,7 @@ static int curve(struct simulate *s, size_t graph)
         tuck_graph_free(g);
     }
     if (!s->list.json && code == EXIT_FINE)
-        put_line(TINT_DIM, "Full messages and compute are those of the graph; the machine has as "
+        put_line(TINT_DIM, "Full messages and compute are those of the graph;\nthe machine has as "
                            "many nodes as the ranks need.");
     return code;
 }

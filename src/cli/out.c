@@ -211,6 +211,7 @@ tuck_print_options print_how(bool json)
     tuck_print_options_init(&how);
     how.form = json ? TUCK_PRINT_JSON : TUCK_PRINT_TABLE;
     how.colour = out_colour(stdout) ? TUCK_COLOURED : TUCK_PLAIN;
+    how.width = out_width(stdout);
     return how;
 }
 

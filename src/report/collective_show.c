@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 #include "base/units.h"
 
@@ -45,17 +45,20 @@ void collective_table(const struct collective_answer *a, struct buf *out)
     const char *cluster = tuck_cluster_name(a->cluster);
     char b[32], way[48];
 
-    ink_line(out, INK_HEAD, "%s of %s (%" PRId64 " bytes) over %" PRId64 " ranks of %s",
-             tuck_coll_name(a->q->coll), text_of_bytes(a->q->bytes, b), a->q->bytes, a->q->ranks,
-             cluster);
+    wrap_hang(out, INK_HEAD, 0, "%s of %s (%" PRId64 " bytes) over %" PRId64 " ranks of %s",
+              tuck_coll_name(a->q->coll), text_of_bytes(a->q->bytes, b), a->q->bytes, a->q->ranks,
+              cluster);
     if (tuck_cluster_is_assumed(a->cluster))
         ink_line(out, INK_DIM, "  cluster    %s, assumed; say it with --cluster", cluster);
     buf_printf(out, "  group      %" PRId64 " node%s, at most %" PRId64 " rank%s on one\n",
                x->nodes, x->nodes == 1 ? "" : "s", x->per_node, x->per_node == 1 ? "" : "s");
     put_time(a->q, x, out);
     buf_printf(out, "  algorithm  %s\n", way_name(x->algorithm, x->protocol, way));
+    size_t from = wrap_begin(out);
     buf_printf(out, "  model      %s: ", tuck_cost_model_name(x->model));
-    ink_line(out, INK_DIM, "%s", x->source);
+    ink_str(out, INK_DIM, x->source);
+    wrap_end(out, from, 13);
+    buf_chr(out, '\n');
     put_ways(x, out);
 }
 

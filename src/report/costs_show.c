@@ -2,10 +2,13 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "study/node_costs.h"
+
+/* Longer names push their operators aside, not those of the other rows. */
+enum { MOST_PADDED = 28 };
 
 static const char *op_name(const tuck_graph *g, uint32_t n)
 {
@@ -19,6 +22,7 @@ static void put_laws(const struct cost_laws *l, struct buf *out)
 {
     for (uint32_t i = 0; i < l->n; i++) {
         const struct cost_fit *f = &l->at[i];
+        size_t from = wrap_begin(out);
         buf_printf(out, "  law          %s on group %s: ", tuck_coll_name((tuck_coll)f->coll),
                    f->group);
         if (f->factor > 0)
@@ -28,7 +32,9 @@ static void put_laws(const struct cost_laws *l, struct buf *out)
                        f->law.c > 0 ? " + a root" : "", f->law.b / 1000, f->n);
         else
             buf_printf(out, "%.4g us whatever the size, from %u sizes", f->law.a, f->n);
-        ink_line(out, INK_DIM, "; off by at most %.1f %%", 100 * f->residual);
+        ink_printf(out, INK_DIM, "; off by at most %.1f %%", 100 * f->residual);
+        wrap_end(out, from, 15);
+        buf_chr(out, '\n');
     }
 }
 
@@ -52,6 +58,7 @@ static void put_kernels(const struct node_costs *c, struct buf *out)
     for (int i = 0; i <= BOUND_UNKNOWN; i++)
         all += c->total[i];
     double kernels = all - c->total[BOUND_COLLECTIVE] - c->inside_ns;
+    size_t from = wrap_begin(out);
     buf_printf(out, "  kernels      %s: arithmetic %s, memory %s", text_of_us(kernels / 1000, t),
                text_of_us(c->total[BOUND_COMPUTE] / 1000, u),
                text_of_us(c->total[BOUND_MEMORY] / 1000, v));
@@ -61,6 +68,7 @@ static void put_kernels(const struct node_costs *c, struct buf *out)
                    text_of_us((c->total[BOUND_NESTED] - c->inside_ns) / 1000, t));
     if (c->count[BOUND_PROFILE] > 0)
         buf_printf(out, ", by profile %s", text_of_us(c->total[BOUND_PROFILE] / 1000, t));
+    wrap_end(out, from, 15);
     buf_chr(out, '\n');
 }
 
@@ -81,18 +89,23 @@ static void put_head(const struct node_costs *c, struct buf *out)
     cost_assumed_table(out, c->assumed, c->n_assumed, c->assume.used_default);
 }
 
-static void put_node(const struct node_costs *c, const struct node_cost *x, struct buf *out)
+/* The operator is on a line of its own where the row has no room for it. */
+static void put_node(const struct node_costs *c, const struct node_cost *x, int wide,
+                     struct buf *out)
 {
     char t[32], b[32], flops[32] = "";
 
     if (x->part.flops > 0)
         snprintf(flops, sizeof(flops), "%.2f", x->part.flops / 1e9);
-    buf_printf(out, "  %10s  ", text_of_us(x->part.ns / 1000, t));
+    size_t from = wrap_begin(out);
+    buf_printf(out, "  %8s  ", text_of_us(x->part.ns / 1000, t));
     ink_printf(out, x->part.bound == BOUND_COLLECTIVE ? INK_LIMIT : INK_PLAIN, "%-10s",
                cost_bound_name((enum cost_bound)x->part.bound));
-    buf_printf(out, " %10s %12s  %-28s ", flops, text_of_bytes(x->part.bytes, b),
-               graph_str(c->g, node_at(c->g, x->node)->name));
-    ink_line(out, INK_DIM, "%s", op_name(c->g, x->node));
+    buf_printf(out, " %9s %9s  ", flops, text_of_bytes(x->part.bytes, b));
+    for (size_t n = put_short(out, graph_str(c->g, node_at(c->g, x->node)->name), wide);
+         n < (size_t)wide && n < MOST_PADDED; n++)
+        buf_chr(out, ' ');
+    put_last(out, from, INK_DIM, op_name(c->g, x->node));
 }
 
 void node_costs_table(const struct node_costs *c, uint32_t top, struct buf *out)
@@ -103,10 +116,15 @@ void node_costs_table(const struct node_costs *c, uint32_t top, struct buf *out)
     put_head(c, out);
     if (n == 0)
         return;
-    ink_line(out, INK_HEAD, "  %10s  %-10s %10s %12s  %-28s %s", "time", "bound", "GFLOP", "bytes",
-             "node", "operator");
+    size_t longest = 0;
     for (uint32_t i = 0; i < n; i++)
-        put_node(c, &c->node.at[c->order.at[i]], out);
+        longest = name_longer(
+            longest, graph_str(c->g, node_at(c->g, c->node.at[c->order.at[i]].node)->name));
+    int wide = name_column(out, longest, 8, 44);
+    ink_line(out, INK_HEAD, "  %8s  %-10s %9s %9s  %-*s %s", "time", "bound", "GFLOP", "bytes",
+             wide > MOST_PADDED ? MOST_PADDED : wide, "node", "operator");
+    for (uint32_t i = 0; i < n; i++)
+        put_node(c, &c->node.at[c->order.at[i]], wide, out);
     if (n < c->order.len)
         ink_line(out, INK_DIM, "  … and %u more; --top 0 shows all", c->order.len - n);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/units.h"
 #include "graph/groups.h"
 #include "infer/infer.h"
@@ -34,6 +34,7 @@ static void put_classes(const struct description *f, struct buf *out)
     size_t shown = 0;
     bool done[OP_CLASS_END + 1] = {false};
 
+    size_t from = wrap_begin(out);
     buf_printf(out, "  operators    ");
     for (;;) { /* the most frequent first */
         int best = -1;
@@ -51,7 +52,9 @@ static void put_classes(const struct description *f, struct buf *out)
                    name, f->kind[best]);
         shown++;
     }
-    buf_str(out, shown ? "\n" : "none\n");
+    buf_str(out, shown ? "" : "none");
+    wrap_end(out, from, 15);
+    buf_chr(out, '\n');
 }
 
 /* "_c10d_functional.all_reduce.default" → "all_reduce"; other namespaces keep theirs. */
@@ -77,7 +80,15 @@ static void put_collectives(const struct description *f, struct buf *out)
         return;
     }
     buf_printf(out, "  collectives  ");
-    ink_line(out, INK_HEAD, "%-30s %-24s %5s %6s %12s", "kind", "group", "ranks", "count", "bytes");
+    size_t long_kind = 0, long_group = 0;
+    for (uint32_t i = 0; i < f->row.len; i++) {
+        long_kind = name_longer(long_kind, short_name(f->row.at[i].op, name));
+        long_group = name_longer(long_group, f->row.at[i].group);
+    }
+    int kind = name_column(out, long_kind, 10, 48);
+    int group = name_column(out, long_group, 5, 40 + kind);
+    ink_line(out, INK_HEAD, "%-*s %-*s %5s %6s %10s", kind, "kind", group, "group", "ranks",
+             "count", "bytes");
     for (uint32_t i = 0; i < f->row.len; i++) {
         const struct described_collectives *r = &f->row.at[i];
         char ranks[24] = "?";
@@ -88,11 +99,17 @@ static void put_collectives(const struct description *f, struct buf *out)
             snprintf(bytes, sizeof(bytes), "?");
         else
             text_of_bytes(r->bytes, bytes);
-        buf_printf(out, "               %-30s %-24s ", short_name(r->op, name), r->group);
+        buf_fill(out, ' ', 15);
+        put_name(out, short_name(r->op, name), kind);
+        buf_chr(out, ' ');
+        put_name(out, r->group, group);
+        buf_chr(out, ' ');
         ink_printf(out, r->size > 0 ? INK_PLAIN : INK_LIMIT, "%5s", ranks);
         buf_printf(out, " %6zu ", r->count);
-        ink_printf(out, r->sized > 0 ? INK_PLAIN : INK_LIMIT, "%12s", bytes);
-        ink_line(out, INK_LIMIT, "%s", r->sized > 0 && r->sized < r->count ? " and unknown" : "");
+        ink_printf(out, r->sized > 0 ? INK_PLAIN : INK_LIMIT, "%10s", bytes);
+        buf_chr(out, '\n');
+        if (r->sized > 0 && r->sized < r->count)
+            wrap_line(out, INK_LIMIT, 19, "and some of unknown size");
     }
 }
 
@@ -102,9 +119,11 @@ static void put_peak(const struct description *f, struct buf *out)
     const struct storage_peak *p = &f->peak;
     char total[32], inputs[32];
 
+    size_t from = wrap_begin(out);
     buf_printf(out, "  live storage ");
     if (p->peak == 0) {
         buf_str(out, "unknown\n");
+        wrap_end(out, from, 15);
         return;
     }
     buf_printf(out, "%s at most", text_of_bytes(p->peak, total));
@@ -113,11 +132,12 @@ static void put_peak(const struct description *f, struct buf *out)
     buf_printf(out, "; %s of it inputs", text_of_bytes(p->inputs, inputs));
     if (p->unknown > 0)
         ink_printf(out, INK_LIMIT, "; %zu of unknown size not counted", p->unknown);
+    wrap_end(out, from, 15);
     buf_chr(out, '\n');
     if (f->assume.used_default)
         buf_printf(out,
-                   "  assumed      %d for sizes that only data decides (u0, u1, …); say it with "
-                   "--assume u0=N\n",
+                   "  assumed      %d for sizes that only data decides (u0, u1, …);\n"
+                   "               say it with --assume u0=N\n",
                    ASSUME_UNBACKED);
 }
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 #include "op/ops.h"
 
@@ -39,24 +39,40 @@ static void put_flags(const struct op_row *row, struct buf *out)
     buf_chr(out, '\n');
 }
 
+static void put_fact(struct buf *out, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void put_fact(struct buf *out, const char *what, const char *fmt, ...)
+{
+    size_t from = wrap_begin(out);
+    va_list ap;
+
+    buf_printf(out, "  %-10s ", what);
+    va_start(ap, fmt);
+    buf_vprintf(out, fmt, ap);
+    va_end(ap);
+    wrap_end(out, from, 13);
+    buf_chr(out, '\n');
+}
+
 static void put_one(const struct op_row *row, struct buf *out)
 {
     ink_line(out, INK_HEAD, "%s", row->name);
-    buf_printf(out, "  class      %s: %s\n", op_class_name((enum op_class)row->cls),
-               op_class_meaning((enum op_class)row->cls));
+    put_fact(out, "class", "%s: %s", op_class_name((enum op_class)row->cls),
+             op_class_meaning((enum op_class)row->cls));
     if (row->symbol != NULL)
-        buf_printf(out, "  symbol     %s\n", row->symbol);
-    buf_printf(out, "  signature  %s\n", row->signature);
+        put_fact(out, "symbol", "%s", row->symbol);
+    put_fact(out, "signature", "%s", row->signature);
     if (row->lies != NULL)
-        ink_line(out, INK_LIMIT, "  in truth   %s", row->lies);
+        put_fact(out, "in truth", "%s", row->lies);
     put_flags(row, out);
-    buf_printf(out, "  shape      %s: %s\n", op_shape_name((enum op_shape)row->shape),
-               op_shape_meaning((enum op_shape)row->shape));
+    put_fact(out, "shape", "%s: %s", op_shape_name((enum op_shape)row->shape),
+             op_shape_meaning((enum op_shape)row->shape));
     if (row->flops != OP_FLOPS_none)
-        buf_printf(out, "  flops      %s: %s\n", op_flops_name((enum op_flops)row->flops),
-                   op_flops_meaning((enum op_flops)row->flops));
-    buf_printf(out, "  moves      %s: %s\n", op_moves_name((enum op_moves)row->moves),
-               op_moves_meaning((enum op_moves)row->moves));
+        put_fact(out, "flops", "%s: %s", op_flops_name((enum op_flops)row->flops),
+                 op_flops_meaning((enum op_flops)row->flops));
+    put_fact(out, "moves", "%s: %s", op_moves_name((enum op_moves)row->moves),
+             op_moves_meaning((enum op_moves)row->moves));
 }
 
 void ops_table(const char *name, struct buf *out)
@@ -73,8 +89,8 @@ void ops_table(const char *name, struct buf *out)
         if (!matches(name, 0, op))
             continue;
         ink_printf(out, INK_HEAD, "%-50s", row->name);
-        buf_printf(out, " %-16s", op_class_name((enum op_class)row->cls));
-        ink_line(out, INK_DIM, " %s", row->signature);
+        buf_printf(out, " %s\n", op_class_name((enum op_class)row->cls));
+        wrap_line(out, INK_DIM, LAYOUT_SAY, "%s", row->signature);
     }
 }
 

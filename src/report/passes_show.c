@@ -2,21 +2,21 @@
 
 #include <stdio.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/json.h"
 
 void pass_table_row(const struct pass *p, struct buf *out)
 {
     ink_line(out, INK_HEAD, "%s", p->name);
-    buf_printf(out, "    %s\n", p->help);
+    wrap_line(out, INK_PLAIN, 4, "%s", p->help);
     for (uint32_t i = 0; i < p->n_options; i++) {
         const struct pass_option *o = &p->options[i];
         char head[128];
 
         snprintf(head, sizeof(head), "%s=%s", o->name, o->dflt);
-        buf_printf(out, "    %-28s ", head);
-        ink_line(out, INK_DIM, "%s%s%s", o->help, o->choices ? "; one of " : "",
-                 o->choices ? o->choices : "");
+        buf_printf(out, "    %s\n", head);
+        wrap_line(out, INK_DIM, 8, "%s%s%s", o->help, o->choices ? "; one of " : "",
+                  o->choices ? o->choices : "");
     }
 }
 
@@ -26,13 +26,13 @@ void passes_table(const struct pass_table *t, struct buf *out)
         pass_table_row(t->row[i], out);
     if (t->n_key > 0)
         ink_line(out, INK_HEAD,
-                 "\nKeys of PyTorch's configuration, accepted in a pipeline and by --set as "
-                 "KEY=VALUE:");
+                 "\nKeys of PyTorch's configuration, accepted in a pipeline and by --set\n"
+                 "as KEY=VALUE:");
     for (uint32_t i = 0; i < t->n_key; i++) {
         if (t->key[i].option != NULL && t->key[i].passes == NULL)
             continue; /* listed as an option already */
-        buf_printf(out, "    %-52s ", t->key[i].name);
-        ink_line(out, INK_DIM, "%s", t->key[i].help);
+        buf_printf(out, "    %s\n", t->key[i].name);
+        wrap_line(out, INK_DIM, 8, "%s", t->key[i].help);
     }
 }
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/colour.h"
+#include "base/layout.h"
 #include "base/units.h"
 #include "cost/cluster.h"
 
@@ -25,9 +25,11 @@ static void put_counts(const struct program *p, struct buf *out)
     }
     for (uint32_t i = 0; i < p->n_buf; i++)
         comm += p->buf[i].layout == PROGRAM_COMM;
+    size_t from = wrap_begin(out);
     buf_printf(out, "  %-18s %15u", "ops", p->n_op);
     for (int k = 0; k < PROGRAM_KIND_END; k++)
         ink_printf(out, INK_DIM, "%s%zu %s", k ? ", " : "  ", kind[k], program_kind_name[k]);
+    wrap_end(out, from, 38);
     buf_printf(out, "\n  %-18s %15zu\n", "kernels", kernels);
     buf_printf(out, "  %-18s %15u", "buffers", p->n_buf);
     ink_line(out, INK_DIM, "  %u inputs, %zu in symmetric memory", p->n_input, comm);
