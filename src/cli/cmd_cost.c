@@ -37,12 +37,12 @@ static const struct argp_option options[] = {
     {"hierarchical", OPT_HIERARCHICAL, NULL, 0,
      "It may be done in phases, within nodes and across them", 0},
     {"one-shot", OPT_ONE_SHOT, "SIZE", 0,
-     "PyTorch's rule: all-reduces up to SIZE are one-shot, whatever that takes", 0},
+     "PyTorch's rule: all-reduces up to SIZE are one-shot, whatever that costs", 0},
     {NULL, 0, NULL, 0, "Of a graph:", 1},
-    {"top", OPT_MOST, "N", 0, "How many nodes to show, the dearest first (default: 20; 0: all)", 1},
+    {"top", OPT_MOST, "N", 0, "How many nodes to show, the longest first (default: 20; 0: all)", 1},
     {"write-profile", OPT_WRITE, NULL, 0, "Print the times as a profile file", 1},
     {NULL, 0, NULL, 0, "Of both:", 2},
-    {"json", 'j', NULL, 0, "For other programs; of a graph all nodes", 2},
+    {"json", 'j', NULL, 0, "As JSON; for a graph, all nodes", 2},
     {0},
 };
 
@@ -95,7 +95,7 @@ static error_t parse_arg(struct cost *c, char *arg, struct argp_state *state)
     c->q.bytes = parse_bytes(arg);
     c->sized = true;
     if (c->q.bytes < 0)
-        argp_error(state, "'%s' is no size: 4096, 64KB, 25MB, 1.5GB (1 KB = 1 KiB = 1024 bytes)",
+        argp_error(state, "'%s' is not a size: 4096, 64KB, 25MB, 1.5GB (1 KB = 1 KiB = 1024 bytes)",
                    arg);
     return 0;
 }
@@ -121,7 +121,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         c->one_shot = true;
         c->q.one_shot_bytes = parse_bytes(arg);
         if (c->q.one_shot_bytes < 0)
-            argp_error(state, "--one-shot: '%s' is no size", arg);
+            argp_error(state, "--one-shot: '%s' is not a size", arg);
         break;
     case ARGP_KEY_ARG: return parse_arg(c, arg, state);
     case ARGP_KEY_END:

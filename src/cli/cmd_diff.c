@@ -10,7 +10,7 @@
 enum { OPT_BEFORE = 0x720, OPT_AFTER };
 
 static const struct argp_option options[] = {
-    {"json", 'j', NULL, 0, "Everything, for other programs", 0},
+    {"json", 'j', NULL, 0, "Everything, as JSON", 0},
     {"top", OPT_TOP, "N", 0, "Name at most N of each kind of change (10)", 0},
     {NULL, 0, NULL, 0, "The graphs:", 1},
     {"graph-before", OPT_BEFORE, "N|TITLE", 0, "Which graph of BEFORE (default: --graph, or all)",

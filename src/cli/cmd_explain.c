@@ -10,7 +10,7 @@
 enum { OPT_CONTENTION = 0x7A0 };
 
 static const struct argp_option options[] = {
-    {"json", 'j', NULL, 0, "Everything, for other programs", 0},
+    {"json", 'j', NULL, 0, "Everything, as JSON", 0},
     {"top", OPT_TOP, "N", 0, "Show the N most exposed collectives (10)", 0},
     {"keep-order", OPT_KEEP_ORDER, NULL, 0,
      "No collective passes another, also where their groups differ", 0},

@@ -12,7 +12,7 @@ struct lint {
 };
 
 static const struct argp_option options[] = {
-    {"json", 'j', NULL, 0, "What was found, for other programs", 0},
+    {"json", 'j', NULL, 0, "What was found, as JSON", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},
 };

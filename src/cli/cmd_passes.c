@@ -12,7 +12,7 @@ struct passes {
 };
 
 static const struct argp_option options[] = {
-    {"json", 'j', NULL, 0, "The whole table, for other programs", 0},
+    {"json", 'j', NULL, 0, "The whole table, as JSON", 0},
     {"reasons", OPT_REASONS, NULL, 0, "The reasons for which a pass leaves a candidate alone", 0},
     {0},
 };

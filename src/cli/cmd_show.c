@@ -18,7 +18,7 @@ static const struct argp_option options[] = {
     {"code", 'c', NULL, 0, "As gm.code prints it: a bare function without annotations", 0},
     {"exec", 'x', NULL, 0,
      "Python that exec() accepts, the globals it needs in comments at the top", 0},
-    {"json", 'j', NULL, 0, "Everything about every node, for other programs", 0},
+    {"json", 'j', NULL, 0, "Everything about every node, as JSON", 0},
     {"dot", 'd', NULL, 0, "Graphviz: tuck show --dot F | dot -Tsvg -o f.svg", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},

@@ -30,7 +30,7 @@ struct simulate {
 };
 
 static const struct argp_option options[] = {
-    {"json", 'j', NULL, 0, "Everything, for other programs", 0},
+    {"json", 'j', NULL, 0, "Everything, as JSON", 0},
     {"timeline", OPT_TIMELINE, NULL, 0, "With every op's times", 0},
     {"top", OPT_TOP, "N", 0, "Show the N most exposed collectives (10)", 0},
     {"world", OPT_WORLD, "A..B", 0,
@@ -90,7 +90,7 @@ static void parse_straggler(struct argp_state *state, struct simulate *s, const 
         argp_error(state, "--straggler wants RANK=Fx, as 3=1.3x, found '%s'", arg);
     for (size_t i = 0; i < s->n_straggler; i++)
         if (s->straggler[i].rank == rank)
-            argp_error(state, "--straggler says two things of rank %lld", rank);
+            argp_error(state, "--straggler gives two values for rank %lld", rank);
     s->straggler = option_grow(state, s->straggler, s->n_straggler, sizeof(*s->straggler));
     s->straggler[s->n_straggler++] = (struct ranks_straggler){
         rank, factor(state, "--straggler wants a factor as 1.3x", end + 1, 1000)};

@@ -22,7 +22,7 @@ static const struct argp_option options[] = {
     {"rank", OPT_RANK, "R", 0,
      "The global rank the text is of (default: the side-car's, or of the file's name)", 1},
     {"assume", OPT_ASSUME, "SYMBOL=N", OPTION_MANY,
-     "A value for a symbolic size, s0=4096, where bytes are told", 1},
+     "A value for a symbolic size, s0=4096, where bytes are needed", 1},
     {0},
 };
 
@@ -60,7 +60,7 @@ static void once(struct argp_state *state, const char *option, const char *const
 
     for (size_t i = 0; i < n; i++)
         if (strncmp(list[i], arg, len) == 0)
-            argp_error(state, "%s says two things of '%.*s': '%s' and '%s'", option, (int)len - 1,
+            argp_error(state, "%s gives two values for '%.*s': '%s' and '%s'", option, (int)len - 1,
                        arg, list[i] + len, arg + len);
 }
 
@@ -503,7 +503,7 @@ static void warn_unknown(const struct input *in, const char *name)
     struct diag_source src = {.file = in->path};
     char note[256];
 
-    snprintf(note, sizeof(note), "say it with --group '%s=SIZE', or in a side-car file", name);
+    snprintf(note, sizeof(note), "give it with --group '%s=SIZE', or in a side-car file", name);
     diag_add(in->diags, TUCK_WARNING, (struct diag_pos){.source = &src}, note,
              "the size of group '%s' is unknown", name);
     print_diags(in->diags);

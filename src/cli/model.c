@@ -107,7 +107,7 @@ static void say_assumed(struct model *m, const char *file, const struct cost_ass
     else
         put_warning(file, "the size of group '%s' is unknown: %" PRId64 " ranks are assumed on %s",
                     x->name, x->n, tuck_cluster_name(m->cluster));
-    put_to(stderr, TINT_DIM, "  note: say it with --group '%s=SIZE', or in a side-car file",
+    put_to(stderr, TINT_DIM, "  note: give it with --group '%s=SIZE', or in a side-car file",
            x->name);
     fputc('\n', stderr);
 }
@@ -323,9 +323,9 @@ const char *model_contention(const struct model *m)
                ? "links are shared; kernels slow beside collectives by the cluster file's factors"
            : m->cluster->beside > 0
                ? "links are shared; kernels take 1.189 times as long beside a collective (assumed, "
-                 "from a published mean; \"slowdown\" of a cluster file says it)"
+                 "from a published mean; \"slowdown\" of a cluster file gives it)"
                : "links are shared; how kernels slow beside collectives is not known for this "
-                 "machine (\"slowdown\" of a cluster file says it)";
+                 "machine (\"slowdown\" of a cluster file gives it)";
 }
 
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed)

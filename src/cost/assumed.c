@@ -125,8 +125,8 @@ static void table_row(struct buf *b, const struct cost_assumed *x)
     switch ((enum cost_assumed_what)x->what) {
     case ASSUMED_RANKS:
         wrap_hang(b, INK_LIMIT, 2,
-                  "assumed: group %s has %" PRId64 " ranks; --group %s=SIZE says it", x->name, x->n,
-                  x->name);
+                  "assumed: group %s has %" PRId64 " ranks; give it with --group %s=SIZE", x->name,
+                  x->n, x->name);
         break;
     case ASSUMED_TRIP:
         wrap_hang(b, INK_LIMIT, 2,
@@ -134,7 +134,7 @@ static void table_row(struct buf *b, const struct cost_assumed *x)
                   more);
         break;
     case ASSUMED_BRANCH:
-        wrap_hang(b, INK_LIMIT, 2, "assumed: the dearest branch of %s%s", x->name, more);
+        wrap_hang(b, INK_LIMIT, 2, "assumed: the most expensive branch of %s%s", x->name, more);
         break;
     }
 }
@@ -144,7 +144,8 @@ void cost_assumed_table(struct buf *b, const struct cost_assumed *at, uint32_t n
     for (uint32_t i = 0; i < n; i++)
         table_row(b, &at[i]);
     if (unbacked)
-        wrap_hang(b, INK_LIMIT, 2,
-                  "assumed: %d for sizes that only data decides (u0, u1, …); --assume u0=N says it",
-                  ASSUME_UNBACKED);
+        wrap_hang(
+            b, INK_LIMIT, 2,
+            "assumed: %d for sizes that only data decides (u0, u1, …); give it with --assume u0=N",
+            ASSUME_UNBACKED);
 }

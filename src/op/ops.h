@@ -456,7 +456,7 @@ enum op_flops {
     X(scattered, "a product that is scattered")                                                    \
     X(nested, "what the graphs it is given do, once each")                                         \
     X(trips, "the same, again and again: how often is not known")                                  \
-    X(branches, "what the dearest of the graphs it is given does")
+    X(branches, "what the most expensive of its graphs does")
 
 enum op_moves {
 #define X(id, ...) OP_MOVES_##id,

@@ -49,7 +49,7 @@ void collective_table(const struct collective_answer *a, struct buf *out)
               tuck_coll_name(a->q->coll), text_of_bytes(a->q->bytes, b), a->q->bytes, a->q->ranks,
               cluster);
     if (tuck_cluster_is_assumed(a->cluster))
-        ink_line(out, INK_DIM, "  cluster    %s, assumed; say it with --cluster", cluster);
+        ink_line(out, INK_DIM, "  cluster    %s, assumed; give it with --cluster", cluster);
     buf_printf(out, "  group      %" PRId64 " node%s, at most %" PRId64 " rank%s on one\n",
                x->nodes, x->nodes == 1 ? "" : "s", x->per_node, x->per_node == 1 ? "" : "s");
     put_time(a->q, x, out);

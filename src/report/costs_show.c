@@ -47,7 +47,7 @@ static void put_title(const struct node_costs *c, struct buf *out)
     else
         ink_line(out, INK_HEAD, "%s", *name ? name : "def forward");
     buf_printf(out, "  cluster      %s", tuck_cluster_name(c->run.c));
-    ink_line(out, INK_DIM, "%s", c->run.c->assumed ? ", assumed; say it with --cluster" : "");
+    ink_line(out, INK_DIM, "%s", c->run.c->assumed ? ", assumed; give it with --cluster" : "");
 }
 
 static void put_kernels(const struct node_costs *c, struct buf *out)

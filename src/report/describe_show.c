@@ -137,7 +137,7 @@ static void put_peak(const struct description *f, struct buf *out)
     if (f->assume.used_default)
         buf_printf(out,
                    "  assumed      %d for sizes that only data decides (u0, u1, …);\n"
-                   "               say it with --assume u0=N\n",
+                   "               give it with --assume u0=N\n",
                    ASSUME_UNBACKED);
 }
 

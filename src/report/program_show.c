@@ -90,7 +90,8 @@ void program_notes(const struct program *p, const tuck_cluster *c, struct buf *o
     for (uint32_t i = 0; i < p->n_group; i++) {
         const char *name = program_str(p, p->group[i].name);
         if (shape_is_assumed(c, name, p->group[i].size))
-            buf_printf(out, "# group %s: %" PRId64 " ranks, assumed; --group %s=SIZE says it\n",
+            buf_printf(out,
+                       "# group %s: %" PRId64 " ranks, assumed; give it with --group %s=SIZE\n",
                        name, shape_of_group(c, name, 0, NULL).p, name);
     }
 }

@@ -131,10 +131,10 @@ static const struct pass_key keys[] = {
      .help = "\"default\" is all that can be said here; a profile, or a function in C, says more",
      .turns_on = "default="},
     {.name = "runtime_estimations_mms_benchmark",
-     .help = "True or False: accepted; nothing is run to be measured, a profile says it",
+     .help = "True or False: accepted; nothing is run to be measured, a profile gives it",
      .turns_on = FLAG("")},
     {.name = "runtime_estimations_use_nccl_lib_estimations",
-     .help = "True or False: accepted; --model nccl says it",
+     .help = "True or False: accepted; use --model nccl",
      .turns_on = FLAG("")},
 /* Each option of the schedulers is a key, too, for all of them. */
 #define OPTION(for, option_name, type, own, torch, text)                                           \
