@@ -13,22 +13,23 @@
  *     ...expected...
  *     --- exit 1
  *
- * Everything below a command is optional: no output and exit status 0 are what is expected then. Text
- * right after the command is its standard output, so that a test may read like a terminal:
+ * Everything below a command is optional: no output and exit status 0 are what is expected then.
+ * Text right after the command is its standard output, so that a test may read like a terminal:
  *
  *     $ tuck --version
  *     tuck 0.2.0
  *
  * The commands of a file run one after another in one fresh directory. Files that stand before a
- * command, or between it and what it must give, are written just before it runs. A command is split into words as a shell does it, with quotes; there is
- * no shell. It may start with NAME=value. In it, @ROOT@ is the root of the repository; in outputs the
- * root is shown as @ROOT@, and the fresh directory is left out of paths. The environment is empty but
- * for what it takes to run; `tuck` is the program under test (-t), `golden_run` this one.
+ * command, or between it and what it must give, are written just before it runs. A command is split
+ * into words as a shell does it, with quotes; there is no shell. It may start with NAME=value. In
+ * it, @ROOT@ is the root of the repository; in outputs the root is shown as @ROOT@, and the fresh
+ * directory is left out of paths. The environment is empty but for what it takes to run; `tuck` is
+ * the program under test (-t), `golden_run` this one.
  *
  * A section ends at the next line that starts with "--- " or "$ ". At the end of what belongs to a
- * command, one blank line only separates. Text that itself starts with "--- ", "$ ", "```" or "\\" gets a
- * backslash before it. "--- stdout (no newline)" says that the last line does not end. "--- # words" is a
- * comment between commands.
+ * command, one blank line only separates. Text that itself starts with "--- ", "$ ", "```" or "\\"
+ * gets a backslash before it. "--- stdout (no newline)" says that the last line does not end. "---
+ * # words" is a comment between commands.
  *
  * In Markdown the tests are the blocks fenced as ```tuck-test; all blocks of a page share one
  * directory, in which `examples` is the one of the repository.
@@ -996,7 +997,8 @@ static void interrupt(int sig)
     interrupted = sig;
 }
 
-/* A process for each test file, at most `jobs` at a time; what they say is printed in their order. */
+/* A process for each test file, at most `jobs` at a time; what they say is
+ * printed in their order. */
 static tally run_all(int jobs)
 {
     tally sum = {0};

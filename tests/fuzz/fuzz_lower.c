@@ -1,6 +1,7 @@
-/* Any bytes: what can be read as graphs is linted, inferred, lowered, planned, costed and simulated. Each of them says no,
- * with a word why, or gives something that is right: its program is a fixpoint of printing and reading, and
- * its plan has no two buffers over each other. What is written with all that is known reads back. */
+/* Any bytes: what can be read as graphs is linted, inferred, lowered, planned, costed and
+ * simulated. Each of them says no, with a word why, or gives something that is right: its program
+ * is a fixpoint of printing and reading, and its plan has no two buffers over each other. What is
+ * written with all that is known reads back. */
 #include <stdio.h>
 #include <stdlib.h>
 

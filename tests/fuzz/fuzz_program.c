@@ -1,5 +1,5 @@
-/* Any bytes as the text of a program: what can be read is printed and read again, and is the same; its plan is valid, and
- * its schedule problem can be made. */
+/* Any bytes as the text of a program: what can be read is printed and read again, and is the same;
+ * its plan is valid, and its schedule problem can be made. */
 #include <stdio.h>
 #include <stdlib.h>
 

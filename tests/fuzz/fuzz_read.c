@@ -1,5 +1,5 @@
-/* Any bytes: the reader says no, or it gives graphs whose text is a fixpoint: what is printed is read
- * again, and printed the same. */
+/* Any bytes: the reader says no, or it gives graphs whose text is a fixpoint: what is printed is
+ * read again, and printed the same. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

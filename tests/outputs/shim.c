@@ -1,5 +1,5 @@
-/* Loaded before the C library by tests/outputs.sh: at the Nth call that touches a file which is being written, the
- * program gets a signal before the call or behind it, or the call fails.
+/* Loaded before the C library by tests/outputs.sh: at the Nth call that touches a file which is
+ * being written, the program gets a signal before the call or behind it, or the call fails.
  *
  *   SHIM_AT=N SHIM_SIGNAL=9    before call N; -9: behind it
  *   SHIM_AT=N SHIM_ERRNO=28    call N fails, and nothing was done

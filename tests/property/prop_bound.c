@@ -1,5 +1,5 @@
-/* Bounds and the simulator, on small random programs: no order is under the bound, found by trying all orders of
- * programs of up to 10 ops. */
+/* Bounds and the simulator, on small random programs: no order is under the bound, found by trying
+ * all orders of programs of up to 10 ops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -37,7 +37,8 @@ struct made {
     uint32_t n_op;
 };
 
-/* Ops that read what stands before them; collectives on two groups or none, waits of some of them. */
+/* Ops that read what stands before them; collectives on two groups or
+ * none, waits of some of them. */
 static void do_make(void *arg)
 {
     struct made *m = arg;

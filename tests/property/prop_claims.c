@@ -1,11 +1,12 @@
-/* What a report says of a graph is what a simulation says of the text that is written: random graphs go through random
- * pipelines of passes on graphs and on schedules and through tuck_graph_optimize(). Every text is read back and
- * simulated, and step time, exposed time and peak must be those that the report claims. A pass on schedules must not
- * make the step slower, either, unless it was allowed to. Of a graph that is only scheduled, the problem is written and
- * read back.
+/* What a report says of a graph is what a simulation says of the text that is written:
+ * random graphs go through random pipelines of passes on graphs and on schedules and
+ * through tuck_graph_optimize(). Every text is read back and simulated, and step time,
+ * exposed time and peak must be those that the report claims. A pass on schedules must not
+ * make the step slower, either, unless it was allowed to. Of a graph that is only
+ * scheduled, the problem is written and read back.
  *
- * TUCK_SEED=n repeats a run: the graph that failed is the first one of the run whose seed is printed. TUCK_GRAPHS=n
- * says how many; TUCK_SOAK=1 makes ten times as many. */
+ * TUCK_SEED=n repeats a run: the graph that failed is the first one of the run whose seed is
+ * printed. TUCK_GRAPHS=n says how many; TUCK_SOAK=1 makes ten times as many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,9 @@
-/* Over random clusters, groups and sizes: no model gives less time to more bytes, alpha-beta none to more ranks;
- * the parts of an answer add up; the rate that bounds are made of is never above what a message takes.
+/* Over random clusters, groups and sizes: no model gives less time to more bytes, alpha-beta
+ * none to more ranks; the parts of an answer add up; the rate that bounds are made of is never
+ * above what a message takes.
  *
- * The model torch is PyTorch's to the digit, and that falls where the bandwidth of a tree rises in a step, at powers
- * of two: it is held to grow from power to power, and between two of them.
+ * The model torch is PyTorch's to the digit, and that falls where the bandwidth of a tree rises in
+ * a step, at powers of two: it is held to grow from power to power, and between two of them.
  */
 #include <math.h>
 #include <stdio.h>

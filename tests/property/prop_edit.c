@@ -1,6 +1,6 @@
-/* Random edits on graphs that PyTorch printed and on ones made from nothing. After each: users are what
- * the arguments say, lint finds nothing that only a mistake of ours could cause, a refused edit left no
- * trace, and the text is a fixpoint of print and read.
+/* Random edits on graphs that PyTorch printed and on ones made from nothing. After each: users are
+ * what the arguments say, lint finds nothing that only a mistake of ours could cause, a refused
+ * edit left no trace, and the text is a fixpoint of print and read.
  *
  * TUCK_SEED=n repeats a run; TUCK_SOAK=1 makes it ten times as long. */
 #include <math.h>
@@ -389,7 +389,8 @@ static const struct {
 
 /* ---- checks ---- */
 
-/* Reads without a wait, and over a write, are what random edits make; everything else is a mistake. */
+/* Reads without a wait, and over a write, are what random edits make;
+ * everything else is a mistake. */
 static void check_lint(struct run *x)
 {
     tuck_diags *d = tuck_diags_new(NULL);

@@ -1,6 +1,6 @@
-/* No result of any pipeline takes less than bound_ns of the graph it came from: random graphs and those of the corpus,
- * through random pipelines of all passes of the table. And tuck_graph_optimize() never makes a graph slower or
- * larger.
+/* No result of any pipeline takes less than bound_ns of the graph it came from: random graphs and
+ * those of the corpus, through random pipelines of all passes of the table. And
+ * tuck_graph_optimize() never makes a graph slower or larger.
  *
  * TUCK_SEED=n repeats a run. TUCK_SOAK=1 makes ten times as many. */
 #include <setjmp.h>

@@ -1,6 +1,7 @@
-/* Random graphs, lowered with random options: every program is valid, and its plan, by a checker that shares nothing
- * with the library; so it is in a random order of its ops; the schedule problem has the same peak; text is read back the same;
- * no alias is lost; and all ranks put comm buffers at the same places, also where the rest of their programs differs.
+/* Random graphs, lowered with random options: every program is valid, and its plan, by a checker
+ * that shares nothing with the library; so it is in a random order of its ops; the schedule problem
+ * has the same peak; text is read back the same; no alias is lost; and all ranks put comm buffers
+ * at the same places, also where the rest of their programs differs.
  *
  * TUCK_SEED=n repeats a run. TUCK_SOAK=1 makes ten times as many. */
 #include <setjmp.h>
@@ -184,8 +185,8 @@ static uint64_t which_waits(const struct program *p)
     return all;
 }
 
-/* The order goes into the graph, and the graph as text is lowered to that order. But where two groups want one value in
- * their symmetric memory: the first to come has it, and needs no wait. */
+/* The order goes into the graph, and the graph as text is lowered to that order. But where two
+ * groups want one value in their symmetric memory: the first to come has it, and needs no wait. */
 static void check_in_graph(tuck_graph *g, const struct program *p, const uint32_t *order,
                            const char *from, const struct lower_options *o, struct sums *sums)
 {

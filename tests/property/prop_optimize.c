@@ -1,5 +1,6 @@
-/* What tuck_graph_optimize() makes of every graph of the corpus: never slower, never larger than what came in, and the
- * numbers are those of tests/results/optimize.txt. `make bless` (TUCK_BLESS=1) writes that file anew; graphs of thousands of nodes are
+/* What tuck_graph_optimize() makes of every graph of the corpus: never slower, never
+ * larger than what came in, and the numbers are those of tests/results/optimize.txt.
+ * `make bless` (TUCK_BLESS=1) writes that file anew; graphs of thousands of nodes are
  * compared in a soak only. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,10 +1,11 @@
-/* Random graphs through random pipelines of all passes of the table, with random options, on every rank of a small job.
- * The result lints clean, is the same when it is made again and, but for rank literals, on every rank; collectives of
- * a group keep their order; every candidate is in a bucket or left with a reason; and the symbolic evaluator
- * finds the same results and the same inputs left behind as before.
+/* Random graphs through random pipelines of all passes of the table, with random options, on
+ * every rank of a small job. The result lints clean, is the same when it is made again and, but
+ * for rank literals, on every rank; collectives of a group keep their order; every candidate is
+ * in a bucket or left with a reason; and the symbolic evaluator finds the same results and the
+ * same inputs left behind as before.
  *
- * TUCK_SEED=n repeats a run: the graph that failed is the first one of the run whose seed is printed. TUCK_GRAPHS=n
- * says how many; TUCK_SOAK=1 makes ten times as many. */
+ * TUCK_SEED=n repeats a run: the graph that failed is the first one of the run whose seed is
+ * printed. TUCK_GRAPHS=n says how many; TUCK_SOAK=1 makes ten times as many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -205,8 +206,9 @@ static struct span span_of(const struct order *before, const struct order *after
     return s;
 }
 
-/* May y, which came after all or a part of x, stand before it now? Those of different groups may, unless the whole
- * sequence is to be kept; merged ones then have nothing of another group between them, either. */
+/* May y, which came after all or a part of x, stand before it now? Those of different groups
+ * may, unless the whole sequence is to be kept; merged ones then have nothing of another
+ * group between them, either. */
 static bool may_pass(const struct comm *x, struct span at_x, const struct comm *y, struct span at_y,
                      bool keep_order)
 {
@@ -421,7 +423,8 @@ static bool is_size(const char *line, size_t n)
            (memmem(line, n, " * ", 3) != NULL && memmem(line, n, "torch.ops.", 10) == NULL);
 }
 
-/* The name and, of a tensor, the type are the same; numbers of the rest may have to do with the rank. */
+/* The name and, of a tensor, the type are the same; numbers of the rest may
+ * have to do with the rank. */
 static bool same_line(const char *a, size_t n, const char *b, size_t m)
 {
     const char *call_a = memmem(a, n, " = ", 3), *call_b = memmem(b, m, " = ", 3);
@@ -484,8 +487,8 @@ static bool check_values(const struct random_graph *x, struct rank_run *r, struc
     return ok;
 }
 
-/* What was asked for does not make sense for any graph, or not for this one. Whatever a pass cannot do otherwise it
- * must leave alone. */
+/* What was asked for does not make sense for any graph, or not for this one. Whatever a pass cannot
+ * do otherwise it must leave alone. */
 static bool check_status(const struct rank_run *r, struct text *why)
 {
     static const char *const refusals[] = {
@@ -738,7 +741,8 @@ static void on_graphs(void **state)
     run_many("passes on graphs", false, rounds(10000));
 }
 
-/* The order of a program goes back into its graph: views, copies and waits must find their places. */
+/* The order of a program goes back into its graph: views, copies and waits
+ * must find their places. */
 static void on_schedules(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Random problems: whatever a pass does, it is an order, its peak is what a count from nothing says, and our
- * own ways keep what they promise. In the stress build every move of the iterative passes is checked against a
- * full count inside the library. */
+/* Random problems: whatever a pass does, it is an order, its peak is what a count from nothing
+ * says, and our own ways keep what they promise. In the stress build every move of the iterative
+ * passes is checked against a full count inside the library. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,8 @@ static void check(size_t round, const struct problem *p, const struct schedule_o
     free(as_is);
 }
 
-/* PyTorch's ways with some of its slips: an order at least, and within the budget where memory is right. */
+/* PyTorch's ways with some of its slips: an order at least, and within the
+ * budget where memory is right. */
 static void check_torch(size_t round, struct rng *g, const struct problem *p)
 {
     struct schedule_options o;

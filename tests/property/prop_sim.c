@@ -1,5 +1,6 @@
-/* The simulators against slow ones that follow the rules word by word, on random programs, to the picosecond: S0 on
- * random orders of one rank, none of them under its bound; several ranks with sends and receives, missing and differing collectives; contention.
+/* The simulators against slow ones that follow the rules word by word, on random programs, to the
+ * picosecond: S0 on random orders of one rank, none of them under its bound; several ranks with
+ * sends and receives, missing and differing collectives; contention.
  *
  * TUCK_SEED=n repeats one program. TUCK_SOAK=1 makes ten times as many. */
 #include <setjmp.h>
@@ -236,8 +237,8 @@ static void free_world(struct world *w)
 
 /* ---- one rank, slowly ---- */
 
-/* The stream stands from `from` until c ends: every collective of its channel that runs in that time is charged for as long as it
- * does. `of`: ops in order, n of them. */
+/* The stream stands from `from` until c ends: every collective of its channel that runs in that
+ * time is charged for as long as it does. `of`: ops in order, n of them. */
 static void slow_charge(const struct problem *p, const uint32_t *order, uint32_t n, uint32_t c,
                         int64_t from, struct sim_span *span)
 {
@@ -256,7 +257,8 @@ static void slow_charge(const struct problem *p, const uint32_t *order, uint32_t
     }
 }
 
-/* Nothing is carried along but the clock: what a channel is busy with is looked up from the start. */
+/* Nothing is carried along but the clock: what a channel is busy with is
+ * looked up from the start. */
 static void slow_s0(const struct problem *p, const uint32_t *order, int64_t launch,
                     struct sim_result *out, struct sim_span *span)
 {
@@ -386,7 +388,8 @@ static uint32_t job_group(const struct slow *s, uint32_t r, uint32_t op)
     return k == PROBLEM_NONE ? PROBLEM_NONE : s->job->rank[r].group[k];
 }
 
-/* The other side of part i of op: the same (source, destination, tag), as many of them before it. */
+/* The other side of part i of op: the same (source, destination, tag), as
+ * many of them before it. */
 static bool other_side(const struct slow *s, uint32_t r, uint32_t op, uint32_t i, uint32_t *r2,
                        uint32_t *op2)
 {
@@ -722,7 +725,8 @@ static void do_one_rank(void *arg)
     if (fast.makespan < bound.ps)
         fail_msg("TUCK_SEED=%llu: %lld is under the bound, %lld (%s)", (unsigned long long)x->seed,
                  (long long)fast.makespan, (long long)bound.ps, bound_name(bound.kind));
-    /* And the engine for several ranks gives the same for one, if nothing stands in another's way. */
+    /* And the engine for several ranks gives the same for one, if nothing
+     * stands in another's way. */
     struct sim_rank_result out;
     struct sim_span again[OPS], *spans[1] = {again};
     struct sim_fault fault;

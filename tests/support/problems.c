@@ -49,7 +49,8 @@ static void some_outputs(struct making *m, uint32_t op, uint32_t *buf, uint32_t 
     for (uint32_t i = 0; i < n; i++) {
         int64_t size = sizes[rng_below(m->rng, 7)];
         snprintf(name, sizeof(name), "buf%u_%u", op, i);
-        /* Now and then the parts of one allocation: all bytes come with the first and go with both. */
+        /* Now and then the parts of one allocation: all bytes come with the
+         * first and go with both. */
         bool parts = n == 2 && rng_below(m->rng, 2) == 0;
         buf[(*n_buf)++] = problem_makes(&m->b, name, parts ? (i ? 0 : 2 * size) : size, size);
     }
@@ -154,8 +155,8 @@ static uint32_t layer_makes(struct making *m, const char *what, int64_t bytes)
     return problem_makes(&m->b, name, bytes, bytes);
 }
 
-/* 33 ops a layer, two of them collectives: a gather of weights, compute in two branches, a reduction of
- * gradients whose wait comes two layers later. */
+/* 33 ops a layer, two of them collectives: a gather of weights, compute in two branches, a
+ * reduction of gradients whose wait comes two layers later. */
 static void do_layers(void *ctx)
 {
     struct making *m = ctx;
@@ -306,7 +307,8 @@ int64_t slow_peak(const struct problem *p, const uint32_t *order)
 
     for (uint32_t i = 0; i < p->n_op; i++) {
         int64_t live = 0;
-        /* What has been made up to this op, less what nobody of those to come, nor this op, uses. */
+        /* What has been made up to this op, less what nobody of those to
+         * come, nor this op, uses. */
         for (uint32_t b = 0; b < p->n_buf; b++) {
             bool input = p->producer[b] == PROBLEM_NONE, used = false;
             bool made = input || done[p->producer[b]] || p->producer[b] == order[i];

@@ -1,5 +1,5 @@
-/* Schedule problems for tests: random ones, recorded ones with PyTorch's answers, and checks that share
- * nothing with the library's own. */
+/* Schedule problems for tests: random ones, recorded ones with PyTorch's answers, and checks that
+ * share nothing with the library's own. */
 #ifndef TUCK_TESTS_PROBLEMS_H
 #define TUCK_TESTS_PROBLEMS_H
 
@@ -21,8 +21,9 @@ struct random_problem {
 
 struct problem *random_problem(struct rng *rng, const struct random_problem *how);
 
-/* A step of many equal layers, 6 % collectives: a gather, two branches of compute, a reduction that is waited
- * for two layers later; or, with `eager`, no gather, and the wait of the reduction right behind it. */
+/* A step of many equal layers, 6 % collectives: a gather, two branches of compute, a reduction
+ * that is waited for two layers later; or, with `eager`, no gather, and the wait of the
+ * reduction right after it. */
 struct problem *layered_problem(uint32_t n_op, bool eager);
 
 /* A line of tests/schedule/NAME.jsonl. */
@@ -34,8 +35,8 @@ int64_t slow_peak(const struct problem *p, const uint32_t *order);
 /* Picoseconds of exposed communication, by a simulation of its own. */
 int64_t slow_exposed(const struct problem *p, const uint32_t *order);
 
-/* NULL, or what is wrong with an order: not all ops, an op before what it needs, collectives of a group that
- * changed places. */
+/* NULL, or what is wrong with an order: not all ops, an op before what it needs, collectives of a
+ * group that changed places. */
 const char *order_fault(const struct problem *p, const uint32_t *order, bool comms);
 
 /* The order after a pass on its own, in a new array; the schedule is kept in *s. */

@@ -239,7 +239,8 @@ char *check_ops(const struct program *p, const uint32_t *order, bool races)
 
 /* ---- aliases ---- */
 
-/* Operators whose result shows their first operand, or the one called out, by name. A reshape may; it is not asked. */
+/* Operators whose result shows their first operand, or the one called out, by name. A
+ * reshape may; it is not asked. */
 static bool shows_operand(const char *target)
 {
     static const char *const names[] = {"aten.view.",
@@ -337,7 +338,8 @@ char *check_aliases(const struct program *p, const tuck_graph *g)
                      call_node(g, x, 0) != 0;
         if (shows)
             o.base[n] = o.base[call_node(g, x, 0)];
-        /* What control_deps stays behind and the token of with_effects are named, and not looked at. */
+        /* What control_deps stays behind and the token of with_effects are
+         * named, and not looked at. */
         bool wraps = strstr(target, "control_deps") != NULL ||
                      strstr(target, "with_effects") != NULL;
         uint32_t first = wraps ? (uint32_t)(value_next(x->vals) - x->vals) : 0;

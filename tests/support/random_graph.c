@@ -152,8 +152,9 @@ static int start_one(struct gen *g, int kind, int v, const char *reduce, int gro
                        : gen_reduce_scatter(g, v, reduce, group);
 }
 
-/* Two pairs that could become one each: p, a, b, q start in this order and are waited for as p, q, a, b, and a
- * needs p. Between b and q another kind of the same group, which must stay behind what becomes of a and b. */
+/* Two pairs that could become one each: p, a, b, q start in this order and are waited for as p,
+ * q, a, b, and a needs p. Between b and q another kind of the same group, which must stay behind
+ * what becomes of a and b. */
 static void crossed(struct gen *g)
 {
     int group = gen_any_group(g), kind = (int)gen_below(g, 3), v = gen_pick(g, gen_readable_packed),

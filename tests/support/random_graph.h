@@ -1,6 +1,6 @@
-/* Random graphs of a training step on a few ranks: compute, views, conversions, writes, collectives of several groups
- * and their waits, and the patterns that DDP and FSDP leave behind. Every graph is one that PyTorch could have
- * printed: it lints clean, and no collective races with anything. */
+/* Random graphs of a training step on a few ranks: compute, views, conversions, writes, collectives
+ * of several groups and their waits, and the patterns that DDP and FSDP leave behind. Every graph
+ * is one that PyTorch could have printed: it lints clean, and no collective races with anything. */
 #ifndef TUCK_TESTS_RANDOM_GRAPH_H
 #define TUCK_TESTS_RANDOM_GRAPH_H
 

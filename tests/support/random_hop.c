@@ -118,7 +118,8 @@ void gen_control_deps(struct gen *g)
         gen_fly(g, out, v);
 }
 
-/* The body of a nested graph of inner_a and inner_b, which are alike; it gives one result of their type. */
+/* The body of a nested graph of inner_a and inner_b, which are alike; it gives
+ * one result of their type. */
 static void put_body(struct gen *g, const struct val *type, bool two, int group)
 {
     struct val f = *type;

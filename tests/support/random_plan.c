@@ -46,7 +46,8 @@ static void random_number(struct rng *rng, struct text *t)
     add(t, "%s", sizes[rng_below(rng, sizeof(sizes) / sizeof(*sizes))]);
 }
 
-/* Names of nodes whose lines hold `what`, n at most, in the order of the graph from a random one on. */
+/* Names of nodes whose lines hold `what`, n at most, in the order of the
+ * graph from a random one on. */
 static void random_names(struct rng *rng, const char *graph, const char *what, uint32_t n,
                          struct text *t)
 {
@@ -106,8 +107,9 @@ static void random_option(struct rng *rng, const char *graph, const tuck_option 
     }
 }
 
-/* What PyTorch does is only asked for where its slips are expected. Lists of passes, names of clusters, the limit
- * of another option and leave for collectives to pass each other stay as they are. */
+/* What PyTorch does is only asked for where its slips are expected. Lists of passes,
+ * names of clusters, the limit of another option and leave for collectives to pass each
+ * other stay as they are. */
 static bool is_random(const tuck_option *o, bool torch)
 {
     static const char *const fixed[] = {"unsafe", "_with_collectives", "debug"};

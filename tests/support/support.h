@@ -1,13 +1,13 @@
-/* What several tests need: texts, graphs from texts, an allocator that fails on demand, random numbers,
- * and a check of a graph's users that shares nothing with the library's own. No cmocka here: fuzz targets
- * link this, too. Whatever cannot be done ends the program. */
+/* What several tests need: texts, graphs from texts, an allocator that fails on demand, random
+ * numbers, and a check of a graph's users that shares nothing with the library's own. No cmocka
+ * here: fuzz targets link this, too. Whatever cannot be done ends the program. */
 #ifndef TUCK_TESTS_SUPPORT_H
 #define TUCK_TESTS_SUPPORT_H
 
 #include "tuck.h"
 
 struct text {
-    char *at; /* NUL behind it */
+    char *at; /* NUL-terminated */
     size_t len, cap;
 };
 
@@ -32,12 +32,12 @@ char *diags_text(const tuck_diags *d);
 char **find_paths(const char *dir, const char *end, size_t *n_out);
 void free_paths(char **paths, size_t n);
 
-/* Print, read, print: the same text again, and the same nodes, targets, arguments behind it? NULL if so,
- * else what went wrong, to be freed. */
+/* Print, read, print: the same text again, and the same nodes, targets, arguments behind it? NULL
+ * if so, else what went wrong, to be freed. */
 char *check_fixpoint(const tuck_graph *g);
 
-/* Are the users of every node those that the arguments say, counted anew through the public interface?
- * NULL if so, else what is wrong, to be freed. */
+/* Are the users of every node those that the arguments say, counted anew through the public
+ * interface? NULL if so, else what is wrong, to be freed. */
 char *check_users(const tuck_graph *g);
 
 /* ---- an allocator that counts, and fails ---- */
@@ -61,8 +61,8 @@ struct rng {
 uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* 0 for n == 0 */
 
-/* The seed of a property test: TUCK_SEED; else always the same one, but in a soak the time. Printed, so that a
- * failure can be repeated. */
+/* The seed of a property test: TUCK_SEED; else always the same one, but in a soak the time.
+ * Printed, so that a failure can be repeated. */
 uint64_t seed_of(const char *test);
 /* n, or 10 times as many in a soak. */
 size_t rounds(size_t n);

@@ -316,8 +316,9 @@ static void deliver(const struct work *w)
         w->from->reads--;
 }
 
-/* A list of tensors is one transfer, and whoever waits for one of its results waits for all of it: no operand is
- * read any more. The other results are there, too, but only their own waits make them fit for use. */
+/* A list of tensors is one transfer, and whoever waits for one of its results waits for all
+ * of it: no operand is read any more. The other results are there, too, but only their own
+ * waits make them fit for use. */
 static void let_go(const struct call *c, const struct work *done)
 {
     for (struct work *w = c->e->rank[c->rank].works; w != NULL; w = w->next)

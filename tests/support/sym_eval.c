@@ -103,7 +103,8 @@ static tuck_graph *nested(const tuck_graph *g, const char *name)
     return NULL;
 }
 
-/* The operands of a call of a graph: those from argument `first` on, or the items of a list there. */
+/* The operands of a call of a graph: those from argument `first` on, or
+ * the items of a list there. */
 static bool passed(const struct call *c, size_t first, struct value *out)
 {
     size_t n = tuck_node_arg_count(c->g, c->n);
@@ -126,7 +127,8 @@ static void swap_values(struct sym_result *x, struct value **of)
     }
 }
 
-/* The nested graph of every rank that argument number `graph` names, on the operands from `first` on. */
+/* The nested graph of every rank that argument number `graph` names, on the
+ * operands from `first` on. */
 static bool run_nested(struct sym_result *x, struct call *c, size_t graph, size_t first,
                        struct value *out)
 {

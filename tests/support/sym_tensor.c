@@ -280,8 +280,8 @@ void tensor_new(struct pool *p, struct tensor *t)
     memset(t->st->at, 0xff, (size_t)t->st->n * sizeof(cell));
 }
 
-/* Old dimensions are taken in runs, from the last, that step through memory evenly; new ones must divide
- * each run without a rest. */
+/* Old dimensions are taken in runs, from the last, that step through memory evenly; new ones must
+ * divide each run without a rest. */
 bool tensor_view(const struct tensor *t, int n_dim, const int64_t *size, struct tensor *out)
 {
     struct tensor v = *t;

@@ -16,8 +16,8 @@ void pool_done(struct pool *p);
 
 /* ---- numbers ---- */
 
-/* The field has 2^54 - 33 elements. Two more bits of a value tell that it was widened, and from what: it goes
- * back to that dtype, or on to another, as if it had never been. */
+/* The field has 2^54 - 33 elements. Two more bits of a value tell that it was widened, and from
+ * what: it goes back to that dtype, or on to another, as if it had never been. */
 #define FIELD 18014398509481951u
 #define VALUE_NOTHING UINT64_MAX /* not initialised; what is computed from it is nothing, too */
 
@@ -48,8 +48,8 @@ int dtype_promoted(int a, int b);
 
 /* ---- cells: one for each byte of a storage ---- */
 
-/* Byte `part` of a number of a dtype. Bytes of one number that stand side by side are the number again;
- * any others are read as a random function of them. */
+/* Byte `part` of a number of a dtype. Bytes of one number that stand side by side are the number
+ * again; any others are read as a random function of them. */
 typedef uint64_t cell;
 
 #define CELL_NOTHING UINT64_MAX
@@ -97,7 +97,8 @@ bool tensor_broadcast(const struct tensor *t, int n_dim, const int64_t *size, st
 
 /* An expression of integers and symbols: 2*s0 + 1. */
 bool symeval_number(const struct sym_world *w, const char *text, size_t len, int64_t *out);
-/* f32[2*s0, 4][4, 1]cuda:0: fills dtype, sizes and, where they are said, strides and device. *strides tells. */
+/* f32[2*s0, 4][4, 1]cuda:0: fills dtype, sizes and, where they are said, strides and
+ * device. *strides tells. */
 bool symeval_annotation(const struct sym_world *w, const char *text, struct tensor *out,
                         bool *strides);
 

@@ -1,4 +1,5 @@
-/* What all public functions share: the version, option structs and their sizes, how results are printed. */
+/* What all public functions share: the version, option structs and their sizes,
+ * how results are printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Clones of graphs and revisions: the same text and the same node ids, and a number that tells states apart. */
+/* Clones of graphs and revisions: the same text and the same node ids, and a number
+ * that tells states apart. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

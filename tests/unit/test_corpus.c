@@ -174,7 +174,8 @@ static void line_ends_come_back(void **state)
     check_windows_text("tests/graphs/forms213/hop_control_deps.readable.txt");
 }
 
-/* A log, a coloured text, a runnable script and an exported program print the class they contain. */
+/* A log, a coloured text, a runnable script and an exported program print
+ * the class they contain. */
 static void same_graph_in_other_clothes(void **state)
 {
     static const char *const base[] = {"mlp_ddp_bw", "mlp_fsdp_bw", "moe_routed_fw"};

@@ -1,8 +1,10 @@
-/* Models of collectives against the numbers they must give: PyTorch's to 1e-4, what NCCL logged, the fits of
- * measured points; isotonic regression, names of clusters, how groups lie, what is chosen.
+/* Models of collectives against the numbers they must give: PyTorch's to 1e-4, what NCCL
+ * logged, the fits of measured points; isotonic regression, names of clusters, how
+ * groups lie, what is chosen.
  *
- * test_cost --ask answers lines "DEVICE nvlink|pcie COLLECTIVE RANKS BYTES" by the model torch: us, algorithm/protocol,
- * saturation bytes; tests/torch/test_cost.py compares that with what PyTorch says.
+ * test_cost --ask answers lines "DEVICE nvlink|pcie COLLECTIVE RANKS BYTES" by the model
+ * torch: us, algorithm/protocol, saturation bytes; tests/torch/test_cost.py compares
+ * that with what PyTorch says.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -125,7 +127,8 @@ static void test_torch(void **state)
     tuck_cluster *c = preset("h100");
     assert_true(ask(c, TUCK_MODEL_TORCH, BC, 8, 4096).us == 0);
     assert_true(ask(c, TUCK_MODEL_TORCH, AR, 1, 4096).us == 0);
-    /* One byte more and less time: a step of the tree's bandwidth. Theirs, and kept; ours never does that. */
+    /* One byte more and less time: a step of the tree's bandwidth. Theirs, and
+     * kept; ours never does that. */
     assert_true(ask(c, TUCK_MODEL_TORCH, AR, 64, 2097151).us >
                 ask(c, TUCK_MODEL_TORCH, AR, 64, 2097152).us);
     assert_true(ask(c, TUCK_MODEL_NCCL, AR, 64, 2097151).us <=
@@ -367,8 +370,8 @@ static void test_own_table(void **state)
     tuck_cluster_free(c);
 }
 
-/* How far models are off the built-in points of one node, messages of 1 MiB and more: the mean of |model/measured - 1|.
- * docs/cost-model.md quotes these numbers. */
+/* How far models are off the built-in points of one node, messages of 1 MiB and more: the mean of
+ * |model/measured - 1|. docs/cost-model.md quotes these numbers. */
 static void test_accuracy(void **state)
 {
     static const struct {

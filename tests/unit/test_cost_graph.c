@@ -1,5 +1,5 @@
-/* What nodes of graphs take: flops and bytes by their rows, the roofline over them, loops, nested graphs,
- * profiles, a caller's estimates.
+/* What nodes of graphs take: flops and bytes by their rows, the roofline over them, loops, nested
+ * graphs, profiles, a caller's estimates.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* Building and editing graphs through the public interface: what comes out as text, what is refused, and
- * that a refusal leaves no trace. */
+/* Building and editing graphs through the public interface: what comes out as text, what is
+ * refused, and that a refusal leaves no trace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,8 +23,8 @@ static void assert_text(const tuck_graph *g, const char *want)
     free(s);
 }
 
-/* Users right, lint silent about errors, and the text can be read again. That a move changes who reads what
- * is the mover's business here: tests of storages see to it. */
+/* Users right, lint silent about errors, and the text can be read again. That a move changes who
+ * reads what is the mover's business here: tests of storages see to it. */
 static void assert_sound(const tuck_graph *g)
 {
     char *why = check_users(g);
@@ -215,7 +215,8 @@ static void test_build(void **state)
     tuck_graph_free(g);
 }
 
-/* What torch 2.13 answers to the same calls, but that here a name is the one in the text: None_1. */
+/* What torch 2.13 answers to the same calls, but that here a name is the
+ * one in the text: None_1. */
 static void test_names(void **state)
 {
     (void)state;

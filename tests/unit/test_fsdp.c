@@ -1,5 +1,6 @@
-/* The FSDP passes with an allocator that refuses request k, for k = 1, 2, … until they get through: each time they
- * say so, leave the graph as it was, and leak nothing. Random graphs do not have the patterns they look for. */
+/* The FSDP passes with an allocator that refuses request k, for k = 1, 2, … until they get through:
+ * each time they say so, leave the graph as it was, and leak nothing. Random graphs do not have the
+ * patterns they look for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -494,7 +494,7 @@ static void test_sort_writes(void **state)
     tuck_graph *g = tuck_doc_graph(doc, 0);
     tuck_args *args = tuck_args_new(g);
 
-    /* r now needs a, which stands behind the write of what r reads through a view. */
+    /* r now needs a, which comes after the write of what r reads through a view. */
     tuck_args_text(args, "v");
     tuck_args_text(args, "a");
     assert_int_equal(tuck_node_set_args(g, find(g, "r"), args), TUCK_OK);

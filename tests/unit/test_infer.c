@@ -1,5 +1,5 @@
-/* Shape inference against what PyTorch printed: with every annotation ignored but those of inputs and
- * attributes, each node's dtype, sizes, strides and device must come out as the text has them.
+/* Shape inference against what PyTorch printed: with every annotation ignored but those of inputs
+ * and attributes, each node's dtype, sizes, strides and device must come out as the text has them.
  *
  *   test_infer            all graphs of tests/graphs, as a test
  *   test_infer -v [FILE…] every difference, and a table by operator

@@ -1,9 +1,10 @@
-/* tests/results/kernels.txt: what the graphs of the corpus become here, and in Inductor. Each line is
+/* tests/results/kernels.txt: what the graphs of the corpus become here,
+ * and in Inductor. Each line is
  *
  *   GRAPH NODES OPS KERNELS LOOPS UNFUSED | what Inductor makes of it
  *
- * What is left of the bar must be what lowering gives; TUCK_BLESS=1 writes it anew. What is right of it is Inductor's, and
- * tests/torch/record_kernels.py writes it. */
+ * What is left of the bar must be what lowering gives; TUCK_BLESS=1 writes it anew. What is right
+ * of it is Inductor's, and tests/torch/record_kernels.py writes it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

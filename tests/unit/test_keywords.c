@@ -1,5 +1,6 @@
-/* An operand means the same at its place and behind its name: graphs of the corpus with every operand written by keyword
- * are lowered, costed, linted and rewritten as they are with operands by place. */
+/* An operand means the same at its place and behind its name: graphs of the corpus with
+ * every operand written by keyword are lowered, costed, linted and rewritten as they are
+ * with operands by place. */
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* What is known of a graph stays known in the text that is written: every graph of the corpus with its side-car, written
- * with tuck_graph_remember() and read again without one, has the same groups and simulates to the same step. */
+/* What is known of a graph stays known in the text that is written: every graph of the corpus with
+ * its side-car, written with tuck_graph_remember() and read again without one, has the same groups
+ * and simulates to the same step. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* Programs of every graph of the corpus: their text is read back the same, their plan is valid, their peak is what
- * counting it by hand gives, no operand of a collective is touched before its wait, and their order, shuffled, goes
- * into the graph and comes out again. */
+/* Programs of every graph of the corpus: their text is read back the same, their plan is valid,
+ * their peak is what counting it by hand gives, no operand of a collective is touched before its
+ * wait, and their order, shuffled, goes into the graph and comes out again. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* No memory: every operation is run with an allocator that refuses request k, for k = 1, 2, … until it
- * gets through. Each time it must say so, leave its graph as it was, and leak nothing.
+/* No memory: every operation is run with an allocator that refuses request k, for k = 1, 2, … until
+ * it gets through. Each time it must say so, leave its graph as it was, and leak nothing.
  *
  * An operation runs twice for each k: once only request k is refused, once all from k on are. */
 #include <setjmp.h>

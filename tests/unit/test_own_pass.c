@@ -1,5 +1,6 @@
-/* What callers put into pipelines: steps one by one, functions on graphs and on orders, caps and filters as functions; and
- * comm blocks. With functions that fail, that break the graph, and with no memory. */
+/* What callers put into pipelines: steps one by one, functions on graphs and on orders,
+ * caps and filters as functions; and comm blocks. With functions that fail, that break the
+ * graph, and with no memory. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

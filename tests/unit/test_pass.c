@@ -1,5 +1,5 @@
-/* Passes through the public interface: the table, pipelines as text, running them, what an observer sees, hints,
- * reports, and what happens when memory runs out on the way. */
+/* Passes through the public interface: the table, pipelines as text, running them, what an observer
+ * sees, hints, reports, and what happens when memory runs out on the way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

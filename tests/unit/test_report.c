@@ -54,7 +54,8 @@ static void check_members(const json_t *e, const char *ph)
 
 enum { MAX_ID = 100000, MAX_LANE = 64 };
 
-/* Complete events of a thread do not overlap; every flow begins once and ends once, and not before it began. */
+/* Complete events of a thread do not overlap; every flow begins once and ends once,
+ * and not before it began. */
 static void check_events(const json_t *events, size_t n_op)
 {
     static double begun[MAX_ID], end[2][MAX_LANE];

@@ -1,5 +1,5 @@
-/* Things are found by name however many there are: nested graphs, attributes and storages of a script. A walk
- * over all of them for each would take minutes here. */
+/* Things are found by name however many there are: nested graphs, attributes and storages of a
+ * script. A walk over all of them for each would take minutes here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

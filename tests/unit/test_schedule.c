@@ -1,6 +1,6 @@
-/* Schedulers against PyTorch's recorded answers: 21 problems from compiled steps with 18 runs each, and 500
- * random ones with six passes each (tests/schedule/README.md). Order, peak and statistics must be the same, to
- * the last bit. Each problem goes through its file form first. */
+/* Schedulers against PyTorch's recorded answers: 21 problems from compiled steps with 18 runs each,
+ * and 500 random ones with six passes each (tests/schedule/README.md). Order, peak and statistics
+ * must be the same, to the last bit. Each problem goes through its file form first. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* enforce_comm_ordering_for_fsdp against the answers of the last PyTorch that had it, recorded from compiled
- * steps by tests/torch/record_fsdp_order.py: the order, and the dependences that are added. */
+/* enforce_comm_ordering_for_fsdp against the answers of the last PyTorch that had it,
+ * recorded from compiled steps by tests/torch/record_fsdp_order.py: the order, and the
+ * dependences that are added. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

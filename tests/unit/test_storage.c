@@ -193,7 +193,8 @@ static void lint_sees_a_read_moved_over_a_write(void **state)
     }
 }
 
-/* What a control_deps holds back may write: the operand that the operator inside it writes, and no other. */
+/* What a control_deps holds back may write: the operand that the operator inside
+ * it writes, and no other. */
 static void a_write_that_is_held_back_is_one(void **state)
 {
     static const char text[] = "class GraphModule(torch.nn.Module):\n"

@@ -1,6 +1,7 @@
-/* The rule of tuck.h about threads: one document, with its graphs and their copies, is for one thread at a time, and
- * may go from one to another; different documents may be used at once, and so may a cluster or a pipeline, which
- * nobody changes. `make test` runs this in the build that finds races (V=tsan). */
+/* The rule of tuck.h about threads: one document, with its graphs and their copies, is for one
+ * thread at a time, and may go from one to another; different documents may be used at once,
+ * and so may a cluster or a pipeline, which nobody changes. `make test` runs this in the build
+ * that finds races (V=tsan). */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* Sorting with edges of a pass's own: what must keep its order, points of erased nodes, and the verdict. */
+/* Sorting with edges of a pass's own: what must keep its order, points of erased
+ * nodes, and the verdict. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -167,7 +168,8 @@ static void test_keep(void **state)
     stop(&w);
 }
 
-/* What an in-place collective writes is written until the wait, which may name the result or the buffer. */
+/* What an in-place collective writes is written until the wait, which may name
+ * the result or the buffer. */
 static void test_in_flight(void **state)
 {
     static const char *const waited[] = {"s", "b"};
