@@ -152,6 +152,7 @@ all_tests() {
     check "layers" tools/check-layers
     check "the tool sees tuck.h only" tools/check-cli
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
+    check "words and line lengths" tools/check-words
     check "format" make -s check-format
     test_programs asan
     test_programs stress
@@ -172,6 +173,7 @@ quick_tests() {
     check "layers" tools/check-layers
     check "the tool sees tuck.h only" tools/check-cli
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
+    check "words and line lengths" tools/check-words
     check "format" make -s check-format
     built release || return
     local list=() source
