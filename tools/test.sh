@@ -151,6 +151,7 @@ all_tests() {
     check "an operator added by the book" tests/add_operator.sh
     check "layers" tools/check-layers
     check "the tool sees tuck.h only" tools/check-cli
+    built release && check "tables of 80 columns" tools/check-width build/release/tuck
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
     check "words and line lengths" tools/check-words
     check "format" make -s check-format
@@ -172,6 +173,7 @@ quick_tests() {
     build release tests
     check "layers" tools/check-layers
     check "the tool sees tuck.h only" tools/check-cli
+    built release && check "tables of 80 columns" tools/check-width build/release/tuck
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
     check "words and line lengths" tools/check-words
     check "format" make -s check-format

@@ -319,13 +319,13 @@ static void print_assumed(struct buf *b, const void *ctx)
 /* Where the slowing of kernels comes from. */
 const char *model_contention(const struct model *m)
 {
-    return m->cluster->slowdown.len > 0
-               ? "links are shared; kernels slow beside collectives by the cluster file's factors"
+    return m->cluster->slowdown.len > 0 ? "links are shared;\n      kernels slow beside "
+                                          "collectives by the cluster file's factors"
            : m->cluster->beside > 0
-               ? "links are shared; kernels take 1.189 times as long beside a collective (assumed, "
-                 "from a published mean; \"slowdown\" of a cluster file gives it)"
-               : "links are shared; how kernels slow beside collectives is not known for this "
-                 "machine (\"slowdown\" of a cluster file gives it)";
+               ? "links are shared;\n      kernels take 1.189 times as long beside a collective "
+                 "(assumed,\n      from a published mean; \"slowdown\" of a cluster file gives it)"
+               : "links are shared;\n      how kernels slow beside collectives is not known for "
+                 "this machine\n      (\"slowdown\" of a cluster file gives it)";
 }
 
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed)

@@ -8,7 +8,7 @@
 #include "study/node_costs.h"
 
 /* Longer names push their operators aside, not those of the other rows. */
-enum { MOST_PADDED = 28 };
+enum { MOST_PADDED = 20 };
 
 static const char *op_name(const tuck_graph *g, uint32_t n)
 {
