@@ -763,6 +763,12 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_new(const tuck_allocator *all
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_add(tuck_pipeline *p, const char *pass,
                                                        const char *options, tuck_diags *diags);
 
+/* The steps of a text, as tuck_pipeline_parse() reads it. After a failure the pipeline may only be
+ * freed. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_add_text(tuck_pipeline *p, const char *text,
+                                                            size_t len, const char *name,
+                                                            tuck_diags *diags);
+
 /* A pass of the caller. It edits g, a copy with the same node ids whose types are inferred, and
  * must not free it. The step is run as those of the table are: linted, reported, new nodes typed
  * and annotated, and the caller's graph is replaced only when all went well. Anything but TUCK_OK
@@ -1097,6 +1103,10 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_problem_read_text(const char *text, si
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_problem_read_file(const char *path,
                                                             const tuck_allocator *alloc,
                                                             tuck_diags *diags, tuck_problem **out);
+/* Is that file a problem rather than a graph? It is called so (.json), or begins with a brace, as no
+ * text of a graph does. A file that cannot be opened counts: reading it says why. "-" is standard
+ * input, of which nothing is lost. */
+TUCK_API bool tuck_problem_is_file(const char *path);
 TUCK_API void tuck_problem_free(tuck_problem *p);
 TUCK_API uint32_t tuck_problem_op_count(const tuck_problem *p);
 TUCK_API const char *tuck_problem_op_name(const tuck_problem *p, uint32_t op);
@@ -1130,6 +1140,11 @@ typedef struct tuck_schedule_options {
     double (*estimate)(void *ctx, uint32_t op);
     void *ctx;
     const tuck_transport *transport; /* or NULL; must outlive the schedule */
+    /* The problems of the other ranks instead of a transport: runtimes are then the medians of all
+     * ranks. */
+    const tuck_problem *const *others;
+    size_t n_others;
+    bool keep_order; /* no collective passes another, also where their groups differ */
 } tuck_schedule_options;
 
 TUCK_API void tuck_schedule_options_init(tuck_schedule_options *o);
@@ -1143,6 +1158,10 @@ TUCK_API void tuck_schedule_free(tuck_schedule *s);
 /* Run passes, "name(option=value),name". What failed leaves the order that was there before it. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_schedule_run(tuck_schedule *s, const char *passes,
                                                        tuck_diags *diags);
+/* The same with a pipeline, all of whose steps must be passes on orders. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_schedule_run_pipeline(tuck_schedule *s,
+                                                                const tuck_pipeline *p,
+                                                                tuck_diags *diags);
 /* A pass of the caller's own: fn changes the order in place. TUCK_EINVAL: the result is not an
  * order of the problem; nothing has changed then. */
 TUCK_API TUCK_MUST_CHECK tuck_status
@@ -1152,13 +1171,22 @@ TUCK_API const uint32_t *tuck_schedule_order(const tuck_schedule *s); /* tuck_pr
 TUCK_API int64_t tuck_schedule_peak(const tuck_schedule *s); /* bytes; -1: no memory to count */
 TUCK_API int64_t tuck_schedule_exposed_ps(const tuck_schedule *s); /* picoseconds */
 
-typedef enum tuck_schedule_form {
-    TUCK_SCHEDULE_TABLE,   /* what each pass did */
-    TUCK_SCHEDULE_JSON,    /* the same, with the order */
-    TUCK_SCHEDULE_OVERLAP, /* the order, with what runs under what */
-} tuck_schedule_form;
-TUCK_API tuck_status tuck_schedule_print(const tuck_schedule *s, tuck_schedule_form form,
+/* What each pass did, and what became of each collective and wait; as JSON also the order. */
+TUCK_API tuck_status tuck_schedule_print(const tuck_schedule *s, const tuck_print_options *how,
                                          tuck_write_fn write, void *ctx);
+/* The order as text, with what runs under what; `form` is not looked at. */
+TUCK_API tuck_status tuck_schedule_print_overlap(const tuck_schedule *s,
+                                                 const tuck_print_options *how, tuck_write_fn write,
+                                                 void *ctx);
+/* The problem again, with its ops in the order and with the runtimes that the passes went by. */
+TUCK_API tuck_status tuck_schedule_write_problem(const tuck_schedule *s, tuck_write_fn write,
+                                                 void *ctx);
+
+/* Where PyTorch 2.13 does something else than it says: what the compat "torch" reproduces, and
+ * "torch,-NAME" does not. */
+TUCK_API size_t tuck_compat_count(void);
+TUCK_API const char *tuck_compat_name(size_t i); /* NULL after the last */
+TUCK_API const char *tuck_compat_help(size_t i); /* one line */
 
 /* A pass of the caller on the order of a graph's ops, as tuck_pipeline_append() has them on
  * graphs. It changes `order`, tuck_problem_op_count() ops, in place; the problem is gone

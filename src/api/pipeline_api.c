@@ -30,6 +30,14 @@ tuck_status tuck_pipeline_add(tuck_pipeline *p, const char *pass, const char *op
 
 /* ---- buckets by functions ---- */
 
+tuck_status tuck_pipeline_add_text(tuck_pipeline *p, const char *text, size_t len, const char *name,
+                                   tuck_diags *diags)
+{
+    if (p == NULL || text == NULL)
+        return TUCK_EINVAL;
+    return pipeline_parse(&p->p, text, len, name ? name : "", diags);
+}
+
 void tuck_bucket_options_init(tuck_bucket_options *rules)
 {
     *rules = (tuck_bucket_options){.size = sizeof(*rules)};

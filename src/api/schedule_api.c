@@ -1,5 +1,6 @@
 /* Schedule problems and their orders in the public interface. */
 #include "api/schedule_api.h"
+#include "api/pass_api.h"
 
 #include "api/api.h"
 #include "study/pass_table.h"
@@ -8,6 +9,8 @@
 
 struct tuck_schedule {
     struct schedule s;
+    tuck_transport others; /* to problems instead of ranks */
+    tuck_estimates *row;   /* by rank; this one is the first */
 };
 
 /* ---- problems ---- */
@@ -56,6 +59,11 @@ void tuck_problem_free(tuck_problem *p)
     alloc.resize(alloc.ctx, p, sizeof(*p), 0);
 }
 
+bool tuck_problem_is_file(const char *path)
+{
+    return path != NULL && problem_is_file(path);
+}
+
 uint32_t tuck_problem_op_count(const tuck_problem *p)
 {
     return p->p->n_op;
@@ -66,33 +74,24 @@ const char *tuck_problem_op_name(const tuck_problem *p, uint32_t op)
     return op < p->p->n_op ? problem_name(p->p, op) : "";
 }
 
-struct print {
+struct writing {
     const struct problem *p;
     const uint32_t *order;
-    const struct schedule *s;
-    tuck_schedule_form form;
 };
 
-static void print(struct buf *b, const void *arg)
+static void write_problem(struct buf *b, const void *arg)
 {
-    const struct print *x = arg;
+    const struct writing *x = arg;
 
-    if (x->s == NULL)
-        problem_write(x->p, x->order, b);
-    else if (x->form == TUCK_SCHEDULE_TABLE)
-        schedule_table(x->s, b);
-    else if (x->form == TUCK_SCHEDULE_JSON)
-        schedule_json(x->s, b);
-    else
-        schedule_overlap(x->s, b);
+    problem_write(x->p, x->order, b);
 }
 
 tuck_status tuck_problem_write(const tuck_problem *p, const uint32_t *order, tuck_write_fn write,
                                void *ctx)
 {
-    struct print x = {.p = p->p, .order = order};
+    struct writing x = {p->p, order};
 
-    return write ? buf_print(&p->p->mem.alloc, false, write, ctx, print, &x) : TUCK_EINVAL;
+    return write ? buf_print(&p->p->mem.alloc, false, write, ctx, write_problem, &x) : TUCK_EINVAL;
 }
 
 /* ---- schedules ---- */
@@ -119,6 +118,8 @@ static tuck_status get_options(struct schedule_options *own, const tuck_schedule
         diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "compat %s", why);
         return TUCK_EINVAL;
     }
+    own->runtime_estimations_align_across_all_distributed_ranks |= o->n_others > 0;
+    own->keep_order = o->keep_order;
     for (size_t i = 0; i < o->n_set; i++)
         if (!schedule_set(own, o->set[i], why)) {
             diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "%s", why);
@@ -127,13 +128,57 @@ static tuck_status get_options(struct schedule_options *own, const tuck_schedule
     return TUCK_OK;
 }
 
+/* ---- the other ranks, as problems ---- */
+
+static const tuck_estimates *gather(void *ctx, uint32_t rank, const double *mine, uint32_t n)
+{
+    tuck_schedule *s = ctx;
+
+    s->row[rank] = (tuck_estimates){mine, n};
+    return s->row;
+}
+
+struct ranks {
+    tuck_schedule *s;
+    const tuck_problem *const *at;
+    size_t n;
+};
+
+/* Their runtimes, in the unit of this rank's problem. */
+static void do_others(void *arg)
+{
+    struct ranks *x = arg;
+    struct schedule *s = &x->s->s;
+
+    x->s->row = arena_array(&s->arena, tuck_estimates, x->n + 1);
+    for (size_t i = 0; i < x->n; i++) {
+        const struct problem *p = x->at[i]->p;
+        double scale = problem_unit_ns(p) / problem_unit_ns(s->p);
+        double *runtime = arena_array(&s->arena, double, p->n_op);
+
+        for (uint32_t op = 0; op < p->n_op; op++)
+            runtime[op] = p->runtime[op] * scale;
+        x->s->row[i + 1] = (tuck_estimates){runtime, p->n_op};
+    }
+}
+
+static bool ask_others(tuck_schedule *s, const tuck_schedule_options *o)
+{
+    struct ranks x = {s, o->others, o->n_others};
+
+    s->others = (tuck_transport){.ctx = s, .n_rank = (uint32_t)o->n_others + 1, .gather = gather};
+    s->s.transport = &s->others;
+    return mem_guard(&s->s.mem, do_others, &x);
+}
+
 tuck_status tuck_schedule_new(const tuck_problem *p, const tuck_schedule_options *options,
                               tuck_diags *diags, tuck_schedule **out)
 {
     tuck_schedule_options o = {.size = sizeof(o)};
     struct schedule_options own;
 
-    if (p == NULL || out == NULL || options_take(&o, sizeof(o), options) != TUCK_OK)
+    if (p == NULL || out == NULL || options_take(&o, sizeof(o), options) != TUCK_OK ||
+        (o.n_others > 0 && (o.others == NULL || o.transport != NULL)))
         return TUCK_EINVAL;
     tuck_status st = get_options(&own, &o, diags);
     if (st != TUCK_OK)
@@ -148,6 +193,10 @@ tuck_status tuck_schedule_new(const tuck_problem *p, const tuck_schedule_options
     if (o.estimate != NULL)
         schedule_estimate_runtimes(&s->s, ask, &(struct asked){&o});
     s->s.transport = o.transport;
+    if (o.n_others > 0 && !ask_others(s, &o)) {
+        tuck_schedule_free(s);
+        return TUCK_ENOMEM;
+    }
     *out = s;
     return TUCK_OK;
 }
@@ -173,6 +222,13 @@ tuck_status tuck_schedule_run(tuck_schedule *s, const char *passes, tuck_diags *
         st = schedule_steps(&s->s, &steps, diags);
     pipeline_destroy(&steps);
     return st;
+}
+
+tuck_status tuck_schedule_run_pipeline(tuck_schedule *s, const tuck_pipeline *p, tuck_diags *diags)
+{
+    if (s == NULL || p == NULL)
+        return TUCK_EINVAL;
+    return schedule_steps(&s->s, &p->p, diags);
 }
 
 struct call {
@@ -256,10 +312,56 @@ int64_t tuck_schedule_exposed_ps(const tuck_schedule *s)
     return worth_of(s).exposed;
 }
 
-tuck_status tuck_schedule_print(const tuck_schedule *s, tuck_schedule_form form,
+/* ---- printing ---- */
+
+static void print(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    if (how->form == TUCK_PRINT_JSON)
+        schedule_json(arg, b);
+    else
+        schedule_table(arg, b);
+}
+
+tuck_status tuck_schedule_print(const tuck_schedule *s, const tuck_print_options *how,
                                 tuck_write_fn write, void *ctx)
 {
-    struct print x = {.s = &s->s, .form = form};
+    return api_print(&s->s.mem.alloc, how, write, ctx, print, &s->s);
+}
 
-    return write ? buf_print(&s->s.mem.alloc, false, write, ctx, print, &x) : TUCK_EINVAL;
+static void print_overlap(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    (void)how;
+    schedule_overlap(arg, b);
+}
+
+tuck_status tuck_schedule_print_overlap(const tuck_schedule *s, const tuck_print_options *how,
+                                        tuck_write_fn write, void *ctx)
+{
+    return api_print(&s->s.mem.alloc, how, write, ctx, print_overlap, &s->s);
+}
+
+tuck_status tuck_schedule_write_problem(const tuck_schedule *s, tuck_write_fn write, void *ctx)
+{
+    struct problem p = *s->s.p;
+    struct writing x = {&p, s->s.order};
+
+    p.runtime = s->s.runtime;
+    return write ? buf_print(&s->s.mem.alloc, false, write, ctx, write_problem, &x) : TUCK_EINVAL;
+}
+
+/* ---- PyTorch's slips ---- */
+
+size_t tuck_compat_count(void)
+{
+    return n_schedule_slips;
+}
+
+const char *tuck_compat_name(size_t i)
+{
+    return i < n_schedule_slips ? schedule_slip_table[i].name : NULL;
+}
+
+const char *tuck_compat_help(size_t i)
+{
+    return i < n_schedule_slips ? schedule_slip_table[i].help : NULL;
 }

@@ -4,10 +4,6 @@
 #include <string.h>
 
 #include "cli/graphs.h"
-#include "lower/estimate.h"
-#include "study/pass_table.h"
-#include "plan/from_program.h"
-#include "report/schedule_show.h"
 
 enum { OPT_PASSES = 0x100, OPT_SET, OPT_COMPAT, OPT_ALIGN, OPT_JSON, OPT_WRITE, OPT_OVERLAP };
 
@@ -89,8 +85,8 @@ static char *help(int key, const char *text, void *input)
     fputs("`tuck passes' lists the passes with their options.\n\nWhere PyTorch 2.13 does something "
           "else than it says, --compat torch does it, too, unless told -NAME:\n",
           f);
-    for (size_t i = 0; i < n_schedule_slips; i++)
-        fprintf(f, "\n%s: %s", schedule_slip_table[i].name, schedule_slip_table[i].help);
+    for (size_t i = 0; i < tuck_compat_count(); i++)
+        fprintf(f, "\n%s: %s", tuck_compat_name(i), tuck_compat_help(i));
     fclose(f);
     return out;
 }
@@ -107,23 +103,10 @@ static const struct argp argp = {
     help,
     NULL};
 
-static int get_options(const struct args *a, struct schedule_options *o)
-{
-    char why[160];
-
-    schedule_defaults(o, false);
-    if (a->compat != NULL && !schedule_compat(o, a->compat, why)) {
-        fprintf(stderr, "tuck: --compat %s\n", why);
-        return EXIT_USAGE;
-    }
-    o->runtime_estimations_align_across_all_distributed_ranks |= a->n_other > 0;
-    o->keep_order = a->model.keep_order;
-    return EXIT_FINE;
-}
-
 /* What --set says holds for all passes, and may turn some on; those of --passes come after them. */
-static tuck_status read_passes(const struct args *a, struct pipeline *steps, tuck_diags *diags)
+static tuck_status read_passes(const struct args *a, tuck_diags *diags, tuck_pipeline **out)
 {
+    tuck_pipeline *steps = NULL;
     char *text = NULL;
     size_t len = 0;
     FILE *f = open_memstream(&text, &len);
@@ -132,143 +115,110 @@ static tuck_status read_passes(const struct args *a, struct pipeline *steps, tuc
         return TUCK_ENOMEM;
     for (size_t i = 0; i < a->n_set; i++)
         fprintf(f, "%s\n", a->set[i]);
-    tuck_status st = fclose(f) == 0 ? pipeline_parse(steps, text, len, "--set", diags)
+    tuck_status st = fclose(f) == 0 ? tuck_pipeline_parse(text, len, "--set", NULL, diags, &steps)
                                     : TUCK_ENOMEM;
-    const char *passes = a->passes ? a->passes : steps->step.len == 0 ? own_passes : "";
+    const char *passes = a->passes ? a->passes : tuck_pipeline_count(steps) == 0 ? own_passes : "";
     if (st == TUCK_OK)
-        st = pipeline_parse(steps, passes, strlen(passes), "--passes", diags);
-    print_diags(diags); /* they point into the text */
+        st = tuck_pipeline_add_text(steps, passes, strlen(passes), "--passes", diags);
+    print_diags(diags);
     free(text);
+    if (st == TUCK_OK)
+        *out = steps;
+    else
+        tuck_pipeline_free(steps);
     return st;
 }
 
 /* ---- the other ranks, as files ---- */
 
 struct ranks {
-    struct problem **p; /* [n]; the first place is this rank's own, and empty */
-    tuck_estimates *row;
-    uint32_t n;
+    tuck_problem **p; /* [n] */
+    size_t n;
 };
-
-static const tuck_estimates *gather(void *ctx, uint32_t rank, const double *mine, uint32_t n)
-{
-    struct ranks *r = ctx;
-
-    r->row[rank] = (tuck_estimates){mine, n};
-    return r->row;
-}
 
 static void ranks_close(struct ranks *r)
 {
-    for (uint32_t i = 1; r->p != NULL && i < r->n; i++)
-        problem_free(r->p[i]);
+    for (size_t i = 0; r->p != NULL && i < r->n; i++)
+        tuck_problem_free(r->p[i]);
     free(r->p);
-    free(r->row);
 }
 
-/* Their runtimes in the unit of p. */
-static int ranks_open(struct ranks *r, const struct args *a, const struct problem *p,
-                      tuck_diags *diags)
+static int ranks_open(struct ranks *r, const struct args *a, tuck_diags *diags)
 {
-    r->n = (uint32_t)a->n_other + 1;
-    r->p = calloc(r->n, sizeof(*r->p));
-    r->row = calloc(r->n, sizeof(*r->row));
-    if (r->p == NULL || r->row == NULL)
+    r->n = a->n_other;
+    r->p = calloc(r->n + 1, sizeof(*r->p));
+    if (r->p == NULL)
         return exit_code_of(TUCK_ENOMEM);
-    for (uint32_t i = 1; i < r->n; i++) {
-        tuck_status st = problem_read_file(a->other[i - 1], NULL, diags, &r->p[i]);
+    for (size_t i = 0; i < r->n; i++) {
+        tuck_status st = tuck_problem_read_file(a->other[i], NULL, diags, &r->p[i]);
         print_diags(diags);
         if (st != TUCK_OK)
             return exit_code_of(st);
-        double scale = problem_unit_ns(r->p[i]) / problem_unit_ns(p);
-        for (uint32_t x = 0; scale != 1 && x < r->p[i]->n_op; x++)
-            r->p[i]->runtime[x] *= scale;
-        r->row[i] = (tuck_estimates){r->p[i]->runtime, r->p[i]->n_op};
     }
     return EXIT_FINE;
 }
 
-struct printed {
-    const struct schedule *s;
-    const struct args *a;
-};
+/* ---- the schedule ---- */
 
-static void print(struct buf *b, const void *ctx)
+static tuck_status print(struct args *a, const tuck_schedule *s)
 {
-    const struct printed *x = ctx;
+    tuck_print_options how = print_how(a->form == FORM_JSON);
+    tuck_print_item item;
 
-    switch ((enum form)x->a->form) {
-    case FORM_TABLE: schedule_table(x->s, b); break;
-    case FORM_JSON: schedule_json(x->s, b); break;
-    case FORM_OVERLAP: schedule_overlap(x->s, b); break;
-    case FORM_PROBLEM: {
-        struct problem p = *x->s->p;
-        p.runtime = x->s->runtime;
-        problem_write(&p, x->s->order, b);
-        break;
-    }
+    switch ((enum form)a->form) {
+    case FORM_OVERLAP: return tuck_schedule_print_overlap(s, &how, to_file, stdout);
+    case FORM_PROBLEM: return tuck_schedule_write_problem(s, to_file, stdout);
+    default:
+        graph_list_item(&a->list, a->graph, &how, &item);
+        return tuck_schedule_print(s, &how, to_file, stdout);
     }
 }
 
-static int run(struct args *a, const struct problem *p, tuck_diags *diags)
+/* What is wrong with --compat is said as of other options. */
+static int begin(const struct args *a, const tuck_problem *p, const struct ranks *ranks,
+                 tuck_diags *diags, tuck_schedule **out)
 {
-    struct schedule_options o;
-    struct pipeline steps;
-    struct schedule s;
+    tuck_schedule_options o;
+
+    tuck_schedule_options_init(&o);
+    o.compat = a->compat;
+    o.keep_order = a->model.keep_order;
+    o.others = (const tuck_problem *const *)ranks->p;
+    o.n_others = ranks->n;
+    tuck_status st = tuck_schedule_new(p, &o, diags, out);
+    if (st == TUCK_EINVAL && tuck_diags_count(diags) > 0)
+        fprintf(stderr, "tuck: --%s\n", tuck_diags_at(diags, 0)->message);
+    tuck_diags_clear(diags);
+    return exit_code_of(st);
+}
+
+static int run(struct args *a, const tuck_problem *p, tuck_diags *diags)
+{
     struct ranks ranks = {.n = 0};
-    tuck_transport others = {.ctx = &ranks, .n_rank = (uint32_t)a->n_other + 1, .gather = gather};
-    int code = get_options(a, &o);
+    tuck_pipeline *steps = NULL;
+    tuck_schedule *s = NULL;
+    int code = ranks_open(&ranks, a, diags);
 
     if (code == EXIT_FINE)
-        code = ranks_open(&ranks, a, p, diags);
-    if (code == EXIT_FINE && !schedule_begin(&s, p, &o))
-        code = exit_code_of(TUCK_ENOMEM);
-    if (code != EXIT_FINE) {
-        ranks_close(&ranks);
-        return code;
+        code = begin(a, p, &ranks, diags, &s);
+    if (code == EXIT_FINE) {
+        tuck_status st = read_passes(a, diags, &steps);
+        if (st == TUCK_OK)
+            st = tuck_schedule_run_pipeline(s, steps, diags);
+        print_diags(diags);
+        code = exit_code_of(st == TUCK_OK ? print(a, s) : st);
     }
-    s.transport = a->n_other > 0 ? &others : NULL;
-    pipeline_init(&steps, &all_passes, NULL);
-    tuck_status st = read_passes(a, &steps, diags);
-    if (st == TUCK_OK)
-        st = schedule_steps(&s, &steps, diags);
-    print_diags(diags);
-    code = st == TUCK_OK ? graph_list_print(&a->list, a->graph, 0, print, &(struct printed){&s, a})
-                         : exit_code_of(st);
-    pipeline_destroy(&steps);
-    schedule_end(&s);
+    tuck_pipeline_free(steps);
+    tuck_schedule_free(s);
     ranks_close(&ranks);
     return code;
 }
 
 /* ---- where the problem comes from ---- */
 
-/* A problem is called so, or begins with a brace, as no text of a graph does; '[' begins a log of
- * ranks. What cannot be opened is for the reader to say. */
-static bool is_graph(const char *path)
-{
-    bool std = strcmp(path, "-") == 0;
-    size_t len = strlen(path);
-    int c;
-
-    if (len > 5 && strcmp(path + len - 5, ".json") == 0)
-        return false;
-    FILE *f = std ? stdin : open_to_read(path);
-    if (f == NULL)
-        return false;
-    do
-        c = getc(f);
-    while (c == ' ' || c == '\t' || c == '\n' || c == '\r');
-    if (std && c != EOF)
-        ungetc(c, f);
-    else if (!std)
-        fclose(f);
-    return c != '{' && c != EOF;
-}
-
 static int run_problem(struct args *a)
 {
-    struct problem *p = NULL;
+    tuck_problem *p = NULL;
 
     if (input_is_asked(&a->in) || model_is_asked(&a->model)) {
         fprintf(stderr,
@@ -280,39 +230,50 @@ static int run_problem(struct args *a)
     tuck_diags *diags = tuck_diags_new(NULL);
     if (diags == NULL)
         return exit_code_of(TUCK_ENOMEM);
-    tuck_status st = problem_read_file(a->in.path, NULL, diags, &p);
+    tuck_status st = tuck_problem_read_file(a->in.path, NULL, diags, &p);
     print_diags(diags);
     int code = st == TUCK_OK ? run(a, p, diags) : exit_code_of(st);
-    problem_free(p);
+    tuck_problem_free(p);
     tuck_diags_free(diags);
     return code;
 }
 
+/* The program of a graph, and its problem. */
+static tuck_status lower(struct args *a, tuck_graph *g, const struct run_setting *setting,
+                         tuck_problem **out)
+{
+    tuck_program *program = NULL;
+    tuck_lower_options o;
+
+    tuck_lower_options_init(&o);
+    o.keep_clones = a->compat != NULL;
+    o.cluster = a->model.cluster;
+    o.cost = &setting->cost;
+    o.hints = setting->hint;
+    o.n_hints = setting->run.n_hints;
+    tuck_status st = tuck_graph_lower(g, &o, a->in.diags, &program);
+    if (st == TUCK_OK)
+        st = tuck_program_check_times(program, a->model.strict ? TUCK_REFUSE : TUCK_ASSUME,
+                                      a->in.diags);
+    if (st == TUCK_OK)
+        st = tuck_program_problem(program, a->in.diags, out);
+    tuck_program_free(program);
+    return st;
+}
+
 static int run_graph(struct args *a, tuck_graph *g)
 {
-    struct lower_options lower;
-    struct program *program = NULL;
-    struct problem *p = NULL;
+    struct run_setting setting;
+    tuck_problem *p = NULL;
     bool assumed;
-    tuck_status st = tuck_graph_infer(g, false, a->in.diags);
+    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, a->in.diags);
     int code = st == TUCK_OK ? model_for(&a->model, &a->in, g, &assumed) : exit_code_of(st);
 
     if (code != EXIT_FINE)
         return code;
-    lower_defaults(&lower);
-    lower.keep_clones = a->compat != NULL;
-    struct machine machine;
-    model_machine(&a->model, &a->in, &machine);
-    lower.machine = &machine;
-    st = laws_fit(&machine, g);
-    if (st == TUCK_OK)
-        st = lower_graph(g, &lower, a->in.diags, &program);
-    if (st == TUCK_OK)
-        st = lower_estimate(program, g, &machine);
-    if (st == TUCK_OK)
-        st = gaps_tell(program, a->model.strict, a->in.diags);
-    if (st == TUCK_OK)
-        st = problem_of_program(program, a->in.diags, &p);
+    if (!model_run(&a->model, &a->in, g, &setting))
+        return exit_code_of(TUCK_ENOMEM);
+    st = lower(a, g, &setting, &p);
     print_diags(a->in.diags);
     code = refused_or(st);
     if (code == EXIT_FINE && (a->form == FORM_TABLE || a->form == FORM_OVERLAP))
@@ -321,8 +282,8 @@ static int run_graph(struct args *a, tuck_graph *g)
         put_machine(&a->model, g, assumed);
     if (code == EXIT_FINE)
         code = run(a, p, a->in.diags);
-    problem_free(p);
-    program_free(program);
+    tuck_problem_free(p);
+    free(setting.hint);
     return code;
 }
 
@@ -350,7 +311,7 @@ int cmd_schedule(int argc, char **argv)
         return exit_code_of(TUCK_ENOMEM);
     a.other = a.set + argc + 1;
     options_parse(&argp, argc, argv, &a);
-    int code = is_graph(a.in.path) ? run_graphs(&a) : run_problem(&a);
+    int code = tuck_problem_is_file(a.in.path) ? run_problem(&a) : run_graphs(&a);
     input_close(&a.in);
     free(a.set);
     return code;

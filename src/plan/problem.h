@@ -275,6 +275,10 @@ TUCK_MUST_CHECK tuck_status problem_read_text(const char *text, size_t len, cons
 TUCK_MUST_CHECK tuck_status problem_read_file(const char *path, const tuck_allocator *alloc,
                                               tuck_diags *diags, struct problem **p_out);
 
+/* Is it called .json, or does it begin with a brace, as no text of a graph does? Yes, too, where it
+ * cannot be opened: reading it says why. */
+bool problem_is_file(const char *path);
+
 /* The problem with its ops in `order` (NULL: as they are). What is written can
  * be read, and is the same. */
 void problem_write(const struct problem *p, const uint32_t *order, struct buf *out);

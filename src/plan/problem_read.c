@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <math.h>
 
+#include "base/file_open.h"
 #include "base/json_in.h"
 #include "plan/problem.h"
 
@@ -431,4 +432,25 @@ tuck_status problem_read_file(const char *path, const tuck_allocator *alloc, tuc
                               struct problem **p_out)
 {
     return file_read(path, alloc, diags, from_text, p_out);
+}
+
+bool problem_is_file(const char *path)
+{
+    bool std = strcmp(path, "-") == 0;
+    size_t len = strlen(path);
+    int c;
+
+    if (len > 5 && strcmp(path + len - 5, ".json") == 0)
+        return true;
+    FILE *f = std ? stdin : file_open(path);
+    if (f == NULL)
+        return true;
+    do
+        c = getc(f);
+    while (c == ' ' || c == '\t' || c == '\n' || c == '\r');
+    if (std && c != EOF)
+        ungetc(c, f);
+    else if (!std)
+        fclose(f);
+    return c == '{' || c == EOF;
 }

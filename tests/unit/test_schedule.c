@@ -464,7 +464,10 @@ static void public_interface(void **state)
     int64_t now = tuck_schedule_exposed_ps(s);
     assert_int_equal(tuck_schedule_call(s, backwards, NULL), TUCK_EINVAL);
     assert_int_equal(tuck_schedule_exposed_ps(s), now);
-    assert_int_equal(tuck_schedule_print(s, TUCK_SCHEDULE_JSON, text_add, &out), TUCK_OK);
+    tuck_print_options how;
+    tuck_print_options_init(&how);
+    how.form = TUCK_PRINT_JSON;
+    assert_int_equal(tuck_schedule_print(s, &how, text_add, &out), TUCK_OK);
     assert_non_null(strstr(out.at, "sink_waits"));
     assert_int_equal(tuck_schedule_call(s, as_it_was, first), TUCK_OK);
     assert_int_equal(tuck_schedule_exposed_ps(s), before);
