@@ -1103,9 +1103,9 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_problem_read_text(const char *text, si
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_problem_read_file(const char *path,
                                                             const tuck_allocator *alloc,
                                                             tuck_diags *diags, tuck_problem **out);
-/* Is that file a problem rather than a graph? It is called so (.json), or begins with a brace, as no
- * text of a graph does. A file that cannot be opened counts: reading it says why. "-" is standard
- * input, of which nothing is lost. */
+/* Is that file a problem rather than a graph? It is called so (.json), or begins with a brace, as
+ * no text of a graph does. A file that cannot be opened counts: reading it says why. "-" is
+ * standard input, of which nothing is lost. */
 TUCK_API bool tuck_problem_is_file(const char *path);
 TUCK_API void tuck_problem_free(tuck_problem *p);
 TUCK_API uint32_t tuck_problem_op_count(const tuck_problem *p);
