@@ -157,7 +157,8 @@ static bool lower(struct job *j, bool plan)
         snprintf(name[i], sizeof(name[i]), "s%d", i);
         hint[i] = (tuck_hint){name[i], 64};
     }
-    tuck_lower_options o = {.size = sizeof(o), .hints = hint, .n_hints = N_HINTS};
+    tuck_machine machine = {.size = sizeof(machine), .hints = hint, .n_hints = N_HINTS};
+    tuck_lower_options o = {.size = sizeof(o), .machine = &machine};
     bool ok = tuck_graph_lower(tuck_doc_graph(j->doc, 0), &o, NULL, &p) == TUCK_OK &&
               (!plan || tuck_program_plan(p, NULL, NULL) == TUCK_OK);
     tuck_program_free(p);

@@ -111,11 +111,13 @@ typedef struct tuck_print_item {
     int64_t world; /* ranks that were simulated together; 0: it says nothing of that */
 } tuck_print_item;
 
+#define TUCK_NO_ROWS 0x80000000u
+
 typedef struct tuck_print_options {
     size_t size;
     tuck_print_form form;
     tuck_colour colour;
-    uint32_t top;                /* rows of a list; 0: the default */
+    uint32_t top;                /* rows of a list; 0: the default; TUCK_NO_ROWS: none */
     uint32_t width;              /* columns of the terminal; 0: no limit */
     uint32_t detail;             /* of tuck_detail */
     const tuck_print_item *item; /* of JSON; NULL: a document of its own */
@@ -390,6 +392,10 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_rank(tuck_graph *g, int64_t 
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_read_sidecar(tuck_graph *g, const char *graph_path,
                                                              int64_t rank, tuck_diags *diags);
 
+/* What is not known of the groups of `to` is as in `from`, a graph of another document perhaps. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_inherit_groups(const tuck_graph *from,
+                                                               tuck_graph *to);
+
 /* From here on the text of the graph has what is known of it and the text does not say by itself:
  * groups, the rank, values of symbols. It is a line `# tuck: {…}` above the graph, which the reader
  * understands (docs/graph-text.md). Where nothing is missing there is no such line. */
@@ -590,6 +596,73 @@ typedef struct tuck_cost_options {
 
 TUCK_API void tuck_cost_options_init(tuck_cost_options *o);
 
+/* ---- The machine -------------------------------------------------------------------------------
+ * What times and sizes are worked out for. Lowering, simulating, explaining, optimizing and
+ * comparing take one; NULL is the default machine of the graph. */
+
+typedef enum tuck_contention {
+    TUCK_LINKS_FREE,   /* collectives of different groups do not slow each other down */
+    TUCK_LINKS_SHARED, /* they share their links, and kernels run slower beside them */
+} tuck_contention;
+
+typedef enum tuck_unknown {
+    /* a group without a size has all ranks, a loop runs once: tuck_graph_assumptions() */
+    TUCK_ASSUME,
+    TUCK_REFUSE, /* TUCK_EINVAL, with an error for each group, loop or size that is not known */
+} tuck_unknown;
+
+typedef struct tuck_simulation tuck_simulation;
+
+typedef struct tuck_machine {
+    size_t size;
+    const tuck_cluster *cluster; /* NULL: tuck_cluster_for_graph() */
+    const tuck_profile *profile; /* its times are used instead of the model's; or NULL */
+    tuck_cost_model model;       /* of collectives */
+    tuck_estimate_fn estimate;   /* used before profile and model; or NULL */
+    void *estimate_ctx;
+    const tuck_hint *hints; /* values of symbolic sizes; those a graph's text gives come first */
+    size_t n_hints;
+    double bandwidth; /* link speed factor; 0 means 1 */
+    tuck_contention contention;
+    tuck_unknown unknown;
+    /* Collectives that the profile does not have are priced by the laws that were fitted for this
+     * simulation, so that a graph before and after passes is measured alike; NULL: by laws fitted
+     * to the graph itself. */
+    const tuck_simulation *like;
+} tuck_machine;
+
+TUCK_API void tuck_machine_init(tuck_machine *m);
+
+/* How contention is modelled on a cluster, a sentence. */
+TUCK_API const char *tuck_cluster_contention(const tuck_cluster *c);
+
+/* What the times of a graph rest on that nothing says. */
+typedef enum tuck_assumed {
+    TUCK_ASSUMED_RANKS, /* the size of group `name` is taken to be `value` */
+    TUCK_ASSUMED_TRIPS, /* `value` loops, `name` the first of them, are taken to run once */
+    /* of `value` conditions, `name` the first of them, the most expensive branch counts */
+    TUCK_ASSUMED_BRANCH,
+} tuck_assumed;
+
+typedef struct tuck_assumption {
+    tuck_assumed what;
+    const char *name;
+    int64_t value;
+} tuck_assumption;
+
+typedef struct tuck_assumptions tuck_assumptions;
+
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_assumptions(const tuck_graph *g,
+                                                            const tuck_cluster *c,
+                                                            tuck_assumptions **out);
+TUCK_API void tuck_assumptions_free(tuck_assumptions *a);
+TUCK_API size_t tuck_assumptions_count(const tuck_assumptions *a);
+TUCK_API const tuck_assumption *tuck_assumptions_at(const tuck_assumptions *a, size_t i);
+/* A line each; nothing where nothing is assumed. */
+TUCK_API tuck_status tuck_assumptions_print(const tuck_assumptions *a,
+                                            const tuck_print_options *how, tuck_write_fn write,
+                                            void *ctx);
+
 /* ---- Editing -----------------------------------------------------------------------------------
  * Users are kept right by every call. A call that fails changes nothing.
  *
@@ -718,6 +791,137 @@ TUCK_API void tuck_lint_sum_init(tuck_lint_sum *sum);
 TUCK_API tuck_status tuck_lint_print(const tuck_lint_sum *sum, const tuck_diags *found,
                                      const tuck_print_options *how, tuck_write_fn write, void *ctx);
 
+/* ---- Simulating --------------------------------------------------------------------------------
+ * What a graph takes on a machine, as it stands: lowered, priced, run op by op on its streams, and
+ * bounded from below. docs/simulator.md explains it. */
+
+typedef struct tuck_times { /* of a step */
+    int64_t step_ps, compute_ps, comm_ps;
+    int64_t exposed_ps; /* communication that no compute hides */
+    int64_t launch_ps;  /* the host's part, where it counts */
+    int64_t slowed_ps;  /* of the compute: what contention added */
+    int64_t peak_bytes, resident_bytes;
+} tuck_times;
+
+typedef struct tuck_bound { /* no order makes a step faster than this; -1: not known */
+    int64_t any_ps;         /* with any bucketing and any algorithm, too */
+    int64_t order_ps;       /* with the collectives of the graph */
+    const char *any_kind, *any_meaning, *order_kind; /* what binds, in a word; in a sentence */
+} tuck_bound;
+
+typedef struct tuck_sim_op { /* an op of the lowered graph, with when it runs */
+    const char *name, *kind; /* "collective", "wait", "fused", … */
+    const char *group;       /* of a collective; "" for ops on the compute stream */
+    const char *coll;        /* "all_gather"; "" for everything else */
+    const char *algorithm;
+    int64_t bytes; /* the message of a collective; -1: not known */
+    int64_t start_ps, end_ps;
+    int64_t exposed_ps; /* of a collective */
+} tuck_sim_op;
+
+/* Types are inferred. The graph and the machine's cluster and profile must outlive the simulation.
+ * TUCK_EINVAL: too much is not known, see the diagnostics. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_simulate(tuck_graph *g, const tuck_machine *m,
+                                                         tuck_diags *diags, tuck_simulation **out);
+TUCK_API void tuck_simulation_free(tuck_simulation *s);
+TUCK_API void tuck_simulation_times(const tuck_simulation *s, tuck_times *out);
+TUCK_API void tuck_simulation_bound(const tuck_simulation *s, tuck_bound *out);
+TUCK_API uint32_t tuck_simulation_op_count(const tuck_simulation *s);
+TUCK_API bool tuck_simulation_op(const tuck_simulation *s, uint32_t op, tuck_sim_op *out);
+TUCK_API uint32_t tuck_simulation_unknown(const tuck_simulation *s); /* ops without a time */
+TUCK_API const tuck_cluster *tuck_simulation_cluster(const tuck_simulation *s);
+TUCK_API const tuck_assumptions *tuck_simulation_assumptions(const tuck_simulation *s);
+/* top: collectives, the most exposed first (10); detail: TUCK_DETAIL_TIMELINE. */
+TUCK_API tuck_status tuck_simulation_print(const tuck_simulation *s, const tuck_print_options *how,
+                                           tuck_write_fn write, void *ctx);
+
+/* ---- Explaining ----------------------------------------------------------------------------- */
+
+typedef enum tuck_order_rule {
+    /* collectives of one group keep their order: right where all ranks run the same graph */
+    TUCK_ORDER_IN_GROUPS,
+    TUCK_ORDER_OF_ALL, /* no collective passes another */
+} tuck_order_rule;
+
+/* Progress: called with what is tried next; false ends the work with TUCK_EIO. */
+typedef bool (*tuck_observe_fn)(void *ctx, const char *what, size_t step, bool after,
+                                const tuck_graph *g);
+
+typedef struct tuck_explain_options {
+    size_t size;
+    const char *node; /* explain this one; NULL: the step */
+    const char
+        *subject; /* how commands in the text name the graph, "step.txt --group 0=8"; NULL: FILE */
+    tuck_order_rule order;
+    tuck_observe_fn observe; /* or NULL */
+    void *ctx;
+} tuck_explain_options;
+
+TUCK_API void tuck_explain_options_init(tuck_explain_options *o);
+
+typedef struct tuck_exposed { /* a collective */
+    const char *name, *wait;  /* wait: "" where nothing waits for it */
+    int64_t ps, exposed_ps, hidden_ps, queued_ps;
+    uint32_t under;         /* compute ops that run under it */
+    const char *limit;      /* what keeps it from being hidden, in a word: docs/explain.md */
+    const char *limit_node; /* … which op that is, or "" */
+    int64_t more_bytes;     /* limit "memory": bytes above the peak that hiding it would take */
+} tuck_exposed;
+
+typedef struct tuck_remedy { /* something that was tried and helps */
+    const char *what;
+    int64_t step_ps, peak_bytes;
+    uint32_t hidden;     /* collectives that are no longer exposed */
+    const char *options; /* of the `tuck optimize` that applies it; NULL: no command does */
+} tuck_remedy;
+
+typedef struct tuck_explanation tuck_explanation;
+
+/* As tuck_graph_simulate(), and why communication is exposed, and what would help. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_explain(tuck_graph *g, const tuck_machine *m,
+                                                        const tuck_explain_options *options,
+                                                        tuck_diags *diags, tuck_explanation **out);
+TUCK_API void tuck_explanation_free(tuck_explanation *x);
+TUCK_API const tuck_simulation *tuck_explanation_simulation(const tuck_explanation *x);
+TUCK_API bool tuck_explanation_has(const tuck_explanation *x, const char *node); /* in an op? */
+TUCK_API size_t
+tuck_explanation_count(const tuck_explanation *x); /* collectives, the most exposed first */
+TUCK_API bool tuck_explanation_at(const tuck_explanation *x, size_t i, tuck_exposed *out);
+TUCK_API size_t tuck_explanation_remedy_count(const tuck_explanation *x);
+TUCK_API bool tuck_explanation_remedy(const tuck_explanation *x, size_t i, tuck_remedy *out);
+TUCK_API tuck_status tuck_explanation_print(const tuck_explanation *x,
+                                            const tuck_print_options *how, tuck_write_fn write,
+                                            void *ctx);
+
+/* ---- Comparing ------------------------------------------------------------------------------ */
+
+typedef struct tuck_diff tuck_diff;
+
+/* What became of a graph. Both simulations and their graphs must outlive the result. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_simulation_diff(const tuck_simulation *before,
+                                                          const tuck_simulation *after,
+                                                          tuck_diff **out);
+TUCK_API void tuck_diff_free(tuck_diff *d);
+TUCK_API size_t tuck_diff_moved(const tuck_diff *d); /* nodes that another order needs to move */
+TUCK_API tuck_status tuck_diff_print(const tuck_diff *d, const tuck_print_options *how,
+                                     tuck_write_fn write, void *ctx);
+
+/* ---- Pictures ------------------------------------------------------------------------------- */
+
+typedef struct tuck_page tuck_page;
+
+/* A page of simulated steps: as HTML that needs nothing else, or as a trace for Perfetto. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_page_new(const char *title, const tuck_allocator *alloc,
+                                                   tuck_page **out);
+TUCK_API void tuck_page_free(tuck_page *p);
+/* One graph, simulated n times (before and after), each with a label. Takes what it needs to know
+ * out of the simulations, which must outlive the page. title "": the page has no other graph. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_page_add(tuck_page *p, const char *title,
+                                                   tuck_simulation *const *s,
+                                                   const char *const *label, size_t n);
+TUCK_API tuck_status tuck_page_html(const tuck_page *p, tuck_write_fn write, void *ctx);
+TUCK_API tuck_status tuck_page_trace(const tuck_page *p, tuck_write_fn write, void *ctx);
+
 /* ---- Passes ------------------------------------------------------------------------------------
  * A pass rewrites a graph and reports what it did. A pipeline is a list of them with options:
  *
@@ -798,27 +1002,26 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_add_bucket(tuck_pipeline *p, 
                                                               const tuck_bucket_options *rules,
                                                               tuck_diags *diags);
 
+typedef enum tuck_judge {
+    TUCK_JUDGE_NOTHING,
+    TUCK_JUDGE_RESULT, /* simulate the graph before and after the passes, for the report */
+} tuck_judge;
+
 typedef struct tuck_run_options {
     size_t size;
-    const tuck_hint *hints;
-    size_t n_hints;
-    /* Shown the graph before (after = false) and after each pass; false
-     * ends the run with TUCK_EIO. */
-    bool (*observe)(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g);
+    const tuck_machine *machine; /* for passes on schedules, and for judging; NULL: the default */
+    tuck_observe_fn observe;     /* progress: before and after each pass; or NULL */
     void *ctx;
-    /* For passes on schedules: the machine (NULL: tuck_cluster_for_graph())
-     * and where times come from. */
-    const tuck_cluster *cluster;
-    const tuck_cost_options *cost; /* or NULL */
-    /* No collective passes another. Else those of different groups may, each group in
-     * its own order, which is right where all ranks run the same graph; the report
-     * says where it happened. */
-    bool keep_order;
-    bool contention; /* simulate with shared links, and kernels slower next to collectives */
-    /* The peak that tuck_graph_optimize() may leave, in bytes; 0: that of the original graph, times
-     * 1 + memory_share, plus memory_more bytes. */
+    tuck_order_rule
+        order;        /* the report says where collectives of different groups changed places */
+    tuck_judge judge; /* tuck_graph_optimize() always does */
+    /* The peak that tuck_graph_optimize() may leave: so many bytes; 0: that of the graph as given,
+     * times 1 + memory_share, plus memory_more bytes. */
     int64_t memory, memory_more;
     double memory_share;
+    /* Where not NULL, of a run that succeeds: the graph as given and as it is now, simulated; NULL
+     * where sizes are not known. The caller's to free. */
+    tuck_simulation **before_out, **after_out;
 } tuck_run_options;
 
 TUCK_API void tuck_run_options_init(tuck_run_options *o);
@@ -833,14 +1036,10 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_run(const tuck_pipeline *p, t
                                                        tuck_diags *diags, tuck_report **report_out);
 TUCK_API void tuck_report_free(tuck_report *t);
 
-typedef struct tuck_times { /* of a step, simulated on the machine */
-    double step_ns, compute_ns, comm_ns, exposed_ns;
-    int64_t peak_bytes;
-} tuck_times;
-
 typedef struct tuck_gain {
     tuck_times before, after;
-    double bound_ns; /* no order, bucketing or algorithm makes the original graph faster */
+    int64_t
+        bound_ps; /* no order, bucketing or algorithm makes the graph as given faster than this */
     const char *bound_kind, *bound_meaning; /* what binds, in a word and in a sentence */
     bool changed;
     int64_t memory_limit; /* bytes that the peak had to stay within */
@@ -855,13 +1054,10 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_optimize(tuck_graph *g,
                                                          const tuck_run_options *options,
                                                          tuck_diags *diags, tuck_gain *gain_out,
                                                          tuck_report **report_out);
-typedef enum tuck_report_form {
-    TUCK_REPORT_TABLE, /* for people */
-    TUCK_REPORT_JSON,  /* docs/passes.md */
-    TUCK_REPORT_BRIEF, /* a line a pass */
-} tuck_report_form;
-/* times = false leaves out how long each pass took. */
-TUCK_API tuck_status tuck_report_print(const tuck_report *t, tuck_report_form form, bool times,
+/* What the report knows of the step before and after; false: it was not simulated. */
+TUCK_API bool tuck_report_gain(const tuck_report *t, tuck_gain *out);
+/* form: TUCK_PRINT_BRIEF is a line a pass; detail: TUCK_DETAIL_TIMES. */
+TUCK_API tuck_status tuck_report_print(const tuck_report *t, const tuck_print_options *how,
                                        tuck_write_fn write, void *ctx);
 
 #ifdef TUCK_EXPERIMENTAL
@@ -906,29 +1102,10 @@ TUCK_API tuck_status tuck_collective_cost_print(const tuck_cluster *c, const tuc
                                                 const tuck_print_options *how, tuck_write_fn write,
                                                 void *ctx);
 
-/* What to do where a time is not known. Where most of a step is unknown
- * it is refused either way. */
-typedef enum tuck_unknown {
-    TUCK_ASSUME, /* a warning, and the rest is worked out */
-    TUCK_REFUSE, /* an error, TUCK_EINVAL */
-} tuck_unknown;
-
-typedef struct tuck_costs_options {
-    size_t size;
-    const tuck_cluster *cluster;   /* NULL: tuck_cluster_for_graph(); it must outlive the costs */
-    const tuck_cost_options *cost; /* or NULL; its profile must outlive the costs */
-    const tuck_hint *hints;
-    size_t n_hints;
-    tuck_unknown unknown;
-} tuck_costs_options;
-
-TUCK_API void tuck_costs_options_init(tuck_costs_options *o);
-
-/* The cost of every node of a graph by itself. The graph must outlive the costs, and stay as it
- * is. Types are inferred. */
+/* The cost of every node of a graph by itself. The graph must outlive the costs, and stay as it is.
+ * Types are inferred. */
 typedef struct tuck_costs tuck_costs;
-TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_costs(tuck_graph *g,
-                                                      const tuck_costs_options *options,
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_costs(tuck_graph *g, const tuck_machine *m,
                                                       tuck_diags *diags, tuck_costs **out);
 TUCK_API void tuck_costs_free(tuck_costs *c);
 
@@ -953,8 +1130,70 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_costs_write_profile(const tuck_costs *
                                                               tuck_diags *diags,
                                                               tuck_write_fn write, void *ctx);
 
+/* ---- Several ranks -------------------------------------------------------------------------- */
+
+typedef struct tuck_rank { /* what one rank does */
+    const tuck_simulation *simulation;
+    const char *name; /* for the report: its file */
+    int64_t number;   /* global; -1: not known */
+} tuck_rank;
+
+typedef struct tuck_straggler { /* a rank whose kernels take `factor` times as long */
+    int64_t rank;
+    double factor;
+} tuck_straggler;
+
+typedef struct
+    /* every group of a name, where one rank's are not enough to know the others' */
+    tuck_instances {
+    const char *name;
+    size_t n;             /* groups */
+    int64_t size;         /* of each */
+    const int64_t *ranks; /* n times size */
+} tuck_instances;
+
+typedef struct tuck_ranks_options {
+    size_t size;
+    const tuck_straggler *stragglers;
+    size_t n_stragglers;
+    const tuck_instances *instances;
+    size_t n_instances;
+} tuck_ranks_options;
+
+TUCK_API void tuck_ranks_options_init(tuck_ranks_options *o);
+
+typedef struct tuck_rank_times {
+    int64_t rank;
+    double factor; /* of a straggler, else 1 */
+    tuck_times times;
+    int64_t for_others_ps; /* waiting for ranks that come later */
+} tuck_rank_times;
+
+typedef struct tuck_rank_simulation tuck_rank_simulation;
+
+/* n == 1: all ranks that the groups of the graph span, each running it. Else one rank each; groups
+ * are the same if they have the same members. On the machine of the first. TUCK_EINVAL: who is in
+ * which group cannot be known. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_ranks_simulate(const tuck_rank *rank, size_t n,
+                                                         const tuck_ranks_options *options,
+                                                         tuck_diags *diags,
+                                                         tuck_rank_simulation **out);
+TUCK_API void tuck_rank_simulation_free(tuck_rank_simulation *s);
+TUCK_API size_t tuck_rank_simulation_count(const tuck_rank_simulation *s);
+TUCK_API bool tuck_rank_simulation_at(const tuck_rank_simulation *s, size_t i,
+                                      tuck_rank_times *out);
+TUCK_API int64_t
+tuck_rank_simulation_step_ps(const tuck_rank_simulation *s); /* -1: it never ends */
+/* Ranks that do not fit together: "mismatch", "deadlock", "peer"; NULL: all come to the end. */
+TUCK_API const char *tuck_rank_simulation_fault(const tuck_rank_simulation *s);
+TUCK_API tuck_status tuck_rank_simulation_print(const tuck_rank_simulation *s,
+                                                const tuck_print_options *how, tuck_write_fn write,
+                                                void *ctx);
+
+/* ---- Costs of single nodes ------------------------------------------------------------------ */
+
 /* The time of every node by itself, in ns, into ns_out[id] for all ids below tuck_graph_id_end().
- * Views, waits and numbers take no time; a node whose sizes are not known has -1. Needs
+ * Views, waits, numbers take nothing; a node whose sizes are not known has -1. Needs
  * tuck_graph_infer(). options may be NULL. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
                                                      const tuck_cost_options *options,
@@ -996,10 +1235,7 @@ typedef struct tuck_lower_options {
     size_t n_keep;
     const char *const *free; /* … and those that it lets go of, where their names say otherwise */
     size_t n_free;
-    const tuck_hint *hints;
-    size_t n_hints;
-    const tuck_cluster *cluster;   /* for times; NULL: tuck_cluster_for_graph() */
-    const tuck_cost_options *cost; /* or NULL */
+    const tuck_machine *machine; /* for times and values of symbols; NULL: the default */
     tuck_op_times times;
 } tuck_lower_options;
 

@@ -14,4 +14,10 @@ TUCK_MUST_CHECK tuck_status api_print(const tuck_allocator *alloc, const tuck_pr
                                       tuck_write_fn write, void *ctx, api_print_fn fn,
                                       const void *arg);
 
+/* Rows of a list to print. */
+static inline uint32_t api_top(const tuck_print_options *how, uint32_t dflt)
+{
+    return how->top == 0 ? dflt : how->top == TUCK_NO_ROWS ? 0 : how->top;
+}
+
 #endif

@@ -1,6 +1,6 @@
 /* Costs of collectives and of the nodes of a graph in the public interface. */
 #include "api/api.h"
-#include "api/on_machine.h"
+#include "api/machine_api.h"
 #include "report/collective_show.h"
 #include "study/node_costs.h"
 
@@ -28,50 +28,40 @@ tuck_status tuck_collective_cost_print(const tuck_cluster *c, const tuck_collect
 /* ---- the nodes of a graph ---- */
 
 struct tuck_costs {
-    struct on_machine on;
+    struct given_machine *given;
     struct node_costs c;
 };
 
-static tuck_status find(tuck_costs *x, tuck_graph *g, const tuck_costs_options *o,
-                        tuck_diags *diags)
+static tuck_status find(tuck_costs *x, tuck_graph *g, const tuck_machine *m, tuck_diags *diags)
 {
-    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, diags);
+    tuck_status st = machine_take(m, g, MACHINE_TIMES, diags, &x->given);
 
-    if (st == TUCK_OK)
-        st = on_machine_begin(&x->on, g, o->cluster, o->cost, o->hints, o->n_hints, diags);
     if (st != TUCK_OK)
         return st;
-    st = node_costs_find(&x->c, g, &x->on.machine, diags);
+    st = node_costs_find(&x->c, g, &x->given->machine, diags);
     if (st == TUCK_OK)
-        st = node_costs_tell(&x->c, o->unknown == TUCK_REFUSE, diags);
+        st = node_costs_tell(&x->c, x->given->machine.strict, diags);
     if (st != TUCK_OK)
         node_costs_end(&x->c);
     return st;
 }
 
-void tuck_costs_options_init(tuck_costs_options *o)
-{
-    *o = (tuck_costs_options){.size = sizeof(*o)};
-}
-
-tuck_status tuck_graph_costs(tuck_graph *g, const tuck_costs_options *options, tuck_diags *diags,
+tuck_status tuck_graph_costs(tuck_graph *g, const tuck_machine *m, tuck_diags *diags,
                              tuck_costs **out)
 {
-    tuck_costs_options o = {.size = sizeof(o)};
-
-    if (g == NULL || out == NULL || options_take(&o, sizeof(o), options) != TUCK_OK)
+    if (g == NULL || out == NULL)
         return TUCK_EINVAL;
     const tuck_allocator *alloc = &g->store->mem.alloc;
     tuck_costs *x = alloc->resize(alloc->ctx, NULL, 0, sizeof(*x));
     if (x == NULL)
         return TUCK_ENOMEM;
-    *x = (tuck_costs){.on = {.hints = {.g = g, .run = &x->on.run}}};
-    tuck_status st = find(x, g, &o, diags);
+    *x = (tuck_costs){.given = NULL};
+    tuck_status st = find(x, g, m, diags);
     if (st == TUCK_OK) {
         *out = x;
         return TUCK_OK;
     }
-    on_machine_end(&x->on);
+    machine_drop(x->given);
     alloc->resize(alloc->ctx, x, sizeof(*x), 0);
     return st;
 }
@@ -82,7 +72,7 @@ void tuck_costs_free(tuck_costs *x)
         return;
     tuck_allocator alloc = x->c.mem.alloc;
     node_costs_end(&x->c);
-    on_machine_end(&x->on);
+    machine_drop(x->given);
     alloc.resize(alloc.ctx, x, sizeof(*x), 0);
 }
 

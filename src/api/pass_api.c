@@ -1,8 +1,7 @@
 /* Passes in the public interface. */
 #include "api/api.h"
+#include "pass/pass_report.h"
 #include "api/pass_api.h"
-#include "study/symbol_hints.h"
-#include "study/runner.h"
 #include "study/pass_table.h"
 
 size_t tuck_pass_count(void)
@@ -69,96 +68,28 @@ size_t tuck_pipeline_count(const tuck_pipeline *p)
     return p ? p->p.step.len : 0;
 }
 
-/* ---- running ---- */
-
-static bool has_orders(const struct pipeline *p)
-{
-    for (uint32_t i = 0; i < p->step.len; i++)
-        if (p->step.at[i].pass->on_order != NULL)
-            return true;
-    return false;
-}
-
-/* The machine that passes on orders count with, where the caller names none. */
-static tuck_status default_cluster(const struct pipeline *p, tuck_graph *g, tuck_diags *diags,
-                                   tuck_cluster **out)
-{
-    if (!has_orders(p))
-        return TUCK_OK;
-    tuck_status st = tuck_graph_infer(g, false, NULL);
-    return st == TUCK_OK ? tuck_cluster_for_graph(g, &g->store->mem.alloc, diags, out) : st;
-}
-
-tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
-                              const tuck_run_options *options, tuck_diags *diags,
-                              tuck_report **report_out)
-{
-    tuck_run_options o = {.size = sizeof(o)};
-    struct evaluate_options eval;
-    struct cost_options cost;
-    tuck_cluster *own = NULL;
-
-    if (p == NULL || g == NULL || options_take(&o, sizeof(o), options) != TUCK_OK ||
-        (o.n_hints > 0 && o.hints == NULL) || cost_options_take(&cost, o.cost) != TUCK_OK)
-        return TUCK_EINVAL;
-    tuck_status st = o.cluster ? TUCK_OK : default_cluster(&p->p, g, diags, &own);
-    if (st != TUCK_OK)
-        return st;
-    struct machine machine;
-    machine_init(&machine, own != NULL ? own : o.cluster);
-    machine.cost = cost;
-    machine.contention = o.contention;
-    evaluate_defaults(&eval, &machine);
-    eval.keep_order = o.keep_order;
-    const tuck_allocator *alloc = &g->store->mem.alloc;
-    struct tuck_report *report = report_new(alloc);
-    struct hints hints = {.g = g, .run = &o};
-    struct study study;
-    struct runner runner = {.study = &study, .observe = o.observe, .ctx = o.ctx};
-
-    study_begin(&study, &eval, alloc);
-    st = report != NULL ? hints_intern(&hints) : TUCK_ENOMEM;
-    if (st == TUCK_OK) {
-        machine.hint = hints.at;
-        machine.n_hint = o.n_hints;
-        if (machine.cost.profile != NULL && machine.cluster != NULL)
-            st = laws_fit(&machine, g);
-    }
-    if (st == TUCK_OK) {
-        st = pipeline_run(&p->p, g, &runner, report, diags);
-    }
-    study_end(&study);
-    hints_free(&hints);
-    tuck_cluster_free(own);
-    if (report_out != NULL && report != NULL)
-        *report_out = report; /* of a failed run, too: what was done until then */
-    else
-        tuck_report_free(report);
-    return st;
-}
-
 /* ---- reports ---- */
 
-struct print_args {
-    const struct tuck_report *t;
-    tuck_report_form form;
-    bool times;
-};
-
-static void print(struct buf *b, const void *arg)
+bool tuck_report_gain(const tuck_report *t, tuck_gain *out)
 {
-    const struct print_args *x = arg;
-
-    if (x->form == TUCK_REPORT_JSON)
-        report_json(x->t, x->times, b);
-    else
-        report_table(x->t, x->times, x->form == TUCK_REPORT_BRIEF, b);
+    if (t == NULL || out == NULL || !t->judged)
+        return false;
+    *out = t->gain;
+    return true;
 }
 
-tuck_status tuck_report_print(const tuck_report *t, tuck_report_form form, bool times,
+static void print(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    bool times = (how->detail & TUCK_DETAIL_TIMES) != 0;
+
+    if (how->form == TUCK_PRINT_JSON)
+        report_json(arg, times, b);
+    else
+        report_table(arg, times, how->form == TUCK_PRINT_BRIEF, b);
+}
+
+tuck_status tuck_report_print(const tuck_report *t, const tuck_print_options *how,
                               tuck_write_fn write, void *ctx)
 {
-    if (t == NULL || write == NULL)
-        return TUCK_EINVAL;
-    return buf_print(&t->mem.alloc, false, write, ctx, print, &(struct print_args){t, form, times});
+    return t ? api_print(&t->mem.alloc, how, write, ctx, print, t) : TUCK_EINVAL;
 }

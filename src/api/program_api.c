@@ -1,6 +1,6 @@
 /* Programs in the public interface. */
 #include "api/api.h"
-#include "api/on_machine.h"
+#include "api/machine_api.h"
 #include "api/schedule_api.h"
 #include "plan/arena_plan.h"
 #include "plan/from_program.h"
@@ -120,18 +120,16 @@ tuck_status tuck_graph_lower(tuck_graph *g, const tuck_lower_options *options, t
                              tuck_program **out)
 {
     tuck_lower_options o;
-    struct on_machine on;
+    struct given_machine *given = NULL;
 
     tuck_lower_options_init(&o);
     if (g == NULL || out == NULL || options_take(&o, sizeof(o), options) != TUCK_OK)
         return TUCK_EINVAL;
-    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, diags);
-    if (st != TUCK_OK)
-        return st;
-    st = on_machine_begin(&on, g, o.cluster, o.cost, o.hints, o.n_hints, diags);
+    tuck_status st = machine_take(
+        o.machine, g, o.times == TUCK_NO_TIMES ? MACHINE_SYMBOLS : MACHINE_TIMES, diags, &given);
     if (st == TUCK_OK)
-        st = lower(g, &o, &on.machine, diags, out);
-    on_machine_end(&on);
+        st = lower(g, &o, &given->machine, diags, out);
+    machine_drop(given);
     return st;
 }
 
@@ -290,16 +288,16 @@ tuck_status tuck_program_plan(tuck_program *p, const uint32_t *order, tuck_memor
 tuck_status tuck_graph_torch_peak(tuck_graph *g, const tuck_hint *hints, size_t n_hints,
                                   tuck_torch_peak *peak_out)
 {
-    tuck_run_options run = {.size = sizeof(run), .hints = hints, .n_hints = n_hints};
-    struct hints h = {.g = g, .run = &run};
+    tuck_machine machine = {.size = sizeof(machine), .hints = hints, .n_hints = n_hints};
+    struct given_machine *given = NULL;
     struct graph_peak peak;
 
     if (g == NULL || peak_out == NULL)
         return TUCK_EINVAL;
-    tuck_status st = hints_intern(&h);
+    tuck_status st = machine_take(&machine, g, MACHINE_SYMBOLS, NULL, &given);
     if (st == TUCK_OK)
-        st = memory_graph_peak(g, h.at, n_hints, &peak);
-    hints_free(&h);
+        st = memory_graph_peak(g, given->machine.hint, n_hints, &peak);
+    machine_drop(given);
     if (st == TUCK_OK)
         *peak_out = (tuck_torch_peak){.peak = peak.peak,
                                       .initial = peak.initial,

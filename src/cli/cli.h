@@ -8,7 +8,7 @@
 #include "cli/out.h"
 #include "cli/output.h"
 #include "graph/graph.h"
-#include "study/evaluate.h"
+#include "cost/machine.h"
 #include "tuck.h"
 
 /* One exit code a kind of failure; `tuck --help` prints them. */
@@ -40,8 +40,6 @@ int cmd_diff(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
 
-struct ranks_instances;
-
 /* Options that every command which reads a graph accepts, as an argp child. */
 struct input {
     const char *path;
@@ -50,14 +48,15 @@ struct input {
     long rank;              /* --rank, -1 = not given */
     const char **group;     /* --group, n_group of them */
     size_t n_group;
-    struct ranks_instances *instances; /* of --group with several lists */
+    tuck_instances *instances; /* of --group with several lists */
     size_t n_instances;
     const char **assume; /* --assume, n_assume of them */
     size_t n_assume;
     struct fx_hint *hint; /* what --assume and a script say of symbols */
     size_t n_hint;
-    bool optional;   /* the command can do without a file */
-    size_t n_warned; /* warnings while it was opened */
+    tuck_hint *hints; /* the same, n_hint of them, for tuck_machine */
+    bool optional;    /* the command can do without a file */
+    size_t n_warned;  /* warnings while it was opened */
     tuck_diags *diags;
     tuck_doc *doc;
 };
@@ -121,11 +120,6 @@ int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool
 /* Groups whose size is not known: a warning each, with what is assumed; an error with --strict,
  * which is the exit code. */
 int model_groups(struct model *m, const struct input *in, const tuck_graph *g);
-/* Sizes that are not known: a warning or, with --strict or where too many are,
- * an error. An exit code. */
-int model_gaps(const struct model *m, const struct input *in, const struct evaluation *e,
-               const tuck_graph *g);
-int model_quietly(struct model *m, const tuck_graph *g); /* the same, without messages */
 void model_forget(struct model *m); /* the default that was made for another graph */
 void model_close(struct model *m);
 
@@ -133,19 +127,8 @@ void model_close(struct model *m);
 int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to);
 /* The machine, with what is known of symbols in this file. */
 void model_machine(const struct model *m, const struct input *in, struct machine *out);
-/* How graphs of this file are evaluated on it. */
-void model_options(const struct model *m, const struct input *in, struct machine *machine,
-                   struct evaluate_options *o);
-/* The same for passes, with room for hints that must live as long; NULL: no memory. */
-struct run_setting {
-    tuck_cost_options cost;
-    tuck_run_options run;
-    tuck_hint *hint; /* free() */
-};
-bool model_run(const struct model *m, const struct input *in, const tuck_graph *g,
-               struct run_setting *out);
-/* What --contention uses on this machine, in words. */
-const char *model_contention(const struct model *m);
+/* The same for the library's functions; what it points to lives as long as both. */
+void model_public(const struct model *m, const struct input *in, tuck_machine *out);
 /* "GRAPH on MACHINE", the title of tables. */
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed);
 
@@ -154,6 +137,8 @@ struct listing {
     bool json;
     uint32_t top;
 };
+/* … as the library prints results; colour: of standard output. */
+void listing_how(const struct listing *l, tuck_print_options *out);
 enum { OPT_TOP = 0x7F0, OPT_KEEP_ORDER };
 /* For argp's parse functions to end with. */
 error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *state);

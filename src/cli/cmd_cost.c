@@ -225,27 +225,18 @@ static int print_costs(const struct cost *c, const tuck_costs *costs, size_t gra
 static int cost_of_graph(struct cost *c, size_t i, struct graph_list *list)
 {
     tuck_graph *g = tuck_doc_graph(c->in.doc, i);
-    struct run_setting setting;
+    tuck_machine machine;
     tuck_costs *costs = NULL;
-    tuck_costs_options o;
     bool assumed;
     int code = model_for(&c->model, &c->in, g, &assumed);
 
     if (code != EXIT_FINE)
         return code;
-    if (!model_run(&c->model, &c->in, g, &setting))
-        return exit_code_of(TUCK_ENOMEM);
-    tuck_costs_options_init(&o);
-    o.cluster = c->model.cluster;
-    o.cost = &setting.cost;
-    o.hints = setting.hint;
-    o.n_hints = setting.run.n_hints;
-    o.unknown = c->model.strict ? TUCK_REFUSE : TUCK_ASSUME;
-    tuck_status st = tuck_graph_costs(g, &o, c->in.diags, &costs);
+    model_public(&c->model, &c->in, &machine);
+    tuck_status st = tuck_graph_costs(g, &machine, c->in.diags, &costs);
     print_diags(c->in.diags);
     code = st == TUCK_OK ? print_costs(c, costs, i, list) : refused_or(st);
     tuck_costs_free(costs);
-    free(setting.hint);
     return code;
 }
 

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "cli/graphs.h"
-#include "graph/groups.h"
-#include "study/diff.h"
 
 enum { OPT_BEFORE = 0x720, OPT_AFTER };
 
@@ -43,73 +41,59 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-struct printed {
-    const struct question *x;
-    const struct diff *d;
-};
-
-static void print(struct buf *b, const void *ctx)
+static tuck_status print(const void *result, const tuck_print_options *how, tuck_write_fn write,
+                         void *ctx)
 {
-    const struct printed *p = ctx;
-
-    if (p->x->list.json)
-        diff_json(p->d, b);
-    else
-        diff_table(p->d, p->x->list.top, b);
+    return tuck_diff_print(result, how, write, ctx);
 }
 
-/* laws: of the graph that it is compared with, or NULL. */
-static int evaluate(struct question *x, struct input *in, tuck_graph *g,
-                    const struct cost_laws *laws, struct evaluation *e)
+/* like: of the graph that it is compared with, or NULL. */
+static int simulate(struct question *x, struct input *in, tuck_graph *g,
+                    const tuck_simulation *like, tuck_simulation **out)
 {
-    struct machine machine;
-    struct evaluate_options o;
-
-    model_options(&x->model, in, &machine, &o);
-    if (laws != NULL)
-        machine.cost.laws = *laws;
-    tuck_status st = tuck_graph_infer(g, false, in->diags);
+    tuck_machine machine;
+    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, in->diags);
     int code = st == TUCK_OK ? model_groups(&x->model, in, g) : exit_code_of(st);
+
     if (code != EXIT_FINE)
         return code;
-    st = evaluate_graph(g, &o, in->diags, e);
+    model_public(&x->model, in, &machine);
+    machine.like = like;
+    st = tuck_graph_simulate(g, &machine, in->diags, out);
     print_diags(in->diags);
-    code = refused_or(st);
-    return code == EXIT_FINE ? model_gaps(&x->model, in, e, g) : code;
+    return refused_or(st);
 }
 
 static int compare(struct question *x, struct input *after, size_t i, size_t k,
                    struct graph_list *list)
 {
     tuck_graph *a = tuck_doc_graph(x->in.doc, i), *b = tuck_doc_graph(after->doc, k);
-    struct evaluation ea = {.program = NULL}, eb = {.program = NULL};
-    struct diff d;
+    tuck_simulation *ea = NULL, *eb = NULL;
+    tuck_diff *d = NULL;
+    tuck_print_options how;
     bool assumed;
-    tuck_status st = groups_inherit(a, b); /* the second often has no side-car */
+    tuck_status st = tuck_graph_inherit_groups(a, b); /* the second often has no side-car */
 
     if (st == TUCK_OK)
-        st = tuck_graph_infer(a, false, x->in.diags);
+        st = tuck_graph_infer(a, TUCK_TRUST_ANNOTATIONS, x->in.diags);
     int code = st == TUCK_OK ? model_for(&x->model, &x->in, a, &assumed) : exit_code_of(st);
-
-    if (code != EXIT_FINE)
-        return code;
-    code = evaluate(x, &x->in, a, NULL, &ea);
-    if (code == EXIT_FINE) {
-        code = evaluate(x, after, b, &ea.laws, &eb);
-        if (code == EXIT_FINE) {
-            code = exit_code_of(diff_graphs(a, &ea, b, &eb, &d));
-            if (code == EXIT_FINE && !x->list.json) {
-                put_graph(&x->in, i);
-                put_graph(after, k);
-                put_machine(&x->model, a, assumed);
-            }
-            if (code == EXIT_FINE)
-                code = graph_list_print(list, i, 0, print, &(struct printed){x, &d});
-            diff_end(&d);
-        }
-        evaluate_end(&eb);
+    if (code == EXIT_FINE)
+        code = simulate(x, &x->in, a, NULL, &ea);
+    if (code == EXIT_FINE)
+        code = simulate(x, after, b, ea, &eb);
+    if (code == EXIT_FINE)
+        code = exit_code_of(tuck_simulation_diff(ea, eb, &d));
+    if (code == EXIT_FINE && !x->list.json) {
+        put_graph(&x->in, i);
+        put_graph(after, k);
+        put_machine(&x->model, a, assumed);
     }
-    evaluate_end(&ea);
+    listing_how(&x->list, &how);
+    if (code == EXIT_FINE)
+        code = graph_list_show(list, i, 0, &how, print, d);
+    tuck_diff_free(d);
+    tuck_simulation_free(eb);
+    tuck_simulation_free(ea);
     return code;
 }
 

@@ -5,7 +5,6 @@
 
 #include "cli/graphs.h"
 #include "cli/progress.h"
-#include "study/explain.h"
 
 enum { OPT_CONTENTION = 0x7A0 };
 
@@ -45,22 +44,10 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-struct printed {
-    const struct question *x;
-    const struct explanation *e;
-    const struct machine *machine;
-};
-
-static void print(struct buf *b, const void *ctx)
+static tuck_status print(const void *result, const tuck_print_options *how, tuck_write_fn write,
+                         void *ctx)
 {
-    const struct printed *p = ctx;
-
-    if (p->x->list.json)
-        explain_json(p->e, p->x->word, b);
-    else if (p->x->word != NULL)
-        explain_node(p->e, p->machine, p->x->word, b);
-    else
-        explain_table(p->e, p->x->list.top, b);
+    return tuck_explanation_print(result, how, write, ctx);
 }
 
 static void add_word(FILE *f, const char *option, const char *word)
@@ -102,31 +89,38 @@ static char *subject_of(const struct question *x)
     return text;
 }
 
+static int ask(struct question *x, tuck_graph *g, tuck_explanation **out)
+{
+    tuck_machine machine;
+    tuck_explain_options o;
+    char *subject = subject_of(x);
+
+    model_public(&x->model, &x->in, &machine);
+    tuck_explain_options_init(&o);
+    o.node = x->word;
+    o.subject = subject != NULL ? subject + 1 : NULL; /* after the first space */
+    o.order = x->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS;
+    o.observe = progress_observe;
+    progress_begin("tuck explain");
+    tuck_status st = tuck_graph_explain(g, &machine, &o, x->in.diags, out);
+    progress_end();
+    print_diags(x->in.diags);
+    free(subject);
+    return refused_or(st);
+}
+
 static int explain(struct question *x, size_t i, struct graph_list *list)
 {
     tuck_graph *g = tuck_doc_graph(x->in.doc, i);
-    struct machine machine;
-    struct evaluate_options o;
-    struct explanation e;
-    struct run_setting setting;
+    tuck_explanation *e = NULL;
+    tuck_print_options how;
     bool assumed;
-    tuck_status st = tuck_graph_infer(g, false, x->in.diags);
+    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, x->in.diags);
     int code = st == TUCK_OK ? model_for(&x->model, &x->in, g, &assumed) : exit_code_of(st);
 
-    if (code != EXIT_FINE)
-        return code;
-    if (!model_run(&x->model, &x->in, g, &setting))
-        return exit_code_of(TUCK_ENOMEM);
-    model_options(&x->model, &x->in, &machine, &o);
-    setting.run.observe = progress_observe;
-    progress_begin("tuck explain");
-    st = explain_graph(g, &o, &setting.run, x->word, x->in.diags, &e);
-    progress_end();
-    print_diags(x->in.diags);
-    code = refused_or(st);
     if (code == EXIT_FINE)
-        code = model_gaps(&x->model, &x->in, &e.e, g);
-    if (code == EXIT_FINE && x->word != NULL && explain_op(&e, x->word) == PROGRAM_NONE) {
+        code = ask(x, g, &e);
+    if (code == EXIT_FINE && x->word != NULL && !tuck_explanation_has(e, x->word)) {
         fprintf(stderr, "tuck explain: no op has a node '%s' (views and inputs take no time)\n",
                 x->word);
         code = EXIT_USAGE;
@@ -135,13 +129,10 @@ static int explain(struct question *x, size_t i, struct graph_list *list)
         put_graph(&x->in, i);
     if (code == EXIT_FINE && !x->list.json && x->word == NULL)
         put_machine(&x->model, g, assumed);
-    char *subject = subject_of(x);
-    e.subject = subject != NULL ? subject + 1 : NULL; /* after the first space */
+    listing_how(&x->list, &how);
     if (code == EXIT_FINE)
-        code = graph_list_print(list, i, 0, print, &(struct printed){x, &e, &machine});
-    free(subject);
-    explain_end(&e);
-    free(setting.hint);
+        code = graph_list_show(list, i, 0, &how, print, e);
+    tuck_explanation_free(e);
     return code;
 }
 

@@ -137,11 +137,11 @@ static int show(struct lower_command *c, tuck_program *p)
 
 /* ---- where it comes from ---- */
 
-static int show_torch_peak(const tuck_lower_options *o, tuck_graph *g)
+static int show_torch_peak(const struct input *in, tuck_graph *g)
 {
     tuck_torch_peak peak;
     char text[32];
-    int code = exit_code_of(tuck_graph_torch_peak(g, o->hints, o->n_hints, &peak));
+    int code = exit_code_of(tuck_graph_torch_peak(g, in->hints, in->n_hint, &peak));
 
     if (code == EXIT_FINE)
         printf("%s: %lld bytes (%s), as PyTorch's graph passes estimate it%s%s\n",
@@ -163,6 +163,7 @@ static void put_comment(const struct input *in, size_t i)
 static int lower_on_model(struct lower_command *c, tuck_graph *g, size_t number)
 {
     tuck_program *p = NULL;
+    tuck_machine machine;
     bool assumed;
     tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, c->in.diags);
     int code = st == TUCK_OK && c->o.times == TUCK_ESTIMATE_TIMES
@@ -171,7 +172,8 @@ static int lower_on_model(struct lower_command *c, tuck_graph *g, size_t number)
 
     if (code != EXIT_FINE)
         return code;
-    c->o.cluster = c->model.cluster;
+    model_public(&c->model, &c->in, &machine);
+    c->o.machine = &machine;
     st = tuck_graph_lower(g, &c->o, c->in.diags, &p);
     print_diags(c->in.diags);
     code = refused_or(st);
@@ -188,22 +190,11 @@ static int lower_on_model(struct lower_command *c, tuck_graph *g, size_t number)
 static int lower(struct lower_command *c, size_t number)
 {
     tuck_graph *g = tuck_doc_graph(c->in.doc, number);
-    struct run_setting setting;
-    int code;
 
-    if (!model_run(&c->model, &c->in, g, &setting))
-        return exit_code_of(TUCK_ENOMEM);
-    c->o.hints = setting.hint;
-    c->o.n_hints = setting.run.n_hints;
-    c->o.cost = &setting.cost;
-    if (c->form == FORM_PEAK && c->peak_fx) {
-        put_graph(&c->in, number);
-        code = show_torch_peak(&c->o, g);
-    } else {
-        code = lower_on_model(c, g, number);
-    }
-    free(setting.hint);
-    return code;
+    if (c->form != FORM_PEAK || !c->peak_fx)
+        return lower_on_model(c, g, number);
+    put_graph(&c->in, number);
+    return show_torch_peak(&c->in, g);
 }
 
 static int check_names(const struct lower_command *c)

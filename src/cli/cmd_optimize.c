@@ -8,8 +8,6 @@
 #include "cli/graphs.h"
 #include "cli/picture.h"
 #include "cli/progress.h"
-#include "pass/pass_report.h"
-#include "study/judge.h"
 
 enum {
     OPT_FILE = 0x300,
@@ -27,7 +25,7 @@ struct optimize {
     struct model model;
     struct picture picture;
     const char *passes, *file, *out, *report, *dump;
-    tuck_report_form form;
+    tuck_print_form form;
     bool dot, no_times, memory_given;
     int64_t memory, memory_more; /* --memory: as tuck_run_options has them */
     double memory_share;
@@ -131,9 +129,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'o': o->out = arg; break;
     case 'j':
     case 'b':
-        if (o->form != TUCK_REPORT_TABLE)
+        if (o->form != TUCK_PRINT_TABLE)
             argp_error(state, "--json and --brief are two forms of the report");
-        o->form = key == 'j' ? TUCK_REPORT_JSON : TUCK_REPORT_BRIEF;
+        o->form = key == 'j' ? TUCK_PRINT_JSON : TUCK_PRINT_BRIEF;
         break;
     case OPT_REPORT: o->report = arg; break;
     case OPT_MEMORY: parse_memory(state, o, arg); break;
@@ -255,141 +253,142 @@ static bool dump(void *ctx, const char *pass, size_t step, bool after, const tuc
 
 /* ---- running ---- */
 
-struct printed {
-    const struct optimize *o;
-    tuck_report *const *t;
-    size_t from, n;
-};
-
-/* Of every graph, one after the other. */
-static void print(struct buf *b, const void *ctx)
+static tuck_status print_report(const struct optimize *o, const tuck_report *t, size_t graph,
+                                tuck_print_options *how, tuck_write_fn write, void *ctx)
 {
-    const struct printed *p = ctx;
+    tuck_status st = how->form == TUCK_PRINT_JSON
+                         ? TUCK_OK
+                         : graph_title(&o->in, graph, how->colour, write, ctx);
 
-    for (size_t i = 0; i < p->n; i++) {
-        graph_title(b, &p->o->in, p->from + i);
-        report_table(p->t[i], !p->o->no_times, p->o->form == TUCK_REPORT_BRIEF, b);
-    }
+    return st == TUCK_OK ? tuck_report_print(t, how, write, ctx) : st;
 }
 
-static void print_json(struct buf *b, const void *ctx)
+/* Of every graph, one after the other; as JSON one document. */
+static tuck_status print_all(const struct optimize *o, tuck_report *const *t, size_t from, size_t n,
+                             tuck_colour colour, uint32_t width, tuck_write_fn write, void *ctx)
 {
-    const struct printed *p = ctx;
-    struct json_head head;
+    tuck_print_options how;
+    tuck_print_item item;
+    tuck_status st = TUCK_OK;
+    bool many = n > 1 && o->form == TUCK_PRINT_JSON;
 
-    if (p->n > 1)
-        json_list_open(b, p->o->in.path, "graphs");
-    for (size_t i = 0; i < p->n; i++) {
-        if (p->n > 1) {
-            json_list_item(b, i == 0);
-            graph_head(&p->o->in, p->from + i, &head);
-            b->head = &head;
-        }
-        report_json(p->t[i], !p->o->no_times, b);
-        b->head = NULL;
+    tuck_print_options_init(&how);
+    how.form = o->form;
+    how.colour = colour;
+    how.width = width;
+    how.detail = o->no_times ? TUCK_DETAIL_NONE : TUCK_DETAIL_TIMES;
+    for (size_t i = 0; i < n && st == TUCK_OK; i++) {
+        graph_item(&o->in, "graphs", i, from + i, &item);
+        how.item = many ? &item : NULL;
+        st = print_report(o, t[i], from + i, &how, write, ctx);
     }
-    if (p->n > 1)
-        json_list_close(b);
+    return many && st == TUCK_OK ? tuck_print_items_end(write, ctx) : st;
 }
 
 static int write_reports(const struct optimize *o, tuck_report *const *t, size_t from, size_t n)
 {
-    struct printed p = {o, t, from, n};
-    void (*fn)(struct buf * b, const void *ctx) = o->form == TUCK_REPORT_JSON ? print_json : print;
+    struct output f;
 
-    return o->report == NULL && o->out == NULL ? print_to_stderr(fn, &p)
-                                               : output_print(o->report, fn, &p);
+    if (o->report == NULL && o->out == NULL)
+        return exit_code_of(print_all(o, t, from, n,
+                                      out_colour(stderr) ? TUCK_COLOURED : TUCK_PLAIN,
+                                      out_width(stderr), to_file, stderr));
+    int code = output_open(&f, o->report);
+    if (code != EXIT_FINE)
+        return code;
+    bool colour = f.name == NULL && out_colour(stdout);
+    tuck_status st = print_all(o, t, from, n, colour ? TUCK_COLOURED : TUCK_PLAIN,
+                               f.name == NULL ? out_width(stdout) : 0, output_put, &f);
+    return output_close(&f, exit_code_of(st));
 }
 
 /* What passes are judged on, and whether all of it is known. */
 static int machine_for(struct optimize *o, tuck_graph *g)
 {
     bool assumed;
-    tuck_status st = tuck_graph_infer(g, false, NULL);
+    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, NULL);
 
     return st == TUCK_OK ? model_for(&o->model, &o->in, g, &assumed) : exit_code_of(st);
 }
 
-static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
+/* The graph before and after; NULL where it cannot be simulated, or nobody asked. */
+struct both {
+    tuck_simulation *s[2];
+};
+
+static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct both *both,
+                  tuck_report **report)
 {
     struct input *in = &o->in;
     tuck_graph *g = tuck_doc_graph(in->doc, i);
-    struct run_setting setting;
+    tuck_machine machine;
+    tuck_run_options run;
 
     int code = p == NULL ? machine_for(o, g) : EXIT_FINE;
     if (code != EXIT_FINE)
         return code;
     if (p != NULL)
         model_forget(&o->model);
-    if (!model_run(&o->model, in, g, &setting))
-        return exit_code_of(TUCK_ENOMEM);
+    model_public(&o->model, in, &machine);
+    machine.unknown = TUCK_ASSUME; /* what must not be assumed was refused by now */
+    tuck_run_options_init(&run);
+    run.machine = &machine;
+    run.order = o->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS;
+    run.judge = o->no_times ? TUCK_JUDGE_NOTHING : TUCK_JUDGE_RESULT;
     o->graph = i;
-    setting.run.observe = o->dump ? dump : progress_observe;
-    setting.run.ctx = o;
-    setting.run.memory = o->memory;
-    setting.run.memory_more = o->memory_more;
-    setting.run.memory_share = o->memory_share;
-    tuck_status st = p ? tuck_pipeline_run(p, g, &setting.run, in->diags, report)
-                       : tuck_graph_optimize(g, &setting.run, in->diags, NULL, report);
+    run.observe = o->dump ? dump : progress_observe;
+    run.ctx = o;
+    run.memory = o->memory;
+    run.memory_more = o->memory_more;
+    run.memory_share = o->memory_share;
+    if (picture_wanted(&o->picture)) {
+        run.before_out = &both->s[0];
+        run.after_out = &both->s[1];
+    }
+    tuck_status st = p ? tuck_pipeline_run(p, g, &run, in->diags, report)
+                       : tuck_graph_optimize(g, &run, in->diags, NULL, report);
     print_diags(in->diags);
-    free(setting.hint);
     return refused_or(st);
 }
 
-/* The step before and after, on the machine it was optimized for. */
-static int draw(struct optimize *o, size_t i, tuck_graph *before, tuck_graph *after)
+/* The step before and after, on the machine it was optimized for. Where it could not be simulated,
+ * why is said now. */
+static int draw(struct optimize *o, size_t i, tuck_graph *before, struct both *both)
 {
     static const char *const label[] = {"before", "after"};
-    tuck_graph *both[] = {before, after};
-    struct machine machine;
-    struct evaluate_options e;
-    bool assumed;
-    tuck_status st = tuck_graph_infer(before, false, NULL);
-    int code = st == TUCK_OK ? model_for(&o->model, &o->in, before, &assumed) : exit_code_of(st);
+    tuck_graph *g[] = {before, tuck_doc_graph(o->in.doc, i)};
+    tuck_machine machine;
+    int code = machine_for(o, before);
 
+    model_public(&o->model, &o->in, &machine);
+    machine.unknown = TUCK_ASSUME;
+    for (int k = 0; k < 2 && code == EXIT_FINE; k++)
+        if (both->s[k] == NULL) {
+            machine.like = k > 0 ? both->s[0] : NULL;
+            code = refused_or(tuck_graph_simulate(g[k], &machine, o->in.diags, &both->s[k]));
+            print_diags(o->in.diags);
+        }
     if (code != EXIT_FINE)
         return code;
-    model_options(&o->model, &o->in, &machine, &e);
-    code = exit_code_of(laws_fit(&machine, before));
-    if (code != EXIT_FINE)
-        return code;
-    return picture_add(&o->picture, &o->in, i, both, label, 2, &e);
-}
-
-/* Passes of a list are not judged on the way. Where sizes are not known,
- * there is nothing to judge. */
-static int judge(struct optimize *o, tuck_graph *before, tuck_graph *after, tuck_report *report)
-{
-    struct machine machine;
-    struct evaluate_options e;
-    tuck_status st = tuck_graph_infer(before, false, NULL);
-
-    if (st == TUCK_OK)
-        st = tuck_graph_infer(after, false, NULL);
-    int code = exit_code_of(st);
-    if (code == EXIT_FINE)
-        code = model_quietly(&o->model, before);
-    if (code != EXIT_FINE)
-        return code == EXIT_MEMORY ? code : EXIT_FINE;
-    model_options(&o->model, &o->in, &machine, &e);
-    return judge_report(before, after, &e, report) == TUCK_ENOMEM ? exit_code_of(TUCK_ENOMEM)
-                                                                  : EXIT_FINE;
+    code = picture_add(&o->picture, &o->in, i, both->s, label, 2);
+    *both = (struct both){{NULL}};
+    return code;
 }
 
 static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
 {
-    tuck_graph *g = tuck_doc_graph(o->in.doc, i), *before = NULL;
+    struct both both = {{NULL}};
+    tuck_graph *before = NULL;
+    int code = EXIT_FINE;
 
-    bool judged = p != NULL && !o->no_times;
-    if (!picture_wanted(&o->picture) && !judged)
-        return run_on(o, p, i, report);
-    int code = exit_code_of(tuck_graph_copy(g, &before));
+    if (picture_wanted(&o->picture))
+        code = exit_code_of(tuck_graph_copy(tuck_doc_graph(o->in.doc, i), &before));
     if (code == EXIT_FINE)
-        code = run_on(o, p, i, report);
-    if (code == EXIT_FINE && judged)
-        code = judge(o, before, g, *report);
+        code = run_on(o, p, i, &both, report);
     if (code == EXIT_FINE && picture_wanted(&o->picture))
-        code = draw(o, i, before, g);
+        code = draw(o, i, before, &both);
+    tuck_simulation_free(both.s[1]);
+    tuck_simulation_free(both.s[0]);
     tuck_graph_free(before);
     return code;
 }
@@ -398,6 +397,7 @@ static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tu
 static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, size_t to)
 {
     tuck_report **report = calloc(to - from + 1, sizeof(*report));
+    tuck_gain gain;
     int code = EXIT_FINE;
 
     if (report == NULL)
@@ -410,7 +410,8 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
         code = write_reports(o, report, from, to - from);
     /* A graph that is over the limit is not what was asked for. */
     for (size_t i = from; i < to && code == EXIT_FINE; i++)
-        code = report[i - from]->gain.over_limit ? EXIT_REFUSED : EXIT_FINE;
+        code = tuck_report_gain(report[i - from], &gain) && gain.over_limit ? EXIT_REFUSED
+                                                                            : EXIT_FINE;
     for (size_t i = from; i < to; i++)
         tuck_report_free(report[i - from]);
     free(report);

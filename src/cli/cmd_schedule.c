@@ -239,18 +239,16 @@ static int run_problem(struct args *a)
 }
 
 /* The program of a graph, and its problem. */
-static tuck_status lower(struct args *a, tuck_graph *g, const struct run_setting *setting,
-                         tuck_problem **out)
+static tuck_status lower(struct args *a, tuck_graph *g, tuck_problem **out)
 {
     tuck_program *program = NULL;
+    tuck_machine machine;
     tuck_lower_options o;
 
+    model_public(&a->model, &a->in, &machine);
     tuck_lower_options_init(&o);
     o.keep_clones = a->compat != NULL;
-    o.cluster = a->model.cluster;
-    o.cost = &setting->cost;
-    o.hints = setting->hint;
-    o.n_hints = setting->run.n_hints;
+    o.machine = &machine;
     tuck_status st = tuck_graph_lower(g, &o, a->in.diags, &program);
     if (st == TUCK_OK)
         st = tuck_program_check_times(program, a->model.strict ? TUCK_REFUSE : TUCK_ASSUME,
@@ -263,7 +261,6 @@ static tuck_status lower(struct args *a, tuck_graph *g, const struct run_setting
 
 static int run_graph(struct args *a, tuck_graph *g)
 {
-    struct run_setting setting;
     tuck_problem *p = NULL;
     bool assumed;
     tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, a->in.diags);
@@ -271,9 +268,7 @@ static int run_graph(struct args *a, tuck_graph *g)
 
     if (code != EXIT_FINE)
         return code;
-    if (!model_run(&a->model, &a->in, g, &setting))
-        return exit_code_of(TUCK_ENOMEM);
-    st = lower(a, g, &setting, &p);
+    st = lower(a, g, &p);
     print_diags(a->in.diags);
     code = refused_or(st);
     if (code == EXIT_FINE && (a->form == FORM_TABLE || a->form == FORM_OVERLAP))
@@ -283,7 +278,6 @@ static int run_graph(struct args *a, tuck_graph *g)
     if (code == EXIT_FINE)
         code = run(a, p, a->in.diags);
     tuck_problem_free(p);
-    free(setting.hint);
     return code;
 }
 

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "cli/graphs.h"
 #include "cli/picture.h"
 #include "cli/progress.h"
-#include "study/several_ranks.h"
 
 enum { OPT_TIMELINE = 0x500, OPT_WORLD, OPT_SCALE, OPT_BANDWIDTH, OPT_STRAGGLER, OPT_CONTENTION };
 
@@ -22,7 +20,7 @@ struct simulate {
     const char **scale;           /* groups that grow with the world */
     size_t n_scale;
     double bandwidth;
-    struct ranks_straggler *straggler;
+    tuck_straggler *straggler;
     size_t n_straggler;
     const char **more; /* files after the first: a rank each */
     size_t n_more;
@@ -92,7 +90,7 @@ static void parse_straggler(struct argp_state *state, struct simulate *s, const 
         if (s->straggler[i].rank == rank)
             argp_error(state, "--straggler gives two values for rank %lld", rank);
     s->straggler = option_grow(state, s->straggler, s->n_straggler, sizeof(*s->straggler));
-    s->straggler[s->n_straggler++] = (struct ranks_straggler){
+    s->straggler[s->n_straggler++] = (tuck_straggler){
         rank, factor(state, "--straggler wants a factor as 1.3x", end + 1, 1000)};
 }
 
@@ -153,49 +151,33 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-struct printed {
-    const struct simulate *s;
-    const struct evaluation *e; /* one of them */
-    const struct ranks *x;
-};
-
-static void print(struct buf *b, const void *ctx)
+static tuck_status print(const void *result, const tuck_print_options *how, tuck_write_fn write,
+                         void *ctx)
 {
-    const struct printed *p = ctx;
-
-    if (p->s->list.json)
-        evaluation_json(p->e, p->s->timeline, b);
-    else
-        evaluation_table(p->e, p->s->list.top, p->s->timeline, b);
+    return tuck_simulation_print(result, how, write, ctx);
 }
 
-static void print_ranks(struct buf *b, const void *ctx)
+static tuck_status print_ranks(const void *result, const tuck_print_options *how,
+                               tuck_write_fn write, void *ctx)
 {
-    const struct printed *p = ctx;
-
-    if (p->s->list.json)
-        ranks_json(p->x, p->s->timeline, b);
-    else
-        ranks_table(p->x, p->s->timeline, b);
+    return tuck_rank_simulation_print(result, how, write, ctx);
 }
 
-static void choose(const struct simulate *s, const struct input *in, struct machine *machine,
-                   struct evaluate_options *o)
+static void choose_how(const struct simulate *s, tuck_print_options *how)
 {
-    model_options(&s->model, in, machine, o);
-    if (s->bandwidth > 0)
-        machine->bandwidth = s->bandwidth;
+    listing_how(&s->list, how);
+    if (s->timeline)
+        how->detail |= TUCK_DETAIL_TIMELINE;
 }
 
 static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool same_machine,
-                    struct evaluation *e, bool *assumed)
+                    tuck_simulation **out, bool *assumed)
 {
-    struct machine machine;
-    struct evaluate_options o;
+    tuck_machine machine;
 
     progress_begin("tuck simulate");
     progress_stage("inferring types");
-    tuck_status st = tuck_graph_infer(g, false, in->diags);
+    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, in->diags);
     int code = exit_code_of(st);
 
     if (code == EXIT_FINE)
@@ -205,17 +187,13 @@ static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool sa
         progress_end();
         return code;
     }
-    choose(s, in, &machine, &o);
+    model_public(&s->model, in, &machine);
+    machine.bandwidth = s->bandwidth;
     progress_stage("lowering, simulating, bounding");
-    st = evaluate_graph(g, &o, in->diags, e);
+    st = tuck_graph_simulate(g, &machine, in->diags, out);
     progress_end();
     print_diags(in->diags);
-    code = refused_or(st);
-    if (code == EXIT_FINE)
-        code = model_gaps(&s->model, in, e, g);
-    if (code != EXIT_FINE)
-        evaluate_end(e);
-    return code;
+    return refused_or(st);
 }
 
 /* ---- scaling ---- */
@@ -238,49 +216,68 @@ static bool grows(const struct simulate *s, const tuck_graph *g, size_t i, size_
     return s->n_scale == 0 && i == largest;
 }
 
-static void put_point(int64_t ranks, const struct evaluation *e)
+static void put_point(int64_t ranks, const tuck_simulation *e)
 {
-    printf("%8lld %12.3f %12.3f", (long long)ranks, (double)e->time.makespan / 1e9,
-           (double)e->time.comm / 1e9);
-    put(e->time.exposed > 0 ? TINT_BAD : TINT_GOOD, " %12.3f", (double)e->time.exposed / 1e9);
-    printf(" %12.3f", (double)e->any.ps / 1e9);
-    put_line(TINT_DIM, " %7.1f%%", 100 * evaluation_gap(e));
+    tuck_times t;
+    tuck_bound bound;
+
+    tuck_simulation_times(e, &t);
+    tuck_simulation_bound(e, &bound);
+    int64_t least = bound.any_ps > 0 ? bound.any_ps : 0;
+    printf("%8lld %12.3f %12.3f", (long long)ranks, (double)t.step_ps / 1e9,
+           (double)t.comm_ps / 1e9);
+    put(t.exposed_ps > 0 ? TINT_BAD : TINT_GOOD, " %12.3f", (double)t.exposed_ps / 1e9);
+    printf(" %12.3f", (double)least / 1e9);
+    put_line(TINT_DIM, " %7.1f%%", 100 * (least > 0 ? (double)t.step_ps / (double)least - 1 : 0));
+}
+
+/* The graph with so many ranks in the groups that grow. */
+static int grow(const struct simulate *s, const tuck_graph *original, int64_t ranks,
+                tuck_graph **out)
+{
+    int code = exit_code_of(tuck_graph_copy(original, out));
+    size_t largest = largest_group(original);
+
+    for (size_t i = 0; code == EXIT_FINE && i < tuck_graph_group_count(*out); i++)
+        if (grows(s, original, i, largest) &&
+            tuck_graph_set_group(*out, tuck_graph_group_name(*out, i), ranks, NULL, NULL) !=
+                TUCK_OK)
+            code = EXIT_USAGE;
+    return code;
+}
+
+static int point(struct simulate *s, size_t graph, int64_t ranks)
+{
+    tuck_graph *g = NULL;
+    tuck_simulation *e = NULL;
+    tuck_print_options how;
+    bool assumed;
+    int code = grow(s, tuck_doc_graph(s->in.doc, graph), ranks, &g);
+
+    if (code == EXIT_FINE)
+        code = evaluate(s, &s->in, g, false, &e, &assumed);
+    if (code == EXIT_FINE && s->list.json) {
+        choose_how(s, &how);
+        code = graph_list_show(&s->docs, graph, ranks, &how, print, e);
+    } else if (code == EXIT_FINE) {
+        put_point(ranks, e);
+    }
+    tuck_simulation_free(e);
+    tuck_graph_free(g);
+    return code;
 }
 
 static int curve(struct simulate *s, size_t graph)
 {
-    const tuck_graph *original = tuck_doc_graph(s->in.doc, graph);
     int code = EXIT_FINE;
-    size_t largest = largest_group(original);
 
     if (!s->list.json)
         put_graph(&s->in, graph);
     if (!s->list.json)
         put_line(TINT_HEAD, "%8s %12s %12s %12s %12s %8s", "ranks", "step ms", "comm ms",
                  "exposed ms", "bound ms", "gap");
-    for (int64_t w = s->world_from; code == EXIT_FINE && w <= s->world_to; w *= 2) {
-        struct evaluation e;
-        tuck_graph *g;
-        bool assumed;
-
-        code = exit_code_of(tuck_graph_copy(original, &g));
-        if (code != EXIT_FINE)
-            break;
-        for (size_t i = 0; i < tuck_graph_group_count(g); i++)
-            if (grows(s, original, i, largest) &&
-                tuck_graph_set_group(g, tuck_graph_group_name(g, i), w, NULL, NULL) != TUCK_OK)
-                code = EXIT_USAGE;
-        if (code == EXIT_FINE)
-            code = evaluate(s, &s->in, g, false, &e, &assumed);
-        if (code == EXIT_FINE) {
-            if (s->list.json)
-                code = graph_list_print(&s->docs, graph, w, print, &(struct printed){s, &e, NULL});
-            else
-                put_point(w, &e);
-            evaluate_end(&e);
-        }
-        tuck_graph_free(g);
-    }
+    for (int64_t w = s->world_from; code == EXIT_FINE && w <= s->world_to; w *= 2)
+        code = point(s, graph, w);
     if (!s->list.json && code == EXIT_FINE)
         put_line(TINT_DIM, "Full messages and compute are those of the graph;\nthe machine has as "
                            "many nodes as the ranks need.");
@@ -289,29 +286,29 @@ static int curve(struct simulate *s, size_t graph)
 
 /* ---- several ranks ---- */
 
-static int together(struct simulate *s, const struct ranks_graph *graph, size_t n, size_t first)
+static int together(struct simulate *s, const tuck_rank *rank, size_t n, size_t first)
 {
-    struct machine machine;
-    struct evaluate_options o;
-    struct ranks_options ro = {.machine = &machine,
-                               .straggler = s->straggler,
-                               .n_straggler = s->n_straggler,
-                               .instances = s->in.instances,
-                               .n_instances = s->in.n_instances};
-    struct ranks x;
+    tuck_ranks_options o;
+    tuck_print_options how;
+    tuck_rank_simulation *x = NULL;
 
-    choose(s, &s->in, &machine, &o);
+    tuck_ranks_options_init(&o);
+    o.stragglers = s->straggler;
+    o.n_stragglers = s->n_straggler;
+    o.instances = s->in.instances;
+    o.n_instances = s->in.n_instances;
     progress_begin("tuck simulate");
     progress_stage("all ranks together");
-    tuck_status st = ranks_simulate(graph, (uint32_t)n, &ro, s->in.diags, &x);
+    tuck_status st = tuck_ranks_simulate(rank, n, &o, s->in.diags, &x);
     progress_end();
     print_diags(s->in.diags);
     int code = exit_code_of(st);
+    choose_how(s, &how);
     if (code == EXIT_FINE)
-        code = graph_list_print(&s->docs, first, 0, print_ranks, &(struct printed){s, NULL, &x});
-    if (code == EXIT_FINE && x.fault.kind != SIM_FINE)
+        code = graph_list_show(&s->docs, first, 0, &how, print_ranks, x);
+    if (code == EXIT_FINE && tuck_rank_simulation_fault(x) != NULL)
         code = EXIT_FOUND;
-    ranks_end(&x);
+    tuck_rank_simulation_free(x);
     return code;
 }
 
@@ -331,69 +328,90 @@ static tuck_graph *only_graph(const struct input *in)
     return tuck_doc_graph(in->doc, in->graph < 0 ? 0 : (size_t)in->graph);
 }
 
-/* Of each file the graph that --graph names, or its only one. */
+/* One rank for each file: the graph that --graph names, or its only one. */
+struct files {
+    size_t n, opened; /* opened: beside the first */
+    size_t last;      /* with the greatest rank */
+    struct input *in;
+    tuck_simulation **e;
+    tuck_rank *rank;
+};
+
+static int open_file(struct simulate *s, struct files *f, size_t i)
+{
+    size_t from = 0, to = 0;
+    int code = EXIT_FINE;
+
+    if (i == 0) {
+        f->in[0] = s->in;
+    } else {
+        f->in[i] = input_like(&s->in, s->more[i - 1]);
+        code = input_open(&f->in[i]);
+        f->opened = i;
+    }
+    if (code == EXIT_FINE)
+        code = input_range(&f->in[i], &from, &to);
+    if (code == EXIT_FINE && to - from != 1) {
+        fprintf(stderr, "tuck simulate: %s has %zu graphs; --graph says which one a rank runs\n",
+                f->in[i].path, to - from);
+        code = EXIT_USAGE;
+    }
+    if (code != EXIT_FINE)
+        return code;
+    f->rank[i] = (tuck_rank){NULL, f->in[i].path, rank_of(&f->in[i], from)};
+    if (f->rank[i].number > f->rank[f->last].number)
+        f->last = i;
+    return EXIT_FINE;
+}
+
+static int simulate_files(struct simulate *s, struct files *f)
+{
+    /* A machine that has room for the last rank. */
+    tuck_graph *g = only_graph(&f->in[f->last]);
+    bool assumed = false;
+    int code = exit_code_of(tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, NULL));
+
+    if (code == EXIT_FINE)
+        code = model_for(&s->model, &s->in, g, &assumed);
+    for (size_t i = 0; i < f->n && code == EXIT_FINE; i++) {
+        code = evaluate(s, &f->in[i], only_graph(&f->in[i]), true, &f->e[i], &assumed);
+        f->rank[i].simulation = f->e[i];
+    }
+    if (code != EXIT_FINE)
+        return code;
+    if (!s->list.json)
+        put_machine(&s->model, only_graph(&f->in[0]), assumed);
+    return together(s, f->rank, f->n, 0);
+}
+
 static int several_files(struct simulate *s)
 {
-    size_t n = s->n_more + 1, opened = 0, evaluated = 0, last = 0;
-    struct input *in = calloc(n, sizeof(*in));
-    struct evaluation *e = calloc(n, sizeof(*e));
-    struct ranks_graph *graph = calloc(n, sizeof(*graph));
-    bool assumed = false;
-    int code = in && e && graph ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+    struct files f = {.n = s->n_more + 1};
+    f.in = calloc(f.n, sizeof(*f.in));
+    f.e = calloc(f.n, sizeof(*f.e));
+    f.rank = calloc(f.n, sizeof(*f.rank));
+    int code = f.in && f.e && f.rank ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
 
-    for (size_t i = 0; i < n && code == EXIT_FINE; i++) {
-        size_t from, to;
-
-        if (i == 0) {
-            in[0] = s->in;
-        } else {
-            in[i] = input_like(&s->in, s->more[i - 1]);
-            code = input_open(&in[i]);
-            opened = i;
-        }
-        if (code == EXIT_FINE)
-            code = input_range(&in[i], &from, &to);
-        if (code == EXIT_FINE && to - from != 1) {
-            fprintf(stderr,
-                    "tuck simulate: %s has %zu graphs; --graph says which one a rank runs\n",
-                    in[i].path, to - from);
-            code = EXIT_USAGE;
-        }
-        if (code != EXIT_FINE)
-            break;
-        graph[i] = (struct ranks_graph){only_graph(&in[i]), &e[i], in[i].path,
-                                        rank_of(&in[i], from)};
-        if (graph[i].rank > graph[last].rank)
-            last = i;
-    }
-    /* A machine that has room for the last rank. */
+    for (size_t i = 0; i < f.n && code == EXIT_FINE; i++)
+        code = open_file(s, &f, i);
     if (code == EXIT_FINE)
-        code = exit_code_of(tuck_graph_infer(only_graph(&in[last]), false, NULL));
-    if (code == EXIT_FINE)
-        code = model_for(&s->model, &s->in, graph[last].g, &assumed);
-    for (size_t i = 0; i < n && code == EXIT_FINE; i++) {
-        code = evaluate(s, &in[i], only_graph(&in[i]), true, &e[i], &assumed);
-        evaluated += code == EXIT_FINE;
-    }
-    if (code == EXIT_FINE) {
-        if (!s->list.json)
-            put_machine(&s->model, graph[0].g, assumed);
-        code = together(s, graph, n, 0);
-    }
-    for (size_t i = 0; i < evaluated; i++)
-        evaluate_end(&e[i]);
-    for (size_t i = 1; i <= opened; i++)
-        input_close_like(&in[i]);
-    free(in);
-    free(e);
-    free(graph);
+        code = simulate_files(s, &f);
+    for (size_t i = 0; f.e != NULL && i < f.n; i++)
+        tuck_simulation_free(f.e[i]);
+    for (size_t i = 1; i <= f.opened; i++)
+        input_close_like(&f.in[i]);
+    free(f.in);
+    free(f.e);
+    free(f.rank);
     return code;
 }
 
 static int simulate(struct simulate *s, size_t i)
 {
+    static const char *const label[] = {"as it stands"};
     tuck_graph *g = tuck_doc_graph(s->in.doc, i);
-    struct evaluation e;
+    tuck_simulation *e = NULL;
+    tuck_print_options how;
     bool assumed;
     int code = evaluate(s, &s->in, g, false, &e, &assumed);
 
@@ -403,20 +421,16 @@ static int simulate(struct simulate *s, size_t i)
         put_graph(&s->in, i);
         put_machine(&s->model, g, assumed);
     }
+    choose_how(s, &how);
     if (s->n_straggler > 0) {
-        struct ranks_graph all = {g, &e, s->in.path, -1};
+        tuck_rank all = {e, s->in.path, -1};
         code = together(s, &all, 1, i);
     } else {
-        code = graph_list_print(&s->docs, i, 0, print, &(struct printed){s, &e, NULL});
+        code = graph_list_show(&s->docs, i, 0, &how, print, e);
     }
-    evaluate_end(&e);
-    if (code == EXIT_FINE && picture_wanted(&s->picture)) {
-        static const char *const label[] = {"as it stands"};
-        struct machine machine;
-        struct evaluate_options o;
-        choose(s, &s->in, &machine, &o);
-        code = picture_add(&s->picture, &s->in, i, &g, label, 1, &o);
-    }
+    if (code == EXIT_FINE && picture_wanted(&s->picture))
+        return picture_add(&s->picture, &s->in, i, &e, label, 1);
+    tuck_simulation_free(e);
     return code;
 }
 

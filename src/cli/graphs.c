@@ -94,40 +94,48 @@ int graph_pick(const struct input *in, const char *option, const char *word, lon
 
 /* ---- above tables ---- */
 
-void graph_title(struct buf *b, const struct input *in, size_t i)
+tuck_status graph_title(const struct input *in, size_t i, tuck_colour colour, tuck_write_fn write,
+                        void *ctx)
 {
     const char *title = tuck_doc_title(in->doc, i);
+    bool on = colour == TUCK_COLOURED;
+    char rank[32] = "", *line = NULL;
 
     if (tuck_doc_count(in->doc) <= 1)
-        return;
-    ink_printf(b, INK_HEAD, "graph %zu of %zu", i, tuck_doc_count(in->doc));
-    if (*title)
-        buf_printf(b, ": \"%s\"", title);
+        return TUCK_OK;
     if (tuck_doc_rank(in->doc, i) >= 0)
-        buf_printf(b, ", rank %d", tuck_doc_rank(in->doc, i));
-    buf_printf(b, ", %s:%u\n", in->path, tuck_doc_line(in->doc, i));
-}
-
-struct titled {
-    const struct input *in;
-    size_t i;
-};
-
-static void print_title(struct buf *b, const void *ctx)
-{
-    const struct titled *t = ctx;
-
-    graph_title(b, t->in, t->i);
+        snprintf(rank, sizeof(rank), ", rank %d", tuck_doc_rank(in->doc, i));
+    int n = asprintf(&line, "%sgraph %zu of %zu%s%s%s%s%s, %s:%u\n", on ? "\033[1m" : "",
+                     i, tuck_doc_count(in->doc), on ? "\033[0m" : "", *title ? ": \"" : "", title,
+                     *title ? "\"" : "", rank, in->path, tuck_doc_line(in->doc, i));
+    if (n < 0)
+        return TUCK_ENOMEM;
+    bool ok = write(ctx, line, (size_t)n);
+    free(line);
+    return ok ? TUCK_OK : TUCK_EIO;
 }
 
 void put_graph(const struct input *in, size_t i)
 {
-    print_through(print_title, &(struct titled){in, i});
+    (void)!graph_title(in, i, out_colour(stdout) ? TUCK_COLOURED : TUCK_PLAIN, to_file, stdout);
 }
 
 /* ---- JSON ---- */
 
-void graph_head(const struct input *in, size_t i, struct json_head *out)
+void graph_item(const struct input *in, const char *key, size_t index, size_t graph,
+                tuck_print_item *out)
+{
+    tuck_print_item_init(out);
+    out->file = in->path;
+    out->key = key;
+    out->index = index;
+    out->graph = graph;
+    out->title = tuck_doc_title(in->doc, graph);
+    out->line = tuck_doc_line(in->doc, graph);
+    out->rank = tuck_doc_rank(in->doc, graph);
+}
+
+static void graph_head(const struct input *in, size_t i, struct json_head *out)
 {
     *out = (struct json_head){.graph = (int64_t)i,
                               .title = tuck_doc_title(in->doc, i),
@@ -178,15 +186,21 @@ void graph_list_item(struct graph_list *l, size_t graph, tuck_print_options *how
 {
     if (!l->many)
         return;
-    tuck_print_item_init(item);
-    item->file = l->in->path;
-    item->key = l->key;
-    item->index = l->n++;
-    item->graph = graph;
-    item->title = tuck_doc_title(l->in->doc, graph);
-    item->line = tuck_doc_line(l->in->doc, graph);
-    item->rank = tuck_doc_rank(l->in->doc, graph);
+    graph_item(l->in, l->key, l->n++, graph, item);
     how->item = item;
+}
+
+int graph_list_show(struct graph_list *l, size_t graph, int64_t world, tuck_print_options *how,
+                    result_print *fn, const void *result)
+{
+    tuck_print_item item;
+
+    graph_list_item(l, graph, how, &item);
+    if (how->item != NULL)
+        item.world = world;
+    int code = exit_code_of(fn(result, how, to_file, stdout));
+    how->item = NULL;
+    return code;
 }
 
 static void print_end(struct buf *b, const void *ctx)

@@ -13,9 +13,12 @@ int graph_pick(const struct input *in, const char *option, const char *word, lon
 /* "graph 1 of 3: "AFTER POST GRAD", rank 0, in.txt:12", a line above tables; nothing where
  * the file has one graph. */
 void put_graph(const struct input *in, size_t i);
-void graph_title(struct buf *b, const struct input *in, size_t i);
+tuck_status graph_title(const struct input *in, size_t i, tuck_colour colour, tuck_write_fn write,
+                        void *ctx);
 
-void graph_head(const struct input *in, size_t i, struct json_head *out);
+/* What a JSON document says of the graph that it is of: number `index` of a list. */
+void graph_item(const struct input *in, const char *key, size_t index, size_t graph,
+                tuck_print_item *out);
 
 /* Documents one after another: one is printed as it is, several become {"schema":
  * 1, "file": …, KEY: […]}. */
@@ -32,6 +35,11 @@ int graph_list_print(struct graph_list *l, size_t graph, int64_t world,
  * there are several documents. */
 void graph_list_item(struct graph_list *l, size_t graph, tuck_print_options *how,
                      tuck_print_item *item);
+/* The same for results of the library. */
+typedef tuck_status result_print(const void *result, const tuck_print_options *how,
+                                 tuck_write_fn write, void *ctx);
+int graph_list_show(struct graph_list *l, size_t graph, int64_t world, tuck_print_options *how,
+                    result_print *fn, const void *result);
 void graph_list_end(struct graph_list *l);
 
 /* EXIT_USAGE, and what there is, where one of the names of an option is of no group, or of

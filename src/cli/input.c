@@ -8,7 +8,6 @@
 #include "cli/graphs.h"
 #include "cli/progress.h"
 #include "text/known.h"
-#include "study/several_ranks.h"
 
 enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 
@@ -264,7 +263,7 @@ static int apply_group(struct input *in, const char *text, size_t from, size_t t
         void *more = realloc(in->instances, (in->n_instances + 1) * sizeof(*in->instances));
         if (more != NULL) {
             in->instances = more;
-            in->instances[in->n_instances++] = (struct ranks_instances){name, n, size, ranks};
+            in->instances[in->n_instances++] = (tuck_instances){name, n, size, ranks};
         } else {
             st = TUCK_ENOMEM;
         }
@@ -361,7 +360,11 @@ static int collect_hints(struct input *in, size_t from, size_t to)
         }
         in->hint[in->n_hint++] = (struct fx_hint){symbol, strtoll(eq + 1, NULL, 10)};
     }
-    return EXIT_FINE;
+    in->hints = calloc(in->n_hint + 1, sizeof(*in->hints));
+    for (size_t i = 0; in->hints != NULL && i < in->n_hint; i++)
+        in->hints[i] = (tuck_hint){str_text(&doc->store->str, in->hint[i].symbol),
+                                   in->hint[i].value};
+    return in->hints != NULL ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
 }
 
 /* Is --rank in a group whose members are known? Where none is, all of them may be. */
@@ -448,6 +451,7 @@ void input_close(struct input *in)
     free(in->group);
     free(in->assume);
     free(in->hint);
+    free(in->hints);
     for (size_t i = 0; i < in->n_instances; i++) {
         free((char *)(uintptr_t)in->instances[i].name);
         free((int64_t *)(uintptr_t)in->instances[i].ranks);

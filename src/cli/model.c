@@ -85,7 +85,7 @@ static bool warned_before(struct model *m, const char *name)
 
 /* Of a loop, how often it runs. The most expensive branch is an upper
  * bound, and the tables say so. */
-static void say_trips(struct model *m, const char *file, const struct cost_assumed *x)
+static void say_trips(struct model *m, const char *file, const tuck_assumption *x)
 {
     if (m->strict)
         put_error(file, "how often the loop '%s' runs is unknown, and --strict assumes nothing",
@@ -95,10 +95,10 @@ static void say_trips(struct model *m, const char *file, const struct cost_assum
                     x->name);
 }
 
-static void say_assumed(struct model *m, const char *file, const struct cost_assumed *x)
+static void say_assumed(struct model *m, const char *file, const tuck_assumption *x)
 {
     progress_clear();
-    if (x->what == ASSUMED_TRIP) {
+    if (x->what == TUCK_ASSUMED_TRIPS) {
         say_trips(m, file, x);
         return;
     }
@@ -106,46 +106,27 @@ static void say_assumed(struct model *m, const char *file, const struct cost_ass
         put_error(file, "the size of group '%s' is unknown, and --strict assumes none", x->name);
     else
         put_warning(file, "the size of group '%s' is unknown: %" PRId64 " ranks are assumed on %s",
-                    x->name, x->n, tuck_cluster_name(m->cluster));
+                    x->name, x->value, tuck_cluster_name(m->cluster));
     put_to(stderr, TINT_DIM, "  note: give it with --group '%s=SIZE', or in a side-car file",
            x->name);
     fputc('\n', stderr);
 }
 
-/* Groups of unknown size, in an arena for the while. */
-struct groups_args {
-    const struct model *m;
-    const tuck_graph *g;
-    struct arena arena;
-    struct cost_assumed *at;
-    uint32_t n;
-};
-
-static void find_groups(void *arg)
-{
-    struct groups_args *x = arg;
-
-    x->n = cost_assumed_find(x->g, x->m->cluster, &x->arena, &x->at);
-}
-
 int model_groups(struct model *m, const struct input *in, const tuck_graph *g)
 {
-    struct mem mem;
-    struct groups_args x = {.m = m, .g = g};
-    int code = EXIT_FINE;
+    tuck_assumptions *a = NULL;
+    int code = exit_code_of(tuck_graph_assumptions(g, m->cluster, &a));
 
-    mem_init(&mem, NULL);
-    arena_init(&x.arena, &mem);
-    if (!mem_guard(&mem, find_groups, &x))
-        code = exit_code_of(TUCK_ENOMEM);
-    for (uint32_t i = 0; i < x.n && code != EXIT_MEMORY; i++) {
-        if (x.at[i].what == ASSUMED_BRANCH)
+    for (size_t i = 0; i < tuck_assumptions_count(a); i++) {
+        const tuck_assumption *x = tuck_assumptions_at(a, i);
+
+        if (x->what == TUCK_ASSUMED_BRANCH)
             continue;
-        if (!warned_before(m, x.at[i].name))
-            say_assumed(m, in->path, &x.at[i]);
+        if (!warned_before(m, x->name))
+            say_assumed(m, in->path, x);
         code = m->strict ? EXIT_REFUSED : code;
     }
-    arena_destroy(&x.arena);
+    tuck_assumptions_free(a);
     return code;
 }
 
@@ -155,13 +136,6 @@ void model_forget(struct model *m)
         return;
     tuck_cluster_free(m->cluster);
     m->cluster = NULL;
-}
-
-int model_quietly(struct model *m, const tuck_graph *g)
-{
-    model_forget(m);
-    return m->cluster != NULL ? EXIT_FINE
-                              : exit_code_of(tuck_cluster_for_graph(g, NULL, NULL, &m->cluster));
 }
 
 int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool *assumed)
@@ -175,17 +149,6 @@ int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool
             return exit_code_of(st);
     }
     return model_groups(m, in, g);
-}
-
-int model_gaps(const struct model *m, const struct input *in, const struct evaluation *e,
-               const tuck_graph *g)
-{
-    tuck_status st = gaps_tell(e->program, m->strict, in->diags);
-
-    (void)g; /* the program knows its file */
-
-    print_diags(in->diags);
-    return refused_or(st);
 }
 
 bool model_is_asked(const struct model *m)
@@ -277,55 +240,26 @@ void model_machine(const struct model *m, const struct input *in, struct machine
     out->n_hint = in->n_hint;
 }
 
-void model_options(const struct model *m, const struct input *in, struct machine *machine,
-                   struct evaluate_options *o)
+void model_public(const struct model *m, const struct input *in, tuck_machine *out)
 {
-    model_machine(m, in, machine);
-    evaluate_defaults(o, machine);
-    o->keep_order = m->keep_order;
+    tuck_machine_init(out);
+    out->cluster = m->cluster;
+    out->profile = m->profile;
+    out->model = m->kind;
+    out->hints = in->hints;
+    out->n_hints = in->n_hint;
+    out->contention = m->contention ? TUCK_LINKS_SHARED : TUCK_LINKS_FREE;
+    out->unknown = m->strict ? TUCK_REFUSE : TUCK_ASSUME;
 }
 
-bool model_run(const struct model *m, const struct input *in, const tuck_graph *g,
-               struct run_setting *out)
+static void put_assumed(const struct model *m, const tuck_graph *g)
 {
-    tuck_hint *hint = calloc(in->n_hint + 1, sizeof(*hint));
+    tuck_assumptions *a = NULL;
+    tuck_print_options how = print_how(false);
 
-    for (size_t k = 0; hint != NULL && k < in->n_hint; k++)
-        hint[k] = (tuck_hint){graph_str(g, in->hint[k].symbol), in->hint[k].value};
-    *out = (struct run_setting){
-        .cost = {.size = sizeof(out->cost), .model = m->kind, .profile = m->profile}, .hint = hint};
-    out->run = (tuck_run_options){.size = sizeof(out->run),
-                                  .cluster = m->cluster,
-                                  .cost = &out->cost,
-                                  .hints = hint,
-                                  .n_hints = in->n_hint,
-                                  .keep_order = m->keep_order,
-                                  .contention = m->contention};
-    return hint != NULL;
-}
-
-static void print_assumed(struct buf *b, const void *ctx)
-{
-    const struct groups_args *x = ctx;
-    struct arena a;
-    struct cost_assumed *at;
-
-    arena_init(&a, b->mem);
-    uint32_t n = cost_assumed_find(x->g, x->m->cluster, &a, &at);
-    cost_assumed_table(b, at, n, false);
-    arena_destroy(&a);
-}
-
-/* Where the slowing of kernels comes from. */
-const char *model_contention(const struct model *m)
-{
-    return m->cluster->slowdown.len > 0 ? "links are shared;\n      kernels slow beside "
-                                          "collectives by the cluster file's factors"
-           : m->cluster->beside > 0
-               ? "links are shared;\n      kernels take 1.189 times as long beside a collective "
-                 "(assumed,\n      from a published mean; \"slowdown\" of a cluster file gives it)"
-               : "links are shared;\n      how kernels slow beside collectives is not known for "
-                 "this machine\n      (\"slowdown\" of a cluster file gives it)";
+    if (tuck_graph_assumptions(g, m->cluster, &a) == TUCK_OK)
+        tuck_assumptions_print(a, &how, to_file, stdout);
+    tuck_assumptions_free(a);
 }
 
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed)
@@ -333,9 +267,15 @@ void put_machine(const struct model *m, const tuck_graph *g, bool assumed)
     put(TINT_HEAD, "%s", *tuck_graph_name(g) ? tuck_graph_name(g) : "forward");
     printf(" on %s", tuck_cluster_name(m->cluster));
     put_line(TINT_DIM, "%s", assumed ? " (assumed; --cluster names another)" : "");
-    print_through(print_assumed, &(struct groups_args){.m = m, .g = g});
+    put_assumed(m, g);
     if (m->contention)
-        put_line(TINT_DIM, "  contention: %s", model_contention(m));
+        put_line(TINT_DIM, "  contention: %s", tuck_cluster_contention(m->cluster));
+}
+
+void listing_how(const struct listing *l, tuck_print_options *out)
+{
+    *out = print_how(l->json);
+    out->top = l->top > 0 ? l->top : TUCK_NO_ROWS;
 }
 
 error_t listing_parse(struct listing *l, int key, char *arg, struct argp_state *state)

@@ -3,7 +3,6 @@
 #define TUCK_CLI_PICTURE_H
 
 #include "cli/cli.h"
-#include "study/evaluate.h"
 
 struct drawn;
 
@@ -16,10 +15,10 @@ extern const struct argp picture_argp;
 
 bool picture_wanted(const struct picture *p);
 
-/* One graph of a file, or the same before and after: n of them, at most 2, with
- * their labels. An exit code. */
-int picture_add(struct picture *p, const struct input *in, size_t i, tuck_graph *const *g,
-                const char *const *label, uint32_t n, const struct evaluate_options *o);
+/* One graph of a file, simulated, or the same before and after: n of them, at most 2, with their
+ * labels, which must live on. The simulations are the picture's from now on. An exit code. */
+int picture_add(struct picture *p, const struct input *in, size_t i, tuck_simulation **s,
+                const char *const *label, size_t n);
 
 /* Write all of them where `code` is EXIT_FINE, and forget them. The code, or
  * that of a failed write. */

@@ -13,6 +13,7 @@ struct machine {
     size_t n_hint;
     double bandwidth; /* link speed factor */
     bool contention;  /* links are shared, and kernels run slower next to collectives */
+    bool strict;      /* what is not known is an error: nothing is assumed */
 };
 
 /* Every option at its default, on this cluster. */

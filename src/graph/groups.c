@@ -656,3 +656,8 @@ int tuck_node_group(const tuck_graph *g, tuck_node n)
 {
     return node_alive(g, n.id) ? group_of(g, n.id) : -1;
 }
+
+tuck_status tuck_graph_inherit_groups(const tuck_graph *from, tuck_graph *to)
+{
+    return from == NULL || to == NULL ? TUCK_EINVAL : groups_inherit(from, to);
+}

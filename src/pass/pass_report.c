@@ -209,13 +209,18 @@ static void pass_json(struct json_out *j, const struct pass_report *p, bool time
     json_close(j, '}');
 }
 
+static double ns(int64_t ps)
+{
+    return (double)ps / 1e3;
+}
+
 static void times_json(struct json_out *j, const char *key, const tuck_times *t)
 {
     json_open(j, key, '{');
-    json_float(j, "step_ns", t->step_ns);
-    json_float(j, "compute_ns", t->compute_ns);
-    json_float(j, "comm_ns", t->comm_ns);
-    json_float(j, "exposed_ns", t->exposed_ns);
+    json_float(j, "step_ns", ns(t->step_ps));
+    json_float(j, "compute_ns", ns(t->compute_ps));
+    json_float(j, "comm_ns", ns(t->comm_ps));
+    json_float(j, "exposed_ns", ns(t->exposed_ps));
     json_int(j, "peak_bytes", t->peak_bytes);
     json_close(j, '}');
 }
@@ -245,7 +250,7 @@ void report_json(const struct tuck_report *t, bool times, struct buf *b)
         json_int(&j, "ops_unknown", t->ops_unknown);
         json_int(&j, "buffers_unknown", t->buffers_unknown);
         if (t->ops_unknown == 0) {
-            json_float(&j, "bound_ns", t->gain.bound_ns);
+            json_float(&j, "bound_ns", ns(t->gain.bound_ps));
             json_str(&j, "bound_by", t->gain.bound_kind);
         }
     }
@@ -398,20 +403,20 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
 {
     const tuck_gain *g = &t->gain;
     const tuck_times *x = &g->before, *y = &g->after;
-    double gap_x = g->bound_ns > 0 ? 100 * (x->step_ns / g->bound_ns - 1) : 0;
-    double gap_y = g->bound_ns > 0 ? 100 * (y->step_ns / g->bound_ns - 1) : 0;
+    double gap_x = g->bound_ps > 0 ? 100 * (ns(x->step_ps) / ns(g->bound_ps) - 1) : 0;
+    double gap_y = g->bound_ps > 0 ? 100 * (ns(y->step_ps) / ns(g->bound_ps) - 1) : 0;
 
     bool unsized = t->buffers_unknown > 0 || t->ops_unknown > 0;
 
     ink_line(b, INK_HEAD, "%-22s %12s %12s", "", "before", "after");
-    put_pair(b, "step ms", x->step_ns / 1e6, y->step_ns / 1e6, 3);
-    ink_line(b, ink_change(y->step_ns - x->step_ns), "  %+.1f %%",
-             x->step_ns > 0 ? 100 * (y->step_ns / x->step_ns - 1) : 0);
-    put_pair(b, "compute ms", x->compute_ns / 1e6, y->compute_ns / 1e6, 3);
+    put_pair(b, "step ms", ns(x->step_ps) / 1e6, ns(y->step_ps) / 1e6, 3);
+    ink_line(b, ink_change(ns(y->step_ps) - ns(x->step_ps)), "  %+.1f %%",
+             x->step_ps > 0 ? 100 * (ns(y->step_ps) / ns(x->step_ps) - 1) : 0);
+    put_pair(b, "compute ms", ns(x->compute_ps) / 1e6, ns(y->compute_ps) / 1e6, 3);
     buf_chr(b, '\n');
-    put_pair(b, "communication ms", x->comm_ns / 1e6, y->comm_ns / 1e6, 3);
+    put_pair(b, "communication ms", ns(x->comm_ps) / 1e6, ns(y->comm_ps) / 1e6, 3);
     buf_chr(b, '\n');
-    put_pair(b, "exposed ms", x->exposed_ns / 1e6, y->exposed_ns / 1e6, 3);
+    put_pair(b, "exposed ms", ns(x->exposed_ps) / 1e6, ns(y->exposed_ps) / 1e6, 3);
     buf_chr(b, '\n');
     put_pair(b, "peak memory MiB", (double)x->peak_bytes / 1048576, (double)y->peak_bytes / 1048576,
              2);
@@ -422,7 +427,7 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
     buf_chr(b, '\n');
     if (t->ops_unknown == 0) {
         put_pair(b, "gap %", gap_x, gap_y, 1);
-        ink_printf(b, INK_DIM, "  above the bound of %.3f ms", g->bound_ns / 1e6);
+        ink_printf(b, INK_DIM, "  above the bound of %.3f ms", ns(g->bound_ps) / 1e6);
         buf_chr(b, '\n');
         wrap_hang(b, INK_LIMIT, 0, "the bound: %s", g->bound_meaning);
     } else {

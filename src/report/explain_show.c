@@ -42,7 +42,7 @@ static void put_limit(struct buf *b, const struct program *p, const struct expla
 
 static void put_rows(const struct explanation *x, uint32_t most, struct buf *b)
 {
-    const struct program *p = x->e.program;
+    const struct program *p = x->e->program;
 
     if (x->n == 0)
         return;
@@ -110,7 +110,7 @@ static void put_remedies(const struct explanation *x, const struct explained *on
     ink_line(b, INK_HEAD, "  what would help, simulated");
     for (uint32_t i = 0; i < x->n_remedy; i++) {
         const struct remedy *r = &x->remedy[i];
-        double gain = ms(r->ps) - ms(x->e.time.makespan);
+        double gain = ms(r->ps) - ms(x->e->time.makespan);
 
         size_t from = wrap_begin(b);
         ink_printf(b, ink_change(gain), "  %+9.3f ms", gain);
@@ -119,9 +119,9 @@ static void put_remedies(const struct explanation *x, const struct explained *on
             buf_printf(b, ", %.1f us of it exposed", (double)r->own / 1e6);
         if (r->hidden > 0)
             buf_printf(b, ", hides %u more", r->hidden);
-        if (r->peak != x->e.peak &&
-            (r->kind != REMEDY_MEMORY || (int64_t)r->parameter != r->peak - x->e.peak))
-            ink_printf(b, INK_LIMIT, ", %+.1f MiB", (double)(r->peak - x->e.peak) / 1048576);
+        if (r->peak != x->e->peak &&
+            (r->kind != REMEDY_MEMORY || (int64_t)r->parameter != r->peak - x->e->peak))
+            ink_printf(b, INK_LIMIT, ", %+.1f MiB", (double)(r->peak - x->e->peak) / 1048576);
         wrap_end(b, from, 16);
         buf_chr(b, '\n');
         put_way(x, r, b);
@@ -133,7 +133,7 @@ static void put_remedies(const struct explanation *x, const struct explained *on
 
 void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
 {
-    evaluation_table(&x->e, 0, false, b);
+    evaluation_table(x->e, 0, false, b);
     put_rows(x, most, b);
     put_remedies(x, NULL, b);
     if (x->crosses)
@@ -143,23 +143,23 @@ void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
 void explain_json(const struct explanation *x, const char *node, struct buf *out)
 {
     uint32_t only = node != NULL ? explain_op(x, node) : PROGRAM_NONE;
-    const struct program *p = x->e.program;
+    const struct program *p = x->e->program;
     struct json_out j;
 
     json_begin(&j, out);
     json_open(&j, NULL, '{');
     json_schema(&j, 1);
-    json_float(&j, "step_ns", (double)x->e.time.makespan / 1e3);
-    json_float(&j, "exposed_ns", (double)x->e.time.exposed / 1e3);
-    cost_assumed_json(&j, x->e.assumed, x->e.n_assumed, p->used_default);
-    json_int(&j, "ops_unknown", x->e.gaps.n_unknown);
-    json_int(&j, "buffers_unknown", x->e.gaps.n_buf);
-    if (evaluation_is_bounded(&x->e)) {
-        json_float(&j, "bound_ns", (double)x->e.any.ps / 1e3);
-        json_float(&j, "bound_order_ns", (double)x->e.order.ps / 1e3);
-        json_str(&j, "bound_by", bound_name(x->e.any.kind));
+    json_float(&j, "step_ns", (double)x->e->time.makespan / 1e3);
+    json_float(&j, "exposed_ns", (double)x->e->time.exposed / 1e3);
+    cost_assumed_json(&j, x->e->assumed, x->e->n_assumed, p->used_default);
+    json_int(&j, "ops_unknown", x->e->gaps.n_unknown);
+    json_int(&j, "buffers_unknown", x->e->gaps.n_buf);
+    if (evaluation_is_bounded(x->e)) {
+        json_float(&j, "bound_ns", (double)x->e->any.ps / 1e3);
+        json_float(&j, "bound_order_ns", (double)x->e->order.ps / 1e3);
+        json_str(&j, "bound_by", bound_name(x->e->any.kind));
     }
-    json_int(&j, "peak_bytes", x->e.peak);
+    json_int(&j, "peak_bytes", x->e->peak);
     if (x->crosses)
         json_bool(&j, "assumes_same_graph_on_all_ranks", true);
     json_open(&j, "collectives", '[');
@@ -216,7 +216,7 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
 static void put_cost(const struct explanation *x, const struct machine *m, uint32_t op,
                      struct buf *b)
 {
-    const struct program *p = x->e.program;
+    const struct program *p = x->e->program;
     const struct program_op *c = &p->op[op];
     tuck_coll coll = coll_modelled(c->coll);
     tuck_collective_cost cost;
@@ -258,17 +258,17 @@ static void put_fact(struct buf *b, const char *what, const char *fmt, ...)
 void explain_node(const struct explanation *x, const struct machine *m, const char *node,
                   struct buf *b)
 {
-    const struct program *p = x->e.program;
+    const struct program *p = x->e->program;
     uint32_t op = explain_op(x, node);
 
     if (op == PROGRAM_NONE)
         return;
-    const struct sim_span *s = &x->e.span[op];
+    const struct sim_span *s = &x->e->span[op];
     const struct explained *one = NULL;
     wrap_hang(b, INK_PLAIN, 0, "%s: %s, %s", program_str(p, p->op[op].name),
               program_kind_name[p->op[op].kind], program_str(p, p->op[op].kernel));
     buf_printf(b, "  runs        %.3f … %.3f ms of %.3f ms\n", ms(s->start), ms(s->end),
-               ms(x->e.time.makespan));
+               ms(x->e->time.makespan));
     for (uint32_t i = 0; i < x->n; i++) {
         const struct explained *r = &x->row[i];
         if (r->op != op && r->wait != op)

@@ -24,8 +24,8 @@ struct why {
 /* The stream stalled for a later one. */
 static bool holds_up(const struct explanation *x, const struct explained *r)
 {
-    return x->e.span[r->op].held != PROBLEM_NONE &&
-           (r->wait == PROGRAM_NONE || x->e.span[r->wait].stood == 0);
+    return x->e->span[r->op].held != PROBLEM_NONE &&
+           (r->wait == PROGRAM_NONE || x->e->span[r->wait].stood == 0);
 }
 
 /* What stopped the scheduler, when it tried to hide the collective at the same peak. */
@@ -38,7 +38,7 @@ static void find_limit(const struct why *w, struct explained *r)
         r->limit = EXPLAIN_HIDDEN;
     } else if (holds_up(w->x, r)) {
         r->limit = EXPLAIN_HOLDS_UP;
-        r->limit_op = w->x->e.span[r->op].held;
+        r->limit_op = w->x->e->span[r->op].held;
     } else if (r->queued * 2 > r->exposed) {
         r->limit = EXPLAIN_CHANNEL;
     } else if (t == NULL) {
@@ -49,7 +49,7 @@ static void find_limit(const struct why *w, struct explained *r)
         case LIMIT_COVERED: r->limit = EXPLAIN_ORDER_HELPS; break;
         case LIMIT_MEMORY:
             r->limit = EXPLAIN_MEMORY;
-            r->more = t->limit_peak - w->x->e.peak;
+            r->more = t->limit_peak - w->x->e->peak;
             break;
         case LIMIT_ORDER:
         case LIMIT_COLLECTIVE:
@@ -77,8 +77,8 @@ static int most_exposed(const void *a, const void *b)
 static void fill_rows(struct why *w)
 {
     struct explanation *x = w->x;
-    const struct program *p = x->e.program;
-    struct arena *a = &x->e.arena;
+    const struct program *p = x->e->program;
+    struct arena *a = &x->e->arena;
     uint32_t *compute = arena_zeroed(a, ((size_t)p->n_op + 1) * sizeof(*compute));
     uint32_t *wait = arena_array(a, uint32_t, p->n_op);
 
@@ -96,7 +96,7 @@ static void fill_rows(struct why *w)
     for (uint32_t i = 0; i < p->n_op; i++) {
         if (p->op[i].kind != PROGRAM_COLLECTIVE)
             continue;
-        const struct sim_span *s = &x->e.span[i];
+        const struct sim_span *s = &x->e->span[i];
         struct explained *r = &x->row[n++];
         *r = (struct explained){.op = i,
                                 .wait = wait[i],
@@ -113,9 +113,9 @@ static void fill_rows(struct why *w)
 static void do_why(void *arg)
 {
     struct why *w = arg;
-    const struct problem *p = w->x->e.problem;
+    const struct problem *p = w->x->e->problem;
 
-    w->stat = arena_zeroed(&w->x->e.arena, p->n_op * sizeof(*w->stat));
+    w->stat = arena_zeroed(&w->x->e->arena, p->n_op * sizeof(*w->stat));
     for (uint32_t k = 0; k < w->s.report.len; k++)
         for (uint32_t i = 0; i < w->s.report.at[k].n_stat; i++)
             w->stat[w->s.report.at[k].stat[i].op] = &w->s.report.at[k].stat[i];
@@ -129,20 +129,20 @@ static tuck_status ask_why(struct explanation *x, bool keep_order)
 
     schedule_defaults(&o, false);
     o.keep_order = keep_order;
-    if (!schedule_begin(&w.s, x->e.problem, &o))
+    if (!schedule_begin(&w.s, x->e->problem, &o))
         return TUCK_ENOMEM;
     tuck_status st = schedule_run(&w.s, "reorder_communication_preserving_peak_memory",
                                   schedule_reorder_iterative);
-    if (st == TUCK_OK && !mem_guard(&x->e.mem, do_why, &w))
+    if (st == TUCK_OK && !mem_guard(&x->e->mem, do_why, &w))
         st = TUCK_ENOMEM;
-    x->crosses = st == TUCK_OK && schedule_crosses_groups(x->e.problem, w.s.order);
+    x->crosses = st == TUCK_OK && schedule_crosses_groups(x->e->problem, w.s.order);
     schedule_end(&w.s);
     return st;
 }
 
 uint32_t explain_op(const struct explanation *x, const char *node)
 {
-    const struct program *p = x->e.program;
+    const struct program *p = x->e->program;
     str_id id = str_find(&p->str, node, strlen(node));
 
     for (uint32_t op = 0; id != 0 && op < p->n_op; op++) {
@@ -166,28 +166,37 @@ static const struct explained *row_of(const struct explanation *x, const char *n
     return NULL;
 }
 
-tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
-                          const tuck_run_options *run, const char *node, tuck_diags *diags,
-                          struct explanation *x)
+tuck_status explain_why(struct evaluation *e, bool keep_order, struct explanation *x)
+{
+    *x = (struct explanation){.e = e};
+    return ask_why(x, keep_order);
+}
+
+static tuck_status find_remedies(struct study *study, tuck_graph *g,
+                                 const struct explain_options *o, struct explanation *x)
+{
+    if (o->node == NULL)
+        return x->n > 0 ? remedies_of_step(x, g, study, &o->observer) : TUCK_OK;
+    const struct explained *r = row_of(x, o->node);
+    return r != NULL && r->exposed > 0 ? remedies_of_collective(x, g, study, &o->observer, r)
+                                       : TUCK_OK;
+}
+
+tuck_status explain_graph(struct study *study, tuck_graph *g, const struct explain_options *o,
+                          tuck_diags *diags, struct explanation *x)
 {
     *x = (struct explanation){.n = 0};
-    tuck_status st = evaluate_graph(g, o, diags, &x->e);
-    struct machine machine = *o->machine; /* what is tried is measured by the graph's own laws */
-    machine.cost.laws = x->e.laws;
-    struct evaluate_options same = *o;
-    same.machine = &machine;
+    tuck_status st = study_get(study, g, diags, &x->e);
+
     if (st == TUCK_OK)
-        st = ask_why(x, o->keep_order);
-    if (st == TUCK_OK && run != NULL && node == NULL && x->n > 0)
-        st = remedies_of_step(x, g, &same, run);
-    const struct explained *r = st == TUCK_OK && run != NULL && node != NULL ? row_of(x, node)
-                                                                             : NULL;
-    if (r != NULL && r->exposed > 0)
-        st = remedies_of_collective(x, g, &same, run, r);
-    return st;
+        st = study_bounds(study, g, x->e);
+    if (st == TUCK_OK)
+        st = ask_why(x, study->o->keep_order);
+    return st == TUCK_OK ? find_remedies(study, g, o, x) : st;
 }
 
 void explain_end(struct explanation *x)
 {
-    evaluate_end(&x->e);
+    study_give_back(x->e);
+    x->e = NULL;
 }

@@ -2,7 +2,7 @@
 #ifndef TUCK_STUDY_EXPLAIN_H
 #define TUCK_STUDY_EXPLAIN_H
 
-#include "study/evaluate.h"
+#include "study/runner.h"
 #include "schedule/schedule.h"
 
 /* What keeps a collective from being hidden. */
@@ -58,7 +58,7 @@ enum {
 };
 
 struct explanation {
-    struct evaluation e;
+    struct evaluation *e; /* of the study */
     uint32_t n;
     struct explained *row; /* collectives, the most exposed first */
     struct remedy remedy[REMEDIES_MAX];
@@ -67,11 +67,19 @@ struct explanation {
     const char *subject; /* "step.txt --group 0=8", for commands; NULL: "FILE" */
 };
 
-/* run: how passes are to be run when remedies are tried; NULL: none is. node: only what helps this
- * collective is tried, or NULL. */
-TUCK_MUST_CHECK tuck_status explain_graph(tuck_graph *g, const struct evaluate_options *o,
-                                          const tuck_run_options *run, const char *node,
-                                          tuck_diags *diags, struct explanation *x);
+struct explain_options {
+    const char *node; /* only what helps this collective is tried; NULL: what helps the step */
+    struct observer observer; /* of what is tried */
+};
+
+/* Why, and what would help. The graph is evaluated by the study, whose machine must have its laws
+ * already: what is tried is measured by them. To be ended whatever came out. */
+TUCK_MUST_CHECK tuck_status explain_graph(struct study *study, tuck_graph *g,
+                                          const struct explain_options *o, tuck_diags *diags,
+                                          struct explanation *x);
+/* Why alone, of an evaluation that is there: it must outlive the explanation. Nothing to end. */
+TUCK_MUST_CHECK tuck_status explain_why(struct evaluation *e, bool keep_order,
+                                        struct explanation *x);
 void explain_end(struct explanation *x);
 
 void explain_table(const struct explanation *x, uint32_t most, struct buf *out);

@@ -2,16 +2,19 @@
 
 void judge_times(const struct evaluation *e, tuck_times *out)
 {
-    *out = (tuck_times){.step_ns = (double)e->time.makespan / 1e3,
-                        .compute_ns = (double)e->time.compute / 1e3,
-                        .comm_ns = (double)e->time.comm / 1e3,
-                        .exposed_ns = (double)e->time.exposed / 1e3,
-                        .peak_bytes = e->peak};
+    *out = (tuck_times){.step_ps = e->time.makespan,
+                        .compute_ps = e->time.compute,
+                        .comm_ps = e->time.comm,
+                        .exposed_ps = e->time.exposed,
+                        .launch_ps = e->time.launch,
+                        .slowed_ps = e->slowed,
+                        .peak_bytes = e->peak,
+                        .resident_bytes = e->resident};
 }
 
 struct judged {
     const tuck_graph *g;
-    const struct evaluate_options *o;
+    const tuck_cluster *c;
     const struct evaluation *before, *after;
     tuck_report *t;
 };
@@ -24,7 +27,7 @@ static void do_judge(void *arg)
 
     judge_times(e, &t->gain.before);
     judge_times(x->after, &t->gain.after);
-    t->gain.bound_ns = (double)e->any.ps / 1e3;
+    t->gain.bound_ps = e->any.ps;
     t->gain.bound_kind = bound_name(e->any.kind);
     t->gain.bound_meaning = evaluation_meaning(e);
     for (uint32_t i = 0; i < t->pass.len; i++)
@@ -34,22 +37,14 @@ static void do_judge(void *arg)
     t->buffers_unknown = e->gaps.n_buf;
     t->unbacked = e->program->used_default;
     t->remark = evaluation_communicates(e) ? NULL : evaluation_no_collectives;
-    report_assume(t, x->g, x->o->machine->cluster);
+    report_assume(t, x->g, x->c);
 }
 
-tuck_status judge_report(tuck_graph *before, tuck_graph *after, const struct evaluate_options *o,
+tuck_status judge_report(const tuck_graph *g, const tuck_cluster *c,
+                         const struct evaluation *before, const struct evaluation *after,
                          tuck_report *t)
 {
-    struct evaluation a = {.program = NULL}, b = {.program = NULL};
-    tuck_status st = evaluate_graph(before, o, NULL, &a);
+    struct judged x = {g, c, before, after, t};
 
-    if (st == TUCK_OK) {
-        st = evaluate_graph(after, o, NULL, &b);
-        struct judged x = {before, o, &a, &b, t};
-        if (st == TUCK_OK && !mem_guard(&t->mem, do_judge, &x))
-            st = TUCK_ENOMEM;
-        evaluate_end(&b);
-    }
-    evaluate_end(&a);
-    return st;
+    return mem_guard(&t->mem, do_judge, &x) ? TUCK_OK : TUCK_ENOMEM;
 }

@@ -7,9 +7,9 @@
 
 void judge_times(const struct evaluation *e, tuck_times *out);
 
-/* Both graphs are inferred. Where one of them cannot be simulated, its sizes are not known, the
- * report stays as it is and the status says so. */
-TUCK_MUST_CHECK tuck_status judge_report(tuck_graph *before, tuck_graph *after,
-                                         const struct evaluate_options *o, tuck_report *t);
+/* Of the graph before the passes, with its bounds, and after. */
+TUCK_MUST_CHECK tuck_status judge_report(const tuck_graph *g, const tuck_cluster *c,
+                                         const struct evaluation *before,
+                                         const struct evaluation *after, tuck_report *t);
 
 #endif

@@ -1,14 +1,12 @@
 /* The default pipeline: several are tried on copies, each result is lowered and simulated, and the
  * fastest that needs no more memory than the original graph is kept. Where none is faster, the
  * graph stays as it was, and the report says so. */
-#include "base/options_take.h"
 #include "rewrite/bucket/bucket.h"
 #include "op/ops.h"
 #include "rewrite/loops.h"
 #include "rewrite/waits.h"
 #include "study/judge.h"
-#include "study/symbol_hints.h"
-#include "study/runner.h"
+#include "study/optimize.h"
 #include "study/pass_table.h"
 #include "schedule/schedule.h"
 
@@ -41,11 +39,10 @@ struct trial {
 };
 
 struct search {
-    const tuck_run_options *run;
+    const struct optimize_options *o;
+    const struct machine *machine;
+    struct study *study;
     struct runner runner;
-    struct study study;
-    struct machine machine;
-    struct evaluate_options eval;
     tuck_diags *diags;
     struct trial best;
     tuck_allocator alloc;
@@ -59,7 +56,7 @@ struct search {
 static tuck_status judge(struct search *s, tuck_graph *g, int64_t *ps, int64_t *peak)
 {
     struct evaluation *e;
-    tuck_status st = study_get(&s->study, g, s->diags, &e);
+    tuck_status st = study_get(s->study, g, s->diags, &e);
 
     if (st != TUCK_OK)
         return st;
@@ -76,7 +73,7 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
     struct cost_shape shape = {.p = 0};
 
     for (uint32_t i = 0; i < g->group.len; i++) {
-        struct cost_shape own = shape_of_group(s->machine.cluster,
+        struct cost_shape own = shape_of_group(s->machine->cluster,
                                                graph_str(g, g->group.at[i].name),
                                                g->group.at[i].size, g->group.at[i].ranks);
         if (own.p > shape.p)
@@ -85,8 +82,8 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
     if (shape.p < 2)
         return 25;
     double mb = share *
-                (double)cost_saturation(s->machine.cluster, shape, coll, 0.9,
-                                        &s->machine.cost.collective) /
+                (double)cost_saturation(s->machine->cluster, shape, coll, 0.9,
+                                        &s->machine->cost.collective) /
                 1048576;
     return mb < 1 ? 1 : mb > 2000 ? 2000 : mb;
 }
@@ -156,7 +153,7 @@ static tuck_status run_steps(struct search *s, const struct pipeline *p, struct 
     for (uint32_t i = 0; i < p->step.len && st == TUCK_OK; i++) {
         const struct pipeline_step *step = &p->step.at[i];
 
-        if (r->observe != NULL && !r->observe(r->ctx, step->pass->name, i, false, t->g))
+        if (!observe(&r->observer, step->pass->name, i, false, t->g))
             return TUCK_EIO;
         st = runner_step(r, step, t->g, t->report, s->diags);
         if (st == TUCK_OK)
@@ -167,7 +164,7 @@ static tuck_status run_steps(struct search *s, const struct pipeline *p, struct 
         row->judged = true;
         row->step_ps = t->ps;
         row->step_peak = t->peak;
-        if (r->observe != NULL && !r->observe(r->ctx, step->pass->name, i, true, t->g))
+        if (!observe(&r->observer, step->pass->name, i, true, t->g))
             return TUCK_EIO;
     }
     return st;
@@ -230,17 +227,17 @@ static void fill_gain(const struct evaluation *e, tuck_gain *out, bool after)
     judge_times(e, after ? &out->after : &out->before);
     if (after)
         return;
-    out->bound_ns = (double)e->any.ps / 1e3;
+    out->bound_ps = e->any.ps;
     out->bound_kind = bound_name(e->any.kind);
     out->bound_meaning = evaluation_meaning(e);
 }
 
-static int64_t limit_of(const tuck_run_options *run, int64_t peak)
+static int64_t limit_of(const struct optimize_options *o, int64_t peak)
 {
-    double limit = (double)peak * (1 + run->memory_share) + (double)run->memory_more;
+    double limit = (double)peak * (1 + o->memory_share) + (double)o->memory_more;
 
-    if (run->memory > 0)
-        return run->memory;
+    if (o->memory > 0)
+        return o->memory;
     return limit < 9e18 ? (int64_t)limit : INT64_MAX;
 }
 
@@ -248,11 +245,11 @@ static int64_t limit_of(const tuck_run_options *run, int64_t peak)
 static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck_report **report)
 {
     struct evaluation *e;
-    tuck_status st = study_get(&s->study, g, s->diags, &e);
+    tuck_status st = study_get(s->study, g, s->diags, &e);
 
     if (st != TUCK_OK)
         return st;
-    int64_t peak_limit = s->limit = limit_of(s->run, e->peak);
+    int64_t peak_limit = s->limit = limit_of(s->o, e->peak);
     s->less = peak_limit < e->peak;
     /* Whole bytes, whatever a product of doubles is rounded to. */
     s->budget = e->peak > 0 && peak_limit > e->peak
@@ -260,13 +257,13 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
                     : 0;
     s->best.ps = s->less ? INT64_MAX : e->time.makespan;
     gain->memory_limit = peak_limit;
-    st = study_bounds(&s->study, g, e);
+    st = study_bounds(s->study, g, e);
     fill_gain(e, gain, false);
     s->gaps = e->gaps;
     s->unbacked = e->program->used_default;
     s->communicates = evaluation_communicates(e);
     if (st == TUCK_OK)
-        st = gaps_tell(e->program, false, s->diags);
+        st = gaps_tell(e->program, s->machine->strict, s->diags);
     study_give_back(e);
 
     size_t n = has_candidates(g) ? N_WAYS : 1;
@@ -280,7 +277,7 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
     gain->over_limit = s->less && s->best.g == NULL;
     if (st != TUCK_OK || s->best.g == NULL)
         return st;
-    st = study_get(&s->study, s->best.g, s->diags, &e);
+    st = study_get(s->study, s->best.g, s->diags, &e);
     if (st != TUCK_OK)
         return st;
     fill_gain(e, gain, true);
@@ -309,58 +306,35 @@ static void do_remember(void *arg)
     t->buffers_unknown = x->s->gaps.n_buf;
     t->unbacked = x->s->unbacked;
     t->remark = x->s->communicates ? NULL : evaluation_no_collectives;
-    report_assume(t, x->g, x->s->machine.cluster);
+    report_assume(t, x->g, x->s->machine->cluster);
 }
 
-tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, tuck_diags *diags,
-                                tuck_gain *gain_out, tuck_report **report_out)
+static tuck_status search_and_report(struct search *s, tuck_graph *g, tuck_gain *gain,
+                                     tuck_report **report)
 {
-    tuck_run_options run = {.size = sizeof(run)};
-    struct cost_options cost;
-    struct search s = {.diags = diags, .run = &run};
-    tuck_cluster *own = NULL;
+    tuck_status st = search(s, g, gain, report);
+
+    tuck_graph_free(s->best.g);
+    tuck_report_free(s->best.report);
+    struct remember_args about = {*report, s, g};
+    if (st == TUCK_OK && !mem_guard(&(*report)->mem, do_remember, &about))
+        st = TUCK_ENOMEM;
+    (*report)->gain = *gain;
+    return st;
+}
+
+tuck_status optimize_graph(struct study *study, tuck_graph *g, const struct optimize_options *o,
+                           tuck_diags *diags, tuck_gain *gain_out, tuck_report **report_out)
+{
+    struct search s = {.diags = diags, .o = o, .study = study, .machine = study->o->machine};
     tuck_gain gain = {.changed = false};
 
-    if (g == NULL || options_take(&run, sizeof(run), options) != TUCK_OK ||
-        cost_options_take(&cost, run.cost) != TUCK_OK)
-        return TUCK_EINVAL;
     s.alloc = g->store->mem.alloc;
-    s.runner = (struct runner){.study = &s.study, .observe = run.observe, .ctx = run.ctx};
+    s.runner = (struct runner){.study = study, .observer = o->observer};
     tuck_report *report = report_new(&s.alloc); /* of a graph that stays as it is */
     tuck_status st = report ? runner_check_input(g, diags) : TUCK_ENOMEM;
     if (st == TUCK_OK)
-        st = tuck_graph_infer(g, false, NULL);
-    if (st == TUCK_OK && run.cluster == NULL) {
-        st = tuck_cluster_for_graph(g, &s.alloc, diags, &own);
-        run.cluster = own;
-    }
-    machine_init(&s.machine, run.cluster);
-    s.machine.cost = cost;
-    s.machine.contention = run.contention;
-    evaluate_defaults(&s.eval, &s.machine);
-    s.eval.keep_order = run.keep_order;
-    study_begin(&s.study, &s.eval, &s.alloc);
-    struct hints hints = {.g = g, .run = &run};
-    if (st == TUCK_OK)
-        st = hints_intern(&hints);
-    if (st == TUCK_OK) {
-        s.machine.hint = hints.at;
-        s.machine.n_hint = run.n_hints;
-        st = laws_fit(&s.machine, g);
-    }
-    if (st == TUCK_OK) {
-        st = search(&s, g, &gain, &report);
-    }
-    hints_free(&hints);
-    study_end(&s.study);
-    tuck_graph_free(s.best.g);
-    tuck_report_free(s.best.report);
-    struct remember_args about = {report, &s, g};
-    if (st == TUCK_OK && !mem_guard(&report->mem, do_remember, &about))
-        st = TUCK_ENOMEM;
-    if (report != NULL)
-        report->gain = gain;
-    tuck_cluster_free(own);
+        st = search_and_report(&s, g, &gain, &report);
     if (st == TUCK_OK && gain_out != NULL)
         *gain_out = gain;
     if (st == TUCK_OK && report_out != NULL)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "op/ops.h"
+#include "study/optimize.h"
+#include "study/pass_table.h"
 #include "study/rank_input.h"
 #include "study/what_if.h"
 
@@ -28,8 +30,9 @@ static const char order_passes[] =
 struct search {
     struct explanation *x;
     const tuck_graph *g;
-    const struct evaluate_options *o;
-    const tuck_run_options *run;
+    struct study *study;
+    const struct evaluate_options *o; /* the study's */
+    const struct observer *watch;
     const struct explained *one; /* only this collective counts; NULL: the step */
     struct mem mem;
     struct arena arena; /* of the trial under way */
@@ -45,11 +48,7 @@ struct search {
 /* What it is about, for who watches. */
 static tuck_status tell(struct search *s, const char *what)
 {
-    const tuck_run_options *run = s->run;
-
-    return run->observe == NULL || run->observe(run->ctx, what, s->n_tried++, false, s->g)
-               ? TUCK_OK
-               : TUCK_EIO;
+    return observe(s->watch, what, s->n_tried++, false, s->g) ? TUCK_OK : TUCK_EIO;
 }
 
 static tuck_status attempt(struct search *s, const char *what, const struct trial *t,
@@ -58,7 +57,7 @@ static tuck_status attempt(struct search *s, const char *what, const struct tria
     tuck_status st = tell(s, what);
 
     arena_destroy(&s->arena); /* what the trial before left */
-    return st == TUCK_OK ? trial_run(s->g, &s->x->e, s->o, t, &s->arena, out) : st;
+    return st == TUCK_OK ? trial_run(s->g, s->x->e, s->o, t, &s->arena, out) : st;
 }
 
 /* Its order and figures, kept because the next trial reuses its memory. */
@@ -66,7 +65,7 @@ static struct tried keep(struct search *s, const struct tried *t)
 {
     struct tried figures = *t;
 
-    memcpy(s->kept, t->order, s->x->e.problem->n_op * sizeof(*s->kept));
+    memcpy(s->kept, t->order, s->x->e->problem->n_op * sizeof(*s->kept));
     s->kept_own = s->one ? t->by_op[s->one->op] : -1;
     figures.by_op = NULL;
     figures.order = NULL;
@@ -100,7 +99,7 @@ static uint32_t count_exposed(const struct evaluation *e)
 static bool is_gain(const struct search *s, const struct remedy *r)
 {
     const struct explanation *x = s->x;
-    int64_t step = x->e.time.makespan;
+    int64_t step = x->e->time.makespan;
 
     if (s->one != NULL)
         return step - r->ps > step / 1000 ||
@@ -118,7 +117,7 @@ static bool is_gain(const struct search *s, const struct remedy *r)
 static void report(struct search *s, struct remedy r, uint32_t n_exposed)
 {
     struct explanation *x = s->x;
-    uint32_t before = count_exposed(&x->e);
+    uint32_t before = count_exposed(x->e);
 
     r.hidden = before > n_exposed ? before - n_exposed : 0;
     if (x->n_remedy < REMEDIES_MAX && is_gain(s, &r))
@@ -127,8 +126,8 @@ static void report(struct search *s, struct remedy r, uint32_t n_exposed)
 
 static int64_t exposed_of(const struct evaluation *e, const struct search *s)
 {
-    str_id name = s->x->e.program->op[s->one->op].name;
-    const char *text = program_str(s->x->e.program, name);
+    str_id name = s->x->e->program->op[s->one->op].name;
+    const char *text = program_str(s->x->e->program, name);
     str_id id = str_find(&e->program->str, text, strlen(text));
 
     for (uint32_t i = 0; id != 0 && i < e->program->n_op; i++)
@@ -169,32 +168,36 @@ static tuck_status apply(tuck_graph *g, const struct program *p, const uint32_t 
     return ok ? TUCK_OK : TUCK_ENOMEM;
 }
 
+/* A graph on faster links. */
+static tuck_status report_links(struct search *s, struct remedy r, tuck_graph *g, double faster)
+{
+    struct machine machine = *s->o->machine;
+    struct evaluate_options o = *s->o;
+    struct evaluation e;
+
+    machine.bandwidth *= faster;
+    o.machine = &machine;
+    o.no_bounds = true;
+    tuck_status st = evaluate_graph(g, &o, NULL, &e);
+    if (st == TUCK_OK)
+        report_evaluation(s, r, &e);
+    evaluate_end(&e);
+    return st;
+}
+
 /* Give the graph an order, lower it again and simulate it. */
 static tuck_status report_kept(struct search *s, struct remedy r, const uint32_t *order,
                                double faster)
 {
-    s->x->crosses |= schedule_crosses_groups(s->x->e.problem, order);
-    struct evaluate_options o = *s->o;
-    struct evaluation e = {.program = NULL};
-    tuck_graph *copy;
-    tuck_status st = tuck_graph_copy(s->g, &copy);
+    s->x->crosses |= schedule_crosses_groups(s->x->e->problem, order);
+    tuck_graph *clone = graph_clone(s->g);
 
-    if (st != TUCK_OK)
-        return st;
-    o.no_bounds = true;
-    st = evaluate_graph(copy, &o, NULL, &e);
-    if (st == TUCK_OK && e.program->n_op == s->x->e.program->n_op)
-        st = apply(copy, e.program, order);
-    evaluate_end(&e);
-    struct machine faster_machine = *s->o->machine;
-    faster_machine.bandwidth *= faster;
-    o.machine = &faster_machine;
+    if (clone == NULL)
+        return TUCK_ENOMEM;
+    tuck_status st = apply(clone, s->x->e->program, order);
     if (st == TUCK_OK)
-        st = evaluate_graph(copy, &o, NULL, &e);
-    if (st == TUCK_OK)
-        report_evaluation(s, r, &e);
-    evaluate_end(&e);
-    tuck_graph_free(copy);
+        st = report_links(s, r, clone, faster);
+    graph_free(clone);
     return st;
 }
 
@@ -221,23 +224,18 @@ static tuck_status least_memory(struct search *s, int64_t target, struct tried *
     return st;
 }
 
-static tuck_status try_pipeline(struct search *s, const char *text, const tuck_run_options *run,
-                                struct evaluation *e);
+static tuck_status try_optimizing(struct search *s, int64_t more_memory, struct evaluation **e);
 static tuck_status or_left_out(tuck_status st);
 
 /* What is printed is what the command makes of the graph. */
 static tuck_status report_memory_command(struct search *s, struct remedy r, int64_t more)
 {
-    tuck_run_options run = *s->run;
-    struct evaluation e;
+    struct evaluation *e = NULL;
+    tuck_status st = try_optimizing(s, more, &e);
 
-    run.memory = 0;
-    run.memory_share = 0;
-    run.memory_more = more;
-    tuck_status st = try_pipeline(s, NULL, &run, &e);
     if (st == TUCK_OK)
-        report_evaluation(s, r, &e);
-    evaluate_end(&e);
+        report_evaluation(s, r, e);
+    study_give_back(e);
     return or_left_out(st);
 }
 
@@ -304,25 +302,15 @@ static tuck_status least_factor(struct search *s, uint32_t alone, struct tried *
 static tuck_status try_links(struct search *s)
 {
     struct remedy r = {.kind = REMEDY_LINKS, .parameter = 2, .no_command = links_command};
-    struct evaluate_options o = *s->o;
-    struct evaluation e;
     struct tried t;
     double factor;
-    tuck_graph *copy;
-    tuck_status st = tuck_graph_copy(s->g, &copy);
+    tuck_graph *clone = graph_clone(s->g);
 
-    if (st != TUCK_OK)
-        return st;
+    if (clone == NULL)
+        return TUCK_ENOMEM;
     snprintf(r.what, sizeof(r.what), "links twice as fast, nothing else changed");
-    struct machine twice = *s->o->machine;
-    twice.bandwidth *= 2;
-    o.machine = &twice;
-    o.no_bounds = true;
-    st = evaluate_graph(copy, &o, NULL, &e);
-    if (st == TUCK_OK)
-        report_evaluation(s, r, &e);
-    evaluate_end(&e);
-    tuck_graph_free(copy);
+    tuck_status st = report_links(s, r, clone, 2);
+    graph_free(clone);
     if (st == TUCK_OK)
         st = least_factor(s, NONE, &t, &factor);
     if (st != TUCK_OK || factor == 0)
@@ -335,29 +323,49 @@ static tuck_status try_links(struct search *s)
 
 /* ---- larger collectives ---- */
 
-static tuck_status try_pipeline(struct search *s, const char *text, const tuck_run_options *run,
-                                struct evaluation *e)
+/* What Tuck's own passes make of the graph. The evaluation is to be given back. */
+static tuck_status try_optimizing(struct search *s, int64_t more_memory, struct evaluation **e)
 {
-    struct evaluate_options o = *s->o;
-    tuck_pipeline *p = NULL;
-    tuck_graph *copy;
-    tuck_status st = tuck_graph_copy(s->g, &copy);
+    struct optimize_options o = {.observer = *s->watch, .memory_more = more_memory};
+    tuck_graph *clone = graph_clone(s->g);
 
-    *e = (struct evaluation){.program = NULL};
-    if (st != TUCK_OK)
-        return st;
-    o.no_bounds = true;
-    if (text == NULL) {
-        st = tuck_graph_optimize(copy, run, NULL, NULL, NULL);
-    } else {
-        st = tuck_pipeline_parse(text, strlen(text), "remedy", &s->mem.alloc, NULL, &p);
-        if (st == TUCK_OK)
-            st = tuck_pipeline_run(p, copy, run, NULL, NULL);
-    }
+    if (clone == NULL)
+        return TUCK_ENOMEM;
+    tuck_status st = optimize_graph(s->study, clone, &o, NULL, NULL, NULL);
     if (st == TUCK_OK)
-        st = evaluate_graph(copy, &o, NULL, e);
-    tuck_pipeline_free(p);
-    tuck_graph_free(copy);
+        st = study_get(s->study, clone, NULL, e);
+    graph_free(clone);
+    return st;
+}
+
+static tuck_status run_passes(struct search *s, const char *text, tuck_graph *g)
+{
+    struct runner r = {.study = s->study, .observer = *s->watch};
+    struct pipeline p;
+    tuck_report *report = report_new(&s->mem.alloc);
+
+    if (report == NULL)
+        return TUCK_ENOMEM;
+    pipeline_init(&p, &all_passes, &s->mem.alloc);
+    tuck_status st = pipeline_parse(&p, text, strlen(text), "remedy", NULL);
+    if (st == TUCK_OK)
+        st = pipeline_run(&p, g, &r, report, NULL);
+    pipeline_destroy(&p);
+    tuck_report_free(report);
+    return st;
+}
+
+/* What passes make of the graph. The evaluation is to be given back. */
+static tuck_status try_passes(struct search *s, const char *text, struct evaluation **e)
+{
+    tuck_graph *clone = graph_clone(s->g);
+
+    if (clone == NULL)
+        return TUCK_ENOMEM;
+    tuck_status st = run_passes(s, text, clone);
+    if (st == TUCK_OK)
+        st = study_get(s->study, clone, NULL, e);
+    graph_free(clone);
     return st;
 }
 
@@ -371,10 +379,10 @@ static tuck_status or_left_out(tuck_status st)
 static tuck_status try_buckets(struct search *s)
 {
     static const double share[] = {0.25, 0.5, 1, 2, 4};
-    const struct program *p = s->x->e.program;
+    const struct program *p = s->x->e->program;
     const struct program_op *op = &p->op[s->x->row[0].op];
     tuck_coll coll = coll_modelled(op->coll);
-    struct remedy best = {.ps = s->x->e.time.makespan};
+    struct remedy best = {.ps = s->x->e->time.makespan};
     uint32_t best_exposed = 0;
     tuck_status st = TUCK_OK;
 
@@ -388,7 +396,7 @@ static tuck_status try_buckets(struct search *s)
     for (size_t i = 0; i < sizeof(share) / sizeof(*share) && st == TUCK_OK; i++) {
         double mb = fmin(fmax(full * share[i], 1), 2000);
         char text[256];
-        struct evaluation e;
+        struct evaluation *e = NULL;
 
         if (i > 0 && mb == fmin(fmax(full * share[i - 1], 1), 2000))
             continue;
@@ -396,19 +404,19 @@ static tuck_status try_buckets(struct search *s)
                  "bucket_reduce_scatter(cap_mb=%.4g),bucket_all_reduce(cap_mb=%.4g),"
                  "bucket_all_gather(cap_mb=%.4g)",
                  mb, mb, mb);
-        st = try_pipeline(s, text, s->run, &e);
-        if (st == TUCK_OK && e.time.makespan < best.ps) {
+        st = try_passes(s, text, &e);
+        if (st == TUCK_OK && e->time.makespan < best.ps) {
             best = (struct remedy){.kind = REMEDY_BUCKETS,
-                                   .ps = e.time.makespan,
-                                   .peak = e.peak,
+                                   .ps = e->time.makespan,
+                                   .peak = e->peak,
                                    .own = -1,
                                    .parameter = mb * 1048576};
-            best_exposed = count_exposed(&e);
+            best_exposed = count_exposed(e);
             snprintf(best.options, sizeof(best.options), "--passes '%s'", text);
             snprintf(best.what, sizeof(best.what), "fewer, larger collectives: buckets of %.4g MiB",
                      mb);
         }
-        evaluate_end(&e);
+        study_give_back(e);
         st = or_left_out(st);
     }
     if (st == TUCK_OK && best.parameter > 0)
@@ -419,13 +427,13 @@ static tuck_status try_buckets(struct search *s)
 static tuck_status try_optimize(struct search *s)
 {
     struct remedy r = {.kind = REMEDY_OPTIMIZE};
-    struct evaluation e;
-    tuck_status st = try_pipeline(s, NULL, s->run, &e);
+    struct evaluation *e = NULL;
+    tuck_status st = try_optimizing(s, 0, &e);
 
     snprintf(r.what, sizeof(r.what), "tuck optimize, at the same memory");
     if (st == TUCK_OK)
-        report_evaluation(s, r, &e);
-    evaluate_end(&e);
+        report_evaluation(s, r, e);
+    study_give_back(e);
     return or_left_out(st);
 }
 
@@ -440,14 +448,14 @@ struct kind_of_group {
 /* The most exposed kinds on groups that do others as well. n of them, at most GROUPS_TRIED. */
 static uint32_t crowded_kinds(struct search *s, struct kind_of_group out[GROUPS_TRIED])
 {
-    const struct problem *p = s->x->e.problem;
+    const struct problem *p = s->x->e->problem;
     int64_t(*exposed)[KINDS] = arena_zeroed(&s->arena, p->n_group * sizeof(*exposed));
     uint32_t *kinds = arena_zeroed(&s->arena, p->n_group * sizeof(*kinds)), n = 0; /* bits */
 
     for (uint32_t i = 0; i < p->n_op; i++)
         if (problem_is_coll(p, i) && p->group[i] != PROBLEM_NONE) {
             uint32_t k = (uint32_t)coll_modelled(p->coll[i]);
-            exposed[p->group[i]][k] += s->x->e.span[i].exposed;
+            exposed[p->group[i]][k] += s->x->e->span[i].exposed;
             kinds[p->group[i]] |= 1u << k;
         }
     for (uint32_t g = 0; g < p->n_group; g++)
@@ -482,14 +490,14 @@ static tuck_status try_channel(struct search *s, int64_t base, struct remedy r)
     struct trial t = {.limit = s->peak,
                       .alone = NONE,
                       .group = s->channel,
-                      .n_group = s->x->e.problem->n_group + 1};
+                      .n_group = s->x->e->problem->n_group + 1};
     struct tried now;
     tuck_status st = attempt(s, "what other groups would do", &t, &now);
 
     if (st != TUCK_OK || score(s, &now) >= base)
         return st;
     r.ps = now.ps;
-    r.peak = s->x->e.peak + now.peak - s->peak;
+    r.peak = s->x->e->peak + now.peak - s->peak;
     r.own = s->one ? now.by_op[s->one->op] : -1;
     report(s, r, now.n_exposed);
     return TUCK_OK;
@@ -497,7 +505,7 @@ static tuck_status try_channel(struct search *s, int64_t base, struct remedy r)
 
 static tuck_status try_groups(struct search *s, int64_t base)
 {
-    const struct problem *p = s->x->e.problem;
+    const struct problem *p = s->x->e->problem;
     struct crowd_args c = {.s = s};
     tuck_status st = mem_guard(&s->mem, do_crowds, &c) ? TUCK_OK : TUCK_ENOMEM;
 
@@ -521,8 +529,8 @@ static tuck_status try_groups(struct search *s, int64_t base)
 static void do_prepare(void *arg)
 {
     struct search *s = arg;
-    struct arena *a = &s->x->e.arena;
-    uint32_t n = s->x->e.problem->n_op;
+    struct arena *a = &s->x->e->arena;
+    uint32_t n = s->x->e->problem->n_op;
 
     s->kept = arena_array(a, uint32_t, n);
     s->channel = arena_array(a, uint32_t, n);
@@ -532,7 +540,7 @@ static tuck_status begin(struct search *s)
 {
     mem_init(&s->mem, &s->g->store->mem.alloc);
     arena_init(&s->arena, &s->mem);
-    return mem_guard(&s->x->e.mem, do_prepare, s) ? TUCK_OK : TUCK_ENOMEM;
+    return mem_guard(&s->x->e->mem, do_prepare, s) ? TUCK_OK : TUCK_ENOMEM;
 }
 
 /* The best order with no more memory, which other remedies must beat. */
@@ -546,23 +554,23 @@ static tuck_status try_order(struct search *s, int64_t *base)
     if (st != TUCK_OK)
         return st;
     *base = score(s, &now);
-    struct evaluation e;
+    struct evaluation *e = NULL;
     snprintf(r.options, sizeof(r.options), "--passes %s", order_passes);
-    st = try_pipeline(s, order_passes, s->run, &e);
+    st = try_passes(s, order_passes, &e);
     if (st == TUCK_OK)
-        report_evaluation(s, r, &e);
-    evaluate_end(&e);
+        report_evaluation(s, r, e);
+    study_give_back(e);
     return or_left_out(st);
 }
 
-tuck_status remedies_of_step(struct explanation *x, const tuck_graph *g,
-                             const struct evaluate_options *o, const tuck_run_options *run)
+tuck_status remedies_of_step(struct explanation *x, const tuck_graph *g, struct study *study,
+                             const struct observer *watch)
 {
-    struct search s = {.x = x, .g = g, .o = o, .run = run};
+    struct search s = {.x = x, .g = g, .study = study, .o = study->o, .watch = watch};
     int64_t base = 0;
     tuck_status st = begin(&s);
 
-    s.peak = x->e.peak;
+    s.peak = x->e->peak;
     if (st == TUCK_OK)
         st = try_optimize(&s);
     if (st == TUCK_OK)
@@ -579,12 +587,17 @@ tuck_status remedies_of_step(struct explanation *x, const tuck_graph *g,
     return st;
 }
 
-tuck_status remedies_of_collective(struct explanation *x, const tuck_graph *g,
-                                   const struct evaluate_options *o, const tuck_run_options *run,
-                                   const struct explained *one)
+tuck_status remedies_of_collective(struct explanation *x, const tuck_graph *g, struct study *study,
+                                   const struct observer *watch, const struct explained *one)
 {
-    struct search s = {.x = x, .g = g, .o = o, .run = run, .one = one, .peak = x->e.peak};
-    const struct problem *p = x->e.problem;
+    struct search s = {.x = x,
+                       .g = g,
+                       .study = study,
+                       .o = study->o,
+                       .watch = watch,
+                       .one = one,
+                       .peak = x->e->peak};
+    const struct problem *p = x->e->problem;
     struct remedy r = {.kind = REMEDY_GROUP,
                        .what = "on another group of these ranks",
                        .no_command = group_command};
@@ -610,7 +623,7 @@ tuck_status remedies_of_collective(struct explanation *x, const tuck_graph *g,
         r = (struct remedy){.kind = REMEDY_LINKS,
                             .no_command = links_command,
                             .ps = t.ps,
-                            .peak = x->e.peak,
+                            .peak = x->e->peak,
                             .own = s.kept_own,
                             .parameter = factor};
         snprintf(r.what, sizeof(r.what), "a link %.4gx as fast, or that much less to move", factor);

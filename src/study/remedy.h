@@ -11,12 +11,11 @@
 /* Of the whole step: Tuck's own passes, more memory, larger collectives, another group
  * for some, faster links. */
 TUCK_MUST_CHECK tuck_status remedies_of_step(struct explanation *x, const tuck_graph *g,
-                                             const struct evaluate_options *o,
-                                             const tuck_run_options *run);
+                                             struct study *study, const struct observer *watch);
 /* Of one collective, by what limits it. */
 TUCK_MUST_CHECK tuck_status remedies_of_collective(struct explanation *x, const tuck_graph *g,
-                                                   const struct evaluate_options *o,
-                                                   const tuck_run_options *run,
+                                                   struct study *study,
+                                                   const struct observer *watch,
                                                    const struct explained *r);
 
 #endif

@@ -199,10 +199,10 @@ tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct r
     for (uint32_t i = 0; i < p->step.len && st == TUCK_OK; i++) {
         const struct pipeline_step *s = &p->step.at[i];
 
-        if (r->observe != NULL && !r->observe(r->ctx, s->pass->name, i, false, g))
+        if (!observe(&r->observer, s->pass->name, i, false, g))
             return TUCK_EIO;
         st = runner_step(r, s, g, report, diags);
-        if (st == TUCK_OK && r->observe != NULL && !r->observe(r->ctx, s->pass->name, i, true, g))
+        if (st == TUCK_OK && !observe(&r->observer, s->pass->name, i, true, g))
             return TUCK_EIO;
     }
     return st;

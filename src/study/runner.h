@@ -6,12 +6,21 @@
 #include "pass/pass.h"
 #include "study/study.h"
 
+/* Progress: called before (after = false) and after each step; false ends the run, TUCK_EIO. */
+struct observer {
+    bool (*fn)(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g);
+    void *ctx;
+};
+
+static inline bool observe(const struct observer *o, const char *pass, size_t step, bool after,
+                           const tuck_graph *g)
+{
+    return o->fn == NULL || o->fn(o->ctx, pass, step, after, g);
+}
+
 struct runner {
     struct study *study; /* the machine, and what is known of graphs on it */
-    /* Called before (after = false) and after each step; false ends the run
-     * with TUCK_EIO. Or NULL. */
-    bool (*observe)(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g);
-    void *ctx;
+    struct observer observer;
 };
 
 /* One step. Where it fails g is as it was; its row is in the report all the same. */

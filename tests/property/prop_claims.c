@@ -18,7 +18,6 @@
 
 #include "pass/pass_report.h"
 #include "study/evaluate.h"
-#include "study/symbol_hints.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"
 
@@ -55,30 +54,29 @@ static void tell_groups(const struct case_of *c, tuck_graph *g)
         assert_int_equal(tuck_graph_set_rank(g, 0, NULL), TUCK_OK);
 }
 
+static tuck_machine machine_of(const struct case_of *c)
+{
+    return (tuck_machine){.size = sizeof(tuck_machine),
+                          .hints = c->x->hint,
+                          .n_hints = c->x->n_hint,
+                          .cluster = c->cluster};
+}
+
 static struct times simulate(const struct case_of *c, const char *text)
 {
-    struct machine machine;
-    struct evaluate_options o;
-    struct evaluation e;
-    tuck_run_options run = {.size = sizeof(run), .hints = c->x->hint, .n_hints = c->x->n_hint};
+    tuck_machine machine = machine_of(c);
+    tuck_simulation *s = NULL;
+    tuck_times t = {.step_ps = 0};
     tuck_doc *doc = read_or_die(text);
     tuck_graph *g = tuck_doc_graph(doc, 0);
 
     tell_groups(c, g);
-    assert_int_equal(tuck_graph_infer(g, false, NULL), TUCK_OK);
-    machine_init(&machine, c->cluster);
-    evaluate_defaults(&o, &machine);
-    o.no_bounds = true;
-    struct hints hints = {.g = g, .run = &run};
-    assert_int_equal(hints_intern(&hints), TUCK_OK);
-    machine.hint = hints.at;
-    machine.n_hint = run.n_hints;
-    tuck_status st = evaluate_graph(g, &o, NULL, &e);
-    struct times t = {st == TUCK_OK, e.time.makespan, e.time.exposed, e.peak};
-    evaluate_end(&e);
-    hints_free(&hints);
+    tuck_status st = tuck_graph_simulate(g, &machine, NULL, &s);
+    if (st == TUCK_OK)
+        tuck_simulation_times(s, &t);
+    tuck_simulation_free(s);
     tuck_doc_free(doc);
-    return t;
+    return (struct times){st == TUCK_OK, t.step_ps, t.exposed_ps, t.peak_bytes};
 }
 
 /* ---- a pipeline ---- */
@@ -145,11 +143,10 @@ static bool check_pipeline(const struct case_of *c, tuck_graph *g, struct sums *
                            struct text *why)
 {
     struct texts t = {.n = 0};
+    tuck_machine machine = machine_of(c);
     tuck_run_options o = {.size = sizeof(o),
-                          .hints = c->x->hint,
-                          .n_hints = c->x->n_hint,
-                          .cluster = c->cluster,
-                          .keep_order = c->plan.keep_order,
+                          .machine = &machine,
+                          .order = c->plan.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS,
                           .observe = observe,
                           .ctx = &t};
     char *steps = plan_text(&c->plan);
@@ -176,23 +173,18 @@ static bool check_pipeline(const struct case_of *c, tuck_graph *g, struct sums *
 
 /* ---- the default ---- */
 
-static int64_t ps_of(double ns)
-{
-    return (int64_t)(ns * 1e3 + 0.5);
-}
-
 static bool check_times(const tuck_times *t, struct times x, const char *when, struct text *why)
 {
-    return !differs("optimize", when, ps_of(t->step_ns), x.step, why) &&
-           !differs("optimize, exposed", when, ps_of(t->exposed_ns), x.exposed, why) &&
+    return !differs("optimize", when, t->step_ps, x.step, why) &&
+           !differs("optimize, exposed", when, t->exposed_ps, x.exposed, why) &&
            !differs("optimize, peak", when, t->peak_bytes, x.peak, why);
 }
 
 static bool check_optimize(const struct case_of *c, tuck_graph *g, const char *before,
                            struct sums *sums, struct text *why)
 {
-    tuck_run_options o = {
-        .size = sizeof(o), .hints = c->x->hint, .n_hints = c->x->n_hint, .cluster = c->cluster};
+    tuck_machine machine = machine_of(c);
+    tuck_run_options o = {.size = sizeof(o), .machine = &machine};
     tuck_report *report = NULL;
     tuck_gain gain;
 
@@ -252,8 +244,8 @@ static bool is_apart(const tuck_problem *p, const uint32_t *order)
 static bool check_schedule(const struct case_of *c, tuck_graph *g, struct sums *sums,
                            struct text *why)
 {
-    tuck_lower_options o = {
-        .size = sizeof(o), .hints = c->x->hint, .n_hints = c->x->n_hint, .cluster = c->cluster};
+    tuck_machine machine = machine_of(c);
+    tuck_lower_options o = {.size = sizeof(o), .machine = &machine};
     tuck_program *program = NULL;
     tuck_problem *p = NULL;
     tuck_schedule *s = NULL;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "study/evaluate.h"
-#include "study/symbol_hints.h"
+#include "api/machine_api.h"
 #include "study/pass_table.h"
 #include "support/random_graph.h"
 
@@ -89,23 +89,25 @@ struct setting {
     size_t n_hint;
 };
 
+static tuck_machine machine_of(const struct setting *m)
+{
+    return (tuck_machine){.size = sizeof(tuck_machine),
+                          .cluster = m->cluster,
+                          .hints = m->hint,
+                          .n_hints = m->n_hint};
+}
+
 /* False: sizes are not known. */
 static bool take_time(tuck_graph *g, const struct setting *m, struct evaluation *e)
 {
-    struct machine machine;
+    tuck_machine machine = machine_of(m);
+    struct given_machine *given;
     struct evaluate_options o;
-    tuck_run_options run = {.size = sizeof(run), .hints = m->hint, .n_hints = m->n_hint};
-    struct hints hints = {.g = g, .run = &run};
 
-    machine_init(&machine, m->cluster);
-    evaluate_defaults(&o, &machine);
-    assert_int_equal(hints_intern(&hints), TUCK_OK);
-    machine.hint = hints.at;
-    machine.n_hint = m->n_hint;
-    tuck_status st = tuck_graph_infer(g, false, NULL);
-    assert_int_equal(st, TUCK_OK);
-    st = evaluate_graph(g, &o, NULL, e);
-    hints_free(&hints);
+    assert_int_equal(machine_take(&machine, g, MACHINE_TIMES, NULL, &given), TUCK_OK);
+    evaluate_defaults(&o, &given->machine);
+    tuck_status st = evaluate_graph(g, &o, NULL, e);
+    machine_drop(given);
     if (st != TUCK_OK)
         evaluate_end(e);
     return st == TUCK_OK;
@@ -140,8 +142,8 @@ static void run_pipelines(struct rng *rng, const tuck_graph *g, const struct set
 {
     struct evaluation before;
     tuck_graph *copy;
-    tuck_run_options run = {
-        .size = sizeof(run), .cluster = m->cluster, .hints = m->hint, .n_hints = m->n_hint};
+    tuck_machine machine = machine_of(m);
+    tuck_run_options run = {.size = sizeof(run), .machine = &machine};
 
     s->graphs++;
     assert_int_equal(tuck_graph_copy(g, &copy), TUCK_OK);

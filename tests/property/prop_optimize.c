@@ -42,13 +42,19 @@ static double gap(double ns, double bound)
     return bound > 0 ? 100 * (ns / bound - 1) : 0;
 }
 
+static double ns(int64_t ps)
+{
+    return (double)ps / 1e3;
+}
+
 /* A line of the table. */
 static void optimize(const char *path, struct text *out)
 {
     tuck_doc *doc = NULL;
     tuck_gain x;
     char line[400];
-    tuck_run_options run = {.size = sizeof(run), .hints = symbol, .n_hints = 2 * N_SYMBOLS};
+    tuck_machine machine = {.size = sizeof(machine), .hints = symbol, .n_hints = 2 * N_SYMBOLS};
+    tuck_run_options run = {.size = sizeof(run), .machine = &machine};
 
     if (tuck_doc_read_file(path, NULL, NULL, &doc) != TUCK_OK)
         fail_msg("%s cannot be read", path);
@@ -60,18 +66,20 @@ static void optimize(const char *path, struct text *out)
     if (st != TUCK_OK) {
         snprintf(line, sizeof(line), "%-44s %6zu  refused: status %d\n", name, nodes, (int)st);
     } else {
-        if (x.after.step_ns > x.before.step_ns || x.after.peak_bytes > x.before.peak_bytes)
-            fail_msg("%s: %.3f ns, %lld bytes became %.3f ns, %lld bytes", path, x.before.step_ns,
-                     (long long)x.before.peak_bytes, x.after.step_ns,
+        if (x.after.step_ps > x.before.step_ps || x.after.peak_bytes > x.before.peak_bytes)
+            fail_msg("%s: %.3f ns, %lld bytes became %.3f ns, %lld bytes", path,
+                     ns(x.before.step_ps), (long long)x.before.peak_bytes, ns(x.after.step_ps),
                      (long long)x.after.peak_bytes);
-        if (x.after.step_ns < x.bound_ns)
-            fail_msg("%s: %.3f ns is under the bound of %.3f", path, x.after.step_ns, x.bound_ns);
+        if (x.after.step_ps < x.bound_ps)
+            fail_msg("%s: %.3f ns is under the bound of %.3f", path, ns(x.after.step_ps),
+                     ns(x.bound_ps));
         snprintf(line, sizeof(line),
                  "%-44s %6zu %11.3f %11.3f %11.3f %11.3f %9.1f %9.1f %11.3f %7.1f %7.1f\n", name,
-                 nodes, x.before.step_ns / 1e6, x.after.step_ns / 1e6, x.before.exposed_ns / 1e6,
-                 x.after.exposed_ns / 1e6, (double)x.before.peak_bytes / 1048576,
-                 (double)x.after.peak_bytes / 1048576, x.bound_ns / 1e6,
-                 gap(x.before.step_ns, x.bound_ns), gap(x.after.step_ns, x.bound_ns));
+                 nodes, ns(x.before.step_ps) / 1e6, ns(x.after.step_ps) / 1e6,
+                 ns(x.before.exposed_ps) / 1e6, ns(x.after.exposed_ps) / 1e6,
+                 (double)x.before.peak_bytes / 1048576, (double)x.after.peak_bytes / 1048576,
+                 ns(x.bound_ps) / 1e6, gap(ns(x.before.step_ps), ns(x.bound_ps)),
+                 gap(ns(x.after.step_ps), ns(x.bound_ps)));
     }
     text_add(out, line, strlen(line));
     tuck_doc_free(doc);

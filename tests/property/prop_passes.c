@@ -366,8 +366,10 @@ static void run_rank(const struct random_graph *x, char *const *text, const stru
                      const tuck_pipeline *pipe, int rank, tuck_graph *before, struct seen *seen,
                      struct rank_run *r)
 {
-    tuck_run_options o = {
-        .size = sizeof(o), .hints = x->hint, .n_hints = x->n_hint, .keep_order = p->keep_order};
+    tuck_machine machine = {.size = sizeof(machine), .hints = x->hint, .n_hints = x->n_hint};
+    tuck_run_options o = {.size = sizeof(o),
+                          .machine = &machine,
+                          .order = p->keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS};
     tuck_diags *d = tuck_diags_new(NULL);
 
     *r = (struct rank_run){.doc = NULL};

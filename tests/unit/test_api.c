@@ -71,6 +71,10 @@ static void options_without_size(void **state)
     tuck_run_options run = {.size = 0};
     tuck_lower_options lower = {.size = 0};
     tuck_cost_options cost = {.size = 0};
+    tuck_machine machine = {.size = 0};
+    tuck_explain_options explain = {.size = 0};
+    tuck_simulation *simulation = NULL;
+    tuck_explanation *explanation = NULL;
     tuck_doc *doc = NULL, *none = NULL;
     tuck_program *program = NULL;
     double ns[8] = {0};
@@ -85,9 +89,12 @@ static void options_without_size(void **state)
     assert_int_equal(tuck_graph_optimize(g, &run, NULL, NULL, NULL), TUCK_EINVAL);
     assert_int_equal(tuck_graph_lower(g, &lower, NULL, &program), TUCK_EINVAL);
     tuck_lower_options_init(&lower);
-    lower.cost = &cost;
+    lower.machine = &machine;
     assert_int_equal(tuck_graph_lower(g, &lower, NULL, &program), TUCK_EINVAL);
     assert_null(program);
+    assert_int_equal(tuck_graph_simulate(g, &machine, NULL, &simulation), TUCK_EINVAL);
+    assert_int_equal(tuck_graph_explain(g, NULL, &explain, NULL, &explanation), TUCK_EINVAL);
+    assert_true(simulation == NULL && explanation == NULL);
     tuck_cluster *c = NULL;
     assert_int_equal(tuck_cluster_preset("h100", NULL, NULL, &c), TUCK_OK);
     assert_int_equal(tuck_graph_cost(g, c, &cost, ns), TUCK_EINVAL);

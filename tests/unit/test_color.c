@@ -60,11 +60,12 @@ static void do_gain(void *arg)
 
     assert_non_null(t);
     t->judged = true;
-    t->gain = (tuck_gain){.before = {2e6, 1e6, 1e6, 1e6, 1048576},
-                          .after = {1e6, 1e6, 1e6, 0, 2097152},
-                          .bound_ns = 1e6,
-                          .bound_meaning = "words",
-                          .changed = true};
+    t->gain = (tuck_gain){
+        .before = {2000000000, 1000000000, 1000000000, 1000000000, .peak_bytes = 1048576},
+        .after = {1000000000, 1000000000, 1000000000, 0, .peak_bytes = 2097152},
+        .bound_ps = 1000000000,
+        .bound_meaning = "words",
+        .changed = true};
     report_table(t, false, false, &x->colour);
     tuck_report_free(t);
 }

@@ -18,6 +18,7 @@ static void explain(const char *path, const char *node)
     tuck_cluster *cluster;
     struct machine machine;
     struct evaluate_options o;
+    struct study study;
     struct explanation x;
 
     if (tuck_doc_read_file(path, NULL, NULL, &doc) != TUCK_OK)
@@ -28,23 +29,25 @@ static void explain(const char *path, const char *node)
     assert_int_equal(tuck_cluster_for_graph(g, NULL, NULL, &cluster), TUCK_OK);
     machine_init(&machine, cluster);
     evaluate_defaults(&o, &machine);
-    tuck_run_options run = {.size = sizeof(run), .cluster = cluster};
-    assert_int_equal(explain_graph(g, &o, &run, node, NULL, &x), TUCK_OK);
+    study_begin(&study, &o, &g->store->mem.alloc);
+    assert_int_equal(explain_graph(&study, g, &(struct explain_options){.node = node}, NULL, &x),
+                     TUCK_OK);
     if (x.n_remedy == 0 && node == NULL)
         fail_msg("%s: nothing helps", path);
     for (uint32_t i = 0; i < x.n_remedy; i++) {
         const struct remedy *r = &x.remedy[i];
-        if (r->ps >= x.e.time.makespan && (node == NULL || r->own < 0))
+        if (r->ps >= x.e->time.makespan && (node == NULL || r->own < 0))
             fail_msg("%s: '%s' gains nothing", path, r->what);
         if ((r->no_command == NULL) != (r->kind != REMEDY_LINKS && r->kind != REMEDY_GROUP))
             fail_msg("%s: '%s' has no command that applies it", path, r->what);
-        if (r->ps < x.e.order.each[BOUND_BY_COMPUTE] && r->kind == REMEDY_LINKS)
+        if (r->ps < x.e->order.each[BOUND_BY_COMPUTE] && r->kind == REMEDY_LINKS)
             fail_msg("%s: '%s' is shorter than all compute", path, r->what);
         if (r->kind == REMEDY_MEMORY && i > 0 && x.remedy[i - 1].kind == REMEDY_MEMORY &&
             (r->ps >= x.remedy[i - 1].ps || r->peak <= x.remedy[i - 1].peak))
             fail_msg("%s: '%s' takes more memory for nothing", path, r->what);
     }
     explain_end(&x);
+    study_end(&study);
     tuck_cluster_free(cluster);
     tuck_doc_free(doc);
 }

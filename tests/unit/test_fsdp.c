@@ -69,7 +69,7 @@ static bool run_refused(const struct subject *s, const tuck_pipeline *p, size_t 
     struct faulty f = {.fail_at = 0};
     tuck_allocator alloc = faulty_allocator(&f);
     tuck_read_options read = {.size = sizeof(read), .alloc = &alloc};
-    tuck_run_options o = {.size = sizeof(o), .hints = NULL};
+    tuck_run_options o = {.size = sizeof(o)};
     tuck_report *t = NULL;
     tuck_doc *doc;
 

@@ -96,7 +96,8 @@ static const tuck_hint hints[] = {{"s0", 64}};
 
 static struct text lowered(tuck_graph *g, const tuck_cluster *c)
 {
-    tuck_lower_options o = {.size = sizeof(o), .cluster = c, .hints = hints, .n_hints = 1};
+    tuck_machine machine = {.size = sizeof(machine), .cluster = c, .hints = hints, .n_hints = 1};
+    tuck_lower_options o = {.size = sizeof(o), .machine = &machine};
     struct text t = {NULL, 0};
     tuck_program *p = NULL;
     tuck_status st = tuck_graph_lower(g, &o, NULL, &p);
@@ -115,7 +116,8 @@ static struct text optimized(tuck_graph *g, const char *passes, const tuck_clust
     tuck_pipeline *p = NULL;
     tuck_report *r = NULL;
     tuck_graph *copy = NULL;
-    tuck_run_options o = {.size = sizeof(o), .hints = hints, .n_hints = 1};
+    tuck_machine machine = {.size = sizeof(machine), .hints = hints, .n_hints = 1};
+    tuck_run_options o = {.size = sizeof(o), .machine = &machine};
 
     assert_int_equal(tuck_graph_copy(g, &copy), TUCK_OK);
     assert_int_equal(tuck_pipeline_parse(passes, strlen(passes), "p", NULL, NULL, &p), TUCK_OK);

@@ -221,7 +221,8 @@ static const tuck_hint s0 = {"s0", 16};
 
 static tuck_status lower_and_plan(tuck_graph *g, tuck_program **p, tuck_problem **problem)
 {
-    tuck_lower_options o = {.size = sizeof(o), .hints = &s0, .n_hints = 1};
+    tuck_machine machine = {.size = sizeof(machine), .hints = &s0, .n_hints = 1};
+    tuck_lower_options o = {.size = sizeof(o), .machine = &machine};
     tuck_memory m;
     tuck_status st = tuck_graph_lower(g, &o, NULL, p);
 

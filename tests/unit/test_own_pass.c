@@ -58,7 +58,8 @@ static char *report_text(const tuck_report *t)
     struct text s = {NULL, 0, 0};
 
     text_clear(&s);
-    assert_int_equal(tuck_report_print(t, TUCK_REPORT_JSON, false, text_add, &s), TUCK_OK);
+    tuck_print_options how = {.size = sizeof(how), .form = TUCK_PRINT_JSON};
+    assert_int_equal(tuck_report_print(t, &how, text_add, &s), TUCK_OK);
     return s.at;
 }
 

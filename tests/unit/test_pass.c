@@ -43,7 +43,9 @@ static char *report_text(const tuck_report *t, bool json)
     struct text s = {NULL, 0, 0};
 
     text_clear(&s);
-    assert_int_equal(tuck_report_print(t, json, false, text_add, &s), TUCK_OK);
+    tuck_print_options how = {.size = sizeof(how),
+                              .form = json ? TUCK_PRINT_JSON : TUCK_PRINT_TABLE};
+    assert_int_equal(tuck_report_print(t, &how, text_add, &s), TUCK_OK);
     return s.at;
 }
 
@@ -159,7 +161,8 @@ static void test_bad_calls(void **state)
 {
     tuck_doc *doc = read_or_die(gathers);
     tuck_pipeline *p = parse("deduplicate_wait_tensors");
-    tuck_run_options no_hints = {.size = sizeof(no_hints), .n_hints = 1};
+    tuck_machine machine = {.size = sizeof(machine), .n_hints = 1};
+    tuck_run_options no_hints = {.size = sizeof(no_hints), .machine = &machine};
     struct text t = {NULL, 0, 0};
 
     (void)state;
@@ -170,7 +173,7 @@ static void test_bad_calls(void **state)
     assert_int_equal(tuck_pipeline_run(p, NULL, NULL, NULL, NULL), TUCK_EINVAL);
     assert_int_equal(tuck_pipeline_run(p, tuck_doc_graph(doc, 0), &no_hints, NULL, NULL),
                      TUCK_EINVAL);
-    assert_int_equal(tuck_report_print(NULL, false, false, text_add, &t), TUCK_EINVAL);
+    assert_int_equal(tuck_report_print(NULL, NULL, text_add, &t), TUCK_EINVAL);
     tuck_report_free(NULL);
     tuck_pipeline_free(p);
     tuck_doc_free(doc);
@@ -231,7 +234,8 @@ static void test_hints(void **state)
 
     (void)state;
     for (size_t n = 0; n <= 2; n++) {
-        tuck_run_options o = {.size = sizeof(o), .hints = hints, .n_hints = n};
+        tuck_machine machine = {.size = sizeof(machine), .hints = hints, .n_hints = n};
+        tuck_run_options o = {.size = sizeof(o), .machine = &machine};
         tuck_doc *doc = read_or_die(gathers);
         tuck_report *t = NULL;
 
@@ -255,7 +259,9 @@ static void test_hints(void **state)
 static void test_report(void **state)
 {
     tuck_pipeline *p = parse("deduplicate_wait_tensors, bucket_all_gather(mode=coalesced)");
-    tuck_run_options o = {.size = sizeof(o), .hints = (const tuck_hint[]){{"s0", 8}}, .n_hints = 1};
+    tuck_machine machine = {
+        .size = sizeof(machine), .hints = (const tuck_hint[]){{"s0", 8}}, .n_hints = 1};
+    tuck_run_options o = {.size = sizeof(o), .machine = &machine};
     tuck_doc *doc = read_or_die(gathers);
     tuck_report *t = NULL;
 
@@ -332,7 +338,8 @@ static size_t run_refused(const struct random_graph *x, const tuck_pipeline *p, 
     struct faulty f = {.fail_at = 0};
     tuck_allocator alloc = faulty_allocator(&f);
     tuck_read_options read = {.size = sizeof(read), .alloc = &alloc};
-    tuck_run_options o = {.size = sizeof(o), .hints = x->hint, .n_hints = x->n_hint};
+    tuck_machine machine = {.size = sizeof(machine), .hints = x->hint, .n_hints = x->n_hint};
+    tuck_run_options o = {.size = sizeof(o), .machine = &machine};
     tuck_doc *doc = NULL;
     tuck_report *t = NULL;
 
@@ -347,7 +354,8 @@ static size_t run_refused(const struct random_graph *x, const tuck_pipeline *p, 
     tuck_status st = tuck_pipeline_run(p, g, &o, d, &t);
     if (t != NULL) { /* a report that cannot be printed says so */
         struct text s = {NULL, 0, 0};
-        tuck_status printed = tuck_report_print(t, k % 2, false, text_add, &s);
+        tuck_print_options how = {.size = sizeof(how), .form = (tuck_print_form)(k % 2)};
+        tuck_status printed = tuck_report_print(t, &how, text_add, &s);
         if (printed != TUCK_OK && (printed != TUCK_ENOMEM || !f.failed))
             fail_msg("request %zu: a report: %s", k, tuck_status_text(printed));
         text_done(&s);
@@ -389,7 +397,8 @@ static void test_run_no_memory(void **state)
             random_graph_make(&rng, &x);
             tuck_doc *doc = read_or_die(x.text[0]);
             tuck_graph *g = tuck_doc_graph(doc, 0);
-            tuck_run_options o = {.size = sizeof(o), .hints = x.hint, .n_hints = x.n_hint};
+            tuck_machine machine = {.size = sizeof(machine), .hints = x.hint, .n_hints = x.n_hint};
+            tuck_run_options o = {.size = sizeof(o), .machine = &machine};
             char *before = graph_text(g);
             tuck_status st = tuck_pipeline_run(p, g, &o, NULL, NULL);
             char *after = graph_text(g);

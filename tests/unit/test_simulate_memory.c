@@ -103,13 +103,17 @@ static tuck_status run_diff(struct setup *s)
 
 static tuck_status run_explain(struct setup *s)
 {
-    tuck_run_options run = {.size = sizeof(run), .cluster = s->cluster};
+    struct study study;
     struct explanation x;
-    tuck_status st = explain_graph(s->g, &s->o, &run, s->node, NULL, &x);
+
+    study_begin(&study, &s->o, &s->g->store->mem.alloc);
+    tuck_status st = explain_graph(&study, s->g, &(struct explain_options){.node = s->node}, NULL,
+                                   &x);
 
     if (st == TUCK_OK)
         assert_true(x.n == 1 && x.n_remedy > 0);
     explain_end(&x);
+    study_end(&study);
     return st;
 }
 

@@ -52,10 +52,10 @@ static bool fine(struct job *j, tuck_status st)
 static void work(struct job *j, tuck_graph *g, const char *file, tuck_diags *d, struct text *out)
 {
     static const tuck_hint hint[] = {{"s77", 6}, {"s0", 6}, {"s27", 6}};
-    tuck_run_options run = {
-        .size = sizeof(run), .cluster = j->shared->cluster, .hints = hint, .n_hints = 3};
-    tuck_lower_options lower = {
-        .size = sizeof(lower), .cluster = j->shared->cluster, .hints = hint, .n_hints = 3};
+    tuck_machine machine = {
+        .size = sizeof(machine), .cluster = j->shared->cluster, .hints = hint, .n_hints = 3};
+    tuck_run_options run = {.size = sizeof(run), .machine = &machine};
+    tuck_lower_options lower = {.size = sizeof(lower), .machine = &machine};
     tuck_program *p = NULL;
     tuck_graph *copy = NULL;
 

@@ -1,0 +1,155 @@
+/* Pages and traces in the public interface. */
+#include <stdio.h>
+
+#include "api/api.h"
+#include "api/simulate_api.h"
+#include "report/report.h"
+#include "study/explain.h"
+
+struct tuck_page {
+    struct mem mem;
+    struct arena arena;
+    const char *title;
+    VEC(struct report_graph) graph;
+};
+
+static const char *keep_text(struct tuck_page *p, const char *text)
+{
+    return arena_str(&p->arena, text, strlen(text));
+}
+
+struct page_args {
+    tuck_page *p;
+    const char *title;
+    tuck_simulation *const *s;
+    const char *const *label;
+    struct explanation *why;
+    size_t n;
+};
+
+static void do_title(void *arg)
+{
+    struct page_args *a = arg;
+
+    a->p->title = keep_text(a->p, a->title);
+}
+
+tuck_status tuck_page_new(const char *title, const tuck_allocator *alloc, tuck_page **out)
+{
+    struct mem m;
+
+    if (title == NULL || out == NULL)
+        return TUCK_EINVAL;
+    mem_init(&m, alloc);
+    tuck_page *p = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*p));
+    if (p == NULL)
+        return TUCK_ENOMEM;
+    *p = (tuck_page){.title = NULL};
+    mem_init(&p->mem, alloc);
+    arena_init(&p->arena, &p->mem);
+    struct page_args a = {.p = p, .title = title};
+    if (!mem_guard(&p->mem, do_title, &a)) {
+        tuck_page_free(p);
+        return TUCK_ENOMEM;
+    }
+    *out = p;
+    return TUCK_OK;
+}
+
+void tuck_page_free(tuck_page *p)
+{
+    if (p == NULL)
+        return;
+    struct mem m = p->mem;
+    arena_destroy(&p->arena);
+    mem_free(&m, p, sizeof(*p));
+}
+
+/* One run: what limits its collectives is by op. */
+static struct report_run describe(tuck_page *p, const tuck_simulation *s, const char *title,
+                                  const char *label, const struct explanation *x)
+{
+    const struct evaluation *e = s->e;
+    uint32_t n = e->program->n_op;
+    const char **limit = arena_zeroed(&p->arena, (n + 1) * sizeof(*limit));
+    uint32_t *limit_op = arena_array(&p->arena, uint32_t, n + 1);
+    size_t size = strlen(title) + strlen(label) + 3;
+    char *name = arena_array(&p->arena, char, size);
+
+    memset(limit_op, 0xFF, (n + 1) * sizeof(*limit_op));
+    for (uint32_t i = 0; i < x->n; i++) {
+        limit[x->row[i].op] = explain_limit_name(x->row[i].limit);
+        limit_op[x->row[i].op] = x->row[i].limit_op;
+    }
+    /* In a trace a run is a process: its name says of which graph it is. */
+    snprintf(name, size, "%s%s%s", title, *title ? ", " : "", label);
+    return (struct report_run){.label = name,
+                               .p = e->program,
+                               .span = e->span,
+                               .time = e->time,
+                               .peak = e->peak,
+                               .bound_ps = e->any.ps,
+                               .bound_says = evaluation_meaning(e),
+                               .assumed = e->assumed,
+                               .n_assumed = e->n_assumed,
+                               .limit = limit,
+                               .limit_op = limit_op};
+}
+
+static void do_add(void *arg)
+{
+    struct page_args *a = arg;
+    tuck_page *p = a->p;
+    struct report_run *run = arena_array(&p->arena, struct report_run, a->n);
+    const char *title = keep_text(p, a->title);
+
+    for (size_t i = 0; i < a->n; i++)
+        run[i] = describe(p, a->s[i], title, a->label[i], &a->why[i]);
+    struct report_graph g = {title, keep_text(p, a->s[0]->given->machine.cluster->name), run,
+                             (uint32_t)a->n};
+    vec_push_in(&p->arena, &p->graph, g);
+}
+
+enum { RUNS_MOST = 16 };
+
+tuck_status tuck_page_add(tuck_page *p, const char *title, tuck_simulation *const *s,
+                          const char *const *label, size_t n)
+{
+    struct explanation why[RUNS_MOST];
+    struct page_args a = {p, title, s, label, why, n};
+    tuck_status st = TUCK_OK;
+
+    if (p == NULL || title == NULL || s == NULL || label == NULL || n == 0 || n > RUNS_MOST)
+        return TUCK_EINVAL;
+    for (size_t i = 0; i < n && st == TUCK_OK; i++)
+        st = explain_why(s[i]->e, s[i]->keep_order, &why[i]);
+    if (st == TUCK_OK && !mem_guard(&p->mem, do_add, &a))
+        st = TUCK_ENOMEM;
+    return st;
+}
+
+static void print_html(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    const tuck_page *p = arg;
+
+    (void)how;
+    report_html(p->title, p->graph.at, p->graph.len, b);
+}
+
+static void print_trace(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    const tuck_page *p = arg;
+
+    (void)how;
+    report_trace(p->graph.at, p->graph.len, b);
+}
+
+tuck_status tuck_page_html(const tuck_page *p, tuck_write_fn write, void *ctx)
+{
+    return p ? api_print(&p->mem.alloc, NULL, write, ctx, print_html, p) : TUCK_EINVAL;
+}
+
+tuck_status tuck_page_trace(const tuck_page *p, tuck_write_fn write, void *ctx)
+{
+    return p ? api_print(&p->mem.alloc, NULL, write, ctx, print_trace, p) : TUCK_EINVAL;
+}

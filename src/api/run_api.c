@@ -1,0 +1,173 @@
+/* Running passes in the public interface: those of a pipeline, and Tuck's own. */
+#include "api/api.h"
+#include "api/pass_api.h"
+#include "api/simulate_api.h"
+#include "study/judge.h"
+#include "study/optimize.h"
+
+/* What both have in common: the machine, what is worked out of graphs on it, and the graph as
+ * given. */
+struct run {
+    tuck_run_options o;
+    tuck_graph *g, *before; /* before: a clone, where it is asked for; or NULL */
+    tuck_diags *diags;
+    struct given_machine *given;
+    struct evaluate_options eval;
+    struct study study;
+};
+
+static tuck_status run_begin(struct run *r, const tuck_run_options *options, enum machine_need need)
+{
+    const tuck_allocator *alloc = &r->g->store->mem.alloc;
+
+    tuck_run_options_init(&r->o);
+    if (options_take(&r->o, sizeof(r->o), options) != TUCK_OK ||
+        (unsigned)r->o.order > TUCK_ORDER_OF_ALL)
+        return TUCK_EINVAL;
+    tuck_status st = machine_take(r->o.machine, r->g, need, r->diags, &r->given);
+    if (st != TUCK_OK)
+        return st;
+    evaluate_defaults(&r->eval, &r->given->machine);
+    r->eval.keep_order = r->o.order == TUCK_ORDER_OF_ALL;
+    study_begin(&r->study, &r->eval, alloc);
+    if (r->o.judge == TUCK_JUDGE_NOTHING && r->o.before_out == NULL && r->o.after_out == NULL)
+        return TUCK_OK;
+    r->before = graph_clone(r->g);
+    return r->before != NULL ? TUCK_OK : TUCK_ENOMEM;
+}
+
+static void run_end(struct run *r)
+{
+    if (r->given != NULL)
+        study_end(&r->study);
+    machine_drop(r->given);
+    graph_free(r->before);
+}
+
+/* What cannot be simulated is left out. */
+static tuck_status or_left_out(tuck_status st)
+{
+    return st == TUCK_ENOMEM ? st : TUCK_OK;
+}
+
+static tuck_status evaluate(struct run *r, tuck_graph *g, struct evaluation **e)
+{
+    tuck_status st = study_get(&r->study, g, NULL, e);
+
+    return st == TUCK_OK ? study_bounds(&r->study, g, *e) : st;
+}
+
+static tuck_status give_out(struct run *r, struct evaluation *before, struct evaluation *after)
+{
+    tuck_simulation *s = NULL;
+    tuck_status st = TUCK_OK;
+
+    if (r->o.after_out != NULL) {
+        st = simulation_of(r->given, r->g, after, &s);
+        if (st == TUCK_OK)
+            s->keep_order = r->eval.keep_order;
+        *r->o.after_out = s;
+        s = NULL;
+    }
+    if (st != TUCK_OK || r->o.before_out == NULL)
+        return st;
+    st = simulation_of(r->given, r->before, before, &s);
+    if (st == TUCK_OK) {
+        s->own = r->before;
+        s->keep_order = r->eval.keep_order;
+        r->before = NULL;
+        *r->o.before_out = s;
+    }
+    return st;
+}
+
+/* The graph as given and as it is now, for the report and for who asked to have them. */
+static tuck_status compare(struct run *r, bool judge, tuck_report *report)
+{
+    struct evaluation *before = NULL, *after = NULL;
+
+    if (r->before == NULL)
+        return TUCK_OK;
+    if (r->o.before_out != NULL)
+        *r->o.before_out = NULL;
+    if (r->o.after_out != NULL)
+        *r->o.after_out = NULL;
+    tuck_status st = machine_need_times(r->given, r->before, NULL);
+    if (st == TUCK_OK)
+        st = tuck_graph_infer(r->g, TUCK_TRUST_ANNOTATIONS, NULL);
+    if (st == TUCK_OK)
+        st = evaluate(r, r->before, &before);
+    if (st == TUCK_OK)
+        st = evaluate(r, r->g, &after);
+    if (st == TUCK_OK && judge)
+        st = judge_report(r->before, r->given->machine.cluster, before, after, report);
+    if (st == TUCK_OK)
+        st = give_out(r, before, after);
+    study_give_back(before);
+    study_give_back(after);
+    return or_left_out(st);
+}
+
+/* ---- a pipeline ---- */
+
+static bool has_orders(const struct pipeline *p)
+{
+    for (uint32_t i = 0; i < p->step.len; i++)
+        if (p->step.at[i].pass->on_order != NULL)
+            return true;
+    return false;
+}
+
+tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
+                              const tuck_run_options *options, tuck_diags *diags,
+                              tuck_report **report_out)
+{
+    struct run r = {.g = g, .diags = diags};
+
+    if (p == NULL || g == NULL)
+        return TUCK_EINVAL;
+    tuck_status st = run_begin(&r, options, has_orders(&p->p) ? MACHINE_TIMES : MACHINE_SYMBOLS);
+    tuck_report *report = st == TUCK_OK ? report_new(&g->store->mem.alloc) : NULL;
+    if (st == TUCK_OK && report == NULL)
+        st = TUCK_ENOMEM;
+    if (st == TUCK_OK) {
+        struct runner runner = {.study = &r.study, .observer = {r.o.observe, r.o.ctx}};
+        st = pipeline_run(&p->p, g, &runner, report, diags);
+        if (st == TUCK_OK)
+            st = compare(&r, r.o.judge == TUCK_JUDGE_RESULT, report);
+    }
+    run_end(&r);
+    if (report_out != NULL && report != NULL)
+        *report_out = report; /* of a failed run, too: what was done until then */
+    else
+        tuck_report_free(report);
+    return st;
+}
+
+/* ---- Tuck's own passes ---- */
+
+tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, tuck_diags *diags,
+                                tuck_gain *gain_out, tuck_report **report_out)
+{
+    struct run r = {.g = g, .diags = diags};
+    tuck_report *report = NULL;
+
+    if (g == NULL)
+        return TUCK_EINVAL;
+    tuck_status st = run_begin(&r, options, MACHINE_TIMES);
+    if (st == TUCK_OK) {
+        struct optimize_options o = {.observer = {r.o.observe, r.o.ctx},
+                                     .memory = r.o.memory,
+                                     .memory_more = r.o.memory_more,
+                                     .memory_share = r.o.memory_share};
+        st = optimize_graph(&r.study, g, &o, diags, gain_out, &report);
+    }
+    if (st == TUCK_OK)
+        st = compare(&r, false, report);
+    run_end(&r);
+    if (st == TUCK_OK && report_out != NULL)
+        *report_out = report;
+    else
+        tuck_report_free(report);
+    return st;
+}
