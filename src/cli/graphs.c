@@ -105,8 +105,8 @@ tuck_status graph_title(const struct input *in, size_t i, tuck_colour colour, tu
         return TUCK_OK;
     if (tuck_doc_rank(in->doc, i) >= 0)
         snprintf(rank, sizeof(rank), ", rank %d", tuck_doc_rank(in->doc, i));
-    int n = asprintf(&line, "%sgraph %zu of %zu%s%s%s%s%s, %s:%u\n", on ? "\033[1m" : "",
-                     i, tuck_doc_count(in->doc), on ? "\033[0m" : "", *title ? ": \"" : "", title,
+    int n = asprintf(&line, "%sgraph %zu of %zu%s%s%s%s%s, %s:%u\n", on ? "\033[1m" : "", i,
+                     tuck_doc_count(in->doc), on ? "\033[0m" : "", *title ? ": \"" : "", title,
                      *title ? "\"" : "", rank, in->path, tuck_doc_line(in->doc, i));
     if (n < 0)
         return TUCK_ENOMEM;

@@ -80,6 +80,7 @@ struct fx_style {
     bool strides, devices, bare; /* … with strides, with devices, without quotes */
     bool blank_indented;         /* empty lines carry the indent: before 2.13 */
     bool pass_body;              /* an empty graph printed as `pass` */
+    bool inputs_annotated;       /* the text itself annotates an input */
     bool silent_inputs; /* annotations of inputs come from elsewhere and are not in the text */
     str_id ret_type;    /* "torch.Tensor" of `-> torch.Tensor` */
     str_id head;        /* lines before a bare def: wrap(..) calls */

@@ -125,6 +125,7 @@ static void style_of_ann(struct reader *r, uint32_t ann)
 {
     const struct fx_meta *m = ann_tensor(r->store, ann);
 
+    r->g->style.inputs_annotated |= ann != 0;
     if (m != NULL) {
         r->g->style.strides |= m->has_strides;
         r->g->style.devices |= m->device != 0;

@@ -137,7 +137,7 @@ static void annotate(struct reader *r, uint32_t node)
     if (x->ann == 0) {
         uint32_t ann = ann_from_inner(r->store, r->tmp.at, r->tmp.len);
         node_at(r->g, node)->ann = ann;
-        if (!r->g->style.annotated)
+        if (!r->g->style.inputs_annotated)
             r->g->style.silent_inputs = true;
     }
 }
