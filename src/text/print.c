@@ -205,7 +205,7 @@ static void print_annotation(struct printer *p, const tuck_graph *g, uint32_t an
 /* What the script around a graph says of its inputs is not repeated in the graph. */
 static bool hide_inputs(const struct printer *p, const tuck_graph *g)
 {
-    return g->style.silent_inputs && p->around;
+    return g->style.silent_inputs && (p->around || p->form == TUCK_FORM_EXEC);
 }
 
 static bool negative(const tuck_value *v)
