@@ -41,7 +41,7 @@ def plain(answer, deps):
     """PyTorch's answer in our words."""
     stats = {name: [x[key] for key in NUMBERS] + [code(x["limiting_factor"])]
              for name, x in answer["stats"].items()}
-    return {"order": answer["order"], "peak": answer["peak_bytes"], "stats": stats,
+    return {"order": answer["order"], "peak": answer["peak"], "stats": stats,
             **({"deps": answer["deps"]} if deps else {})}
 
 
