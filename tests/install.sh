@@ -28,13 +28,13 @@ fi
 warnings="-Wall -Wextra -Wpedantic -Werror"
 text=$PWD/examples/llama_fsdp_bw.txt
 
-# example COMPILER NAME: builds a copy of the example outside of the source tree and runs it, without and with a text.
+# example COMPILER NAME: builds a copy of the example outside of the source tree and runs it.
 example() {
     local name=$2 program=$dir/$2
     cp "$prefix/share/doc/tuck/examples/$name.c" "$dir"
     $1 $warnings $flags -o "$program" "$program.c" -x none $libs ||
         { echo "does not build: $1 $name.c"; return 1; }
-    (cd "$dir" && LD_LIBRARY_PATH=$prefix/lib "$program" && LD_LIBRARY_PATH=$prefix/lib "$program" "$text") \
+    (cd "$dir" && LD_LIBRARY_PATH=$prefix/lib "$program" "$text" "$dir/study.html") \
         >"$dir/out" 2>&1 || { cat "$dir/out"; echo "does not run: $1 $name.c"; return 1; }
 }
 
@@ -45,6 +45,7 @@ for source in examples/*.c; do
     example "g++ -std=c++17 -x c++" "$name" || exit 1
     cmp -s "$dir/out" "$dir/out.c" || { echo "$name: C and C++ differ"; diff "$dir/out.c" "$dir/out"; exit 1; }
 done
+[ -s "$dir/study.html" ] || { echo "study_log wrote no page"; exit 1; }
 # With everything that may still change, too.
 echo '#include <tuck.h>' | g++ -std=c++17 $warnings -DTUCK_EXPERIMENTAL $flags -x c++ -fsyntax-only - || exit 1
 

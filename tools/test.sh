@@ -138,7 +138,8 @@ examples() {                                    # examples VARIANT
     built "$1" || return
     local source
     for source in examples/*.c; do
-        check "example $(basename "$source" .c), $1" limited 60 "build/$1/${source%.c}"
+        check "example $(basename "$source" .c), $1" limited 60 "build/$1/${source%.c}" \
+            examples/llama_fsdp_bw.txt $logs/study.html
     done
 }
 
