@@ -2,6 +2,7 @@
 from their inputs alone.
 """
 
+import json
 import os
 import random
 import re
@@ -18,13 +19,14 @@ from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 from torch._higher_order_ops.map import map
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch._inductor.fx_passes.control_dependencies import preserve_node_ordering
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils._ordered_set import OrderedSet
 from torch.utils.checkpoint import checkpoint
 
-from harness import one_test_each
+from harness import one_test_each, tuck
 from shapes import LEAST, SEED, program
 
 
@@ -285,6 +287,48 @@ class GraphTest(unittest.TestCase):
 def value_of(node):
     return node.meta.get("val", node.meta.get("example_value"))
 
+
+class TritonTest(unittest.TestCase):
+    """Results of a functional Triton kernel are clones of the operands that it names, by their names."""
+
+    @staticmethod
+    def rows_compared():
+        return ["higher_order.triton_kernel_wrapper_functional"]
+
+    def test_results(self):
+        from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_functional
+
+        for i in range(LEAST):
+            r = random.Random(SEED * 1000 + i)
+            names = [f"ptr{k}" for k in range(r.randrange(1, 4))]
+            cloned = r.sample(names, r.randrange(1, len(names) + 1))
+            with FakeTensorMode():
+                given = {name: torch.empty([r.randrange(1, 5) for _ in range(r.randrange(1, 4))],
+                                           dtype=r.choice((torch.float32, torch.int64))).transpose(0, -1)
+                         for name in names}  # fmt: skip
+                made = triton_kernel_wrapper_functional(
+                    kernel_idx=0, constant_args_idx=0, grid=[(1, 1, 1)], tma_descriptor_metadata={},
+                    kwargs=given, tensors_to_clone=cloned)  # fmt: skip
+            self.assertEqual(set(made), set(cloned))
+            note = {name: f'"{"f32" if t.dtype is torch.float32 else "i64"}{list(t.shape)}{list(t.stride())}cpu"'
+                    for name, t in given.items()}  # fmt: skip
+            items = "".join(f"        got_{n} = call['{n}']\n" for n in cloned)
+            text = ("class Step(torch.nn.Module):\n"
+                    f"    def forward(self, {', '.join(f'{n}: {note[n]}' for n in names)}):\n"
+                    "        call = torch.ops.higher_order.triton_kernel_wrapper_functional(kernel_idx = 0, "
+                    "constant_args_idx = 0, grid = [(1, 1, 1)], tma_descriptor_metadata = {}, kwargs = "
+                    f"{{{', '.join(repr(n) + ': ' + n for n in names)}}}, tensors_to_clone = {cloned})\n"
+                    f"{items}        return ({', '.join('got_' + n for n in cloned)},)\n")  # fmt: skip
+            with tempfile.NamedTemporaryFile("w", suffix=".txt") as f:
+                f.write(text)
+                f.flush()
+                said = json.loads(tuck("show", "--json", f.name))
+            nodes = {n["name"]: n for n in said["graphs"][0]["nodes"]}
+            for name in cloned:
+                want = made[name]
+                got = nodes["got_" + name]
+                self.assertEqual(got["shape"], list(want.shape), text)
+                self.assertEqual(got["stride"], list(want.stride()), text)
 
 if __name__ == "__main__":
     unittest.main()
