@@ -104,6 +104,8 @@ struct model {
     bool keep_order; /* --keep-order: of commands that change orders */
     bool contention; /* --contention: of commands that simulate */
     tuck_cluster *cluster;
+    tuck_cluster **old; /* defaults of other graphs: simulations may still use them */
+    size_t n_old;
     tuck_profile *profile;
     const char *warned[64]; /* groups whose assumed size was reported */
     size_t n_warned;

@@ -132,9 +132,13 @@ int model_groups(struct model *m, const struct input *in, const tuck_graph *g)
 
 void model_forget(struct model *m)
 {
-    if (m->cluster_name != NULL)
+    if (m->cluster_name != NULL || m->cluster == NULL)
         return;
-    tuck_cluster_free(m->cluster);
+    tuck_cluster **more = realloc(m->old, (m->n_old + 1) * sizeof(*more));
+    if (more != NULL) { /* else it is not freed: pictures may still use it */
+        m->old = more;
+        m->old[m->n_old++] = m->cluster;
+    }
     m->cluster = NULL;
 }
 
@@ -159,8 +163,13 @@ bool model_is_asked(const struct model *m)
 
 void model_close(struct model *m)
 {
+    for (size_t i = 0; i < m->n_old; i++)
+        tuck_cluster_free(m->old[i]);
+    free(m->old);
     tuck_cluster_free(m->cluster);
     tuck_profile_free(m->profile);
+    m->old = NULL;
+    m->n_old = 0;
     m->cluster = NULL;
     m->profile = NULL;
 }
