@@ -793,7 +793,7 @@ TUCK_API tuck_status tuck_lint_print(const tuck_lint_sum *sum, const tuck_diags 
 
 /* ---- Simulating --------------------------------------------------------------------------------
  * What a graph takes on a machine, as it stands: lowered, priced, run op by op on its streams, and
- * bounded from below. docs/simulator.md explains it. */
+ * bounded from below. docs/simulation.md explains it. */
 
 typedef struct tuck_times { /* of a step */
     int64_t step_ps, compute_ps, comm_ps;
@@ -863,7 +863,7 @@ typedef struct tuck_exposed { /* a collective */
     const char *name, *wait;  /* wait: "" where nothing waits for it */
     int64_t ps, exposed_ps, hidden_ps, queued_ps;
     uint32_t under;         /* compute ops that run under it */
-    const char *limit;      /* what keeps it from being hidden, in a word: docs/explain.md */
+    const char *limit;      /* what keeps it from being hidden, in a word: docs/simulation.md */
     const char *limit_node; /* … which op that is, or "" */
     int64_t more_bytes;     /* limit "memory": bytes above the peak that hiding it would take */
 } tuck_exposed;
