@@ -196,4 +196,4 @@ def difference(x, y, near):
 
 
 if __name__ == "__main__":
-    sys.exit(exec_worker.main(sys.argv[1], int(sys.argv[2]), run))
+    exec_worker.leave(exec_worker.main(sys.argv[1], int(sys.argv[2]), run))
