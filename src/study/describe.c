@@ -12,7 +12,7 @@ static int64_t bytes_of(struct assume *a, const tuck_graph *g, uint32_t n)
     return assume_bytes(a, node_type(g, n), &b) ? b : -1;
 }
 
-/* Of an operand: a tensor, or all the tensors of a list. */
+/* The bytes of an operand: of a tensor, or of all tensors of a list. */
 static int64_t operand_bytes(struct assume *a, const tuck_graph *g, const tuck_value *v)
 {
     int64_t sum = 0;
@@ -73,7 +73,6 @@ static bool starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* What the descriptor of an input says it is. */
 static const char *role_of(const char *descriptor)
 {
     if (starts(descriptor, "ParamAOTInput") || starts(descriptor, "PARAMETER"))
@@ -118,7 +117,7 @@ static void add_nodes(struct mem *m, struct description *f, const tuck_graph *g)
     }
 }
 
-/* Nested graphs in the order of the text: a stack of those that are still to come. */
+/* Nested graphs in the order of the text, by a stack of those still to visit. */
 static void add_nested(struct mem *m, struct arena *scratch, struct description *f)
 {
     VEC(const tuck_graph *) todo = {0};
@@ -134,7 +133,7 @@ static void add_nested(struct mem *m, struct arena *scratch, struct description 
     }
 }
 
-/* The order in which the table of collectives meets graphs: children from the last to the first. */
+/* The order in which the table of collectives visits graphs: children from last to first. */
 static void add_all_nodes(struct mem *m, struct arena *scratch, struct description *f)
 {
     VEC(const tuck_graph *) todo = {0};

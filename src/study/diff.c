@@ -45,8 +45,8 @@ static void match_names(struct diff *d)
     }
 }
 
-/* What a node computes, in words of the second graph. False: it uses something
- * that is only in the first. */
+/* Describes what a node computes in terms of the second graph's nodes. False if it uses something
+ * that only the first graph has. */
 static bool meaning(const struct diff *d, const struct diff_side *s, uint32_t n, struct buf *out)
 {
     const struct fx_node *x = node_at(s->g, n);
@@ -75,8 +75,9 @@ static bool meaning(const struct diff *d, const struct diff_side *s, uint32_t n,
 
 static void match_meanings(struct diff *d)
 {
-    VEC(uint32_t) first = {NULL, 0, 0}; /* by meaning: a node of the second graph … */
-    uint32_t *next = arena_zeroed(&d->arena, d->b.g->node.len * sizeof(*next)); /* … and others */
+    VEC(uint32_t) first = {NULL, 0, 0}; /* by meaning: a node of the second graph */
+    /* the next node with the same meaning */
+    uint32_t *next = arena_zeroed(&d->arena, d->b.g->node.len * sizeof(*next));
 
     for (uint32_t i = d->b.n; i-- > 0;) {
         uint32_t k = d->b.node[i];
@@ -101,9 +102,9 @@ static void match_meanings(struct diff *d)
     }
 }
 
-/* ---- what merged ---- */
+/* ---- what was merged ---- */
 
-/* What a view, or an item of several, is part of. */
+/* The node that a view, or one result of several, belongs to. */
 static uint32_t base_of(const tuck_graph *g, uint32_t n)
 {
     for (int i = 0; i < CLIMB; i++) {
@@ -116,8 +117,8 @@ static uint32_t base_of(const tuck_graph *g, uint32_t n)
     return n;
 }
 
-/* Each new collective of the second graph is recorded at the nodes that flow into it through other
- * new ones; what is written into a buffer flows where the buffer does. */
+/* For each new collective of the second graph, marks the nodes that reach it through other new
+ * nodes. What is written into a buffer goes where the buffer goes. */
 static void find_flows(struct diff *d, uint32_t (*into)[KINDS])
 {
     const tuck_graph *g = d->b.g;
@@ -174,14 +175,16 @@ static void find_merged(struct diff *d)
 
 /* ---- what moved ---- */
 
-/* The longest list of nodes whose order is the same in both: all others moved. */
+/* The longest sequence of nodes that has the same order in both graphs: all others moved. */
 static void find_moves(struct diff *d)
 {
     uint32_t n = 0, longest = 0;
-    uint32_t *common = arena_array(&d->arena, uint32_t, d->b.n + 1); /* nodes of the second */
+    /* nodes of the second graph that both have */
+    uint32_t *common = arena_array(&d->arena, uint32_t, d->b.n + 1);
     uint32_t *rank = arena_zeroed(&d->arena, d->a.g->node.len * sizeof(*rank));
-    uint32_t *tail = arena_array(&d->arena, uint32_t, d->b.n + 1), /* by length: its last */
-        *before = arena_array(&d->arena, uint32_t, d->b.n + 1);
+    /* by length of a sequence: its last node */
+    uint32_t *tail = arena_array(&d->arena, uint32_t, d->b.n + 1),
+             *before = arena_array(&d->arena, uint32_t, d->b.n + 1);
     bool *stays = arena_zeroed(&d->arena, d->b.n + 1);
 
     for (uint32_t i = 0; i < d->a.n; i++)
@@ -206,8 +209,8 @@ static void find_moves(struct diff *d)
     }
     for (uint32_t i = longest ? tail[longest - 1] : UINT32_MAX; i != UINT32_MAX; i = before[i])
         stays[i] = true;
-    /* Places count among the nodes that stay: since no longer list has one order in both, whatever
-     * moved has passed one of them at least. */
+    /* Positions count only unmoved nodes. No longer sequence keeps its order, so each moved node
+     * has passed at least one of them. */
     uint32_t *stay_before = arena_zeroed(&d->arena, ((size_t)n + 1) * sizeof(*stay_before)),
              passed = 0;
     for (uint32_t i = 0; i < n; i++)

@@ -31,7 +31,7 @@ static void with_contention(struct args *x, int64_t launch_ps)
     struct sim_rank rank = {.p = e->problem, .ps = ps, .call = facts.call, .cls = facts.cls};
     struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch_ps, .contention = true};
     job.slow = facts_slow(x->o->machine->cluster, &e->arena, &job.n_kind);
-    /* no other rank, so nothing gets stuck */
+    /* there is no other rank, so nothing can hang */
     sim_ranks(&job, &e->arena, &result, &e->span, &fault);
     e->time = result.time;
     e->slowed = result.slowed;
@@ -83,7 +83,7 @@ tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *
     return mem_guard(&e->mem, do_bounds, &x) ? TUCK_OK : TUCK_ENOMEM;
 }
 
-/* Faster or slower links: every collective in proportion. */
+/* Faster or slower links scale every collective. */
 static void scale_links(struct program *p, double bandwidth)
 {
     for (uint32_t i = 0; i < p->n_op; i++)
@@ -149,7 +149,7 @@ bool evaluation_communicates(const struct evaluation *e)
     return false;
 }
 
-/* Synchronous ones, and those in nested graphs: nothing runs meanwhile. */
+/* Are there collectives that block compute: synchronous ones, or those in nested graphs? */
 static bool stands_for_collectives(const struct evaluation *e)
 {
     for (uint32_t i = 0; i < e->program->n_op; i++) {
@@ -170,7 +170,7 @@ const char *evaluation_meaning(const struct evaluation *e)
         return "the compute, and collectives that it waits for, take that long";
     if (e->time.exposed == 0)
         return "the compute itself takes that long: all communication is hidden";
-    /* For these collectives, too, nothing but the compute binds. */
+    /* With today's collectives, too, only the compute limits the step. */
     return e->order.kind == BOUND_BY_COMPUTE
                ? "the compute itself takes that long: all communication could be hidden"
                : "the compute itself takes that long";

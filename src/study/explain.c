@@ -12,23 +12,23 @@ const char *explain_limit_name(enum explain_limit l)
     return name[l];
 }
 
-/* ---- why ---- */
+/* ---- reasons ---- */
 
 struct why {
     struct explanation *x;
     struct schedule s;
     bool begun;
-    const struct schedule_stat **stat; /* by op: what a scheduler found of it */
+    const struct schedule_stat **stat; /* by op: the scheduler's statistics */
 };
 
-/* The stream stalled for a later one. */
+/* Does it delay a later collective, while nothing waits for it itself? */
 static bool holds_up(const struct explanation *x, const struct explained *r)
 {
     return x->e->span[r->op].held != PROBLEM_NONE &&
            (r->wait == PROGRAM_NONE || x->e->span[r->wait].stood == 0);
 }
 
-/* What stopped the scheduler, when it tried to hide the collective at the same peak. */
+/* Finds what stopped the scheduler from hiding the collective within the same peak. */
 static void find_limit(const struct why *w, struct explained *r)
 {
     const struct schedule_stat *t = w->stat[r->op];
@@ -73,7 +73,7 @@ static int most_exposed(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* Compute ops before each op: how many run under a collective is a difference. */
+/* Counts the compute ops before each op; the number under a collective is then a difference. */
 static void fill_rows(struct why *w)
 {
     struct explanation *x = w->x;
@@ -155,7 +155,7 @@ uint32_t explain_op(const struct explanation *x, const char *node)
     return PROGRAM_NONE;
 }
 
-/* The collective that a node is, or ends. */
+/* The row of the collective that a node starts or waits for. */
 static const struct explained *row_of(const struct explanation *x, const char *node)
 {
     uint32_t op = explain_op(x, node);

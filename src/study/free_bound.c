@@ -1,11 +1,11 @@
-/* The free bound: what no pass can remove from a graph, whatever it rewrites. It holds
- * for every pass of the table:
+/* The free bound: the time that no pass can remove from a graph, however it rewrites it.
+ * It holds for every pass of the table:
  *
- *   loops and copies   may be joined to others or removed; what they write for something that stays
- *                      must be written
+ *   loops and copies   may be fused or removed; results that remaining ops read must still be
+ *                      written
  *   FSDP's copies      may be removed (remove_fsdp2_unsharded_param_graph_input_usage,
  *                      reinplace_fsdp_all_gather)
- *   dead code          is removed when any pass runs
+ *   dead code          is removed by every pass
  *   collectives        are charged their bytes at the best rate that any message on their group has
  *   reduce-scatters    whose results are only added up may become one (dedup_fsdp_reduce_scatter):
  *                      charged nothing
@@ -27,9 +27,10 @@ struct leaving {
     const tuck_graph *g;
     const struct program *p;
     struct arena *a;
-    bool *live;      /* by node: its result is needed, or it has an effect */
-    bool *is_sum;    /* by node: the wait of a reduce-scatter, or made of such element by element */
-    bool *mergeable; /* by node: a reduce-scatter that may become one with others */
+    bool *live; /* by node: its result is used, or it has a side effect */
+    /* by node: the wait of a reduce-scatter, or computed element by element from such waits only */
+    bool *is_sum;
+    bool *mergeable; /* by node: a reduce-scatter that may be merged with others */
 };
 
 static void each_operand(const struct leaving *x, uint32_t node, void (*f)(bool *mark, uint32_t n),
@@ -63,7 +64,7 @@ static void find_live(struct leaving *x)
     }
 }
 
-/* The first operand that is a node; 0: none. `all`: does every one have the mark? */
+/* The first operand that is a node, 0 if none. Sets `all` if every such operand has the mark. */
 static uint32_t first_node(const struct leaving *x, uint32_t node, const bool *mark, uint32_t *n,
                            bool *all)
 {
@@ -81,8 +82,8 @@ static uint32_t first_node(const struct leaving *x, uint32_t node, const bool *m
     return first;
 }
 
-/* Whatever is computed element by element from results of reduce-scatters
- * alone counts as their sum. */
+/* Whatever is computed element by element from results of reduce-scatters only counts as their
+ * sum. */
 static void find_sums(struct leaving *x)
 {
     for_each_node (x->g, k) {
@@ -116,7 +117,7 @@ static bool may_vanish(const struct leaving *x, uint32_t i)
         return true;
     for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
         live |= x->live[p->node_id[k]];
-    if (p->node_at[i] == p->node_at[i + 1]) /* a part of what its node does */
+    if (p->node_at[i] == p->node_at[i + 1]) /* the op is only a part of its node */
         live = x->live[op->node];
     if (op->kind == PROGRAM_COLLECTIVE)
         return x->mergeable[op->node];
@@ -128,7 +129,7 @@ static int64_t must_be_written(const struct leaving *x, const struct problem *pr
                                const bool *vanishes)
 {
     const struct program *p = x->p;
-    bool *read = arena_zeroed(x->a, p->n_buf * sizeof(*read)); /* by something that stays */
+    bool *read = arena_zeroed(x->a, p->n_buf * sizeof(*read)); /* read by something that stays */
     int64_t bytes = 0;
 
     for (uint32_t op = 0; op < p->n_op; op++)
@@ -138,7 +139,7 @@ static int64_t must_be_written(const struct leaving *x, const struct problem *pr
     for (uint32_t i = 0; i < p->n_buf; i++) {
         uint32_t by = p->buf[i].producer;
         bool needed = read[i] || (p->buf[i].flags & PROGRAM_OUTPUT);
-        /* What takes no time only allocates memory. */
+        /* An op that takes no time only allocates memory. */
         if (needed && by != PROGRAM_NONE && vanishes[by] && p->op[by].kind != PROGRAM_COPY &&
             p->op[by].kind != PROGRAM_COLLECTIVE && problem_ps(problem, by) > 0)
             bytes += p->buf[i].bytes;
@@ -146,7 +147,8 @@ static int64_t must_be_written(const struct leaving *x, const struct problem *pr
     return bytes;
 }
 
-/* The best rate in us per byte that any message on a group has; asked once, for it is costly. */
+/* The best rate of any message size on a group, in us per byte; computed once because it is
+ * slow. */
 static double rate_of(const struct machine *m, const struct cost_fit *fit, struct cost_shape shape,
                       tuck_coll coll, int64_t total, double *known)
 {
@@ -154,7 +156,7 @@ static double rate_of(const struct machine *m, const struct cost_fit *fit, struc
         struct cost_choice how = m->cost.collective;
         how.symmetric = how.hierarchical = true;
         *known = cost_best_rate(m->cluster, shape, coll, total, &how) / m->bandwidth;
-        /* By the law a byte is cheapest in the largest message. */
+        /* In the fitted model a byte is cheapest in the largest message. */
         if (fit != NULL && fit->factor > 0)
             *known *= fit->factor;
         else if (fit != NULL && total > 0)
@@ -163,7 +165,7 @@ static double rate_of(const struct machine *m, const struct cost_fit *fit, struc
     return *known;
 }
 
-/* By op: its time where everything that could be better is. */
+/* By op: the least time it can take after any rewrite. */
 static int64_t *least_times(const tuck_graph *graph, const struct machine *m, struct evaluation *e,
                             const bool *vanishes)
 {
@@ -194,7 +196,7 @@ static int64_t *least_times(const tuck_graph *graph, const struct machine *m, st
                         (double)op->message;
             ps[i] = cost_ps(us) < own ? cost_ps(us) : own;
         } else if (program_is_nested(op) && op->group != PROGRAM_NONE && op->message > 0) {
-            /* In nested graphs: of which kinds is not looked at, so as the cheapest. */
+            /* The kinds of collectives in nested graphs are not known here: assume the cheapest. */
             struct cost_shape shape = facts_shape(graph, p, m->cluster, op->group);
             const char *name = program_str(p, p->group[op->group].name);
             double least = INFINITY;
@@ -222,8 +224,8 @@ void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct ev
     find_sums(&x);
     for (uint32_t i = 0; i < e->program->n_op; i++)
         vanishes[i] = may_vanish(&x, i);
-    /* By the rate alone: the least a kernel takes is no part of it, a
-     * thousand small ones may be one. */
+    /* Only the transfer rate counts, not a kernel's minimum time: a thousand small kernels may be
+     * fused into one. */
     double large = 0x1p40, bytes = (double)must_be_written(&x, e->problem, vanishes);
     double ns = (cost_kernel_ns(m->cluster, DTYPE_NONE, 0, 2 * large, &ignored) -
                  cost_kernel_ns(m->cluster, DTYPE_NONE, 0, large, &ignored)) /

@@ -1,4 +1,4 @@
-/* What passes that a user chose made of a graph: both simulated, for the report. */
+/* Simulates a graph before and after passes that the user chose, for the report. */
 #ifndef TUCK_STUDY_JUDGE_H
 #define TUCK_STUDY_JUDGE_H
 
@@ -7,7 +7,7 @@
 
 void judge_times(const struct evaluation *e, tuck_times *out);
 
-/* Of the graph before the passes, with its bounds, and after. */
+/* g is the graph before the passes, with its bounds; then the result. */
 TUCK_MUST_CHECK tuck_status judge_report(const tuck_graph *g, const tuck_cluster *c,
                                          const struct evaluation *before,
                                          const struct evaluation *after, tuck_report *t);

@@ -13,7 +13,7 @@ static int longer(const void *a, const void *b, void *all)
     return (x > y) - (x < y);
 }
 
-/* A collective that was measured is a collective still. */
+/* A measured collective still counts as a collective. */
 static enum cost_bound counts_as(const struct cost_part *p)
 {
     bool measured = p->coll != 0 && (p->bound == BOUND_PROFILE || p->bound == BOUND_CALLER);
@@ -84,7 +84,7 @@ void node_costs_end(struct node_costs *c)
     cost_run_done(&c->run);
 }
 
-/* ---- what is not known ---- */
+/* ---- unknown costs ---- */
 
 struct telling {
     struct node_costs *c;

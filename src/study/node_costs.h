@@ -1,4 +1,4 @@
-/* The time of every node of a graph by itself, what it is bound by, and their sums. */
+/* The time of each node by itself, what limits it, and the sums. */
 #ifndef TUCK_STUDY_NODE_COSTS_H
 #define TUCK_STUDY_NODE_COSTS_H
 
@@ -11,17 +11,18 @@ struct node_cost {
 
 struct node_costs {
     tuck_graph *g;
-    struct machine machine; /* with the laws of its profile */
+    struct machine machine; /* including the laws of its profile */
     struct mem mem;
     struct cost_run run;
     struct assume assume;
-    VEC(struct node_cost) node;      /* all of them, in order */
-    VEC(uint32_t) order;             /* those with a time, the longest first: places in node */
-    double total[BOUND_UNKNOWN + 1]; /* ns by bound; a measured collective is BOUND_COLLECTIVE */
+    VEC(struct node_cost) node; /* every node, in order */
+    VEC(uint32_t) order;        /* nodes with a time, longest first: indices into `node` */
+    /* ns by bound; a measured collective counts as BOUND_COLLECTIVE */
+    double total[BOUND_UNKNOWN + 1];
     size_t count[BOUND_UNKNOWN + 1];
-    double inside_ns;             /* of it, collectives in nested graphs */
-    uint32_t unknown_colls;       /* collectives among those that are not known */
-    struct cost_assumed *assumed; /* in the arena of run */
+    double inside_ns;             /* the part of it spent in collectives of nested graphs */
+    uint32_t unknown_colls;       /* collectives among the unknown nodes */
+    struct cost_assumed *assumed; /* in run's arena */
     uint32_t n_assumed;
 };
 
@@ -31,17 +32,18 @@ TUCK_MUST_CHECK tuck_status node_costs_find(struct node_costs *c, tuck_graph *g,
                                             const struct machine *m, tuck_diags *diags);
 void node_costs_end(struct node_costs *c);
 
-/* Nodes of unknown cost: a warning; or an error and TUCK_EINVAL, where too many are,
- * or with `strict` any is. */
+/* Warns about nodes of unknown cost. An error and TUCK_EINVAL if there are too many, or any at all
+ * with `strict`. */
 TUCK_MUST_CHECK tuck_status node_costs_tell(struct node_costs *c, bool strict, tuck_diags *diags);
 
-/* The times of ops, which are what a step is made of, by node id: a loop's on the node that it is
- * named after, 0 on the other nodes of the loop, -1 where there is none. So a profile that is read
+/* The times of the ops, of which a step consists, by node id. A loop's time is on the node it is
+ * named after, and its other nodes have 0; nodes without a time have -1. So a profile that is read
  * back gives the same step. ns has tuck_graph_id_end() entries. */
 TUCK_MUST_CHECK tuck_status node_costs_of_ops(const struct node_costs *c, tuck_diags *diags,
                                               double *ns);
 
-/* report/costs_show.c. A table of the `top` longest, and a JSON document with all nodes. */
+/* In report/costs_show.c: a table of the `top` longest nodes, and a JSON document with all of
+ * them. */
 void node_costs_table(const struct node_costs *c, uint32_t top, struct buf *out);
 void node_costs_json(const struct node_costs *c, struct buf *out);
 

@@ -1,6 +1,6 @@
-/* The default pipeline: several are tried on copies, each result is lowered and simulated, and the
- * fastest that needs no more memory than the original graph is kept. Where none is faster, the
- * graph stays as it was, and the report says so. */
+/* The default pipeline: several pipelines are tried on copies, each result is lowered and
+ * simulated, and the fastest that fits the memory limit is kept. If none is faster, the graph stays
+ * unchanged, and the report says so. */
 #include "rewrite/bucket/bucket.h"
 #include "op/ops.h"
 #include "rewrite/loops.h"
@@ -10,9 +10,9 @@
 #include "study/pass_table.h"
 #include "schedule/schedule.h"
 
-/* The orders that are tried after each way to bucket. The next one is tried where the
- * result of one needs more memory: joined loops may hold their operands longer, and
- * buckets hold theirs together. */
+/* The orderings that are tried after each way to bucket. The next one is tried if a result
+ * needs more memory: fused loops may hold their operands longer, and buckets hold all of theirs
+ * at once. */
 static const struct pass *const orderings[][5] = {
     {&pass_reorder_communication_preserving_peak_memory, &pass_sink_waits_iterative,
      &pass_reorder_communication_preserving_peak_memory, &pass_simple_overlap, &pass_join_loops},
@@ -23,7 +23,7 @@ static const struct pass *const orderings[][5] = {
 
 enum { N_ORDERINGS = sizeof(orderings) / sizeof(*orderings) };
 
-/* Bucket sizes, as shares of the size that keeps the link busy; 0: no buckets. */
+/* Bucket sizes, as shares of the size that keeps the link busy; 0 means no buckets. */
 struct way {
     double gathers, others;
 };
@@ -46,9 +46,9 @@ struct search {
     tuck_diags *diags;
     struct trial best;
     tuck_allocator alloc;
-    int64_t limit;    /* of the peak */
-    double budget;    /* for passes: the share by which the peak may grow; 0: it may not */
-    bool less;        /* it must shrink */
+    int64_t limit;    /* for the peak, in bytes */
+    double budget;    /* for passes: the share by which the peak may grow; 0 if it may not */
+    bool less;        /* the peak must shrink */
     struct gaps gaps; /* of the original graph */
     bool unbacked, communicates;
 };
@@ -66,8 +66,8 @@ static tuck_status judge(struct search *s, tuck_graph *g, int64_t *ps, int64_t *
     return TUCK_OK;
 }
 
-/* The cap in MiB for collectives of a kind: the size that keeps the link of
- * the largest group busy. */
+/* The bucket cap in MiB for one kind of collective: the size that keeps the link of the largest
+ * group busy. */
 static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll, double share)
 {
     struct cost_shape shape = {.p = 0};
@@ -90,20 +90,20 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
 
 /* ---- one trial ---- */
 
-/* Which passes on orders may use memory beyond the peak there is. */
+/* Which passes on orders may use memory beyond the current peak. */
 enum spend { SPEND_ON_BOTH, SPEND_ON_COLLECTIVES, SPEND_NOTHING };
 
 struct recipe {
     const struct search *s;
     const tuck_graph *g;
     const struct way *way;
-    bool list_first; /* list scheduling before everything else, see below */
+    bool list_first; /* list scheduling comes first, see below */
     uint32_t ordering;
     uint32_t spend; /* enum spend */
     struct pipeline p;
 };
 
-/* A pass on orders, with its share of the memory there is to spend. */
+/* A pass on orders, with its share of the spare memory. */
 static void push_order(struct recipe *r, const struct pass *pass)
 {
     const char *option = pass == &pass_reorder_communication_preserving_peak_memory
@@ -117,9 +117,9 @@ static void push_order(struct recipe *r, const struct pass *pass)
     pipeline_push(&r->p, pass, option, r->s->budget);
 }
 
-/* All-gathers last among the buckets: theirs are written in place, which other rewrites stay away
- * from. List scheduling finds compute to hide collectives that moving them one by one does not;
- * where it ends in a worse place, the order of the graph may be the better start. */
+/* All-gathers are bucketed last: their buckets are written in place, and other rewrites leave those
+ * alone. List scheduling hides collectives that moving them one by one does not; if it ends in a
+ * worse place, the graph's own order may be the better start. */
 static void do_write_recipe(void *arg)
 {
     struct recipe *r = arg;
@@ -144,7 +144,7 @@ static void do_write_recipe(void *arg)
         push_order(r, orderings[r->ordering][i]);
 }
 
-/* Each step, and the time and memory of the graph after it. */
+/* Runs each step and records the time and memory of the graph after it. */
 static tuck_status run_steps(struct search *s, const struct pipeline *p, struct trial *t)
 {
     const struct runner *r = &s->runner;
@@ -170,8 +170,8 @@ static tuck_status run_steps(struct search *s, const struct pipeline *p, struct 
     return st;
 }
 
-/* Run one recipe on a clone and keep the result if it is the best so far. *fits:
- * it needs no more memory. */
+/* Runs one recipe on a clone and keeps the result if it is the best so far. Sets *fits if it is
+ * within the memory limit. */
 static tuck_status try_one(struct search *s, struct recipe *recipe, int64_t peak_limit, bool *fits,
                            int64_t *ps)
 {
@@ -194,7 +194,7 @@ static tuck_status try_one(struct search *s, struct recipe *recipe, int64_t peak
     return st;
 }
 
-/* *ps: the time of the last one that was tried. */
+/* Sets *ps to the time of the last recipe that was tried. */
 static tuck_status try_way(struct search *s, const tuck_graph *g, const struct way *w,
                            bool list_first, int64_t peak_limit, int64_t *ps)
 {
@@ -202,8 +202,8 @@ static tuck_status try_way(struct search *s, const tuck_graph *g, const struct w
     tuck_status st = TUCK_OK;
     bool fits = false;
 
-    /* Each pass may spend all there is, so that several may spend too much:
-     * then fewer are allowed to. */
+    /* Each pass may use all the spare memory, so together they may use too much: then fewer of them
+     * may. */
     r.spend = s->budget > 0 ? SPEND_ON_BOTH : SPEND_NOTHING;
     for (; r.spend <= SPEND_NOTHING && st == TUCK_OK && !fits; r.spend++)
         for (r.ordering = 0; r.ordering < N_ORDERINGS && st == TUCK_OK && !fits; r.ordering++)
@@ -211,7 +211,7 @@ static tuck_status try_way(struct search *s, const tuck_graph *g, const struct w
     return st;
 }
 
-/* Are there two collectives that could be one? */
+/* Are there two collectives that could be merged? */
 static bool has_candidates(const tuck_graph *g)
 {
     uint32_t n = 0;
@@ -241,7 +241,8 @@ static int64_t limit_of(const struct optimize_options *o, int64_t peak)
     return limit < 9e18 ? (int64_t)limit : INT64_MAX;
 }
 
-/* The original graph, every way to bucket with every start that may win, and the winner. */
+/* Evaluates the original graph, tries every way to bucket with every start that may win, and takes
+ * the best. */
 static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck_report **report)
 {
     struct evaluation *e;
@@ -251,7 +252,7 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
         return st;
     int64_t peak_limit = s->limit = limit_of(s->o, e->peak);
     s->less = peak_limit < e->peak;
-    /* Whole bytes, whatever a product of doubles is rounded to. */
+    /* Half a byte more, so that rounding does not lose a byte. */
     s->budget = e->peak > 0 && peak_limit > e->peak
                     ? ((double)peak_limit + 0.5) / (double)e->peak - 1
                     : 0;
@@ -271,7 +272,7 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
     for (size_t i = 0; i < n && st == TUCK_OK; i++)
         st = try_way(s, g, &ways[i], true, peak_limit, &took[i]);
     for (size_t i = 0; i < n && st == TUCK_OK; i++)
-        if (s->best.g == NULL || took[i] - s->best.ps <= s->best.ps / 10) /* it may still win */
+        if (s->best.g == NULL || took[i] - s->best.ps <= s->best.ps / 10)
             st = try_way(s, g, &ways[i], false, peak_limit, &other);
     gain->after = gain->before;
     gain->over_limit = s->less && s->best.g == NULL;
@@ -331,7 +332,7 @@ tuck_status optimize_graph(struct study *study, tuck_graph *g, const struct opti
 
     s.alloc = g->store->mem.alloc;
     s.runner = (struct runner){.study = study, .observer = o->observer};
-    tuck_report *report = report_new(&s.alloc); /* of a graph that stays as it is */
+    tuck_report *report = report_new(&s.alloc); /* for a graph that stays unchanged */
     tuck_status st = report ? runner_check_input(g, diags) : TUCK_ENOMEM;
     if (st == TUCK_OK)
         st = search_and_report(&s, g, &gain, &report);

@@ -1,4 +1,5 @@
-/* One row a pass, in the order `tuck passes` prints them; a row is in the folder that runs it. */
+/* One row per pass, in the order in which `tuck passes` prints them; a row is in the folder of its
+ * code. */
 #include "study/pass_table.h"
 
 #include "rewrite/bucket/bucket.h"
@@ -46,10 +47,10 @@ static const struct pass *const rows[] = {
 };
 /* clang-format on */
 
-/* What the values of a flag turn on. */
+/* Which pass each value of a flag turns on. */
 #define FLAG(pass) "True=" pass "|true=" pass "|1=" pass "|False=|false=|0="
 
-/* Keys of PyTorch's configuration, as a user of torch._inductor.config has them. */
+/* Keys of torch._inductor.config, as PyTorch's users know them. */
 static const struct pass_key keys[] = {
     {.name = "bucket_all_gathers_fx",
      .help = "merge all-gathers: none, all or only_fsdp",
@@ -136,7 +137,7 @@ static const struct pass_key keys[] = {
     {.name = "runtime_estimations_use_nccl_lib_estimations",
      .help = "True or False: accepted; use --model nccl",
      .turns_on = FLAG("")},
-/* Each option of the schedulers is a key, too, for all of them. */
+/* Each scheduler option is also a key that applies to all schedulers. */
 #define OPTION(for, option_name, type, own, torch, text)                                           \
     {.name = #option_name, .help = text, .option = #option_name},
 #include "schedule/schedule_options.def"

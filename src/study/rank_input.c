@@ -27,7 +27,7 @@ static const char *dtype_of(const tuck_graph *g, uint32_t node)
     return t->kind == TYPE_TENSOR ? dtype_at(t->dtype)->name : "";
 }
 
-/* The share of a collective's time in which no byte moves yet. */
+/* The part of a collective's time during which no bytes move yet. */
 static int64_t latency_ps(const struct machine *m, const struct program_op *op,
                           struct cost_shape shape, tuck_coll coll, int64_t ps)
 {

@@ -12,17 +12,17 @@
 #define NONE PROGRAM_NONE
 
 enum {
-    BISECTIONS = 7,     /* to within a hundredth of what is searched */
-    LINK_GRAIN = 20,    /* factors of links are multiples of 1/20 */
-    LINKS_MOST = 64,    /* … up to this */
-    GROUPS_TRIED = 3,   /* kinds of collectives, the most exposed first */
+    BISECTIONS = 7,     /* precise to a hundredth of the range */
+    LINK_GRAIN = 20,    /* link factors are multiples of 1/20 */
+    LINKS_MOST = 64,    /* largest link factor */
+    GROUPS_TRIED = 3,   /* kinds of collectives tried, the most exposed first */
     KINDS = 32,         /* more than tuck_coll has */
-    LEAST = 1024 * 1024 /* bytes that are worth a search */
+    LEAST = 1024 * 1024 /* bytes: smaller differences are not worth a search */
 };
 
 static const char links_command[] = "no command: other links, or less to move";
 static const char group_command[] = "no command: the program must make the group, new_group()";
-/* What trial_run() runs. */
+/* The passes that trial_run() runs. */
 static const char order_passes[] =
     "reorder_communication_preserving_peak_memory,sink_waits_iterative,"
     "reorder_communication_preserving_peak_memory";
@@ -33,19 +33,20 @@ struct search {
     struct study *study;
     const struct evaluate_options *o; /* the study's */
     const struct observer *watch;
-    const struct explained *one; /* only this collective counts; NULL: the step */
+    const struct explained *one; /* only this collective counts; NULL: the whole step */
     struct mem mem;
-    struct arena arena; /* of the trial under way */
-    uint32_t *kept;     /* the order that is kept */
-    uint32_t *channel;  /* by op: other groups */
-    int64_t kept_own; /* of a search for one collective: how much of it is exposed in that order */
-    int64_t peak;     /* of the program in its current order */
+    struct arena arena; /* for the current trial */
+    uint32_t *kept;     /* the best order so far */
+    uint32_t *channel;  /* by op: its group, if changed */
+    /* in a search for one collective: how much of it is exposed in the kept order */
+    int64_t kept_own;
+    int64_t peak; /* of the program in its current order */
     size_t n_tried;
 };
 
 /* ---- one trial ---- */
 
-/* What it is about, for who watches. */
+/* Reports progress: what is being tried. */
 static tuck_status tell(struct search *s, const char *what)
 {
     return observe(s->watch, what, s->n_tried++, false, s->g) ? TUCK_OK : TUCK_EIO;
@@ -56,11 +57,11 @@ static tuck_status attempt(struct search *s, const char *what, const struct tria
 {
     tuck_status st = tell(s, what);
 
-    arena_destroy(&s->arena); /* what the trial before left */
+    arena_destroy(&s->arena); /* frees what the previous trial left */
     return st == TUCK_OK ? trial_run(s->g, s->x->e, s->o, t, &s->arena, out) : st;
 }
 
-/* Its order and figures, kept because the next trial reuses its memory. */
+/* Copies a trial's order and figures, because the next trial reuses their memory. */
 static struct tried keep(struct search *s, const struct tried *t)
 {
     struct tried figures = *t;
@@ -72,7 +73,7 @@ static struct tried keep(struct search *s, const struct tried *t)
     return figures;
 }
 
-/* The time that a search wants to be short: of the collective, or of the step. */
+/* The time to minimize: the collective's exposed time, or the step. */
 static int64_t score(const struct search *s, const struct tried *t)
 {
     return s->one ? t->by_op[s->one->op] : t->ps;
@@ -94,8 +95,8 @@ static uint32_t count_exposed(const struct evaluation *e)
     return n;
 }
 
-/* Where nothing is gained, less than a thousandth, or no more than by another order, which costs
- * less, there is nothing to report. */
+/* Not worth reporting: no gain, less than a thousandth, or no more than a new order, which is
+ * free. */
 static bool is_gain(const struct search *s, const struct remedy *r)
 {
     const struct explanation *x = s->x;
@@ -168,7 +169,7 @@ static tuck_status apply(tuck_graph *g, const struct program *p, const uint32_t 
     return ok ? TUCK_OK : TUCK_ENOMEM;
 }
 
-/* A graph on faster links. */
+/* Evaluates a graph on faster links. */
 static tuck_status report_links(struct search *s, struct remedy r, tuck_graph *g, double faster)
 {
     struct machine machine = *s->o->machine;
@@ -185,7 +186,7 @@ static tuck_status report_links(struct search *s, struct remedy r, tuck_graph *g
     return st;
 }
 
-/* Give the graph an order, lower it again and simulate it. */
+/* Applies an order to the graph, lowers it again and simulates it. */
 static tuck_status report_kept(struct search *s, struct remedy r, const uint32_t *order,
                                double faster)
 {
@@ -203,8 +204,8 @@ static tuck_status report_kept(struct search *s, struct remedy r, const uint32_t
 
 /* ---- memory ---- */
 
-/* The least memory with which the score is no longer than `target`. The order of `found`, which is,
- * is kept; it is the result if there is none with less. */
+/* The least memory with which the score is at most `target`. `found` reaches it already; it stays
+ * the result if no order with less memory does. */
 static tuck_status least_memory(struct search *s, int64_t target, struct tried *found)
 {
     int64_t low = s->peak, high = found->peak;
@@ -227,7 +228,7 @@ static tuck_status least_memory(struct search *s, int64_t target, struct tried *
 static tuck_status try_optimizing(struct search *s, int64_t more_memory, struct evaluation **e);
 static tuck_status or_left_out(tuck_status st);
 
-/* What is printed is what the command makes of the graph. */
+/* The report shows what the printed command really achieves. */
 static tuck_status report_memory_command(struct search *s, struct remedy r, int64_t more)
 {
     struct evaluation *e = NULL;
@@ -251,7 +252,7 @@ static tuck_status report_memory(struct search *s, int64_t peak)
     return report_memory_command(s, r, (int64_t)(n * unit));
 }
 
-/* As much as there is use for; and before it, for half of what that gains, the least. */
+/* All the memory that is of use; before it, the least memory that gives half of that gain. */
 static tuck_status try_memory(struct search *s, int64_t base)
 {
     struct tried all;
@@ -274,7 +275,8 @@ static tuck_status try_memory(struct search *s, int64_t base)
 
 /* ---- faster links ---- */
 
-/* The least factor with which what counts is hidden, and its trial; 0: none is found. */
+/* The least link factor that hides the collective (or the step's), and its trial; 0 if none is
+ * found. */
 static tuck_status least_factor(struct search *s, uint32_t alone, struct tried *found,
                                 double *factor)
 {
@@ -323,7 +325,7 @@ static tuck_status try_links(struct search *s)
 
 /* ---- larger collectives ---- */
 
-/* What Tuck's own passes make of the graph. The evaluation is to be given back. */
+/* Runs Tuck's own passes on the graph. Release the evaluation with study_give_back(). */
 static tuck_status try_optimizing(struct search *s, int64_t more_memory, struct evaluation **e)
 {
     struct optimize_options o = {.observer = *s->watch, .memory_more = more_memory};
@@ -355,7 +357,7 @@ static tuck_status run_passes(struct search *s, const char *text, tuck_graph *g)
     return st;
 }
 
-/* What passes make of the graph. The evaluation is to be given back. */
+/* Runs passes on the graph. Release the evaluation with study_give_back(). */
 static tuck_status try_passes(struct search *s, const char *text, struct evaluation **e)
 {
     tuck_graph *clone = graph_clone(s->g);
@@ -369,13 +371,13 @@ static tuck_status try_passes(struct search *s, const char *text, struct evaluat
     return st;
 }
 
-/* What cannot be tried is left out. */
+/* What cannot be tried is skipped. */
 static tuck_status or_left_out(tuck_status st)
 {
     return st == TUCK_ENOMEM || st == TUCK_EIO ? st : TUCK_OK;
 }
 
-/* Sizes around the one that keeps the link of the most exposed collective busy. */
+/* Tries sizes around the one that keeps the link of the most exposed collective busy. */
 static tuck_status try_buckets(struct search *s)
 {
     static const double share[] = {0.25, 0.5, 1, 2, 4};
@@ -439,18 +441,19 @@ static tuck_status try_optimize(struct search *s)
 
 /* ---- a group of their own ---- */
 
-/* How much of the collectives of a kind on a group is exposed. */
+/* The exposed time of one kind of collective on one group. */
 struct kind_of_group {
     uint32_t group, coll;
     int64_t exposed;
 };
 
-/* The most exposed kinds on groups that do others as well. n of them, at most GROUPS_TRIED. */
+/* The most exposed kinds on groups that also run other kinds; at most GROUPS_TRIED of them. */
 static uint32_t crowded_kinds(struct search *s, struct kind_of_group out[GROUPS_TRIED])
 {
     const struct problem *p = s->x->e->problem;
     int64_t(*exposed)[KINDS] = arena_zeroed(&s->arena, p->n_group * sizeof(*exposed));
-    uint32_t *kinds = arena_zeroed(&s->arena, p->n_group * sizeof(*kinds)), n = 0; /* bits */
+    /* one bit per kind */
+    uint32_t *kinds = arena_zeroed(&s->arena, p->n_group * sizeof(*kinds)), n = 0;
 
     for (uint32_t i = 0; i < p->n_op; i++)
         if (problem_is_coll(p, i) && p->group[i] != PROBLEM_NONE) {
@@ -543,7 +546,7 @@ static tuck_status begin(struct search *s)
     return mem_guard(&s->x->e->mem, do_prepare, s) ? TUCK_OK : TUCK_ENOMEM;
 }
 
-/* The best order with no more memory, which other remedies must beat. */
+/* The best order without more memory, which other remedies must beat. */
 static tuck_status try_order(struct search *s, int64_t *base)
 {
     struct remedy r = {.kind = REMEDY_ORDER, .what = "another order of the same ops"};

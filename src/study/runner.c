@@ -12,9 +12,9 @@ struct step {
     struct pass_run r;
     struct tuck_report *report;
     const struct runner *runner;
-    const tuck_graph *g; /* as it was */
-    uint32_t n_before;   /* ids of nodes made by the pass begin here */
-    type_id *before;     /* types at the start, by node */
+    const tuck_graph *g; /* the graph before the step */
+    uint32_t n_before;   /* nodes with this id or higher were made by the pass */
+    type_id *before;     /* types before the step, by node */
     tuck_status status;
 };
 
@@ -29,7 +29,7 @@ static double now_ms(void)
 
 /* ---- types and annotations after a pass ---- */
 
-/* New nodes get an annotation, and old ones whose operands brought another type get theirs anew. */
+/* Writes annotations for new nodes, and for old ones whose type changed with their operands. */
 static void annotate(struct step *s)
 {
     tuck_graph *g = s->r.g;
@@ -54,7 +54,7 @@ static void annotate(struct step *s)
         enough &= tuck_node_set_annotation(g, (tuck_node){n}, buf_text(&b)) != TUCK_ENOMEM;
     }
     buf_destroy(&b);
-    g->typed_at = g->revision; /* annotations now say what the types are */
+    g->typed_at = g->revision; /* annotations and types agree now */
     if (!enough)
         mem_exhausted(s->r.mem);
 }
@@ -68,7 +68,7 @@ static void infer_again(struct step *s)
 
 /* ---- one step ---- */
 
-/* What the pass needs is there, and types are right afterwards. */
+/* Provides what the pass needs, and corrects the types afterwards. */
 static void rewrite_graph(struct step *s)
 {
     const struct pass *pass = s->what->pass;
@@ -117,7 +117,7 @@ static void do_begin_report(void *p)
 {
     struct step *s = p;
     struct tuck_report *t = s->report;
-    const char *name = s->what->pass->name; /* of a caller's pass: it goes with the pipeline */
+    const char *name = s->what->pass->name; /* copied: a caller's pass is freed with the pipeline */
     struct pass_report row = {.all = t,
                               .name = arena_str(&t->arena, name, strlen(name)),
                               .options = arena_str(&t->arena, s->what->text, strlen(s->what->text)),
@@ -154,7 +154,7 @@ static tuck_status run_guarded(struct step *s, tuck_diags *diags)
     return s->status;
 }
 
-/* A pass on graphs gets a clone; one on orders makes a clone where it moves something. */
+/* A pass on graphs gets a clone; a pass on orders makes one only if it moves something. */
 tuck_status runner_step(const struct runner *r, const struct pipeline_step *what, tuck_graph *g,
                         struct tuck_report *report, tuck_diags *diags)
 {
@@ -176,7 +176,7 @@ tuck_status runner_step(const struct runner *r, const struct pipeline_step *what
     tuck_args_free(s.r.args);
     sigs_destroy(&s.r.sigs);
     arena_destroy(&s.r.arena);
-    assert(!(st == TUCK_OK && s.r.changed) || s.r.g != g); /* it was a copy that changed */
+    assert(!(st == TUCK_OK && s.r.changed) || s.r.g != g); /* only a copy may have changed */
     if (st == TUCK_OK && s.r.changed)
         graph_swap(g, s.r.g);
     if (s.r.g != g)
@@ -188,7 +188,8 @@ tuck_status runner_check_input(const tuck_graph *g, tuck_diags *diags)
 {
     tuck_status st = tuck_graph_lint(g, NULL);
 
-    return st == TUCK_ELINT ? tuck_graph_lint(g, diags) : st; /* its warnings belong to tuck lint */
+    /* its warnings are left to `tuck lint` */
+    return st == TUCK_ELINT ? tuck_graph_lint(g, diags) : st;
 }
 
 tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct runner *r,

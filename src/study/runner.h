@@ -1,12 +1,13 @@
-/* Runs the steps of a pipeline, each of them whole or not at all: a pass works on a clone, which is
- * linted and then becomes the caller's graph. */
+/* Runs the steps of a pipeline. Each step takes effect completely or not at all: a pass works on a
+ * clone, which is linted and then replaces the caller's graph. */
 #ifndef TUCK_STUDY_RUNNER_H
 #define TUCK_STUDY_RUNNER_H
 
 #include "pass/pass.h"
 #include "study/study.h"
 
-/* Progress: called before (after = false) and after each step; false ends the run, TUCK_EIO. */
+/* Progress: called before (after = false) and after each step; returning false ends the run with
+ * TUCK_EIO. */
 struct observer {
     bool (*fn)(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g);
     void *ctx;
@@ -19,21 +20,21 @@ static inline bool observe(const struct observer *o, const char *pass, size_t st
 }
 
 struct runner {
-    struct study *study; /* the machine, and what is known of graphs on it */
+    struct study *study; /* the machine, and evaluations of graphs on it */
     struct observer observer;
 };
 
-/* One step. Where it fails g is as it was; its row is in the report all the same. */
+/* Runs one step. If it fails, g is unchanged; its row is in the report even then. */
 TUCK_MUST_CHECK tuck_status runner_step(const struct runner *r, const struct pipeline_step *what,
                                         tuck_graph *g, struct tuck_report *report,
                                         tuck_diags *diags);
 
-/* Errors that a graph has before the first step are its own, and are reported as such: nothing
- * is run then. TUCK_ELINT. */
+/* Errors that the graph has before the first step are reported as its own, and nothing is run.
+ * TUCK_ELINT. */
 TUCK_MUST_CHECK tuck_status runner_check_input(const tuck_graph *g, tuck_diags *diags);
 
-/* The steps of p, one after the other, where the graph has no errors of its own. Where one fails, g
- * is what the steps before it made of it, and the report ends there. */
+/* Runs the steps of p one after the other, provided that the graph has no errors of its own. If one
+ * fails, g is the result of the steps before it, and the report ends there. */
 TUCK_MUST_CHECK tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g,
                                          const struct runner *r, struct tuck_report *report,
                                          tuck_diags *diags);

@@ -9,9 +9,9 @@ struct step_args {
     struct pass_run *r;
     struct schedule_options options;
     const tuck_graph *before;
-    struct evaluation *was, *is; /* before the pass, and in the order that it found */
+    struct evaluation *was, *is; /* before the pass, and with the order it found */
     struct schedule schedule;
-    const char *kept; /* why the graph stays as it was, or NULL */
+    const char *kept; /* why the graph stays unchanged, or NULL */
 };
 
 /* ---- the report ---- */
@@ -85,8 +85,8 @@ static void do_apply(void *arg)
     x->r->crossed = comm_crossed(x->before, x->r->g, &x->r->arena);
 }
 
-/* What a pass promised of the order of ops must hold for the text: which copies a collective needs,
- * and how long a buffer is held, depends on the order of nodes. */
+/* What a pass promised about the order of ops must hold for the text, too: which copies a
+ * collective needs, and how long a buffer is held, depend on the order of nodes. */
 static const char *objection(const struct step_args *x)
 {
     const struct evaluation *was = x->was, *is = x->is;
@@ -108,7 +108,7 @@ static const char *objection(const struct step_args *x)
     return NULL;
 }
 
-/* Put the order into a clone, and check the result. */
+/* Applies the order to a clone and checks the result. */
 static tuck_status take_order(struct step_args *x)
 {
     tuck_graph *before = x->r->g, *work = graph_clone(before);
@@ -137,7 +137,7 @@ static tuck_status order_graph(struct step_args *x, const struct pipeline_step *
     schedule_defaults(&defaults, false);
     if (!schedule_begin(&x->schedule, x->was->problem, &defaults))
         return TUCK_ENOMEM;
-    /* The evaluation simulated this order; schedulers count neither launches nor contention. */
+    /* Only the evaluation counts launches and contention; schedulers do not. */
     const struct machine *m = x->study->o->machine;
     if (m->cluster->launch_us == 0 && !m->contention)
         schedule_knows(&x->schedule, x->was->peak, x->was->time.exposed);

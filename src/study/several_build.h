@@ -1,4 +1,4 @@
-/* Which ranks there are, and who meets in which group: the two ways to know it. */
+/* Finds the ranks of a job and their groups: from one graph, or from one graph per rank. */
 #ifndef TUCK_STUDY_SEVERAL_BUILD_H
 #define TUCK_STUDY_SEVERAL_BUILD_H
 
@@ -11,20 +11,19 @@ struct ranks_building {
     tuck_diags *diags;
     uint32_t n_graph;
     struct sim_rank *rank;
-    uint32_t **group;      /* by rank: what rank[].group points to */
+    uint32_t **group;      /* by rank: the array that rank[].group points to */
     struct facts *facts;   /* by graph */
-    uint32_t **to_program; /* by graph: group of the problem → group of the graph */
+    uint32_t **to_program; /* by graph: maps groups of the problem to groups of the graph */
     tuck_status status;
 };
 
-/* One graph for all: every rank has groups that lie as the graph's. */
+/* One graph for all ranks: every rank has groups laid out like the graph's. */
 void ranks_lay_out(struct ranks_building *b);
-/* A graph for each: groups are the same if they have the same members; sends
- * and receives name them. */
+/* One graph per rank: groups with the same members are the same; sends and receives are matched. */
 void ranks_match(struct ranks_building *b);
 
-/* The place of a global rank among those that are there, PROBLEM_NONE: it is not. */
+/* The index of a global rank among the simulated ranks, or PROBLEM_NONE. */
 uint32_t ranks_find(const struct ranks *x, int64_t number);
-int ranks_by_number(const void *a, const void *b); /* int64_t, ascending */
+int ranks_by_number(const void *a, const void *b); /* compares int64_t, ascending */
 
 #endif

@@ -1,17 +1,18 @@
-/* A graph for each rank: which groups are the same, and which send meets which receive. */
+/* One graph per rank: finds which groups are the same, and which send belongs to which receive. */
 #include <stdlib.h>
 
 #include "study/several_build.h"
 
 /* ---- groups ---- */
 
-/* A group of one rank: its members among the ranks that are there. */
+/* A group of one rank, and its members among the simulated ranks. */
 struct named {
     const uint32_t *member;
     uint32_t n;
     uint32_t rank, k;
     const char *name;
-    uint32_t nth; /* of this rank's groups with these members, by name */
+    /* which of this rank's groups with the same members it is, in order of their names */
+    uint32_t nth;
 };
 
 static int by_members(const void *a, const void *b)
@@ -26,7 +27,7 @@ static int by_members(const void *a, const void *b)
     return 0;
 }
 
-/* Ranks number their groups as they make them, so "10" comes after "9". */
+/* Ranks number their groups as they create them, so "10" comes after "9". */
 static int by_name(const struct named *x, const struct named *y)
 {
     size_t n = strlen(x->name), m = strlen(y->name);
@@ -61,7 +62,7 @@ static int by_index(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Those members of a group that are simulated. Where they are not known, all that are there. */
+/* The simulated members of a group. If its members are unknown, all simulated ranks. */
 static const uint32_t *members_of(struct ranks_building *b, const struct ranks_graph *g,
                                   uint32_t group, uint32_t *n)
 {
@@ -132,7 +133,7 @@ static void match_groups(struct ranks_building *b)
                                 .name = program_str(g->e->program, g->e->program->group[at].name)};
             m->member = members_of(b, g, at, &m->n);
             bool own = bsearch(&r, m->member, m->n, sizeof(*m->member), by_index) != NULL;
-            n += own; /* a rank that is not in its own group: no other rank joins it */
+            n += own; /* a group without its own rank is skipped: no other rank can join it */
         }
     }
     qsort(all, n, sizeof(*all), by_rank);
@@ -169,7 +170,8 @@ static void no_peer(struct ranks_building *b, const char *what, uint32_t r, uint
             .kind = SIM_PEER, .what = what, .rank = {r, r}, .op = {op, op}, .peer = peer};
 }
 
-/* Of one op: peers are places in its group. What goes to ranks that are not there is done alone. */
+/* For one op: peers are positions in its group. A transfer with ranks that are not simulated runs
+ * alone. */
 static void match_op(struct ranks_building *b, uint32_t r, uint32_t op)
 {
     struct ranks *x = b->x;
@@ -189,7 +191,7 @@ static void match_op(struct ranks_building *b, uint32_t r, uint32_t op)
         }
         uint32_t other = ranks_find(x, ranks != NULL ? ranks[peer] : peer);
         if (other == r && n == 1) {
-            no_peer(b, "itself", r, op, peer); /* in a batch it may meet itself */
+            no_peer(b, "itself", r, op, peer); /* in a batch, a rank may send to itself */
             return;
         }
         if (other == PROBLEM_NONE)
@@ -200,7 +202,7 @@ static void match_op(struct ranks_building *b, uint32_t r, uint32_t op)
     c->part = part;
     c->n_part = kept;
     c->alone = kept == 0;
-    c->bytes = n > 1 ? -1 : c->bytes; /* of a batch: what all of it moves */
+    c->bytes = n > 1 ? -1 : c->bytes; /* a batch's size is the sum of its parts */
 }
 
 static void match_peers(struct ranks_building *b, uint32_t r)

@@ -106,7 +106,7 @@ static void do_simulate(void *arg)
     for (uint32_t r = 0; r < x->n_rank; r++)
         x->span[r] = arena_zeroed(&x->arena, b->rank[r].p->n_op * sizeof(**x->span));
     if (x->fault.kind != SIM_FINE)
-        return; /* nothing would come of it */
+        return; /* the ranks do not match: nothing to simulate */
     sim_ranks(&x->job, &x->arena, x->result, x->span, &x->fault);
     for (uint32_t r = 0; r < x->n_rank; r++)
         if (x->result[r].time.makespan > x->makespan)

@@ -1,17 +1,17 @@
-/* Several ranks simulated together: the ranks of one graph, some of them
- * slower, or a graph for each. */
+/* Simulates several ranks together: all ranks of one graph, some of them slower, or one graph per
+ * rank. */
 #ifndef TUCK_STUDY_SEVERAL_RANKS_H
 #define TUCK_STUDY_SEVERAL_RANKS_H
 
 #include "study/evaluate.h"
 #include "sim/rank_sim.h"
 
-/* One graph, with its time and memory. */
+/* One graph and its evaluation. */
 struct ranks_graph {
     const tuck_graph *g;
     const struct evaluation *e;
-    const char *name; /* for reports: its file */
-    int64_t rank;     /* global; -1: not known */
+    const char *name; /* its file, for reports */
+    int64_t rank;     /* global rank; -1: unknown */
 };
 
 /* A rank whose kernels take `factor` times as long. */
@@ -20,11 +20,11 @@ struct ranks_straggler {
     double factor;
 };
 
-/* Every group of a name, where one rank's are not enough to know the others'. */
+/* Every group of a name, if one rank's own group does not determine the others. */
 struct ranks_instances {
     const char *name;
-    size_t n;             /* groups */
-    int64_t size;         /* of each */
+    size_t n;             /* number of groups */
+    int64_t size;         /* members of each */
     const int64_t *ranks; /* n times size */
 };
 
@@ -51,10 +51,10 @@ struct ranks {
     int64_t makespan;
 };
 
-/* n == 1: all the ranks that the groups of the graph span, with the same graph, each with groups of
- * its own that lie as the graph's. More: one rank each; groups are the same if they have the same
- * members. TUCK_EINVAL with a diagnostic: what the groups are cannot be known, or there is no such
- * rank. Must be ended, also after a failure. */
+/* If n is 1: all ranks that the graph's groups span, all with the same graph, each with groups of
+ * its own laid out like the graph's. Otherwise one rank per graph; groups with the same members are
+ * the same. TUCK_EINVAL with a diagnostic: the groups cannot be determined, or there is no such
+ * rank. The result must be ended, also after a failure. */
 TUCK_MUST_CHECK tuck_status ranks_simulate(const struct ranks_graph *graph, uint32_t n,
                                            const struct ranks_options *o, tuck_diags *diags,
                                            struct ranks *x);

@@ -1,38 +1,39 @@
-/* One graph for all ranks: where the groups of the other ranks lie.
+/* One graph for all ranks: where the other ranks' groups are.
  *
- * A graph names the members of its own rank's groups only. Where they lie evenly, `stride` apart,
- * other ranks have theirs next to them. Where global ranks have gaps (0, 1, 8, 9: two ranks on each
- * of two nodes), the same is tried with places in the list of all ranks that any group names. Where
- * a group is all the others have left over, that is the other one. Everything else must be said:
- * `--group NAME=0,5/1,7` lists every group of that name. */
+ * A graph names the members of its own rank's groups only. If they are evenly spaced, `stride`
+ * apart, the other ranks' groups lie next to them. If the global ranks have gaps (0, 1, 8, 9: two
+ * ranks on each of two nodes), the same is tried with positions in the list of all ranks that any
+ * group names. If the remaining ranks are just enough for one more group, they form it. Everything
+ * else must be given: `--group NAME=0,5/1,7` lists every group of that name.
+ */
 #include <stdlib.h>
 
 #include "study/several_build.h"
 
 enum { WORLD_MAX = 65536 };
 
-/* A group of the graph, and the groups that other ranks have by its name. */
+/* A group of the graph, and the groups that other ranks have under its name. */
 struct layout {
     const char *name;
     int64_t size;
-    const int64_t *ranks; /* of the graph's own; NULL: not known */
-    int64_t stride;       /* of ranks, or of places among them; 0: they do not lie so */
-    uint32_t *all;        /* places, size of them a group; NULL: by the stride */
-    uint32_t n_all;       /* groups in it */
+    const int64_t *ranks; /* of the graph's own group; NULL if unknown */
+    /* of ranks, or of positions among them; 0 if they are not evenly spaced */
+    int64_t stride;
+    uint32_t *all;  /* positions, `size` per group; NULL: derived from the stride */
+    uint32_t n_all; /* number of groups in `all` */
 };
 
 struct world {
     struct ranks_building *b;
     struct layout *at; /* by group of the program */
     uint32_t n_group;
-    int64_t *number; /* of each place; NULL: places are ranks */
+    int64_t *number; /* by position: its global rank; NULL: positions are ranks */
     uint32_t n;
 };
 
-/* ---- what is known of one group ---- */
+/* ---- one group ---- */
 
-/* How far apart members lie, if groups laid out beside each other in this way
- * come to lie there; else 0. */
+/* The distance between members, if the group can be one of a row of such groups; else 0. */
 static int64_t stride_of(const int64_t *ranks, int64_t size)
 {
     int64_t apart = size < 2 ? 1 : ranks[1] - ranks[0];
@@ -91,7 +92,7 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-/* The least number of ranks on which every group, laid out again and again, comes out even. */
+/* The least number of ranks that every group, repeated, fills without a remainder. */
 static void count_ranks(struct world *w)
 {
     int64_t world = 1;
@@ -120,7 +121,7 @@ static uint32_t place_of(const struct world *w, int64_t number)
 {
     const int64_t *at = bsearch(&number, w->number, w->n, sizeof(*w->number), ranks_by_number);
 
-    return (uint32_t)(at - w->number); /* it is one of them */
+    return (uint32_t)(at - w->number); /* it is always found */
 }
 
 /* All ranks that any group names. */
@@ -149,7 +150,7 @@ static void list_ranks(struct world *w)
         too_many(w);
 }
 
-/* Every rank is in one group of this name at most. */
+/* Checks that every rank is in at most one group of this name. */
 static void check_apart(struct world *w, const struct layout *l)
 {
     bool *seen = arena_zeroed(&w->b->x->arena, w->n);
@@ -177,7 +178,7 @@ static void given_groups(struct world *w, struct layout *l, const struct ranks_i
     check_apart(w, l);
 }
 
-/* The graph's own group, and the one that all other ranks make. */
+/* The graph's own group, and one group of all other ranks. */
 static void own_and_rest(struct world *w, struct layout *l)
 {
     struct arena *a = &w->b->x->arena;
@@ -249,7 +250,7 @@ static void learn(struct world *w)
             with_gaps(w, &w->at[k]);
 }
 
-/* The groups of the job that group k of the problem is on the ranks. */
+/* Adds the groups of the job that group k of the problem becomes on the ranks. */
 static void add_groups(struct world *w, uint32_t k, const struct layout *l, uint32_t *member,
                        uint32_t *member_at)
 {

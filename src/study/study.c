@@ -21,7 +21,7 @@ void study_end(struct study *s)
         study_give_back(s->kept[i]);
 }
 
-/* e comes first; the least recently used one is dropped. */
+/* Puts e first and drops the least recently used one. */
 static void keep(struct study *s, struct evaluation *e, uint32_t from)
 {
     for (uint32_t i = from; i > 0; i--)

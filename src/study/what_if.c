@@ -9,7 +9,7 @@ struct trying {
     const struct evaluation *e;
     const struct evaluate_options *o;
     const struct trial *t;
-    const struct problem *p; /* with other groups, perhaps */
+    const struct problem *p; /* perhaps with other groups */
     struct arena *a;
     struct tried *out;
     struct schedule s;
@@ -31,8 +31,8 @@ static void do_peak(void *arg)
     arena_release(x->a, mark);
 }
 
-/* Passes have budgets that are shares of the peak they find; all together
- * must stay within the limit. */
+/* Each pass has a budget that is a share of the peak it finds; together they must stay within the
+ * limit. */
 static tuck_status find_order(struct trying *x)
 {
     static const struct {
@@ -76,11 +76,12 @@ static void simulate(struct trying *x, const int64_t *ps, struct sim_span *span)
         struct sim_rank rank = {.p = p, .order = x->out->order, .ps = ps, .call = facts.call};
         struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch, .contention = true};
         const uint32_t *slow = facts_slow(x->o->machine->cluster, x->a, &job.n_kind);
-        if (x->o->machine->contention) { /* else kernels are as fast as ever */
+        if (x->o->machine->contention) { /* otherwise kernels do not slow down */
             job.slow = slow;
             rank.cls = facts.cls;
         }
-        sim_ranks(&job, x->a, &result, &span, &fault); /* no other rank: nothing gets stuck */
+        /* there is no other rank, so nothing can hang */
+        sim_ranks(&job, x->a, &result, &span, &fault);
         r = result.time;
     }
     x->out->ps = r.makespan;
