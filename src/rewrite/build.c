@@ -1,5 +1,5 @@
-/* The public editing functions, as passes want them: under the runner's guard a call either works
- * or leaves through it, and what cannot be is a mistake of the pass. */
+/* The public editing functions, for use in passes: when memory runs out they jump to the runner's
+ * guard, and an invalid edit is a bug of the pass. */
 #include "rewrite/build.h"
 
 #include "graph/edit.h"
@@ -79,7 +79,7 @@ void build_key(struct build *b, const char *name)
     tuck_args_key(b->r->args, name);
 }
 
-/* "operator.getitem" is itself; everything else lives in torch.ops. */
+/* "operator.getitem" stays as it is; everything else is in torch.ops. */
 static const char *full_target(struct build *b)
 {
     struct arena *a = &b->r->arena;
@@ -93,11 +93,11 @@ static const char *full_target(struct build *b)
     return s;
 }
 
-/* Calls made before. The first of each is a normal edit, which finds the operator, its spelling and
- * reserved words; the others copy it. */
+/* Calls made before. The first of each kind is a normal edit, which looks up the operator, its
+ * spelling and reserved words; later ones copy it. */
 struct build_known {
     struct known_call {
-        const char *op; /* by address: callers write literals */
+        const char *op; /* compared by address: callers pass literals */
         uint16_t row;
         uint8_t syntax;
         str_id target;
@@ -115,7 +115,7 @@ static struct known_call *find_known(const struct build *b)
     return NULL;
 }
 
-/* Is it spelled like the first, and are there no words in it that have to be noted? */
+/* Is it spelled like the first one, without words that need to be recorded? */
 static bool is_alike(const struct build *b, const struct known_call *k)
 {
     const tuck_args *a = b->r->args;

@@ -83,7 +83,8 @@ void comm_chain_by(struct pass_run *r, const int32_t *group, struct topo_edges *
 {
     const tuck_graph *g = r->g;
     size_t bytes = (size_t)g->group.len * sizeof(uint32_t);
-    uint32_t *last = arena_zeroed(&r->arena, bytes); /* by group, since the last fence */
+    /* by group: the last one since the last fence */
+    uint32_t *last = arena_zeroed(&r->arena, bytes);
     uint32_t *open = arena_zeroed(&r->arena, bytes), n_open = 0, fence = 0;
 
     struct comm_lines lines;
@@ -159,7 +160,7 @@ const bool *comm_writes_unseen(struct pass_run *r, uint32_t op)
 {
     const tuck_graph *g = r->g;
     struct arena *a = &r->arena;
-    uint32_t *first = NULL; /* by storage: the first that has it */
+    uint32_t *first = NULL; /* by storage: the first node that has it */
     bool *unseen = NULL;
     struct storages s;
 
@@ -182,7 +183,7 @@ const bool *comm_writes_unseen(struct pass_run *r, uint32_t op)
     return unseen;
 }
 
-/* The value that a wait is for, however many waits are in between. */
+/* The value that a wait is for, looking through other waits. */
 static uint32_t waited(const tuck_graph *g, const uint32_t *root, uint32_t wait)
 {
     uint32_t v = op_at(node_op(g, wait))->cls == OP_WAIT ? call_node(g, node_at(g, wait), 0) : 0;
@@ -190,7 +191,7 @@ static uint32_t waited(const tuck_graph *g, const uint32_t *root, uint32_t wait)
     return root[v] ? root[v] : v;
 }
 
-/* A collective that works in place begins anew what a wait before it had ended. */
+/* An in-place collective starts a new transfer, so an earlier wait no longer counts. */
 static void forget(const tuck_graph *g, uint32_t n, const uint32_t *root, uint32_t *first)
 {
     const struct fx_node *x = node_at(g, n);
@@ -206,8 +207,10 @@ uint32_t comm_dedup_waits(struct pass_run *r)
 {
     tuck_graph *g = r->g;
     struct arena_mark mark = arena_mark(&r->arena);
-    uint32_t *root = arena_zeroed(&r->arena, g->node.len * sizeof(*root));   /* of waits */
-    uint32_t *first = arena_zeroed(&r->arena, g->node.len * sizeof(*first)); /* by value */
+    /* by wait: its value */
+    uint32_t *root = arena_zeroed(&r->arena, g->node.len * sizeof(*root));
+    /* by value: its first wait */
+    uint32_t *first = arena_zeroed(&r->arena, g->node.len * sizeof(*first));
     uint32_t removed = 0, next;
 
     for (uint32_t n = g->node.at[0].next; n != 0; n = next) {

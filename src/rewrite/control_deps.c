@@ -1,7 +1,7 @@
-/* insert_control_deps: the order of collectives, in a form that PyTorch keeps.
+/* insert_control_deps: fixes the order of collectives in a form that PyTorch keeps.
  *
- * Inductor orders a graph anew, to save memory, and may undo where a collective starts or is waited
- * for. A node that is called through higher_order.control_deps stays after the nodes it names:
+ * Inductor reorders a graph to save memory, and may move the start or the wait of a collective.
+ * A node that is called through higher_order.control_deps stays after the nodes it names:
  *
  *   all_gather = …                      mm = control_deps((all_gather,), subgraph_mm, x, w)
  *   mm = aten.mm(x, w)             →    wait = control_deps((mm,), subgraph_wait, all_gather)
@@ -20,18 +20,18 @@
 #include "rewrite/comm_order.h"
 
 struct tie {
-    uint32_t node, behind; /* node must stay after that */
+    uint32_t node, behind; /* `node` must stay after `behind` */
 };
 
 struct control {
     struct pass_run *r;
     VEC(struct tie) tie; /* in the order of their nodes */
-    uint32_t *of;        /* by node: the last node that was found to mention it … */
-    uint32_t *input;     /* … and as which of its inputs */
+    uint32_t *of;        /* by node: the last node that mentioned it */
+    uint32_t *input;     /* by node: which input of that node it is */
 };
 
-/* A kernel that can be called from a graph of its own: known, without effects, with
- * operands that are values. */
+/* A kernel that can be moved into a graph of its own: known, without side effects, and all its
+ * operands are values. */
 static bool is_kernel(const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
@@ -63,7 +63,7 @@ static uint32_t started_by(const tuck_graph *g, uint32_t wait)
     return start != 0 && comm_starts(g, start) ? start : 0;
 }
 
-/* One walk: the collectives without a kernel after them yet, and the last kernel. */
+/* One walk with the collectives that have no kernel after them yet, and the last kernel. */
 static void find_ties(struct control *c)
 {
     const tuck_graph *g = c->r->g;
@@ -115,7 +115,7 @@ static void must(struct pass_run *r, tuck_status st)
     (void)st;
 }
 
-/* What an annotation says between its quotes; NULL: there is none. */
+/* The text of an annotation without its quotes, NULL if there is none. */
 static const char *annotation(struct control *c, uint32_t n)
 {
     const char *s = tuck_node_annotation(c->r->g, (tuck_node){n});
@@ -123,7 +123,7 @@ static const char *annotation(struct control *c, uint32_t n)
     return *s ? s : NULL;
 }
 
-/* A class with the one call in it, whose operands are its inputs. */
+/* A class containing only this call; its operands become inputs. */
 static void make_child(struct control *c, uint32_t n, const uint32_t *operand, uint32_t n_operand,
                        str_id name)
 {

@@ -1,5 +1,4 @@
-/* join_loops: what passes on schedules keep apart, see lower/region.h,
- * may be one loop after all. */
+/* join_loops: fuses loops that passes on schedules keep apart (see lower/region.h). */
 #include "rewrite/loops.h"
 
 #include "pass/pass_report.h"

@@ -10,7 +10,7 @@ enum { UNKNOWN, NO, YES };
 struct place {
     const tuck_graph *g;
     struct arena *a;
-    uint8_t *child; /* by the name of a nested graph, once one was asked for: does it look? */
+    uint8_t *child; /* by name of a nested graph, once computed: does it depend on positions? */
 };
 
 static int bytes_of(const tuck_graph *g, uint32_t n)
@@ -22,7 +22,7 @@ static int bytes_of(const tuck_graph *g, uint32_t n)
                : 0;
 }
 
-/* Bytes of an element of the first tensor that n is given; 0 = not known. */
+/* Bytes per element of the first tensor operand; 0 if unknown. */
 static int bytes_given(const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
@@ -33,8 +33,8 @@ static int bytes_given(const tuck_graph *g, uint32_t n)
     return 0;
 }
 
-/* The operator itself, not what it is given. Seen as elements that are no larger, a
- * value may begin anywhere. */
+/* The operator itself, not its operands. A view as elements of the same or smaller size may begin
+ * anywhere. */
 static bool op_looks(const tuck_graph *g, uint32_t n)
 {
     const struct op_row *row = op_at(node_op(g, n));
@@ -43,11 +43,12 @@ static bool op_looks(const tuck_graph *g, uint32_t n)
         return false;
     int from = bytes_given(g, n), to = bytes_of(g, n);
     if (from != 0 && to != 0 && from != to)
-        return to > from; /* x.view(torch.float64), by whatever name */
+        return to > from; /* x.view(torch.float64), under any name */
     return row->flags & OP_F_PLACE;
 }
 
-/* An operator that is an operand, of with_effects and others; an unknown one may depend on it. */
+/* An operator passed as an operand, such as to with_effects; an unknown one may depend on the
+ * position. */
 static bool operand_looks(const tuck_graph *g, const tuck_value *v)
 {
     const struct str *name = str_at(&g->store->str, v->a);
@@ -56,7 +57,7 @@ static bool operand_looks(const tuck_graph *g, const tuck_value *v)
     return op == 0 || op_at(op)->flags & OP_F_PLACE;
 }
 
-/* Anywhere in a nested graph, and in those nested in it. */
+/* Looks into a nested graph and all graphs nested in it. */
 static bool graph_looks(struct place *p, const tuck_graph *child)
 {
     VEC(const tuck_graph *) todo = {0};
@@ -106,7 +107,7 @@ static bool node_looks(struct place *p, uint32_t n)
     return false;
 }
 
-/* By storage: what the operands of n are. */
+/* Marks the storages of n's operands. */
 static void watch_operands(const struct storages *s, uint32_t n, bool *watched)
 {
     const struct fx_node *x = node_at(s->g, n);

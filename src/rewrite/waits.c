@@ -1,4 +1,4 @@
-/* deduplicate_wait_tensors as a pass of its own. */
+/* deduplicate_wait_tensors, as a separate pass. */
 #include "rewrite/comm_order.h"
 #include "rewrite/waits.h"
 

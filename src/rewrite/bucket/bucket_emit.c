@@ -81,7 +81,7 @@ uint32_t emit_dims(const struct emit *e, uint32_t i)
     return type_of(e, e->b->member[i].out)->n;
 }
 
-/* Elements of an operand: a number, or asked of the operand where they have a symbol. */
+/* The number of elements of an operand: a constant, or computed at run time if it has a symbol. */
 static struct num elements(struct emit *e, uint32_t i)
 {
     const struct bucket_cand *c = &e->b->member[i];
@@ -94,7 +94,7 @@ static struct num elements(struct emit *e, uint32_t i)
             build_node(&e->in, c->input);
             return (struct num){.node = build_end(&e->in, "sym_numel")};
         }
-        n *= size; /* the bytes were counted, so this fits */
+        n *= size; /* cannot overflow: the bytes were counted before */
     }
     return num_of(n);
 }
@@ -152,7 +152,7 @@ uint32_t emit_view(struct build *b, uint32_t x, const struct num *size, uint32_t
     return build_end(b, "view");
 }
 
-/* As .reshape() of what cannot be viewed so: a copy first. */
+/* Like .reshape() of something that cannot be viewed: copies it first. */
 static uint32_t emit_clone(struct build *b, uint32_t x)
 {
     build_call(b, "aten.clone.default");
@@ -214,12 +214,12 @@ void build_dtype(struct build *b, enum dtype d)
 
 /* ---- laying out operands ---- */
 
-/* Do the dimensions from `from` on lie as one? rows > 0: the first is cut into that
- * many, of which each has to. */
+/* Are the dimensions contiguous, so that they can be viewed as one? rows > 0: the first is split
+ * into that many rows, each of which must be. */
 static bool lies_flat(const struct emit *e, const struct type *t, int64_t rows)
 {
     struct symtab *st = &e->s->r->g->store->sym;
-    sym_id next = 0; /* what the stride of the dimension before would have to be; 0 = anything */
+    sym_id next = 0; /* the stride that the previous dimension must have; 0 means any */
     int64_t v;
 
     for (uint32_t k = 0; k < t->n; k++)
@@ -235,8 +235,8 @@ static bool lies_flat(const struct emit *e, const struct type *t, int64_t rows)
     return true;
 }
 
-/* Is a view of the operand enough? Where strides are not known it is if the collective itself asks
- * for contiguous operands, and the operand is its own. */
+/* Is a view of the operand enough? If strides are unknown, it is if the collective itself requires
+ * contiguous operands and no conversion is removed. */
 static bool can_view(const struct emit *e, uint32_t i, int64_t rows)
 {
     const struct bucket_cand *c = &e->b->member[i];
@@ -282,8 +282,8 @@ static const char *coalesced_name(tuck_coll kind, bool in_place)
     }
 }
 
-/* A list of operands, a wait for each result. PyTorch flattens the operands of a reduce-scatter
- * first; they are contiguous, so nothing is gained by it. */
+/* A list of operands, and a wait for each result. PyTorch flattens the operands of a reduce-scatter
+ * first; they are contiguous, so that would gain nothing. */
 static void emit_coalesced(struct emit *e)
 {
     struct build *b = &e->in;

@@ -1,51 +1,51 @@
-/* Which candidates go together.
+/* Decides which candidates are merged.
  *
  * One walk over the graph in its order. Candidates are decided at their waits: a run of waits whose
  * collectives have the same key fills buckets one after the other. Each group has a run of its own;
- * torch has one for all, and so have we where the whole sequence of collectives is to be kept.
+ * torch has one for all, and so has Tuck if the whole sequence of collectives must be kept.
  * Merging makes everything that uses one member depend on what all members need; so a candidate may
  * not join a bucket whose results it needs. To see that, every node carries the number of the
  * newest bucket that it comes after:
  *
  *   data    by uses alone
- *   order   by uses and by what else must keep its order: reads and writes, and the sequence of
- *           collectives of a group that are not merged
+ *   order   by uses and by everything else that must keep its order: reads and writes, and the
+ *           sequence of collectives of a group that are not merged
  *
  * Buckets are numbered as they are opened, and a candidate joins one only if all buckets that it
- * comes after are older: so each needs nothing but older ones. This is also all that is needed for
- * an order of the whole to exist. A member is used through its wait only; a cycle would have to
- * lead back from a newer to an older bucket, which is possible only from one collective of a group
- * to the next, and those carry what the members' operands carry (take_place()). No bucket has
+ * comes after are older: so each needs nothing but older ones. This alone guarantees that the
+ * result has a valid order. A member is used through its wait only; a cycle would have to lead back
+ * from a newer to an older bucket, which is possible only from one collective of a group to the
+ * next, and those carry what the members' operands carry (take_place()). No bucket has
  * members on both sides of a fence.
  */
 #include "rewrite/bucket/bucket.h"
 #include "infer/infer.h"
 
-/* Candidates of one group, or of all; the last bucket of them. */
+/* Candidates of one group, or of all groups; and their last bucket. */
 struct run {
-    bool begun; /* key is its key */
+    bool begun; /* `key` is set */
     bool open;
     struct bucket_key key;
     VEC(struct bucket_cand) member;
     int64_t bytes;
     uint32_t number; /* of the bucket */
-    uint32_t index;  /* in the run */
-    double cap;      /* of the bucket with that index, in bytes */
-    bool has_cap;    /* … and it is known */
+    uint32_t index;  /* of the bucket within the run */
+    double cap;      /* cap of the bucket with that index, in bytes */
+    bool has_cap;    /* `cap` is set */
     enum closed_by opened_by;
 };
 
 struct find {
     struct bucket_scan *s;
     struct buckets *out;
-    uint32_t *data, *order; /* by node: newest bucket that it comes after; 0 = none */
-    uint32_t *own;          /* by node: of a start, `order` by its operands alone */
+    uint32_t *data, *order; /* by node: newest bucket that it comes after; 0 if none */
+    uint32_t *own;          /* by node that starts a transfer: `order` from its operands alone */
     uint32_t *sequence;     /* by group + 1: newest bucket that its collectives come after */
     uint32_t behind, fence; /* the same for all groups, and for the last fence */
-    uint32_t number;        /* of the newest bucket */
-    struct run *run;        /* by group, or one */
+    uint32_t number;        /* number of the newest bucket */
+    struct run *run;        /* by group, or a single one */
     uint32_t n_run;
-    bool bad_cap; /* the caller's function gave what is no number of MiB, for bucket … */
+    bool bad_cap; /* the caller's function returned an invalid cap, for bucket bad_index */
     uint32_t bad_index;
 };
 
@@ -61,7 +61,7 @@ static void leave(struct find *f, uint32_t start, enum left_reason why)
 
 /* ---- buckets ---- */
 
-/* The caller's cap. Of a bad one the first is remembered. */
+/* The caller's cap. Remembers the first invalid one. */
 static double ask_cap(struct find *f, uint32_t index)
 {
     const struct bucket_rules *rules = &f->s->o->rules;
@@ -75,11 +75,11 @@ static double ask_cap(struct find *f, uint32_t index)
     return 0;
 }
 
-/* Asked once a bucket. */
+/* The cap is computed once per bucket. */
 static double cap_of(struct find *f, struct run *q)
 {
     const struct bucket_options *o = f->s->o;
-    uint32_t index = o->torch ? 0 : q->index; /* torch asks once a run, for bucket 0 */
+    uint32_t index = o->torch ? 0 : q->index; /* torch computes it once per run, for bucket 0 */
 
     if (!q->has_cap) {
         double mb = o->rules.cap_mb != NULL ? ask_cap(f, index) : pass_float_at(&o->cap_mb, index);
@@ -95,7 +95,7 @@ static void next_index(const struct find *f, struct run *q, uint32_t index)
     q->has_cap = q->has_cap && f->s->o->torch && index > 0;
 }
 
-/* Does the pass look at this wait at all? */
+/* Does the pass consider this wait at all? */
 static bool is_wanted(const struct bucket_scan *s, uint32_t wait)
 {
     const struct bucket_options *o = s->o;
@@ -142,8 +142,8 @@ static bool fits(struct find *f, struct run *q, const struct bucket_cand *c)
     return size_add(q->bytes, c->bytes, &sum) && !((double)sum > cap_of(f, q));
 }
 
-/* Is there something between its start and those of the members that a merged collective may not
- * pass? Members follow each other by their waits. */
+/* Is there something between its start and the members' starts that a merged collective may not
+ * pass? Members are ordered by their waits. */
 static bool is_apart(const struct find *f, const struct run *q, uint32_t start)
 {
     const struct comm_places *p = f->s->r->places;
@@ -162,7 +162,7 @@ static bool is_apart(const struct find *f, const struct run *q, uint32_t start)
     return comm_others_between(p, first, last);
 }
 
-/* Why the candidate cannot join the open bucket; CLOSED_END: it can. */
+/* Why the candidate cannot join the open bucket; CLOSED_END if it can. */
 static enum closed_by apart_by(struct find *f, struct run *q, const struct bucket_cand *c)
 {
     if (f->data[c->start] >= q->number)
@@ -172,12 +172,12 @@ static enum closed_by apart_by(struct find *f, struct run *q, const struct bucke
     return fits(f, q, c) ? CLOSED_END : CLOSED_CAP;
 }
 
-/* The candidate joins the open bucket, or the next. False: it stays as it is. */
+/* Adds the candidate to the open bucket or to a new one. False: it is not merged. */
 static bool place(struct find *f, struct run *q, const struct bucket_cand *c)
 {
     enum closed_by why = q->open ? apart_by(f, q, c) : CLOSED_END;
 
-    if (why == CLOSED_DEPENDENCE && f->s->o->torch) { /* which skips it and goes on */
+    if (why == CLOSED_DEPENDENCE && f->s->o->torch) { /* torch skips it and goes on */
         leave(f, c->start, LEFT_DEPENDENCE);
         return false;
     }
@@ -186,13 +186,13 @@ static bool place(struct find *f, struct run *q, const struct bucket_cand *c)
     if (!q->open)
         open_bucket(f, q, why);
     vec_push_in(&f->s->r->arena, &q->member, *c);
-    q->bytes += c->bytes; /* fits, or is the first */
+    q->bytes += c->bytes; /* it fits, or is the first */
     return true;
 }
 
 /* ---- the walk ---- */
 
-/* The newest bucket that n comes after, from what it uses and what was pushed to it. */
+/* Finds the newest bucket that n comes after, from its operands and from what was pushed to it. */
 static void gather(struct find *f, uint32_t n)
 {
     const struct fx_node *x = node_at(f->s->r->g, n);
@@ -207,8 +207,8 @@ static void gather(struct find *f, uint32_t n)
     f->order[n] = larger(order, data);
 }
 
-/* Collectives of a group, and fences among all, keep their sequence, those that are merged
- * excepted: they go wherever between the first and the last of their bucket. What comes after the
+/* Collectives of a group, and fences among all, keep their sequence, except those that are merged:
+ * they may end up anywhere between the first and the last of their bucket. What comes after the
  * last still waits for their operands. */
 static void take_place(struct find *f, uint32_t n)
 {
@@ -233,7 +233,7 @@ static void push(struct find *f, uint32_t n, uint32_t number)
         f->order[k->to[i]] = larger(f->order[k->to[i]], number);
 }
 
-/* A wait, and what it waits for is of the kind that is merged. */
+/* A wait for a collective of the kind that is merged. */
 static void decide(struct find *f, uint32_t start, uint32_t wait)
 {
     struct bucket_scan *s = f->s;
@@ -246,14 +246,14 @@ static void decide(struct find *f, uint32_t start, uint32_t wait)
     }
     bool can = bucket_read(s, start, wait, &c, &why);
     struct run *q = &f->run[f->n_run > 1 ? s->group[start] + 1 : 0];
-    /* Another key ends the run even where that one cannot be merged: the
-     * two would change places. */
+    /* A different key ends the run even if that collective cannot be merged: otherwise the two
+     * would change places. */
     if (can || (why != LEFT_UNKNOWN_TYPE && c.out != 0)) {
         if (q->begun && !bucket_same_key(&q->key, &c.key)) {
             close_bucket(f, q, CLOSED_KEY);
             next_index(f, q, 0);
         }
-        if (c.key.device == 0 && q->open) /* what is known of one member holds for all */
+        if (c.key.device == 0 && q->open) /* a device known for one member holds for all */
             c.key.device = q->key.device;
         q->begun = true;
         q->key = c.key;
@@ -263,8 +263,9 @@ static void decide(struct find *f, uint32_t start, uint32_t wait)
     } else if (place(f, q, &c)) {
         f->data[wait] = larger(f->data[wait], q->number);
         f->order[wait] = larger(f->order[wait], q->number);
-        push(f, start, q->number); /* what may not come before its operand is read */
-        if (c.cvt != 0)            /* … which the merged one does for a folded conversion */
+        /* what must come after the read of its operand comes after the bucket */
+        push(f, start, q->number);
+        if (c.cvt != 0) /* the same for the operand of a removed conversion */
             push(f, c.cvt, q->number);
     }
 }
@@ -272,7 +273,7 @@ static void decide(struct find *f, uint32_t start, uint32_t wait)
 static void visit_start(struct find *f, uint32_t n)
 {
     const tuck_graph *g = f->s->r->g;
-    bool viewed = false; /* a wait for a view is one, too */
+    bool viewed = false; /* a wait for a view also counts */
     bool held = false;
 
     for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
@@ -330,7 +331,7 @@ tuck_status buckets_find(struct bucket_scan *s, struct buckets *b)
     return TUCK_OK;
 }
 
-/* The same walk with the members given. */
+/* The same walk, with given members. */
 bool bucket_possible(struct bucket_scan *s, const struct bucket *b, enum left_reason *why,
                      uint32_t *node)
 {

@@ -1,9 +1,8 @@
-/* Buckets become collectives: where the new nodes go, what they replace,
- * and the order of the whole.
+/* Turns buckets into collectives: where the new nodes go, what they replace, and the final order.
  *
- * The merged collective goes right after the latest of its operands, and not before its first
- * member; its wait where the earliest of the old waits was, or after the collective if that is
- * later. What uses a result earlier than that moves after it in the sort at the end, which keeps
+ * The merged collective goes right after the latest of its operands, but not before its first
+ * member; its wait goes where the earliest of the old waits was, or after the collective if that is
+ * later. Whatever uses a result earlier than that is moved after it by the final sort, which keeps
  * reads and writes in order and the collectives of each group in sequence.
  */
 #include "rewrite/bucket/bucket_emit.h"
@@ -14,7 +13,7 @@ static const struct type *type_of_node(const tuck_graph *g, uint32_t n)
     return type_at(&g->store->type, node_type(g, n));
 }
 
-/* ---- what is fixed before anything is made ---- */
+/* ---- before new nodes are made ---- */
 
 static void unfold(struct bucket_cand *c)
 {
@@ -23,8 +22,8 @@ static void unfold(struct bucket_cand *c)
     c->cvt = 0;
 }
 
-/* Everything goes through one `cat`, which promotes. A member whose numbers that would not keep is
- * converted by itself, as before. */
+/* All members go through one `cat`, which promotes their dtypes. A member whose values would not
+ * survive that keeps its own conversion. */
 static bool survives(enum dtype from, enum dtype to)
 {
     return from == to ||
@@ -57,7 +56,8 @@ static void settle_conversions(struct bucket_scan *s, struct bucket *b)
     }
 }
 
-/* Members of several dtypes: does every row of the gathered buffer begin at a multiple of each? */
+/* For members of several dtypes: does every row of the gathered buffer begin at a multiple of each
+ * element size? */
 static bool is_aligned(struct bucket_scan *s, const struct bucket *b)
 {
     const tuck_graph *g = s->r->g;
@@ -81,7 +81,8 @@ static bool is_aligned(struct bucket_scan *s, const struct bucket *b)
         }
         row += n;
     }
-    return row > 0 && row % largest == 0; /* strides of nothing are 1, which is no larger dtype */
+    /* an empty row has strides of 1, too small for a larger dtype */
+    return row > 0 && row % largest == 0;
 }
 
 void buckets_check(struct bucket_scan *s, struct buckets *b)
@@ -101,14 +102,14 @@ void buckets_check(struct bucket_scan *s, struct buckets *b)
     b->bucket.len = n;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 struct merge {
     struct bucket_scan *s;
     struct topo_edges edges;
     uint32_t *begin, *end; /* by old node: see topo_map() */
     uint32_t n_old;
-    uint32_t unranked; /* all-gathers merged without knowing this rank's place */
+    uint32_t unranked; /* all-gathers merged without knowing this rank's position */
 };
 
 static uint32_t place_of(const struct bucket_scan *s, uint32_t n)
@@ -118,7 +119,7 @@ static uint32_t place_of(const struct bucket_scan *s, uint32_t n)
 
 struct span {
     uint32_t first, last;       /* the first and the last member */
-    uint32_t collective, waits; /* places that the new nodes go before */
+    uint32_t collective, waits; /* positions that the new nodes go before */
 };
 
 static struct span find_span(const struct bucket_scan *s, const struct bucket *b)
@@ -141,7 +142,8 @@ static struct span find_span(const struct bucket_scan *s, const struct bucket *b
     x.collective = place_of(s, x.first);
     if (latest >= x.collective) {
         x.collective = latest + 1;
-        while (node_at(g, s->at[x.collective])->kind == TUCK_RESULT) /* names of one statement */
+        /* the results of one statement stay together */
+        while (node_at(g, s->at[x.collective])->kind == TUCK_RESULT)
             x.collective++;
     }
     if (b->collective_before != 0)
@@ -216,14 +218,14 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
         }
     m.begin = arena_zeroed(&r->arena, m.n_old * sizeof(*m.begin));
     m.end = arena_zeroed(&r->arena, m.n_old * sizeof(*m.end));
-    if (!s->o->torch) /* which lets them change places */
+    if (!s->o->torch) /* torch lets them change places */
         comm_chain_by(r, s->group, &m.edges);
     for (uint32_t i = 0; i < b->bucket.len; i++) {
         assert(b->bucket.at[i].n > 1 && b->bucket.at[i].result == 0);
         settle_conversions(s, &b->bucket.at[i]);
         make(&m, &b->bucket.at[i]);
     }
-    buckets_report(s, b); /* while the members are there */
+    buckets_report(s, b); /* while the members still exist */
     for (uint32_t i = 0; i < b->bucket.len; i++)
         replace(r, &b->bucket.at[i]);
     topo_map(&s->keep, 0, m.begin, m.end, m.n_old);

@@ -1,4 +1,4 @@
-/* The rows of bucketing: finders, find and merge, and merging a given bucket. */
+/* The bucketing passes: finding only, finding and merging, and merging a given bucket. */
 #include "rewrite/bucket/bucket.h"
 #include "infer/infer.h"
 #include "rewrite/build.h"
@@ -40,7 +40,7 @@ struct options {
 static const struct pass_option options[] = {CAP, MODE, FILTER, COMPAT};
 static const struct pass_option fsdp_options[] = {CAP, MODE, COMPAT};
 
-/* Waits that count, by node id; what is made later does not. */
+/* Waits to consider, by node id; nodes made later are not considered. */
 struct marks {
     const bool *at;
     uint32_t n;
@@ -77,7 +77,7 @@ static struct bucket_options settings(tuck_coll kind, const struct options *o, s
     if (marks != NULL) {
         b.marked = marks->at;
         b.n_marked = marks->n;
-        if (b.torch && b.mode == BUCKET_MULTIDTYPE) /* which forgets the mode in its FSDP passes */
+        if (b.torch && b.mode == BUCKET_MULTIDTYPE) /* torch ignores the mode in its FSDP passes */
             b.mode = BUCKET_CUSTOM;
     }
     return b;
@@ -107,7 +107,7 @@ static tuck_status find(struct pass_run *r, tuck_coll kind, const struct options
     if (merge)
         return buckets_merge(&s, &b);
     buckets_report(&s, &b);
-    r->changed = false; /* only looks at the runner's copy, which is dropped */
+    r->changed = false; /* it only reads; the runner's copy is dropped */
     return TUCK_OK;
 }
 
@@ -125,15 +125,15 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
 
     memcpy(before, r->g->type.at, r->g->node.len * sizeof(*before));
     refresh.before = before;
-    /* What is FSDP's is seen as long as nothing is merged. */
+    /* FSDP's waits are only recognizable before anything is merged. */
     for (uint32_t i = 0; i < N_KIND; i++)
         marks[i] = filter == BUCKET_FSDP ? fsdp_marks(r, order[i]) : NULL;
     for (uint32_t i = 0; i < N_KIND && st == TUCK_OK; i++) {
         if (!(kinds & 1u << order[i]))
             continue;
-        if (r->changed) /* the next kind may work on what this one made */
+        if (r->changed) /* the next kind may use what this one made */
             infer_graph(r->g, &refresh, NULL);
-        /* Sums have one dtype. */
+        /* Reductions have a single dtype. */
         o.mode = (int)(order[i] != TUCK_ALL_GATHER && mode == BUCKET_MULTIDTYPE ? BUCKET_CUSTOM
                                                                                 : mode);
         st = find(r, order[i], &o, marks[i], true);
@@ -141,7 +141,7 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
     return st;
 }
 
-/* ---- rows ---- */
+/* ---- table rows ---- */
 
 #define ROW(id, kind, text, table, fn_filter, fn_merge)                                            \
     static tuck_status run_##id(struct pass_run *r, const void *given)                             \

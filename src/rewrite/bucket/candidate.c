@@ -1,4 +1,4 @@
-/* Which collectives could be merged, and what is to be known of each. */
+/* Finds which collectives could be merged, and reads what merging needs to know about each. */
 #include "rewrite/bucket/bucket.h"
 #include "graph/groups.h"
 #include "infer/infer.h"
@@ -46,7 +46,7 @@ static const bool *find_written(struct bucket_scan *s)
     storages_build(g, a, &st);
     bool *written = arena_zeroed(a, (size_t)st.n + 1);
     for_each_node (g, n)
-        if (s->unseen == NULL || !s->unseen[n]) /* whose writes end with the wait */
+        if (s->unseen == NULL || !s->unseen[n]) /* an unseen write is over after the wait */
             storage_accesses(&st, n, mark_written, written);
     for_each_node (g, n)
         of_node[n] = written[storage_of(&st, n, 0)];
@@ -73,7 +73,7 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
     op_sig_parse(a, op_at(s->op), &s->sig, NULL);
     s->group = comm_groups(r);
     comm_lines_find(g, s->group, a, &s->lines);
-    r->places = NULL; /* of the graph as it is now */
+    r->places = NULL; /* computed from the graph as it is now */
     comm_places(r);
     graph_number(g);
     s->at = arena_zeroed(a, ((size_t)g->n_nodes + 2) * sizeof(*s->at));
@@ -124,7 +124,7 @@ static const struct type *tensor_type(const tuck_graph *g, type_id id)
     return id != 0 && t->kind == TYPE_TENSOR ? t : NULL;
 }
 
-/* Only the dtype changes: nothing of _to_copy but what it copies and the dtype is given. */
+/* Does only the dtype change: _to_copy with just a tensor and a dtype? */
 static bool is_dtype_only(const struct bucket_scan *s, const struct fx_node *x)
 {
     const struct op_sig *sig = sigs_get(&s->r->sigs, x->op);
@@ -149,9 +149,8 @@ static bool is_conversion(const struct bucket_scan *s, uint32_t n)
            (shape == OP_SHAPE_to_copy && (s->o->torch || is_dtype_only(s, x)));
 }
 
-/* The copy into the bucket converts, so a conversion without other users can be
- * removed, if the layout of its operand is known and nothing writes that before the
- * wait, by when the copy is made. */
+/* The copy into the bucket converts, so a conversion without other users can be removed, if the
+ * layout of its operand is known and nothing writes the operand before the wait. */
 static void fold_conversion(struct bucket_scan *s, struct bucket_cand *c)
 {
     struct pass_run *r = s->r;
@@ -170,7 +169,7 @@ static void fold_conversion(struct bucket_scan *s, struct bucket_cand *c)
     c->input = call_node(g, x, 0);
 }
 
-/* Bytes as they are known or assumed; a size that only data decides is not. */
+/* Bytes from known or assumed sizes; false for a size that depends on data. */
 static bool count_bytes(struct pass_run *r, type_id t, int64_t *out)
 {
     r->assume.used_default = false;
@@ -193,8 +192,8 @@ static bool is_contiguous(const tuck_graph *g, const struct type *t)
     return t->strided;
 }
 
-/* May the result be a contiguous piece of a larger buffer? Those of all-gathers are copied out of
- * it, and lists have a buffer each. */
+/* May the result be a contiguous piece of a larger buffer? Results of all-gathers are copied out of
+ * it, and in a list each has its own buffer. */
 static bool may_lie_elsewhere(struct bucket_scan *s, const struct bucket_cand *c)
 {
     bool cut = s->o->kind != TUCK_ALL_GATHER && s->o->mode != BUCKET_COALESCED;

@@ -3,8 +3,8 @@
  *   empty of all ranks' parts ── slice of this rank's ── copy operands into it ── gather in place
  *   ── wait ── [group, -1] ── cut into members' columns ── copy each into its own shape
  *
- * Where this rank's place in the group is not known, the operands are put
- * together in a buffer of their own.
+ * If this rank's position in the group is unknown, the operands are concatenated into a buffer
+ * of their own.
  */
 #include "rewrite/bucket/bucket_emit.h"
 
@@ -26,8 +26,7 @@ static enum dtype result_dtype(const struct emit *e, uint32_t i)
     return (enum dtype)type_at(&g->store->type, e->b->member[i].out)->dtype;
 }
 
-/* Members by descending size of an element, so that all are aligned; torch
- * leaves them as they come. */
+/* Members by descending element size, so that all are aligned; torch keeps their order. */
 static uint32_t *lay_out(struct emit *e)
 {
     struct arena *a = &e->s->r->arena;
@@ -43,8 +42,8 @@ static uint32_t *lay_out(struct emit *e)
     return order;
 }
 
-/* What several dtypes have in common: the one with the smallest elements. Bytes of another may not
- * go through one that has fewer values than bit patterns, as bool has; torch lets them. */
+/* The common dtype of several: the one with the smallest elements. Bytes of other dtypes must not
+ * pass through one that has fewer values than bit patterns, such as bool; torch allows it. */
 static bool pick_dtype(struct emit *e)
 {
     bool several = false;
@@ -68,7 +67,7 @@ static struct num width(struct emit *e, uint32_t i)
     return num_times(&e->in, e->count[i], own / unit);
 }
 
-/* device(type='cuda', index=0) of "cuda:0" */
+/* "cuda:0" becomes device(type='cuda', index=0). */
 static void build_device(struct build *b, const char *device)
 {
     const char *colon = strchr(device, ':');
@@ -82,7 +81,7 @@ static void build_device(struct build *b, const char *device)
     build_text(b, text);
 }
 
-/* Room for all ranks' parts, where the operands are. */
+/* The buffer for all ranks' parts, on the operands' device. */
 static uint32_t emit_room(struct emit *e, struct num size)
 {
     struct build *b = &e->in;
@@ -109,7 +108,7 @@ static uint32_t emit_room(struct emit *e, struct num size)
 static uint32_t emit_slice(struct emit *e, uint32_t room, struct num total)
 {
     struct build *b = &e->in;
-    /* The same nodes on every rank: only the number differs. */
+    /* Every rank makes the same nodes; only the number differs. */
     struct num from = total.node ? num_scaled(b, total, e->rank) : num_of(total.v * e->rank);
     struct num to = num_add(b, from, total);
 
@@ -160,7 +159,7 @@ static bool same_copy(struct emit *e, uint32_t i, uint32_t k)
         a->n != b->n)
         return false;
     for (uint32_t d = 0; d < a->n; d++) {
-        int64_t x, y; /* as the hints have it: this only decides what is copied in one go */
+        int64_t x, y; /* by the hints: this only decides what is copied together */
         if (a->size[d] != b->size[d] && (!assume_value(&e->s->r->assume, a->size[d], &x) ||
                                          !assume_value(&e->s->r->assume, b->size[d], &y) || x != y))
             return false;
@@ -182,8 +181,8 @@ static uint32_t copy_hash(struct emit *e, uint32_t i)
     return hash_u64(h);
 }
 
-/* Members with the same dtypes and shape are copied in one go: their numbers group by group, in
- * order of first appearance, -1 in between; nothing where there is one group. */
+/* Members with the same dtypes and shape are copied together: writes their numbers group by group,
+ * in order of first appearance, with -1 in between; nothing if there is only one group. */
 static void build_foreach_groups(struct emit *e, struct build *b, const uint32_t *order)
 {
     struct arena *a = &e->s->r->arena;
@@ -191,7 +190,7 @@ static void build_foreach_groups(struct emit *e, struct build *b, const uint32_t
     while (slots < 2 * n)
         slots *= 2;
     uint32_t *slot = arena_zeroed(
-        a, slots * sizeof(*slot)); /* place in `order` + 1 of a group's first */
+        a, slots * sizeof(*slot)); /* by hash: position in `order` + 1 of a group's first member */
     uint32_t *next = arena_zeroed(a, n * sizeof(*next)), *last = arena_zeroed(a, n * sizeof(*last));
     uint32_t *first = arena_array(a, uint32_t, n);
 
@@ -221,7 +220,7 @@ static void build_foreach_groups(struct emit *e, struct build *b, const uint32_t
     build_close(b);
 }
 
-/* Room with the operands copied into this rank's part. */
+/* The buffer, with the operands copied into this rank's part. */
 static uint32_t emit_pre_bucket(struct emit *e, const uint32_t *order)
 {
     struct build *b = &e->in;
@@ -245,7 +244,7 @@ static uint32_t emit_pre_bucket(struct emit *e, const uint32_t *order)
     return room;
 }
 
-/* ---- the whole ---- */
+/* ---- all together ---- */
 
 static uint32_t emit_gather(struct emit *e, uint32_t from, uint32_t room)
 {
@@ -273,8 +272,8 @@ static uint32_t emit_copy_(struct emit *e, uint32_t to, uint32_t from)
     return build_end(b, "copy_");
 }
 
-/* One row a rank needs no copy to be seen as such, and torch makes none. Here it gets one
- * nevertheless: what uses it may rely on it being contiguous. */
+/* With one row per rank no copy is needed, and torch makes none. Here it gets one all the same,
+ * because users may rely on it being contiguous. */
 static bool is_row(const struct emit *e, uint32_t i)
 {
     const tuck_graph *g = e->s->r->g;

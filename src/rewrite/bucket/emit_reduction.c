@@ -1,8 +1,8 @@
-/* Merged reduce-scatters and all-reduces: operands side by side in one
- * buffer, results cut out of one.
+/* Merged reduce-scatters and all-reduces: operands are placed side by side in one buffer, and
+ * results are cut out of one buffer.
  *
- * A reduce-scatter sends chunk k of its operand to rank k. Each operand is seen as [group, -1] and
- * these are put side by side, so that row k holds everybody's chunk k.
+ * A reduce-scatter sends chunk k of its operand to rank k. Each operand is viewed as [group, -1]
+ * and these are placed side by side, so that row k holds chunk k of every member.
  */
 #include "rewrite/bucket/bucket_emit.h"
 
@@ -20,7 +20,7 @@ static uint32_t emit_cat(struct emit *e, const uint32_t *part, int64_t dim)
     return build_end(b, "cat");
 }
 
-/* Everything in one buffer of one dimension, and who fills it. */
+/* Copies everything into one buffer of one dimension, and records which nodes fill it. */
 static uint32_t copy_in(struct emit *e)
 {
     struct build *b = &e->in;
@@ -86,7 +86,7 @@ void emit_reduction(struct emit *e)
     for (uint32_t i = 0; i < e->b->n; i++) {
         if (e->piece[i] == 0)
             continue;
-        /* Results that are written get memory of their own. */
+        /* Results that are written later get memory of their own. */
         bool written = !e->o->torch && e->s->written != NULL && e->s->written[e->b->member[i].wait];
         e->piece[i] = (written ? emit_copy : emit_view)(&e->out, e->piece[i], e->shape[i],
                                                         emit_dims(e, i));

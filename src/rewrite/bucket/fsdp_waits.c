@@ -1,10 +1,10 @@
-/* Which communication is FSDP's: by what feeds it and where it goes, not by names. */
+/* Recognizes FSDP's communication by what feeds it and where it goes, not by names. */
 #include "rewrite/bucket/bucket.h"
 
 #define NOBODY 0
 #define SEVERAL UINT32_MAX
 
-/* By node: the one placeholder among its ancestors and itself. */
+/* By node: the one placeholder among itself and its ancestors. */
 static uint32_t *sole_inputs(struct pass_run *r)
 {
     const tuck_graph *g = r->g;
@@ -24,7 +24,7 @@ static uint32_t *sole_inputs(struct pass_run *r)
     return input;
 }
 
-/* Does it use one node, however often? */
+/* Does it use only one node, however often? */
 static bool has_one_operand(const struct fx_node *x)
 {
     uint32_t one = 0;
@@ -39,7 +39,7 @@ static bool has_one_operand(const struct fx_node *x)
     return one != 0;
 }
 
-/* By node: everything that is made of it is returned, through nodes that use nothing else. */
+/* By node: everything computed from it is returned, through nodes that use nothing else. */
 static bool *only_returned(struct pass_run *r)
 {
     const tuck_graph *g = r->g;
@@ -99,7 +99,7 @@ static void mark_reduces(struct pass_run *r, bool *yes)
     for_each_node (g, n)
         if (yes[n])
             fsdp[group[waited_for(g, n)] + 1] = true;
-    fsdp[0] = false; /* no group, or not known */
+    fsdp[0] = false; /* no group, or an unknown one */
     for_each_node (g, n) {
         uint32_t start = waited_for(g, n);
         yes[n] = start != 0 && comm_kind(g, start) == TUCK_ALL_REDUCE && fsdp[group[start] + 1];

@@ -1,4 +1,4 @@
-/* Merging a bucket that the caller chose, at places of their choice. */
+/* Merges a bucket that the caller chose, at positions the caller chose. */
 #include "rewrite/bucket/bucket.h"
 
 struct options {
@@ -46,7 +46,7 @@ static uint32_t node_named(struct pass_run *r, const char *name)
     return id ? name_lookup(g, id) : 0;
 }
 
-/* 0 where none is given; on an error *st says so. */
+/* 0 if none is given; sets *st on an error. */
 static uint32_t place_named(struct pass_run *r, const char *name, const char *what, tuck_status *st)
 {
     uint32_t n = name ? node_named(r, name) : 0;

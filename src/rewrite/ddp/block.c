@@ -59,7 +59,7 @@ static bool named_as_view(const char *name)
            starts_with(name, "alias");
 }
 
-/* Hands on the data it is given, cut or shaped otherwise. */
+/* Does it return its operand's data, cut or reshaped? */
 static bool is_view_like(const tuck_graph *g, uint32_t n, bool torch_names)
 {
     const struct op_row *row = op_at(node_op(g, n));
@@ -74,7 +74,7 @@ static bool is_view_like(const tuck_graph *g, uint32_t n, bool torch_names)
            row->shape == OP_SHAPE_view || row->shape == OP_SHAPE_alias;
 }
 
-/* The waits, each after its getitem where the collective has several results. */
+/* The waits; if the collective has several results, each wait follows a getitem. */
 static enum left_reason find_waits(struct pass_run *r, struct found *f, uint32_t collective,
                                    bool torch_names, uint32_t *first_wait)
 {

@@ -8,8 +8,8 @@ struct comm_block {
     uint32_t collective;
     const uint32_t *input; /* tensor operands, in order */
     uint32_t n_input;
-    /* The collective, the getitems that pick its results, the waits, then the
-     * view-like nodes after them. */
+    /* The collective, the getitems that pick its results, the waits, then the view-like nodes after
+     * them. */
     const uint32_t *node;
     uint32_t n_node;
     uint32_t first_wait, n_wait; /* the waits are node[first_wait], … */
@@ -17,24 +17,25 @@ struct comm_block {
     uint32_t n_output;
 };
 
-/* The block of a collective. LEFT_END: there it is, in r's arena; anything else says why there is
- * none. `seen` is an array by node id, zeroed before the first block. torch_names: what follows a
- * wait belongs to the block by its node's name, as torch 2.13 has it, and not by its operator. */
+/* Finds the block of a collective, in r's arena. Returns LEFT_END, or the reason why there is no
+ * block. `seen` is an array by node id, zeroed before the first block. torch_names: view-like nodes
+ * after a wait are recognized by their name, as in torch 2.13, and not by their operator. */
 enum left_reason comm_block(struct pass_run *r, uint32_t collective, bool torch_names,
                             uint32_t *seen, struct comm_block *out);
 
-/* Every all-reduce of a process group that a wait ends: of one tensor, of
- * a list, in place or not. */
+/* Is n an all-reduce of a process group that a wait ends: of one tensor or a list, in place or
+ * not? */
 bool block_is_all_reduce(struct pass_run *r, uint32_t n);
-/* … of one tensor; *in_place: it writes its operand. */
+/* Is it one of a single tensor? Sets *in_place if it writes its operand. */
 bool block_is_plain_all_reduce(struct pass_run *r, uint32_t n, bool *in_place);
 
 struct comm_blocks {
     VEC(struct comm_block) block;
 };
 
-/* All blocks in the order of the graph whose collective `want` takes. Others are passed to `left`,
- * which may be NULL; if it returns false the walk ends, and so does the result. */
+/* Finds the blocks, in the order of the graph, of all collectives that `want` accepts. Collectives
+ * without a block are passed to `left`, which may be NULL; if it returns false, the search stops
+ * and fails. */
 struct block_search {
     bool (*want)(struct pass_run *r, uint32_t n);
     bool (*left)(struct pass_run *r, uint32_t n, enum left_reason why);
@@ -42,7 +43,7 @@ struct block_search {
 };
 bool comm_blocks(struct pass_run *r, const struct block_search *how, struct comm_blocks *out);
 
-/* The only node that uses n, however often; 0: none, or several. */
+/* The only node that uses n, however often; 0 if none or several. */
 uint32_t block_only_user(const tuck_graph *g, uint32_t n);
 
 #endif

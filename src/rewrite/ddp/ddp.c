@@ -17,9 +17,9 @@ static bool same_number(const tuck_value *a, const tuck_value *b)
     return tuck_value_float(a) == tuck_value_float(b);
 }
 
-/* May what several gradients are joined into be divided by a tensor as each of them was? A list
- * may not at all. What is joined has one dimension of all elements: a number will do, and so
- * will a row of just as many. */
+/* Can the merged gradients be divided by a tensor, as each of them was? Never for a list.
+ * Concatenated gradients have one dimension: they can be divided by a scalar or by a row of the
+ * same length. */
 static bool torch_divides(struct ddp *d, const struct bucket *b, bool concat)
 {
     const tuck_graph *g = d->r->g;
@@ -47,7 +47,7 @@ static bool torch_divides(struct ddp *d, const struct bucket *b, bool concat)
     return assume_value(&d->r->assume, t->size[0], &size) && (size == all || all == 1);
 }
 
-/* What PyTorch 2.13 asserts of a bucket, and what its operators then refuse. */
+/* What PyTorch 2.13 asserts about a bucket, and what its operators then reject. */
 static tuck_status check_as_torch(struct ddp *d, const struct bucket *b, bool concat)
 {
     const tuck_graph *g = d->r->g;

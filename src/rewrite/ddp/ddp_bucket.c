@@ -1,15 +1,15 @@
-/* Candidates into buckets, in the order of the graph.
+/* Puts candidates into buckets, in the order of the graph.
  *
- * Merging must not close a circle: no member of a bucket may depend on another, by uses, by reads
- * and writes of one storage or by the order of collectives, and not by way of other buckets either.
- * One walk sees to both: a candidate that depends on an open bucket, whichever, closes it. So
- * whatever a bucket depends on was complete before the member that depends on it came, and "depends
- * on" is an order among buckets.
+ * Merging must not create a cycle: no member of a bucket may depend on another, by uses, by reads
+ * and writes of one storage or by the order of collectives, nor by way of other buckets. One walk
+ * ensures both: a candidate that depends on any open bucket closes it. So whatever a bucket depends
+ * on was complete before the member that depends on it came, and "depends on" is an order among
+ * buckets.
  *
- * Every node carries, for each key, the highest number of a bucket among its ancestors. Buckets of
- * one key are opened one after the other, so a node depends on the open one iff it carries that
- * number. Where there are more keys than columns, several share one, and an open bucket with a
- * lower number counts as an ancestor too: that closes more than it must, never less.
+ * Every node carries, for each key, the highest bucket number among its ancestors. Buckets of one
+ * key are opened one after the other, so a node depends on the open one if and only if it carries
+ * that number. If there are more keys than columns, several share one, and an open bucket with a
+ * lower number counts as an ancestor too: that closes more buckets than necessary, never fewer.
  */
 #include "base/csr.h"
 #include "rewrite/ddp/ddp.h"
@@ -18,7 +18,7 @@
 
 enum { MAX_COLUMNS = 8 };
 
-struct open_list { /* of one column, lower numbers first; closed ones are stepped over */
+struct open_list { /* of one column, lower numbers first; closed ones are skipped */
     VEC(uint32_t) bucket;
     uint32_t head;
 };
@@ -27,13 +27,13 @@ struct walk {
     struct ddp *d;
     uint32_t columns;
     uint32_t *carried;            /* by node, `columns` each */
-    uint32_t *chain;              /* by group: what its last collective that stays carries */
-    bool *group_began;            /* by group: a bucket of it was closed */
+    uint32_t *chain;              /* by group: what its last unmerged collective carries */
+    bool *group_began;            /* by group: one of its buckets was closed */
     uint32_t *open_of;            /* by key: its open bucket, 0 = none */
     struct open_list *open;       /* by column */
-    uint32_t *in_start, *in_from; /* edges to keep, by where they end */
+    uint32_t *in_start, *in_from; /* edges to keep, by their end */
     uint32_t *read_for;           /* by node: members whose gradient it reads, from 1 */
-    bool *overtaken;              /* by node: something that must stay after it was seen */
+    bool *overtaken;              /* by node: a node that must stay after it was seen */
 };
 
 static int64_t add_bytes(int64_t a, int64_t b)
@@ -74,7 +74,7 @@ static void close_bucket(struct walk *w, uint32_t number, enum closed_by why)
     w->group_began[d->group[d->cand.at[b->member.at[0]].collective] + 1] = true;
 }
 
-/* Close what is open among the ancestors. */
+/* Closes open buckets among the ancestors. */
 static void close_ancestors(struct walk *w, const uint32_t *carried, enum closed_by why)
 {
     for (uint32_t i = 0; i < w->columns; i++) {
@@ -102,7 +102,7 @@ static uint32_t open_bucket(struct walk *w, uint32_t key)
     return d->bucket.len;
 }
 
-/* Does anything that `node` must stay after, except `except`, come after `since`? */
+/* Must `node` stay after anything that comes after `since`, other than `except`? */
 static bool stands_between(const struct walk *w, uint32_t since, uint32_t node, uint32_t except)
 {
     const tuck_graph *g = w->d->r->g;
@@ -113,8 +113,8 @@ static bool stands_between(const struct walk *w, uint32_t since, uint32_t node, 
     return false;
 }
 
-/* Is the gradient or its quotient written before the collective, or what the wait
- * is for before the wait? */
+/* Is the gradient or its quotient written before the collective, or the wait's operand before the
+ * wait? */
 static bool is_written(const struct walk *w, const struct candidate *c)
 {
     if (c->reader != c->collective &&
@@ -123,7 +123,7 @@ static bool is_written(const struct walk *w, const struct candidate *c)
     return stands_between(w, c->collective, c->wait, c->collective);
 }
 
-/* The sequence that a collective is part of: its group's, or that of all. */
+/* The sequence that a collective belongs to: its group's, or the one of all groups. */
 static uint32_t chain_of(const struct ddp *d, uint32_t n)
 {
     return d->r->keep_order ? 0 : (uint32_t)(d->group[n] + 1);
@@ -155,7 +155,7 @@ static void add_member(struct walk *w, uint32_t index, uint32_t *carried)
         close_bucket(w, number, CLOSED_CAP);
 }
 
-/* No bucket has members on both sides of a fence, nor, where the whole sequence is to be kept, of a
+/* No bucket has members on both sides of a fence or, if the whole sequence must be kept, of a
  * collective of another group. */
 static void close_others(struct walk *w, int32_t group)
 {
@@ -171,7 +171,7 @@ static void close_others(struct walk *w, int32_t group)
     }
 }
 
-/* A fence comes after all that communicates before it, and before all that follows. */
+/* A fence comes after all communication before it, and before all that follows. */
 static void meet_fence(struct walk *w, uint32_t *carried)
 {
     uint32_t groups = w->d->r->g->group.len + 1;
@@ -206,7 +206,7 @@ static void meet_collective(struct walk *w, uint32_t n, uint32_t *carried)
     memcpy(chain, carried, w->columns * sizeof(*chain));
 }
 
-/* A call of graphs with collectives in them is a place in the order of their group, or a fence. */
+/* A call of a graph with collectives has a position in the order of their group, or is a fence. */
 static void meet_nested(struct walk *w, uint32_t n, uint32_t *carried)
 {
     const struct ddp *d = w->d;
@@ -227,8 +227,8 @@ static void meet_nested(struct walk *w, uint32_t n, uint32_t *carried)
     memcpy(chain, carried, w->columns * sizeof(*chain));
 }
 
-/* What must stay after the reader of a gradient must stay after the merged
- * collective, which will read it. */
+/* What must stay after the reader of a gradient must stay after the merged collective, which will
+ * read it instead. */
 static void carry_readings(struct walk *w, uint32_t reader, uint32_t *carried)
 {
     const struct ddp *d = w->d;
@@ -272,7 +272,7 @@ static enum left_reason why_alone(const struct ddp *d, const struct bucket *b)
                                              : LEFT_ALONE;
 }
 
-/* Buckets of one: nothing to merge. */
+/* Buckets with one member are not merged. */
 static void leave_singles(struct ddp *d)
 {
     for (uint32_t i = 0; i < d->bucket.len; i++) {
@@ -308,7 +308,7 @@ void ddp_bucket(struct ddp *d)
     leave_singles(d);
 }
 
-/* One bucket after the other, whatever the keys. */
+/* torch fills one bucket after the other, ignoring keys. */
 void ddp_bucket_as_torch(struct ddp *d)
 {
     struct arena *a = &d->r->arena;

@@ -1,5 +1,5 @@
-/* Which all-reduces are gradients of DDP: divided by the size of the group or summed as they are,
- * waited for once, and used only by the return or the tensor that keeps the gradient. */
+/* Recognizes all-reduces of DDP gradients: divided by the group size or summed unchanged, waited
+ * for once, and used only by the return or by the copy_ into the tensor that keeps the gradient. */
 #include <strings.h>
 
 #include "rewrite/ddp/block.h"
@@ -13,8 +13,8 @@ struct filter {
     struct ddp *d;
     uint32_t div, copy; /* rows of the operators it looks for */
     uint32_t *seen;
-    struct storages storage; /* made at the first collective in place */
-    uint32_t *n_sharing;     /* by storage: results that live in it */
+    struct storages storage; /* built when the first in-place collective is found */
+    uint32_t *n_sharing;     /* by storage: number of results in it */
 };
 
 /* ---- keys ---- */
@@ -26,7 +26,7 @@ struct key {
 struct keys {
     struct arena *a;
     VEC(struct key) all;
-    uint32_t *slot; /* open addressing; number of the key, from 1 */
+    uint32_t *slot; /* open addressing; key number, from 1 */
     uint32_t n_slot;
 };
 
@@ -71,7 +71,7 @@ static const struct type *type_of(const struct ddp *d, uint32_t n)
     return type_at(&d->r->g->store->type, node_type(d->r->g, n));
 }
 
-/* What members of one bucket have in common. */
+/* What the members of one bucket have in common. */
 static struct key key_of(const struct ddp *d, const struct candidate *c)
 {
     const struct type *t = type_of(d, c->operand);
@@ -87,7 +87,7 @@ static struct key key_of(const struct ddp *d, const struct candidate *c)
 
 /* ---- one all-reduce ---- */
 
-/* x / y with a y that also divides what several x were joined into: a number. */
+/* x / y where y can also divide several x at once: a number. */
 static bool divides_by_number(const struct ddp *d, const tuck_value *by)
 {
     return by->kind == TUCK_V_INT || by->kind == TUCK_V_FLOAT ||
@@ -113,7 +113,7 @@ static void find_division(struct filter *f, struct candidate *c)
     c->divisor = by;
 }
 
-/* The return, or a copy_ that reads it: nothing else may use the result. */
+/* Is the only user the return, or a copy_ that reads the result? */
 static bool user_is_fine(const struct filter *f, const struct candidate *c)
 {
     struct pass_run *r = f->d->r;
@@ -146,8 +146,8 @@ static void count_sharing(struct filter *f)
             f->n_sharing[storage_of(s, n, k)]++;
 }
 
-/* In place, but that makes no difference: the operand is made for the collective alone, and its
- * storage has no other name than operand, result and wait. */
+/* Works in place, but nobody can see it: the operand is made for the collective alone, and its
+ * storage has no names other than operand, result and wait. */
 static bool writes_unseen(struct filter *f, const struct candidate *c)
 {
     const tuck_graph *g = f->d->r->g;

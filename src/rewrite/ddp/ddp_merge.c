@@ -10,11 +10,11 @@ struct merge {
     struct ddp *d;
     struct bucket *bucket;
     struct build b;
-    uint32_t place;      /* in the old order, where the new nodes go */
+    uint32_t place;      /* where the new nodes go, in the old order */
     uint32_t collective; /* the merged one */
-    uint32_t last;       /* of the new nodes */
-    uint32_t *reader;    /* by member: the new node that reads its gradient first … */
-    uint32_t *done;      /* … and the one after which it may be written again */
+    uint32_t last;       /* last of the new nodes */
+    uint32_t *reader;    /* by member: the new node that first reads its gradient */
+    uint32_t *done;      /* by member: the node after which it may be written again */
     uint32_t *result;    /* by member: what replaces its wait */
 };
 
@@ -23,7 +23,7 @@ static struct candidate *member(const struct merge *m, uint32_t i)
     return &m->d->cand.at[m->bucket->member.at[i]];
 }
 
-/* Right after the last operand, and not before the first member. */
+/* Right after the last operand, but not before the first member. */
 static void find_place(struct merge *m)
 {
     const tuck_graph *g = m->d->r->g;
@@ -40,7 +40,8 @@ static void find_place(struct merge *m)
         return;
     }
     m->b = build_behind(m->d->r, last);
-    while (node_at(g, m->b.before)->kind == TUCK_RESULT || /* of one statement */
+    /* the results of one statement stay together */
+    while (node_at(g, m->b.before)->kind == TUCK_RESULT ||
            node_at(g, m->b.before)->kind == TUCK_PLACEHOLDER)
         m->b.before = node_at(g, m->b.before)->next;
     m->place = node_at(g, last)->pos;
@@ -66,7 +67,7 @@ static void put_size(struct merge *m, struct size s)
         build_int(&m->b, s.value);
 }
 
-/* The number of elements: in the graph where it is known, else asked for at run time. */
+/* The number of elements: a constant if it is known, else computed at run time. */
 static struct size count_of(struct merge *m, uint32_t n)
 {
     const struct type *t = type_of(m, n);
@@ -117,7 +118,7 @@ static void put_group(struct merge *m)
     build_value(&m->b, last->group);
 }
 
-/* In place only where every member is: what is merged is a buffer of its own either way. */
+/* In place only if every member is; the merged buffer is new in either case. */
 static const char *all_reduce_op(const struct merge *m)
 {
     const tuck_graph *g = m->d->r->g;
@@ -236,7 +237,7 @@ static void put_coalesced(struct merge *m)
     m->last = m->result[n - 1];
 }
 
-/* ---- what must hold for the sort ---- */
+/* ---- orders that the sort must keep ---- */
 
 /* Users of a wait that came before the new nodes move after all of them. */
 static void hold_users(struct merge *m)
@@ -298,7 +299,7 @@ static void report(struct merge *m)
                                  .result = graph_str(g, node_at(g, m->collective)->name)});
 }
 
-/* For the edges that the readers of the gradients had. */
+/* Records the new readers of gradients, for the edges of the old readers. */
 static void note_readers(struct merge *m)
 {
     for (uint32_t i = 0; i < m->bucket->member.len; i++) {

@@ -1,5 +1,5 @@
-/* The order after DDP fusion: reads stay between the same writes, collectives
- * of a group in sequence. */
+/* Restores the order after DDP fusion: reads stay between the same writes, and collectives of a
+ * group in sequence. */
 #include "rewrite/ddp/ddp.h"
 #include "rewrite/comm_order.h"
 
@@ -35,8 +35,8 @@ static void list_readers(struct reorder *o, uint32_t ids)
     }
 }
 
-/* A node that still exists is its own end. A gradient is now read elsewhere, and a collective is
- * part of another one. An erased wait is dropped. */
+/* An existing node is its own end. For a gradient it is the node that reads it now, for a merged
+ * collective the new one. An erased wait is dropped. */
 static void find_ends(struct reorder *o, uint32_t n, bool begin, struct ends *out)
 {
     struct ddp *d = o->d;

@@ -1,5 +1,5 @@
-/* DDP fusion: the all-reduces of gradients become few and large, their waits late. docs/passes.md
- * shows what each pass does. */
+/* DDP fusion: merges the all-reduces of gradients into a few large ones and moves waits later.
+ * docs/passes.md shows what each pass does. */
 #ifndef TUCK_REWRITE_DDP_DDP_PASSES_H
 #define TUCK_REWRITE_DDP_DDP_PASSES_H
 

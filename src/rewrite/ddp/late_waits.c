@@ -1,5 +1,5 @@
-/* schedule_comm_wait: the wait of an all-reduce, with what only cuts and shapes its result, to
- * right before the first node that needs it. */
+/* schedule_comm_wait: moves the wait of an all-reduce, with the views of its result, right before
+ * the first node that needs it. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -18,10 +18,10 @@ struct schedule {
     struct pass_run *r;
     struct comm_blocks blocks;
     uint32_t *block_of; /* by node: the block whose wait or view it is, from 1 */
-    uint32_t *limit;    /* by block: a node that the wait must not pass, 0 = none */
+    uint32_t *limit;    /* by block: a node that the wait must not pass; 0 if none */
     struct storages s;
-    uint32_t *owner; /* by storage: the one block that works on it, SHARED: several */
-    uint32_t *next_touch, *next_write; /* by storage, walking backwards */
+    uint32_t *owner; /* by storage: the one block that works on it; SHARED if several */
+    uint32_t *next_touch, *next_write; /* by storage, while walking backwards */
     uint32_t node;
 };
 
@@ -68,7 +68,7 @@ static void meet_access(void *ctx, uint32_t storage, enum access how)
         x->next_write[storage] = x->node;
 }
 
-/* Who so much as mentions a buffer that is being written has to wait: views, too. */
+/* A node that mentions a buffer being written, even as a view, must wait for it. */
 static void meet_operands(struct schedule *x)
 {
     const struct fx_node *n = node_at(x->r->g, x->node);
@@ -135,7 +135,7 @@ static void find_limits(struct schedule *x)
 
 /* ---- one block ---- */
 
-/* The first node that uses an output of the block; 0: none. */
+/* The first node that uses an output of the block; 0 if none. */
 static uint32_t first_user(const struct schedule *x, uint32_t block)
 {
     const tuck_graph *g = x->r->g;
@@ -189,14 +189,14 @@ static enum left_reason move_block(struct schedule *x, uint32_t block)
     return LEFT_END;
 }
 
-/* Waits that have moved. */
+/* Counts the waits that moved. */
 static uint32_t count_moved(const struct schedule *x)
 {
     const tuck_graph *g = x->r->g;
     uint32_t top = 0, moved = 0;
 
-    /* A node is overtaken if one that was after it is before it now: only waits and what belongs to
-     * them moved, and only towards the end. */
+    /* A node was overtaken if a node that was after it is before it now: only waits and their views
+     * moved, and only towards the end. */
     for_each_node (g, n) {
         if (x->block_of[n] != 0 && comm_is_wait(g, n) && place(g, n) < top)
             moved++;
@@ -222,7 +222,7 @@ static bool report_no_block(struct pass_run *r, uint32_t n, enum left_reason why
     return true;
 }
 
-/* Those that are over when they return have no wait. */
+/* Synchronous all-reduces have no wait. */
 static bool is_asked_for(void *ctx, uint32_t n)
 {
     struct pass_run *r = ctx;

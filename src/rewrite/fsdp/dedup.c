@@ -1,10 +1,11 @@
-/* dedup_fsdp_reduce_scatter: a reduce-scatter is linear, so the sum of two is one of the sum.
+/* dedup_fsdp_reduce_scatter: a reduce-scatter is linear, so the sum of two of them equals
+ * one reduce-scatter of the sum.
  *
  *   wait(reduce_scatter(a, …)) + wait(reduce_scatter(b, …))   →   wait(reduce_scatter(a + b, …))
  *
- * A weight that several layers share has such pairs, or trees of them. Operands come before their
- * sum, so one walk in order reaches the fixpoint. The merged collective goes where the second of
- * the two was, its wait where the second wait was.
+ * A weight that several layers share produces such pairs, or trees of them. Operands come before
+ * their sum, so one walk in order reaches the fixpoint. The merged collective goes where the second
+ * of the two was, its wait where the second wait was.
  */
 #include <stdio.h>
 
@@ -15,7 +16,7 @@
 #include "rewrite/comm_order.h"
 
 struct dedup_options {
-    int compat; /* 1: torch */
+    int compat; /* 1 means torch */
 };
 
 static const struct pass_option dedup_options[] = {
@@ -23,15 +24,15 @@ static const struct pass_option dedup_options[] = {
      "torch: the new nodes go where the sum was; sizes and alpha are not looked at"},
 };
 
-struct member { /* a reduce-scatter of the text that became part of a merged one */
+struct member { /* a reduce-scatter of the input graph that was merged */
     const char *name;
-    uint32_t next; /* place in `member` plus 1 */
+    uint32_t next; /* index in `member` plus 1 */
 };
 
 struct merged {
-    uint32_t scatter;               /* 0: it is part of another by now */
-    uint32_t first, last, n_member; /* places in `member` plus 1 */
-    type_id type;                   /* of its operand: a new node has none yet */
+    uint32_t scatter;               /* 0 if it was itself merged into another */
+    uint32_t first, last, n_member; /* indices in `member` plus 1 */
+    type_id type;                   /* of its operand; needed because a new node has no type yet */
 };
 
 struct write {
@@ -43,17 +44,17 @@ struct dedup {
     bool torch;
     uint32_t add, wait, scatter, resize;
     struct storages s;
-    uint32_t n_old;          /* nodes from this id on are ours: nothing writes their results */
-    uint32_t *place;         /* by node: its place; a new one takes over a place */
-    uint32_t *stands_for;    /* by node: the collective of the text whose place it has */
-    uint32_t *made;          /* by node: place in `merged` plus 1 */
-    bool *told;              /* by node: the report says why it was left */
-    uint32_t *region;        /* by node: number of writes before it, as torch counts them */
+    uint32_t n_old;          /* nodes from this id on are new: nothing writes their results */
+    uint32_t *place;         /* by node: its position; a new node takes over an old one's */
+    uint32_t *stands_for;    /* by node: the original collective whose position it has */
+    uint32_t *made;          /* by node: index in `merged` plus 1 */
+    bool *told;              /* by node: the reason why it was left is reported */
+    uint32_t *region;        /* by node: number of writes before it, the way torch counts them */
     VEC(struct write) write; /* in order of the graph, then by storage */
     uint32_t *write_start;   /* by storage */
     VEC(struct merged) merged;
     VEC(struct member) member;
-    uint32_t at; /* place of the node at hand */
+    uint32_t at; /* position of the current node */
 };
 
 /* wait(reduce_scatter(input)) */
@@ -63,7 +64,7 @@ struct side {
 
 struct pair {
     uint32_t sum;
-    struct side side[2]; /* as operands of the sum */
+    struct side side[2]; /* the two operands of the sum */
 };
 
 /* ---- writes ---- */
@@ -76,7 +77,7 @@ static void note_write(void *ctx, uint32_t storage, enum access how)
         vec_push_in(&x->r->arena, &x->write, ((struct write){storage, x->at}));
 }
 
-/* By storage, and by place within each: counting sort keeps the order. */
+/* By storage, and by position within each: a counting sort keeps the order. */
 static void sort_writes(struct dedup *x)
 {
     struct arena *a = &x->r->arena;
@@ -176,7 +177,7 @@ static bool used_by_us(struct dedup *x, uint32_t n, uint32_t times)
     return node_at(x->r->g, n)->n_uses == times && build_may_erase(x->r, n);
 }
 
-/* One reduce-scatter added to itself: nothing is gained. */
+/* One reduce-scatter added to itself: merging gains nothing. */
 static bool itself(const struct pair *p)
 {
     return p->side[0].wait == p->side[1].wait;
@@ -187,7 +188,7 @@ static uint32_t later(const struct dedup *x, uint32_t a, uint32_t b)
     return x->place[a] > x->place[b] ? a : b;
 }
 
-/* torch's pattern matcher looks for patterns between two writes, of whatever. */
+/* torch's pattern matcher only matches patterns without any write in between. */
 static bool within_region(const struct dedup *x, const struct pair *p)
 {
     uint32_t region = x->region[p->sum];
@@ -198,8 +199,8 @@ static bool within_region(const struct dedup *x, const struct pair *p)
     return true;
 }
 
-/* Is there a fence between the two, or, where the whole sequence is to be kept, a
- * collective of another group? */
+/* Is there a fence between the two or, if the whole sequence must be kept, a collective of another
+ * group? */
 static bool passes_others(const struct dedup *x, const struct pair *p)
 {
     const struct comm_places *c = x->r->places;
@@ -208,13 +209,13 @@ static bool passes_others(const struct dedup *x, const struct pair *p)
     return comm_fence_between(c, a, b) || (x->r->keep_order && comm_others_between(c, a, b));
 }
 
-/* May the two become one? LEFT_END: yes. */
+/* May the two be merged? LEFT_END if so. */
 static enum left_reason judge(struct dedup *x, const struct pair *p)
 {
     const tuck_value *alpha = fsdp_operand(x->r, p->sum, "alpha");
     const struct side *s = p->side;
 
-    /* torch ignores a factor of the sum, and merges a collective with itself. */
+    /* torch ignores the factor alpha of the sum, and merges a collective with itself. */
     bool plain = alpha == NULL || (alpha->kind == TUCK_V_INT && alpha->u.i == 1);
     if (!x->torch && (!plain || itself(p)))
         return LEFT_PATTERN;
@@ -240,7 +241,7 @@ static enum left_reason judge(struct dedup *x, const struct pair *p)
 
 /* ---- rewriting ---- */
 
-/* The list of what a reduce-scatter was made of: itself, if it is of the text. */
+/* The reduce-scatters that were merged into this one; just itself if it is an original. */
 static struct merged parts_of(struct dedup *x, uint32_t scatter)
 {
     if (x->made[scatter] != 0) {
@@ -310,7 +311,7 @@ static void merge(struct dedup *x, const struct pair *p)
 
 /* ---- the walk ---- */
 
-/* Does its schema say that it writes? */
+/* Does its schema declare a write? */
 static bool torch_sees_write(struct dedup *x, uint32_t n)
 {
     const struct op_sig *sig = sigs_get(&x->r->sigs, node_op(x->r->g, n));
@@ -318,7 +319,7 @@ static bool torch_sees_write(struct dedup *x, uint32_t n)
     for (uint32_t i = 0; sig != NULL && i < sig->n_params; i++)
         if (sig->params[i].mutated)
             return true;
-    return fsdp_is(x->r->g, n, x->resize); /* whose schema does not, but its name does */
+    return fsdp_is(x->r->g, n, x->resize); /* its schema declares none, but it does write */
 }
 
 static void prepare(struct dedup *x)
@@ -329,7 +330,7 @@ static void prepare(struct dedup *x)
 
     for_each_node (g, n)
         if (fsdp_is(g, n, x->scatter))
-            room += 3; /* each pair that is merged leaves one less, and makes three nodes */
+            room += 3; /* each merge removes one and makes three nodes */
     x->n_old = g->node.len;
     x->place = arena_zeroed(a, room * sizeof(*x->place));
     x->made = arena_zeroed(a, room * sizeof(*x->made));

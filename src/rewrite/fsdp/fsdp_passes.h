@@ -1,4 +1,4 @@
-/* Passes for steps that FSDP shards. */
+/* Passes for steps that use FSDP. */
 #ifndef TUCK_REWRITE_FSDP_FSDP_PASSES_H
 #define TUCK_REWRITE_FSDP_FSDP_PASSES_H
 
@@ -14,7 +14,7 @@ extern const struct pass pass_pre_bucket_fsdp_collectives;
 
 /* ---- what the passes of this folder share ---- */
 
-/* The row of an operator that a pattern is made of. */
+/* The table row of an operator in a pattern. */
 static inline uint32_t fsdp_row(const char *name)
 {
     uint32_t row = op_find(name, strlen(name));
@@ -30,7 +30,7 @@ static inline bool fsdp_is(const tuck_graph *g, uint32_t n, uint32_t row)
     return x->kind == TUCK_CALL_FUNCTION && x->op == row;
 }
 
-/* The operand of that name, or NULL; and the node that it is, or 0. */
+/* The operand with that name, or NULL; the second function: its node, or 0. */
 static inline const tuck_value *fsdp_operand(struct pass_run *r, uint32_t n, const char *name)
 {
     return comm_operand(r->g, &r->sigs, n, name);

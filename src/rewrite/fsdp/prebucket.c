@@ -1,7 +1,7 @@
-/* pre_bucket_fsdp_collectives: FSDP's collectives in buckets that are large enough to keep
- * the links busy, before anything decides on their order. The cap is given, or it is the size
- * at which a link is used well: PyTorch's estimate for all-gathers of that group on that
- * machine, within limits. */
+/* pre_bucket_fsdp_collectives: merges FSDP's collectives into buckets that are large enough to keep
+ * the links busy, before anything decides on their order. The cap is given, or else it is the size
+ * at which a link is well used: PyTorch's estimate for all-gathers of that group on that machine,
+ * within limits. */
 #include <math.h>
 #include <stddef.h>
 
@@ -38,7 +38,7 @@ static const struct pass_option options[] = {
 
 enum { NO_COLLECTIVE = -1 };
 
-/* The size of the group of FSDP's first collective of a kind; 0 = not known. */
+/* The group size of FSDP's first collective of a kind; 0 if unknown. */
 static int64_t group_size(struct pass_run *r, tuck_coll kind)
 {
     const tuck_graph *g = r->g;
@@ -53,7 +53,7 @@ static int64_t group_size(struct pass_run *r, tuck_coll kind)
     return NO_COLLECTIVE;
 }
 
-/* What fills a link, in MiB. */
+/* The message size that saturates a link, in MiB. */
 static tuck_status saturation(struct pass_run *r, const char *cluster, int64_t ranks, double *out)
 {
     tuck_cluster *c;
@@ -97,7 +97,7 @@ static tuck_status run(struct pass_run *r, const void *given)
     int64_t ranks = group_size(r, TUCK_ALL_GATHER);
     double cap;
 
-    /* A backward that kept the parameters has reduce-scatters only; torch leaves it alone. */
+    /* A backward that kept the parameters has only reduce-scatters; torch does not handle it. */
     if (ranks == NO_COLLECTIVE && o->compat != 1)
         ranks = group_size(r, TUCK_REDUCE_SCATTER);
     if (ranks == NO_COLLECTIVE) {

@@ -1,11 +1,11 @@
-/* reinplace_fsdp_all_gather: what copy-in puts together is already a part of the
- * buffer that the gather fills.
+/* reinplace_fsdp_all_gather: copy-in already writes into a part of the buffer
+ * that the gather fills, so the gather can work in place.
  *
  *   c = all_gather_copy_in(shards, buffer, …)   c = all_gather_copy_in(shards, buffer, …)
  *   a = all_gather_into_tensor(c[0], …)     →   a = all_gather_into_tensor_out(c[0], …, out = c[1])
  *
  * The gathered result then lives in the buffer, so nothing after the gather may use the buffer
- * under another name, and the buffer must not be the caller's.
+ * under another name, and the buffer must not belong to the caller.
  */
 #include "rewrite/fsdp/fsdp_passes.h"
 #include "infer/infer.h"
@@ -16,15 +16,16 @@ struct reinplace {
     struct pass_run *r;
     uint32_t copy_in, gather;
     struct storages s;
-    uint32_t *last;      /* by storage: the node that touches it last */
-    bool *callers;       /* by storage: an input, an attribute, or returned */
+    uint32_t *last; /* by storage: the last node that uses it */
+    /* by storage: belongs to the caller: an input, an attribute, or returned */
+    bool *callers;
     const bool *watched; /* by node, see place_watched() */
-    uint32_t node;       /* at hand */
-    int64_t removed;     /* getitems that were not used */
+    uint32_t node;       /* the current node */
+    int64_t removed;     /* removed getitems that were not used */
     int64_t done;
 };
 
-/* n is copy_in[i], of a copy-in: that node, else 0. */
+/* The copy-in, if n is item i of one; else 0. */
 static uint32_t item_of(const struct reinplace *x, uint32_t n, int64_t i)
 {
     const tuck_graph *g = x->r->g;
@@ -79,8 +80,8 @@ static void note_storages(struct reinplace *x)
     }
 }
 
-/* The buffer of this copy-in has the dtype and the size of what is gathered,
- * as far as both are known. */
+/* Do the dtype and size of the copy-in's buffer equal those of the gathered result, as far as
+ * known? */
 static bool fits(const struct reinplace *x, uint32_t copy_in, uint32_t gather)
 {
     const tuck_graph *g = x->r->g;
@@ -96,8 +97,8 @@ static bool fits(const struct reinplace *x, uint32_t copy_in, uint32_t gather)
            result->size[0] == buffer->size[0];
 }
 
-/* The copy-in whose slice `gather` works on, if its buffer may hold the
- * result; else 0 and the reason. */
+/* The copy-in whose slice `gather` reads, if its buffer may hold the result; else 0 and the
+ * reason. */
 static uint32_t match(const struct reinplace *x, uint32_t gather, enum left_reason *why)
 {
     uint32_t slice = fsdp_node_operand(x->r, gather, "input");

@@ -1,15 +1,15 @@
-/* remove_fsdp2_unsharded_param_graph_input_usage: FSDP2 hands unsharded parameters in as inputs
- * without storage, gives them one, copies the gathered values in, and takes the storage away again.
+/* remove_fsdp2_unsharded_param_graph_input_usage: FSDP2 passes unsharded parameters as inputs
+ * without storage, gives them storage, copies the gathered values in, and frees the storage again.
  *
  *   resize_storage_bytes_(p, full)
  *   fsdp.copy_(p, y)
  *   … p …                                        →    … y …
  *   resize_storage_bytes_(p, 0)
  *
- * A layer that is used again has several such rounds; each use gets the y of its own. Resizes and
- * copies are removed. What returns p is left alone: it gives back the input itself.
+ * A layer that is used again has several such rounds; each use gets the y of its round. Resizes and
+ * copies are removed. A return of p is left alone: it returns the input itself.
  *
- * One walk in order finds out whether this is right for each parameter, a second one rewrites.
+ * One walk checks for each parameter whether this is safe, a second one rewrites.
  */
 #include "rewrite/fsdp/fsdp_passes.h"
 #include "infer/infer.h"
@@ -19,11 +19,11 @@
 /* A placeholder that fsdp.copy_ writes. */
 struct param {
     uint32_t node;
-    uint32_t n_full, n_zero; /* resizes so far */
-    bool backwards;          /* a storage removed before it was set */
+    uint32_t n_full, n_zero; /* number of resizes so far */
+    bool backwards;          /* its storage was removed before it was allocated */
     uint32_t copy;           /* the last fsdp.copy_ so far, 0 = none yet */
-    uint32_t with;           /* what it copied */
-    uint32_t at;             /* place of that copy */
+    uint32_t with;           /* the value that it copied */
+    uint32_t at;             /* position of that copy */
     uint32_t n_copy;
     bool refused;
     enum left_reason why;
@@ -34,10 +34,10 @@ struct unshard {
     uint32_t copy, resize;
     struct storages s;
     VEC(struct param) param;
-    uint32_t *param_of;  /* by node: place in `param` plus 1 */
-    uint32_t *owner;     /* by storage: the same, of the parameter that it is */
-    uint32_t *made;      /* by node that shares a parameter's storage: in which round, from 1 */
-    uint32_t *written;   /* by storage: place of the last write */
+    uint32_t *param_of;  /* by node: index in `param` plus 1 */
+    uint32_t *owner;     /* by storage of a parameter: index in `param` plus 1 */
+    uint32_t *made;      /* by node that shares a parameter's storage: its round, from 1 */
+    uint32_t *written;   /* by storage: position of the last write */
     const bool *watched; /* by node, see place_watched() */
     uint32_t node, place;
     tuck_status status;
@@ -91,9 +91,9 @@ static void find_params(struct unshard *x)
     }
 }
 
-/* ---- is it right? ---- */
+/* ---- is it safe? ---- */
 
-/* May y replace p: same dtype, sizes and strides, as far as known? */
+/* May y replace p: the same dtype, sizes and strides, as far as known? */
 static bool same_type(const tuck_graph *g, uint32_t p, uint32_t y)
 {
     const struct type *a = type_at(&g->store->type, node_type(g, p));
@@ -122,7 +122,7 @@ static void meet_resize(struct unshard *x, uint32_t n, struct param *p)
         refuse(p, LEFT_PATTERN);
 }
 
-/* (full, 0) and nothing else, at least once. */
+/* Do the resizes alternate (full, 0), at least once, and nothing else? */
 static bool in_rounds(const struct param *p)
 {
     return p->n_full > 0 && p->n_full == p->n_zero && !p->backwards;
@@ -137,7 +137,7 @@ static void meet_copy(struct unshard *x, uint32_t n, struct param *p)
     p->at = x->place;
     p->n_copy++;
     x->written[storage_of(&x->s, p->node, 0)] = x->place;
-    /* Without storage, without a value, or given on: not the round that FSDP2 makes. */
+    /* No storage, no value, or its result is used: not the pattern of FSDP2. */
     if (p->n_full == p->n_zero || p->with == 0 || node_at(g, n)->n_uses > 0 ||
         storage_of(&x->s, p->with, 0) == storage_of(&x->s, p->node, 0) ||
         !same_type(g, p->node, p->with))
@@ -160,15 +160,15 @@ static void meet_access(void *ctx, uint32_t storage, enum access how)
     if (p == NULL || node_at(x->r->g, x->node)->kind == TUCK_OUTPUT)
         return;
     if (how == ACCESS_WRITE && node_is_barrier(x->r->g, x->node))
-        refuse(p, LEFT_MUTATED); /* it is not known whether it does */
+        refuse(p, LEFT_MUTATED); /* it may or may not write */
     else if (p->copy == 0 || p->n_full == p->n_zero)
-        refuse(p, LEFT_PATTERN); /* there is nothing in it to be read or written */
+        refuse(p, LEFT_PATTERN); /* it has no storage to read or write */
     else if (p->with != 0 && x->written[storage_of(&x->s, p->with, 0)] > p->at)
-        refuse(p, LEFT_MUTATED); /* y is not any more what was copied */
+        refuse(p, LEFT_MUTATED); /* y has changed since it was copied */
 }
 
-/* Values that share a parameter's storage: by the parameter's own name they get the y of this
- * round, by a view of it the y of the round in which the view was made. */
+/* Values that share a parameter's storage: uses of the parameter itself get the y of this round,
+ * uses of a view get the y of the round in which the view was made. */
 static void meet_operands(struct unshard *x, uint32_t n)
 {
     const tuck_graph *g = x->r->g;
@@ -207,7 +207,7 @@ static void look(struct unshard *x)
         x->place++;
         if (p != NULL && copy) {
             meet_copy(x, n, p);
-            if (p->with != 0) /* which may be another parameter */
+            if (p->with != 0) /* it may be another parameter */
                 meet_access(x, storage_of(&x->s, p->with, 0), ACCESS_READ);
         } else if (p != NULL) {
             meet_resize(x, n, p);
@@ -222,7 +222,7 @@ static void look(struct unshard *x)
             refuse(&x->param.at[i], LEFT_PATTERN);
 }
 
-/* ---- what the user may not do ---- */
+/* ---- what users must not do ---- */
 
 static void meet_user_write(void *ctx, uint32_t storage, enum access how)
 {
@@ -253,7 +253,7 @@ static tuck_status check_user(struct unshard *x)
 
 /* ---- rewriting ---- */
 
-/* What replaces n now: a parameter's y while there is one. */
+/* What replaces n now: a parameter's current y, or n itself. */
 static uint32_t current(const struct unshard *x, uint32_t n)
 {
     const struct param *p = x->param_of[n] ? &x->param.at[x->param_of[n] - 1] : NULL;
