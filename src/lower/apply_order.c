@@ -1,4 +1,4 @@
-/* An order of ops back into the graph. */
+/* Writes an order of ops back into the graph. */
 #include "base/heap.h"
 #include "graph/effect.h"
 #include "op/ops.h"
@@ -10,11 +10,11 @@
 
 struct apply {
     tuck_graph *g;
-    bool *of_op;       /* by node: an op brings it */
-    bool *out;         /* by node: it is in the new order */
-    uint32_t *missing; /* by node that no op brings: operands that are not out yet */
-    struct heap ready; /* such nodes that could come next, by old place */
-    uint32_t *later;   /* numbers from a node of the current op: after all of it */
+    bool *of_op;       /* by node: it belongs to an op */
+    bool *out;         /* by node: it is already in the new order */
+    uint32_t *missing; /* by node without an op: operands that are not in the new order yet */
+    struct heap ready; /* such nodes that could come next, by old position */
+    uint32_t *later;   /* numbers needed inside the current op's nodes: they go after all of them */
     uint32_t n_later;
 };
 
@@ -35,7 +35,7 @@ static int by_place(const void *ctx, uint32_t x, uint32_t y)
     return i < k ? -1 : i > k;
 }
 
-/* Attributes and numbers that need nothing come right before what needs them first. */
+/* Attributes and numbers without operands go right before their first user. */
 static bool needs_nothing(const struct apply *a, uint32_t n)
 {
     return !a->of_op[n] && a->missing[n] == 0 && !stays(node_at(a->g, n));
@@ -62,7 +62,7 @@ static void put(struct apply *a, uint32_t n)
         if (a->of_op[user] || stays(node_at(g, user)) || --a->missing[user] > 0)
             continue;
         if (op_at(node_op(g, user))->cls == OP_SCALAR)
-            a->later[a->n_later++] = user; /* between the nodes of a loop it would cut the loop */
+            a->later[a->n_later++] = user; /* between the nodes of a loop it would split the loop */
         else
             heap_push(&a->ready, user);
     }
@@ -99,7 +99,7 @@ static bool is_wait(const struct apply *a, uint32_t n)
     return op_at(node_op(a->g, n))->cls == OP_WAIT;
 }
 
-/* Is some result of one node in the memory of some result of the other? */
+/* Do any results of the two nodes share memory? */
 static bool overlap(const struct storages *s, uint32_t n, uint32_t other)
 {
     for (uint32_t i = 0; i < s->count[n]; i++)
@@ -109,14 +109,14 @@ static bool overlap(const struct storages *s, uint32_t n, uint32_t other)
     return false;
 }
 
-/* A wait for what is done at once: the program has no op for it. */
+/* A wait for something already done: the program has no op for it. */
 static bool is_idle_wait(const struct apply *a, uint32_t n)
 {
     return is_wait(a, n) && !a->of_op[n];
 }
 
-/* Does the program order n against the other? An idle wait may leave the memory that was sent,
- * but not what was received. */
+/* Does the program itself order n and the other node? An idle wait may be separated from the memory
+ * that was sent, but not from what was received. */
 static bool is_known(const struct apply *a, const struct storages *s, uint32_t n, uint32_t other)
 {
     if (!is_idle_wait(a, n))
@@ -128,8 +128,8 @@ static bool is_known(const struct apply *a, const struct storages *s, uint32_t n
     return !meets;
 }
 
-/* Reads and writes of storages stay in order. Between ops the program sees to it where waits are
- * concerned: it knows which operands were copied, and which waits there is nothing to wait for. */
+/* Reads and writes of storages stay in order. Edges to and from waits are left to the program: it
+ * knows which operands were copied, and which waits have nothing to wait for. */
 static void keep_sides(const struct apply *a, struct arena *scratch, struct topo_edges *keep)
 {
     const tuck_graph *g = a->g;
@@ -148,13 +148,13 @@ static void keep_sides(const struct apply *a, struct arena *scratch, struct topo
     keep->edge.len = n;
 }
 
-/* A collective that no other passes: a send or a receive, or its group is not known. */
+/* A collective that no other may pass: a send or receive, or one of an unknown group. */
 static bool is_fence(const struct program *p, const struct program_op *x)
 {
     return x->group >= p->n_group || x->coll == TUCK_P2P;
 }
 
-/* Collectives of a group, and fences among all, in the order of the ops. */
+/* Keeps collectives of a group, and fences among all, in the order of the ops. */
 static void chain(const struct program *p, const uint32_t *order, struct arena *scratch,
                   struct topo_edges *e)
 {
@@ -203,13 +203,13 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
     a.missing = arena_zeroed(scratch, ids * sizeof(*a.missing));
     heap_begin(&a.ready, scratch, g->n_nodes + 1, by_place, &a);
     a.later = arena_array(scratch, uint32_t, (size_t)g->n_nodes + 1);
-    uint32_t *next = arena_zeroed(scratch, ids * sizeof(*next)); /* as it was */
+    uint32_t *next = arena_zeroed(scratch, ids * sizeof(*next)); /* the old order */
     struct topo_edges keep = {0};
     if (!g->edited)
         storage_order_record(g);
     graph_number(g);
     for (uint32_t i = 0; i < p->node_at[p->n_op]; i++) {
-        assert_hot(node_alive(g, p->node_id[i])); /* the graph that was lowered */
+        assert_hot(node_alive(g, p->node_id[i])); /* it must be the graph that was lowered */
         a.of_op[p->node_id[i]] = true;
     }
     for_each_node (g, n) {
@@ -221,8 +221,7 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
                             node_at(g, x->vals[i].a)->kind != TUCK_PLACEHOLDER;
     }
     keep_sides(&a, scratch, &keep);
-    /* What comes from inputs alone follows them; what needs nothing at all
-     * waits until it is needed. */
+    /* What depends on inputs only follows them; what needs nothing waits until it is needed. */
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
         bool mentions = false;
@@ -251,8 +250,8 @@ void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
             graph_link_before(g, n, g->output);
         }
     }
-    /* A program copies the operand of an all-reduce and has no views: their nodes must not move to
-     * the other side of a write. The old order is valid, so there is one. */
+    /* A program copies the operand of an all-reduce and has no views: their nodes must not cross a
+     * write. The old order is valid, so a solution exists. */
     chain(p, order, scratch, &keep);
     topo_sort_with(g, scratch, &keep);
     region_keep_apart(g, p, scratch);

@@ -1,6 +1,6 @@
-/* Operators that hand on their operand or copy it: reshape, contiguous, to. The storages of a graph
- * treat them as views, which is safe; where sizes and strides are known it can be said which of
- * them are, and the others get a buffer of their own. */
+/* Operators that either return their operand or copy it: reshape, contiguous, to. The storages of a
+ * graph treat them as views, which is safe; if sizes and strides are known, this finds the ones
+ * that copy, and they get a buffer of their own. */
 #include "lower/copies.h"
 
 static bool number(struct copies *l, sym_id v, int64_t *out)
@@ -8,7 +8,7 @@ static bool number(struct copies *l, sym_id v, int64_t *out)
     return assume_value(l->assume, v, out);
 }
 
-/* Do both have the same layout? Dimensions of one element do not count. */
+/* Do both have the same layout? Dimensions of size 1 do not matter. */
 static enum copies_kind by_strides(struct copies *l, const struct type *a, const struct type *b)
 {
     if (!a->strided || !b->strided || a->n != b->n)
@@ -26,8 +26,8 @@ static enum copies_kind by_strides(struct copies *l, const struct type *a, const
     return COPIES_NOT;
 }
 
-/* Can b's sizes be had by other strides alone? From the last dimension on: as long as a lies
- * without gaps its dimensions are one piece, and every piece must be whole dimensions of b. */
+/* Can b's sizes be had by changing strides alone? From the last dimension on: contiguous dimensions
+ * of a form one piece, and every piece must consist of whole dimensions of b. */
 static enum copies_kind by_sizes(struct copies *l, const struct type *a, const struct type *b)
 {
     uint32_t k = b->n;
@@ -44,7 +44,7 @@ static enum copies_kind by_sizes(struct copies *l, const struct type *a, const s
             continue;
         bool gap = expect >= 0 && stride != expect;
         if (gap && piece != 1)
-            return COPIES; /* the piece that ends here is not whole dimensions of b */
+            return COPIES; /* the piece that ends here does not consist of whole dimensions of b */
         if (!size_mul(piece, size, &piece) || !size_mul(stride, size, &expect))
             return COPIES_UNKNOWN;
         while (k > 0 && piece > 1) {

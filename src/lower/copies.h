@@ -1,4 +1,4 @@
-/* Which of the operators that may copy do: reshape, contiguous, to. */
+/* Finds out which of the operators that may copy (reshape, contiguous, to) really do. */
 #ifndef TUCK_LOWER_COPIES_H
 #define TUCK_LOWER_COPIES_H
 
@@ -18,7 +18,8 @@ struct copies {
     bool *copies;  /* by node: kind is COPIES; for storages_build_apart() */
 };
 
-/* g, assume and sigs are set, types inferred. Leaves through the arena's guard. */
+/* The caller sets g, assume and sigs, and has inferred types. When memory runs out, jumps to the
+ * arena's guard. */
 void copies_find(struct copies *c, struct arena *a);
 
 #endif

@@ -16,7 +16,7 @@ static void take(struct program_op *op, const struct cost_part *part)
     op->moved = part->bytes;
 }
 
-/* What the lowering inserted: every byte is read and written once. */
+/* A copy that lowering inserted: every byte is read and written once. */
 static void copy_op(struct estimate *e, uint32_t i)
 {
     const struct program *p = e->p;
@@ -39,17 +39,19 @@ static void collective_op(struct estimate *e, uint32_t i)
 
     cost_node(&e->run, op->node, &part);
     if (program_is_nested(op) && part.bound != BOUND_UNKNOWN) {
-        op->ns = part.comm_ns; /* of nested graphs: the rest is the op before it */
+        /* communication of nested graphs; their compute is the op before this one */
+        op->ns = part.comm_ns;
         op->message = part.bytes;
         return;
     }
     take(op, &part);
     if (op->message < 0)
-        op->message = part.bytes > 0 ? part.bytes : -1; /* on a group whose size is assumed */
+        op->message = part.bytes > 0 ? part.bytes : -1; /* e.g. on a group whose size is assumed */
     if (coll == 0 || op->group >= e->g->group.len || op->message < 0 || part.ns < 0)
         return;
     struct cost_choice how = e->o->collective;
-    how.symmetric |= op->algorithm != 0; /* the lowering chose one-shot: its operand is there */
+    /* lowering chose one-shot, so the operand is in symmetric memory */
+    how.symmetric |= op->algorithm != 0;
     cost_collective(e->c, e->run.group[op->group], coll, op->message, &how, &cost);
     if (op->algorithm != 0) {
         bool measured = part.bound != BOUND_COLLECTIVE ||
@@ -57,7 +59,7 @@ static void collective_op(struct estimate *e, uint32_t i)
                                   graph_str(e->g, e->g->group.at[op->group].name)) != NULL;
         if (measured)
             return;
-        /* What was chosen is kept; its time is that of this way, if the model knows it. */
+        /* The chosen algorithm is kept; its time is used if the model has it. */
         for (uint32_t k = 0; k < cost.n_alternatives; k++)
             if (cost.alternative[k].algorithm == TUCK_ALGO_ONE_SHOT)
                 op->ns = cost.alternative[k].us * 1000;

@@ -11,13 +11,13 @@ const char gaps_how[] =
     "gm.print_readable(include_stride=True, include_device=True), or take the files that tlparse "
     "writes; gm.code and str(graph) have no sizes";
 
-/* What the simulator counts as nothing. */
+/* Does the simulator count time for it? */
 static bool takes_time(const struct program_op *op)
 {
     return op->kind != PROGRAM_WAIT && !(op->flags & PROGRAM_NOP);
 }
 
-/* Inputs that stay are there whatever the order is. */
+/* Resident inputs do not depend on the order. */
 static bool counts_in_peak(const struct program_buf *b)
 {
     return !(b->flags & PROGRAM_INPUT) || (b->flags & PROGRAM_FREEABLE);
@@ -54,7 +54,7 @@ struct telling {
     struct buf names;
 };
 
-/* Inputs without a size explain most of it, so they come first. */
+/* Inputs without a size explain most gaps, so they come first. */
 static void list_inputs(struct telling *t, uint32_t *n)
 {
     for (uint32_t i = 0; i < t->p->n_input && *n < GAPS_NAMED; i++)

@@ -39,7 +39,7 @@ static void mark_results(struct lower *l, uint32_t n)
         mark_access(&m, storage_of(&l->s, n, k), ACCESS_WRITE);
 }
 
-/* ---- transfers under way: what they work on is touched until their first wait ---- */
+/* ---- running transfers: their operands are in use until the first wait ---- */
 
 static void begin_transfer(void *ctx, uint32_t root, enum access how)
 {
@@ -74,7 +74,7 @@ static void late_access(void *ctx, uint32_t root, enum access how)
     x->l->storage[root].last_access = x->place;
 }
 
-/* What is cloned, or would be, is not looked at any more once the transfer is under way. */
+/* Operands that are cloned, or would be, are no longer used once the transfer is running. */
 static bool works_on_clones(const struct op_row *row)
 {
     return row->cls == OP_COLLECTIVE && (row->flags & (OP_F_ALL_REDUCE | OP_F_BROADCAST)) &&
@@ -152,7 +152,7 @@ static bool listed(const char *const *list, size_t n, const char *name)
     return false;
 }
 
-/* Inputs whose names begin so belong to the caller: parameters, states, what comes from outside. */
+/* Inputs with such names belong to the caller: parameters, states, values from outside. */
 static bool is_freeable(const struct lower *l, uint32_t node)
 {
     static const char *const kept[] = {"primals_", "arg", "tangents", "fwd_rng_state",
@@ -176,13 +176,13 @@ static void lower_input(struct lower *l, uint32_t node)
         type_id type = lower_result_type(l, node, k);
 
         if (type == 0 && s->last_access == 0 && !s->output)
-            continue; /* its type does not matter: a number, a group */
+            continue; /* a number or a group: its type does not matter */
         if (s->buf == PROGRAM_NONE)
             s->buf = lower_buf(l, PROGRAM_NONE, node, type, "");
         if (s->buf == PROGRAM_NONE)
             continue;
         struct program_buf *b = &l->buf.at[s->buf];
-        /* What nothing touches stays with the caller. */
+        /* Unused inputs stay with the caller. */
         bool ours = (s->last_access > 0 || s->output) && is_freeable(l, node);
         b->flags |= PROGRAM_INPUT | (ours ? PROGRAM_FREEABLE : 0) |
                     (s->output ? PROGRAM_OUTPUT : 0);
@@ -243,7 +243,7 @@ static void lower_single(struct lower *l, uint32_t n)
     l->op.at[op].flags |= PROGRAM_LOOP;
 }
 
-/* Copies and allocations count as loops: passes add and remove them. */
+/* Copies and allocations count as loops, because passes add and remove them. */
 static void lower_other(struct lower *l, uint32_t n, const struct op_row *row)
 {
     uint32_t op = lower_plain(l, n, is_gemm(row->cls) ? PROGRAM_GEMM : PROGRAM_COMPUTE);
@@ -252,7 +252,7 @@ static void lower_other(struct lower *l, uint32_t n, const struct op_row *row)
         row->cls == OP_FOREACH)
         l->op.at[op].flags |= PROGRAM_LOOP;
     if (row->cls == OP_FACTORY && row->moves == OP_MOVES_none)
-        l->op.at[op].flags |= PROGRAM_NOP; /* memory, and nothing in it */
+        l->op.at[op].flags |= PROGRAM_NOP; /* allocates memory without filling it */
 }
 
 static void lower_node(struct lower *l, uint32_t n)
@@ -262,7 +262,7 @@ static void lower_node(struct lower *l, uint32_t n)
     switch ((enum lower_role)l->role[n]) {
     case ROLE_NOTHING:
         if (node_at(l->g, n)->kind == TUCK_PLACEHOLDER || node_at(l->g, n)->kind == TUCK_GET_ATTR)
-            return; /* they came first */
+            return; /* inputs and attributes were handled first */
         lower_nothing(l, n);
         break;
     case ROLE_VIEW: lower_nothing(l, n); break;
@@ -311,7 +311,7 @@ static void begin_lines(struct lower *l)
     memset(l->nested_in_line, 0xFF, bytes);
 }
 
-/* Those of nested graphs were added meanwhile. */
+/* Groups of nested graphs were added in the meantime. */
 static void finish_groups(struct lower *l)
 {
     struct program *p = l->p;
@@ -323,8 +323,9 @@ static void finish_groups(struct lower *l)
         p->group[i] = l->groups.at[i];
 }
 
-/* The ops of a node are adjacent where the order is the graph's: nothing may need a place between
- * them. What one of them follows, the first follows; what follows one of them, follows the last. */
+/* The ops of a node are adjacent in the graph's order, so nothing may have to go between them. What
+ * one of them must follow, the first must follow; what must follow one of them must follow the
+ * last. */
 static void keep_together(struct lower *l)
 {
     const struct program *p = l->p;
@@ -384,7 +385,7 @@ static void finish_lists(struct lower *l)
         derive(l);
 }
 
-/* Sizes without a value: every symbol that lacks one is named at once, and the file. */
+/* Sizes without a value: one message names every symbol that lacks one, and the file. */
 static void complain_of_sizes(struct lower *l)
 {
     struct diag_source source = {.file = program_str(l->p, l->p->source)};

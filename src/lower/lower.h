@@ -1,4 +1,4 @@
-/* Inside the lowering: what its parts share. */
+/* Internals of the lowering that its files share. */
 #ifndef TUCK_LOWER_LOWER_H
 #define TUCK_LOWER_LOWER_H
 
@@ -12,37 +12,37 @@
 #include "lower/copies.h"
 #include "lower/program.h"
 
-/* What becomes of a node. */
+/* What a node is lowered to. */
 enum lower_role {
     ROLE_NOTHING, /* an input, the return, a nested graph, a number: no op */
-    ROLE_VIEW,    /* another name for what is there */
+    ROLE_VIEW,    /* another name for an existing value */
     ROLE_OP,      /* an op of its own */
-    ROLE_FUSIBLE, /* may join a loop */
+    ROLE_FUSIBLE, /* may be fused into a loop */
     ROLE_WAIT,
     ROLE_COLLECTIVE,
 };
 
-enum { ROLE_ENDS = 128 }; /* with a role: no loop goes on after the node */
+enum { ROLE_ENDS = 128 }; /* added to a role: no loop continues after this node */
 
-/* What is known of a storage while the graph is walked; by storage root. */
+/* State of a storage during the walk over the graph; by storage root. */
 struct lower_storage {
-    uint32_t buf;         /* PROGRAM_NONE: none yet, or inside a loop */
-    uint32_t last_access; /* place of the last node that touches it, transfers under way included */
-    uint32_t transfer;    /* the last collective that works on it; a node, 0: none */
-    uint32_t claimed;     /* the last collective that reused it; a node, 0: none */
-    uint32_t region;      /* the only region that touches it, 0: none yet, UINT32_MAX: several */
-    bool output, input;   /* the graph returns it; it comes in */
+    uint32_t buf;         /* PROGRAM_NONE if not made yet, or inside a loop */
+    uint32_t last_access; /* position of the last node that uses it, including running transfers */
+    uint32_t transfer;    /* the last collective that works on it; a node, 0 if none */
+    uint32_t claimed;     /* the last collective that reused it; a node, 0 if none */
+    uint32_t region;      /* the only region that uses it; 0 if none yet, UINT32_MAX if several */
+    bool output, input;   /* the graph returns it; it is an input */
 };
 
 struct lower_link { /* entry of a linked list; 0 ends it */
     uint32_t op, next;
 };
 
-/* By buffer: the last op recorded as reading or writing it. Each is recorded once. */
+/* By buffer: the last op recorded as reading or writing it. Each op is recorded once. */
 struct lower_track {
     uint32_t read_by, written_by;
-    uint32_t works; /* the last collective that writes it until a wait, PROGRAM_NONE: none */
-    bool is_static; /* no symbol in any size: the same bytes in every step */
+    uint32_t works; /* the last collective that writes it until a wait, or PROGRAM_NONE */
+    bool is_static; /* no symbols in its sizes: the same bytes in every step */
 };
 
 struct lower_use_row {
@@ -70,27 +70,29 @@ struct lower {
     struct sigs sigs;
     struct buf text;
     tuck_status status;
-    sym_id no_number; /* a size without a value; 0: all have one */
+    sym_id no_number; /* a size without a value; 0 if all have one */
 
-    const struct fx_node **inner; /* by node: what a wrapper calls; NULL: there is none */
-    const int32_t *group;         /* by node: its group in the graph, -1: none */
-    struct comm_lines lines;      /* by node: the groups it communicates on, nested graphs too */
-    uint32_t *last_in_line;       /* by line: the last op that communicates there */
-    uint32_t *nested_in_line;     /* by line: the last call of graphs that do */
+    /* by node: the call inside a wrapper; NULL if there are no wrappers */
+    const struct fx_node **inner;
+    const int32_t *group; /* by node: its group in the graph, or -1 */
+    /* by node: the groups it communicates on, including nested graphs */
+    struct comm_lines lines;
+    uint32_t *last_in_line;   /* by line: the last op that communicates there */
+    uint32_t *nested_in_line; /* by line: the last call of graphs that communicate there */
     VEC(struct program_group) groups;
     struct copies copies;
     uint8_t *role;       /* by node: enum lower_role */
-    uint32_t *place;     /* by node: its place in the order */
-    uint32_t *region;    /* by node: loop it belongs to, from 1; 0: none */
+    uint32_t *place;     /* by node: its position in the order */
+    uint32_t *region;    /* by node: the loop it belongs to, from 1; 0 if none */
     uint32_t *region_op; /* by region: its op, or PROGRAM_NONE */
     uint32_t n_region;
     struct lower_storage *storage; /* by root */
-    uint32_t *made_by;             /* by node: the op its result comes from, PROGRAM_NONE: none */
-    uint32_t *more_from;           /* by node: further ones, entry in link; 0: none */
+    uint32_t *made_by;             /* by node: the op that makes its result, or PROGRAM_NONE */
+    uint32_t *more_from;           /* by node: further such ops, entry in link; 0 if none */
     uint32_t *copied;              /* by node: the collective that works on a copy of it */
-    VEC(uint32_t) met;             /* by op: the last node that was found to come from it */
-    VEC(uint32_t) followed;        /* by op: the last op that was put after it */
-    VEC(uint32_t) ended_from;      /* by op: of a wait, its first row in wait */
+    VEC(uint32_t) met;             /* by op: the last node found to come from it */
+    VEC(uint32_t) followed;        /* by op: the last op put after it */
+    VEC(uint32_t) ended_from;      /* by op that is a wait: its first row in wait */
 
     VEC(struct program_op) op;
     VEC(struct program_buf) buf;
@@ -101,64 +103,65 @@ struct lower {
     VEC(struct lower_dep_row) dep;
     VEC(struct lower_pair) node;        /* ops and their nodes */
     VEC(struct lower_pair) wait;        /* waits and the collectives they end */
-    uint32_t last_effect, last_barrier; /* ops, PROGRAM_NONE */
+    uint32_t last_effect, last_barrier; /* ops, or PROGRAM_NONE */
     VEC(uint32_t) since_barrier;        /* ops that wrote since the last barrier */
 };
 
-/* region.c */
+/* in region.c */
 void lower_roles(struct lower *l);
 void lower_regions(struct lower *l);
 
-/* emit.c */
+/* in lower_emit.c */
 uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const char *suffix,
                   const char *kernel);
-void lower_joins(struct lower *l, uint32_t op, uint32_t node); /* the node is part of the op */
-/* A new buffer of that type, made by op; PROGRAM_NONE where the type is not a tensor. */
+void lower_joins(struct lower *l, uint32_t op, uint32_t node); /* makes the node part of the op */
+/* A new buffer of that type, made by op; PROGRAM_NONE if the type is not a tensor. */
 uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, const char *suffix);
-/* The same, contiguous whatever the type says: for copies. */
+/* The same, but always contiguous: for copies. */
 uint32_t lower_buf_dense(struct lower *l, uint32_t op, uint32_t node, type_id type,
                          const char *suffix);
 void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access how);
-/* Order that does not follow from buffers. */
+/* An order that does not follow from buffers. */
 void lower_depends(struct lower *l, uint32_t op, uint32_t on, unsigned flags);
-/* The op comes after those that make the operands of a node. */
+/* Puts the op after those that make the node's operands. */
 void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node);
 void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node);
-/* Everything a node touches, as storage_accesses() has it. */
+/* Calls fn for everything the node reads or writes, like storage_accesses(). */
 void lower_touches(struct lower *l, uint32_t node,
                    void (*fn)(void *ctx, uint32_t storage, enum access how), void *ctx);
-/* What the node reads and writes, and the buffers of its results, made by op where they are new. */
+/* Records what the node reads and writes, and adds the buffers of its results, made by op if they
+ * are new. */
 void lower_accesses(struct lower *l, uint32_t op, uint32_t node);
 void lower_results(struct lower *l, uint32_t op, uint32_t node);
-/* An op for a node by itself, with all of the above. */
+/* An op for one node, with all of the above. */
 uint32_t lower_plain(struct lower *l, uint32_t node, enum program_kind kind);
 bool lower_is_contiguous(const struct lower *l, type_id t);
 type_id lower_result_type(const struct lower *l, uint32_t node, uint32_t item);
 const char *lower_kernel(const struct lower *l, uint32_t node);
 str_id lower_keep(struct lower *l, const char *s);
 
-/* collective.c */
+/* in lower_collective.c */
 void lower_collective(struct lower *l, uint32_t node);
 
-/* lower_nested.c */
+/* in lower_nested.c */
 bool lower_nests_comm(const struct lower *l, uint32_t node);
-/* A call of graphs with collectives in them: what they compute, and what they communicate. */
+/* A call of graphs with collectives: an op for their compute and one for their communication. */
 void lower_nested(struct lower *l, uint32_t node);
-/* An op that communicates keeps its place among such calls. */
+/* Keeps a communicating op in its place among such calls. */
 void lower_takes_place(struct lower *l, uint32_t op, uint32_t node);
 
-/* wait.c */
+/* in lower_wait.c */
 void lower_wait(struct lower *l, uint32_t node);
 void lower_hold_unwaited(struct lower *l);
 
-/* control.c */
+/* in lower_control.c */
 void lower_find_inner(struct lower *l);
-/* Order alone: after what a control_deps names, after the token of a with_effects. */
+/* Adds order-only dependences: on the nodes a control_deps names, and on a with_effects token. */
 void lower_follows_controls(struct lower *l, uint32_t op, uint32_t node);
 void lower_wrapped(struct lower *l, uint32_t node);
-uint32_t lower_group_of(struct lower *l, uint32_t node); /* in l->groups, PROGRAM_NONE: none */
+uint32_t lower_group_of(struct lower *l, uint32_t node); /* index in l->groups, or PROGRAM_NONE */
 
-/* What a node calls: of a wrapper, the call inside it on the operands outside. */
+/* The call that a node makes: for a wrapper, the call inside it, applied to the outer operands. */
 static inline const struct fx_node *lower_call(const struct lower *l, uint32_t node)
 {
     return l->inner != NULL && l->inner[node] != NULL ? l->inner[node] : node_at(l->g, node);

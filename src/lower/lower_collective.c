@@ -1,7 +1,7 @@
 /* Collectives: in place or not, with the copies they need, over symmetric memory or not.
  *
- *   all_reduce, broadcast, coalesced too   a clone of the operand, then in place; no clone where
- *                                          the operand is ours and not used any more
+ *   all_reduce, broadcast, coalesced too   a clone of the operand, then in place; no clone if the
+ *                                          operand is ours and not used afterwards
  *   all_reduce_, out=, …                   in place: the signature says what is written
  *   the others                             out of place
  *   a small all_reduce, if allowed         one synchronous one-shot kernel over a comm buffer; its
@@ -19,8 +19,8 @@ struct coll {
     const struct fx_node *x; /* the call */
     const struct op_row *row;
     const struct op_sig *sig;
-    int64_t message; /* bytes; -1: not known */
-    uint32_t first;  /* which result of the node is the collective's first */
+    int64_t message; /* bytes; -1 if unknown */
+    uint32_t first;  /* index of the collective's first result among the node's */
 };
 
 static uint32_t buf_of_value(const struct lower *l, uint32_t node)
@@ -38,7 +38,7 @@ static void fix(struct lower *l, uint32_t buf)
 
 /* ---- copies ---- */
 
-/* A copy of the value of `from`, right before the collective. */
+/* A copy of `from`, made right before the collective. */
 static uint32_t copy_of(struct coll *c, uint32_t from, const char *suffix, const char *kernel)
 {
     struct lower *l = c->l;
@@ -51,7 +51,7 @@ static uint32_t copy_of(struct coll *c, uint32_t from, const char *suffix, const
     return buf;
 }
 
-/* The name of the operator that does the same in place. */
+/* The name of the in-place version of the operator. */
 static const char *in_place_kernel(struct coll *c)
 {
     struct lower *l = c->l;
@@ -64,7 +64,7 @@ static const char *in_place_kernel(struct coll *c)
     return id != 0 ? op_at(id)->name : name;
 }
 
-/* Copy back what was done on a copy. */
+/* Copies the result back from a copy. */
 static void copy_back(struct coll *c, uint32_t from, uint32_t to)
 {
     struct lower *l = c->l;
@@ -76,9 +76,10 @@ static void copy_back(struct coll *c, uint32_t from, uint32_t to)
     l->made_by[c->node] = op;
 }
 
-/* Nothing reads the operand once this node begins, other transfers included; it is ours, with the
- * right layout, and not listed twice. Earlier readers get a weak edge to it. A later one keeps the
- * clone, even if it could be moved: lowering keeps the given order. */
+/* May the operand's memory be reused? Nothing may read it once this node begins, including other
+ * transfers; it must be ours, with the right layout, and not be listed twice. Earlier readers get a
+ * weak edge. A later reader keeps the clone, even if it could be moved: lowering keeps the given
+ * order. */
 static bool may_reuse(const struct coll *c, uint32_t from)
 {
     const struct lower *l = c->l;
@@ -107,8 +108,9 @@ static bool has_symm_mem(const struct lower *l, uint32_t group)
     return false;
 }
 
-/* Can the operand live in symmetric memory? Its allocation must be ours, of a size that no step
- * changes, and not go to the caller, who would see the next step write over it. */
+/* Can the operand live in symmetric memory? It must be allocated by us, with a size that is the
+ * same in every step, and not be returned to the caller, who would see the next step overwrite
+ * it. */
 static bool may_be_comm(const struct coll *c, uint32_t from, uint32_t group)
 {
     const struct lower *l = c->l;
@@ -171,7 +173,7 @@ static void describe(struct coll *c, uint32_t group)
         op->flags |= PROGRAM_ASYNC;
 }
 
-/* The nodes of a list operand, or the one node. */
+/* The nodes of a list operand, or the single node. */
 static uint32_t first_operands(const struct coll *c, const tuck_value **at)
 {
     const tuck_value *v = call_operand(c->l->g, c->x, 0);
@@ -184,7 +186,7 @@ static uint32_t first_operands(const struct coll *c, const tuck_value **at)
 
 /* ---- the forms ---- */
 
-/* The results become the buffers that the collective works on. */
+/* The results are the buffers that the collective works on. */
 static void in_place(struct coll *c)
 {
     struct lower *l = c->l;
@@ -216,7 +218,7 @@ static void in_place(struct coll *c)
     lower_follows_operands(l, c->op, c->node);
 }
 
-/* Is the operand at v written? Of a batch of sends and receives only what is received. */
+/* Is operand v written? In a batch of sends and receives, only what is received. */
 static bool is_written(const struct coll *c, const struct operand *o, const tuck_value *v)
 {
     if (o->param == NULL || !o->param->mutated)
@@ -224,12 +226,13 @@ static bool is_written(const struct coll *c, const struct operand *o, const tuck
     const tuck_value *kinds = c->row->cls == OP_P2P ? operand(c, "op_list") : NULL;
     if (kinds == NULL || !value_is_container(o->v) || !value_is_container(kinds))
         return true;
-    uint32_t i = (uint32_t)(v - o->v) - 1; /* tensors are atoms: the i-th value is the i-th item */
+    uint32_t i = (uint32_t)(v - o->v) - 1; /* each tensor is one value, so value i is item i */
     const char *kind = i < kinds->a ? text_of(c, value_item(kinds, i)) : NULL;
     return kind == NULL || strcmp(kind, "isend") != 0;
 }
 
-/* The signature's accesses of each operand, except copied ones: their copies are read. */
+/* Records how each operand is accessed by its signature. For copied operands the copy is read
+ * instead. */
 static void use_operands(struct coll *c)
 {
     struct lower *l = c->l;
@@ -247,7 +250,7 @@ static void use_operands(struct coll *c)
     }
 }
 
-/* Unused results are made, too. */
+/* Unused results need buffers, too. */
 static void unasked_results(struct coll *c)
 {
     struct lower *l = c->l;
@@ -303,7 +306,7 @@ static void as_written(struct coll *c)
     finish(c);
 }
 
-struct symm_copy { /* of an operand that cannot live in symmetric memory itself */
+struct symm_copy { /* the copy of an operand that cannot itself live in symmetric memory */
     uint32_t from, buf;
     bool written;
 };
@@ -314,13 +317,13 @@ struct symm {
     VEC(struct symm_copy) copy;
 };
 
-/* One that must live there: itself, or a copy. */
+/* Puts one operand into symmetric memory: itself, or a copy. */
 static void make_symmetric(struct symm *s, uint32_t from, bool written)
 {
     struct lower *l = s->c->l;
 
     if (l->copied[from] == s->c->node)
-        return; /* given twice */
+        return; /* the same operand twice */
     uint32_t buf = comm_buffer(s->c, from, s->group);
     if (buf == PROGRAM_NONE || buf == buf_of_value(l, from))
         return;
@@ -328,8 +331,8 @@ static void make_symmetric(struct symm *s, uint32_t from, bool written)
     vec_push_in(&l->scratch, &s->copy, ((struct symm_copy){from, buf, written}));
 }
 
-/* The operands that must live there: the first, a list as a whole; and what is
- * written, where the row says so. */
+/* Puts the operands there that must be: the first one (a whole list), and what is written if the
+ * operator's row says so. */
 static void symmetric_operands(struct symm *s)
 {
     struct coll *c = s->c;
@@ -347,7 +350,7 @@ static void symmetric_operands(struct symm *s)
     }
 }
 
-/* An operator of symmetric memory. What it writes into a copy is copied back. */
+/* An operator on symmetric memory. What it writes into a copy is copied back. */
 static void symmetric(struct coll *c, uint32_t group)
 {
     struct lower *l = c->l;
@@ -365,7 +368,7 @@ static void symmetric(struct coll *c, uint32_t group)
             copy_back(c, s.copy.at[i].buf, buf_of_value(l, s.copy.at[i].from));
 }
 
-/* May this all-reduce be one synchronous one-shot kernel? */
+/* Can this all-reduce be one synchronous one-shot kernel? */
 static bool is_one_shot(const struct coll *c, uint32_t group)
 {
     const struct lower *l = c->l;
@@ -398,7 +401,7 @@ static void one_shot(struct coll *c, uint32_t group)
     }
 }
 
-/* A wait may go by the name of the buffer instead of the result. */
+/* A wait may name the buffer instead of the result. */
 static void works_in(struct lower *l, uint32_t op)
 {
     for (uint32_t k = l->use_from.at[op]; k < l->use.len; k++)

@@ -1,10 +1,10 @@
-/* Wrappers: control_deps((a, b), graph, operands…), the one operator in the graph, after a and b;
- * and with_effects(token, operator, operands…), the operator after what made the token.
+/* Wrappers: control_deps((a, b), graph, operands…) runs the one operator in the graph after a and
+ * b; with_effects(token, operator, operands…) runs the operator after the one that made the token.
  *
- * Schedulers wrap whatever they want to hold in place, collectives and waits among it. Each such
- * node is lowered as the operator inside it would be: the call that acts (graph/call.h) is used for
- * it wherever operands are looked at. What a control_deps must come after becomes fake edges; a
- * token is an edge like any other, of no bytes.
+ * Schedulers wrap whatever must stay in place, including collectives and waits. Each such node is
+ * lowered like the operator inside it: the acting call (graph/call.h) is used wherever operands are
+ * read. The nodes a control_deps must follow become fake edges; a token is a normal edge of no
+ * bytes.
  */
 #include "lower/lower.h"
 
@@ -47,7 +47,7 @@ void lower_follows_controls(struct lower *l, uint32_t op, uint32_t node)
     }
 }
 
-/* A graph of several calls, or of an unknown one: one op that touches all its operands. */
+/* A graph of several calls, or of an unknown one: one op that uses all operands. */
 static uint32_t whole(struct lower *l, uint32_t node)
 {
     const struct fx_node *x = node_at(l->g, node);

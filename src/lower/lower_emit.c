@@ -1,11 +1,11 @@
-/* Ops and buffers, one after the other, with what follows from who touches what. */
+/* Emits ops and buffers one after the other, with the uses that connect them. */
 #include <stdio.h>
 
 #include "lower/lower.h"
 
 /* ---- names ---- */
 
-/* A name that no op or buffer has: str.owner marks those that are taken. */
+/* A name that no op or buffer has; str.owner marks names that are taken. */
 static str_id take_name(struct lower *l, uint32_t node, const char *suffix, uint32_t mark)
 {
     struct strtab *t = &l->p->str;
@@ -90,23 +90,23 @@ type_id lower_result_type(const struct lower *l, uint32_t node, uint32_t item)
     if (t->kind != TYPE_LIST)
         return id;
     id = item < t->n ? t->item[item] : 0;
-    /* An item may be a list in turn; of one tensor, it is that tensor's. */
+    /* An item may itself be a list; if it has one tensor, its type is that tensor's. */
     while ((t = type_at(&l->g->store->type, id))->kind == TYPE_LIST && t->n == 1)
         id = t->item[0];
     return id;
 }
 
-/* Sizes as numbers: the program is for given values of the symbols. */
+/* Sizes are numbers here: a program is for given values of the symbols. */
 static bool number(struct lower *l, sym_id v, int64_t *out)
 {
     if (assume_value(&l->assume, v, out))
         return true;
     if (l->no_number == 0)
-        l->no_number = v; /* reported at the end, when all symbols without a value are known */
+        l->no_number = v; /* reported at the end, together with all other symbols without a value */
     return false;
 }
 
-/* The stride of dimension i where nothing lies between the elements. */
+/* The stride of dimension i in a contiguous layout. */
 static bool dense_stride(struct lower *l, const struct type *t, uint32_t i, int64_t *out)
 {
     int64_t size, stride = 1;
@@ -160,7 +160,7 @@ static bool has_static_sizes(const struct lower *l, type_id id)
     return t->kind == TYPE_TENSOR;
 }
 
-/* Tensors of a list that is itself an item of one: side by side in one buffer of bytes. */
+/* Tensors of a list that is itself an item of a list: side by side in one buffer of bytes. */
 static bool list_bytes(struct lower *l, type_id list, struct program_buf *b)
 {
     const struct typetab *types = &l->g->store->type;
@@ -195,7 +195,7 @@ static uint32_t new_buf(struct lower *l, uint32_t op, uint32_t node, type_id typ
     if (t->kind != TYPE_TENSOR && t->kind != TYPE_UNKNOWN && !list)
         return PROGRAM_NONE;
     if (t->kind == TYPE_TENSOR) {
-        struct type copy = *t; /* sizes may be made while it is printed */
+        struct type copy = *t; /* copied because printing may add sizes to the table */
         b.type = type_text(l, &copy, dense);
     }
     if (list)
@@ -223,7 +223,7 @@ uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, co
     return new_buf(l, op, node, type, suffix, false);
 }
 
-/* Elements that share memory, or lie apart, are made anew where the copy is no copy of that. */
+/* A copy of a tensor that is not contiguous gets contiguous strides. */
 uint32_t lower_buf_dense(struct lower *l, uint32_t op, uint32_t node, type_id type,
                          const char *suffix)
 {
@@ -246,7 +246,7 @@ void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access 
         t->written_by = op;
 }
 
-/* ---- what a node touches ---- */
+/* ---- what a node reads and writes ---- */
 
 struct access_args {
     struct lower *l;
@@ -287,7 +287,7 @@ void lower_accesses(struct lower *l, uint32_t op, uint32_t node)
     lower_touches(l, node, touch, &a);
 }
 
-/* Only the loop that makes it looks at it: no buffer. */
+/* Used only by the loop that makes it: it needs no buffer. */
 static bool is_inside(const struct lower *l, uint32_t root, uint32_t node)
 {
     const struct lower_storage *s = &l->storage[root];
@@ -314,7 +314,7 @@ void lower_results(struct lower *l, uint32_t op, uint32_t node)
     }
 }
 
-/* ---- order that does not follow from buffers ---- */
+/* ---- orders that do not follow from buffers ---- */
 
 void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node)
 {
@@ -329,7 +329,7 @@ void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node)
     }
 }
 
-/* Nodes with effects keep their order among each other, writes and barriers theirs. */
+/* Nodes with effects keep their order among each other; so do writes and barriers. */
 void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node)
 {
     const tuck_graph *g = l->g;
@@ -378,7 +378,7 @@ bool lower_is_contiguous(const struct lower *l, type_id id)
     struct assume a = l->assume;
 
     if (t->kind != TYPE_TENSOR || !t->strided)
-        return true; /* nothing says otherwise */
+        return true; /* unknown counts as contiguous */
     for (uint32_t i = t->n; i > 0; i--) {
         if (!assume_value(&a, t->size[i - 1], &size) ||
             !assume_value(&a, t->stride[i - 1], &stride))

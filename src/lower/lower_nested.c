@@ -1,7 +1,7 @@
 /* Calls of graphs with collectives in them: invoke_subgraph, cond, while_loop and the like.
  *
- *   name.compute   what the graph computes, with all that the call reads and writes
- *   name           a synchronous collective of kind "nested": what it communicates
+ *   name.compute   the graph's compute, with everything the call reads and writes
+ *   name           a synchronous collective of kind "nested": its communication
  *
  * The ops of a node stay side by side, so a schedule moves the call as a whole. The
  * collective keeps the call's place in its group; of several groups it is of the first, and
@@ -15,10 +15,10 @@ bool lower_nests_comm(const struct lower *l, uint32_t node)
     return l->lines.start[node] < l->lines.start[node + 1] && l->role[node] != ROLE_COLLECTIVE;
 }
 
-/* After the last call of graphs there, and before the next. */
+/* Puts the op after the last call of graphs on its groups, and before the next. */
 void lower_takes_place(struct lower *l, uint32_t op, uint32_t node)
 {
-    uint32_t own = l->op.at[op].group; /* its own group has an order anyway */
+    uint32_t own = l->op.at[op].group; /* collectives of its own group are ordered anyway */
     bool nested = lower_nests_comm(l, node);
 
     for (uint32_t i = 0, n = comm_line_count(&l->lines, l->g, node); i < n; i++) {

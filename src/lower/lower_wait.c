@@ -1,8 +1,8 @@
-/* Waits: which collectives they end, and what stays where it is until then.
+/* Waits: which collectives they end, and which buffers they keep alive.
  *
- * Everything that a collective works on is kept to its first wait; a coalesced one is a single
- * transfer, so the waits for its other results hold nothing but these. A wait for something
- * already done is not an op.
+ * Everything a collective works on is kept until its first wait; a coalesced collective is a single
+ * transfer, so waits for its other results keep only these. A wait for something already done is
+ * not an op.
  */
 #include "lower/lower.h"
 
@@ -12,8 +12,7 @@ static bool is_transfer(const struct lower *l, uint32_t op)
            (l->op.at[op].flags & PROGRAM_ASYNC);
 }
 
-/* The transfer that a value comes from; or one that works on its buffer, which
- * was not waited for yet. */
+/* The transfer that a value comes from, or an unfinished one that works on its buffer. */
 static uint32_t transfer_of(const struct lower *l, uint32_t value)
 {
     uint32_t by = l->made_by[value];
@@ -29,8 +28,8 @@ static uint32_t transfer_of(const struct lower *l, uint32_t value)
     return PROGRAM_NONE;
 }
 
-/* The collectives that made what a wait is for: those of its operands; only if there are none,
- * those that the waits before it ended. Each is a row of l->wait. */
+/* The collectives that a wait is for: those of its operands or, if there are none, those that the
+ * waits before it ended. Each becomes a row of l->wait. */
 static void find_collectives(struct lower *l, uint32_t op, uint32_t node, const struct fx_node *x)
 {
     uint32_t from = l->wait.len;
@@ -53,7 +52,7 @@ static void find_collectives(struct lower *l, uint32_t op, uint32_t node, const 
     }
 }
 
-/* What it waits for is done already. */
+/* Is everything it waits for already done? */
 static bool is_done(const struct lower *l, const struct fx_node *x)
 {
     bool any = false;
@@ -65,7 +64,7 @@ static bool is_done(const struct lower *l, const struct fx_node *x)
         if (by == PROGRAM_NONE || transfer_of(l, x->vals[i].a) != PROGRAM_NONE)
             return false;
         const struct program_op *op = &l->op.at[by];
-        /* A copy is what a synchronous collective over symmetric memory ends with. */
+        /* A synchronous collective over symmetric memory ends with a copy. */
         if (op->kind != PROGRAM_COLLECTIVE && op->kind != PROGRAM_COPY)
             return false;
         any = true;
@@ -73,8 +72,8 @@ static bool is_done(const struct lower *l, const struct fx_node *x)
     return any;
 }
 
-/* The transfer reads and writes until now. Results have waits of their own, or are not used: those
- * are held by lower_hold_unwaited(). */
+/* The transfer reads and writes until this wait. Results have waits of their own, or are unused;
+ * lower_hold_unwaited() keeps the unused ones. */
 static void hold_operands(struct lower *l, uint32_t op, uint32_t c)
 {
     uint32_t end = c + 1 < l->op.len ? l->use_from.at[c + 1] : l->use.len;
@@ -117,7 +116,7 @@ void lower_wait(struct lower *l, uint32_t node)
     lower_follows_controls(l, op, node);
 }
 
-/* Results of a collective that has a wait, but not for them, are written until that wait. */
+/* If a collective has a wait, results without one of their own are written until that wait. */
 void lower_hold_unwaited(struct lower *l)
 {
     uint32_t n_op = l->op.len, n_use = l->use.len;
@@ -128,7 +127,7 @@ void lower_hold_unwaited(struct lower *l)
     memset(last, 0xFF, l->buf.len * sizeof(*last));
     for (uint32_t i = l->wait.len; i > 0; i--)
         first[l->wait.at[i - 1].what] = l->wait.at[i - 1].op;
-    for (uint32_t i = 0; i < n_use; i++) /* rows are not sorted: loops may get theirs late */
+    for (uint32_t i = 0; i < n_use; i++) /* rows are not sorted: loops may add theirs late */
         if (last[l->use.at[i].use.buf] == PROGRAM_NONE ||
             l->use.at[i].op > last[l->use.at[i].use.buf])
             last[l->use.at[i].use.buf] = l->use.at[i].op;

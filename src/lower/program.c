@@ -1,5 +1,4 @@
-/* Programs themselves: making, freeing, and the dependences that follow
- * from the uses of buffers. */
+/* Creating and freeing programs, and the dependences that follow from the uses of buffers. */
 #include "lower/program.h"
 
 const char *const program_kind_name[PROGRAM_KIND_END] = {"compute", "fused",      "gemm",
@@ -31,7 +30,7 @@ void program_free(struct program *p)
 
 uint32_t program_overflow(const struct program_buf *buf, uint32_t n_buf)
 {
-    const int64_t most = INT64_MAX / 4; /* room for rounding, and for gaps between them */
+    const int64_t most = INT64_MAX / 4; /* leaves room for rounding and for gaps between buffers */
     int64_t sum = 0;
     uint32_t i = 0;
 
@@ -50,15 +49,15 @@ struct reader {
 
 struct derive {
     struct program *p;
-    uint32_t *writer;          /* by buffer: op that wrote it last, PROGRAM_NONE */
-    uint32_t *readers;         /* by buffer: entry of those that read it since, 0: none */
-    uint32_t *slot, *slot_of;  /* by op: where the op at hand has its dependence on it */
+    uint32_t *writer;          /* by buffer: the op that wrote it last, or PROGRAM_NONE */
+    uint32_t *readers;         /* by buffer: entry of the ops that read it since; 0 if none */
+    uint32_t *slot, *slot_of;  /* by op: where the current op's dependence on it is stored */
     VEC(struct reader) reader; /* [0] unused */
     VEC(struct program_dep) dep;
     uint32_t op;
 };
 
-/* Read after write is stronger than write after read, and that than order alone. */
+/* Read after write is stronger than write after read, which is stronger than order alone. */
 static void depend(struct derive *d, uint32_t on, uint32_t buf, unsigned flags)
 {
     if (on == PROGRAM_NONE || on == d->op)

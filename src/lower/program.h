@@ -1,9 +1,9 @@
-/* A program: what a graph becomes when it is known which buffer each value lives in, and by which
- * kernel it is made. Ops are in a valid order; the schedule problem is filled from it, the memory
+/* A program: a graph after it is decided which buffer each value lives in and which kernel
+ * makes it. Ops are in a valid order; the schedule problem is filled from it, the memory
  * plan is made on it, `tuck lower` prints it.
  *
  *   buffers   0 … n_buf-1: inputs first, then in the order they are made. Views have none: they
- *             are another way to read a buffer
+ *             are other ways to read a buffer
  *   ops       0 … n_op-1
  *
  * Lists are in CSR form: those of x are list[list_at[x]] … list[list_at[x + 1] - 1].
@@ -26,26 +26,26 @@
  * ------------------------------------------------------------------------------------ */
 
 enum program_layout {
-    PROGRAM_FLEXIBLE, /* not fixed: memory planning may choose another layout */
-    PROGRAM_FIXED,    /* a collective, the caller or a view holds it to its strides */
-    PROGRAM_COMM,     /* symmetric memory of a group: at the same place on every rank */
+    PROGRAM_FLEXIBLE, /* memory planning may choose another layout */
+    PROGRAM_FIXED,    /* strides are fixed by a collective, the caller or a view */
+    PROGRAM_COMM,     /* symmetric memory of a group: the same address on every rank */
 };
 
 enum {
-    PROGRAM_INPUT = 1,     /* it is there before the first op */
-    PROGRAM_FREEABLE = 2,  /* an input that the caller lets go of */
-    PROGRAM_OUTPUT = 4,    /* the caller gets it: never freed */
-    PROGRAM_UNKNOWN = 8,   /* its size is not known and counts as nothing */
-    PROGRAM_UNWAITED = 16, /* a collective without a wait uses it: kept to the end */
+    PROGRAM_INPUT = 1,     /* exists before the first op */
+    PROGRAM_FREEABLE = 2,  /* an input that the caller gives up */
+    PROGRAM_OUTPUT = 4,    /* returned to the caller: never freed */
+    PROGRAM_UNKNOWN = 8,   /* size unknown; counts as 0 */
+    PROGRAM_UNWAITED = 16, /* used by a collective without a wait: kept to the end */
 };
 
 struct program_buf {
-    str_id name; /* of the node that made it; all different */
-    str_id type; /* "f32[8, 4][4, 1]cuda:0"; 0: not known */
+    str_id name; /* from the node that made it; unique */
+    str_id type; /* "f32[8, 4][4, 1]cuda:0"; 0 if unknown */
     int64_t bytes;
-    int64_t offset;    /* in the arena, or in the heap of its group; -1: not planned */
-    uint32_t producer; /* op, PROGRAM_NONE for inputs */
-    uint32_t group;    /* of PROGRAM_COMM */
+    int64_t offset;    /* in the arena, or in its group's heap; -1 if not planned */
+    uint32_t producer; /* op, or PROGRAM_NONE for inputs */
+    uint32_t group;    /* for PROGRAM_COMM */
     uint8_t layout;    /* enum program_layout */
     uint8_t flags;
 };
@@ -56,60 +56,60 @@ struct program_buf {
 enum program_kind {
     PROGRAM_COMPUTE,    /* a kernel */
     PROGRAM_FUSED,      /* a loop over several nodes */
-    PROGRAM_GEMM,       /* a matrix product, a convolution, attention: a library's kernel */
-    PROGRAM_COPY,       /* made by the lowering: a clone, or an operand made contiguous */
+    PROGRAM_GEMM,       /* a library kernel: matrix product, convolution, attention */
+    PROGRAM_COPY,       /* inserted by lowering: a clone, or an operand made contiguous */
     PROGRAM_COLLECTIVE, /* starts communication */
-    PROGRAM_WAIT,       /* ends it */
+    PROGRAM_WAIT,       /* ends communication */
     PROGRAM_KIND_END
 };
 
 extern const char *const program_kind_name[PROGRAM_KIND_END];
 
 enum {
-    PROGRAM_ASYNC = 1,   /* a collective that a wait ends */
-    PROGRAM_BARRIER = 2, /* not known what it does: reads and writes everything it mentions */
+    PROGRAM_ASYNC = 1,   /* a collective with a wait */
+    PROGRAM_BARRIER = 2, /* unknown operator: assumed to read and write all its operands */
     PROGRAM_ENDED = 4,   /* a collective that some wait of the graph ends */
-    PROGRAM_LOOP = 8,    /* a single node that could be part of a loop, or a mere copy */
+    PROGRAM_LOOP = 8,    /* a single node that could be part of a loop, or a plain copy */
     PROGRAM_NOP =
-        16, /* a view, kept because others must come after it; or memory without a kernel */
+        16, /* a view, kept because others must come after it; or an allocation without a kernel */
 };
 
 enum program_access { PROGRAM_READS, PROGRAM_WRITES, PROGRAM_MUTATES };
 
 struct program_use {
     uint32_t buf;
-    uint8_t how; /* enum program_access; WRITES makes it, MUTATES works on what is there */
+    uint8_t how; /* enum program_access; WRITES makes the buffer, MUTATES changes an existing one */
 };
 
-/* Why an op comes after another. */
+/* Why an op comes after another one. */
 enum {
-    PROGRAM_WEAK = 1, /* it writes over what the other read or wrote */
-    PROGRAM_FAKE = 2, /* order alone: lets nothing live longer */
+    PROGRAM_WEAK = 1, /* it overwrites what the other read or wrote */
+    PROGRAM_FAKE = 2, /* only an order: keeps no buffer alive */
 };
 
 struct program_dep {
     uint32_t op;
-    uint32_t buf; /* what it is about, PROGRAM_NONE: nothing but order */
+    uint32_t buf; /* the buffer concerned; PROGRAM_NONE for an order only */
     uint8_t flags;
 };
 
 struct program_op {
-    str_id name; /* all different */
+    str_id name; /* unique */
     str_id kernel;
     uint8_t kind, flags;
-    uint32_t node;        /* the graph's node that gave it its name; 0 in a program that was read */
-    uint32_t group;       /* of a collective: number of the group, or PROGRAM_NONE */
-    uint8_t coll;         /* tuck_coll; 0: not a collective */
+    uint32_t node;        /* the graph node it is named after; 0 in a program that was read */
+    uint32_t group;       /* group number of a collective, or PROGRAM_NONE */
+    uint8_t coll;         /* tuck_coll; 0 if not a collective */
     str_id reduce_op;     /* or 0 */
-    str_id algorithm;     /* "ring", "library", …; 0: not chosen */
-    int64_t message;      /* bytes of a collective's full message; -1: not known */
+    str_id algorithm;     /* "ring", "library", …; 0 if not chosen */
+    int64_t message;      /* bytes of a collective's full message; -1 if unknown */
     double ns;            /* estimated time; -1: not estimated */
-    int64_t flops, moved; /* what the estimate went by: operations, and bytes read and written */
+    int64_t flops, moved; /* basis of the estimate: operations, and bytes read and written */
 };
 
 struct program_group {
     str_id name;
-    int64_t size, rank; /* 0, -1: not known */
+    int64_t size, rank; /* unknown: 0 and -1 */
 };
 
 struct program {
@@ -127,18 +127,21 @@ struct program {
     struct program_dep *dep;
     uint32_t *node_at; /* [n_op + 1]: names of the graph's nodes in an op */
     str_id *node;
-    uint32_t *node_id; /* the same as the graph numbers them; 0 in a program that was read */
-    uint8_t
-        *role; /* by node of the graph: enum lower_role and ROLE_ENDS; NULL: no loops, or read */
-    uint32_t *wait_at; /* [n_op + 1]: of a wait, the collectives it ends */
+    uint32_t *node_id; /* the same as node ids of the graph; 0 in a program that was read */
+    /* by node of the graph: enum lower_role and ROLE_ENDS; NULL: without loops, or read from
+     * text */
+    uint8_t *role;
+    uint32_t *wait_at; /* [n_op + 1]: the collectives that a wait ends */
     uint32_t *wait;
     /* some unbacked symbol was assumed to be ASSUME_UNBACKED */
     bool used_default;
-    uint32_t n_unknown;                  /* buffers whose size is not known */
-    int64_t peak, arena_bytes, resident; /* -1: not computed; see memory/ */
-    int64_t arena_least;  /* most of the arena live at once, aligned: no plan needs less */
-    int64_t *heap;        /* by group: bytes of its symmetric heap */
-    uint64_t comm_digest; /* of what ranks must agree on to share heaps; 0: no comm buffers */
+    uint32_t n_unknown;                  /* buffers of unknown size */
+    int64_t peak, arena_bytes, resident; /* -1 if not computed; see plan/ */
+    /* most bytes of the arena live at once, aligned: a lower bound for every plan */
+    int64_t arena_least;
+    int64_t *heap; /* by group: bytes of its symmetric heap */
+    /* hash of everything ranks must agree on to share heaps; 0 without comm buffers */
+    uint64_t comm_digest;
 };
 
 static inline const char *program_str(const struct program *p, str_id s)
@@ -146,29 +149,28 @@ static inline const char *program_str(const struct program *p, str_id s)
     return str_text(&p->str, s);
 }
 
-/* Does it represent the collectives in the graphs that a node calls? */
+/* Does it represent the collectives in graphs that a node calls? */
 static inline bool program_is_nested(const struct program_op *op)
 {
     return op->coll == TUCK_NESTED_COLLECTIVES;
 }
 
-/* Does it launch a kernel? Not where it only communicates, and not for a view that
- * only holds others in order. */
+/* Does it launch a kernel? Not if it only communicates, nor for a view kept only for order. */
 static inline bool program_is_kernel(const struct program_op *op)
 {
     return op->kind != PROGRAM_COLLECTIVE && op->kind != PROGRAM_WAIT && !(op->flags & PROGRAM_NOP);
 }
 
-struct program *program_new(const tuck_allocator *alloc); /* empty; NULL on no memory */
-void program_free(struct program *p);                     /* NULL is fine */
+struct program *program_new(const tuck_allocator *alloc); /* empty; NULL if out of memory */
+void program_free(struct program *p);                     /* p may be NULL */
 
-/* Fill dep_at and dep: what follows from who reads and writes which buffer, and the given
- * order besides (CSR; may be NULL). An op depends on another once, by the strongest reason.
- * Leaves through p's guard. */
+/* Fills dep and dep_at from the buffers that ops read and write, and from the given order (CSR; may
+ * be NULL). An op depends on another at most once, for the strongest reason. When memory runs out,
+ * jumps to p's guard. */
 void program_derive(struct program *p, const uint32_t *order_at, const struct program_dep *order);
 
-/* Do the sizes of all buffers, each rounded up, add up in 64 bits? The first buffer at
- * which they do not, or n_buf. */
+/* Does the sum of all buffer sizes, each rounded up, fit in 64 bits? Returns the first buffer at
+ * which it does not, or n_buf. */
 uint32_t program_overflow(const struct program_buf *buf, uint32_t n_buf);
 
 /* ---- Lowering
@@ -177,27 +179,28 @@ uint32_t program_overflow(const struct program_buf *buf, uint32_t n_buf);
 struct machine; /* cost/machine.h */
 
 struct lower_options {
-    bool no_fuse;               /* one op a node */
-    bool keep_clones;           /* as torch lowers: the operand of an all-reduce is always cloned */
-    bool auto_select;           /* small all-reduces become one-shot ones over symmetric memory */
-    int64_t one_shot_threshold; /* bytes */
-    const char *const *symm_group; /* groups with symmetric memory; "*" is all of them */
+    bool no_fuse;     /* one op per node */
+    bool keep_clones; /* like torch: always clone the operand of an all-reduce */
+    /* small all-reduces become one-shot kernels over symmetric memory */
+    bool auto_select;
+    int64_t one_shot_threshold;    /* bytes */
+    const char *const *symm_group; /* groups with symmetric memory; "*" means all */
     size_t n_symm_group;
-    const char *const *keep, *const *free; /* inputs that are, and are not, the caller's to keep */
+    const char *const *keep, *const *free; /* inputs that the caller keeps, and that it gives up */
     size_t n_keep, n_free;
-    const struct machine *machine; /* for values of symbols; NULL: none is given */
+    const struct machine *machine; /* for the values of symbols; NULL: none given */
 };
 
 void lower_defaults(struct lower_options *o);
 
-/* Types are inferred if they are not known. TUCK_EINVAL with a diagnostic: a
- * symbol without a value. */
+/* Infers types if needed. TUCK_EINVAL with a diagnostic: a symbol has no value. */
 TUCK_MUST_CHECK tuck_status lower_graph(tuck_graph *g, const struct lower_options *o,
                                         tuck_diags *diags, struct program **out);
 
-/* Give the graph that p was lowered from the order of p's ops: the nodes of an op together and in
- * their old order, views, items and numbers right after what they come from, inputs first and the
- * return last. Lowered again it has that order. Leaves through the store's guard. */
+/* Reorders the graph that p was lowered from like p's ops: the nodes of an op stay together in
+ * their old order; views, items and numbers follow what they come from; inputs are first and the
+ * return is last. Lowering the result gives that order again. When memory runs out, jumps to the
+ * store's guard. */
 void lower_apply(tuck_graph *g, const struct program *p, const uint32_t *order,
                  struct arena *scratch);
 

@@ -9,8 +9,8 @@
  *      message 32 async ns 9                          (on one line)
  *   op NAME wait _c10d_functional.wait_tensor.default ends x mutates c after y fake z
  *
- * Words are separated by blanks, lists by commas; # begins a comment. What a keyword
- * says by default is left out.
+ * Words are separated by blanks, lists by commas; # begins a comment. Defaults are
+ * not printed.
  */
 #include <inttypes.h>
 
@@ -18,8 +18,7 @@
 
 static const char *const layout_name[] = {"flexible", "fixed", "comm"};
 
-/* A word, in quotes where it would not be one: names of groups and unknown
- * operators may be anything. */
+/* A word, quoted if necessary: names of groups and unknown operators may contain anything. */
 static void put_word(struct buf *b, const char *s)
 {
     if (*s != '\0' && strpbrk(s, " \t\r\n,#\"") == NULL) {
@@ -49,7 +48,7 @@ static void put_uses(struct buf *b, const struct program *p, uint32_t op, enum p
             put_list(b, keyword, &first, program_str(p, p->buf[p->use[i].buf].name));
 }
 
-/* Order that does not follow from the buffers. */
+/* Orders that do not follow from the buffers. */
 static void put_order(struct buf *b, const struct program *p, uint32_t op, unsigned flags,
                       const char *keyword)
 {
@@ -92,8 +91,7 @@ static void put_op(struct buf *b, const struct program *p, uint32_t i)
     /* An op named after its only node needs no list. */
     if (n != 1 || p->node[p->node_at[i]] != op->name)
         for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
-            if (*program_str(
-                    p, p->node[k])) /* a statement that is kept word for word may define nothing */
+            if (*program_str(p, p->node[k])) /* a statement kept verbatim may define nothing */
                 put_list(b, "nodes", &first, program_str(p, p->node[k]));
     put_uses(b, p, i, PROGRAM_READS, "reads");
     put_uses(b, p, i, PROGRAM_MUTATES, "mutates");

@@ -1,4 +1,4 @@
-/* Reading what program_print() writes. Every error says the line and the word. */
+/* Reads what program_print() writes. Every error names the line and the word. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -18,10 +18,10 @@ struct reader {
     struct diag_source source;
     tuck_diags *diags;
     tuck_status status;
-    const char *line_start, *at, *end; /* of the line at hand */
+    const char *line_start, *at, *end; /* of the current line */
     uint32_t line;
-    struct word word; /* the one at hand */
-    bool headed;      /* "program" was there */
+    struct word word; /* the current word */
+    bool headed;      /* "program" was read */
     struct arena *a;
     VEC(struct program_op) op;
     VEC(struct program_buf) buf;
@@ -46,8 +46,8 @@ struct read_pair {
     uint32_t op, what;
 };
 
-/* The meaning of a name is kept in the string table: owner says which kinds,
- * node and tag the numbers. */
+/* The meaning of a name is kept in the string table: `owner` says which kinds, `node` and `tag`
+ * hold the numbers. */
 enum { IS_OP = 1, IS_BUF = 2, IS_GROUP = 4 };
 
 /* ---- words ---- */
@@ -130,7 +130,7 @@ static bool need_text(struct reader *r, const char *what)
     return false;
 }
 
-/* One without. */
+/* A word without quotes. */
 static bool need_word(struct reader *r, const char *what)
 {
     if (!need_text(r, what))
@@ -177,7 +177,7 @@ static double need_time(struct reader *r)
     return v;
 }
 
-/* A name that must not be there yet. */
+/* A name that must be new. */
 static str_id new_name(struct reader *r, unsigned kind, uint32_t number, const char *what)
 {
     if (kind == IS_GROUP ? !need_text(r, what) : !need_word(r, what))
@@ -221,7 +221,7 @@ static uint8_t need_kind(struct reader *r)
 
 /* ---- lists of names ---- */
 
-/* Each name of the comma-separated word, as r->word; false at the end. */
+/* Iterates over the names of the comma-separated word r->word; false at the end. */
 struct names {
     const char *at, *end;
 };

@@ -1,10 +1,10 @@
-/* Rows that belong to ops, put in order of their ops. */
+/* Sorts rows that belong to ops by their ops. */
 #ifndef TUCK_LOWER_PROGRAM_ROWS_H
 #define TUCK_LOWER_PROGRAM_ROWS_H
 
 #include "base/csr.h"
 
-/* Counts the rows of each op: they are put down with rows[csr_place(start, op)] = row. */
+/* Counts the rows of each op; store them with rows[csr_place(start, op)] = row. */
 #define ROW_STARTS(p, rows, member, start)                                                         \
     do {                                                                                           \
         (start) = csr_begin(&(p)->arena, (p)->n_op);                                               \

@@ -1,12 +1,12 @@
-/* What becomes of each node, and which of them become one loop.
+/* Decides how each node is lowered, and which nodes are fused into one loop.
  *
- * A run is a stretch of the graph without anything but loops, views, numbers and empty tensors.
- * Inside a run, loops that hand values to each other are one region, of at most REGION_MAX nodes. A
- * value that a collective or a mutation reads ends the run, so that communication does not wait for
- * the rest of a loop. No edge leads from one region of a run to another, so a region may be emitted
- * as a whole at its first node.
+ * A run is a stretch of the graph with only loops, views, numbers and empty tensors. Within a run,
+ * loops that pass values to each other form one region, of at most REGION_MAX nodes. A value that a
+ * collective or a mutation reads ends the run, so that communication does not wait for the rest of
+ * a loop. No edge leads from one region of a run to another, so a region may be emitted as a whole
+ * at its first node.
  *
- * The same walk finds loops that an order of ops made adjacent but that must not become one.
+ * The same walk finds loops that became adjacent in an order of ops but must not be fused.
  */
 #include "lower/region.h"
 
@@ -21,7 +21,7 @@ static uint32_t list_len(const tuck_graph *g, const struct fx_node *x)
     return v != NULL && value_is_container(v) ? v->a : 0;
 }
 
-/* Would Inductor make a loop of it? As torch's own estimate has it. */
+/* Would Inductor make a loop of it? Follows torch's own estimate. */
 static bool is_fusible(const tuck_graph *g, const struct fx_node *x, const struct op_row *row)
 {
     const uint32_t never = OP_F_MUTATES | OP_F_EFFECT | OP_F_RANDOM | OP_F_HOST | OP_F_RESTRIDES;
@@ -31,7 +31,7 @@ static bool is_fusible(const tuck_graph *g, const struct fx_node *x, const struc
            (row->cls != OP_COPY || list_len(g, x) <= CAT_MAX);
 }
 
-/* Only memory, no kernel. */
+/* Allocates memory, but launches no kernel. */
 static bool is_empty(const tuck_graph *g, uint32_t n)
 {
     const struct op_row *row = op_at(node_op(g, n));
@@ -39,8 +39,8 @@ static bool is_empty(const tuck_graph *g, uint32_t n)
     return row->cls == OP_FACTORY && row->moves == OP_MOVES_none;
 }
 
-/* Of what a wrapper calls: never part of a loop, and not a view, because
- * others must come after it. */
+/* The role of a call inside a wrapper: never part of a loop, and not a view, because others must
+ * come after it. */
 static enum lower_role inner_role(const struct fx_node *x)
 {
     switch ((enum op_class)op_at(x->op)->cls) {
@@ -101,12 +101,12 @@ void lower_roles(struct lower *l)
 
 struct runs {
     const tuck_graph *g;
-    const uint8_t *role;  /* by node: enum lower_role, with ROLE_ENDS: the run ends after it */
-    uint32_t *shows;      /* by node: of a view, the node whose result it shows; else itself */
+    const uint8_t *role;  /* by node: enum lower_role, with ROLE_ENDS if the run ends after it */
+    uint32_t *shows;      /* by node: for a view, the node whose result it shows; else itself */
     uint32_t *run;        /* by node: the run it is in */
     uint32_t *parent;     /* by node: union-find over the loops of a run */
     uint32_t *size, *met; /* met: by loop, the last query that visited it */
-    uint32_t now, asked;  /* the run being filled; how many questions there were */
+    uint32_t now, asked;  /* the current run; number of queries so far */
 };
 
 static enum lower_role role(const struct runs *r, uint32_t n)
@@ -156,7 +156,7 @@ static void find_ends(const struct lower *l, const struct runs *r, uint8_t *role
     }
 }
 
-/* The loop of this run that an operand comes from, 0: none. */
+/* The loop of this run that an operand comes from, 0 if none. */
 static uint32_t loop_of(struct runs *r, tuck_value v)
 {
     uint32_t a = v.kind == TUCK_V_NODE ? r->shows[v.a] : 0;
@@ -164,7 +164,7 @@ static uint32_t loop_of(struct runs *r, tuck_value v)
     return a != 0 && role(r, a) == ROLE_FUSIBLE && r->run[a] == r->now ? find(r, a) : 0;
 }
 
-/* How many nodes would be in one loop if n joined those it reads from. */
+/* The size of the loop if n joined those it reads from. */
 static uint32_t joined_size(struct runs *r, uint32_t n)
 {
     const struct fx_node *x = node_at(r->g, n);
@@ -181,14 +181,13 @@ static uint32_t joined_size(struct runs *r, uint32_t n)
     return total;
 }
 
-/* Node n joins the loops it reads from; where that would become too long,
- * it begins the next run. */
+/* Adds node n to the loops it reads from; if that gets too long, n begins the next run. */
 static void add(struct runs *r, uint32_t n)
 {
     const struct fx_node *x = node_at(r->g, n);
 
     if (x->apart || joined_size(r, n) > REGION_MAX)
-        r->now++; /* nothing it reads is in this run any more */
+        r->now++; /* so that nothing it reads is in its run */
     r->parent[n] = n;
     r->size[n] = 1;
     r->run[n] = r->now;
@@ -203,8 +202,8 @@ static void add(struct runs *r, uint32_t n)
         r->now++;
 }
 
-/* A number that comes from a loop of this run, or a view that takes sizes from one: what uses it
- * depends on that loop without reading it, so it must not be part of another loop of the run. */
+/* A number computed by a loop of this run, or a view with sizes from one: its users depend on that
+ * loop without reading it, so they must not be part of another loop of the run. */
 static bool joins_loops(struct runs *r, uint32_t n)
 {
     const struct fx_node *x = node_at(r->g, n);
@@ -215,7 +214,7 @@ static bool joins_loops(struct runs *r, uint32_t n)
             continue;
         if (x->vals[i].a != of && loop_of(r, x->vals[i]) != 0)
             return true;
-        of = x->vals[i].a == of ? 0 : of; /* as the view; once more, for its sizes */
+        of = x->vals[i].a == of ? 0 : of; /* the view's base; if it occurs again, it is for sizes */
     }
     return false;
 }
@@ -258,7 +257,7 @@ void lower_regions(struct lower *l)
     }
 }
 
-/* ---- neighbours ---- */
+/* ---- adjacent loops ---- */
 
 /* Does a node of this op read from a loop of this run? The op itself is not in it yet. */
 static bool reads_loops(struct runs *r, const struct program *p, uint32_t op)
@@ -275,7 +274,7 @@ static bool reads_loops(struct runs *r, const struct program *p, uint32_t op)
 void region_keep_apart(tuck_graph *g, const struct program *p, struct arena *scratch)
 {
     struct runs r;
-    uint32_t *op_of; /* by node: the op that begins with it, and 1; 0: none does */
+    uint32_t *op_of; /* by node: 1 + the op that begins with it, 0 if none */
 
     for_each_node (g, n)
         g->node.at[n].apart = false;

@@ -5,22 +5,22 @@
 
 #define NONE PROGRAM_NONE
 
-/* What is under way on a buffer. */
+/* Transfers running on a buffer. */
 struct flight {
-    uint32_t writer;  /* collective that writes it, NONE */
+    uint32_t writer;  /* collective that writes it, or NONE */
     uint32_t readers; /* collectives that read it */
-    uint32_t reader;  /* one of them */
+    uint32_t reader;  /* one of the readers */
 };
 
 struct verify {
     const struct program *p;
-    bool races; /* are looked for */
+    bool races; /* look for races, too */
     struct arena *a;
     const char *why; /* the first thing found */
-    uint32_t *step;  /* by op: its place + 1; 0: not reached */
+    uint32_t *step;  /* by op: its position + 1; 0 if not reached */
     bool *made;      /* by buffer */
     struct flight *flight;
-    bool *over; /* by op: of a collective, its first wait was reached */
+    bool *over; /* by op that is a collective: its first wait was reached */
 };
 
 static void wrong(struct verify *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -122,7 +122,7 @@ static void check_use(struct verify *v, uint32_t op, struct program_use use)
         wrong(v, "%s uses %s before it is made", op_name(v, op), buf_name(v, use.buf));
     }
     if (!v->races || p->op[op].kind == PROGRAM_WAIT)
-        return; /* a wait touches nothing, and says what it ends */
+        return; /* a wait uses no buffers itself; it names what it ends */
     if (f->writer != NONE && f->writer != op)
         wrong(v, "%s touches %s while %s writes it", op_name(v, op), buf_name(v, use.buf),
               op_name(v, f->writer));
@@ -261,8 +261,8 @@ static void do_verify(void *arg)
         x->why = program_races(x->p, x->order, &x->a);
 }
 
-/* With memory of its own: what the caller's allocator refuses, tests of
- * running out of memory count. */
+/* Uses memory of its own: allocations here must not count in tests that make the caller's allocator
+ * fail. */
 static void verify(struct verify_args *x)
 {
     struct mem m;

@@ -1,27 +1,26 @@
-/* Is a program right? Looked at from the program alone, by none of the
- * code that made it. Linear. */
+/* Checks a program on its own, without using the code that made it. Linear. */
 #ifndef TUCK_LOWER_VERIFY_H
 #define TUCK_LOWER_VERIFY_H
 
 #include "lower/program.h"
 
-/* Lists are in range; every op comes after what it depends on; a buffer is made once, before it
- * is used, by the op it names as its producer; waits end collectives that have begun. order:
- * NULL = as the ops are. NULL: all of that holds. Else what does not, in the arena. Leaves
- * through the arena's guard. */
+/* Checks that lists are in range; that every op comes after what it depends on; that a buffer is
+ * made once, before it is used, by its producer; and that waits end collectives that have begun.
+ * order: NULL means the order of the ops. Returns NULL if all holds, else what does not, in the
+ * arena. When memory runs out, jumps to the arena's guard. */
 const char *program_wrong(const struct program *p, const uint32_t *order, struct arena *a);
-/* The same, and: from the start of a collective to its first wait nothing writes what it reads or
- * touches what it writes. A user's graph may do that, and lint says so. */
+/* The same, and: between the start of a collective and its first wait, nothing writes what it reads
+ * or uses what it writes. A user's graph may do that; lint reports it. */
 const char *program_races(const struct program *p, const uint32_t *order, struct arena *a);
 
-/* Is every node of the graph linked once, and after its operands? NULL, or what
- * is wrong, in the arena. */
+/* Is every node of the graph linked once, and after its operands? Returns NULL, or what is wrong,
+ * in the arena. */
 const char *graph_order_wrong(const tuck_graph *g, struct arena *a);
 
 #ifdef TUCK_CHECK
-/* Abort where it is wrong: for builds that check themselves. */
+/* Aborts if it is wrong: for builds that check themselves. */
 void program_verify(const struct program *p);
-/* An order is right, and races only where the program's own does. */
+/* Aborts unless the order is valid and has no races that the program's own order does not have. */
 void program_order_verify(const struct program *p, const uint32_t *order);
 void graph_order_verify(const tuck_graph *g);
 #else
