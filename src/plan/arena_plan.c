@@ -1,18 +1,18 @@
-/* Packing lifetimes into an arena: best fit, one buffer after the other.
+/* Packs lifetimes into an arena: best fit, one buffer after the other.
  *
- * Each buffer goes into the smallest gap that holds it among those that are live with it, or on
- * top of them. Which buffers come first decides how well that goes: long lives suit activations
- * that are saved or used up, large ones suit mixed sizes. A few orders are tried and the best is
- * kept. What a buffer lives with is found in a tree over the steps; looking at all of it is paid
- * from a budget that grows with the number of buffers, and when that is used up a buffer just goes
- * on top: O(n log n) in all.
+ * Each buffer goes into the smallest gap that holds it among the buffers that are live with it, or
+ * on top of them. The result depends on which buffers come first: long lives first suits saved
+ * activations, large sizes first suits mixed sizes. A few orders are tried and the best is kept.
+ * The buffers that overlap in time are found in a tree over the steps. Looking at them uses up a
+ * budget that grows with the number of buffers; when it is exhausted, a buffer goes on top: O(n log
+ * n) in all.
  */
 #include "base/csr.h"
 #include "plan/symmetric_heap.h"
 
 #include <stdlib.h>
 
-/* Looks at others, for each buffer on average: generous up to a few thousand buffers. */
+/* How many others to look at per buffer, on average: generous up to a few thousand buffers. */
 static uint64_t looks(uint32_t n)
 {
     uint64_t few = 512 * (uint64_t)n, many = 2000000 + 24 * (uint64_t)n;
@@ -21,27 +21,27 @@ static uint64_t looks(uint32_t n)
 }
 
 struct item {
-    uint32_t key, from, to; /* key: what it is called, and the order of last resort */
+    uint32_t key, from, to; /* key: its id, which also breaks ties */
     int64_t size;           /* aligned */
 };
 
-/* ---- what lies where, by step ---- */
+/* ---- what is live, by step ---- */
 
 struct link {
-    uint32_t item, next; /* next: of the same node, 0 ends the list */
+    uint32_t item, next; /* next: entry of the same node, 0 ends the list */
 };
 
 struct placed {
     int64_t at, end;
 };
 
-/* A tree over the steps. An item is entered at the few nodes whose ranges make up its life. */
+/* A tree over the steps. An item is entered at the few nodes whose ranges add up to its life. */
 struct tree {
     uint32_t n;      /* leaves, a power of two */
-    uint32_t *first; /* by node: entry of its items, 0: none */
-    uint32_t *below; /* by node: entries of it and of all nodes under it */
-    int64_t *top;    /* by node: highest end of those … */
-    int64_t *own;    /* … and of its own entries alone */
+    uint32_t *first; /* by node: entry of its items, 0 if none */
+    uint32_t *below; /* by node: number of entries in it and below it */
+    int64_t *top;    /* by node: highest end among those */
+    int64_t *own;    /* by node: highest end among its own entries */
     VEC(struct link) link;
     struct arena *a;
 };
@@ -67,7 +67,7 @@ static void tree_clear(struct tree *t)
     t->link.len = 1;
 }
 
-/* The functions on the tree go down log2(steps) levels: at most 32. */
+/* Functions on the tree recurse log2(steps) levels: at most 32. */
 static void tree_add(struct tree *t, uint32_t node, uint32_t lo, uint32_t hi, const struct item *x,
                      uint32_t item, int64_t end)
 {
@@ -88,9 +88,9 @@ static void tree_add(struct tree *t, uint32_t node, uint32_t lo, uint32_t hi, co
 
 struct look {
     const struct item *x;
-    int64_t top;   /* above everything it lives with */
+    int64_t top;   /* above everything that is live with it */
     uint64_t left; /* entries that may still be looked at */
-    bool all;      /* they were all looked at */
+    bool all;      /* all entries were looked at */
 };
 
 /* ---- orders ---- */
@@ -156,7 +156,7 @@ struct pack {
     uint32_t n, n_key, steps;
     int64_t *offset, *best; /* by key */
     struct tree tree;
-    VEC(struct placed) beside; /* what the buffer at hand lives with, possibly more than once */
+    VEC(struct placed) beside; /* what is live with the current buffer, possibly repeated */
 };
 
 static void gather(struct pack *k, struct look *w, uint32_t node, uint32_t lo, uint32_t hi)
@@ -181,7 +181,7 @@ static void gather(struct pack *k, struct look *w, uint32_t node, uint32_t lo, u
         vec_push_in(k->a, &k->beside, p);
     }
     if (!w->all && w->x->from <= lo && hi <= w->x->to)
-        return; /* its top is known, and more does not help */
+        return; /* its top is known, and looking further does not help */
     if (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
         gather(k, w, 2 * node, lo, mid);
@@ -216,7 +216,7 @@ static int64_t fit(struct pack *k, int64_t size, int64_t top)
     return best;
 }
 
-/* Lay them down in the order they have. */
+/* Places the items in their current order. */
 static int64_t lay(struct pack *k, uint64_t budget)
 {
     struct tree *t = &k->tree;
@@ -238,7 +238,7 @@ static int64_t lay(struct pack *k, uint64_t budget)
     return total;
 }
 
-/* The least total found; offsets in k->best. `enough` is a total that nothing can beat. */
+/* The least total found; offsets are in k->best. `enough` is a total that cannot be beaten. */
 static int64_t pack(struct pack *k, int64_t enough)
 {
     int64_t least = INT64_MAX;
@@ -264,7 +264,7 @@ static int64_t aligned(int64_t bytes)
     return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
 }
 
-/* Is it ours to place in the common arena? */
+/* Does it go into the common arena? */
 static bool is_placed(const struct program_buf *b)
 {
     if ((b->flags & PROGRAM_INPUT) && !(b->flags & PROGRAM_FREEABLE))
@@ -278,8 +278,8 @@ static void add_item(struct pack *k, struct item x)
         k->item[k->n++] = x;
 }
 
-/* The items that were added, into memory of their own; buf_of: by key, NULL: keys are buffers.
- * *least is what they need at once, below which no plan comes. */
+/* Packs the added items into memory of their own; buf_of: by key, NULL if keys are buffers. Sets
+ * *least to what is live at once, a lower bound for every plan. */
 static int64_t pack_items(struct pack *k, struct program *p, const uint32_t *buf_of, int64_t *least)
 {
     struct arena_mark mark = arena_mark(k->a);
@@ -296,7 +296,7 @@ static int64_t pack_items(struct pack *k, struct program *p, const uint32_t *buf
         most = live > most ? live : most;
     }
     int64_t total = pack(k, most);
-    assert(total >= most); /* less than what is live at once is too little */
+    assert(total >= most); /* a plan cannot be smaller than what is live at once */
     for (uint32_t i = 0; i < k->n; i++) {
         uint32_t key = k->item[i].key;
         assert(k->best[key] >= 0 && k->best[key] + k->item[i].size <= total);
@@ -318,7 +318,7 @@ static void plan_arena(struct pack *k, struct program *p, const struct memory_li
     p->arena_bytes = pack_items(k, p, NULL, &p->arena_least);
 }
 
-/* Comm buffers, group by group. */
+/* Plans comm buffers, group by group. */
 static void plan_heaps(struct pack *k, struct program *p, const struct memory_comm *c)
 {
     uint32_t *at = csr_begin(k->a, p->n_group);

@@ -43,7 +43,7 @@ void memory_peak(const struct program *p, const uint32_t *order, const struct me
             continue;
         }
         if (p->buf[i].flags & PROGRAM_INPUT)
-            out->peak += p->buf[i].bytes; /* before the first op */
+            out->peak += p->buf[i].bytes; /* live before the first op */
         if (life[i].from <= life[i].to) {
             delta[life[i].from] += p->buf[i].bytes;
             delta[life[i].to + 1] -= p->buf[i].bytes;

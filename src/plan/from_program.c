@@ -3,7 +3,7 @@
 struct fill {
     const struct program *p;
     struct problem_builder b;
-    uint32_t *buf; /* the problem's number of each buffer of the program */
+    uint32_t *buf; /* by buffer of the program: its number in the problem */
 };
 
 static const char *name_of(const struct fill *f, str_id s)
@@ -55,16 +55,17 @@ static void add_uses(struct fill *f, uint32_t op)
     }
 }
 
-/* On the buffer where its maker is meant, else on the op: that wrote over it,
- * or must just come first. */
+/* On the buffer if the dependence is on its producer, else on the op: one that overwrote it, or
+ * must simply come first. */
 static void add_deps(struct fill *f, uint32_t op)
 {
     const struct program *p = f->p;
 
     for (uint32_t i = p->dep_at[op]; i < p->dep_at[op + 1]; i++) {
         const struct program_dep *d = &p->dep[i];
-        /* Order that the graph itself states (control_deps) is not fake to a scheduler: the text
-         * would be wrong in another order. It is on an op, so nothing lives longer for it. */
+        /* An order that the graph itself states (control_deps) is real for a scheduler: the text
+         * would be wrong in another order. It is a dependence on an op, so it keeps no buffer
+         * alive. */
         unsigned flags = d->flags & PROGRAM_WEAK ? PROBLEM_WEAK : 0;
 
         if (d->buf != PROGRAM_NONE && p->buf[d->buf].producer == d->op)
@@ -74,7 +75,7 @@ static void add_deps(struct fill *f, uint32_t op)
     }
 }
 
-/* Ops that come from one node: the one that has the node, and copies around it. */
+/* Ops that come from one node: its main op, and the copies around it. */
 static void add_anchors(struct fill *f)
 {
     const struct program *p = f->p;

@@ -5,14 +5,14 @@
 
 struct storage {
     int64_t bytes;
-    uint32_t last; /* the last node that uses it, 0: none */
+    uint32_t last; /* the last node that uses it, 0 if none */
     bool live, kept;
 };
 
 /* Items of a list that are never taken out of it: they live as long as the list is used. */
 struct rest {
     int64_t bytes;
-    uint32_t last; /* the last node that uses the list, 0: none */
+    uint32_t last; /* the last node that uses the list, 0 if none */
 };
 
 struct peak_args {
@@ -31,7 +31,7 @@ static bool size_of(void *ctx, sym_id v, int64_t *out)
     return assume_value(ctx, v, out);
 }
 
-/* What a storage is when it first shows up; on the host it is nothing. */
+/* The size of a storage when it first occurs; 0 on the host. */
 static int64_t bytes_of(struct peak_args *x, uint32_t n, uint32_t k)
 {
     const struct typetab *types = &x->g->store->type;
@@ -86,7 +86,7 @@ static int64_t release(struct peak_args *x, uint32_t n)
             if (s->last != n || s->kept)
                 continue;
             freed += s->bytes;
-            s->kept = true; /* once */
+            s->kept = true; /* count it once */
         }
         if (x->rest[from].last == n) {
             freed += x->rest[from].bytes;
@@ -101,7 +101,7 @@ static bool is_input(const struct fx_node *x)
     return x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_GET_ATTR;
 }
 
-/* The operator of a node; of a control_deps, what it holds back. */
+/* The operator of a node; for a control_deps, the operator inside it. */
 static const struct op_row *row_of(const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
@@ -117,7 +117,7 @@ static const struct op_row *row_of(const tuck_graph *g, uint32_t n)
     return op_at(x->op);
 }
 
-/* Sharing is as PyTorch's fake tensors have it, on which those estimates are made. */
+/* Sharing follows PyTorch's fake tensors, on which those estimates are based. */
 static void find_apart(const struct peak_args *x, bool *apart)
 {
     for_each_node (x->g, n)

@@ -1,8 +1,9 @@
-/* How long buffers live in an order, and how many bytes that needs.
+/* How long buffers live in an order, and how many bytes that takes.
  *
- * An op allocates what it makes before it runs, and after it ran frees what it was the last to use.
- * An unused result is freed when its op is done. Freeable inputs are there from the start; what the
- * caller gets is never freed. The peak is the most that is live right after an op has allocated.
+ * An op allocates its results before it runs, and afterwards frees the buffers it was the last to
+ * use. An unused result is freed when its op is done. Freeable inputs are live from the start;
+ * returned buffers are never freed. The peak is the most that is live right after an op has
+ * allocated.
  */
 #ifndef TUCK_PLAN_LIVENESS_H
 #define TUCK_PLAN_LIVENESS_H
@@ -11,16 +12,16 @@
 
 struct live {
     int64_t input;       /* bytes of the freeable inputs */
-    int64_t peak;        /* with the inputs */
+    int64_t peak;        /* including the inputs */
     int64_t *alloc;      /* [op] bytes it allocates */
-    int64_t *freed;      /* [op] bytes that go after it */
+    int64_t *freed;      /* [op] bytes freed after it */
     int64_t *post_alloc; /* [op] bytes live while it runs */
-    int64_t *post_free;  /* [op] … and when it is done */
-    uint32_t *last;      /* [buf] the op after which it is freed; PROBLEM_NONE: never */
-    uint32_t *at;        /* [op] its place in the order */
+    int64_t *post_free;  /* [op] bytes live after it */
+    uint32_t *last;      /* [buf] the op after which it is freed; PROBLEM_NONE if never */
+    uint32_t *at;        /* [op] its position in the order */
 };
 
-/* Of an order of all ops, in an arena. */
+/* For an order of all ops; results are in the arena. */
 void live_of(const struct problem *p, const uint32_t *order, struct arena *a, struct live *out);
 
 /* Just the peak. */

@@ -1,7 +1,7 @@
-/* The schedule problem: what must be known of a program to choose the order of its ops, as
- * plain arrays. It knows nothing of graphs. A lowering fills it, a file holds it
- * (docs/scheduling.md), schedulers and the simulator read it. Once built it never changes; a
- * schedule is an array of all op ids, each once.
+/* The schedule problem: what schedulers need to know about a program to order its ops, as plain
+ * arrays. It knows nothing about graphs. Lowering or a file (docs/scheduling.md) fills it,
+ * schedulers and the simulator read it. It never changes once built; a schedule is an array of all
+ * op ids, each once.
  *
  *   ops      0 … n_op-1 in the order in which they were given, which is a valid schedule itself
  *   buffers  0 … n_buf-1: first the inputs, then the outputs of op 0, of op 1, …
@@ -22,16 +22,16 @@
 enum problem_kind { PROBLEM_COMPUTE, PROBLEM_GEMM, PROBLEM_COLLECTIVE, PROBLEM_WAIT };
 
 enum {
-    PROBLEM_ASYNC = 1, /* a collective that a wait ends; without it the op waits inside itself */
+    PROBLEM_ASYNC = 1, /* a collective with a wait; without this flag the op itself waits */
     PROBLEM_LIKE_GEMM =
-        2, /* a GEMM, or a kernel of a library: too long to be dragged along blindly */
+        2, /* a GEMM, or a library kernel: too long to be moved along without need */
     PROBLEM_FENCE =
-        4, /* a collective that no other passes: its group is not known, or it sends or receives */
+        4, /* a collective that no other may pass: of an unknown group, or a send or receive */
 };
 
-/* A dependence orders two ops. One that is real says that the buffer is read; one that is only
- * weak, that a reader of it must come first (the op writes over it); a fake one carries no data at
- * all: it was added to keep an order, and lets no buffer live longer. */
+/* A dependence orders two ops. A real one means that the buffer is read; a weak one, that the op
+ * overwrites the buffer and must come after its readers; a fake one carries no data: it only keeps
+ * an order, and keeps no buffer alive. */
 enum {
     PROBLEM_WEAK = 1,
     PROBLEM_FAKE = 2,
@@ -39,10 +39,10 @@ enum {
 };
 
 enum {
-    PROBLEM_INPUT = 1, /* it is there before the first op */
+    PROBLEM_INPUT = 1, /* exists before the first op */
     PROBLEM_FREEABLE =
-        2, /* an input that the caller lets go of: it counts, and is freed after its last use */
-    PROBLEM_OUTPUT = 4, /* the caller gets it: never freed */
+        2, /* an input that the caller gives up: it counts, and is freed after its last use */
+    PROBLEM_OUTPUT = 4, /* returned to the caller: never freed */
 };
 
 struct problem {
@@ -50,26 +50,25 @@ struct problem {
     struct arena arena;
     struct strtab str;
     str_id source; /* file name, for messages */
-    str_id unit;   /* what runtimes are counted in: "ns", "us", "ms", "s"; 0: not said, ns */
+    str_id unit;   /* unit of runtimes: "ns", "us", "ms", "s"; 0 if not given, which means ns */
 
     /* ---- ops ---- */
     uint32_t n_op;
-    str_id *name;    /* [n_op], all different */
-    uint8_t *kind;   /* enum problem_kind */
-    uint8_t *flags;  /* PROBLEM_ASYNC, PROBLEM_LIKE_GEMM, PROBLEM_FENCE */
-    double *runtime; /* in `unit`, finite and not negative: just as it was given */
-    uint32_t *group; /* process group of a collective, 0 … n_group-1, or PROBLEM_NONE: not known */
-    int64_t *bytes;  /* of a collective's message, -1: not known */
-    uint8_t *coll;   /* tuck_coll; 0: not known */
-    str_id *coll_name;   /* as the file has it, "all_reduce"; 0: not known */
-    str_id *kernel;      /* "extern_kernels.mm", 0: none */
-    uint32_t *member_at; /* [n_op + 1]: what was fused into the op … */
-    str_id *member;      /* … by name; none: the op itself */
+    str_id *name;      /* [n_op], unique */
+    uint8_t *kind;     /* enum problem_kind */
+    uint8_t *flags;    /* PROBLEM_ASYNC, PROBLEM_LIKE_GEMM, PROBLEM_FENCE */
+    double *runtime;   /* in `unit`, finite and not negative: exactly as given */
+    uint32_t *group;   /* process group of a collective, 0 … n_group-1; PROBLEM_NONE if unknown */
+    int64_t *bytes;    /* message size of a collective; -1 if unknown */
+    uint8_t *coll;     /* tuck_coll; 0 if unknown */
+    str_id *coll_name; /* as in the file, "all_reduce"; 0 if unknown */
+    str_id *kernel;    /* "extern_kernels.mm"; 0 if none */
+    uint32_t *member_at; /* [n_op + 1]: range in `member` */
+    str_id *member;      /* names of what was fused into the op; empty: the op itself */
     uint32_t n_group;
     str_id *group_name;
-    /* [n_op]: ops that one node of a graph became are neighbours in every order; all of
-     * them name the same op, whose place is the node's. Their ids are consecutive. NULL:
-     * every op is on its own. */
+    /* [n_op]: ops lowered from one graph node are adjacent in every order and have consecutive ids;
+     * all of them name the same op, which has the node's position. NULL: every op stands alone. */
     uint32_t *anchor;
 
     /* ---- what an op needs: buffers, or ops where PROBLEM_ON_OP is set; duplicates occur ---- */
@@ -77,9 +76,8 @@ struct problem {
     uint32_t *dep;
     uint8_t *dep_flags;
 
-    /* ---- the collectives a wait ends: those that produce what it needs; only if
-     * there are none, those of the waits that do. Empty for ops that are not waits,
-     * and for a wait for nothing. ---- */
+    /* ---- the collectives that a wait ends: those that make what it needs or, if there are none,
+     * those of the waits that make it. Empty for other ops, and for a wait for nothing. ---- */
     uint32_t *wait_at; /* [n_op + 1] */
     uint32_t *wait;
 
@@ -89,8 +87,8 @@ struct problem {
     str_id *buf_name;        /* [n_buf], all different */
     uint8_t *buf_flags;
     uint32_t *producer;  /* PROBLEM_NONE for inputs */
-    int64_t *size_alloc; /* bytes when it comes to be; of a freeable input the same as size_free */
-    int64_t *size_free;  /* bytes when freed; not always the same (parts of one allocation) */
+    int64_t *size_alloc; /* bytes when allocated; for a freeable input the same as size_free */
+    int64_t *size_free;  /* bytes when freed; may differ (parts of one allocation) */
     uint32_t *succ_at;   /* [n_buf + 1]: ops that keep it alive, each once, ascending */
     uint32_t *succ;
     uint32_t
@@ -100,8 +98,8 @@ struct problem {
     /* ---- names that only files need ---- */
     uint32_t n_graph_input, n_graph_output, n_mutation;
     str_id *graph_input;
-    str_id *graph_output; /* may name things that are no buffers */
-    str_id *mutation;     /* pairs: a name, and the buffer it really is */
+    str_id *graph_output; /* may contain names that are not buffers */
+    str_id *mutation;     /* pairs: a name, and the buffer that it really is */
 };
 
 static inline const char *problem_name(const struct problem *p, uint32_t op)
@@ -110,15 +108,15 @@ static inline const char *problem_name(const struct problem *p, uint32_t op)
     return str_text(&p->str, p->name[op]);
 }
 
-/* Two collectives that keep their order: of one group, or one of them a fence. Those of different
- * groups may pass each other, where all ranks run the same program. */
+/* Must two collectives keep their order? Yes if they have the same group, or one is a fence.
+ * Collectives of different groups may pass each other if all ranks run the same program. */
 static inline bool problem_in_sequence(const struct problem *p, uint32_t x, uint32_t y)
 {
     assert_hot(x < p->n_op && y < p->n_op);
     return ((p->flags[x] | p->flags[y]) & PROBLEM_FENCE) != 0 || p->group[x] == p->group[y];
 }
 
-/* The op that represents the node of x: usually x itself. */
+/* The op that represents x's node: usually x itself. */
 static inline uint32_t problem_anchor(const struct problem *p, uint32_t x)
 {
     return p->anchor != NULL ? p->anchor[x] : x;
@@ -157,10 +155,10 @@ static inline uint32_t problem_dep_op(const struct problem *p, uint32_t d)
 /* Nanoseconds of one `unit`. */
 double problem_unit_ns(const struct problem *p);
 
-/* An op's runtime in whole picoseconds, which add up to the same on every machine. */
+/* An op's runtime in whole picoseconds, so that sums are the same on every machine. */
 int64_t problem_ps(const struct problem *p, uint32_t op);
 
-void problem_free(struct problem *p); /* NULL is fine */
+void problem_free(struct problem *p); /* p may be NULL */
 
 /* ---- building ----
  * Inputs first, then ops, each followed by what belongs to it:
@@ -175,17 +173,17 @@ void problem_free(struct problem *p); /* NULL is fine */
  *   tuck_status st = problem_finish(&b, diags, &p);
  *
  * The calls between begin and finish allocate and so need a mem_guard() on &b.p->mem around them;
- * finish has its own. A builder is given up with problem_abandon(). */
+ * finish has its own. problem_abandon() discards a builder. */
 
 struct problem_op {
     const char *name;
     enum problem_kind kind;
     double runtime;
     bool is_async;
-    const char *group;  /* NULL: not known */
-    const char *coll;   /* NULL: not known */
-    const char *kernel; /* NULL: none */
-    int64_t bytes;      /* of the message; not positive: not known */
+    const char *group;  /* NULL if unknown */
+    const char *coll;   /* NULL if unknown */
+    const char *kernel; /* NULL if none */
+    int64_t bytes;      /* of the message; 0 or negative if unknown */
 };
 
 struct problem_op_row;
@@ -196,7 +194,7 @@ struct problem_pair {
 };
 
 struct problem_builder {
-    struct problem *p; /* NULL: no memory even for that, or done with */
+    struct problem *p; /* NULL if out of memory or finished */
     const char *source;
     uint32_t n_input;
     VEC(struct problem_op_row) op;
@@ -209,12 +207,12 @@ struct problem_builder {
     VEC(str_id) graph_input, graph_output, mutation;
 };
 
-/* False: no memory. `source` must live until the end of the building; it is used in messages. Where
- * times are not in ns, set b->p->unit. */
+/* False: out of memory. `source` is used in messages and must live until building ends. If times
+ * are not in ns, set b->p->unit. */
 bool problem_begin(struct problem_builder *b, const tuck_allocator *alloc, const char *source);
 void problem_abandon(struct problem_builder *b);
 
-/* An input; bytes count only with PROBLEM_FREEABLE. PROBLEM_OUTPUT: it is returned as well. */
+/* An input; its bytes count only with PROBLEM_FREEABLE. PROBLEM_OUTPUT: it is also returned. */
 uint32_t problem_input(struct problem_builder *b, const char *name, int64_t bytes, unsigned flags);
 
 uint32_t problem_op(struct problem_builder *b, const struct problem_op *op);
@@ -224,63 +222,65 @@ uint32_t problem_makes(struct problem_builder *b, const char *name, int64_t size
                        int64_t size_free);
 void problem_needs(struct problem_builder *b, uint32_t buf, unsigned flags);
 void problem_needs_op(struct problem_builder *b, uint32_t op, unsigned flags);
-/* A real dependence of the last op on buf, which it also keeps alive until then. */
+/* A real dependence of the last op on buf, which also keeps buf alive until then. */
 void problem_reads(struct problem_builder *b, uint32_t buf);
 
-/* Op keeps buf alive: for users of an alias, and for a wait, which holds
- * its collective's operand. */
+/* op keeps buf alive: for users of an alias, and for a wait, which keeps its collective's
+ * operand. */
 void problem_keeps(struct problem_builder *b, uint32_t buf, uint32_t op);
-/* Op must come after what makes buf, for the peak-memory orders; problem_keeps() says so too. */
+/* op must come after the producer of buf, for the orders that minimize memory; implied by
+ * problem_keeps(). */
 void problem_follows(struct problem_builder *b, uint32_t buf, uint32_t op);
-/* The caller gets buf. */
+/* buf is returned to the caller. */
 void problem_returns(struct problem_builder *b, uint32_t buf);
 bool problem_is_returned(const struct problem_builder *b, uint32_t buf);
 
-/* Checks that the order of ops is a schedule and that sizes add up, and makes the arrays. The
- * builder is done with, also on failure. TUCK_ELINT with a diagnostic: a name twice, a
- * dependence on a later op. */
+/* Checks that the order of ops is a schedule and that sizes do not overflow, and makes the arrays.
+ * The builder cannot be used afterwards, even if this fails. TUCK_ELINT with a diagnostic: a
+ * duplicate name, or a dependence on a later op. */
 TUCK_MUST_CHECK tuck_status problem_finish(struct problem_builder *b, tuck_diags *diags,
                                            struct problem **p_out);
 
-/* What is wrong with what was built so far, for callers that know where it was written. */
+/* What is wrong with what was built so far, for callers that know the place in the source. */
 enum problem_fault_kind {
     PROBLEM_FINE,
-    PROBLEM_NAME_TWICE, /* op: its name, or that of a member, is also that of op `other` */
-    PROBLEM_LATE_INPUT, /* input buf was given after an op */
+    PROBLEM_NAME_TWICE, /* op has the same name, or a member with the same name, as op `other` */
+    PROBLEM_LATE_INPUT, /* input buf was added after an op */
     PROBLEM_BUF_TWICE,  /* buf has the name of an earlier buffer */
-    PROBLEM_LATE,       /* op needs (its dependence number `item`) what op `other` makes later */
-    PROBLEM_CYCLE,      /* … and `other` in turn needs op */
-    PROBLEM_EARLY_USE,  /* an op that keeps buf alive comes before what makes it */
-    PROBLEM_BYTES,      /* sizes up to buf are more than 64 bits hold */
-    PROBLEM_TIME,       /* runtimes up to op are more than 64 bits of picoseconds hold */
+    /* dependence number `item` of op is on something that op `other` makes later */
+    PROBLEM_LATE,
+    PROBLEM_CYCLE,     /* the same, and `other` in turn needs op */
+    PROBLEM_EARLY_USE, /* an op that keeps buf alive comes before its producer */
+    PROBLEM_BYTES,     /* the sum of sizes up to buf exceeds 64 bits */
+    PROBLEM_TIME,      /* the sum of runtimes up to op exceeds 64 bits of picoseconds */
 };
 struct problem_fault {
     enum problem_fault_kind kind;
     uint32_t op, buf;
-    uint32_t other; /* of faults about a buffer: its producer, or PROBLEM_NONE */
-    uint32_t item;  /* … and which of its outputs, or which input, it is */
-    str_id name;    /* PROBLEM_NAME_TWICE: which name */
+    uint32_t other; /* for faults about a buffer: its producer, or PROBLEM_NONE */
+    uint32_t item;  /* for these: the index of the output or input */
+    str_id name;    /* PROBLEM_NAME_TWICE: the name */
 };
-struct problem_fault problem_check(struct problem_builder *b); /* needs a mem_guard() too */
-/* The message, without a place. */
+struct problem_fault problem_check(struct problem_builder *b); /* also needs a mem_guard() */
+/* The message, without a location. */
 void problem_fault_text(const struct problem_builder *b, const struct problem_fault *f,
                         struct buf *out);
 
 /* ---- files ---- */
 
-/* A text of schema 1; `name` is used in diagnostics. TUCK_ESYNTAX: see them. */
+/* Reads a text of schema 1; `name` is used in diagnostics. TUCK_ESYNTAX: see them. */
 TUCK_MUST_CHECK tuck_status problem_read_text(const char *text, size_t len, const char *name,
                                               const tuck_allocator *alloc, tuck_diags *diags,
                                               struct problem **p_out);
 TUCK_MUST_CHECK tuck_status problem_read_file(const char *path, const tuck_allocator *alloc,
                                               tuck_diags *diags, struct problem **p_out);
 
-/* Is it called .json, or does it begin with a brace, as no text of a graph does? Yes, too, where it
- * cannot be opened: reading it says why. */
+/* Is its name *.json, or does it begin with a brace, which no graph text does? Also true if it
+ * cannot be opened: reading it will report why. */
 bool problem_is_file(const char *path);
 
-/* The problem with its ops in `order` (NULL: as they are). What is written can
- * be read, and is the same. */
+/* Writes the problem with its ops in `order` (NULL: as they are). Reading it gives the same
+ * problem. */
 void problem_write(const struct problem *p, const uint32_t *order, struct buf *out);
 
 #endif

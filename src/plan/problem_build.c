@@ -1,10 +1,10 @@
-/* From what a caller says about ops and buffers to the arrays of a problem. */
+/* Turns what a caller says about ops and buffers into the arrays of a problem. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "plan/problem.h"
 
-/* Sums of sizes and of runtimes stay below this, so that differences and budgets fit as well. */
+/* Sums of sizes and runtimes stay below this, so that differences and budgets fit, too. */
 #define LARGEST (INT64_MAX / 8)
 
 struct problem_op_row {
@@ -101,7 +101,7 @@ uint32_t problem_input(struct problem_builder *b, const char *name, int64_t byte
     return add_buf(b, name, size, size, PROBLEM_NONE, PROBLEM_INPUT | flags);
 }
 
-/* Groups are few. */
+/* A linear search is enough: groups are few. */
 static uint32_t group_id(struct problem_builder *b, const char *name)
 {
     str_id id = intern(b, name);
@@ -189,7 +189,7 @@ bool problem_is_returned(const struct problem_builder *b, uint32_t buf)
     return b->buf.at[buf].flags & PROBLEM_OUTPUT;
 }
 
-/* ---- what may be wrong ---- */
+/* ---- checks ---- */
 
 static uint32_t target_op(const struct problem_builder *b, uint32_t d)
 {
@@ -206,14 +206,14 @@ static uint32_t member_end(const struct problem_builder *b, uint32_t op)
     return op + 1 < b->op.len ? b->op.at[op + 1].member : b->member.len;
 }
 
-/* Does `from` need `to`, at whatever distance? */
+/* Does `from` need `to`, directly or indirectly? */
 static bool needs_indirectly(struct problem_builder *b, uint32_t from, uint32_t to)
 {
     VEC(uint32_t) todo = {0};
     struct arena_mark mark = arena_mark(&b->p->arena);
     bool *seen = arena_zeroed(&b->p->arena, b->op.len), found = false;
 
-    /* On the arena rather than in a vector: nothing to free should memory run out. */
+    /* In the arena rather than a vector: nothing to free if memory runs out. */
     todo.at = arena_array(&b->p->arena, uint32_t, b->op.len);
     todo.at[todo.len++] = from;
     seen[from] = true;
@@ -232,7 +232,7 @@ static bool needs_indirectly(struct problem_builder *b, uint32_t from, uint32_t 
     return found;
 }
 
-/* Names are marked in the table of strings, so that meeting one again is a look-up. */
+/* Names are marked in the string table, so that finding a duplicate is a lookup. */
 static bool take_op_name(struct problem_builder *b, str_id name, uint32_t op,
                          struct problem_fault *f)
 {
@@ -443,7 +443,8 @@ static void fill_ops(struct problem_builder *b)
     p->group_name = copy_names(a, b->group_name.at, p->n_group);
 }
 
-/* Ops per buffer, ascending and each once: sorted by op first, then dealt out by buffer. */
+/* The ops of each buffer, ascending and without duplicates: sorted by op first, then distributed by
+ * buffer. */
 static void fill_list(struct problem *p, const struct problem_pair *pair, uint32_t n,
                       uint32_t **at_out, uint32_t **list_out)
 {
@@ -471,7 +472,7 @@ static void fill_list(struct problem *p, const struct problem_pair *pair, uint32
         if (fill[x->buf] == at[x->buf] || list[fill[x->buf] - 1] != x->op)
             list[fill[x->buf]++] = x->op;
     }
-    /* Close the gaps that duplicates left. */
+    /* Closes the gaps that duplicates left. */
     uint32_t to = 0;
     for (uint32_t i = 0; i < p->n_buf; i++) {
         uint32_t from = at[i], end = fill[i];
@@ -517,7 +518,7 @@ static void fill_bufs(struct problem_builder *b)
     p->mutation = copy_names(a, b->mutation.at, b->mutation.len);
 }
 
-/* Waits, in order: what a wait waits for may be what an earlier one waits for. */
+/* Waits, in order: a wait may wait for what an earlier one waits for. */
 static void fill_waits(struct problem *p)
 {
     struct arena *a = &p->arena;
@@ -553,7 +554,7 @@ static void fill_waits(struct problem *p)
     p->wait_at[p->n_op] = len;
 }
 
-/* ---- the end of building ---- */
+/* ---- finishing ---- */
 
 struct finish_args {
     struct problem_builder *b;

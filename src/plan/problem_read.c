@@ -1,5 +1,5 @@
-/* Problem files: JSON, schema 1. Unknown members are passed over. The first op with errors is the
- * last one that is looked at. */
+/* Reads problem files: JSON, schema 1. Unknown members are ignored. Reading stops after the first
+ * op with errors. */
 #include <jansson.h>
 #include <math.h>
 
@@ -11,7 +11,7 @@ struct reader {
     struct jin in;
     struct problem_builder b;
     struct buf text;
-    uint32_t n_buf; /* buffers that have a name so far, in the first walk */
+    uint32_t n_buf; /* buffers named so far, in the first walk */
 };
 
 /* ---- names ---- What a name means is marked in the table of strings: `owner` is 1 + the
@@ -20,12 +20,12 @@ struct reader {
 static struct str *mark_of(struct reader *r, const char *name)
 {
     struct strtab *t = &r->b.p->str;
-    str_id id = str_intern(t, name, strlen(name)); /* which may move all.at */
+    str_id id = str_intern(t, name, strlen(name)); /* this may move all.at */
 
     return &t->all.at[id];
 }
 
-/* The first to have a name keeps it; that there is a second is found out by problem_check(). */
+/* The first owner of a name keeps it; problem_check() reports duplicates. */
 static void claim(uint32_t *mark, uint32_t id)
 {
     if (*mark == 0)
@@ -52,7 +52,7 @@ static const char *get_name(struct reader *r, const struct jin_at *obj)
     return jin_want_object(&r->in, obj) && jin_want_str(&r->in, &at, &name) ? name : NULL;
 }
 
-/* A string or nothing. */
+/* An optional string. */
 static const char *get_maybe(struct reader *r, const struct jin_at *obj, const char *key)
 {
     struct jin_at at = jin_member(obj, key);
@@ -81,7 +81,7 @@ static int64_t get_size(struct reader *r, const struct jin_at *obj, const char *
     return v;
 }
 
-/* A list; false: reported, or not there and need not be. */
+/* A list; false if an error was reported, or if it is optional and missing. */
 static bool get_list(struct reader *r, const struct jin_at *at, bool maybe)
 {
     return !(maybe && at->v == NULL) && jin_want_list(&r->in, at);
@@ -104,7 +104,7 @@ static uint32_t op_at(struct reader *r, const struct jin_at *at)
     return op;
 }
 
-/* ---- the first walk: every name, so that the second can tell "later" from "nowhere" ---- */
+/* ---- the first walk: all names, so that the second can tell "later" from "nowhere" ---- */
 
 static void meet_op(struct reader *r, const struct jin_at *x, uint32_t op)
 {
@@ -222,7 +222,7 @@ static void read_op(struct reader *r, const struct jin_at *x)
     }
     read_deps(r, x);
     read_outputs(r, x);
-    /* The dependences say the same; but a name that does not exist is a broken file. */
+    /* The dependences say the same, but an unknown name means that the file is broken. */
     if (get_list(r, &ancestors, true))
         for (size_t i = 0; i < jin_len(&ancestors); i++) {
             struct jin_at at = jin_item(&ancestors, i);
@@ -273,7 +273,7 @@ static void read_input_users(struct reader *r, const struct jin_at *root)
     }
 }
 
-/* What is handed through need not be used. */
+/* An input that is returned unchanged need not be used. */
 static void check_input_users(struct reader *r, const struct jin_at *root)
 {
     struct jin_at list = jin_member(root, "freeable_inputs");
@@ -292,8 +292,8 @@ static void read_outer(struct reader *r, const struct jin_at *root)
     struct jin_at outputs = jin_member(root, "graph_outputs"),
                   map = jin_member(root, "mutation_real_name");
 
-    /* Not every output is a buffer: torch lists what is None, and inputs
-     * that are handed through. */
+    /* Not every output is a buffer: torch also lists None and inputs that are returned
+     * unchanged. */
     if (get_list(r, &outputs, false))
         for (size_t i = 0; i < jin_len(&outputs); i++) {
             struct jin_at at = jin_item(&outputs, i);
@@ -329,7 +329,7 @@ static void read_unit(struct reader *r, const struct jin_at *root)
     r->b.p->unit = str_intern(&r->b.p->str, unit, strlen(unit));
 }
 
-/* A fault of the whole, at the member that shows it. */
+/* Reports a fault of the whole problem at the JSON member that causes it. */
 static void report(struct reader *r, const struct jin_at *root, const struct problem_fault *f)
 {
     bool input = f->other == PROBLEM_NONE;
@@ -339,7 +339,7 @@ static void report(struct reader *r, const struct jin_at *root, const struct pro
     problem_fault_text(&r->b, f, &r->text);
     switch (f->kind) {
     case PROBLEM_FINE:
-    case PROBLEM_LATE_INPUT: return; /* we give inputs first */
+    case PROBLEM_LATE_INPUT: return; /* cannot happen: inputs are added first */
     case PROBLEM_NAME_TWICE:
     case PROBLEM_TIME:
         op = jin_item(&ops, f->op);

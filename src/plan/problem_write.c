@@ -1,4 +1,4 @@
-/* A problem as the JSON that problem_read_text() reads: one op a line. */
+/* Writes a problem as the JSON that problem_read_text() reads: one op per line. */
 #include "base/json.h"
 #include "plan/problem.h"
 
@@ -72,7 +72,7 @@ static void put_op(struct json_out *j, const struct problem *p, uint32_t x)
     j->flat = false;
 }
 
-/* A builder that lists no names of inputs or outputs still has them as buffers. */
+/* A builder need not list names of inputs and outputs; then the buffers have them. */
 static void put_ends(struct json_out *j, const struct problem *p)
 {
     json_open(j, "graph_inputs", '[');

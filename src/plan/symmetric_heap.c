@@ -1,9 +1,9 @@
-/* Comm buffers of a program, numbered and timed so that every rank gets the same heap.
+/* Numbers and times the comm buffers of a program so that every rank gets the same heap.
  *
- * Ranks must place a comm buffer at the same address, though the rest of their programs may differ.
- * So nothing but the group's own collectives is a clock here: step 2k+1 is its k-th collective,
- * step 2k what happens between that and the one before. And buffers go by which collective works on
- * them first, not by where they are made.
+ * Ranks must place a comm buffer at the same address, even if the rest of their programs differs.
+ * So only the group's own collectives count as a clock: step 2k+1 is its k-th collective, step 2k
+ * is what happens between that and the one before. Buffers are ordered by the first collective that
+ * uses them, not by where they are made.
  */
 #include "plan/symmetric_heap.h"
 
@@ -56,13 +56,13 @@ void memory_comm_find(const struct program *p, const uint32_t *order, struct are
         const struct program_buf *b = &p->buf[i];
         if (!is_comm(b))
             continue;
-        meet(c, i); /* one that no collective works on */
+        meet(c, i); /* no collective uses it */
         if (b->flags & (PROGRAM_OUTPUT | PROGRAM_UNWAITED))
             c->life[i].to = 2 * c->n_coll[b->group];
     }
 }
 
-/* ---- what ranks compare ---- */
+/* ---- the digest that ranks compare ---- */
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
