@@ -38,12 +38,12 @@ struct work {
     const struct bound_options *o;
     struct arena *a;
     int64_t *ps;          /* by op */
-    int64_t *head, *done; /* by op: when it can begin at the earliest, and be done */
+    int64_t *head, *done; /* by op: its earliest start and end */
     int64_t *tail;        /* by op: the longest chain after its end */
 };
 
-/* The host issues an op for launch_ps; a wait is issued while its collectives still run. So their
- * end counts for what comes after the wait, not for the wait itself. */
+/* The host takes launch_ps to issue an op, and issues a wait while its collectives still run. So
+ * their end delays what comes after the wait, not the wait itself. */
 static void heads(struct work *w)
 {
     const struct problem *p = w->p;
@@ -62,15 +62,15 @@ static void heads(struct work *w)
     }
 }
 
-/* Against the order. `issued`: what follows the issue of an asynchronous collective
- * without waiting for it. */
+/* Walks against the order. `issued`: what follows the issue of an asynchronous collective without
+ * waiting for it. */
 static void tails(struct work *w)
 {
     const struct problem *p = w->p;
     int64_t *issued = arena_zeroed(w->a, p->n_op * sizeof(*issued));
 
     for (uint32_t v = p->n_op; v-- > 0;) {
-        /* From the moment v could begin to the end of all. */
+        /* From the earliest start of v to the end of everything. */
         int64_t rest = w->o->launch_ps + max64(w->ps[v] + w->tail[v], issued[v]);
 
         for (uint32_t i = p->wait_at[v]; i < p->wait_at[v + 1]; i++)
@@ -105,8 +105,8 @@ static int by_tail(const void *ctx, uint32_t x, uint32_t y)
     return job[x].tail > job[y].tail ? -1 : job[x].tail < job[y].tail;
 }
 
-/* Jackson's preemptive schedule: of the jobs that have come, always the one with the
- * longest tail. O(n log n). */
+/* Jackson's preemptive schedule: of the available jobs, always run the one with the longest tail.
+ * O(n log n). */
 static int64_t one_machine(struct job *job, uint32_t n, struct arena *a)
 {
     struct heap come;
@@ -133,8 +133,7 @@ static int64_t one_machine(struct job *job, uint32_t n, struct arena *a)
     return bound;
 }
 
-/* The jobs of the compute stream: launches of everything, and compute and synchronous
- * collectives themselves. */
+/* The jobs of the compute stream: all launches, compute, and synchronous collectives. */
 static int64_t stream(struct work *w)
 {
     const struct problem *p = w->p;
@@ -188,7 +187,7 @@ static void links(struct work *w, struct bound *out)
 
 /* ---- memory ---- */
 
-/* Is there a wait for c here, after which something reads b? Then b must live while c runs. */
+/* Is there a wait for c, after which something reads b? Then b must live while c runs. */
 static bool is_read_after_wait(const struct problem *p, uint32_t c, uint32_t b)
 {
     bool waited = false, read = false;
@@ -203,7 +202,8 @@ static bool is_read_after_wait(const struct problem *p, uint32_t c, uint32_t b)
 }
 
 /* Every buffer that is freed inside the step lives at least as long as its readers take, and a
- * gathered one as long as its collective takes: bytes times time, in at most `memory` bytes. */
+ * gathered one as long as its collective takes. Their bytes times time must fit into `memory`
+ * bytes. */
 static int64_t energy(const struct work *w)
 {
     const struct problem *p = w->p;

@@ -1,11 +1,11 @@
-/* The inside of the simulation of several ranks, by events. What takes time is an activity: the
- * kernel that a rank runs, and the transfer at the head of a channel. Activities have work left and
- * a speed, which changes only at events; a heap holds when each would end.
+/* Internals of the event simulation of several ranks. Whatever takes time is an activity: a
+ * kernel on a rank, or the transfer at the head of a channel. Activities have remaining work
+ * and a speed, which changes only at events; a heap holds their end times.
  *
- *   ranks.c       what ranks do one op after the other
- *   transfer.c    channels: who meets whom, what starts and ends
- *   contention.c  who is slowed by whom
- *   stuck.c       who waits for whom when nothing can go on
+ *   rank_sim.c    runs the ops of each rank, one after the other
+ *   transfer.c    channels: which ops match, and when transfers start and end
+ *   contention.c  which activities slow each other down
+ *   stuck.c       finds who waits for whom in a deadlock
  */
 #ifndef TUCK_SIM_ENGINE_H
 #define TUCK_SIM_ENGINE_H
@@ -15,34 +15,34 @@
 
 #define NONE PROBLEM_NONE
 
-/* The channel of a group on a rank. */
+/* A group's channel on one rank. */
 struct sim_slot {
     uint32_t rank, group; /* group of the job, or NONE */
-    uint32_t head, tail;  /* ops issued and not ended; NONE: none */
-    uint32_t ended;       /* the op that ended last; NONE: none */
-    int64_t ready;        /* since when the head is there */
-    int64_t start;        /* of its transfer, if it runs */
+    uint32_t head, tail;  /* ops issued and not ended, or NONE */
+    uint32_t ended;       /* the op that ended last, or NONE */
+    int64_t ready;        /* when the op became the head */
+    int64_t start;        /* of its transfer, if running */
     bool there;           /* the head has arrived, and others may match it */
-    bool moves;           /* its transfer moves bytes by now */
-    uint32_t next, prev;  /* slots of this rank that move bytes */
-    /* Of the transfer that this slot leads: */
+    bool moves;           /* its transfer is moving bytes */
+    uint32_t next, prev;  /* list of this rank's slots that move bytes */
+    /* For the transfer that this slot leads: */
     int64_t bytes_ps;
-    uint32_t share; /* how many move bytes at its busiest member */
+    uint32_t share; /* how many transfers move bytes at its busiest member */
 };
 
 struct sim_state {
     uint32_t pos;
     bool launched;      /* the op at pos */
-    uint32_t waits_for; /* transfers that the op at pos waits for */
-    int64_t since;      /* … since then */
-    uint32_t slot;      /* its first */
+    uint32_t waits_for; /* number of transfers that the op at pos waits for */
+    int64_t since;      /* when that wait began */
+    uint32_t slot;      /* its first slot */
     uint32_t moving[SIM_LINKS];
-    uint32_t first[SIM_LINKS]; /* slots that move bytes, NONE: none */
-    uint32_t *running;         /* by kind of collective: how many */
-    int64_t *end;              /* by op, of collectives; -1: not yet */
-    uint32_t *behind;          /* by op: the next in its channel */
-    uint32_t *before;          /* by op: the one that came before it */
-    bool *awaited;             /* by op: of collectives that the op at pos waits for */
+    uint32_t first[SIM_LINKS]; /* slots that move bytes, or NONE */
+    uint32_t *running;         /* by kind of collective: how many run */
+    int64_t *end;              /* by op that is a collective: its end; -1 if not ended */
+    uint32_t *behind;          /* by op: the next one in its channel */
+    uint32_t *before;          /* by op: the previous one in its channel */
+    bool *awaited;             /* by op that is a collective: the op at pos waits for it */
 };
 
 struct sim_engine {
@@ -54,15 +54,15 @@ struct sim_engine {
     struct sim_state *rank;
     struct sim_slot *slot;
     uint32_t n_slot;
-    struct sim_events ev;     /* activities: of ranks, then of slots */
-    uint32_t *ready, n_ready; /* ranks that can go on */
+    struct sim_events ev;     /* activities: first ranks, then slots */
+    uint32_t *ready, n_ready; /* ranks that can continue */
     uint32_t *member_slot;    /* parallel to job->member; NONE: the rank has no such channel */
     uint32_t *arrived;        /* by group of the job: members that have reached its next transfer */
-    uint32_t *first;          /* … and the first of them, a slot */
+    uint32_t *first;          /* by group of the job: the first of those members, a slot */
     struct sim_meetings met;
 };
 
-/* The op that rank r is at; NONE: all done. */
+/* The current op of rank r; NONE if all are done. */
 static inline uint32_t op_at(const struct sim_engine *e, uint32_t r)
 {
     const struct sim_rank *k = &e->job->rank[r];
@@ -77,7 +77,7 @@ static inline const struct sim_call *call_of(const struct sim_engine *e, uint32_
     return &e->job->rank[e->slot[s].rank].call[e->slot[s].head];
 }
 
-/* No part of what its group does together. */
+/* Does it run without the rest of its group? */
 static inline bool is_own(const struct sim_call *c)
 {
     return c->n_part > 0 || c->alone;
@@ -103,7 +103,7 @@ static inline uint32_t slot_of(const struct sim_engine *e, uint32_t r, uint32_t 
     return e->rank[r].slot + (p->group[op] == NONE ? p->n_group : p->group[op]);
 }
 
-/* Is this op at the head of its channel? It stays there until all it matches have arrived. */
+/* Is this op at the head of its channel? It stays there until everything it matches has arrived. */
 static inline bool is_there(const struct sim_engine *e, struct sim_met m)
 {
     const struct sim_slot *x = &e->slot[slot_of(e, m.rank, m.op)];
@@ -113,26 +113,26 @@ static inline bool is_there(const struct sim_engine *e, struct sim_met m)
 
 /* ---- contention.c ---- */
 
-/* How fast a kernel of rank r runs next to the collectives that run there. */
+/* The speed of a kernel of rank r while the current collectives run there. */
 uint32_t sim_kernel_speed(const struct sim_engine *e, uint32_t r, uint32_t op);
-/* One more or one less collective of a kind runs on a rank. */
+/* A collective of a kind starts or stops running on a rank. */
 void sim_kind_runs(struct sim_engine *e, uint32_t r, uint32_t kind, bool starts);
-/* The transfer of slot s begins or ends to move bytes on its rank: others that
- * share the link feel it. */
+/* The transfer of slot s starts or stops moving bytes on its rank, which affects others on the same
+ * link. */
 void sim_link_changes(struct sim_engine *e, uint32_t s, uint32_t link, bool starts);
 /* The latency of a transfer is over. */
 void sim_start_bytes(struct sim_engine *e, uint32_t leader);
 
 /* ---- transfer.c ---- */
 
-/* Rank r comes to a collective. */
+/* Rank r reaches a collective. */
 void sim_issue(struct sim_engine *e, uint32_t r, uint32_t op);
-/* The activity of a transfer is at its end: its latency, or all of it. */
+/* A transfer's activity has ended: its latency, or all of it. */
 void sim_transfer_event(struct sim_engine *e, uint32_t leader);
 
 /* ---- stuck.c ---- */
 
-/* Nothing takes time any more: are there transfers that never began? */
+/* No activity is left: are there transfers that never began? */
 void sim_deadlock(struct sim_engine *e);
 
 #endif

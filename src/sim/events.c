@@ -1,6 +1,5 @@
 #include "sim/events.h"
 
-/* By when it ends. */
 static int by_end(const void *ctx, uint32_t x, uint32_t y)
 {
     const struct sim_activity *act = ctx;

@@ -1,5 +1,4 @@
-/* What takes time, while speeds change: activities with work left, and a heap
- * of when each would end. */
+/* Activities with changing speeds: their remaining work, and a heap of their end times. */
 #ifndef TUCK_SIM_EVENTS_H
 #define TUCK_SIM_EVENTS_H
 
@@ -17,7 +16,7 @@ struct sim_activity {
 
 struct sim_events {
     struct sim_activity *act;
-    struct heap running; /* by when each would end */
+    struct heap running; /* ordered by end time */
     int64_t now;
 };
 
@@ -28,13 +27,13 @@ static inline int64_t sim_later(int64_t t, int64_t by)
     return __builtin_add_overflow(t, by, &sum) ? INT64_MAX : sum;
 }
 
-/* Activities 0 … n-1, none of which runs. */
+/* Activities 0 … n-1; none is running. */
 void sim_events_init(struct sim_events *e, uint32_t n, struct arena *a);
-/* `ps` of work for an activity that does not run, from now on. */
+/* Starts an activity that is not running, with `ps` of work. */
 void sim_begin(struct sim_events *e, uint32_t id, int64_t ps, uint32_t speed);
-/* Nothing where it does not run. */
+/* Does nothing if it is not running. */
 void sim_change_speed(struct sim_events *e, uint32_t id, uint32_t speed);
-/* The next one to end, which no longer runs; that is now. There must be one. */
+/* The next activity to end, which stops running; the clock moves to its end. There must be one. */
 uint32_t sim_next(struct sim_events *e);
 
 #endif

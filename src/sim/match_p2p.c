@@ -7,8 +7,8 @@
 struct p2p {
     uint32_t src, dst, rank, op;
     int64_t tag;
-    uint32_t step; /* of the rank's order */
-    uint32_t item; /* which part of op it is */
+    uint32_t step; /* in the rank's order */
+    uint32_t item; /* which part of the op */
 };
 
 static int key_order(const struct p2p *x, const struct p2p *y)
@@ -32,8 +32,8 @@ static int by_key(const void *a, const void *b)
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
-/* Sends and receives in order of (source, destination, tag, place): the i-th of one
- * meets the i-th of the other. */
+/* Sorts sends and receives by (source, destination, tag, position): the i-th send matches the i-th
+ * receive. */
 void sim_meet(const struct sim_job *job, struct arena *a, struct sim_meetings *out)
 {
     uint32_t n[2] = {0, 0}, total = 0;

@@ -12,12 +12,12 @@ static uint32_t channel_of(const struct problem *p, uint32_t op)
     return p->group[op] == PROBLEM_NONE ? p->n_group : p->group[op];
 }
 
-/* Every op looked up once, for all runs. */
+/* Looks up everything about the ops once, for all runs. */
 static void look_up(struct sim *s, struct arena *a)
 {
     const struct problem *p = s->p;
     uint32_t n_coll = 0, n_event = 0, n_ends = 0;
-    uint32_t *place = arena_array(a, uint32_t, p->n_op); /* of collectives, in `ended` */
+    uint32_t *place = arena_array(a, uint32_t, p->n_op); /* by collective: its index in `ended` */
 
     for (uint32_t i = 0; i < p->n_op; i++) {
         place[i] = n_coll;
@@ -74,7 +74,7 @@ void sim_init(struct sim *s, const struct problem *p, const struct sim_options *
 
 /* ---- times alone ---- */
 
-/* A collective or a wait, at the clock it comes to. Returns the clock after it. */
+/* Runs a collective or a wait at time clk. Returns the time after it. */
 static inline int64_t happen(const struct sim_event *e, int64_t clk, const uint32_t *ends,
                              int64_t *ended, int64_t *channel)
 {
@@ -90,7 +90,7 @@ static inline int64_t happen(const struct sim_event *e, int64_t clk, const uint3
     return e->kind == EVENT_ASYNC ? clk : end;
 }
 
-/* Most ops are kernels, and of these the loop sees one word and one branch. */
+/* Most ops are kernels; for these the loop reads one word and takes one branch. */
 static void run_alone(struct sim *s, const uint32_t *order, struct sim_result *out)
 {
     const int64_t *word = s->word;
@@ -151,7 +151,7 @@ static void run_with_spans(struct sim *s, const uint32_t *order, struct sim_resu
     const struct problem *p = s->p;
     struct sim_result r = {.makespan = 0};
     int64_t clk = 0;
-    uint32_t latest = PROBLEM_NONE; /* collective that ends last */
+    uint32_t latest = PROBLEM_NONE; /* the collective that ends last */
 
     for (uint32_t step = 0; step < p->n_op; step++) {
         uint32_t op = order ? order[step] : step;

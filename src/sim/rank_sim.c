@@ -2,7 +2,7 @@
 
 #include "sim/engine.h"
 
-/* How many of the collectives that a wait ends are not over. */
+/* How many of the collectives that a wait ends are still running. */
 static uint32_t await(struct sim_engine *e, uint32_t r, uint32_t op)
 {
     const struct problem *p = e->job->rank[r].p;
@@ -17,7 +17,7 @@ static uint32_t await(struct sim_engine *e, uint32_t r, uint32_t op)
     return n;
 }
 
-/* Go on with the ops of a rank until one takes time. */
+/* Runs the ops of a rank until one takes time. */
 static void run_rank(struct sim_engine *e, uint32_t r)
 {
     const struct sim_rank *k = &e->job->rank[r];
@@ -61,7 +61,7 @@ static void kernel_ends(struct sim_engine *e, uint32_t r)
     if (!x->launched) {
         x->launched = true;
         e->out[r].time.launch += e->job->launch_ps;
-        /* Entered again after its launch. */
+        /* It comes here again after its launch. */
         e->ready[e->n_ready++] = r;
         return;
     }

@@ -70,7 +70,7 @@ static void p2p_arrives(struct sim_engine *e, uint32_t s)
         start_transfer(e, s);
 }
 
-/* The op at the head of s can start, as far as its own rank goes. */
+/* The op at the head of s is ready on its own rank. */
 static void arrive(struct sim_engine *e, uint32_t s)
 {
     struct sim_slot *x = &e->slot[s];
@@ -117,7 +117,7 @@ void sim_issue(struct sim_engine *e, uint32_t r, uint32_t op)
     arrive(e, s);
 }
 
-/* The op that rank r is at has all it waited for. */
+/* The current op of rank r has everything it waited for. */
 static void go_on(struct sim_engine *e, uint32_t r)
 {
     const struct sim_rank *k = &e->job->rank[r];
@@ -162,7 +162,7 @@ static void end_on(struct sim_engine *e, uint32_t s)
     }
 }
 
-/* The next of each channel comes to its head only when all members have let go of this one. */
+/* The next op of a channel becomes its head only when all members have finished this one. */
 static void end_transfer(struct sim_engine *e, uint32_t leader)
 {
     uint32_t n, link = call_of(e, leader)->link, kind = call_of(e, leader)->kind;
