@@ -56,12 +56,12 @@ tuck_status schedule_align(struct schedule *s, const tuck_transport *t, tuck_dia
 
 struct local_ranks {
     struct mem mem;
-    uint32_t n_rank, n_here; /* how many have handed in */
+    uint32_t n_rank, n_here; /* n_here: ranks that have delivered */
     uint64_t round;
-    bool failed; /* no memory for a caller's data */
+    bool failed; /* out of memory for a caller's data */
     pthread_mutex_t lock;
     pthread_cond_t all_here;
-    tuck_estimates *row; /* of the round that is over, and of the one being filled */
+    tuck_estimates *row; /* of the finished round, and of the current one */
     double **copy;
     size_t *size;
 };
@@ -103,8 +103,8 @@ void local_ranks_free(struct local_ranks *l)
     mem_free(&m, l, sizeof(*l));
 }
 
-/* Rounds take turns with two sets of rows: no one reaches the next but one
- * before all have left this. */
+/* Rounds alternate between two sets of rows: no rank starts the round after the next before all
+ * have left this one. */
 static const tuck_estimates *gather(void *ctx, uint32_t rank, const double *mine, uint32_t n)
 {
     struct local_ranks *l = ctx;

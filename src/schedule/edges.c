@@ -1,7 +1,7 @@
 #include "schedule/edges.h"
 
 struct sink {
-    uint32_t *at, *list; /* list NULL: counting */
+    uint32_t *at, *list; /* list is NULL while counting */
     bool by_user;
 };
 
@@ -15,12 +15,12 @@ static void add(struct sink *k, uint32_t op, uint32_t needs)
         k->list[k->at[x]++] = y;
 }
 
-/* Collectives that must keep their order, each with the one before it: of its group, or the last
- * fence. A fence comes after all since the fence before it. */
+/* Links each collective that must keep its order to the one before it: of its group, or the last
+ * fence. A fence comes after everything since the previous fence. */
 static void each_link(const struct schedule *s, uint32_t *previous, uint32_t *open, struct sink *k)
 {
     const struct problem *p = s->p;
-    uint32_t n_open = 0, fence = PROBLEM_NONE; /* groups that have one since */
+    uint32_t n_open = 0, fence = PROBLEM_NONE; /* groups with a collective since the last fence */
 
     for (uint32_t g = 0; g < p->n_group; g++)
         previous[g] = PROBLEM_NONE;
@@ -76,7 +76,7 @@ static void build(const struct schedule *s, unsigned which, bool by_user, struct
     uint32_t *groups = arena_array(a, uint32_t, 2 * (size_t)s->p->n_group);
     struct sink k = {.at = at + 1, .by_user = by_user};
 
-    /* Counted one place further on, so that filling leaves every entry where it belongs. */
+    /* Counts are stored one entry further on, so that filling leaves every entry at its start. */
     each_edge(s, which, groups, &k);
     for (uint32_t i = 0; i < n; i++)
         at[i + 2] += at[i + 1];

@@ -1,11 +1,12 @@
-/* How much of a collective is hidden: its time, and that of the compute
- * between it and whatever ends it.
+/* How much of a collective is hidden: compares its time with the compute between it and its first
+ * need.
  *
- * Two ways to know. One walks the list, op by op, just as PyTorch does, and adds up in the order
- * in which it does, because the last bit of a sum decides now and then. The other keeps running
- * sums and places, and a tree over the collectives of each group for "where is the first of these,
- * or of those after it, needed?". It is used where collectives never pass each other; both give
- * the same but for that last bit. */
+ * There are two methods. One walks the list op by op, just as PyTorch does, and adds in the same
+ * order, because the last bit of a sum sometimes decides. The other keeps prefix sums and
+ * positions, and a tree over the collectives of each group that finds where the first of these, or
+ * of later ones, is needed. It is used if collectives never pass each other; both give the same
+ * result except for that last bit.
+ */
 #include <math.h>
 
 #include "schedule/iter.h"
@@ -16,15 +17,15 @@ struct expose {
 
     /* ---- indexed ---- */
     double *sum;     /* [op] compute before it in the list */
-    double total;    /* … and all of it */
-    uint32_t *at;    /* [op] its place */
-    uint32_t *syncs; /* [op] synchronous collectives before it */
+    double total;    /* all compute */
+    uint32_t *at;    /* [op] its position */
+    uint32_t *syncs; /* [op] number of synchronous collectives before it */
     uint32_t n_sync;
-    uint32_t *leaf;  /* [op] a collective's leaf */
-    uint32_t *end;   /* [op] the end of the leaves of its group */
+    uint32_t *leaf;  /* [op] leaf of a collective */
+    uint32_t *end;   /* [op] end of its group's leaves */
     uint32_t n_leaf; /* a power of 2 */
-    uint32_t *tree;  /* smallest place at which something needs a collective below */
-    uint32_t *by_at; /* [place] the op there */
+    uint32_t *tree;  /* smallest position at which something needs a collective below */
+    uint32_t *by_at; /* [position] the op there */
 };
 
 static void update(struct expose *e, uint32_t leaf, uint32_t place)
@@ -40,7 +41,7 @@ static void update(struct expose *e, uint32_t leaf, uint32_t place)
     }
 }
 
-/* The least in [from, to). */
+/* The minimum in [from, to). */
 static uint32_t least(const struct expose *e, uint32_t from, uint32_t to)
 {
     uint32_t m = PROBLEM_NONE, i = from + e->n_leaf, j = to + e->n_leaf;
@@ -172,8 +173,8 @@ void expose_moved(struct iter *it, uint32_t first, uint32_t n)
 
 /* ---- by index ---- */
 
-/* Where the compute that hides c ends: the first need of c, or of a later collective of its group,
- * which is done only when c is. */
+/* Where the compute that hides c ends: at the first need of c, or of a later collective of its
+ * group, which cannot be done before c. */
 static uint32_t end_of(const struct iter *it, uint32_t c)
 {
     const struct expose *e = it->expose;
@@ -199,7 +200,7 @@ static struct exposed index_coll(struct iter *it, uint32_t c)
     return (struct exposed){it->rt[c], sum - e->sum[c], false};
 }
 
-/* Of several collectives that a wait ends, the one that was started last. */
+/* If a wait ends several collectives, the one that started last. */
 static uint32_t waited_for(const struct iter *it, uint32_t w)
 {
     const struct problem *p = it->p;
@@ -237,8 +238,8 @@ bool expose_cuts(struct iter *it, uint32_t w, uint32_t x, bool *cut)
 
 /* ---- by walking ---- */
 
-/* Does x wait for a collective that was started after c, and met on this walk? It is done only when
- * c is, where both are of one group; PyTorch ignores groups, and looks at waits alone. */
+/* Does x wait for a collective that started after c on this walk? It is done only after c if both
+ * have the same group; PyTorch ignores groups, and looks at waits only. */
 static bool ends_later(const struct iter *it, uint32_t c, uint32_t x)
 {
     const struct problem *p = it->p;

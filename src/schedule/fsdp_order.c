@@ -1,7 +1,6 @@
-/* enforce_comm_ordering_for_fsdp: what belongs to one all-gather of parameters, or to
- * one reduce-scatter of gradients, runs as one block, and its wait with what follows
- * from it as another; the wait of one comes before the start of the next. Fewer of them
- * are then in flight at once. */
+/* enforce_comm_ordering_for_fsdp: what belongs to one all-gather of parameters, or to one
+ * reduce-scatter of gradients, runs as one block, and its wait with what follows as another; the
+ * wait of one comes before the start of the next. This keeps fewer of them in flight at once. */
 #include <stdlib.h>
 
 #include "schedule/edges.h"
@@ -11,8 +10,8 @@ enum role { OTHER, COPY_IN, COPY_OUT, CHUNK_CAT };
 
 struct block {
     uint32_t first, wait, end; /* members [first, wait) start it, [wait, end) end it */
-    uint32_t previous;         /* 1 + the block of the same kind that must have ended, 0: none */
-    uint32_t added, n_added;   /* dependences of the schedule that say so */
+    uint32_t previous;         /* 1 + the block of the same kind that must have ended; 0 if none */
+    uint32_t added, n_added;   /* the added dependences for that */
 };
 
 struct fsdp {
@@ -22,12 +21,12 @@ struct fsdp {
     struct edges e;
     uint32_t *at;
     uint8_t *role;
-    bool *fed;       /* [op] a copy-in is among what it needs, however far */
-    uint32_t *owner; /* [op] 1 + the half block it belongs to: 2 * block, or + 1 for its wait */
+    bool *fed;       /* [op] it needs a copy-in, directly or indirectly */
+    uint32_t *owner; /* [op] 1 + the half block it belongs to: 2 * block, plus 1 for its wait */
     uint32_t *seen, serial;
     uint32_t *stack, *found, n_found;
-    bool shared;      /* something found belongs to another block */
-    uint32_t last[2]; /* 1 + the last block, of gathers and of reductions */
+    bool shared;      /* an op that was found belongs to another block */
+    uint32_t last[2]; /* 1 + the last block of gathers and of reductions */
     VEC(uint32_t) member;
     VEC(struct block) block;
     uint32_t skipped;
@@ -38,7 +37,7 @@ static bool says(const struct fsdp *f, uint32_t x, const char *word)
     return f->p->kernel[x] != 0 && strstr(str_text(&f->p->str, f->p->kernel[x]), word) != NULL;
 }
 
-/* PyTorch looks for those that write into the buffer of their copy-in, and for no others. */
+/* PyTorch only looks for those that write into the buffer of their copy-in. */
 static bool gathers(const struct fsdp *f, uint32_t x)
 {
     if (!problem_is_coll(f->p, x))
@@ -62,8 +61,8 @@ static void find_roles(struct fsdp *f)
     }
 }
 
-/* Everything that x needs, or everything that needs it; the latter only through waits, copies and
- * what costs nothing, for a gather. Given up where it meets another block. */
+/* Collects everything that x needs, or everything that needs it; for a gather only through waits,
+ * copies and ops that cost nothing. Stops if it reaches another block. */
 static void collect(struct fsdp *f, uint32_t x, bool users, bool all)
 {
     uint32_t depth = 0;
@@ -102,7 +101,8 @@ static int by_place(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* The ops found, in order, cut where the next block begins, and split at the wait. */
+/* Sorts the ops that were found, cuts them where the next block begins, and splits them at the
+ * wait. */
 static void make_block(struct fsdp *f, bool reduce)
 {
     struct arena_mark mark = arena_mark(f->a);
@@ -160,7 +160,7 @@ static void find_blocks(struct fsdp *f)
     }
 }
 
-/* A dependence of the first op of each start on all that the wait before it makes. */
+/* Makes the first op of each start depend on everything that the previous wait makes. */
 static void chain(struct fsdp *f)
 {
     for (uint32_t i = 0; i < f->block.len; i++) {
@@ -178,8 +178,7 @@ static void chain(struct fsdp *f)
     }
 }
 
-/* ---- the order: units, which are half blocks and single ops, each after the
- * units that it needs ---- */
+/* ---- the order: units, which are half blocks or single ops, each after the units it needs ---- */
 
 struct need {
     uint32_t unit, at;
@@ -191,7 +190,7 @@ struct visit {
     const struct need *need;
 };
 
-/* Units are numbered: single ops by op, then half blocks. */
+/* Units are numbered: first single ops, then half blocks. */
 static uint32_t unit_of(const struct fsdp *f, uint32_t x)
 {
     return f->owner[x] ? f->p->n_op + f->owner[x] - 1 : x;
@@ -207,7 +206,7 @@ static bool ends_block(const struct fsdp *f, uint32_t unit)
     return (unit - f->p->n_op) & 1;
 }
 
-/* The ops of a half block; of a single op, what is there already. */
+/* The ops of a half block, or the single op. */
 static void members_of(const struct fsdp *f, uint32_t unit, const uint32_t **first, uint32_t *n)
 {
     const struct block *b = block_of(f, unit);
@@ -231,7 +230,7 @@ static int by_old_place(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* What a unit needs, in the order in which it is looked at: PyTorch's is that of the names. */
+/* What a unit needs, in the order in which it is visited: PyTorch sorts by name. */
 static struct visit visit_of(struct fsdp *f, uint32_t unit)
 {
     const struct problem *p = f->p;
@@ -266,7 +265,7 @@ static struct visit visit_of(struct fsdp *f, uint32_t unit)
     return v;
 }
 
-/* Depth first, in the order of the list; false: units need each other. */
+/* Depth first, in the order of the list. False: units need each other. */
 static bool lay_out(struct fsdp *f, uint32_t *out)
 {
     enum { NEW, OPEN, DONE };

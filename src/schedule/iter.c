@@ -10,7 +10,7 @@ static uint32_t *numbers(struct iter *it, size_t n)
     return arena_zeroed(it->a, n * sizeof(uint32_t));
 }
 
-/* Which buffers an op keeps alive, of those that are ever freed. */
+/* Which buffers an op keeps alive, among those that are ever freed. */
 static void find_uses(struct iter *it)
 {
     const struct problem *p = it->p;
@@ -177,8 +177,8 @@ void iter_stay(struct iter *it)
     it->changed = 0;
 }
 
-/* [x][group] → [group][x]: what x and the group use, and the group used last, x will use last.
- * Member 0 is at the end of the group. */
+/* [x][group] → [group][x]: x becomes the last user of what both use and the group used last. Member
+ * 0 is at the end of the group. */
 int64_t iter_peak_front(struct iter *it, uint32_t x)
 {
     const struct live *l = &it->live;
@@ -251,8 +251,8 @@ void iter_pass_front(struct iter *it, uint32_t x)
         it->first_passed = x;
 }
 
-/* [group][x] → [x][group]: what x used last, and the group uses, the last of the group to do so
- * will use last. Member 0 is at the front of the group. */
+/* [group][x] → [x][group]: of what x used last and the group uses too, the last such member becomes
+ * the last user. Member 0 is at the front of the group. */
 int64_t iter_peak_back(struct iter *it, uint32_t x)
 {
     const struct problem *p = it->p;

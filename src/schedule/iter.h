@@ -1,11 +1,12 @@
-/* What the iterative passes share: a list of ops in which one of them, with what it takes
- * along (its group), moves past its neighbours one by one; the memory of that; and how much
- * of a collective is hidden.
+/* What the iterative passes share: a list of ops in which one op, with the ops it takes along (its
+ * group), moves past its neighbors one by one; the memory of that list; and how much of a
+ * collective is hidden.
  *
- * Memory. Every op knows the bytes that are live after it allocated and after it freed. When a
- * group passes an op, all its members shift by the same amount, which is kept once for the group
- * and settled when the group is dissolved. Where the last user of a buffer changes, members
- * shift by different amounts. */
+ * Memory: every op knows the bytes that are live after it allocated and after it freed. When a
+ * group passes an op, all its members shift by the same amount, which is stored once for the group
+ * and added when the group is dissolved. If the last user of a buffer changes, members shift by
+ * different amounts.
+ */
 #ifndef TUCK_SCHEDULE_ITER_H
 #define TUCK_SCHEDULE_ITER_H
 
@@ -17,7 +18,8 @@
 struct exposed {
     double comm, comp;
     bool
-        /* of a wait: compute right before it does not hide its collective, which is over by then */
+        /* for a wait: compute right before it does not hide its collective, which is done by
+         * then */
         cut;
 };
 
@@ -30,29 +32,29 @@ struct iter {
 
     uint32_t head, *prev, *next; /* PROBLEM_NONE at the ends */
     double *rt;                  /* runtimes times multipliers */
-    bool exact_sums;             /* adding runtimes gives the same in any order */
-    struct edges real, fake;     /* fake: those that the pass must keep; may have no edges at all */
+    bool exact_sums;             /* sums of runtimes do not depend on the order of adding */
+    struct edges real, fake;     /* fake: those that the pass must keep; may be empty */
 
-    struct live live;       /* of the list as it is, but for the group */
-    int64_t allowance;      /* bytes that the peak may grow by */
-    uint32_t *use_at, *use; /* [op]: buffers that it keeps alive and that are freed at all */
+    struct live live;       /* of the current list, except for the group */
+    int64_t allowance;      /* bytes by which the peak may grow */
+    uint32_t *use_at, *use; /* [op]: buffers that it keeps alive and that are ever freed */
 
     /* ---- the group ---- */
-    uint32_t serial;                   /* of the group; marks with it are this group's */
+    uint32_t serial;                   /* number of this group, used in marks */
     uint32_t *member_of, *index;       /* [op] */
     uint32_t *touches;                 /* [op]: the group needs it, or it needs the group */
-    uint32_t n_group, *group;          /* in the order in which they joined */
-    int64_t *group_alloc, *group_free; /* post_alloc and post_free of the members, less shift */
-    int64_t shift;                     /* … which all of them have moved by */
+    uint32_t n_group, *group;          /* in the order of joining */
+    int64_t *group_alloc, *group_free; /* post_alloc and post_free of the members, minus `shift` */
+    int64_t shift;                     /* added to all members */
     int64_t group_peak;                /* the largest of group_alloc */
-    int64_t stale_peak;                /* of post_alloc when each joined */
+    int64_t stale_peak;                /* maximum of post_alloc at the time each joined */
     uint32_t passed, first_passed;
 
     /* ---- buffers whose last user changes if the candidate is passed ---- */
     uint32_t n_change, *change;
-    int64_t *change_bytes; /* [index]: bytes that this member frees today, or will */
-    uint32_t change_end;   /* no member from here on has any */
-    int64_t changed;       /* all of them */
+    int64_t *change_bytes; /* [index]: bytes that this member frees now, or will free */
+    uint32_t change_end;   /* members from here on have none */
+    int64_t changed;       /* sum of all */
 
     struct expose *expose;
 
@@ -61,18 +63,18 @@ struct iter {
 };
 
 void iter_begin(struct iter *it, struct schedule *s, struct arena *a);
-/* The list back into the schedule, the statistics into the report. */
+/* Writes the list back into the schedule, and the statistics into the report. */
 void iter_end(struct iter *it, struct schedule_report *r);
 
-/* A group of one op. */
+/* Starts a group of one op. */
 void iter_group(struct iter *it, uint32_t op, bool towards_front);
-/* x, the next neighbour, comes along. */
+/* The next neighbor x joins the group. */
 void iter_join(struct iter *it, uint32_t x, bool towards_front);
-/* Settle the group at its current place. */
+/* Dissolves the group at its current position. */
 void iter_settle(struct iter *it, bool towards_front);
 
-/* The peak among the group and x if the group passed x to the front (x is before it) or to the
- * back. Must be followed by iter_pass or iter_stay with the same x. */
+/* The peak among the group and x if the group passed x towards the front (x is before it) or
+ * towards the back. Must be followed by iter_pass or iter_stay with the same x. */
 int64_t iter_peak_front(struct iter *it, uint32_t x);
 int64_t iter_peak_back(struct iter *it, uint32_t x);
 void iter_pass_front(struct iter *it, uint32_t x);
@@ -89,11 +91,11 @@ static inline bool iter_in_group(const struct iter *it, uint32_t x)
     return it->member_of[x] == it->serial;
 }
 
-/* Everything that is kept by differences against a full count: NULL, or what is wrong. Some slips
- * are wrong on purpose: nothing is checked then. */
+/* Compares all incremental values with a full recount. Returns NULL, or what is wrong. Some slips
+ * are wrong on purpose: then nothing is checked. */
 const char *iter_wrong(struct iter *it);
 
-/* After every move of a stress build. */
+/* Runs after every move of a stress build. */
 static inline void iter_check(struct iter *it)
 {
 #ifdef TUCK_STRESS
@@ -107,18 +109,18 @@ static inline void iter_check(struct iter *it)
 /* ---- how much is hidden (expose.c) ---- */
 
 void expose_begin(struct iter *it);
-/* A collective: its time, and the compute that runs under it. */
+/* A collective: its time, and the compute that hides it. */
 struct exposed expose_coll(struct iter *it, uint32_t c);
-/* The same, of what a wait waits for. */
+/* The same for what a wait waits for. */
 struct exposed expose_wait(struct iter *it, uint32_t w);
-/* Sums kept by difference are as good as sums made anew? */
+/* Are incremental sums exactly equal to fresh ones? */
 bool expose_is_exact(const struct iter *it);
-/* Wait x is now right before wait w. True: the answer for w must be computed again; false: *cut
+/* Wait x is now right before wait w. True: the answer for w must be computed again. False: *cut
  * says whether x ends what hides w's collective. */
 bool expose_cuts(struct iter *it, uint32_t w, uint32_t x, bool *cut);
-/* Do sums and places that are kept say something else than a walk? */
+/* Do the stored sums and positions differ from those of a walk? */
 bool expose_is_wrong(struct iter *it);
-/* The group has a new place: n ops from `first` on have moved. */
+/* The group has moved: n ops from `first` on have new positions. */
 void expose_moved(struct iter *it, uint32_t first, uint32_t n);
 
 #endif

@@ -1,9 +1,11 @@
 /* raise_comms, sink_waits, reorder_compute_for_overlap: list scheduling by a score of three
- * numbers, lower first: the first collective that an op holds up; is it a wait; where it was.
+ * numbers, lowest first: the first collective that an op delays; whether it is a wait; its old
+ * position.
  *
- * PyTorch takes the best op that is ready. We do the same within a budget of memory: the rest of
- * the current order is kept, and an op comes out of turn only if that rest, run after it unchanged,
- * stays within the budget. The first op of the rest always does. */
+ * PyTorch takes the best op that is ready. Tuck does the same within a memory budget: an op may
+ * come out of turn only if the remaining ops, run after it in their current order, stay within the
+ * budget. The first remaining op always does.
+ */
 #include <math.h>
 
 #include "plan/liveness.h"
@@ -17,14 +19,13 @@ struct lister {
     const struct problem *p;
     struct arena *a;
     struct edges e;
-    uint32_t *at; /* [op] its place in the order that comes in */
-    uint32_t
-        *first; /* [op] the first collective it holds up; PROBLEM_NONE: none, or not asked for */
-    bool sink;  /* waits last */
-    uint32_t *missing; /* [op] how many edges hold it up */
+    uint32_t *at;      /* [op] its position in the original order */
+    uint32_t *first;   /* [op] the first collective it delays; PROBLEM_NONE if none or not needed */
+    bool sink;         /* waits come last */
+    uint32_t *missing; /* [op] number of edges it still waits for */
     bool *done;
-    struct heap ready, compute; /* compute: those that are neither collective nor wait */
-    struct rest *rest;          /* NULL: no limit */
+    struct heap ready, compute; /* compute: ops that are neither collectives nor waits */
+    struct rest *rest;          /* NULL if there is no limit */
     uint32_t n_out;
     uint32_t *out;
 };
@@ -41,7 +42,7 @@ static int compare(const void *ctx, uint32_t x, uint32_t y)
     return l->at[x] < l->at[y] ? -1 : l->at[x] > l->at[y];
 }
 
-/* An order in which every op comes after what it needs; false: there is none. */
+/* An order in which every op comes after what it needs. False: there is none. */
 static bool topological(const struct lister *l, uint32_t *order)
 {
     uint32_t n = l->p->n_op, end = 0;
@@ -59,7 +60,7 @@ static bool topological(const struct lister *l, uint32_t *order)
     return end == n;
 }
 
-/* The first collective an op holds up: its own number, or the least of those that need it. */
+/* The first collective that an op delays: its own number, or the least of those that need it. */
 static void find_first(struct lister *l, bool raise, const uint32_t *order)
 {
     uint32_t n = l->p->n_op, k = 0;
@@ -103,9 +104,9 @@ static void emit(struct lister *l, uint32_t x)
             make_ready(l, l->e.user[i]);
 }
 
-/* The best of a heap that is not done yet and fits; PROBLEM_NONE: there is none. Where the
- * best does not fit, the next op of the input order is taken: it always fits. With `compute`,
- * only if it is one of those. */
+/* The best op of a heap that is not done yet and fits; PROBLEM_NONE if there is none. If the best
+ * does not fit, takes the next op of the original order, which always fits; with `compute`, only if
+ * it is compute. */
 static uint32_t take(struct lister *l, struct heap *h, bool compute)
 {
     uint32_t x = PROBLEM_NONE;
@@ -130,7 +131,7 @@ static uint32_t take(struct lister *l, struct heap *h, bool compute)
     if (compute && (problem_is_coll(l->p, x) || problem_is_wait(l->p, x) || is_tied(l, x)))
         return PROBLEM_NONE;
     bool fits = rest_take(l->rest, x);
-    assert_hot(fits); /* the rest in its own order is within the budget */
+    assert_hot(fits); /* the remaining ops in their own order are within the budget */
     (void)fits;
     return x;
 }

@@ -17,7 +17,7 @@ void move_refresh(struct mover *m)
     m->unknown = false;
 }
 
-/* What passing compute of runtime t does to all exposed times together. */
+/* The change of all exposed times together when passing compute of runtime t. */
 static double exposed_delta(const struct mover *m, double t)
 {
     double d = move_positive(m->comm - m->comp - t) - move_positive(m->comm - m->comp);

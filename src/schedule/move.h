@@ -1,8 +1,8 @@
-/* How the iterative passes move an op: past one neighbour after the other, with a group that grows
- * on the way, until its pass says stop. A pass is a rule: what becomes of the next neighbour, and
- * what is to be remembered of one that joined or was passed. What both directions share is here:
- * how much is hidden, memory, and the row of the report. The walk itself is in this header so that
- * a compiler sees it together with the rule. */
+/* How the iterative passes move an op: past one neighbor after the other, with a group that grows
+ * on the way, until the pass stops it. A pass is a rule: what to do with the next neighbor, and
+ * what to record about one that joined or was passed. Both directions share what is here: how much
+ * is hidden, memory, and the row of the report. The walk itself is in this header so that the
+ * compiler can inline the rule. */
 #ifndef TUCK_SCHEDULE_MOVE_H
 #define TUCK_SCHEDULE_MOVE_H
 
@@ -24,25 +24,26 @@ struct move_rule {
 struct mover {
     struct iter *it;
     const struct schedule_options *o;
-    bool use;              /* decide by runtimes */
-    double extra;          /* hidden is what has so much more than its own time over it */
-    struct exposed *along; /* room for those of a group whose exposed time counts */
+    bool use; /* use runtimes to decide */
+    /* a collective counts as hidden with this much more compute than its own time */
+    double extra;
+    struct exposed *along; /* room for the group members whose exposed time counts */
 
-    /* ---- of the op that moves now ---- */
+    /* ---- the op that is moving ---- */
     uint32_t op;
     bool towards_front;
     struct schedule_stat *st;
-    double comm, comp;    /* of its collective, at its current place */
-    bool exact;           /* comp is what a walk would give, to the last bit */
-    bool unknown;         /* comp is not even near: it has to be asked for */
+    double comm, comp;    /* of its collective, at the current position */
+    bool exact;           /* comp is exactly what a walk would give */
+    bool unknown;         /* comp is invalid and must be computed */
     bool cut;             /* compute that a wait passes hides nothing more */
-    double group_runtime; /* of what comes along and counts */
+    double group_runtime; /* runtime of the group members that count */
     uint32_t n_along;
 };
 
 /* ---- for rules ---- */
 
-/* What stopped it, for the report. */
+/* Records what stopped it, for the report. */
 static inline enum move_step move_stop(struct mover *m, enum schedule_limit limit, uint32_t x)
 {
     m->st->limit = limit;
@@ -50,7 +51,7 @@ static inline enum move_step move_stop(struct mover *m, enum schedule_limit limi
     return MOVE_STOP;
 }
 
-/* Memory allows it, or stops it. */
+/* Stops the op if memory does not allow the step. */
 static inline enum move_step move_within(struct mover *m, uint32_t x, int64_t peak)
 {
     if (!iter_over_budget(m->it, peak))
@@ -60,11 +61,11 @@ static inline enum move_step move_within(struct mover *m, uint32_t x, int64_t pe
     return move_stop(m, LIMIT_MEMORY, x);
 }
 
-/* Compute comp again if it is not exact. */
+/* Recomputes comp if it is not exact. */
 void move_refresh(struct mover *m);
 
-/* Is its collective hidden, and then some? Sums that are kept by difference may be off in the last
- * bit: where that could decide, they are made anew. */
+/* Is its collective hidden, with the extra margin? Incremental sums may be wrong in the last bit:
+ * if that could decide, they are recomputed. */
 static inline bool move_covered(struct mover *m)
 {
     double gap = (m->comm - m->comp) - -m->extra * m->comm;
@@ -74,20 +75,19 @@ static inline bool move_covered(struct mover *m)
     return m->comm - m->comp < -m->extra * m->comm;
 }
 
-/* The exposed part of a time. */
 static inline double move_positive(double v)
 {
     return v > 0 ? v : 0;
 }
 
-/* An exposed time that grows when what it belongs to loses compute of runtime t. */
+/* Does its exposed time grow when it loses compute of runtime t? */
 static inline bool move_exposes(const struct exposed *e, double t)
 {
     return move_positive(e->comm - e->comp + t) > move_positive(e->comm - e->comp);
 }
 
-/* Does passing x, compute, expose what comes along by more than is won? If
- * not, it is noted as passed. */
+/* Does passing compute x expose group members by more than it gains? If not, it is recorded as
+ * passed. */
 bool move_exposes_along(struct mover *m, double t);
 static inline bool move_exposes_group(struct mover *m, uint32_t x)
 {
@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) void move_pass(struct mover *m,
         rule->passed(m, x);
 }
 
-/* Move the op as far as the rule lets it, and add its row to the report. */
+/* Moves the op as far as the rule allows, and adds its row to the report. */
 static inline __attribute__((always_inline)) void move_op(struct mover *m,
                                                           const struct move_rule *rule, uint32_t op)
 {

@@ -1,4 +1,4 @@
-/* A step of a pipeline that is a caller's own function on orders. */
+/* A pipeline step that is a caller's own function on orders. */
 #include "schedule/step.h"
 
 void schedule_call_own(struct schedule *s)

@@ -1,5 +1,5 @@
-/* reorder_for_peak_memory: four orders, and the first with the lowest peak wins: the one that is
- * there, least peak first, breadth first, depth first. */
+/* reorder_for_peak_memory: compares four orders and takes the first with the lowest peak: the
+ * current one, least peak first, breadth first, depth first. */
 #include "schedule/peak_orders.h"
 
 #include <stdlib.h>
@@ -19,10 +19,10 @@ struct peaks {
     const struct problem *p;
     struct arena *a;
     uint32_t n;
-    const uint32_t *order;    /* the order that comes in */
-    uint32_t *at;             /* [op] its place in it */
+    const uint32_t *order;    /* the original order */
+    uint32_t *at;             /* [op] its position in it */
     uint32_t *succ_at, *succ; /* [op] ops that must come after it, each once */
-    uint32_t *pred_at, *pred; /* [op] … before it */
+    uint32_t *pred_at, *pred; /* [op] ops that must come before it, each once */
     uint32_t *use_at, *use;   /* [op] buffers that it keeps alive */
     int64_t *size;            /* [op] bytes that it allocates */
     struct edges e;           /* what an op needs, for depth first */
@@ -38,7 +38,7 @@ static void each_pair(struct peaks *k, struct pair *out, uint32_t *n_out)
     const uint32_t *list = k->s->opt.torch ? p->order : p->succ;
 
     for (uint32_t x = 0; x < k->n; x++) {
-        seen[x] = x + 1; /* never of itself */
+        seen[x] = x + 1; /* an op does not need itself */
         for (uint32_t b = p->out_at[x]; b < p->out_at[x + 1]; b++)
             for (uint32_t i = at[b]; i < at[b + 1]; i++)
                 if (seen[list[i]] != x + 1) {
@@ -99,18 +99,18 @@ static void link_uses(struct peaks *k)
         k->size[p->producer[b]] += p->size_alloc[b];
 }
 
-/* ---- least peak first ---- What fits under the peak so far goes first, the one that
- * leaves the least live; if nothing fits, the smallest. Ops are in a tree by size, so that
- * "what fits" is a range. */
+/* ---- least peak first ----
+ * Of the ops that fit under the peak so far, the one that leaves the least memory live goes first;
+ * if none fits, the smallest. Ops are in a tree by size, so those that fit are a range. */
 
 struct lpmf {
     struct peaks *k;
-    uint32_t *rank, *by_rank;          /* by size, then place */
-    uint32_t n_leaf, *tree;            /* node: the best ready op below, or PROBLEM_NONE */
-    int64_t *to_free;                  /* [op] bytes that go after it */
-    uint32_t *left;                    /* [buf] users that are still to come */
-    uint32_t *needs;                   /* [op] ops that are still to come before it */
-    uint32_t *first_succ, *seq, n_seq; /* [op] for what is needed first */
+    uint32_t *rank, *by_rank;          /* by size, then position */
+    uint32_t n_leaf, *tree;            /* by tree node: the best ready op below, or PROBLEM_NONE */
+    int64_t *to_free;                  /* [op] bytes freed after it */
+    uint32_t *left;                    /* [buf] number of users that have not run yet */
+    uint32_t *needs;                   /* [op] number of ops it still needs */
+    uint32_t *first_succ, *seq, n_seq; /* [op] to prefer what is needed first */
     struct heap early;
     bool *done;
 };
@@ -145,7 +145,7 @@ static uint32_t best_in(const struct lpmf *l, uint32_t from, uint32_t to)
     return best;
 }
 
-/* Ranks below this one have sizes of at most `size`. */
+/* Ranks below the result have sizes of at most `size`. */
 static uint32_t rank_above(const struct lpmf *l, int64_t size)
 {
     uint32_t low = 0, high = l->k->n;
@@ -160,7 +160,7 @@ static uint32_t rank_above(const struct lpmf *l, int64_t size)
     return low;
 }
 
-/* The smallest that is ready. */
+/* The smallest ready op. */
 static uint32_t smallest(const struct lpmf *l)
 {
     uint32_t i = 1;
@@ -311,12 +311,12 @@ static bool least_peak_first(struct peaks *k, uint32_t *out)
     return n == k->n;
 }
 
-/* ---- breadth first: those whose predecessors ran earliest ---- */
+/* ---- breadth first: ops whose predecessors ran earliest come first ---- */
 
 struct bfs {
     const struct peaks *k;
-    uint32_t *ran;            /* [op] its place in the order that is made */
-    uint32_t **when, *n_when; /* [op] places of what it needs, ascending */
+    uint32_t *ran;            /* [op] its position in the new order */
+    uint32_t **when, *n_when; /* [op] positions of what it needs, ascending */
 };
 
 static int compare_numbers(const void *a, const void *b)
@@ -378,7 +378,7 @@ static bool breadth_first(struct peaks *k, uint32_t *out)
     return n == k->n;
 }
 
-/* ---- depth first: small ones first, each after what it needs ---- */
+/* ---- depth first: small ops first, each after what it needs ---- */
 
 static bool depth_first(struct peaks *k, uint32_t *out)
 {

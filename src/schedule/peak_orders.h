@@ -6,7 +6,7 @@
 
 enum peak_method { PEAK_LEAST_FIRST, PEAK_BREADTH_FIRST, PEAK_DEPTH_FIRST };
 
-/* False: dependences contradict each other, and there is no such order. */
+/* False: dependences contradict each other, so there is no such order. */
 bool peak_order(struct schedule *s, enum peak_method method, uint32_t *out);
 
 #endif

@@ -4,23 +4,23 @@
 #include "plan/liveness.h"
 #include "schedule/schedule.h"
 
-/* Leaves are places of the order. A leaf holds the bytes that are live when the op there has
- * allocated; of an op that is gone, less than anything. Ranges are added to lazily: value of a node
- * = max of its children + its own addend. */
+/* Leaves are positions of the order. A leaf holds the bytes that are live when its op has
+ * allocated; if the op is done, a value below everything. Ranges are added to lazily: value of a
+ * node = max of its children + its own addend. */
 #define GONE (INT64_MIN / 4)
 
 struct rest {
     const struct problem *p;
     const uint32_t *order;
-    uint32_t *at; /* [op] its place */
+    uint32_t *at; /* [op] its position */
     uint32_t n, n_leaf, first;
-    int64_t *most, *more;   /* [node] */
-    int64_t limit, now;     /* bytes that are live now */
-    bool *gone;             /* [place] */
+    int64_t *most, *more;   /* [tree node] */
+    int64_t limit, now;     /* now: bytes that are live */
+    bool *gone;             /* [position] */
     uint32_t *use_at, *use; /* [op] buffers that it keeps alive */
-    uint32_t *sorted;       /* places of users, ascending, where the problem's succ has the ops */
-    uint32_t *last_at;      /* [buf] one past the last of them that is still to come */
-    uint32_t *stack_buf, *stack_at, n_stack; /* what a refused op has to put back */
+    uint32_t *sorted;       /* positions of users, ascending, in the layout of the problem's succ */
+    uint32_t *last_at;      /* [buf] one past its last remaining user */
+    uint32_t *stack_buf, *stack_at, n_stack; /* to undo a refused op */
 };
 
 static void add(struct rest *r, uint32_t from, uint32_t to, int64_t v)
@@ -48,7 +48,7 @@ static void add(struct rest *r, uint32_t from, uint32_t to, int64_t v)
         }
 }
 
-/* Users of every buffer by place, from one walk over the order. */
+/* Sorts the users of every buffer by position, in one walk over the order. */
 static void sort_users(struct rest *r, struct arena *a)
 {
     const struct problem *p = r->p;
@@ -111,8 +111,9 @@ uint32_t rest_first(const struct rest *r)
     return r->first < r->n ? r->order[r->first] : PROBLEM_NONE;
 }
 
-/* Buffer b no longer waits for the op at `place`: users after it that are also done are skipped,
- * and the ops in between lose the bytes. Without users left, the bytes are free at once. */
+/* Buffer b is no longer needed by the op at `place`: users before it that are also done are
+ * skipped, and the ops in between lose the bytes. Without remaining users, the bytes are freed at
+ * once. */
 static int64_t shorten(struct rest *r, uint32_t b, uint32_t place)
 {
     const struct problem *p = r->p;
@@ -131,8 +132,8 @@ static int64_t shorten(struct rest *r, uint32_t b, uint32_t place)
     return 0;
 }
 
-/* What x adds to the ops before its place when it runs now: what it makes, less what is freed at
- * once because it is not used. */
+/* What x adds to the ops before its position when it runs now: what it makes, minus what is freed
+ * at once because it is unused. */
 static int64_t made(const struct problem *p, uint32_t x, int64_t *alloc, int64_t *freed)
 {
     *alloc = *freed = 0;

@@ -1,10 +1,10 @@
-/* reorder_communication_preserving_peak_memory: each asynchronous collective, from the
- * first on, moves towards the front, one neighbour at a time, and takes along what it
- * needs and what may come. */
+/* reorder_communication_preserving_peak_memory: moves each asynchronous collective, starting with
+ * the first, towards the front, one neighbor at a time, together with what it needs if that may
+ * move. */
 #include "schedule/move.h"
 #include "schedule/step.h"
 
-/* A collective that is passed starts later by what the group computes. */
+/* A collective that is passed starts later by the runtime of the group. */
 static bool exposes_passed(struct mover *m, uint32_t x)
 {
     if (!problem_is_async(m->it->p, x) || !(m->group_runtime > 0))
@@ -21,7 +21,7 @@ static bool may_join(const struct mover *m, uint32_t x)
 }
 
 /* Collectives of other groups may be passed: each group has a channel and an order of its own.
- * PyTorch asks for all or none. */
+ * PyTorch allows all or none. */
 static bool may_not_pass(const struct mover *m, uint32_t x)
 {
     if (m->o->reorder_iterative_unsafe_collectives_reorder || !problem_is_coll(m->it->p, x))
@@ -49,7 +49,7 @@ static enum move_step look(struct mover *m, uint32_t x)
     return move_within(m, x, iter_peak_front(m->it, x));
 }
 
-/* Waits that come along have less compute over their collectives. */
+/* The collectives of waits that come along are hidden by less compute. */
 static void joined(struct mover *m, uint32_t x)
 {
     if (!m->use)

@@ -1,6 +1,5 @@
-/* Orders of a schedule problem. Each pass takes the order that a struct schedule holds, leaves a
- * better one in its place, and adds a report of what it did. Options and compatibility are in
- * schedule/schedule_options.h. */
+/* Orders of a schedule problem. Each pass takes the order in a struct schedule, replaces it by a
+ * better one, and adds a report. Options and compatibility are in schedule/schedule_options.h. */
 #ifndef TUCK_SCHEDULE_SCHEDULE_H
 #define TUCK_SCHEDULE_SCHEDULE_H
 
@@ -11,11 +10,11 @@
 /* Why a collective or a wait stopped moving. */
 enum schedule_limit {
     LIMIT_END,            /* nothing: it reached the end of the list */
-    LIMIT_COVERED,        /* it is hidden already */
-    LIMIT_ORDER,          /* a collective that must not be passed */
+    LIMIT_COVERED,        /* its collective is already hidden */
+    LIMIT_ORDER,          /* a collective that it must not pass */
     LIMIT_DEPENDENCY,     /* something it needs, or that needs it, and cannot come along */
-    LIMIT_EXPOSES_GROUP,  /* what comes along would be exposed by more than is won */
-    LIMIT_EXPOSES_PASSED, /* what is passed would be */
+    LIMIT_EXPOSES_GROUP,  /* it would expose more of the group than it gains */
+    LIMIT_EXPOSES_PASSED, /* it would expose more of what it passes */
     LIMIT_COLLECTIVE,     /* an asynchronous collective, which waits do not pass */
     LIMIT_WAIT,           /* another wait, which simple_overlap does not pass */
     LIMIT_MEMORY,         /* the peak would grow beyond the budget */
@@ -25,36 +24,36 @@ enum schedule_limit {
 
 const char *schedule_limit_name(enum schedule_limit limit);
 
-/* What became of one collective or wait. Times are those of the pass:
- * runtimes times multipliers. */
+/* What happened to one collective or wait. Times are those of the pass: runtimes times
+ * multipliers. */
 struct schedule_stat {
     uint32_t op;
     uint32_t moves, grouped; /* ops passed; ops taken along */
     double comm_time, comp_time;
     double initial_exposed,
-        final_exposed; /* comm_time - comp_time, negative where there is room left */
+        final_exposed; /* comm_time - comp_time, negative if there is room left */
     enum schedule_limit limit;
-    uint32_t limit_op;  /* the op that limits, or PROBLEM_NONE */
-    int64_t limit_peak; /* LIMIT_MEMORY: what the peak would have been */
+    uint32_t limit_op;  /* the op that stopped it, or PROBLEM_NONE */
+    int64_t limit_peak; /* LIMIT_MEMORY: the peak it would have caused */
 };
 
 struct schedule_report {
     const char *pass;
     uint32_t n_stat;
-    const struct schedule_stat *stat; /* in the order in which they were looked at */
+    const struct schedule_stat *stat; /* in the order of processing */
     int64_t peak_before, peak_after;
-    int64_t allowance;                     /* bytes that its budget lets the peak grow by */
+    int64_t allowance;                     /* bytes by which its budget lets the peak grow */
     int64_t exposed_before, exposed_after; /* picoseconds, of the whole step: see schedule_time() */
-    uint32_t displaced;                    /* ops whose place has changed */
+    uint32_t displaced;                    /* ops whose position changed */
     const char *note;                      /* why nothing was done, or NULL */
 };
 
-/* A dependence that a pass added: `op` must come after what makes `buf`. */
+/* A dependence that a pass added: `op` must come after the producer of `buf`. */
 struct schedule_dep {
     uint32_t op, buf;
 };
 
-/* Runtime of an op in the problem's unit, asked once per op. */
+/* Runtime of an op in the problem's unit; called once per op. */
 typedef double (*schedule_estimate_fn)(void *ctx, const struct problem *p, uint32_t op);
 
 struct schedule {
@@ -63,36 +62,38 @@ struct schedule {
     struct mem mem;
     struct arena arena;
     uint32_t *order;                 /* [n_op] */
-    double *runtime;                 /* [n_op], the problem's to begin with */
+    double *runtime;                 /* [n_op], initially the problem's */
     const tuck_transport *transport; /* to the other ranks, or NULL (schedule/align.h) */
-    bool asked;                      /* … have been asked for their runtimes */
-    uint32_t medians_of;             /* number of ranks that agreed on runtimes; 0: own ones */
-    tuck_status call_status;         /* what the caller's own pass came back with */
-    bool call_is_order;              /* … and left an order of the ops */
-    tuck_diags *diags;               /* for such a pass while it runs */
+    bool asked;                      /* the other ranks' runtimes were requested */
+    /* number of ranks that agreed on runtimes; 0 means own runtimes */
+    uint32_t medians_of;
+    tuck_status call_status; /* status that the caller's own pass returned */
+    bool call_is_order;      /* whether it left a valid order */
+    tuck_diags *diags;       /* for that pass while it runs */
     VEC(struct schedule_dep) dep;
     VEC(struct schedule_report) report;
-    /* What the order is worth, where that is known already: measured once for each order. */
+    /* Peak and exposed time of the current order, if known: measured once per order. */
     struct schedule_worth {
         bool known;
         int64_t peak, exposed; /* bytes; picoseconds */
     } worth;
-    uint32_t n_measured; /* orders that were simulated */
+    uint32_t n_measured; /* number of simulated orders */
 };
 
-/* The problem's own order; false: no memory. The problem must outlive it. */
+/* Starts with the problem's own order. False: out of memory. The problem must outlive the
+ * schedule. */
 bool schedule_begin(struct schedule *s, const struct problem *p,
                     const struct schedule_options *opt);
 void schedule_end(struct schedule *s);
-/* The order as it is was simulated by somebody else: its peak and its exposed time. */
+/* Sets the peak and exposed time of the current order, if they were simulated elsewhere. */
 void schedule_knows(struct schedule *s, int64_t peak, int64_t exposed);
 
 /* ---- passes ---- */
 
-/* Ask `estimate` for every op's runtime. */
+/* Calls `estimate` for every op's runtime. */
 void schedule_estimate_runtimes(struct schedule *s, schedule_estimate_fn estimate, void *ctx);
 
-/* These two leave the order and say what the runtimes are. */
+/* These two keep the order and report the runtimes. */
 void schedule_show_runtimes(struct schedule *s);
 void schedule_show_alignment(struct schedule *s);
 
@@ -105,24 +106,24 @@ void schedule_sink_iterative(struct schedule *s);
 void schedule_simple_overlap(struct schedule *s);
 void schedule_enforce_fsdp(struct schedule *s);
 void schedule_peak_memory(struct schedule *s);
-void schedule_call_own(struct schedule *s); /* opt.call */
+void schedule_call_own(struct schedule *s); /* calls opt.call */
 
-/* Run one and keep it honest: what it gives is a schedule. Outside of PyTorch's ways also:
- * collectives of a group stay in order, the peak stays within the budget, the exposed time does not
- * grow; else the order stays as it was, or takes a part of the new one that is better, and the
- * report says why. TUCK_ENOMEM, or TUCK_OK. */
+/* Runs one pass and checks that its result is a schedule. Unless PyTorch's rules apply, it also
+ * checks that collectives of a group stay in order, the peak stays within the budget and the
+ * exposed time does not grow; otherwise it keeps the old order, or the part of the new one that is
+ * better, and the report says why. TUCK_ENOMEM or TUCK_OK. */
 TUCK_MUST_CHECK tuck_status schedule_run(struct schedule *s, const char *name,
                                          void (*pass)(struct schedule *s));
 
-/* The same for every step of a pipeline, all of which must be passes on schedules; options that a
- * step was not given are those of s. */
+/* The same for every step of a pipeline, all of which must be passes on schedules; options not
+ * given to a step are those of s. */
 TUCK_MUST_CHECK tuck_status schedule_steps(struct schedule *s, const struct pipeline *p,
                                            tuck_diags *diags);
 
-/* One more step of p: a function of the caller. Leaves through p's guard. */
+/* Adds a step to p: a function of the caller. When memory runs out, jumps to p's guard. */
 void schedule_append_call(struct pipeline *p, const char *name, const struct order_call *call);
 
-/* The rows of these passes, for the table of all. */
+/* The rows of these passes, for the pass table. */
 extern const struct pass pass_estimate_op_runtime,
     pass_align_runtime_estimations_across_all_distributed_ranks,
     pass_decide_global_ordering_of_comms, pass_raise_comms, pass_sink_waits,
@@ -130,8 +131,8 @@ extern const struct pass pass_estimate_op_runtime,
     pass_sink_waits_iterative, pass_simple_overlap, pass_enforce_comm_ordering_for_fsdp,
     pass_reorder_for_peak_memory, pass_reorder_compute_and_comm_for_overlap;
 
-/* Bytes that a budget, a share of the peak, lets it grow by; not a number: any. Whole bytes compare
- * the same on both sides of 2^53, where a difference of two peaks would be rounded. */
+/* Bytes by which a budget, a share of the peak, lets the peak grow; NaN means any. Whole bytes, so
+ * that comparisons are exact beyond 2^53. */
 int64_t schedule_allowance(int64_t peak, double budget);
 
 /* ---- the time and memory of an order ---- */
@@ -140,24 +141,23 @@ struct schedule_time {
     int64_t makespan, compute, exposed; /* picoseconds; makespan = compute + exposed */
 };
 
-/* One compute stream and a channel per process group, each first come, first served; a wait stops
- * the stream until its collectives are done, a synchronous collective until itself is. */
+/* One compute stream and one channel per process group, each first come, first served; a wait stops
+ * the stream until its collectives are done, a synchronous collective until it is done itself. */
 struct schedule_time schedule_time(const struct problem *p, const double *runtime,
                                    const uint32_t *order, struct arena *a);
 
-/* The same in full; span: [op], or NULL. */
+/* The same with all results; span: [op], or NULL. */
 struct sim_result schedule_spans(const struct problem *p, const double *runtime,
                                  const uint32_t *order, struct sim_span *span, struct arena *a);
 
-/* Does every op come after what it needs? Fake dependences count where `fake` is set. */
+/* Does every op come after what it needs? Fake dependences count if `fake` is set. */
 bool schedule_is_valid(const struct problem *p, const uint32_t *order, bool fake, struct arena *a);
 
-/* Are collectives of a group in the order of the problem, and are fences between the same ones?
- * With keep_order: are all of them? */
+/* Are collectives of a group in the order of the problem, and fences between the same ones? With
+ * keep_order: are all collectives? */
 bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, bool keep_order,
                           struct arena *a);
-/* Did any collectives change places? Then that is right only where all
- * ranks run the same program. */
+/* Did any collectives change places? That is only correct if all ranks run the same program. */
 bool schedule_crosses_groups(const struct problem *p, const uint32_t *order);
 
 #endif

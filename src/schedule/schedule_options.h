@@ -1,11 +1,12 @@
-/* Options of the schedulers, by PyTorch's names, and the list of what
- * `--compat torch` reproduces. */
+/* Options of the schedulers, under PyTorch's names, and the list of what `--compat torch`
+ * reproduces. */
 #ifndef TUCK_SCHEDULE_SCHEDULE_OPTIONS_H
 #define TUCK_SCHEDULE_SCHEDULE_OPTIONS_H
 
 #include "pass/pass.h"
 
-/* Where PyTorch 2.13 does something else than it says. Each has a name and can be left out. */
+/* Where PyTorch 2.13 behaves differently from its documentation. Each slip has a name and can be
+ * switched off. */
 enum schedule_slip {
     SLIP_FAKE_DEPS_IGNORED = 1,
     SLIP_STALE_GROUP_PEAK = 2,
@@ -25,12 +26,12 @@ struct problem;
 struct order_call {
     tuck_status (*fn)(void *ctx, const struct problem *p, uint32_t *order, tuck_diags *diags);
     void *ctx;
-    const char *name; /* kept with the pipeline */
+    const char *name; /* owned by the pipeline */
 };
 
 struct schedule_options {
-    bool torch;     /* PyTorch's ways: its defaults, a file's fake dependences, no guards */
-    unsigned slips; /* enum schedule_slip; all of them with --compat torch */
+    bool torch;     /* PyTorch's rules: its defaults, a file's fake dependences, no checks */
+    unsigned slips; /* enum schedule_slip; all with --compat torch */
 
     bool reorder_iterative_use_runtime_estimations;
     bool reorder_iterative_unsafe_collectives_reorder;
@@ -38,7 +39,7 @@ struct schedule_options {
     bool reorder_iterative_debug_memory_recompute;
     double reorder_iterative_peak_memory_budget;
     double reorder_iterative_extra_comm_comp_overlap;
-    int64_t reorder_iterative_debug_limit_to_reorder; /* SCHEDULE_NO_LIMIT: None */
+    int64_t reorder_iterative_debug_limit_to_reorder; /* SCHEDULE_NO_LIMIT means None */
     int64_t reorder_prefetch_limit;
 
     bool sink_iterative_use_runtime_estimations;
@@ -56,10 +57,10 @@ struct schedule_options {
     bool runtime_estimations_align_across_all_distributed_ranks;
     bool reorder_for_compute_comm_overlap_broadcast_runtime_estimations;
 
-    double list_peak_memory_budget; /* of the list schedulers; not a number: no limit */
-    bool keep_order;                /* no collective passes another, whatever their groups */
-    bool allow_more_exposed;        /* take an order even where its exposed time is longer */
-    const struct order_call *call;  /* of a step that is the caller's own, else NULL */
+    double list_peak_memory_budget; /* for the list schedulers; NaN means no limit */
+    bool keep_order;                /* no collective may pass another, even of another group */
+    bool allow_more_exposed;        /* accept an order even if its exposed time is longer */
+    const struct order_call *call;  /* for a step that is the caller's own, else NULL */
 };
 
 struct schedule_slip_row {
@@ -73,13 +74,14 @@ extern const size_t n_schedule_slips;
 
 void schedule_defaults(struct schedule_options *o, bool torch);
 
-/* "torch", "torch,-stale-group-peak": sets the defaults anew. False: `why` says what is wrong. */
+/* "torch" or "torch,-stale-group-peak": resets to defaults first. False: `why` says what is
+ * wrong. */
 bool schedule_compat(struct schedule_options *o, const char *text, char why[160]);
 
-/* NAME=VALUE of --set, as JSON or Python spells values. False: `why` says what is wrong. */
+/* NAME=VALUE of --set, with values as in JSON or Python. False: `why` says what is wrong. */
 bool schedule_set(struct schedule_options *o, const char *text, char why[160]);
 
-/* What a step of a pipeline was given over what holds for all: `given` is "name=…,name=…". */
+/* Overrides the common options by those of a step: `given` is "name=…,name=…". */
 void schedule_overlay(struct schedule_options *o, const struct schedule_options *step,
                       const char *given);
 

@@ -1,4 +1,4 @@
-/* The passes as rows of the table, and running a pipeline of them. */
+/* The scheduling passes as table rows, and running a pipeline of them. */
 #include <stddef.h>
 
 #include "schedule/align.h"
@@ -7,7 +7,7 @@
     {#name, type, offsetof(struct schedule_options, name), own, NULL, help},
 #define OPTION(for, ...) OPTION_##for (__VA_ARGS__)
 
-/* What the kind of a pass leaves out of the list of options is nothing. */
+/* Options that do not apply to a kind of pass get no row. */
 #define NO_ROW(...)
 
 static const struct pass_option any_options[] = {
@@ -52,7 +52,7 @@ static const struct pass_option sink_options[] = {
 #include "schedule/schedule_options.def"
 };
 
-/* One configuration for all of them, as in PyTorch: any pass takes any option. */
+/* One configuration for all of them, as in PyTorch: any pass accepts any option. */
 static const struct pass_option all_options[] = {
 #undef OPTION_LIST
 #undef OPTION_REORDER
@@ -63,7 +63,7 @@ static const struct pass_option all_options[] = {
 #include "schedule/schedule_options.def"
 };
 
-/* options: all that holds for this step. */
+/* options: all options of this step. */
 static tuck_status run_with(struct schedule *s, const void *options, tuck_diags *diags,
                             const char *name, void (*pass)(struct schedule *s))
 {
@@ -132,7 +132,7 @@ PASS(enforce_comm_ordering_for_fsdp, enforce_fsdp, any_options,
 PASS(reorder_for_peak_memory, peak_memory, peak_options,
      "the best of four orders for memory: as it is, least peak, breadth or depth first");
 
-/* ---- a list of them under one name ---- */
+/* ---- one name for a list of passes ---- */
 
 struct list_of_passes {
     struct pass_texts passes;
@@ -143,7 +143,7 @@ static const struct pass_option overlap_options[] = {
      "reorder_compute_for_overlap:sink_waits:raise_comms", NULL, "names of passes, in order"},
 };
 
-/* PyTorch's name for the same. */
+/* PyTorch's name for the same option. */
 static const struct pass_option overlap_also[] = {
     {"reorder_for_compute_comm_overlap_passes", PASS_TEXTS, offsetof(struct list_of_passes, passes),
      "reorder_compute_for_overlap:sink_waits:raise_comms", NULL, "names of passes, in order"},

@@ -1,4 +1,4 @@
-/* Schedules, and what is checked around each pass. */
+/* Schedules, and the checks around each pass. */
 #include <math.h>
 #include <stdio.h>
 
@@ -108,7 +108,7 @@ void schedule_decide_global_ordering(struct schedule *s)
     }
 }
 
-/* ---- running one ---- */
+/* ---- running one pass ---- */
 
 struct run {
     struct schedule *s;
@@ -129,7 +129,7 @@ static double budget_of(const struct schedule *s, void (*pass)(struct schedule *
     if (pass == schedule_raise_comms || pass == schedule_sink_waits ||
         pass == schedule_reorder_compute)
         return o->list_peak_memory_budget;
-    return pass == schedule_call_own ? (double)NAN : 0; /* what a caller wants is the caller's */
+    return pass == schedule_call_own ? (double)NAN : 0; /* a caller's own pass has no limit */
 }
 
 int64_t schedule_allowance(int64_t peak, double budget)
@@ -144,7 +144,7 @@ int64_t schedule_allowance(int64_t peak, double budget)
 static const char more_exposed[] = "kept: more communication would be exposed";
 static const char more_memory[] = "kept: the peak would grow beyond the budget";
 
-/* Why an order is not taken, or NULL. */
+/* Why an order is rejected, or NULL. */
 static const char *objection(const struct run *r, struct schedule_report *report)
 {
     struct schedule *s = r->s;
@@ -178,8 +178,8 @@ void schedule_knows(struct schedule *s, int64_t peak, int64_t exposed)
     s->worth = (struct schedule_worth){true, peak, exposed};
 }
 
-/* Ops of one node are adjacent in the result, whatever a pass did: a text has no place between
- * them. What must come before one of them comes before all, so this breaks no dependence. */
+/* Makes ops of one node adjacent again, whatever a pass did: a text cannot have anything between
+ * them. What must come before one of them must come before all, so this breaks no dependence. */
 static void join_anchored(struct schedule *s)
 {
     const struct problem *p = s->p;
@@ -202,9 +202,10 @@ static void join_anchored(struct schedule *s)
     arena_release(&s->arena, mark);
 }
 
-/* ---- a part of an order ---- Where the whole of what a pass found is worse, a part of it may be
- * better: the beginning of the one order and what is left in the other. Since every op comes after
- * what it needs in both, it does so there. */
+/* ---- a part of an order ----
+ * If the whole result of a pass is worse, a part of it may be better: the beginning of one order
+ * followed by the remaining ops in the other. In both orders every op comes after what it needs, so
+ * it does in the mix. */
 
 enum { PARTS = 8 };
 
@@ -220,7 +221,7 @@ static void splice(uint32_t n, const uint32_t *head, uint32_t n_head, const uint
             out[k++] = rest[i];
 }
 
-/* What a pass is for comes first. */
+/* The goal of the pass counts first. */
 static bool better(const struct run *r, const struct schedule_report *a,
                    const struct schedule_report *b)
 {
@@ -229,7 +230,7 @@ static bool better(const struct run *r, const struct schedule_report *a,
     return a->exposed_after < b->exposed_after;
 }
 
-/* The best valid part of s->order, put into its place; false: none is better than r->before. */
+/* Replaces s->order by the best valid part of it. False: none is better than r->before. */
 static bool take_part(const struct run *r, struct schedule_report *report)
 {
     struct schedule *s = r->s;
@@ -316,7 +317,7 @@ tuck_status schedule_run(struct schedule *s, const char *name, void (*pass)(stru
 
     if (mem_guard(&s->mem, do_run, &r))
         return TUCK_OK;
-    /* As before, except for the memory, which is freed with the schedule. */
+    /* Everything as before, except for memory, which is freed with the schedule. */
     s->dep.len = r.n_dep;
     s->report.len = r.n_report;
     if (r.before != NULL)

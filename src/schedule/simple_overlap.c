@@ -1,12 +1,11 @@
-/* simple_overlap: each collective moves towards the front, then each wait towards the
- * back, alone and past one neighbour at a time, and never with more memory than there was.
- * No costs are asked for. */
+/* simple_overlap: moves each collective towards the front, then each wait towards the back, alone
+ * and past one neighbor at a time, never with more memory than before. It uses no costs. */
 #include "schedule/move.h"
 #include "schedule/step.h"
 
 static enum move_step look_ahead(struct mover *m, uint32_t x)
 {
-    /* Copies that the collective's own node makes are part of it. */
+    /* Copies made for the collective's own node are part of it. */
     if (!m->it->torch && problem_anchor(m->it->p, x) == m->op)
         return MOVE_JOIN;
     if (problem_is_async(m->it->p, x) &&
@@ -35,7 +34,7 @@ void schedule_simple_overlap(struct schedule *s)
     unsigned slips = s->opt.slips;
     uint32_t tail = PROBLEM_NONE;
 
-    /* PyTorch's own, newer than its sisters, shares only their way of counting memory. */
+    /* PyTorch's version, newer than the other passes, shares only their way of counting memory. */
     s->opt.slips &= SLIP_FIRST_OP_OWNS_INPUTS | SLIP_SINK_LAST_USE_STALE;
     iter_begin(&it, s, &s->arena);
     s->opt.slips = slips;

@@ -1,9 +1,9 @@
-/* sink_waits_iterative: each wait, from the last on, moves towards the end, one neighbour at a
- * time, and takes along what needs it and may come. */
+/* sink_waits_iterative: moves each wait, starting with the last, towards the end, one neighbor at a
+ * time, together with what needs it if that may move. */
 #include "schedule/move.h"
 #include "schedule/step.h"
 
-/* A wait that is passed comes earlier by what the group computes. */
+/* A wait that is passed comes earlier by the runtime of the group. */
 static bool exposes_passed(struct mover *m, uint32_t x)
 {
     if (!problem_is_wait(m->it->p, x))
@@ -26,8 +26,8 @@ static enum move_step look(struct mover *m, uint32_t x)
     const struct iter *it = m->it;
     const struct problem *p = it->p;
     bool needs = it->touches[x] == it->serial;
-    /* Collectives, here and in the group. Of ours, those that must keep
-     * their order need each other. */
+    /* x and a group member are both collectives. Without PyTorch's rules, only those that must keep
+     * their order count. */
     bool both = m->n_along > 0 && problem_is_coll(p, x) && (it->torch || needs);
 
     if (m->use && move_covered(m))
@@ -50,7 +50,7 @@ static enum move_step look(struct mover *m, uint32_t x)
     return move_within(m, x, iter_peak_back(m->it, x));
 }
 
-/* Synchronous collectives come along only where runtimes are used. */
+/* Synchronous collectives join only if runtimes are used. */
 static void joined(struct mover *m, uint32_t x)
 {
     struct iter *it = m->it;
