@@ -1,4 +1,4 @@
-/* Steps that a caller puts into a pipeline: functions of its own, and rules for bucketing. */
+/* Pipeline steps from the caller: functions of its own, and rules for bucketing. */
 #include "pass/pass.h"
 
 struct graph_call {
@@ -11,7 +11,8 @@ static bool is_status(tuck_status st)
     return st <= TUCK_OK && st >= TUCK_EEXEC;
 }
 
-/* The caller may leave anything behind: that is looked at before anybody else works on it. */
+/* The caller's function may leave anything behind, so the result is checked before anything else
+ * uses it. */
 static tuck_status check_result(struct pass_run *r, const char *name)
 {
     tuck_status st = tuck_graph_lint(r->g, NULL);
@@ -102,6 +103,6 @@ tuck_status pipeline_add_whole(struct pipeline *p, const char *pass, const char 
     if (!mem_guard(&p->mem, do_add, &x))
         x.status = TUCK_ENOMEM;
     if (x.status != TUCK_OK)
-        p->step.len = n_step; /* of a list of passes the first may be there */
+        p->step.len = n_step; /* a list of passes may have been added in part */
     return x.status;
 }

@@ -2,7 +2,7 @@
 
 #include <stdarg.h>
 
-/* Where a node was read from; 0: the graph as a whole. */
+/* Where a node was read from; 0 means the whole graph. */
 static struct diag_pos place_of(const tuck_graph *g, uint32_t node, struct diag_source *src)
 {
     struct diag_pos pos = {.source = src};

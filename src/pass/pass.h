@@ -1,8 +1,8 @@
 /* What a pass is: a row with a name, a line of help, options, a contract and a function.
  *
- * Each folder of passes has one table of rows; src/pipeline puts them together, so that `tuck
- * passes`, the parser of pipelines and the runner all read the same rows. A pass works on the
- * runner's copy of a graph: if it fails, the caller's graph is unchanged.
+ * Each folder of passes has its own rows; study/pass_table.c collects them, so that `tuck passes`,
+ * the parser of pipelines and the runner all read the same rows. A pass works on the runner's copy
+ * of a graph: if it fails, the caller's graph is unchanged.
  */
 #ifndef TUCK_PASS_PASS_H
 #define TUCK_PASS_PASS_H
@@ -20,7 +20,7 @@ enum pass_type {
     PASS_INT,    /* int64_t; None is PASS_NO_INT */
     PASS_FLOAT,  /* double; None is NAN */
     PASS_TEXT,   /* const char *; None is NULL */
-    PASS_CHOICE, /* int: the place in `choices` */
+    PASS_CHOICE, /* int: the index in `choices` */
     PASS_FLOATS, /* struct pass_floats: 50:500 or [50, 500]; the last value repeats */
     PASS_TEXTS,  /* struct pass_texts: a:b:c or [a, b, c] */
 };
@@ -29,7 +29,7 @@ enum pass_type {
 
 struct pass_floats {
     const double *at;
-    uint32_t n; /* 0 = None */
+    uint32_t n; /* 0 means None */
 };
 
 struct pass_texts {
@@ -40,9 +40,9 @@ struct pass_texts {
 struct pass_option {
     const char *name;
     uint8_t type;        /* enum pass_type */
-    size_t at;           /* offset in the pass's struct of options */
+    size_t at;           /* offset in the pass's options struct */
     const char *dflt;    /* as a user would write it */
-    const char *choices; /* of PASS_CHOICE: "none|all|only_fsdp" */
+    const char *choices; /* for PASS_CHOICE: "none|all|only_fsdp" */
     const char *help;    /* one line */
 };
 
@@ -52,18 +52,17 @@ static inline double pass_float_at(const struct pass_floats *f, uint32_t i)
     return f->at[i < f->n ? i : f->n - 1];
 }
 
-/* Functions of a caller in place of options of bucketing: each may be NULL. */
+/* Functions of the caller that replace options of bucketing; each may be NULL. */
 struct bucket_rules {
-    double (*cap_mb)(void *ctx, size_t bucket); /* of bucket 0, 1, … in its run of equal keys */
-    bool (*filter)(void *ctx, const tuck_graph *g, tuck_node wait); /* false: leave it alone */
+    double (*cap_mb)(void *ctx, size_t bucket); /* cap of bucket 0, 1, … in its run of equal keys */
+    bool (*filter)(void *ctx, const tuck_graph *g, tuck_node wait); /* false: do not merge it */
     void *ctx;
 };
 
 /* ---- Passes
  * ------------------------------------------------------------------------------------- */
 
-/* What a pass needs to find, and what is still right after it. The runner
- * computes what is missing. */
+/* What a pass needs, and what is still valid after it. The runner computes what is missing. */
 enum pass_facts {
     PASS_TYPES = 1,  /* g->type: infer_graph() */
     PASS_PLACES = 2, /* node.pos: graph_number() */
@@ -80,22 +79,22 @@ struct pass {
     uint8_t needs, keeps;
     const struct pass_option *options;
     uint32_t n_options;
-    /* Accepted, too, without being listed: options of passes that run with this one. */
+    /* Options of passes that run with this one: accepted, but not listed. */
     const struct pass_option *also;
     uint32_t n_also;
-    size_t options_size; /* of the struct that holds them */
-    bool takes_rules;    /* … in which there is a struct bucket_rules at offset rules_at */
+    size_t options_size; /* size of the options struct */
+    bool takes_rules;    /* the struct has a struct bucket_rules at offset rules_at */
     size_t rules_at;
-    bool of_caller; /* not of the table: a function that somebody put into the pipeline */
-    /* A pass has one of these three. It rewrites the graph r->g and reports to r what it did.
-     * Anything but TUCK_OK needs a diagnostic in r->diags, and makes the runner throw r->g away. */
+    bool of_caller; /* not in the table: a function that a caller put into the pipeline */
+    /* A pass has one of these three. This one rewrites the graph r->g and reports to r what it did.
+     * Any result but TUCK_OK needs a diagnostic in r->diags, and makes the runner discard r->g. */
     tuck_status (*on_graph)(struct pass_run *r, const void *options);
-    /* It changes the order of a schedule; the runner puts that order into the graph. */
+    /* Changes the order of a schedule; the runner applies that order to the graph. */
     tuck_status (*on_order)(struct schedule *s, const void *options, tuck_diags *diags);
-    /* It is a name for a list of passes, and appends those to the pipeline. */
+    /* A name for a list of passes: appends them to the pipeline. */
     tuck_status (*expand)(struct pipeline *p, const void *options, struct diag_pos pos,
                           tuck_diags *diags);
-    bool expands_to_orders; /* … of passes on orders */
+    bool expands_to_orders; /* these are passes on orders */
 };
 
 static inline bool pass_is_on_order(const struct pass *p)
@@ -113,16 +112,16 @@ struct pass_table {
     uint32_t n_key;
 };
 
-/* A key of PyTorch's configuration: it turns passes on, or is an option of
- * theirs by another name. */
+/* A key of PyTorch's configuration: it turns passes on, or sets one of their options under another
+ * name. */
 struct pass_key {
     const char *name;
     const char *help;
-    /* "all=bucket_all_gather|only_fsdp=bucket_fsdp_all_gather|none=": passes that a value turns on;
-     * NULL: the key is an option. */
+    /* "all=bucket_all_gather|only_fsdp=bucket_fsdp_all_gather|none=": the passes that a value turns
+     * on; NULL if the key is an option. */
     const char *turns_on;
-    /* The option it sets, in every pass of `passes` ("a|b"), or in all that
-     * have it where that is NULL. */
+    /* The option it sets, in every pass of `passes` ("a|b"), or if that is NULL in all passes that
+     * have it. */
     const char *option, *passes;
 };
 
@@ -131,8 +130,9 @@ struct pass_key {
 
 struct pipeline_step {
     const struct pass *pass;
-    const void *options; /* of options_size bytes */
-    const char *text;    /* as the report shows it: the options that were given, "cap_mb=50:500" */
+    const void *options; /* struct of options_size bytes */
+    /* the options that were given, as the report shows them: "cap_mb=50:500" */
+    const char *text;
 };
 
 struct pipeline {
@@ -144,60 +144,62 @@ struct pipeline {
     struct buf text; /* options of the step being read */
 };
 
-struct pipeline_setting { /* a key that is an option: holds for every step */
+struct pipeline_setting { /* a key that is an option: applies to every step */
     const struct pass_key *key;
     const char *value;
 };
 
-/* text: "a(x=1),b" or one pass a line with # comments; `name` is used in diagnostics. */
+/* text: "a(x=1),b" or one pass per line with # comments; `name` is used in diagnostics. */
 tuck_status pipeline_parse(struct pipeline *p, const char *text, size_t len, const char *name,
                            tuck_diags *diags);
-/* One more step, its options as text ("x=1, y=2", may be ""). For expand() and for callers in C. */
+/* Adds a step with its options as text ("x=1, y=2", may be ""). For expand() and for callers in
+ * C. */
 tuck_status pipeline_add(struct pipeline *p, const char *pass, const char *options,
                          struct diag_pos pos, tuck_diags *diags);
-/* The same by its row, with default options except one number (option NULL: none).
- * Leaves through p's guard. */
+/* The same by its row, with default options except for one number (option NULL: none). When memory
+ * runs out, jumps to p's guard. */
 void pipeline_push(struct pipeline *p, const struct pass *pass, const char *option, double value);
-/* A step that calls fn, under that name; a graph that it leaves broken is an error.
- * Leaves through p's guard. */
+/* Adds a step that calls fn, under that name; if it leaves an invalid graph, that is an error. When
+ * memory runs out, jumps to p's guard. */
 void pipeline_call(struct pipeline *p, const char *name, tuck_pass_fn fn, void *ctx);
-/* The same checked for the caller and guarded: a step, with rules where they are given.
- * Nothing is added on failure. */
+/* Like pipeline_add(), with its own guard, and with rules if given. Adds nothing on failure. */
 tuck_status pipeline_add_whole(struct pipeline *p, const char *pass, const char *options,
                                const struct bucket_rules *rules, tuck_diags *diags);
 void pipeline_init(struct pipeline *p, const struct pass_table *table, const tuck_allocator *alloc);
 void pipeline_destroy(struct pipeline *p);
 
 const struct pass *pass_find(const struct pass_table *t, const char *name, size_t len);
-/* The options of a pass as they are by default, in the arena. */
+/* The default options of a pass, in the arena. */
 void *pass_defaults(const struct pass *pass, struct arena *a);
 /* "bool", "int", "numbers", or the choices, "none|all". */
 const char *pass_option_type(const struct pass_option *o);
 const struct pass_option *pass_option_at(const struct pass *pass, size_t i);
 const struct pass_option *pass_option_find(const struct pass *pass, const char *name, size_t len);
-/* Read a value into the struct of options. False: it is invalid, and *wanted says what is valid. */
+/* Reads a value into the options struct. False: the value is invalid, and *wanted says what is
+ * valid. */
 bool pass_option_set(const struct pass_option *o, void *options, const char *value, size_t len,
                      struct arena *a, const char **wanted);
 /* ---- Running
  * ------------------------------------------------------------------------------------- */
 
 struct pass_run {
-    tuck_graph *g;      /* a copy: the pass may change it as it likes */
-    struct mem *mem;    /* the graph's; armed: allocation never returns NULL */
-    struct arena arena; /* for this pass, gone when it ends: arrays that grow, too (vec_push_in) */
+    tuck_graph *g;   /* a copy: the pass may change it freely */
+    struct mem *mem; /* the graph's; a guard is set, so allocation never returns NULL */
+    /* for this pass, freed when it ends; use vec_push_in() for arrays that grow */
+    struct arena arena;
     struct assume assume;
     struct sigs sigs; /* signatures of operators: comm_operand() */
     struct pass_report *report;
     tuck_diags *diags;
-    tuck_args *args;                  /* for the builder … */
-    struct build_known *known;        /* … and the calls it has made already */
-    const struct comm_places *places; /* rewrite/comm_order.h; NULL: not needed */
-    bool keep_order;                  /* no collective may pass another, whatever their groups */
-    bool crossed; /* merged ones are on both sides of a collective of another group */
-    bool changed; /* to be set by the pass */
+    tuck_args *args;                  /* for the builder */
+    struct build_known *known;        /* calls the builder has made before */
+    const struct comm_places *places; /* rewrite/comm_order.h; NULL until needed */
+    bool keep_order;                  /* no collective may pass another, even of another group */
+    bool crossed;                     /* collectives were merged across one of another group */
+    bool changed;                     /* set by the pass */
 };
 
-/* A diagnostic about a node, with its place in the text. Returns TUCK_EINVAL. */
+/* Adds a diagnostic about a node, with its place in the text. Returns TUCK_EINVAL. */
 tuck_status pass_fail(struct pass_run *r, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

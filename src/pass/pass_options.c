@@ -1,4 +1,4 @@
-/* Options of passes: from text into a struct. */
+/* Reads the options of passes from text into a struct. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void unquote(const char **s, size_t *len)
     }
 }
 
-/* The next item of a list written a:b:c, [a, b, c] or (a, b, c). `s` moves on; false at the end. */
+/* The next item of a list written a:b:c, [a, b, c] or (a, b, c). Advances `s`; false at the end. */
 struct items {
     const char *s, *end;
     char separator;
@@ -154,7 +154,8 @@ bool pass_option_set(const struct pass_option *o, void *options, const char *val
     if (o->type != PASS_TEXTS && o->type != PASS_FLOATS)
         unquote(&value, &len);
     bool none = is_none(value, len);
-    bool negative = o->dflt[0] == '-'; /* caps, budgets, counts: only where the default is, too */
+    /* caps, budgets and counts may be negative only if the default is */
+    bool negative = o->dflt[0] == '-';
     switch ((enum pass_type)o->type) {
     case PASS_BOOL: *wanted = "true or false"; return read_bool(value, len, at);
     case PASS_INT:
@@ -182,7 +183,7 @@ bool pass_option_set(const struct pass_option *o, void *options, const char *val
     return false;
 }
 
-/* Those that are listed, then those that are not; NULL after the last. */
+/* First the listed options, then the others; NULL after the last. */
 const struct pass_option *pass_option_at(const struct pass *pass, size_t i)
 {
     if (i < pass->n_options)

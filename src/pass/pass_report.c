@@ -117,7 +117,7 @@ void report_move(struct pass_report *p, const struct report_move *m)
 void report_note(struct pass_report *p, const char *fmt, ...)
 {
     va_list ap;
-    char room[256]; /* a sentence; more is cut */
+    char room[256]; /* one sentence; longer ones are cut */
 
     va_start(ap, fmt);
     vsnprintf(room, sizeof(room), fmt, ap);
@@ -323,7 +323,7 @@ static void put_buckets(struct buf *b, const struct pass_report *p)
     }
 }
 
-/* Many are left for the same reason: one line a reason. */
+/* Many are left for the same reason: one line per reason. */
 static void put_left(struct buf *b, const struct pass_report *p)
 {
     for (int why = 0; why < LEFT_END; why++) {
@@ -358,7 +358,7 @@ static int by_exposed(const void *x, const void *y)
                                                 : a > b;
 }
 
-/* The collectives that are still exposed most. */
+/* The collectives that are still exposed the most. */
 static void put_moves(struct buf *b, const struct pass_report *p)
 {
     enum { SHOWN = 5 };
@@ -391,7 +391,7 @@ static void put_moves(struct buf *b, const struct pass_report *p)
     }
 }
 
-/* The later number is better if it is less. */
+/* The second number is better if it is smaller. */
 static void put_pair(struct buf *b, const char *what, double before, double after, int digits)
 {
     buf_printf(b, "%-22s %12.*f ", what, digits, before);
@@ -450,7 +450,7 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
         buf_str(b, "nothing that was tried is faster: the graph is as it was\n");
 }
 
-/* One that is too long for a line goes below. */
+/* Options that are too long for the line go below. */
 static void put_options(struct buf *b, const struct pass_report *p)
 {
     if (*p->options && strlen(p->name) + strlen(p->options) + 3 <= LAYOUT_COLUMNS)

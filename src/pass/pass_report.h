@@ -1,4 +1,4 @@
-/* What a pass did, bucket by bucket, and what it left alone, with the reason. */
+/* What a pass did, bucket by bucket, and what it left alone, and why. */
 #ifndef TUCK_PASS_PASS_REPORT_H
 #define TUCK_PASS_PASS_REPORT_H
 
@@ -40,7 +40,7 @@ enum left_reason {
         LEFT_END
 };
 
-/* What a reader must know where collectives of different groups changed places. */
+/* A note for readers if collectives of different groups changed places. */
 extern const char report_crossed[];
 
 const char *left_reason_name(enum left_reason why);
@@ -51,7 +51,7 @@ enum closed_by { CLOSED_CAP, CLOSED_KEY, CLOSED_DEPENDENCE, CLOSED_ORDER, CLOSED
 struct report_bucket {
     const char *kind;  /* "all_gather" */
     const char *group; /* name of the process group */
-    const char *key;   /* what its members have in common, besides the group: "bf16", "sum f32" */
+    const char *key;   /* what its members have in common besides the group: "bf16", "sum f32" */
     const char **member;
     uint32_t n_member;
     int64_t bytes;
@@ -68,14 +68,14 @@ struct report_move { /* what a scheduler did with a collective or a wait; times 
     const char *node;
     uint32_t moves, grouped;
     double comm, comp, exposed_before, exposed_after;
-    const char *limit, *limit_node; /* why it stopped, and at what ("" where nothing limits it) */
+    const char *limit, *limit_node; /* why it stopped, and at what ("" if nothing limits it) */
 };
 
 struct pass_report {
     struct tuck_report *all;
     const char *name;
-    const char *options; /* as given; "" */
-    const char *note;    /* a note for people: which default was used; or NULL */
+    const char *options; /* as given, or "" */
+    const char *note;    /* a note such as which default was used, or NULL */
     double ms;
     bool changed, failed;
     uint32_t before, after; /* nodes of the graph */
@@ -90,7 +90,7 @@ struct pass_report {
     VEC(struct report_move) move;
 };
 
-struct report_count { /* "waits removed": 3 */
+struct report_count { /* e.g. "waits removed": 3 */
     const char *what;
     int64_t n;
 };
@@ -99,31 +99,31 @@ struct tuck_report {
     struct mem mem;
     struct arena arena;
     VEC(struct pass_report) pass;
-    bool judged; /* the whole was simulated before and after: */
-    bool chosen; /* … and the passes were a user's: nothing else was tried */
+    bool judged; /* the whole pipeline was simulated before and after: */
+    bool chosen; /* a user chose the passes: nothing else was tried */
     tuck_gain gain;
-    VEC(struct cost_assumed) assumed; /* groups whose size was not given */
-    bool unbacked;                    /* … and sizes that only data decides */
+    VEC(struct cost_assumed) assumed; /* groups whose size was assumed */
+    bool unbacked;                    /* unbacked sizes were assumed */
     uint32_t ops_unknown, buffers_unknown;
-    const char *remark; /* more to say of the whole, or NULL */
+    const char *remark; /* a remark about the whole, or NULL */
 };
 
-struct tuck_report *report_new(const tuck_allocator *alloc); /* NULL on no memory */
+struct tuck_report *report_new(const tuck_allocator *alloc); /* NULL if out of memory */
 
-/* Texts are copied. Out of memory leaves through the runner's guard: the
- * runner arms the report's mem. */
+/* Texts are copied. When memory runs out, jumps to the runner's guard, which also covers the
+ * report's mem. */
 void report_bucket(struct pass_report *p, const struct report_bucket *b);
 void report_left(struct pass_report *p, const tuck_graph *g, uint32_t node, enum left_reason why);
 void report_count(struct pass_report *p, const char *what, int64_t n);
 void report_move(struct pass_report *p, const struct report_move *m);
 void report_note(struct pass_report *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The name of a node, kept in the report. */
+/* The name of a node, copied into the report. */
 const char *report_name(struct pass_report *p, const tuck_graph *g, uint32_t node);
 
-/* Remember which groups of the graph have a size that was assumed. */
+/* Records which groups of the graph have an assumed size. */
 void report_assume(struct tuck_report *t, const tuck_graph *g, const tuck_cluster *c);
 
-/* times = false leaves out how long each pass took. */
+/* times = false omits how long each pass took. */
 void report_json(const struct tuck_report *t, bool times, struct buf *b);
 void report_table(const struct tuck_report *t, bool times, bool brief, struct buf *b);
 

@@ -1,4 +1,4 @@
-/* Pipelines: reading a list of passes with their options. */
+/* Pipelines: reads a list of passes with their options. */
 #include <stdio.h>
 
 #include "base/suggest.h"
@@ -63,7 +63,7 @@ static tuck_status unknown(const char *what, const char *name, size_t len, const
     return TUCK_EINVAL;
 }
 
-/* Does "a|b|c" hold the word? */
+/* Does "a|b|c" contain the word? */
 static bool among(const char *list, const char *word)
 {
     size_t len = strlen(word);
@@ -124,7 +124,7 @@ static size_t word(const struct cursor *c)
 }
 
 /* The length of a value: up to a comma, a closing bracket, a blank or the end; strings and brackets
- * as a whole. -1: one of those is never closed. */
+ * are skipped as a whole. -1 if one of those is never closed. */
 static long value_len(const struct cursor *c)
 {
     const char *s = c->at;
@@ -208,7 +208,7 @@ static tuck_status set_option(struct pipeline *p, const struct pass *pass, void 
     return TUCK_EINVAL;
 }
 
-/* What keys of the configuration say of this pass; their values were tried when they were read. */
+/* Applies configuration keys to this pass; their values were checked when they were read. */
 static void apply_settings(struct pipeline *p, const struct pass *pass, void *options)
 {
     const char *wanted;
@@ -296,7 +296,7 @@ void pipeline_push(struct pipeline *p, const struct pass *pass, const char *opti
     if (option != NULL) {
         const struct pass_option *o = pass_option_find(pass, option, strlen(option));
         char number[32];
-        /* What the report says it was; a share of the memory there is must be exact. */
+        /* This is what the report shows; a share of the memory must be exact. */
         int n = snprintf(number, sizeof(number), value < 1 ? "%.15g" : "%.4g", value);
         bool fine = o != NULL && pass_option_set(o, options, number, (size_t)n, &p->arena, &wanted);
         assert(fine);
@@ -309,7 +309,7 @@ void pipeline_push(struct pipeline *p, const struct pass *pass, const char *opti
 
 /* ---- keys ---- */
 
-/* The passes that this value of the key turns on; NULL: no such value. */
+/* The passes that this value of the key turns on; NULL if there is no such value. */
 static const char *turned_on(const struct pass_key *k, const char *value, size_t len, size_t *n)
 {
     for (const char *c = k->turns_on;; c++) {
@@ -324,7 +324,7 @@ static const char *turned_on(const struct pass_key *k, const char *value, size_t
     }
 }
 
-/* A pass that has the option of a key. */
+/* A pass that has the key's option. */
 static const struct pass *pass_of_key(const struct pass_table *t, const struct pass_key *k)
 {
     if (k->passes != NULL)
@@ -391,7 +391,7 @@ static tuck_status read_item(struct cursor *c, bool settings)
     bool assigned = c->at < c->end && *c->at == '=';
     const struct pass_key *key = key_find(c->p->table, name, len);
     const struct pass *pass = pass_find(c->p->table, name, len);
-    if (assigned || (key != NULL && pass == NULL)) { /* some keys are called like their pass */
+    if (assigned || (key != NULL && pass == NULL)) { /* some keys have the name of their pass */
         struct assignment a;
         if (key == NULL)
             return unknown("key", name, len, near_name(name, len, pass_name, c->p->table), pos,
@@ -410,7 +410,7 @@ static tuck_status read_item(struct cursor *c, bool settings)
         none.end = none.at;
         return add_step(&none, pass, false, pos);
     }
-    if (settings) { /* the options are read in the second round */
+    if (settings) { /* options are read in the second round */
         long n = value_len(c);
         if (n < 0)
             return complain(c, "'(' is never closed");
@@ -428,7 +428,7 @@ struct parse_args {
     tuck_status status;
 };
 
-/* Twice: keys hold for every pass, wherever they are. */
+/* Two rounds: keys apply to every pass, wherever they are in the text. */
 static void do_parse(void *p)
 {
     struct parse_args *x = p;
