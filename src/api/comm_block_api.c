@@ -68,7 +68,7 @@ tuck_status tuck_graph_comm_blocks(const tuck_graph *g, tuck_comm_blocks **out)
     mem_init(&b->mem, alloc);
     arena_init(&b->arena, &b->mem);
     struct find_args x = {.out = b, .r = {.mem = &b->mem}};
-    memcpy(&x.r.g, &g, sizeof(g)); /* looked at only */
+    memcpy(&x.r.g, &g, sizeof(g)); /* it is only read */
     arena_init(&x.r.arena, &b->mem);
     sigs_init(&x.r.sigs, &b->mem);
     bool enough = mem_guard(&b->mem, do_find, &x);

@@ -1,10 +1,10 @@
-/* What the graphs of a document are: tuck_doc_describe(). */
+/* tuck_doc_describe(): describes the graphs of a document. */
 #include "api/api.h"
 #include "report/describe_show.h"
 
 struct tuck_description {
     struct mem mem;
-    const char *file; /* behind the struct, as all that follows */
+    const char *file; /* stored after the struct, like everything that follows */
     struct fx_hint *hint;
     size_t n_hint;
     struct described *at;
@@ -16,7 +16,7 @@ void tuck_describe_options_init(tuck_describe_options *o)
     *o = (tuck_describe_options){.size = sizeof(*o), .file = ""};
 }
 
-/* One allocation: the struct, graphs, hints, the name of the file. */
+/* One allocation: the struct, the graphs, the hints, the file name. */
 static tuck_description *new_description(const tuck_doc *doc, const tuck_describe_options *o,
                                          size_t n)
 {
@@ -174,7 +174,7 @@ tuck_status tuck_description_print(const tuck_description *d, const tuck_print_o
         return TUCK_EINVAL;
     mem_init(&m, &d->mem.alloc);
     tuck_status st = api_print(&m.alloc, how, write, ctx, print, &(struct print_args){d, &text});
-    text.mem = &m; /* the guard that it was filled in is gone */
+    text.mem = &m; /* the guard under which it was filled no longer exists */
     buf_destroy(&text);
     return st;
 }

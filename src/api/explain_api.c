@@ -40,7 +40,7 @@ static tuck_status explain(tuck_explanation *x, const tuck_explain_options *o, t
     study_begin(&study, &eval, &s->mem.alloc);
     tuck_status st = explain_graph(&study, s->g, &how, diags, &x->x);
     if (st == TUCK_OK) {
-        x->x.e->refs++; /* the simulation has it, too */
+        x->x.e->refs++; /* the simulation refers to it, too */
         s->e = x->x.e;
         st = simulation_fill(s, &study, diags);
     }

@@ -21,7 +21,7 @@ const char *tuck_cluster_contention(const tuck_cluster *c)
                  "this machine\n      (\"slowdown\" of a cluster file gives it)";
 }
 
-/* ---- what is assumed ---- */
+/* ---- assumptions ---- */
 
 struct tuck_assumptions {
     struct mem mem;
@@ -142,7 +142,7 @@ static void do_hints(void *arg)
     x->machine.n_hint = x->n_hint;
 }
 
-/* An error for each group and each loop that nothing is known of. */
+/* Adds an error for each group and each loop that nothing is known about. */
 static tuck_status refuse_assumed(const tuck_graph *g, const tuck_cluster *c, tuck_diags *diags)
 {
     tuck_assumptions *a;

@@ -65,7 +65,7 @@ void tuck_page_free(tuck_page *p)
     mem_free(&m, p, sizeof(*p));
 }
 
-/* One run: what limits its collectives is by op. */
+/* One run; the limits of its collectives are by op. */
 static struct report_run describe(tuck_page *p, const tuck_simulation *s, const char *title,
                                   const char *label, const struct explanation *x)
 {
@@ -81,7 +81,7 @@ static struct report_run describe(tuck_page *p, const tuck_simulation *s, const 
         limit[x->row[i].op] = explain_limit_name(x->row[i].limit);
         limit_op[x->row[i].op] = x->row[i].limit_op;
     }
-    /* In a trace a run is a process: its name says of which graph it is. */
+    /* In a trace a run is a process: its name says which graph it belongs to. */
     snprintf(name, size, "%s%s%s", title, *title ? ", " : "", label);
     return (struct report_run){.label = name,
                                .p = e->program,

@@ -1,4 +1,4 @@
-/* Pipelines as the public interface hands them out. */
+/* Pipelines of the public interface. */
 #ifndef TUCK_API_PASS_API_H
 #define TUCK_API_PASS_API_H
 

@@ -11,9 +11,9 @@
 struct tuck_program {
     struct program *p;
     const struct fx_store
-        *store; /* of the graph it comes from, and how far it had grown; NULL: none */
+        *store; /* store of the graph it comes from, and its size then; NULL if none */
     uint32_t n_node, n_nodes;
-    const char *machine, *notes; /* the cluster of its times, and comments about them; or NULL */
+    const char *machine, *notes; /* the cluster of its times and notes about them, or NULL */
 };
 
 static tuck_status wrap(struct program *p, const tuck_graph *g, tuck_program **out)
@@ -83,7 +83,7 @@ static void do_note(void *arg)
     x->p->notes = arena_str(&p->arena, x->text.at, x->text.len);
 }
 
-/* What its text and its summary say of the machine. */
+/* What the program's text and summary say about the machine. */
 static tuck_status note_machine(tuck_program *p, const tuck_cluster *c)
 {
     struct noting x = {.p = p, .c = c};
@@ -241,7 +241,7 @@ tuck_status tuck_program_check_times(const tuck_program *p, tuck_unknown unknown
     return gaps_tell(p->p, unknown == TUCK_REFUSE, diags);
 }
 
-/* Every op once, after what it depends on. The caller passes the array: [n_op] zeroes. */
+/* Does every op occur once, after what it depends on? The caller passes `place`, [n_op] zeros. */
 static bool is_order(const struct program *p, const uint32_t *order, uint32_t *place)
 {
     for (uint32_t i = 0; i < p->n_op; i++) {

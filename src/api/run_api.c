@@ -1,15 +1,14 @@
-/* Running passes in the public interface: those of a pipeline, and Tuck's own. */
+/* Running passes in the public interface: a pipeline's, or Tuck's own. */
 #include "api/api.h"
 #include "api/pass_api.h"
 #include "api/simulate_api.h"
 #include "study/judge.h"
 #include "study/optimize.h"
 
-/* What both have in common: the machine, what is worked out of graphs on it, and the graph as
- * given. */
+/* What both have in common: the machine, the study on it, and the original graph. */
 struct run {
     tuck_run_options o;
-    tuck_graph *g, *before; /* before: a clone, where it is asked for; or NULL */
+    tuck_graph *g, *before; /* before: a clone, if requested; or NULL */
     tuck_diags *diags;
     struct given_machine *given;
     struct evaluate_options eval;
@@ -44,7 +43,7 @@ static void run_end(struct run *r)
     graph_free(r->before);
 }
 
-/* What cannot be simulated is left out. */
+/* What cannot be simulated is skipped. */
 static tuck_status or_left_out(tuck_status st)
 {
     return st == TUCK_ENOMEM ? st : TUCK_OK;
@@ -81,7 +80,7 @@ static tuck_status give_out(struct run *r, struct evaluation *before, struct eva
     return st;
 }
 
-/* The graph as given and as it is now, for the report and for who asked to have them. */
+/* Compares the original graph with the result, for the report and for the caller if requested. */
 static tuck_status compare(struct run *r, bool judge, tuck_report *report)
 {
     struct evaluation *before = NULL, *after = NULL;
@@ -138,7 +137,7 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
     }
     run_end(&r);
     if (report_out != NULL && report != NULL)
-        *report_out = report; /* of a failed run, too: what was done until then */
+        *report_out = report; /* also after a failure: what was done until then */
     else
         tuck_report_free(report);
     return st;

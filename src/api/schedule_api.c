@@ -9,8 +9,8 @@
 
 struct tuck_schedule {
     struct schedule s;
-    tuck_transport others; /* to problems instead of ranks */
-    tuck_estimates *row;   /* by rank; this one is the first */
+    tuck_transport others; /* a transport to problems instead of ranks */
+    tuck_estimates *row;   /* by rank; this one is first */
 };
 
 /* ---- problems ---- */
@@ -105,7 +105,7 @@ static double ask(void *ctx, const struct problem *p, uint32_t op)
     const struct asked *a = ctx;
     double t = a->o->estimate(a->o->ctx, op);
 
-    return t >= 0 && t <= 1e18 ? t : p->runtime[op]; /* an invalid answer counts as none */
+    return t >= 0 && t <= 1e18 ? t : p->runtime[op]; /* an invalid answer is ignored */
 }
 
 static tuck_status get_options(struct schedule_options *own, const tuck_schedule_options *o,

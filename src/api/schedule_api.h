@@ -1,4 +1,4 @@
-/* Problems as the public interface hands them out. */
+/* Problems of the public interface. */
 #ifndef TUCK_API_SCHEDULE_API_H
 #define TUCK_API_SCHEDULE_API_H
 
@@ -6,10 +6,10 @@
 
 struct tuck_problem {
     const struct problem *p;
-    struct problem *own; /* the same, to be freed; NULL: somebody else's */
+    struct problem *own; /* the same if owned; NULL if owned elsewhere */
 };
 
-/* A problem that somebody else owns, for a caller to look at. */
+/* A problem owned elsewhere, for a caller to read. */
 static inline tuck_problem problem_shown(const struct problem *p)
 {
     return (tuck_problem){.p = p};

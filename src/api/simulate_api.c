@@ -4,7 +4,7 @@
 #include "lower/gaps.h"
 #include "study/judge.h"
 
-/* ---- making one ---- */
+/* ---- creating ---- */
 
 static tuck_simulation *new_simulation(tuck_graph *g)
 {
@@ -93,7 +93,7 @@ void tuck_simulation_free(tuck_simulation *s)
     mem_free(&m, s, sizeof(*s));
 }
 
-/* ---- asking ---- */
+/* ---- reading ---- */
 
 void tuck_simulation_times(const tuck_simulation *s, tuck_times *out)
 {

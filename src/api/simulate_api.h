@@ -1,4 +1,4 @@
-/* Simulations of the public interface: an evaluation with the machine it is of. */
+/* Simulations of the public interface: an evaluation and its machine. */
 #ifndef TUCK_API_SIMULATE_API_H
 #define TUCK_API_SIMULATE_API_H
 
@@ -9,21 +9,19 @@ struct tuck_simulation {
     struct given_machine *given;
     struct evaluation *e;
     tuck_graph *g;
-    tuck_graph *own; /* the same, where it goes with the simulation; or NULL */
+    tuck_graph *own; /* the same if freed with the simulation, or NULL */
     tuck_assumptions *assumptions;
-    bool keep_order; /* of what is searched for it */
+    bool keep_order; /* for searches on it */
     struct mem mem;
 };
 
-/* One whose machine is taken, and nothing else. *out is to be freed whatever came out, and may be
- * NULL. */
+/* A simulation with its machine only. *out must be freed also on failure, and may be NULL. */
 TUCK_MUST_CHECK tuck_status simulation_begin(tuck_graph *g, const tuck_machine *m,
                                              tuck_diags *diags, tuck_simulation **out);
-/* Its evaluation, by a study on its machine; and what must be said of sizes that are not known. */
+/* Evaluates it with a study on its machine, and adds diagnostics about unknown sizes. */
 TUCK_MUST_CHECK tuck_status simulation_fill(tuck_simulation *s, struct study *study,
                                             tuck_diags *diags);
-/* One of an evaluation that is there already; the simulation has a reference of its own to it and
- * to the machine. */
+/* A simulation of an existing evaluation; it holds its own reference to it and to the machine. */
 TUCK_MUST_CHECK tuck_status simulation_of(struct given_machine *given, tuck_graph *g,
                                           struct evaluation *e, tuck_simulation **out);
 

@@ -1,5 +1,5 @@
-/* Tables that are the same for every graph, operators and passes; what lint found; which
- * name was probably meant. */
+/* Tables of operators and passes, which are the same for every graph; results of lint; suggestions
+ * for misspelled names. */
 #include "api/api.h"
 #include "base/suggest.h"
 #include "op/ops.h"
