@@ -49,7 +49,7 @@ override CC = clang
 endif
 
 C17     = $(CC) -std=c17 $(WARN) $(VFLAGS_$(V)) $(CPPFLAGS) $(CFLAGS)
-COMPILE = $(C17) -D_GNU_SOURCE -DTUCK_EXPERIMENTAL -ffp-contract=off -fPIC -fvisibility=hidden -Iinclude -Isrc
+COMPILE = $(C17) -D_GNU_SOURCE -ffp-contract=off -fPIC -fvisibility=hidden -Iinclude -Isrc
 LINK    = $(CC) $(VFLAGS_$(V)) $(CFLAGS) $(LDFLAGS)
 TESTFLAGS = -Itests $(if $(filter tests/fuzz/%,$<),-Wno-missing-prototypes)
 STRICT  = $(if $(WERROR),-Werror)
@@ -229,7 +229,7 @@ COMPLETIONS = $D/share/bash-completion/completions/tuck $D/share/zsh/site-functi
 install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 	install -d $D/bin $D/include $L/pkgconfig $D/share/man/man1
 	install -m 755 $(B)/tuck $D/bin/tuck
-	install -m 644 include/tuck.h $D/include/tuck.h
+	install -m 644 include/tuck.h include/tuck_experimental.h $D/include
 	install -m 644 $(B)/libtuck.a $L/libtuck.a
 	install -m 755 $(B)/$(SOFILE) $L/$(SOFILE)
 	ln -sf $(SOFILE) $L/$(SONAME)
@@ -248,7 +248,7 @@ install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 	install -m 644 $(wildcard examples/*) $(DOC)/examples
 
 uninstall:        ## remove what install put there
-	rm -f $D/bin/tuck $D/include/tuck.h $D/share/man/man1/tuck.1 $L/pkgconfig/tuck.pc \
+	rm -f $D/bin/tuck $D/include/tuck.h $D/include/tuck_experimental.h $D/share/man/man1/tuck.1 $L/pkgconfig/tuck.pc \
 	    $L/libtuck.a $L/libtuck.so $L/$(SONAME) $L/$(SOFILE) $(COMPLETIONS)
 	rm -rf $(DOC)
 

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tuck.h"
+#include "tuck_experimental.h"
 
 enum { MAX_GRAPHS = 16 };
 

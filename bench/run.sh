@@ -26,7 +26,7 @@ mkdir -p "$B/bench"
 compile() {
     local name=$1
     shift
-    "$CC" -std=c17 -O2 -g -Wall -Wextra -D_GNU_SOURCE -DTUCK_EXPERIMENTAL -Iinclude -Isrc -Itests \
+    "$CC" -std=c17 -O2 -g -Wall -Wextra -D_GNU_SOURCE -Iinclude -Isrc -Itests \
         -o "$B/bench/$name" "bench/$name.c" "$@" "$B/libtuck.a" -ljansson -lm
 }
 compile gen

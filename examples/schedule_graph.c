@@ -2,8 +2,7 @@
  *
  *   cc schedule_graph.c -ltuck && ./a.out llama_fsdp_bw.txt
  */
-#define TUCK_EXPERIMENTAL /* programs and schedules */
-#include <tuck.h>
+#include <tuck_experimental.h> /* programs and schedules */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@ awk -v line="$dir/rule_line" '{ print } /^#define OP_SHAPES\(X\)/ { while ((getl
 
 tools/embed report_page src/report/page.html >"$dir/src/report/page.c"
 
-${CC:-cc} -std=c17 -D_GNU_SOURCE -DTUCK_EXPERIMENTAL -O0 -Wall -Wextra -Werror -I"$dir/include" -I"$dir/src" \
+${CC:-cc} -std=c17 -D_GNU_SOURCE -O0 -Wall -Wextra -Werror -I"$dir/include" -I"$dir/src" \
     "$dir"/src/*/*.c "$dir"/src/*/*/*.c -o "$dir/tuck" -ljansson -lm
 
 cat >"$dir/graph.txt" <<'GRAPH'

@@ -7,7 +7,7 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 root=$dir/root prefix=$dir/root/usr
 make -s install PREFIX=/usr DESTDIR="$root" >/dev/null || exit 1
-for file in bin/tuck include/tuck.h lib/libtuck.a lib/libtuck.so lib/pkgconfig/tuck.pc share/man/man1/tuck.1 \
+for file in bin/tuck include/tuck.h include/tuck_experimental.h lib/libtuck.a lib/libtuck.so lib/pkgconfig/tuck.pc share/man/man1/tuck.1 \
     share/bash-completion/completions/tuck share/zsh/site-functions/_tuck share/fish/vendor_completions.d/tuck.fish \
     share/doc/tuck/README.md share/doc/tuck/docs/files.md share/doc/tuck/docs/pictures/architecture.svg; do
     [ -s "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
@@ -46,8 +46,10 @@ for source in examples/*.c; do
     cmp -s "$dir/out" "$dir/out.c" || { echo "$name: C and C++ differ"; diff "$dir/out.c" "$dir/out"; exit 1; }
 done
 [ -s "$dir/study.html" ] || { echo "study_log wrote no page"; exit 1; }
-# With everything that may still change, too.
-echo '#include <tuck.h>' | g++ -std=c++17 $warnings -DTUCK_EXPERIMENTAL $flags -x c++ -fsyntax-only - || exit 1
+# What may still change, too, as C and as C++.
+for language in "${CC:-cc} -std=c17 -x c" "g++ -std=c++17 -x c++"; do
+    echo '#include <tuck_experimental.h>' | $language $warnings $flags -fsyntax-only - || exit 1
+done
 
 make -s uninstall PREFIX=/usr DESTDIR="$root" >/dev/null || exit 1
 left=$(find "$root" -type f -o -type l)

@@ -1,6 +1,7 @@
 /* Comm blocks in the public interface. */
 #include "rewrite/comm_order.h"
 #include "rewrite/ddp/block.h"
+#include "tuck_experimental.h"
 
 struct span {
     const tuck_node *at;

@@ -3,6 +3,7 @@
 #define TUCK_API_SCHEDULE_API_H
 
 #include "plan/problem.h"
+#include "tuck_experimental.h"
 
 struct tuck_problem {
     const struct problem *p;

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "graph/graph.h"
 #include "cost/machine.h"
-#include "tuck.h"
+#include "tuck_experimental.h"
 
 /* One exit code a kind of failure; `tuck --help` prints them. */
 enum {

@@ -1,6 +1,7 @@
 /* The public face of what a graph costs. */
 #include "base/options_take.h"
 #include "cost/kernel_cost.h"
+#include "tuck_experimental.h"
 
 struct graph_cost {
     const tuck_graph *g;

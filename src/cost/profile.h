@@ -2,7 +2,7 @@
 #ifndef TUCK_COST_PROFILE_H
 #define TUCK_COST_PROFILE_H
 
-#include "tuck.h"
+#include "tuck_experimental.h"
 
 /* Names and their times, i below profile_end(); ns < 0: none. */
 uint32_t profile_end(const tuck_profile *p);

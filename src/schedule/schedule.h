@@ -6,6 +6,7 @@
 #include "plan/problem.h"
 #include "schedule/schedule_options.h"
 #include "sim/sim.h"
+#include "tuck_experimental.h"
 
 /* Why a collective or a wait stopped moving. */
 enum schedule_limit {

@@ -4,7 +4,7 @@
 #ifndef TUCK_TESTS_SUPPORT_H
 #define TUCK_TESTS_SUPPORT_H
 
-#include "tuck.h"
+#include "tuck_experimental.h"
 
 struct text {
     char *at; /* NUL-terminated */

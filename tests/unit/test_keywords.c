@@ -14,6 +14,7 @@
 #include "graph/call.h"
 #include "graph/graph.h"
 #include "graph/groups.h"
+#include "tuck_experimental.h"
 
 struct text {
     char *at;

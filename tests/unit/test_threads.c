@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "support/support.h"
-#include "tuck.h"
+#include "tuck_experimental.h"
 
 enum { THREADS = 4, ROUNDS = 1 };
 
