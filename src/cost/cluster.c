@@ -74,11 +74,11 @@ void tuck_cluster_free(tuck_cluster *c)
     m.alloc.resize(m.alloc.ctx, c, sizeof(*c), 0);
 }
 
-/* Kernels next to a collective: 18.9 % slower on average over GPT and LLaMA training on A100,
+/* Kernels while a collective runs: 18.9 % slower on average over GPT and LLaMA training on A100,
  * H100, MI250 and MI210 (Lee et al., Characterizing Compute-Communication Overlap in
- * GPU-Accelerated Distributed Deep Learning, arXiv 2507.03114, 2025; 40 % at most). Assumed:
- * that it holds for other GPUs, and for every kind of kernel and collective alike. Of ranks on
- * one CPU nothing is known. */
+ * GPU-Accelerated Distributed Deep Learning, arXiv 2507.03114, 2025; 40 % at most). Assumed to hold
+ * for other GPUs, and equally for every kind of kernel and collective. Nothing is known about ranks
+ * on one CPU. */
 static double beside_collectives(enum cost_device d)
 {
     return d == DEV_cpu ? 0 : 1.189;
@@ -155,7 +155,7 @@ void cluster_finish(tuck_cluster *c)
 
 /* ---- names ---- */
 
-/* "x8": a number after an x; NULL: neither that nor the end. */
+/* "x8": a number after an x; NULL if it is neither that nor the end. */
 static const char *times(const char *s, int64_t *out)
 {
     char *end;
@@ -173,8 +173,8 @@ static const char *times(const char *s, int64_t *out)
 
 bool cluster_parse_name(const char *name, enum cost_device *d, int64_t *per_node, int64_t *nodes)
 {
-    /* "mi300x" and "mi300xx8" both begin with a device; the longest that
-     * leaves a good rest is meant. */
+    /* "mi300x" and "mi300xx8" both begin with a device: takes the longest one that leaves a valid
+     * remainder. */
     for (size_t len = strlen(name); len > 0; len--) {
         if (!device_find(name, len, d))
             continue;
@@ -284,7 +284,7 @@ struct cost_shape shape_of_stride(const tuck_cluster *c, int64_t p, int64_t stri
 
     if (stride < 1)
         stride = 1;
-    /* How many members fit on a node, the first of them on its first place. */
+    /* How many members fit on a node, with the first of them in its first place. */
     s.per_node = stride >= c->per_node ? 1 : (c->per_node + stride - 1) / stride;
     if (s.per_node >= p)
         s.per_node = p;
@@ -300,7 +300,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Members are usually in order; where they are not, a sorted copy is counted. */
+/* Members are usually sorted; if not, a sorted copy is counted. */
 static struct cost_shape count_nodes(const tuck_cluster *c, const int64_t *rank, int64_t p)
 {
     struct cost_shape s = {p, 1, 1};
@@ -339,7 +339,7 @@ struct cost_shape shape_of_members(const tuck_cluster *c, const int64_t *rank, i
     return s;
 }
 
-/* What a cluster file says of a group, NULL: nothing. */
+/* What a cluster file says about a group, or NULL. */
 static const struct cost_group *described(const tuck_cluster *c, const char *name)
 {
     for (uint32_t i = 0; i < c->group.len; i++)
@@ -358,7 +358,7 @@ struct cost_shape shape_of_group(const tuck_cluster *c, const char *name, int64_
         return shape_of_stride(c, size > 0 ? size : k->size, k->stride);
     if (size > 0)
         return shape_of_stride(c, size, 1);
-    /* No one sets up a group to talk to itself. */
+    /* A group of one rank would be pointless. */
     int64_t all = tuck_cluster_ranks(c);
     return shape_of_stride(c, all > 2 ? all : 2, 1);
 }

@@ -1,4 +1,4 @@
-/* A machine: its device, its links, what was measured on it, how groups lie on it. */
+/* A machine: its device, its links, measurements on it, and how groups are placed on it. */
 #ifndef TUCK_COST_CLUSTER_H
 #define TUCK_COST_CLUSTER_H
 
@@ -22,7 +22,7 @@ struct cost_link {
     double gbps, us;
 };
 
-/* A device as devices.def has it, with what a cluster file replaced. */
+/* A device from devices.def, with changes from a cluster file. */
 struct cost_machine {
     const char *name, *what;
     uint8_t library;    /* enum cost_library */
@@ -34,8 +34,8 @@ struct cost_machine {
     double dram;         /* GB/s */
     double eff[N_RATE];  /* share of the peak that a large product reaches */
     double eff_memory;
-    double kernel_us;    /* no kernel is faster */
-    double symmetric_us; /* a start and a barrier */
+    double kernel_us;    /* minimum time of a kernel */
+    double symmetric_us; /* start and barrier of a symmetric-memory kernel */
 };
 
 enum cost_where { LINK_INTRA, LINK_INTER };
@@ -46,9 +46,9 @@ struct cost_group {
     int64_t size, stride;
 };
 
-/* One number of "slowdown": kernels of a class while a collective runs. */
+/* One number of "slowdown": how much kernels of a class slow down while a collective runs. */
 struct cost_slowdown {
-    const char *cls; /* a class of ops.def: "gemm" */
+    const char *cls; /* a class from ops.def: "gemm" */
     uint8_t coll;    /* tuck_coll */
     double factor;
 };
@@ -61,17 +61,17 @@ struct tuck_cluster {
     struct cost_machine m;
     int64_t per_node, nodes;
     bool standard
-        [2]; /* by enum cost_where: the link is the device's own, so measurements of it hold */
-    VEC(struct cost_table) table; /* of a cluster file first, then the built-in ones */
+        [2]; /* by enum cost_where: the link is the device's own, so its measurements apply */
+    VEC(struct cost_table) table; /* first those of a cluster file, then the built-in ones */
     VEC(struct cost_group) group;
-    VEC(struct cost_slowdown) slowdown; /* of a cluster file */
-    double
-        beside; /* without those: how much longer kernels take next to a collective; 0: not known */
-    double launch_us; /* of the host, for each kernel; the simulator's business */
-    bool assumed;     /* chosen by tuck_cluster_for_graph(), not named */
+    VEC(struct cost_slowdown) slowdown; /* from a cluster file */
+    /* without those: how much longer kernels take while a collective runs; 0 if unknown */
+    double beside;
+    double launch_us; /* host time per kernel; used by the simulator */
+    bool assumed;     /* chosen by tuck_cluster_for_graph(), not by the user */
 };
 
-/* How a group lies: p ranks on `nodes` nodes, at most per_node of them on one. */
+/* How a group is placed: p ranks on `nodes` nodes, at most per_node on one. */
 struct cost_shape {
     int64_t p, nodes, per_node;
 };
@@ -81,30 +81,31 @@ static inline enum cost_where shape_link(struct cost_shape s)
     return s.nodes > 1 ? LINK_INTER : LINK_INTRA;
 }
 
-/* Of p ranks, `stride` apart; of those with these global ranks. */
+/* For p ranks, `stride` apart; for given global ranks. */
 struct cost_shape shape_of_stride(const tuck_cluster *c, int64_t p, int64_t stride);
 struct cost_shape shape_of_members(const tuck_cluster *c, const int64_t *rank, int64_t p);
-/* Of the group that a graph calls `name`: members if they are known, else what a cluster file
- * says of it, else consecutive ranks. size 0: unknown; unless the file gives it, all ranks of
+/* For the group that a graph calls `name`: its members if known, else what a cluster file says
+ * about it, else consecutive ranks. size 0 means unknown; unless the file gives it, all ranks of
  * the machine are assumed. */
 struct cost_shape shape_of_group(const tuck_cluster *c, const char *name, int64_t size,
                                  const int64_t *members);
-/* Is the size of that group such an assumption? */
+/* Is the size of that group assumed? */
 bool shape_is_assumed(const tuck_cluster *c, const char *name, int64_t size);
 
-/* While a collective of that kind runs, kernels of that class take this many
- * times as long; default 1. */
+/* While a collective of that kind runs, kernels of that class take this many times as long; default
+ * 1. */
 double cluster_slowdown(const tuck_cluster *c, const char *cls, int coll);
 
-/* For readers and makers of clusters. Allocation leaves through c->mem's guard. */
-tuck_cluster *cluster_new(const tuck_allocator *alloc); /* NULL on no memory */
+/* For code that makes clusters. When memory runs out, these jump to c->mem's guard. */
+tuck_cluster *cluster_new(const tuck_allocator *alloc); /* NULL if out of memory */
 const struct cost_machine *machine_at(enum cost_device d);
 bool device_find(const char *name, size_t len, enum cost_device *out);
 void cluster_set_device(tuck_cluster *c, enum cost_device d);
-void cluster_add_table(tuck_cluster *c, struct cost_table t); /* smoothed and fitted here */
-void cluster_finish(tuck_cluster *c);                         /* built-in tables, the name */
+void cluster_add_table(tuck_cluster *c, struct cost_table t); /* also smooths and fits it */
+/* adds built-in tables and the name */
+void cluster_finish(tuck_cluster *c);
 
-/* "h100x8x4" into its parts; false: no such name. */
+/* Splits "h100x8x4" into its parts. False: not a valid name. */
 bool cluster_parse_name(const char *name, enum cost_device *d, int64_t *per_node, int64_t *nodes);
 
 #endif

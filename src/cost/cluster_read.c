@@ -1,5 +1,5 @@
-/* Cluster files. Every member but "schema" and "device" may be left out;
- * the device gives defaults. */
+/* Reads cluster files. All members except "schema" and "device" are optional; the device gives
+ * defaults. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,7 +37,7 @@ static void wrong_word(struct jin *in, const struct jin_at *at, const char *what
         jin_error(in, at, "no %s '%.60s'", what, word);
 }
 
-/* A collective by name; 0: none, and reported. */
+/* A collective by name; 0 if unknown, with an error. */
 static int read_coll(struct jin *in, const struct jin_at *at, const char *word)
 {
     const char *known[TUCK_SHARD_DIM_ALLTOALL];
@@ -252,7 +252,7 @@ static void read_table(struct reading *r, const struct jin_at *at)
                     made->n_changed, made->n, 100 * made->largest_change);
 }
 
-/* What a table is of, as a number to sort by. */
+/* What a table is about, as a number to sort by. */
 struct table_key {
     uint64_t what;
     int64_t p;
@@ -302,7 +302,7 @@ static void read_tables(struct reading *r, const struct jin_at *root)
         struct jin_at table = jin_item(&at, i);
         read_table(r, &table);
     }
-    if (!r->in.bad) /* so every table is there, in its place */
+    if (!r->in.bad) /* only then are all tables present, by index */
         check_twice(r, &at);
 }
 
@@ -314,7 +314,7 @@ static void read_slowdown(struct reading *r, const struct jin_at *root)
 
     if (at.v == NULL || !jin_want_object(in, &at))
         return;
-    r->c->beside = 0; /* the file says it */
+    r->c->beside = 0; /* the file replaces the default */
     for (int i = 0; i < OP_CLASS_END; i++)
         known[i] = op_class_name((enum op_class)i);
     for (void *i = jin_first(&at); i != NULL; i = jin_next(&at, i)) {
@@ -416,7 +416,7 @@ tuck_status tuck_cluster_read_file(const char *path, const tuck_allocator *alloc
 
 /* ---- defaults ---- */
 
-/* Does some tensor of the graph live on the cpu, and none elsewhere? */
+/* Is some tensor of the graph on the cpu, and none elsewhere? */
 static bool on_cpu(const tuck_graph *g)
 {
     bool cpu = false;

@@ -1,4 +1,4 @@
-/* Which model answers, and which algorithm it takes. */
+/* Chooses the model that answers, and the algorithm. */
 #include "cost/collective_cost.h"
 
 #include <assert.h>
@@ -46,7 +46,7 @@ void ways_add(struct cost_ways *w, struct cost_way way)
     w->at[w->n++] = way;
 }
 
-/* A collective that was measured under another name. */
+/* The kind under which a collective was measured. */
 static tuck_coll measured_as(tuck_coll coll)
 {
     return coll == TUCK_SHARD_DIM_ALLTOALL ? TUCK_ALL_TO_ALL : coll;
@@ -57,7 +57,7 @@ static bool table_fits(const struct cost_table *t, struct cost_shape s, tuck_col
     return t->coll == (uint8_t)coll && t->where == (uint8_t)shape_link(s) && t->p == s.p;
 }
 
-/* A cluster file's table hides the built-in one for the same case. */
+/* A cluster file's table replaces the built-in one for the same case. */
 static void table_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                        struct cost_ways *out, const char **source)
 {
@@ -89,11 +89,11 @@ static const struct {
 #undef FIT
 };
 
-/* The laws next to p from below and above, both with p itself where it was measured. Of two for the
- * same p the one with more ranks at work at once. */
+/* The laws for the next smaller and larger number of ranks, or p itself if it was measured. Of two
+ * for the same p, the one with more ranks active at once. */
 struct neighbour {
     struct cost_law law;
-    int64_t p, width; /* p = 0: none */
+    int64_t p, width; /* p = 0 if none */
 };
 
 struct neighbours {
@@ -153,7 +153,7 @@ static const char hockney_source[] = "steps and bytes on the links of the cluste
 
 static void sort_ways(struct cost_ways *w)
 {
-    for (uint32_t i = 1; i < w->n; i++) { /* a handful; equal ones keep their order */
+    for (uint32_t i = 1; i < w->n; i++) { /* only a few; equal ones keep their order */
         struct cost_way x = w->at[i];
         uint32_t k = i;
         for (; k > 0 && way_us(&w->at[k - 1]) > way_us(&x); k--)
@@ -165,7 +165,7 @@ static void sort_ways(struct cost_ways *w)
 static void find_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                       tuck_cost_model model, struct cost_ways *w, const char **source);
 
-/* Kernels on symmetric memory, besides what a library does. */
+/* Adds kernels on symmetric memory to the library's ways. */
 static void add_symmetric(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                           struct cost_ways *out)
 {
@@ -177,7 +177,7 @@ static void add_symmetric(const tuck_cluster *c, struct cost_shape s, tuck_coll 
             ways_add(out, more.at[i]);
 }
 
-/* The best way without symmetric memory, added to a sum of phases. */
+/* Adds the best way without symmetric memory to a sum of phases. */
 static void add_phase(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                       struct cost_way *sum)
 {
@@ -194,8 +194,8 @@ static void add_phase(const tuck_cluster *c, struct cost_shape s, tuck_coll coll
     sum->moving += w.at[best].moving;
 }
 
-/* Within nodes, across them by every rank with its peers, within nodes again: each phase is a
- * collective of its own, on one node or with one rank a node, so this never nests deeper. */
+/* Three phases: within nodes, across nodes between peers, within nodes again. Each phase is itself
+ * a collective, on one node or with one rank per node, so this never nests deeper. */
 static void add_hierarchical(const tuck_cluster *c, struct cost_shape s, tuck_coll coll,
                              double bytes, struct cost_ways *out)
 {
@@ -244,7 +244,7 @@ static void find_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll
     }
 }
 
-/* The chosen way, among sorted ways. */
+/* Chooses among sorted ways. */
 static uint32_t choose(const struct cost_ways *w, tuck_coll coll, int64_t bytes,
                        const struct cost_choice *how)
 {
@@ -259,7 +259,7 @@ static uint32_t choose(const struct cost_ways *w, tuck_coll coll, int64_t bytes,
     return 0;
 }
 
-/* The one-shot kernel, whatever the model: PyTorch's rule picks it by size alone. */
+/* The one-shot kernel, with any model: PyTorch's rule chooses it by size alone. */
 static void add_one_shot(const tuck_cluster *c, struct cost_shape s, double bytes,
                          struct cost_ways *w)
 {
@@ -335,16 +335,16 @@ double cost_collective_us(const tuck_cluster *c, struct cost_shape s, tuck_coll 
 double cost_best_rate(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t max_bytes,
                       const struct cost_choice *how)
 {
-    enum { STEPS = 64 }; /* an octave */
+    enum { STEPS = 64 }; /* per octave */
     double best = INFINITY, ratio = exp2(1.0 / STEPS);
 
     if (s.p <= 1 || max_bytes < 1)
         return 0;
-    /* By cost alone: what a rule forces is never less. */
+    /* By cost only: a forced choice is never cheaper. */
     struct cost_choice any = {how->model, how->symmetric || how->one_shot_bytes > 0,
                               how->hierarchical, 0};
-    /* T never falls within a step (torch's own falls at powers of two, which are ends of steps), so
-     * that over the step from x to y no message is cheaper a byte than T(x)/y. */
+    /* T never decreases within a step (torch's own decreases at powers of two, which are ends of
+     * steps), so within the step from x to y no message costs less per byte than T(x)/y. */
     for (int i = 0; exp2((double)i / STEPS) <= (double)max_bytes; i++) {
         double x = exp2((double)i / STEPS), y = fmin(x * ratio, (double)max_bytes + 1);
         best = fmin(best, cost_collective_us(c, s, coll, (int64_t)floor(x), &any) / y);
@@ -362,7 +362,7 @@ int64_t cost_saturation(const tuck_cluster *c, struct cost_shape s, tuck_coll co
         return 0;
     if (how->model == TUCK_MODEL_AUTO || how->model == TUCK_MODEL_TORCH)
         return torch_saturation(c, s, coll, e);
-    /* Where the algorithmic bandwidth reaches the share e of what it is in the limit. */
+    /* Where the algorithmic bandwidth reaches the share e of its limit. */
     double limit = (double)most / cost_collective_us(c, s, coll, most, how);
     while (low < high) {
         int64_t mid = low + (high - low) / 2;

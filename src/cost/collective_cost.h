@@ -1,10 +1,10 @@
-/* The time of a collective: one question, several models, the answer with its reasons. */
+/* The time of a collective: several models, and an answer with its reasons. */
 #ifndef TUCK_COST_COLLECTIVE_COST_H
 #define TUCK_COST_COLLECTIVE_COST_H
 
 #include "cost/cluster.h"
 
-/* One way to do it. */
+/* One way to run a collective. */
 struct cost_way {
     double latency, ramp, moving; /* us; their sum is its time */
     uint8_t model;                /* tuck_cost_model */
@@ -25,8 +25,8 @@ static inline double way_us(const struct cost_way *w)
 
 void ways_add(struct cost_ways *w, struct cost_way way);
 
-/* Each appends the ways its model knows: none, if it does not know the
- * case. `bytes` >= 0, s.p > 1. */
+/* Each appends the ways its model knows; none if it does not cover the case. `bytes` >= 0, s.p
+ * > 1. */
 void nccl_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                struct cost_ways *out);
 void hockney_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
@@ -39,31 +39,31 @@ void torch_old_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, 
 /* PyTorch's estimate of the bytes that keep a link busy for the share e of the time. */
 int64_t torch_saturation(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double e);
 
-/* What is asked besides size and place. */
+/* Choices besides size and group. */
 struct cost_choice {
     tuck_cost_model model;
     bool symmetric, hierarchical;
     int64_t one_shot_bytes;
 };
 
-/* The time and the algorithm. s.p <= 1: nothing moves, time 0. Never falls as bytes grow (but for
- * the model TORCH, which is PyTorch's to the digit). */
+/* The time and the algorithm. s.p <= 1: nothing moves, time 0. The time never decreases as bytes
+ * grow (except with the model TORCH, which is exactly PyTorch's). */
 void cost_collective(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t bytes,
                      const struct cost_choice *how, tuck_collective_cost *out);
 double cost_collective_us(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t bytes,
                           const struct cost_choice *how);
 
-/* A lower bound of us per byte over all messages of at most max_bytes: for bounds that hold however
- * collectives are bucketed. At most 1.1 % below the least there is. */
+/* A lower bound of us per byte over all messages of at most max_bytes: for bounds that hold for
+ * every bucketing. At most 1.1 % below the true minimum. */
 double cost_best_rate(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t max_bytes,
                       const struct cost_choice *how);
 
-/* The smallest message whose bytes take the share e of its time, by the model;
+/* The smallest message for which moving bytes takes the share e of its time in the model;
  * torch_saturation() for AUTO and TORCH. */
 int64_t cost_saturation(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double e,
                         const struct cost_choice *how);
 
-/* us as whole picoseconds, the unit of programs and simulations; what does not fit is INT64_MAX. */
+/* us as whole picoseconds, the unit of programs and simulations; INT64_MAX if it does not fit. */
 int64_t cost_ps(double us);
 
 #endif

@@ -1,4 +1,4 @@
-/* The public face of what a graph costs. */
+/* Public functions about the cost of a graph. */
 #include "base/options_take.h"
 #include "cost/kernel_cost.h"
 #include "tuck_experimental.h"

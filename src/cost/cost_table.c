@@ -11,8 +11,8 @@ double law_time(const struct cost_law *l, double bytes)
 
 /* ---- fitting ---- */
 
-/* Solve the normal equations of the coefficients in `mask`; false:
- * singular. x has zeros elsewhere. */
+/* Solves the normal equations of the coefficients in `mask`. False: singular. The rest of x is
+ * 0. */
 static bool solve(double m[3][3], const double r[3], unsigned mask, double x[3])
 {
     double a[3][4];
@@ -63,8 +63,8 @@ struct cost_law law_fit(const struct cost_point *at, uint32_t n)
         from++;
     if (n - from < FIT_MIN)
         from = 0;
-    scale = at[n - 1]
-                .bytes; /* sizes as shares of the largest, so that the equations are well behaved */
+    scale =
+        at[n - 1].bytes; /* sizes relative to the largest, to keep the equations well conditioned */
     for (uint32_t i = from; i < n; i++) {
         double s = at[i].bytes / scale, w = 1 / at[i].us;
         double f[3] = {w, w * sqrt(s), w * s};
@@ -74,8 +74,8 @@ struct cost_law law_fit(const struct cost_point *at, uint32_t n)
             r[j] += f[j];
         }
     }
-    /* Three coefficients: the best of all feasible subsets is the constrained optimum. Where
-     * several fit equally well (two points), the one that a link would have comes first. */
+    /* Three coefficients: the best of all feasible subsets is the constrained optimum. If several
+     * fit equally well (two points), the most plausible one for a link comes first. */
     static const unsigned subset[] = {5, 7, 4, 6, 3, 1, 2};
     for (size_t k = 0; k < sizeof(subset) / sizeof(*subset); k++) {
         double x[3], error = 0;
@@ -97,7 +97,8 @@ struct cost_law law_fit(const struct cost_point *at, uint32_t n)
 struct cost_law law_between(const struct cost_law *l1, int64_t p1, const struct cost_law *l2,
                             int64_t p2, int64_t p)
 {
-    /* Latency grows with the steps, p - 1; what a rank moves with (p - 1)/p. */
+    /* Latency grows with the number of steps, p - 1; the bytes that a rank moves grow with (p -
+     * 1)/p. */
     double t = (double)(p - p1) / (double)(p2 - p1);
     double u = (1.0 / (double)p1 - 1.0 / (double)p) / (1.0 / (double)p1 - 1.0 / (double)p2);
 
@@ -107,8 +108,8 @@ struct cost_law law_between(const struct cost_law *l1, int64_t p1, const struct 
 
 /* ---- tables ---- */
 
-/* Pool adjacent violators, on logarithms: a pool takes the geometric mean of its points. Pool k is
- * kept in out[k] and count[k] while points are added; it never has more pools than points. */
+/* Pool adjacent violators, on logarithms: a pool has the geometric mean of its points. Pool k is
+ * kept in out[k] and count[k] while points are added; there are never more pools than points. */
 static void isotonic(struct cost_table *t, uint32_t *count)
 {
     double *out = t->smooth;
@@ -125,7 +126,7 @@ static void isotonic(struct cost_table *t, uint32_t *count)
         out[pools] = value;
         count[pools++] = n;
     }
-    /* Spread from the back: a pool is at or before its first point. */
+    /* Expands from the back: a pool is stored at or before its first point. */
     for (uint32_t end = t->n; pools > 0; pools--) {
         double value = exp(out[pools - 1]);
         for (uint32_t k = count[pools - 1]; k > 0; k--)
@@ -141,7 +142,7 @@ void table_prepare(struct cost_table *t, uint32_t *scratch)
     for (uint32_t i = 0; i < t->n; i++) {
         double change = fabs(t->smooth[i] / t->raw[i].us - 1);
         if (change < 1e-9) {
-            t->smooth[i] = t->raw[i].us; /* not by way of a logarithm */
+            t->smooth[i] = t->raw[i].us; /* exact, without going through a logarithm */
             continue;
         }
         t->n_changed++;

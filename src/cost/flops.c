@@ -39,7 +39,7 @@ static bool flag(const struct call *c, const char *name)
     return p >= 0 && c->arg[p] != NULL && c->arg[p]->kind == TUCK_V_BOOL && c->arg[p]->u.i;
 }
 
-/* NAN: not known; whatever it goes into is not known either. */
+/* NAN if unknown; everything computed from it is then unknown, too. */
 static double size(const struct call *c, const struct type *t, int i)
 {
     int64_t v;
@@ -62,8 +62,7 @@ static double numel(const struct call *c, const struct type *t)
     return n;
 }
 
-/* How many of the first two items of a mask are asked for; both, where it is
- * not a list of literals. */
+/* How many of the first two items of a mask are set; both if it is not a list of literals. */
 static double asked(const struct call *c, const char *name)
 {
     int p = op_param_find(c->sig, name, strlen(name));
@@ -127,7 +126,7 @@ static double conv_backward(const struct call *c)
     return 2 * numel(c, each) * filter(c, weight) * asked(c, "output_mask");
 }
 
-/* q and k are how many products over the width of queries and of values there are. */
+/* q_times and v_times: the number of products over the width of queries and of values. */
 static double attention(const struct call *c, bool heads_last, double q_times, double v_times)
 {
     const struct type *q = named(c, "query"), *k = named(c, "key"), *v = named(c, "value");
@@ -136,7 +135,7 @@ static double attention(const struct call *c, bool heads_last, double q_times, d
     if (q == NULL || k == NULL || v == NULL)
         return NAN;
     if (heads_last && q->n == 3) {
-        /* Sequences end to end: the longest of the keys is used for all. */
+        /* Sequences packed end to end: the longest key sequence is used for all. */
         int p = op_param_find(c->sig, "max_k", 5);
         if (p < 0)
             p = op_param_find(c->sig, "max_seqlen_k", 12);
@@ -145,7 +144,7 @@ static double attention(const struct call *c, bool heads_last, double q_times, d
     } else {
         length = size(c, k, heads_last ? -3 : -2);
     }
-    /* Elements of q without its width: batch, heads and length of the queries. */
+    /* Elements of q without its width: batch, heads and query length. */
     double rows = numel(c, q) / fmax(1, size(c, q, -1));
     return 2 * rows * length * (q_times * size(c, q, -1) + v_times * size(c, v, -1));
 }
@@ -156,7 +155,7 @@ static double linear_backward(const struct call *c)
            asked(c, "output_mask");
 }
 
-/* Every product of the list that comes out. */
+/* All products of the resulting list. */
 static double gathered(const struct call *c)
 {
     const struct typetab *types = &c->r->g->store->type;
@@ -198,8 +197,7 @@ static double formula(const struct call *c, enum op_flops rule)
     return 0;
 }
 
-/* The dtype that the products are in: of the first operand that is a float,
- * else of the first tensor. */
+/* The dtype of the products: that of the first floating-point operand, else of the first tensor. */
 static enum dtype product_dtype(const struct call *c)
 {
     enum dtype first = DTYPE_NONE;

@@ -1,6 +1,6 @@
-/* Alpha-beta: a message of n bytes takes alpha + n beta, reducing it n gamma more. Textbook costs
- * of the algorithms that a collective can be done by, over one or two levels of links; never less
- * for more bytes or more ranks.
+/* Alpha-beta: a message of n bytes takes alpha + n beta, and reducing it n gamma more. Textbook
+ * costs of the usual algorithms for collectives, over one or two levels of links; never less for
+ * more bytes or more ranks.
  */
 #include <math.h>
 
@@ -8,11 +8,11 @@
 
 struct net {
     double base;        /* us before the first byte */
-    double a1, b1;      /* us, us a byte: within a node */
-    double a2, b2;      /* between nodes, of one rank */
+    double a1, b1;      /* us, us per byte: within a node */
+    double a2, b2;      /* between nodes, for one rank */
     double a, b;        /* of the slowest link that a flat algorithm crosses */
-    double gamma;       /* us a byte reduced */
-    double p, g, nodes; /* ranks; of one node; nodes */
+    double gamma;       /* us per reduced byte */
+    double p, g, nodes; /* ranks; ranks per node; nodes */
     double lg;          /* ceil(log2 p) */
     double n;           /* bytes */
     double barrier;     /* us: start and barrier of a symmetric-memory kernel */
@@ -55,7 +55,7 @@ static void all_reduce(const struct net *x, struct cost_ways *out)
         x->n * s1 * (2 * x->b1 + x->gamma) + x->n / x->g * s2 * (2 * x->b2 + x->gamma));
 }
 
-/* All-gather, and reduce-scatter with gamma. */
+/* All-gather, and with gamma reduce-scatter. */
 static void gather(const struct net *x, struct cost_ways *out, double gamma)
 {
     double share = (x->p - 1) / x->p;
@@ -78,7 +78,7 @@ static void all_to_all(const struct net *x, struct cost_ways *out)
         add(out, TUCK_ALGO_PAIRWISE, x->base + (x->p - 1) * x->a1, x->n * share * x->b1);
         return;
     }
-    /* To each rank of the own node by the one link, to all others by the other. */
+    /* To ranks of the same node over one kind of link, to all others over the other. */
     double inside = (x->g - 1) / x->p;
     add(out, TUCK_ALGO_PAIRWISE, x->base + (x->p - 1) * x->a,
         x->n * (inside * x->b1 + (share - inside) * fmax(x->b1, x->b2)));
@@ -101,10 +101,10 @@ void hockney_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, do
                     .barrier = m->symmetric_us,
                     .one_node = s.nodes == 1};
 
-    /* Two operands read, one written. */
+    /* Reads two operands and writes one. */
     x.gamma = 3 / (1000 * m->dram * m->eff_memory);
     x.a = x.one_node ? x.a1 : x.a2;
-    /* A ring over nodes: one a rail, so the ranks of a node send out together. */
+    /* A ring over nodes: one per rail, so the ranks of a node send together. */
     x.b = x.one_node ? x.b1 : fmax(x.b1, x.b2 / x.g);
     switch (coll) {
     case TUCK_ALL_REDUCE: all_reduce(&x, out); break;
@@ -117,6 +117,6 @@ void hockney_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, do
         add(out, TUCK_ALGO_DIRECT, x.base + x.a, x.n * (x.one_node ? x.b1 : fmax(x.b1, x.b2)));
         break;
     case TUCK_OTHER_COLLECTIVE:
-    case TUCK_NESTED_COLLECTIVES: break; /* not asked for: see coll_modelled() */
+    case TUCK_NESTED_COLLECTIVES: break; /* never requested: see coll_modelled() */
     }
 }

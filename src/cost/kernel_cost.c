@@ -19,7 +19,7 @@ const char *cost_bound_name(enum cost_bound b)
 
 /* ---- sizes ---- */
 
-/* Elements that memory holds: dimensions of stride 0 are one element over and over. */
+/* Elements in memory: a dimension of stride 0 repeats one element. */
 static int64_t tensor_bytes(struct cost_run *r, const struct type *t)
 {
     int64_t n = dtype_at((enum dtype)t->dtype)->bytes;
@@ -37,7 +37,7 @@ static int64_t tensor_bytes(struct cost_run *r, const struct type *t)
     return n;
 }
 
-/* Of a list all items, which must have been asked for. */
+/* Sum over the items of a list, which must have been computed. */
 static int64_t list_bytes(const struct cost_run *r, const struct type *t)
 {
     int64_t sum = 0;
@@ -108,7 +108,7 @@ double cost_kernel_ns(const tuck_cluster *c, enum dtype dtype, double flops, dou
         return 0;
     }
     while (rate > RATE_F64 && !(m->peak[rate] * m->eff[rate] > 0))
-        rate--; /* no units of its own: it is computed in the next wider type */
+        rate--; /* not supported in hardware: computed in the next wider type */
     double compute = flops > 0 ? flops / (1000 * m->peak[rate] * m->eff[rate]) : 0;
     double memory = bytes / (m->dram * m->eff_memory), least = 1000 * m->kernel_us;
     *bound_out = least >= compute && least >= memory ? BOUND_KERNEL
@@ -117,7 +117,7 @@ double cost_kernel_ns(const tuck_cluster *c, enum dtype dtype, double flops, dou
     return fmax(least, fmax(compute, memory));
 }
 
-/* Sums that stay unknown once they are. */
+/* Adds, and stays unknown once unknown. */
 static void add_bytes(int64_t *sum, int64_t more)
 {
     if (*sum < 0 || more < 0 || !size_add(*sum, more, sum))
@@ -136,7 +136,7 @@ static bool is_out(const struct op_param *p)
     return p != NULL && p->mutated && p->kwarg_only;
 }
 
-/* Every tensor that the operands mention, once each: what is read of it, and what is written. */
+/* Every tensor among the operands, once each: the bytes read from it and written to it. */
 static int64_t operand_bytes(struct cost_run *r, const struct fx_node *x, const struct op_sig *sig,
                              enum op_moves rule, int64_t result)
 {
@@ -170,7 +170,7 @@ static int64_t operand_bytes(struct cost_run *r, const struct fx_node *x, const 
     return sum;
 }
 
-/* Results that are no operand in disguise. */
+/* Results that are not aliases of operands. */
 static int64_t fresh_bytes(struct cost_run *r, uint32_t n, const struct op_sig *sig)
 {
     const struct type *t = type_at(&r->g->store->type, node_type(r->g, n));
@@ -188,7 +188,7 @@ static int64_t fresh_bytes(struct cost_run *r, uint32_t n, const struct op_sig *
     return sum;
 }
 
-/* A reshape of what lies in one piece, a conversion to what it is already. */
+/* Is it free: a reshape of contiguous memory, or a conversion to the same type? */
 static bool is_free(struct cost_run *r, uint32_t n)
 {
     const struct fx_node *x = acting_call(r->g, n, &r->arena);
@@ -225,7 +225,7 @@ static int64_t moved_bytes(struct cost_run *r, uint32_t n, const struct op_row *
     case OP_MOVES_maybe:
         if (is_free(r, n))
             return 0;
-        sum = cost_result_bytes(r, n); /* the signature says it is a view, which it is not here */
+        sum = cost_result_bytes(r, n); /* the signature declares a view, but here it is a copy */
         add_bytes(&sum, operand_bytes(r, x, sig, OP_MOVES_all, sum));
         return sum;
     case OP_MOVES_out: return cost_result_bytes(r, n);
@@ -233,7 +233,7 @@ static int64_t moved_bytes(struct cost_run *r, uint32_t n, const struct op_row *
     }
     result = fresh_bytes(r, n, sig);
     sum = operand_bytes(r, x, sig, (enum op_moves)row->moves, result);
-    /* Numbers, whatever their type: nothing was read, so nothing is written. */
+    /* A number: nothing was read, so nothing is written. */
     if (row->cls == OP_SCALAR && sum == 0)
         return 0;
     add_bytes(&sum, result);
@@ -274,14 +274,14 @@ static void collective_part(struct cost_run *r, uint32_t n, const struct op_row 
     out->bytes = bytes;
     out->flops = flops;
     out->bound = BOUND_COLLECTIVE;
-    /* A product that a collective feeds runs at the same time. */
+    /* A matrix product fused with a collective runs at the same time. */
     out->ns = fmax(1000 * us, cost_kernel_ns(r->c, dtype, flops, 0, &bound));
 }
 
 /* ---- nodes ---- */
 
-/* How often a call runs its graph: once for each slice that map and scan take, -1 where that is not
- * known. A loop that runs until it is done counts as one trip; cost/assumed.h reports it. */
+/* How often a call runs its graph: once per slice for map and scan, -1 if unknown. A while loop
+ * counts as one trip; cost/assumed.h reports that. */
 static int64_t runs_of(struct cost_run *r, const struct fx_node *x, const struct op_row *row)
 {
     const tuck_value *v = row->shape == OP_SHAPE_map_hop    ? call_operand(r->g, x, 1)
@@ -300,7 +300,7 @@ static int64_t runs_of(struct cost_run *r, const struct fx_node *x, const struct
     return steps;
 }
 
-/* Of branches the most expensive; of others all, one after the other. */
+/* For branches the most expensive one; otherwise all, one after the other. */
 static void nested_part(struct cost_run *r, uint32_t n, const struct op_row *row,
                         struct cost_part *out)
 {
@@ -394,7 +394,7 @@ void cost_node(struct cost_run *r, uint32_t n, struct cost_part *out)
     model_part(r, n, out);
     if ((r->options.estimate != NULL || r->options.profile != NULL) &&
         told(r, n, out->ns, &ns, &bound)) {
-        out->comm_ns *= out->ns > 0 ? ns / out->ns : 0; /* the same share */
+        out->comm_ns *= out->ns > 0 ? ns / out->ns : 0; /* keeps the same share */
         out->ns = ns;
         out->bound = (uint8_t)bound;
     }
@@ -472,7 +472,7 @@ void cost_run_graph(struct cost_run *r, const tuck_graph *g)
             vec_push(r->mem, &r->nest, ((struct cost_nest){x->child.at[k], 0}));
     }
     struct cost_inside *inside = arena_array(&r->arena, struct cost_inside, r->nest.len);
-    for (uint32_t i = r->nest.len; i > 0; i--) { /* children before those who call them */
+    for (uint32_t i = r->nest.len; i > 0; i--) { /* children before their callers */
         enter(r, r->nest.at[i - 1].g, inside + r->nest.at[i - 1].first);
         r->node_group = i == 1 ? groups_of_nodes(g, &r->arena) : NULL;
         if (i > 1)

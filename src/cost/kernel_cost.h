@@ -1,5 +1,6 @@
 /* The time of a graph's nodes: kernels by a roofline over the columns flops and moves of ops.def,
- * collectives by the models of collective_cost.h; times of a profile or the caller override both.
+ * collectives by the models of collective_cost.h; times from a profile or from the caller override
+ * both.
  *
  *   struct cost_run r;
  *   cost_run_init(&r, &mem, cluster, &options, &assume);
@@ -7,8 +8,8 @@
  *   for_each_node (g, n) { cost_node(&r, n, &part); … part.ps … }
  *   cost_run_done(&r);
  *
- * Allocation leaves through mem's guard. Times are of a node by itself: the host's time to
- * launch it (launch_us of a cluster) and how kernels slow each other down are left to the
+ * When memory runs out, these jump to mem's guard. Times are of a node by itself: the host's time
+ * to launch it (launch_us of a cluster) and how kernels slow each other down are left to the
  * simulation.
  */
 #ifndef TUCK_COST_KERNEL_COST_H
@@ -26,7 +27,7 @@ enum cost_bound {
     BOUND_NOTHING,    /* a view, an input, a wait: no time */
     BOUND_COMPUTE,    /* arithmetic */
     BOUND_MEMORY,     /* reading and writing */
-    BOUND_KERNEL,     /* too small: the least time of a kernel */
+    BOUND_KERNEL,     /* small: the minimum time of a kernel */
     BOUND_COLLECTIVE, /* communication */
     BOUND_NESTED,     /* the graphs it calls */
     BOUND_PROFILE,    /* from a profile */
@@ -36,30 +37,32 @@ enum cost_bound {
 
 struct cost_part {
     double ns;
-    double comm_ns; /* of it, collectives in the graphs it calls */
+    double comm_ns; /* the part spent in collectives of the graphs it calls */
     int64_t ps;
     double flops;
-    int64_t bytes; /* read and written; of a collective its message, of graphs those in them */
+    /* read and written; for a collective its message, for a call the sum of the graphs */
+    int64_t bytes;
     uint8_t bound; /* enum cost_bound */
     uint8_t coll;  /* tuck_coll of a collective, else 0 */
-    int32_t group; /* index into the graph's groups, -1 = none */
+    int32_t group; /* index into the graph's groups, or -1 */
 };
 
 struct cost_options {
     struct cost_choice collective;
     const tuck_profile *profile; /* or NULL */
-    struct cost_laws laws; /* of its collectives, for sizes that were not measured; laws_fit() */
+    /* laws of the profile's collectives, for sizes that were not measured; laws_fit() */
+    struct cost_laws laws;
     tuck_estimate_fn estimate; /* or NULL */
     void *estimate_ctx;
 };
 
-/* Time of one call of a graph; ns -1: unknown. */
+/* Time of one call of a graph; ns is -1 if unknown. */
 struct cost_inside {
     double ns, comm_ns;
-    int64_t bytes; /* of the messages in it */
+    int64_t bytes; /* sum of its messages */
 };
 
-/* A graph and where its children are, side by side, among all nested graphs. */
+/* A graph, and the range of its children among all nested graphs. */
 struct cost_nest {
     const tuck_graph *g;
     uint32_t first;
@@ -73,18 +76,19 @@ struct cost_run {
     struct assume *assume;
     struct sigs sigs;
     const tuck_graph *g;
-    int64_t *bytes; /* by type: of a tensor or all of a list; -1 unknown, -2 not asked yet */
+    /* by type: bytes of a tensor or of a whole list; -1 if unknown, -2 if not computed yet */
+    int64_t *bytes;
     uint32_t n_bytes;
     struct cost_shape *group;   /* by group of g */
-    const int32_t *node_group;  /* by node of g: its group, -1: none; NULL: not computed yet */
-    uint32_t *child;            /* by name: which child of g is called so, if one is */
+    const int32_t *node_group;  /* by node of g: its group, or -1; NULL if not computed yet */
+    uint32_t *child;            /* by name: the child of g with this name */
     struct cost_inside *inside; /* by child of g */
-    /* By node, for sets of nodes; each entry is valid if it is, or goes with, the current stamp. */
-    VEC(uint32_t) mark;       /* is in the set */
+    /* By node, for sets of nodes; an entry is valid if it belongs to the current stamp. */
+    VEC(uint32_t) mark;       /* it is in the set */
     VEC(uint32_t) seen;       /* its bytes were counted */
-    VEC(uint32_t) base;       /* of a view of the set: what it is a view of */
-    VEC(uint32_t) read_stamp; /* has an entry in read[]; or was counted as written */
-    VEC(int64_t) read;        /* bytes that the set reads of it */
+    VEC(uint32_t) base;       /* for a view in the set: what it is a view of */
+    VEC(uint32_t) read_stamp; /* it has an entry in read[], or was counted as written */
+    VEC(int64_t) read;        /* bytes that the set reads from it */
     VEC(uint32_t) outside;    /* nodes with an entry in read[] */
     uint32_t stamp;
     VEC(type_id) todo;
@@ -98,24 +102,24 @@ void cost_run_done(struct cost_run *r);
 
 void cost_node(struct cost_run *r, uint32_t n, struct cost_part *out);
 
-/* Nodes that become one loop: inputs from outside are read once, results used outside are written
- * once. A profile's times are summed. */
+/* Nodes fused into one loop: inputs from outside are read once, results used outside are written
+ * once. Times from a profile are added up. */
 void cost_loop(struct cost_run *r, const uint32_t *node, uint32_t n, struct cost_part *out);
 
-/* The time of a kernel that does this much. */
+/* The time of a kernel with this much work. */
 double cost_kernel_ns(const tuck_cluster *c, enum dtype dtype, double flops, double bytes,
                       enum cost_bound *bound_out);
 
-/* Bytes of a node's results; -1: unknown. */
+/* Bytes of a node's results; -1 if unknown. */
 int64_t cost_result_bytes(struct cost_run *r, uint32_t n);
 
-/* Views, waits, inputs: no kernel, whatever a profile says. */
+/* Views, waits, inputs: no kernel, even if a profile has a time for it. */
 bool cost_takes_none(const tuck_graph *g, uint32_t n);
 
-/* The kind of collective of a row; 0: not a collective. */
+/* The kind of collective of a row; 0 if it is none. */
 tuck_coll cost_coll_of(const struct op_row *row);
 
-/* flops.c: by the row's formula. False: sizes are not known. */
+/* In flops.c: uses the row's formula. False: sizes are unknown. */
 bool cost_flops(struct cost_run *r, uint32_t n, const struct op_row *row, double *flops,
                 enum dtype *dtype);
 

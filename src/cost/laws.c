@@ -74,7 +74,7 @@ static void gather(struct fitting *f)
         qsort(f->m.at, f->m.len, sizeof(*f->m.at), by_case);
 }
 
-/* Points of one size become their mean. */
+/* Points of one size are replaced by their mean. */
 static void merge_sizes(struct fitting *f, uint32_t from, uint32_t to)
 {
     f->point.len = 0;
@@ -126,7 +126,8 @@ tuck_status laws_fit(struct machine *m, const tuck_graph *g)
 {
     struct cost_options *o = &m->cost;
     struct fitting f = {.o = o, .g = g};
-    struct cost_options model = {.collective = o->collective}; /* of sizes, and for one point */
+    /* for sizes, and for a single point */
+    struct cost_options model = {.collective = o->collective};
 
     if (o->profile == NULL || o->laws.n > 0)
         return TUCK_OK;

@@ -1,11 +1,11 @@
-/* The cost of nodes that become one loop. */
+/* The cost of nodes that are fused into one loop. */
 #include <math.h>
 
 #include "cost/kernel_cost.h"
 #include "cost/profile.h"
 #include "infer/infer.h"
 
-/* Room for a mark of every node. */
+/* Makes room for a mark for every node. */
 #define grow(r, v)                                                                                 \
     do {                                                                                           \
         while ((v)->len < (r)->g->node.len)                                                        \
@@ -17,7 +17,7 @@ static bool is_member(const struct cost_run *r, uint32_t n)
     return r->mark.at[n] == r->stamp;
 }
 
-/* Another name for what it is given: nothing is read or written for it. */
+/* An alias of its operand: nothing is read or written for it. */
 static bool is_view(const struct cost_run *r, uint32_t n)
 {
     const struct op_row *row = op_at(node_op(r->g, n));
@@ -25,8 +25,8 @@ static bool is_view(const struct cost_run *r, uint32_t n)
     return row->moves == OP_MOVES_none || row->moves == OP_MOVES_maybe;
 }
 
-/* What a member sees when it mentions n: n itself, or what the views of the set that
- * n is made by begin with. */
+/* What a member of the set reads when it uses n: n itself, or the base of the views in the set that
+ * lead to n. */
 static uint32_t origin(const struct cost_run *r, uint32_t n)
 {
     return is_member(r, n) && is_view(r, n) ? r->base.at[n] : n;
@@ -43,7 +43,7 @@ static void add(int64_t *sum, int64_t more)
         *sum = -1;
 }
 
-/* Operands from outside: the bytes seen of each, summed by where they come from. */
+/* Operands from outside: the bytes read from each, added up by their origin. */
 static void meet_operands(struct cost_run *r, uint32_t n, int64_t *written)
 {
     const struct fx_node *x = node_at(r->g, n);
@@ -110,7 +110,7 @@ static int64_t loop_bytes(struct cost_run *r, const uint32_t *node, uint32_t n)
         const struct op_row *row = op_at(node_op(r->g, from));
         if (!is_member(r, from) || r->read_stamp.at[from] == r->stamp || !used_outside(r, node[i]))
             continue;
-        r->read_stamp.at[from] = r->stamp; /* written once, by however many names it is used */
+        r->read_stamp.at[from] = r->stamp; /* written once, even if used under several names */
         if (!(row->flags & OP_F_MUTATES))
             add(&written, cost_result_bytes(r, from));
     }

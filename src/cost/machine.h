@@ -1,5 +1,5 @@
-/* The machine that times and sizes are computed for. Made once, from the command line or from
- * the public tuck_machine, and handed down by pointer: all that lowers, prices, simulates or
+/* The machine for which times and sizes are computed. Made once, from the command line or from the
+ * public tuck_machine, and passed down by pointer: everything that lowers, estimates, simulates or
  * searches uses this one. */
 #ifndef TUCK_COST_MACHINE_H
 #define TUCK_COST_MACHINE_H
@@ -12,11 +12,11 @@ struct machine {
     const struct fx_hint *hint; /* values of symbols */
     size_t n_hint;
     double bandwidth; /* link speed factor */
-    bool contention;  /* links are shared, and kernels run slower next to collectives */
-    bool strict;      /* what is not known is an error: nothing is assumed */
+    bool contention;  /* links are shared, and kernels run slower while collectives run */
+    bool strict;      /* anything unknown is an error: nothing is assumed */
 };
 
-/* Every option at its default, on this cluster. */
+/* All options at their defaults, on this cluster. */
 void machine_init(struct machine *m, const tuck_cluster *c);
 
 /* The values of symbols for graphs of a store. */

@@ -1,13 +1,13 @@
-/* NCCL's own formulas: for every algorithm and protocol a latency and a bandwidth, of which its
+/* NCCL's own formulas: a latency and a bandwidth for every algorithm and protocol, from which its
  * tuner takes the best. The topology search that yields channels and their speed is replaced by two
- * rules that give back what NCCL 2.27 logged on H100 nodes (tests/unit/test_cost.c has those
- * numbers): a ring over several nodes runs at what its ranks of one node send out together, and has
- * at most two channels a rank.
+ * rules that reproduce what NCCL 2.27 logged on H100 nodes (tests/unit/test_cost.c has those
+ * numbers): a ring over several nodes runs at the combined sending rate of the ranks of one node,
+ * and has at most two channels per rank.
  *
- * On top come corrections that were measured on multi-node Hopper (AutoParallel publishes them): a
- * step is slower and the bandwidth lower than the tuner believes until messages are large. They are
- * tables over log2 of the bytes of a rank; between entries they are interpolated geometrically, and
- * no entry is more than twice its left neighbour, so that the time never falls as messages grow.
+ * In addition there are corrections measured on multi-node Hopper (published by AutoParallel):
+ * until messages are large, steps are slower and bandwidth is lower than the tuner assumes. They
+ * are tables over log2 of the bytes per rank, interpolated geometrically between entries; no entry
+ * is more than twice its left neighbor, so the time never decreases as messages grow.
  */
 #include "cost/nccl_model.h"
 
@@ -43,8 +43,8 @@ const double nccl_tree_correction[N_NCCL_PROTO][N_TREE_CORRECTION] = {
 
 /* ---- corrections ---- */
 
-/* A share of the bandwidth, by log2 of the bytes of a rank in units of 64. What comes before
- * `first` is 1, and so is what comes after the entries. */
+/* A share of the bandwidth, by log2 of the bytes per rank in units of 64. It is 1 before `first`
+ * and after the last entry. */
 struct ramp {
     int first, n;
     double at[24];
@@ -67,7 +67,7 @@ static double ramp_entry(const struct ramp *r, int i)
     return r->at[i - r->first];
 }
 
-/* Entries of the ring, sharpened beyond 4 nodes. */
+/* Entries for the ring, stronger beyond 4 nodes. */
 static double ring_entry(int i, double nodes)
 {
     double left = 1, v = 1;
@@ -124,9 +124,9 @@ struct setting {
     double p, nodes;
 };
 
-enum { NET_SHARE_PERCENT = 96 }; /* of a NIC's rate that NCCL counts on */
+enum { NET_SHARE_PERCENT = 96 }; /* share of a NIC's rate that NCCL assumes */
 
-/* What the ranks of one node can send out together, at most what a rank can send at all. */
+/* What the ranks of one node can send together, at most what one rank can send at all. */
 static double bus_gbps(const struct setting *x, bool twice)
 {
     double intra = x->c->m.intra.gbps;
@@ -137,8 +137,8 @@ static double bus_gbps(const struct setting *x, bool twice)
     return fmin(intra, twice ? 2 * out : out);
 }
 
-/* Latency of a step within a node and between nodes. A cluster file's `us` scales
- * what NCCL has for its kind. */
+/* Latency of a step within a node and between nodes. A cluster file's `us` scales NCCL's value for
+ * that kind of link. */
 static void step_lat(const struct setting *x, int algo, int proto, double *intra, double *inter)
 {
     const struct cost_machine *m = &x->c->m;
@@ -147,7 +147,7 @@ static void step_lat(const struct setting *x, int algo, int proto, double *intra
 
     *intra = nccl_hw_lat[hw][algo][proto] * m->intra.us / nccl_hw_lat[hw][NCCL_RING][NCCL_LL];
     *intra = fmax(*intra, overhead);
-    /* One rank a node: no other rank's step hides the network's. */
+    /* With one rank per node, no other rank's step hides the network's. */
     *inter = nccl_hw_lat[NCCL_NET][x->s.per_node == 1 ? NCCL_TREE : algo][proto];
     *inter *= m->inter.us / nccl_hw_lat[NCCL_NET][NCCL_RING][NCCL_LL];
 }
@@ -179,7 +179,7 @@ static void ring(const struct setting *x, int proto, struct cost_ways *out)
         bus = fmin(0.92 * bus, x->channels * nccl_ring_ll128_max[x->gen][x->column]);
     step_lat(x, NCCL_RING, proto, &intra, &inter);
     double lat = nccl_base_lat[NCCL_RING][proto] + (steps - n_inter) * intra + n_inter * inter;
-    /* A broadcast hands on what it has: every byte crosses each link once. */
+    /* A broadcast passes data on: every byte crosses each link once. */
     double gbps = x->coll == TUCK_BROADCAST ? bus : bus * x->p / steps;
     if (multi && ar) {
         if (proto == NCCL_SIMPLE && x->bytes / (x->channels * x->p) >= 64)
@@ -214,8 +214,8 @@ static void tree(const struct setting *x, int proto, struct cost_ways *out)
         0.5 * 0.85 * bus * tree_correction(proto, x->bytes), out);
 }
 
-/* Trees over the switches of Hopper nodes, as NCCL 2.27 logged them: GB/s a rank of a
- * node, at 2 and more nodes. */
+/* Trees over the switches of Hopper nodes, as logged by NCCL 2.27: GB/s per rank of a node, for 2
+ * and more nodes. */
 static void nvls_tree(const struct setting *x, struct cost_ways *out)
 {
     double per_node = (double)x->s.per_node;

@@ -10,13 +10,13 @@ enum nccl_hw { NCCL_NVLINK, NCCL_PCI, NCCL_NET };
 
 extern const char *const nccl_proto_name[N_NCCL_PROTO];
 
-/* us: before the first step; of a step */
+/* us: before the first step; per step */
 extern const double nccl_base_lat[N_NCCL_ALGO][N_NCCL_PROTO];
 extern const double nccl_hw_lat[3][N_NCCL_ALGO][N_NCCL_PROTO];
 
 /* GB/s, by generation (Volta … Blackwell) and nodes (1, 2, more) */
 extern const double nccl_ll_max[4][3];
-extern const double nccl_ring_ll128_max[4][3]; /* of a channel, and so are the next two */
+extern const double nccl_ring_ll128_max[4][3]; /* per channel, also the next two */
 extern const double nccl_tree_ll128_max[4][3];
 extern const double nccl_tree_max[4][3];
 extern const int nccl_channels[4];

@@ -1,10 +1,10 @@
-/* Measured times of nodes; the public functions do the rest. */
+/* Measured times of nodes; other functions are public. */
 #ifndef TUCK_COST_PROFILE_H
 #define TUCK_COST_PROFILE_H
 
 #include "tuck_experimental.h"
 
-/* Names and their times, i below profile_end(); ns < 0: none. */
+/* Names and their times, for i below profile_end(); ns < 0 if none. */
 uint32_t profile_end(const tuck_profile *p);
 const char *profile_at(const tuck_profile *p, uint32_t i, double *ns);
 

@@ -1,7 +1,7 @@
-/* PyTorch's Inductor's time of a collective, to the digit: its comm_analysis of 2026 and the
- * one before. Where it is odd (an all-to-all priced as an all-reduce, a tree whose bandwidth
- * rises in steps, so that a larger message may be faster) it is left so: this is for comparison
- * with PyTorch, not for use.
+/* The time of a collective exactly as PyTorch's Inductor computes it: its comm_analysis of 2026 and
+ * the version before. Oddities (an all-to-all costed as an all-reduce, a tree whose bandwidth rises
+ * in steps, so that a larger message may be faster) are kept: this model is for comparison with
+ * PyTorch only.
  */
 #include <math.h>
 
@@ -61,7 +61,7 @@ static void one(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, doub
         bus = fmin(0.92 * bus, nccl_channels[gen] * nccl_tree_max[gen][column]);
 
     double steps = steps_of(coll, p), gbps = is_tree ? 0.5 * bus : bus * p / steps;
-    /* Over several nodes it assumes NVLink inside a node. */
+    /* For several nodes it assumes NVLink inside a node. */
     double intra = nccl_hw_lat[m->nvlink || nodes > 1 ? NCCL_NVLINK : NCCL_PCI][algo][proto];
     double inter = nccl_hw_lat[NCCL_NET][algo][proto];
     if (nodes > 1)
@@ -86,11 +86,11 @@ static void one(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, doub
 void torch_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                 struct cost_ways *out)
 {
-    if (coll == TUCK_BROADCAST) { /* it has no model of one: time 0 */
+    if (coll == TUCK_BROADCAST) { /* it has no model for broadcast: time 0 */
         ways_add(out, (struct cost_way){.model = TUCK_MODEL_TORCH, .algo = TUCK_ALGO_LIBRARY});
         return;
     }
-    /* Trees first: of two that take the same it keeps the first. */
+    /* Trees first: of two equal times the first is kept. */
     for (int algo = coll == TUCK_ALL_REDUCE ? NCCL_TREE : NCCL_RING; algo < N_NCCL_ALGO; algo++)
         for (int proto = 0; proto < N_NCCL_PROTO; proto++)
             one(c, s, coll, bytes, algo, proto, out);
@@ -113,7 +113,7 @@ void torch_old_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, 
         ways_add(out, (struct cost_way){.model = TUCK_MODEL_TORCH_OLD, .algo = TUCK_ALGO_LIBRARY});
         return;
     }
-    /* Bytes become GiB while the bandwidth stays in GB/s: theirs. */
+    /* Bytes become GiB while the bandwidth stays in GB/s, as in PyTorch. */
     ways_add(out, (struct cost_way){.latency = 6.6 + (steps - n_inter) * intra + n_inter * 2.7,
                                     .moving = bytes / 1073741824 / (bus * p / steps) * 1e6,
                                     .model = TUCK_MODEL_TORCH_OLD,

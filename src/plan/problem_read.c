@@ -14,8 +14,8 @@ struct reader {
     uint32_t n_buf; /* buffers named so far, in the first walk */
 };
 
-/* ---- names ---- What a name means is marked in the table of strings: `owner` is 1 + the
- * op, `node` 1 + the buffer. */
+/* ---- names ----
+ * What a name means is marked in the string table: `owner` is 1 + the op, `node` 1 + the buffer. */
 
 static struct str *mark_of(struct reader *r, const char *name)
 {
