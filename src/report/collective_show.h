@@ -1,5 +1,5 @@
-/* What a collective costs on a cluster, for readers: a table with the other
- * ways there were, and JSON. */
+/* Prints the cost of a collective on a cluster: a table that includes the alternatives, and
+ * JSON. */
 #ifndef TUCK_REPORT_COLLECTIVE_SHOW_H
 #define TUCK_REPORT_COLLECTIVE_SHOW_H
 

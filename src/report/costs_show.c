@@ -1,4 +1,4 @@
-/* What the nodes of a graph cost: a table and JSON. */
+/* Prints the costs of a graph's nodes: a table and JSON. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "study/node_costs.h"
 
-/* Longer names push their operators aside, not those of the other rows. */
+/* Longer names shift only their own operator, not the other rows. */
 enum { MOST_PADDED = 20 };
 
 static const char *op_name(const tuck_graph *g, uint32_t n)
@@ -17,7 +17,7 @@ static const char *op_name(const tuck_graph *g, uint32_t n)
     return strncmp(target, "torch.ops.", 10) == 0 ? target + 10 : target;
 }
 
-/* By which law the collectives that a profile does not name have their times. */
+/* The laws used for collectives that a profile does not name. */
 static void put_laws(const struct cost_laws *l, struct buf *out)
 {
     for (uint32_t i = 0; i < l->n; i++) {
@@ -89,7 +89,7 @@ static void put_head(const struct node_costs *c, struct buf *out)
     cost_assumed_table(out, c->assumed, c->n_assumed, c->assume.used_default);
 }
 
-/* The operator is on a line of its own where the row has no room for it. */
+/* The operator goes on its own line if the row has no room for it. */
 static void put_node(const struct node_costs *c, const struct node_cost *x, int wide,
                      struct buf *out)
 {
@@ -156,7 +156,7 @@ void node_costs_json(const struct node_costs *c, struct buf *out)
     json_begin(&j, out);
     json_open(&j, NULL, '{');
     json_schema(&j, 1);
-    if (out->head == NULL) { /* else the list of documents says it */
+    if (out->head == NULL) { /* otherwise the list of documents has it */
         json_str(&j, "file", graph_str(c->g, c->g->source_name));
         json_int(&j, "line", c->g->first_line);
     }

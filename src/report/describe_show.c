@@ -113,7 +113,7 @@ static void put_collectives(const struct description *f, struct buf *out)
     }
 }
 
-/* The most that is live at once, in the order of the graph, inputs never freed. */
+/* The most that is live at once, in the graph's order, if inputs are never freed. */
 static void put_peak(const struct description *f, struct buf *out)
 {
     const struct storage_peak *p = &f->peak;
@@ -198,7 +198,7 @@ static void json_dims(struct json_out *j, const tuck_graph *g, struct buf *text,
     json_close(j, ']');
 }
 
-/* What the text says of a node, or else what was inferred. */
+/* A node's type from the text, or else the inferred one. */
 static void json_type(struct json_out *j, struct json_state *f, const tuck_graph *g, uint32_t n)
 {
     const struct type *t = type_at(&g->store->type, node_type(g, n));

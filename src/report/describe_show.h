@@ -14,7 +14,7 @@ struct described {
 };
 
 void describe_table(const struct described *x, struct buf *out);
-/* {"schema": 1, "file": ..., "graphs": [...]}. `text` is room for one expression. */
+/* {"schema": 1, "file": ..., "graphs": [...]}. `text` is a buffer for one expression. */
 void describe_json(const char *file, const struct described *at, size_t n, struct buf *text,
                    struct buf *out);
 

@@ -78,7 +78,7 @@ void diff_json(const struct diff *d, struct buf *out)
     json_end(&j);
 }
 
-/* ---- for people ---- */
+/* ---- tables ---- */
 
 static void row(struct buf *b, const char *what, double before, double after, bool share)
 {
@@ -104,7 +104,7 @@ static void put_heading(struct buf *b, const char *what)
     buf_chr(b, '\n');
 }
 
-/* What is not named. */
+/* How many more there are that are not listed. */
 static void put_rest(struct buf *b, uint32_t more, const char *what, uint32_t others)
 {
     if (more > 0)
@@ -113,7 +113,7 @@ static void put_rest(struct buf *b, uint32_t more, const char *what, uint32_t ot
         ink_line(b, INK_DIM, "    %u other node%s", others, others == 1 ? "" : "s");
 }
 
-/* New collectives, each with those that became part of it. */
+/* New collectives, each with those that were merged into it. */
 static void put_merged(const struct diff *d, uint32_t most, struct buf *b)
 {
     uint32_t shown = 0, more = 0;

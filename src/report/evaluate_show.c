@@ -107,7 +107,7 @@ void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
     json_end(&j);
 }
 
-/* ---- for people ---- */
+/* ---- tables ---- */
 
 static void put_ms(struct buf *b, enum ink k, const char *what, int64_t ps, int64_t of)
 {
@@ -134,7 +134,7 @@ static int most_exposed(const void *x, const void *y)
     return a->op < b->op ? -1 : a->op > b->op;
 }
 
-/* The library does it, unless a line of its own says which algorithm does. */
+/* Shows the algorithm on a line of its own, unless the library chooses it. */
 static void put_collective(const struct evaluation *e, const struct row *r, int wide, int group,
                            struct buf *b)
 {
@@ -214,7 +214,7 @@ void evaluation_timeline(const struct evaluation *e, const struct sim_span *span
     }
 }
 
-/* Where times are missing, what is left bounds nothing. */
+/* If times are missing, the rest is not a bound. */
 static void put_bounds(const struct evaluation *e, struct buf *b)
 {
     if (!evaluation_is_bounded(e)) {

@@ -74,7 +74,7 @@ static void put_rows(const struct explanation *x, uint32_t most, struct buf *b)
         ink_line(b, INK_DIM, "  … and %u more", x->n - most);
 }
 
-/* Is there a remedy after which this one is hidden? */
+/* Is there a remedy that hides this one? */
 static bool hides(const struct explanation *x, const struct explained *r)
 {
     for (uint32_t i = 0; i < x->n_remedy; i++)
@@ -89,7 +89,7 @@ static void put_command(const struct explanation *x, const struct remedy *r, str
                r->options);
 }
 
-/* What applies it, or why nothing does. */
+/* The command that applies it, or why there is none. */
 static void put_way(const struct explanation *x, const struct remedy *r, struct buf *b)
 {
     if (r->no_command != NULL) {
@@ -101,7 +101,7 @@ static void put_way(const struct explanation *x, const struct remedy *r, struct 
     wrap_command(b, from, INK_DIM, LAYOUT_SAY);
 }
 
-/* one: the collective that they are about; NULL: the step. */
+/* one: the collective they are for; NULL: the step. */
 static void put_remedies(const struct explanation *x, const struct explained *one, struct buf *b)
 {
     if (x->n_remedy == 0)

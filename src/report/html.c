@@ -5,7 +5,7 @@
 #include "plan/arena_plan.h"
 #include "report/report.h"
 
-extern const unsigned char report_page[]; /* page.html, made into C by the Makefile */
+extern const unsigned char report_page[]; /* page.html, converted to C by the Makefile */
 
 static const char *group_name(const struct program *p, uint32_t group)
 {
@@ -46,7 +46,7 @@ static void op_json(struct json_out *j, const struct report_run *r, uint32_t i)
     json_close(j, '}');
 }
 
-/* Live bytes from the start of each op on. */
+/* Live bytes from the start of each op. */
 struct curve {
     int64_t *after; /* by step */
     uint32_t n;
@@ -95,7 +95,7 @@ static void run_json(struct json_out *j, const struct report_run *r)
     json_open(j, "memory", '[');
     for (uint32_t i = 0; i < c.n; i++) {
         json_open(j, NULL, '[');
-        json_int(j, NULL, r->span[i].issued); /* a collective in the queue has its memory */
+        json_int(j, NULL, r->span[i].issued); /* a queued collective already holds its memory */
         json_int(j, NULL, c.after[i]);
         json_close(j, ']');
     }

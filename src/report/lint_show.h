@@ -1,4 +1,4 @@
-/* What lint found, for people and programs. */
+/* Prints what lint found, as text and as JSON. */
 #ifndef TUCK_REPORT_LINT_SHOW_H
 #define TUCK_REPORT_LINT_SHOW_H
 

@@ -30,7 +30,7 @@ void passes_table(const struct pass_table *t, struct buf *out)
                  "as KEY=VALUE:");
     for (uint32_t i = 0; i < t->n_key; i++) {
         if (t->key[i].option != NULL && t->key[i].passes == NULL)
-            continue; /* listed as an option already */
+            continue; /* already listed as an option */
         buf_printf(out, "    %s\n", t->key[i].name);
         wrap_line(out, INK_DIM, 8, "%s", t->key[i].help);
     }

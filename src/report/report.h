@@ -1,4 +1,4 @@
-/* Pictures of a step: a page to look at, and a trace for Perfetto. */
+/* Pictures of a step: an HTML page, and a trace for Perfetto. */
 #ifndef TUCK_REPORT_REPORT_H
 #define TUCK_REPORT_REPORT_H
 
@@ -15,26 +15,26 @@ struct report_run {
     struct sim_result time;
     int64_t peak, bound_ps;
     const char *bound_says;
-    const struct cost_assumed *assumed; /* groups whose size was not given */
+    const struct cost_assumed *assumed; /* groups whose size was assumed */
     uint32_t n_assumed;
-    const char *const *limit; /* by op: what limits a collective; NULL: not known */
-    const uint32_t *limit_op; /* by op: … and which op, PROGRAM_NONE; or NULL */
+    const char *const *limit; /* by op: what limits a collective; NULL if unknown */
+    const uint32_t *limit_op; /* by op: the op that limits it, or PROGRAM_NONE; may be NULL */
 };
 
-/* One graph of a file: as it is, or before and after. */
+/* One graph of a file, alone or before and after. */
 struct report_graph {
-    const char *title; /* "": there is no other */
+    const char *title; /* "" if there is only one */
     const char *where; /* the machine */
     const struct report_run *run;
     uint32_t n_run;
 };
 
-/* A page that needs nothing from anywhere, of all graphs of a file. Leaves
- * through out->mem's guard. */
+/* A self-contained page with all graphs of a file. When memory runs out, jumps to out->mem's
+ * guard. */
 void report_html(const char *title, const struct report_graph *graph, uint32_t n, struct buf *out);
 
-/* The trace event format: one process a run, one thread a stream, complete events in us,
- * the memory as a counter. */
+/* The trace event format: one process per run, one thread per stream, complete events in us, memory
+ * as a counter. */
 void report_trace(const struct report_graph *graph, uint32_t n, struct buf *out);
 
 #endif

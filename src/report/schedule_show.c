@@ -145,7 +145,7 @@ static void json_dep(struct json_out *j, const char *name, bool fake)
     json_close(j, ']');
 }
 
-/* Per op of the problem, [name, fake]. Added ones are looked up through a list per op. */
+/* By op of the problem, [name, fake]. Added ones are found through a list per op. */
 static void json_deps(struct json_out *j, const struct schedule *s, struct arena *a)
 {
     const struct problem *p = s->p;
@@ -195,7 +195,7 @@ static void json_passes(struct json_out *j, const struct schedule *s)
     json_close(j, ']');
 }
 
-/* A pass that adds dependences has run, even where there was none to add. */
+/* Did a pass run that adds dependences, even if it added none? */
 static bool has_deps(const struct schedule *s)
 {
     for (uint32_t i = 0; i < s->report.len; i++)
@@ -233,7 +233,7 @@ void schedule_json(const struct schedule *s, struct buf *out)
 
 /* ---- visualize_overlap ---- */
 
-/* Collectives of one channel, in the order in which they were started. */
+/* Collectives of one channel, in the order of their starts. */
 struct lane {
     uint32_t first, last;
 };
@@ -241,8 +241,8 @@ struct lane {
 struct picture {
     const struct schedule *s;
     struct sim_span *span; /* [op] */
-    struct lane *lane;     /* [group], and one for those without */
-    uint32_t *next;        /* [op] of a collective: the next one in its lane */
+    struct lane *lane;     /* [group], and one for those without a group */
+    uint32_t *next;        /* [op] the next collective in its lane */
     struct buf *out;
 };
 

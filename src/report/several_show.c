@@ -1,4 +1,4 @@
-/* Several ranks as JSON and as tables, and what kept them from coming to the end. */
+/* Prints several ranks as JSON and as tables, and what kept them from finishing. */
 #include <stdio.h>
 
 #include "base/layout.h"
@@ -162,7 +162,7 @@ void ranks_json(const struct ranks *x, bool timeline, struct buf *out)
     json_end(&j);
 }
 
-/* ---- for people ---- */
+/* ---- tables ---- */
 
 static void put_call(const struct ranks *x, uint32_t r, uint32_t op, struct buf *b)
 {
@@ -184,7 +184,7 @@ static void put_call(const struct ranks *x, uint32_t r, uint32_t op, struct buf 
     buf_chr(b, '\n');
 }
 
-/* What a peer does in the other direction, with another tag perhaps; PROBLEM_NONE: nothing. */
+/* The op of a peer in the other direction, perhaps with another tag; PROBLEM_NONE if none. */
 static uint32_t other_side(const struct ranks *x, uint32_t rank, const struct sim_part *part,
                            const struct sim_part **found)
 {
@@ -200,7 +200,7 @@ static uint32_t other_side(const struct ranks *x, uint32_t rank, const struct si
     return PROBLEM_NONE;
 }
 
-/* A send without its receive, or the other way round. */
+/* A send without its receive, or the reverse. */
 static void put_unmet(const struct ranks *x, const struct sim_stuck *s, struct buf *b)
 {
     const struct sim_part *part = &x->job.rank[s->rank].call[s->op].part[s->part], *other;
@@ -272,7 +272,7 @@ static void put_fault(const struct ranks *x, struct buf *b)
         ink_line(b, INK_DIM, "  … and %u more", f->n_stuck - MOST);
 }
 
-/* Do two ranks that follow each other do the same at the same times? */
+/* Do two consecutive ranks do the same at the same times? */
 static bool alike(const struct ranks *x, uint32_t a, uint32_t b)
 {
     return x->of[a] == x->of[b] && x->factor[a] == x->factor[b] &&

@@ -2,7 +2,8 @@
 #include "plan/arena_plan.h"
 #include "report/report.h"
 
-/* Threads: 0 is the compute stream, 1 + group a channel, the last those without a group. */
+/* Threads: 0 is the compute stream, 1 + group a channel, the last one is for collectives without a
+ * group. */
 static uint32_t thread_of(const struct program *p, uint32_t op)
 {
     if (p->op[op].kind != PROGRAM_COLLECTIVE)
@@ -48,7 +49,7 @@ static void op_event(struct json_out *j, const struct report_run *r, uint32_t pi
     json_close(j, '}');
 }
 
-/* Which collective a wait ends: an arrow from the one to the other. */
+/* An arrow from a collective to the wait that ends it. */
 static void flow_event(struct json_out *j, const struct report_run *r, uint32_t pid, uint32_t op,
                        uint32_t id, bool end)
 {
