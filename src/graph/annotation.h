@@ -1,4 +1,4 @@
-/* Annotations: what the text says of a value. `x: "f32[8, s0][s0, 1]cuda:0"`.
+/* Annotations: the type of a value as the text gives it: `x: "f32[8, s0][s0, 1]cuda:0"`.
  *
  * Steps repeat their layers, so millions of nodes share a few annotations. Each distinct text is
  * kept and parsed once per store; a node holds its number.
@@ -12,7 +12,7 @@
 struct fx_store;
 
 struct fx_dim {
-    int64_t val; /* meaningful while expr is 0 */
+    int64_t val; /* valid if expr is 0 */
     str_id expr; /* a symbolic size, as printed */
 };
 
@@ -22,7 +22,7 @@ struct fx_meta {
     bool has_strides;
     uint32_t ndim;
     const struct fx_dim *size, *stride;
-    str_id device;     /* "cuda:0", 0 = not said */
+    str_id device;     /* "cuda:0"; 0 if not given */
     str_id subclass;   /* "DTensor", 0 for a plain tensor */
     str_id placements; /* "S(0)R", 0 = none */
 };
@@ -37,7 +37,7 @@ struct fx_ann {
     uint8_t what; /* enum ann_what */
     str_id expr;  /* of Sym(expr) */
     const struct fx_meta *meta; /* of a tensor */
-    uint32_t type;              /* type_id, once it was asked for */
+    uint32_t type;              /* type_id, once computed */
     bool type_known;
 };
 

@@ -52,7 +52,7 @@ tuck_status args_check(const tuck_args *a, const tuck_graph *g)
         return TUCK_EINVAL;
     for (uint32_t i = 0; i < a->list.v.len; i++)
         if (a->list.v.at[i].kind == TUCK_V_NODE && !usable(g, a->list.v.at[i].a))
-            return TUCK_EINVAL; /* erased since */
+            return TUCK_EINVAL; /* it was erased */
     return TUCK_OK;
 }
 
@@ -72,7 +72,7 @@ static bool count_value(tuck_args *a)
     if (a->keyed) {
         a->keyed = false;
     } else if (a->n_kwargs > 0) {
-        args_fail(a, TUCK_EINVAL); /* by place after one by name */
+        args_fail(a, TUCK_EINVAL); /* a positional argument after a keyword */
         return false;
     } else {
         a->n_args++;
@@ -83,7 +83,7 @@ static bool count_value(tuck_args *a)
 struct push {
     tuck_args *a;
     tuck_value v;
-    const char *text; /* becomes v.a, if not NULL */
+    const char *text; /* stored as v.a if not NULL */
     bool open;        /* v is a container whose items come next */
 };
 

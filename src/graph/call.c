@@ -54,7 +54,7 @@ bool call_item(const tuck_graph *g, const struct fx_node *x, uint32_t *out)
 
 /* ---- wrappers ---- */
 
-/* The only call of a graph; 0: there is none, or more. */
+/* The only call of a graph; 0 if there is none, or more than one. */
 static uint32_t only_call(const tuck_graph *child)
 {
     uint32_t found = 0;
@@ -105,8 +105,8 @@ bool wraps_unknown(const tuck_graph *g, const struct fx_node *x)
     return call != 0 && node_at(child, call)->op == 0;
 }
 
-/* By node of the child: the outer operand it receives. False: one of them is a
- * list, or there are too few. */
+/* By node of the child: the outer operand it receives. False: one of them is a list, or there are
+ * too few. */
 static bool bind(const struct fx_node *x, const tuck_value *first, const tuck_graph *child,
                  const tuck_value **of)
 {
@@ -123,7 +123,7 @@ static bool bind(const struct fx_node *x, const tuck_value *first, const tuck_gr
     return true;
 }
 
-/* The call in a control_deps. */
+/* The call inside a control_deps. */
 static const struct fx_node *held_call(const tuck_graph *g, const struct fx_node *x,
                                        struct arena *a)
 {
@@ -151,7 +151,7 @@ static const struct fx_node *held_call(const tuck_graph *g, const struct fx_node
     return y;
 }
 
-/* The call in a with_effects: its operands come after the token and the operator. */
+/* The call inside a with_effects: its operands come after the token and the operator. */
 static const struct fx_node *effect_call(const struct fx_node *x, uint32_t op, struct arena *a)
 {
     if (x->n_args < 2)
@@ -196,7 +196,7 @@ const tuck_value *passed_value(const tuck_graph *g, uint32_t call, uint32_t k)
     case OP_SHAPE_control_deps: v = call_operand(g, node, 2 + k); break;
     case OP_SHAPE_invoke_subgraph: v = call_operand(g, node, first_passed(g, node) + k); break;
     case OP_SHAPE_cond:
-    case OP_SHAPE_while_loop: /* operands; or what is carried, then what is not */
+    case OP_SHAPE_while_loop: /* operands; or first the carried values, then the others */
         for (uint32_t i = op_at(node->op)->shape == OP_SHAPE_cond ? 3 : 2;
              v == NULL && (list = call_operand(g, node, i)) != NULL && value_is_container(list);
              i++) {

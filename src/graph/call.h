@@ -1,7 +1,7 @@
-/* A call and its operands, however they are written.
+/* A call and its operands.
  *
- * An operand is given by place or by name: all_reduce(x, 'sum', '0') and all_reduce(input = x, …)
- * are the same call. To get "operand number p", use these functions, never vals[p].
+ * An operand is given by position or by name: all_reduce(x, 'sum', '0') and all_reduce(input = x,
+ * …) are the same call. To get "operand number p", use these functions, never vals[p].
  */
 #ifndef TUCK_GRAPH_CALL_H
 #define TUCK_GRAPH_CALL_H
@@ -13,10 +13,10 @@
  * names of those it writes. */
 enum { TRITON_OPERANDS = 4, TRITON_CLONED = 5 };
 
-/* What is given for parameter number p of the operator that x calls; NULL: nothing is. */
+/* The value given for parameter number p of the operator that x calls; NULL if none. */
 const tuck_value *call_operand(const tuck_graph *g, const struct fx_node *x, uint32_t p);
 
-/* The node given for it; 0: none, or not a node. */
+/* The node given for it; 0 if none, or not a node. */
 static inline uint32_t call_node(const tuck_graph *g, const struct fx_node *x, uint32_t p)
 {
     const tuck_value *v = call_operand(g, x, p);
@@ -25,11 +25,11 @@ static inline uint32_t call_node(const tuck_graph *g, const struct fx_node *x, u
 }
 
 /* Which result of its operand a getitem takes: x[1], or x['name'] of a Triton kernel, whose results
- * go by name. False: not known, or from the end. */
+ * have names. False: unknown, or counted from the end. */
 bool call_item(const tuck_graph *g, const struct fx_node *x, uint32_t *out);
 
-/* What a view is a view of: the first operand; where that is not a node, the first
- * node it mentions; 0: none. */
+/* What a view is a view of: the first operand or, if that is not a node, the first node it
+ * mentions; 0 if none. */
 static inline uint32_t call_base(const tuck_graph *g, const struct fx_node *x)
 {
     uint32_t first = call_node(g, x, 0);
@@ -63,13 +63,13 @@ static inline bool call_is_wrapper(const struct fx_node *x)
            (shape == OP_SHAPE_control_deps || shape == OP_SHAPE_with_effects);
 }
 
-/* The row of the operator inside a wrapper; 0: not known, or it takes graphs itself. */
+/* The row of the operator inside a wrapper; 0 if unknown, or if it takes graphs itself. */
 uint32_t wrapped_op(const tuck_graph *g, const struct fx_node *x);
 
 /* Does a wrapper call an unknown operator? */
 bool wraps_unknown(const tuck_graph *g, const struct fx_node *x);
 
-/* The row of what node n does: its own, or that of the operator inside; 0: unknown. */
+/* The row of what node n does: its own, or that of the operator inside; 0 if unknown. */
 static inline uint32_t acting_op(const tuck_graph *g, uint32_t n)
 {
     uint32_t inside = call_is_wrapper(node_at(g, n)) ? wrapped_op(g, node_at(g, n)) : 0;
@@ -77,10 +77,11 @@ static inline uint32_t acting_op(const tuck_graph *g, uint32_t n)
     return inside != 0 ? inside : node_op(g, n);
 }
 
-/* The call that acts: the node, or the call inside with the operands outside, made in the arena. */
+/* The call that does the work: the node, or the inner call with the outer operands, made in the
+ * arena. */
 const struct fx_node *acting_call(const tuck_graph *g, uint32_t n, struct arena *a);
 
-/* Which of a node's results is the operator's first: with_effects gives a token before it. */
+/* Which of a node's results is the operator's first: with_effects puts a token before it. */
 static inline uint32_t acting_result(const tuck_graph *g, uint32_t n)
 {
     return op_at(node_at(g, n)->op)->shape == OP_SHAPE_with_effects;
@@ -88,11 +89,11 @@ static inline uint32_t acting_result(const tuck_graph *g, uint32_t n)
 
 /* ---- calls of graphs ---- */
 
-/* What a call passes for input number k of the graph it takes; NULL: not known. */
+/* What a call passes for input number k of the graph it takes; NULL if unknown. */
 const tuck_value *passed_value(const tuck_graph *g, uint32_t call, uint32_t k);
 
-/* The number of the first argument of invoke_subgraph(graph, 'name', …) that is passed:
- * the name may be missing. */
+/* The number of the first argument of invoke_subgraph(graph, 'name', …) that is passed on: the name
+ * may be missing. */
 uint32_t first_passed(const tuck_graph *g, const struct fx_node *node);
 
 #endif

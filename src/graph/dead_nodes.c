@@ -1,7 +1,7 @@
-/* Dead code: unused nodes without effects, in nested graphs too.
+/* Dead code: unused nodes without effects, also in nested graphs.
  *
  * Erasing one may leave its operands without users; a worklist handles them in turn, so each node
- * and each use is looked at once. A call of nested graphs has an effect if anything in them has.
+ * and each use is visited once. A call of nested graphs has an effect if anything in them has.
  */
 #include "graph/effect.h"
 #include "graph/storage.h"
@@ -9,7 +9,7 @@
 struct tree {
     tuck_graph *g;
     uint32_t first_child; /* its children start there, in order */
-    bool effect;          /* something in it, or in what it calls, would be missed */
+    bool effect;          /* something in it, or in what it calls, has an effect */
 };
 
 struct dce {
@@ -17,12 +17,12 @@ struct dce {
     struct mem *mem;
     VEC(struct tree) tree; /* parents before children */
     VEC(uint32_t) work;
-    VEC(uint8_t) queued; /* by node: it is or was in work */
-    VEC(uint32_t) child; /* by name of a class: which child of the graph at hand it may be */
+    VEC(uint8_t) queued; /* by node: it is or was on the worklist */
+    VEC(uint32_t) child; /* by name of a class: the child of the current graph that has it */
     size_t removed;
 };
 
-/* All memory it needs, so that nothing fails half way. */
+/* Allocates everything first, so that nothing fails half way. */
 static void prepare(void *p)
 {
     struct dce *x = p;
@@ -51,7 +51,7 @@ static void prepare(void *p)
 }
 
 /* Does a call use a nested graph with an effect, or one that the text does not show? An attribute
- * without annotation is assumed to be a graph: tensors have one. */
+ * without annotation is assumed to be a graph: tensors have annotations. */
 static bool calls_effect(const struct dce *x, const struct tree *t, const struct fx_node *call)
 {
     const tuck_graph *g = t->g;

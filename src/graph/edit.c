@@ -1,5 +1,5 @@
-/* Changing a graph. Every function checks first, then gets all the memory it may need, and changes
- * the graph last: what fails leaves no trace but a few bytes in an arena. */
+/* Changes a graph. Every function checks first, then allocates all the memory it may need, and
+ * changes the graph last: a failed edit leaves nothing behind but a few bytes in an arena. */
 #include "graph/edit.h"
 
 #include "base/utf8.h"
@@ -52,7 +52,7 @@ tuck_status tuck_graph_new(const char *name, const tuck_allocator *alloc, tuck_g
 
 struct edit {
     tuck_graph *g;
-    uint32_t n; /* the node it is about */
+    uint32_t n; /* the node being edited */
     tuck_kind kind;
     uint32_t before;
     const char *target, *name, *annotation;
@@ -78,7 +78,7 @@ static bool args_fit(tuck_kind kind, const tuck_args *a)
     case TUCK_CALL_METHOD: return n_args > 0 && a->list.v.at[0].kind == TUCK_V_NODE;
     case TUCK_CALL_FUNCTION:
     case TUCK_CALL_MODULE: return true;
-    default: return false; /* opaque statements are only read */
+    default: return false; /* opaque statements cannot be edited */
     }
 }
 
@@ -94,7 +94,7 @@ static bool target_fits(tuck_kind kind, const char *target)
     }
 }
 
-/* A parameter of that name would clash with another one, a node or a global. */
+/* Would a parameter of that name clash with another one, a node or a global? */
 static bool param_taken(tuck_graph *g, const char *target, uint32_t self)
 {
     const char *name = edit_param_name(target);
@@ -107,8 +107,8 @@ static bool param_taken(tuck_graph *g, const char *target, uint32_t self)
            (name_flags(g, id) & (NAME_INNER | NAME_WORD)) != 0;
 }
 
-/* Operator, spelling and target of a call. Words the text then uses for globals are noted; false:
- * one of them is the name of a node. */
+/* Sets operator, spelling and target of a call, and records words that the text then uses as
+ * globals. False: one of them is the name of a node. */
 static bool set_callee(tuck_graph *g, struct fx_node *x, const char *target, const tuck_value *v,
                        uint32_t n_args, uint32_t n_kwargs)
 {
@@ -128,7 +128,7 @@ static bool set_callee(tuck_graph *g, struct fx_node *x, const char *target, con
     return true;
 }
 
-/* A copy of the arguments where the node can keep them, and room for its uses. */
+/* A copy of the arguments that the node can keep, and room for its uses. */
 static tuck_value *copy_vals(tuck_graph *g, const tuck_args *a)
 {
     uint32_t n = n_vals(a);
@@ -145,7 +145,7 @@ static str_id intern(tuck_graph *g, const char *s)
     return str_intern(&g->store->str, s, strlen(s));
 }
 
-/* The name of a new node and, of a placeholder, its parameter. */
+/* The name of a new node and, for a placeholder, its parameter. */
 static bool name_new(struct edit *x, struct fx_node *init, struct fx_param *q)
 {
     tuck_graph *g = x->g;
@@ -417,10 +417,10 @@ static void do_rename(void *p)
     x->status = TUCK_EINVAL;
     names_need(g);
     if (name_flags(g, old) & NAME_INNER)
-        return; /* a nested graph means this node by that name */
+        return; /* a nested graph refers to this node by that name */
     if (at != NO_PARAM && strcmp(edit_raw_name(g, &g->param.at[at]), x->name) == 0 &&
         !name_is_reserved(x->name, strlen(x->name)))
-        now = intern(g, x->name); /* back to what its parameter is called */
+        now = intern(g, x->name); /* back to the parameter's name */
     if (now == 0 || name_lookup(g, now) != 0)
         now = name_create(g, x->name, strlen(x->name));
     name_enter(g, now, x->n);
@@ -462,7 +462,7 @@ tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where)
         return TUCK_EINVAL;
     uint32_t next = edit_skip_results(g, x->next);
     if (before == next)
-        return TUCK_OK; /* it is there */
+        return TUCK_OK; /* already there */
     if (!graph_begin_edit(g))
         return TUCK_ENOMEM;
     if (x->kind == TUCK_PLACEHOLDER) {
@@ -479,7 +479,7 @@ tuck_status tuck_node_move(tuck_graph *g, tuck_node n, tuck_where where)
                 return TUCK_EINVAL;
         }
     }
-    for (uint32_t k = n.id; k != next;) { /* with the names an opaque statement assigns */
+    for (uint32_t k = n.id; k != next;) { /* with the names that an opaque statement assigns */
         uint32_t after = node_at(g, k)->next;
         graph_unlink(g, k);
         graph_link_before(g, k, before);
@@ -517,7 +517,7 @@ static void do_erase(void *p)
     x->status = TUCK_OK;
 }
 
-/* Nothing mentions it, except names of its own. */
+/* Nothing mentions it except its own further names. */
 static bool unused(const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);

@@ -1,13 +1,13 @@
-/* What edits allow and how new nodes look: texts that callers hand in, names, annotations, the
- * spelling of calls, parameters, places in the order. Nothing here changes a node. */
+/* What edits allow and how new nodes look: texts from callers, names, annotations, the spelling of
+ * calls, parameters, positions. Nothing here changes a node. */
 #include "graph/edit.h"
 
 #include "base/utf8.h"
 #include "op/ops.h"
 
-/* ---- texts that callers hand in ---- */
+/* ---- texts from callers ---- */
 
-/* Nothing that would break the line it is printed in. */
+/* Contains nothing that would break its printed line. */
 bool edit_plain_text(const char *s)
 {
     size_t len = strlen(s);
@@ -74,8 +74,8 @@ static const char *last_part(const char *s)
     return dot ? dot + 1 : s;
 }
 
-/* What PyTorch would call a node with this target: the function's __name__ (of an overload
- * "add.Tensor"), or the path or method itself, in snake case. */
+/* What PyTorch would call a node with this target: the function's __name__ ("add.Tensor" for an
+ * overload), or the path or method itself, in snake case. */
 void edit_candidate(struct buf *b, tuck_kind kind, const char *target)
 {
     const char *s = target;
@@ -86,7 +86,7 @@ void edit_candidate(struct buf *b, tuck_kind kind, const char *target)
         if (strncmp(s, "torch.ops.", 10) == 0 && strchr(s + 10, '.') != NULL)
             s = strchr(s + 10, '.') + 1;
         else if (strchr(s, '.') == NULL && *row->name != '\0')
-            s = last_part(row->name); /* math_sqrt is math.sqrt */
+            s = last_part(row->name); /* math_sqrt means math.sqrt */
         else
             s = last_part(s);
         len = strlen(s);
@@ -118,11 +118,11 @@ bool edit_is_param(tuck_graph *g, str_id name, uint32_t self)
         if ((self == 0 || g->param.at[i].node != self) &&
             strcmp(edit_raw_name(g, &g->param.at[i]), graph_str(g, name)) == 0)
             return true;
-    return false; /* one was, once */
+    return false; /* it was one earlier */
 }
 
-/* Does the text use a word for a global that is the name of a node or a
- * parameter? It would mean that. */
+/* Does the text use, as a global, a word that is the name of a node or a parameter? It would then
+ * mean that. */
 bool edit_words_taken(tuck_graph *g, const char *s)
 {
     while (*s != '\0') {
@@ -148,7 +148,7 @@ bool edit_words_taken(tuck_graph *g, const char *s)
     return false;
 }
 
-/* The globals and symbols of new arguments: free to be used, and noted as taken. */
+/* Checks that the globals and symbols of new arguments are free, and marks them as used. */
 bool edit_enter_words(tuck_graph *g, const tuck_args *a)
 {
     for (uint32_t i = 0; a != NULL && i < a->list.v.len; i++) {
@@ -165,7 +165,7 @@ bool edit_enter_words(tuck_graph *g, const tuck_args *a)
 
 /* ---- annotations ---- */
 
-/* A Python type, as `x : torch.Tensor` has it. */
+/* A Python type, as in `x : torch.Tensor`. */
 static bool is_type(const char *s)
 {
     int depth = 0;
@@ -181,7 +181,7 @@ static bool is_type(const char *s)
     return depth == 0;
 }
 
-/* Has the text any annotations that a new one should look like? */
+/* Has the text annotations whose style a new one should follow? */
 static bool is_annotated(const tuck_graph *g)
 {
     const struct fx_style *st = &g->style;
@@ -194,7 +194,7 @@ static bool is_annotated(const tuck_graph *g)
     return false;
 }
 
-/* f32[8, 4][4, 1]cuda:0 without what the text around does not say. */
+/* f32[8, 4][4, 1]cuda:0 without the parts that the surrounding text omits. */
 static void put_adapted(struct buf *b, const tuck_graph *g, const char *s)
 {
     const char *size = strchr(s, '['), *stride, *device, *end;
@@ -210,7 +210,7 @@ static void put_adapted(struct buf *b, const tuck_graph *g, const char *s)
     buf_str(b, end);
 }
 
-/* The first annotation of a text without any decides how those to come look. */
+/* In a text without annotations, the first one decides the style of later ones. */
 void edit_note_annotation(tuck_graph *g, uint32_t ann)
 {
     const struct fx_meta *m = ann ? ann_tensor(g->store, ann) : NULL;
@@ -222,7 +222,6 @@ void edit_note_annotation(tuck_graph *g, uint32_t ann)
     g->style.devices = m->device != 0;
 }
 
-/* The number of an annotation given by its inner text; 0 = none. *ok = false: it is not one. */
 uint32_t edit_annotation(struct buf *b, tuck_graph *g, const char *inner, bool *ok)
 {
     struct fx_store *st = g->store;
@@ -266,7 +265,7 @@ static bool is_simple(const tuck_graph *g, const tuck_value *v, bool first)
     case TUCK_V_DEVICE:
     case TUCK_V_CALL:
     case TUCK_V_SIZE:
-    case TUCK_V_SLICE: return !first; /* name(..) at the beginning is a call */
+    case TUCK_V_SLICE: return !first; /* name(..) at the beginning would be a call */
     default: return true;
     }
 }
@@ -301,13 +300,15 @@ uint8_t edit_spelling(const tuck_graph *g, uint32_t op, const tuck_value *v, uin
 
 /* ---- parameters ---- */
 
-/* Placeholders are the parameters, one each? Else something flattens the parameters into them. */
+/* Are the placeholders the parameters, one each? Otherwise a prologue flattens the parameters into
+ * them. */
 bool edit_has_params(const tuck_graph *g)
 {
     return g->style.prologue == FX_PLAIN;
 }
 
-/* After a flattening whose shape is outside the text, inputs come as they are. */
+/* If the parameters are flattened in a way that the text does not show, inputs cannot be
+ * changed. */
 bool edit_inputs_fixed(const tuck_graph *g)
 {
     return g->style.prologue == FX_PYTREE || g->style.prologue == FX_BYTECODE;
@@ -315,13 +316,13 @@ bool edit_inputs_fixed(const tuck_graph *g)
 
 uint32_t edit_param_of(const tuck_graph *g, uint32_t node)
 {
-    for (uint32_t i = g->param.len; i > 0; i--) /* the last one is asked for most */
+    for (uint32_t i = g->param.len; i > 0; i--) /* the last one is looked up most often */
         if (g->param.at[i - 1].node == node)
             return i - 1;
     return NO_PARAM;
 }
 
-/* Python wants them in this order. */
+/* Python requires this order. */
 static int param_rank(const tuck_graph *g, const struct fx_param *q)
 {
     size_t stars = strspn(graph_str(g, q->text), "*");
@@ -358,7 +359,7 @@ struct fx_param edit_remove_param(tuck_graph *g, uint32_t i)
     return q;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 static uint32_t last_placeholder(const tuck_graph *g)
 {
@@ -379,8 +380,6 @@ uint32_t edit_skip_results(const tuck_graph *g, uint32_t n)
     return n;
 }
 
-/* The node before which one of this kind comes at that place, 0 = the end. `self` is the node on
- * the move, 0 = a new one. False: the text has no such place. */
 bool edit_place(const tuck_graph *g, tuck_where w, uint8_t kind, uint32_t self, uint32_t *before)
 {
     const struct fx_node *at = g->node.at;

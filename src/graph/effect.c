@@ -16,7 +16,7 @@ uint32_t method_op(const char *name)
     return 0;
 }
 
-/* An operator that is itself an operand: auto_functionalized(op, ..) writes copies only. */
+/* An operator passed as an operand: auto_functionalized(op, ..) writes only copies. */
 static bool carries_effect(const tuck_graph *g, const struct fx_node *x)
 {
     bool writes = op_at(x->op)->shape != OP_SHAPE_auto_functionalized;
@@ -43,8 +43,8 @@ bool node_has_effect(const tuck_graph *g, uint32_t n)
         return true;
     uint32_t op = node_op(g, n);
     const struct op_row *row = op_at(op);
-    /* Random numbers: as Node.is_impure() has it outside of Inductor; the
-     * next draw would differ. */
+    /* Random numbers count, as in Node.is_impure() outside of Inductor: the next draw would
+     * differ. */
     if (op == 0 || (row->flags & (OP_F_EFFECT | OP_F_MUTATES | OP_F_RANDOM)))
         return true;
     return row->cls == OP_HOP && carries_effect(g, x);

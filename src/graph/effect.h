@@ -1,14 +1,14 @@
-/* What a node does besides giving a result, and which operands it writes or shares. */
+/* What a node does besides returning a result, and which operands it writes or shares. */
 #ifndef TUCK_GRAPH_EFFECT_H
 #define TUCK_GRAPH_EFFECT_H
 
 #include "graph/graph.h"
 #include "op/ops.h"
 
-/* The row of a method: x.add_ is aten.add_; 0 = unknown. */
+/* The row of a method: x.add_ is aten.add_; 0 if unknown. */
 uint32_t method_op(const char *name);
 
-/* The row of what a node calls, of functions and of methods; 0 = unknown. */
+/* The row of what a node calls, for functions and methods; 0 if unknown. */
 static inline uint32_t node_op(const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
@@ -16,11 +16,11 @@ static inline uint32_t node_op(const tuck_graph *g, uint32_t n)
     return x->kind == TUCK_CALL_METHOD ? method_op(graph_str(g, x->target)) : x->op;
 }
 
-/* Would something be missed if the node and its result were gone? True for whatever writes, draws
- * random numbers, communicates, checks, or is not known. What nested graphs do is not looked at. */
+/* Would removing the node change anything besides its result? True for everything that writes,
+ * draws random numbers, communicates, checks, or is unknown. Does not look into nested graphs. */
 bool node_has_effect(const tuck_graph *g, uint32_t n);
 
-/* Signatures, parsed when first asked for. */
+/* Signatures, parsed when first needed. */
 struct sigs {
     struct arena arena;
     struct op_sig **at; /* by row */
@@ -37,7 +37,7 @@ struct operand {
     uint32_t i;
 };
 
-/* Is it the one for parameter p? */
+/* Is it the operand for parameter p? */
 static inline bool operand_is(const struct operand *o, const struct op_sig *sig, uint32_t p)
 {
     return o->param != NULL ? o->param == &sig->params[p] : o->i == p;

@@ -2,7 +2,7 @@
 
 #include "op/ops.h"
 
-/* Nodes before FX_FIRST_ID but the head are never alive. */
+/* Nodes before FX_FIRST_ID, except for the head, are never alive. */
 static void make_head(void *p)
 {
     tuck_graph *g = p;
@@ -34,7 +34,7 @@ void graph_free(tuck_graph *g)
         return;
     struct fx_store *s = g->store;
     struct mem *m = &s->mem;
-    tuck_graph *todo = g; /* children are chained through `names`, which each gives up first */
+    tuck_graph *todo = g; /* children are chained through `names`, which each one frees first */
 
     names_free(g);
     while (todo != NULL) {
@@ -68,8 +68,8 @@ void graph_free(tuck_graph *g)
     }
 }
 
-/* The slot of a name: its own, or the free one where it would be. The number of
- * slots is a power of two. */
+/* The slot of a name: its own, or the free slot where it would go. The number of slots is a power
+ * of two. */
 static uint32_t *child_slot(const tuck_graph *g, str_id name)
 {
     uint32_t mask = g->child_slot.len - 1;
@@ -214,7 +214,7 @@ static uint32_t take_use(tuck_graph *g)
     return g->use.len - 1;
 }
 
-/* Operators whose operands were others in older releases: the row that these are of. */
+/* For operators whose operands changed between releases: the row that these operands match. */
 static uint32_t op_version(uint32_t op, const tuck_value *vals, uint32_t n_args)
 {
     if (!(op_at(op)->flags & OP_F_VERSIONS) || n_args < 2)
@@ -246,7 +246,7 @@ void graph_take_vals(tuck_graph *g, uint32_t n, tuck_value *vals, uint32_t n_val
 void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t n_vals,
                     uint32_t n_args, uint32_t n_kwargs)
 {
-    /* All that can fail comes first, so that a failure leaves the graph as it was. */
+    /* Everything that can fail comes first, so that a failure leaves the graph unchanged. */
     tuck_value *copy = arena_array(&g->arena, tuck_value, n_vals);
     vec_reserve(&g->store->mem, &g->use, n_vals);
 

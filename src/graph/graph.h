@@ -1,4 +1,4 @@
-/* The graph as PyTorch prints it, from the inside.
+/* The internal form of a graph as PyTorch prints it.
  *
  *   doc ── graph ── nodes (array, linked in order) ── vals (flat argument list)
  *             │         └── uses: who mentions this node, and in which val
@@ -6,7 +6,7 @@
  *   store: strings and annotations, shared by all graphs of a document and their copies
  *
  * Nodes are addressed by id: an index into graph->node. Id 0 is the head of the list: its
- * next is the first node, its prev the last. Ids are never used again, so a pass may
+ * next is the first node, its prev the last. Ids are never reused, so a pass may
  * index plain arrays by them.
  */
 #ifndef TUCK_GRAPH_GRAPH_H
@@ -29,7 +29,7 @@
 
 struct fx_use {
     uint32_t user, slot; /* node `user` mentions it in vals[slot] */
-    uint32_t next, prev; /* in the list of the node that is mentioned; 0 ends it */
+    uint32_t next, prev; /* in the list of the mentioned node; 0 ends it */
 };
 
 struct fx_node {
@@ -39,22 +39,22 @@ struct fx_node {
     uint16_t op;    /* row of ops.def, 0 = unknown */
     str_id name;
     str_id target;
-    uint32_t n_vals;  /* all values, those inside containers too */
+    uint32_t n_vals;  /* all values, including those inside containers */
     tuck_value *vals; /* n_args arguments, then n_kwargs times a key and a value */
     uint32_t n_args, n_kwargs;
     uint32_t use_first, use_last, n_uses;
     uint32_t ann;         /* annotation, 0 = none */
-    str_id comment, lead; /* the comment in force; the raw lines before the statement as read */
+    str_id comment, lead; /* the current comment; the raw lines before the statement as read */
     uint32_t line, column;
-    uint32_t pos; /* place in the order, while graph->ordered */
-    bool apart;   /* lowered, it joins no loop before it; FX_APART after the statement says so */
+    uint32_t pos; /* position in the order, valid if graph->ordered */
+    /* when lowered, it is not fused with a loop before it; FX_APART after the statement marks it */
+    bool apart;
 };
 
-/* Two loops that only other ops kept apart would become one where an
- * order makes them neighbours. */
+/* Marks loops that must not be fused although an order made them adjacent. */
 #define FX_APART "# tuck: a loop of its own"
 
-/* A line above a graph that says what is known of it and its text does not say, as JSON. */
+/* A line above a graph with facts that its text does not contain, as JSON. */
 #define FX_KNOWN "# tuck: {"
 
 enum fx_syntax {
@@ -68,32 +68,32 @@ enum fx_frees { FX_FREES_FULL, FX_FREES_NOT_SELF, FX_FREES_NONE };
 enum fx_prologue { FX_PLAIN, FX_BOXED, FX_PYTREE, FX_BYTECODE };
 enum fx_return { FX_RETURN_PLAIN, FX_RETURN_PYTREE, FX_RETURN_BYTECODE, FX_RETURN_MISSING };
 
-/* What the text looked like, so that it can look so again. */
+/* What the text looked like, so that it is printed the same way. */
 struct fx_style {
     uint8_t form;                /* enum fx_form */
     uint8_t frees;               /* enum fx_frees */
     uint8_t prologue;            /* enum fx_prologue */
     uint8_t ret;                 /* enum fx_return */
-    bool expanded;               /* one parameter a line */
-    bool ret_expanded;           /* one returned value a line */
-    bool annotated;              /* values have annotations at all … */
-    bool strides, devices, bare; /* … with strides, with devices, without quotes */
-    bool blank_indented;         /* empty lines carry the indent: before 2.13 */
+    bool expanded;               /* one parameter per line */
+    bool ret_expanded;           /* one returned value per line */
+    bool annotated;              /* values have annotations */
+    bool strides, devices, bare; /* annotations have strides, have devices, have no quotes */
+    bool blank_indented;         /* empty lines are indented: before 2.13 */
     bool pass_body;              /* an empty graph printed as `pass` */
     bool inputs_annotated;       /* the text itself annotates an input */
     bool silent_inputs; /* annotations of inputs come from elsewhere and are not in the text */
     str_id ret_type;    /* "torch.Tensor" of `-> torch.Tensor` */
     str_id head;        /* lines before a bare def: wrap(..) calls */
     str_id flat_call;   /* pytree: what tree_flatten_spec is called with */
-    str_id flat_lead;   /* the raw lines before the prologue, as read; 0 = none */
+    str_id flat_lead;   /* the raw lines before the prologue, as read; 0 if none */
 };
 
-/* The text around a graph in a script that Python can run. It is printed with the graph; what it
- * says about inputs and groups is not repeated. */
+/* The text around a graph in a runnable Python script. It is printed with the graph; what it says
+ * about inputs and groups is not repeated. */
 struct fx_script {
     str_id inside; /* lines between the class line and forward, 0 = none */
-    str_id head;   /* everything before the graph, … */
-    str_id tail;   /* … and after it; 0 = there are several graphs */
+    str_id head;   /* everything before the graph */
+    str_id tail;   /* everything after it; 0 if there are several graphs */
     bool is;
 };
 
@@ -115,12 +115,12 @@ struct fx_hint { /* a symbol's value */
     int64_t value;
 };
 
-/* What a group of ranks is known to be. */
+/* What is known about a group of ranks. */
 struct fx_group {
-    str_id name;   /* as collectives call it */
-    uint32_t node; /* placeholder or call that yields it, where it is a value; 0 = a string */
+    str_id name;   /* its name in collectives */
+    uint32_t node; /* placeholder or call that yields it, if it is a value; 0 if it is a string */
     int64_t size;  /* 0 = unknown */
-    int64_t rank;  /* this rank's place in it, -1 = unknown */
+    int64_t rank;  /* this rank's position in it, -1 if unknown */
     const int64_t *ranks; /* members as global ranks, NULL = unknown */
     uint8_t from;         /* enum group_source */
 };
@@ -149,10 +149,10 @@ struct tuck_graph {
     uint32_t n_nodes;       /* alive */
     uint32_t output;        /* node id, 0 = none */
     uint32_t serial;        /* marks this graph's names in the string table while it is read */
-    /* A number that each edit of the graph, or of one nested in it, draws anew: graphs of one store
+    /* A number that changes with each edit of the graph or of one nested in it: graphs of one store
      * with equal numbers are equal, with equal node ids. */
     uint64_t revision;
-    uint64_t typed_at; /* the revision that `type` belongs to; 0: none */
+    uint64_t typed_at; /* the revision that `type` belongs to; 0 if none */
     str_id name;       /* class, 0 for a bare def */
     str_id gap;        /* raw text before it: empty lines, comments */
     str_id known;      /* the `# tuck: {…}` line above it, without its end; 0 = none */
@@ -163,23 +163,24 @@ struct tuck_graph {
     note;                       /* flattened placeholders with a descriptor of their own */
     VEC(str_id) out_descriptor; /* per returned item, expanded form */
     VEC(tuck_graph *) child;
-    tuck_graph *parent;       /* NULL: it is not nested */
-    VEC(uint32_t) child_slot; /* hash of their names: place in child + 1, 0 = free */
+    tuck_graph *parent;       /* NULL if it is not nested */
+    VEC(uint32_t) child_slot; /* hash of their names: index in child + 1, 0 if free */
     VEC(struct fx_group) group;
-    int64_t rank;             /* the global rank the text is of, -1 = unknown */
-    VEC(struct fx_hint) hint; /* values of symbols: those of a script, then what else is known … */
-    uint32_t n_script_hint;   /* … from here on */
-    VEC(type_id) type;        /* by node id, after infer_graph() */
-    type_id result;           /* what the graph returns, after infer_graph() */
-    VEC(uint32_t) frees_at, frees; /* as read, where they are not what the rule gives; by node id */
+    int64_t rank;                  /* the global rank that the text is of, -1 if unknown */
+    VEC(struct fx_hint) hint;      /* values of symbols: first those of a script, then others */
+    uint32_t n_script_hint;        /* number of those of a script */
+    VEC(type_id) type;             /* by node id, after infer_graph() */
+    type_id result;                /* what the graph returns, after infer_graph() */
+    VEC(uint32_t) frees_at, frees; /* as read, if they differ from the rule; by node id */
     VEC(struct fx_remark)
-    remark;                      /* comments after statements, in the order of the nodes, as read */
-    struct storage_order *order; /* who wrote what before whom, as it was before the first edit */
-    struct fx_names *names;      /* name → node and suffix counters; made when first needed */
+    remark; /* comments after statements, in the order of the nodes, as read */
+    /* the last writers before each access, as recorded before the first edit */
+    struct storage_order *order;
+    struct fx_names *names; /* name → node and suffix counters; made when first needed */
     uint32_t first_line;
     str_id source_name; /* file it was read from, for diagnostics */
-    bool fresh;         /* made, not read: it has no gap of its own */
-    bool edited;        /* no longer what was read: print by rule */
+    bool fresh;         /* made, not read: it has no text before it */
+    bool edited;        /* differs from what was read: print it by the rules */
     bool ordered;       /* node.pos is up to date */
     bool frees_verbatim;
 };
@@ -199,8 +200,8 @@ struct fx_entry {
     str_id title;
     int rank;
     uint32_t line;
-    str_id end; /* "\n" and the blank line that older versions put after a body; 0 = none */
-    uint32_t known_line, known_column; /* of graph->known in the file */
+    str_id end; /* "\n" and the blank line that older versions put after a body; 0 if none */
+    uint32_t known_line, known_column; /* position of graph->known in the file */
 };
 
 struct tuck_doc {
@@ -208,29 +209,28 @@ struct tuck_doc {
     VEC(struct fx_entry) entry;
     VEC(struct fx_hint) hint;
     str_id tail; /* raw text after the last graph */
-    bool crlf;   /* lines end in CR LF, … */
-    bool bom;    /* … and it begins with a byte order mark, also when printed */
+    bool crlf;   /* lines end in CR LF */
+    bool bom;    /* it begins with a byte order mark, also when printed */
 };
 
 /* store.c */
-struct fx_store *store_new(const tuck_allocator *alloc); /* NULL on no memory */
+struct fx_store *store_new(const tuck_allocator *alloc); /* NULL if out of memory */
 void store_release(struct fx_store *s);
 
-/* graph.c: nothing here checks its arguments; allocation leaves through the store's guard */
+/* In graph.c. Nothing here checks its arguments; when memory runs out, these jump to the store's
+ * guard. */
 tuck_graph *graph_new(struct fx_store *s);
 void graph_free(tuck_graph *g);
-/* A copy with the same node ids, erased ones included, and the same types: what was worked
- * out for one graph by node id holds for the other until one of them is edited.
- * (tuck_graph_copy() numbers nodes anew.) */
+/* A copy with the same node ids, including erased ones, and the same types: arrays indexed by node
+ * id are valid for both graphs until one of them is edited. (tuck_graph_copy() renumbers nodes.) */
 tuck_graph *graph_clone(const tuck_graph *g);
-void graph_enter_child(tuck_graph *g,
-                       uint32_t i); /* child i can be found by its name from here on */
+void graph_enter_child(tuck_graph *g, uint32_t i); /* makes child i findable by its name */
 tuck_graph *graph_child_named(const tuck_graph *g, str_id name); /* the first, or NULL */
 uint32_t graph_add_node(tuck_graph *g, uint32_t before, struct fx_node init);
-/* Take `vals` (copied into the arena, use lists entered) as the arguments of n, which has none. */
+/* Sets `vals` (copied into the arena, with use lists) as the arguments of n, which has none yet. */
 void graph_set_vals(tuck_graph *g, uint32_t n, const tuck_value *vals, uint32_t n_vals,
                     uint32_t n_args, uint32_t n_kwargs);
-/* The same with an array that is in the arena already and room for its uses: cannot fail. */
+/* The same for an array that is already in the arena, with room for its uses: cannot fail. */
 void graph_take_vals(tuck_graph *g, uint32_t n, tuck_value *vals, uint32_t n_vals, uint32_t n_args,
                      uint32_t n_kwargs);
 void graph_drop_vals(tuck_graph *g, uint32_t n);
@@ -238,11 +238,11 @@ void graph_unlink(tuck_graph *g, uint32_t n);
 void graph_link_before(tuck_graph *g, uint32_t n, uint32_t before);
 void graph_erase(tuck_graph *g, uint32_t n);
 void graph_redirect_use(tuck_graph *g, uint32_t use, uint32_t to);
-void graph_swap(tuck_graph *a, tuck_graph *b); /* each becomes the other; of one store */
-void graph_number(tuck_graph *g);              /* bring node.pos up to date */
+void graph_swap(tuck_graph *a, tuck_graph *b); /* exchanges two graphs of one store */
+void graph_number(tuck_graph *g);              /* updates node.pos */
 void graph_edited(tuck_graph *g, bool order_too);
-void graph_reordered(tuck_graph *g); /* nodes moved and nothing else: types stay right */
-void graph_changed(tuck_graph *g);   /* not the text itself: a new revision */
+void graph_reordered(tuck_graph *g); /* nodes only moved: types stay valid */
+void graph_changed(tuck_graph *g);   /* a new revision without a change of the text */
 
 static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)
 {
@@ -250,7 +250,7 @@ static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)
     return &g->node.at[n];
 }
 
-/* After infer_graph(); 0: unknown. */
+/* Valid after infer_graph(); 0 if unknown. */
 static inline type_id node_type(const tuck_graph *g, uint32_t n)
 {
     return n < g->type.len ? g->type.at[n] : 0;
@@ -277,16 +277,16 @@ static inline const char *graph_str(const tuck_graph *g, str_id s)
 #define for_each_node(g, n)                                                                        \
     for (uint32_t n = (g)->node.at[0].next; n != 0; n = (g)->node.at[n].next)
 
-/* names.c: names the way PyTorch makes them */
+/* In names.c: names made the way PyTorch makes them. */
 enum fx_name_flags {
-    NAME_USED = 1,  /* a node is or was called so */
-    NAME_WORD = 2,  /* the text says it for something else: a global, a symbol */
-    NAME_PARAM = 4, /* a parameter is or was called so */
-    NAME_INNER = 8, /* a nested graph says it and does not define it */
+    NAME_USED = 1,  /* a node has or had this name */
+    NAME_WORD = 2,  /* the text uses it for something else: a global, a symbol */
+    NAME_PARAM = 4, /* a parameter has or had this name */
+    NAME_INNER = 8, /* a nested graph uses it without defining it */
 };
 bool name_is_reserved(const char *s, size_t len);
-void names_need(tuck_graph *g); /* make the table if needed */
-/* A free name. name_enter() then takes it and cannot fail. */
+void names_need(tuck_graph *g); /* builds the table if needed */
+/* Finds a free name. name_enter() then takes it and cannot fail. */
 str_id name_create(tuck_graph *g, const char *candidate, size_t len);
 uint32_t name_lookup(tuck_graph *g, str_id name); /* node, or 0 */
 unsigned name_flags(tuck_graph *g, str_id name);
@@ -296,8 +296,7 @@ void name_forget(tuck_graph *g, str_id name);
 void name_enter(tuck_graph *g, str_id name, uint32_t node);
 void names_free(tuck_graph *g);
 
-/* Where the frees of the statement of n end in g->frees: those after its
- * further results are included. */
+/* Where the frees of n's statement end in g->frees, including those after its further results. */
 static inline uint32_t frees_end(const tuck_graph *g, uint32_t n)
 {
     for (n++; n < g->node.len && g->node.at[n].kind == TUCK_RESULT;)

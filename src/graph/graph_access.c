@@ -1,5 +1,5 @@
-/* The public functions that read a graph. They accept any node id: one that is dead or never
- * existed has no kind, name or arguments. */
+/* The public functions that read a graph. They accept any node id: an erased or invalid one has no
+ * kind, name or arguments. */
 #include "graph/graph.h"
 
 const char *tuck_status_text(tuck_status status)
@@ -95,7 +95,7 @@ tuck_node tuck_graph_find(tuck_graph *g, const char *name)
     x.name = str_find(&g->store->str, name, strlen(name));
     if (x.name == 0)
         return (tuck_node){0};
-    if (!mem_guard(&g->store->mem, do_find, &x)) { /* no memory for the table: look at each */
+    if (!mem_guard(&g->store->mem, do_find, &x)) { /* no memory for the table: search all nodes */
         for_each_node (g, n)
             if (g->node.at[n].name == x.name && (x.out == 0 || n != g->output))
                 x.out = n;

@@ -1,6 +1,6 @@
-/* Copies of a graph and the graphs nested in it: a compact one, numbered from the start, for
- * callers; and one with the same node ids, for passes. Strings and annotations stay in the
- * store, which the copy shares. */
+/* Copies a graph and the graphs nested in it: a compact copy with new node ids, for callers; and
+ * one with the same node ids, for passes. Strings and annotations stay in the store, which the copy
+ * shares. */
 #include "graph/graph.h"
 
 struct pair {
@@ -10,7 +10,7 @@ struct pair {
 
 struct copy {
     const tuck_graph *from;
-    tuck_graph *to; /* everything made so far hangs on it */
+    tuck_graph *to; /* owns everything made so far */
     struct mem *mem;
     VEC(struct pair) todo;
     VEC(uint32_t) id; /* by node of the original: its number in the copy */
@@ -26,7 +26,7 @@ static void copy_nodes(struct copy *x, const tuck_graph *g, tuck_graph *c)
     x->id.len = 0;
     vec_reserve(x->mem, &x->id, g->node.len);
     memset(x->id.at, 0, g->node.len * sizeof(*x->id.at));
-    /* A copy is made to be edited: with room for some more, the first edit does not move it all. */
+    /* Copies are usually edited: with some spare room, the first edit does not move everything. */
     vec_reserve(x->mem, &c->node, more_than(g->n_nodes));
     vec_reserve(x->mem, &c->use, more_than(g->use.len));
     for_each_node (g, n) {
@@ -38,8 +38,8 @@ static void copy_nodes(struct copy *x, const tuck_graph *g, tuck_graph *c)
         x->id.at[n] = graph_add_node(c, 0, init);
     }
     c->output = x->id.at[g->output];
-    /* Arguments come in a second round: a graph under construction may use a
-     * node before it is defined. */
+    /* Arguments come in a second round: a graph under construction may use a node before it is
+     * defined. */
     for_each_node (g, n) {
         const struct fx_node *node = &g->node.at[n];
         tuck_value *v = arena_array(&c->arena, tuck_value, node->n_vals);
@@ -97,7 +97,7 @@ static void copy_lists(struct copy *x, const tuck_graph *g, tuck_graph *c)
 
         q.node = x->id.at[q.node];
         if (q.node == 0 && g->group.at[i].node != 0)
-            continue; /* the node that yielded it is gone */
+            continue; /* the node that yielded it no longer exists */
         if (q.ranks != NULL && q.size > 0) {
             int64_t *ranks = arena_array(&c->arena, int64_t, (size_t)q.size);
             memcpy(ranks, q.ranks, (size_t)q.size * sizeof(*ranks));
@@ -179,7 +179,7 @@ struct clone {
         (to).len = (from).len;                                                                     \
     } while (0)
 
-/* All argument lists in one piece, where the nodes of the original had them here and there. */
+/* Puts all argument lists into one block; in the original they may be scattered. */
 static void clone_values(const tuck_graph *g, tuck_graph *c)
 {
     size_t n_vals = 0;
@@ -231,8 +231,6 @@ static void clone_one(struct mem *m, const tuck_graph *g, tuck_graph *c)
     c->result = g->result;
     c->revision = g->revision;
     c->typed_at = g->typed_at;
-    /* A clone is made to be edited: with room for some more, the first
-     * edit does not move it all. */
     vec_reserve(m, &c->node, more_than(g->node.len));
     vec_reserve(m, &c->use, more_than(g->use.len));
     c->node.len = c->use.len = 0;

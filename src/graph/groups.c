@@ -7,7 +7,7 @@
 
 /* ---- which group a collective names ---- */
 
-/* Places of the parameters that matter here, per operator; found out once per walk. */
+/* Positions of the parameters that matter here, per operator; looked up once per walk. */
 struct places {
     int8_t group, size, ranks, tag, splits;
     bool known;
@@ -18,8 +18,8 @@ struct walk {
     struct fx_store *store;
     struct arena arena;
     struct places *place;
-    VEC(uint32_t) seen_serial; /* by name: the graph in whose list … */
-    VEC(uint32_t) seen_index;  /* … it is known at this index */
+    VEC(uint32_t) seen_serial; /* by name: the graph in whose list it is */
+    VEC(uint32_t) seen_index;  /* by name: its index there */
     VEC(tuck_graph *) todo, outer;
     struct buf name;
     tuck_diags *diags;
@@ -53,8 +53,8 @@ static const tuck_value *argument(const tuck_graph *g, const struct fx_node *x, 
     return i < 0 ? NULL : call_operand(g, x, (uint32_t)i);
 }
 
-/* The name of a group. One that is a value is named by its definition, so that two calls which give
- * the same group are equal: "self._opaque_obj0", "mesh_get_process_group(arg0_1, 1)". */
+/* The name of a group. A group that is a value is named by its definition, so that two calls that
+ * yield the same group are equal: "self._opaque_obj0", "mesh_get_process_group(arg0_1, 1)". */
 static bool name_value(struct buf *b, const tuck_graph *g, const tuck_value *v)
 {
     b->len = 0;
@@ -102,7 +102,7 @@ static const char *source_name(enum group_source s)
     return name[s];
 }
 
-/* Where a global rank is among the members, which are known; -1 = nowhere. */
+/* The position of a global rank among the known members; -1 if absent. */
 static int64_t place_of(const struct fx_group *q, int64_t rank)
 {
     int64_t at = -1;
@@ -113,7 +113,7 @@ static int64_t place_of(const struct fx_group *q, int64_t rank)
     return at;
 }
 
-/* Add one source's facts to a group; later sources win, contradictions get a warning. */
+/* Adds one source's facts to a group; later sources win, contradictions get a warning. */
 static void merge(tuck_graph *g, struct fx_group *to, int64_t size, const int64_t *ranks,
                   int64_t rank, enum group_source from, tuck_diags *diags)
 {
@@ -169,7 +169,7 @@ static bool communicates(const struct fx_node *x)
            (cls == OP_COLLECTIVE || cls == OP_SYNC_COLLECTIVE || cls == OP_P2P);
 }
 
-/* Old c10d_functional: the ranks themselves are printed. */
+/* Old c10d_functional prints the ranks themselves. */
 static void visit_ranks(struct walk *w, tuck_graph *g, const struct fx_node *x,
                         const struct places *at)
 {
@@ -215,7 +215,7 @@ static void visit(struct walk *w, tuck_graph *g, const struct fx_node *x)
         merge(g, group, size, NULL, -1, GROUP_TEXT, w->diags);
 }
 
-/* A graph knows the groups of those in it, as far as they are not values there. */
+/* A graph also knows the groups of the graphs in it, unless they are values there. */
 static void know_groups_of(struct walk *w, tuck_graph *g, const tuck_graph *child)
 {
     for (uint32_t i = 0; i < child->group.len; i++) {

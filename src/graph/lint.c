@@ -1,6 +1,6 @@
-/* Checks of a graph, nested ones too: use lists, order, names, how operators are spelled;
- * lint_comm.c has those of collectives, storage_order.c those of reads and writes. Errors of users
- * and internal errors are reported in the same way. */
+/* Checks a graph and its nested graphs: use lists, order, names, spelling of operators. lint_comm.c
+ * checks collectives, storage_order.c reads and writes. Users' errors and internal errors are
+ * reported in the same way. */
 #include "graph/lint.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ const char *lint_name(const struct lint *x, uint32_t n)
     return node->name ? graph_str(x->g, node->name) : "statement";
 }
 
-/* "defined in line 12", or NULL where that is not known. The text lives until the next call. */
+/* "defined in line 12", or NULL if unknown. The text is valid until the next call. */
 static const char *line_note(struct lint *x, char *buf, size_t size, const char *what, uint32_t n)
 {
     uint32_t line = node_at(x->g, n)->line;
@@ -211,7 +211,7 @@ static void check_graph(struct lint *x)
     lint_comm(x);
 }
 
-/* Every graph with what is nested in it: parents first, children of one graph adjacent. */
+/* Lists every graph and its nested graphs: parents first, children of one graph adjacent. */
 static void collect(struct lint *x)
 {
     vec_push(&x->mem, &x->all, ((struct lint_graph){.g = x->g}));

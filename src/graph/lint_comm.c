@@ -1,10 +1,10 @@
 /* Collectives and their waits.
  *
- *   start ──> wait ──> anything           a start may also be asked for its sizes;
- *   start ──> [i] ──> wait ──> anything   a list of results is taken apart first
+ *   start ──> wait ──> anything           the sizes of a start may be read, too;
+ *   start ──> [i] ──> wait ──> anything   a list of results is unpacked first
  *
- * Each start is waited for; nothing reads its result, or a buffer that it works on in place,
- * before that. Schedulers hide starts in nested graphs, control_deps((after,), graph,
+ * Each start must be waited for; until then nothing may read its result, or a buffer that it works
+ * on in place. Schedulers hide starts in nested graphs, control_deps((after,), graph,
  * operands): what such a graph returns is a start for the graph around it. What goes into a
  * nested graph is not followed.
  */
@@ -16,8 +16,8 @@
 
 /* ---- what a node is ---- */
 
-/* Does it start something that a wait on its result must end? What gives a handle, or nothing at
- * all, is ended in another way. */
+/* Does it start something that a wait on its result must end? Operators that return a handle, or
+ * nothing, are ended in other ways. */
 static bool is_start(struct lint *x, uint32_t n)
 {
     const struct fx_node *node = node_at(x->g, n);
@@ -39,7 +39,7 @@ static bool is_class(const struct lint *x, uint32_t n, enum op_class cls)
     return node->kind == TUCK_CALL_FUNCTION && op_at(node->op)->cls == cls;
 }
 
-/* Picks an item out of a container? Asking for an attribute is a question instead. */
+/* Does it pick an item out of a container? Reading an attribute does not count. */
 static bool is_pick(const struct lint *x, uint32_t n)
 {
     return is_class(x, n, OP_GETITEM) && !(op_at(node_at(x->g, n)->op)->flags & OP_F_METADATA);
@@ -52,7 +52,7 @@ static bool is_question(const struct lint *x, uint32_t n)
     return (op_at(op)->flags & OP_F_METADATA) != 0;
 }
 
-/* May it do with an operand whatever it likes, as far as is known? */
+/* Is it unknown what it does with its operands? */
 static bool is_unknown(const struct lint *x, uint32_t n)
 {
     uint8_t kind = node_at(x->g, n)->kind;
@@ -61,7 +61,7 @@ static bool is_unknown(const struct lint *x, uint32_t n)
            node_op(x->g, n) == 0 || is_class(x, n, OP_HOP);
 }
 
-/* The nested graph that a node calls and whose results are its own, or NULL. */
+/* The nested graph that a node calls and whose results it returns, or NULL. */
 static const struct lint_graph *called_graph(struct lint *x, uint32_t n)
 {
     const tuck_graph *g = x->g;
@@ -83,8 +83,8 @@ static const struct lint_graph *called_graph(struct lint *x, uint32_t n)
     return NULL;
 }
 
-/* The operator that was started, where the node is its result: by itself, by calling a graph that
- * returns it, or by picking it from what such a call returns. 0 = nothing of that. */
+/* The operator that was started, if the node is its result: by itself, by calling a graph that
+ * returns it, or by picking it from what such a call returns. 0 if none. */
 static uint16_t start_op(struct lint *x, uint32_t n)
 {
     const struct fx_node *node = node_at(x->g, n);
@@ -104,7 +104,7 @@ static uint16_t start_op(struct lint *x, uint32_t n)
                : 0;
 }
 
-/* Only asked to come after it? */
+/* Does it only have to come after it? */
 static bool is_dependency(const struct lint *x, const struct fx_use *use)
 {
     const struct fx_node *user = node_at(x->g, use->user);
@@ -115,19 +115,19 @@ static bool is_dependency(const struct lint *x, const struct fx_use *use)
 
 /* ---- one start ---- */
 
-/* What became of one result. */
+/* What happened to one result. */
 struct fate {
     bool waited, returned, picked, escaped;
 };
 
-/* One use of `n`, the result of a start or an item of it, or of a view of that. */
+/* Checks one use of `n`, which is the result of a start, an item of it, or a view of that. */
 static void check_use(struct lint *x, const struct op_row *row, uint32_t n, uint32_t of,
                       uint32_t user, struct fate *f)
 {
     char note[256];
 
     if (lint_is_view(x, user) || (is_pick(x, user) && n != of)) {
-        vec_push(&x->mem, &x->alias, user); /* reads no data; who uses it does */
+        vec_push(&x->mem, &x->alias, user); /* a view reads no data; its users do */
     } else if (is_pick(x, user)) {
         f->picked = true;
         vec_push(&x->mem, &x->flying, user);
@@ -139,13 +139,13 @@ static void check_use(struct lint *x, const struct op_row *row, uint32_t n, uint
         snprintf(note, sizeof(note), "the result of %s is valid only after a wait", row->name);
         lint_report(x, TUCK_ERROR, user, note, "'%s' reads '%s' without a wait", lint_name(x, user),
                     lint_name(x, of));
-        f->escaped = true; /* reported enough */
+        f->escaped = true; /* reported before */
     }
 }
 
-/* Every use of `n`, the result of `start` or an item of it, and of its views. A result that has
- * storage of its own is read through its wait alone, or nothing keeps the read after it; one that
- * is an operand used in place may be read once the wait is over. */
+/* Checks every use of `n`, the result of `start` or an item of it, and of its views. A result with
+ * storage of its own must be read through its wait only, because nothing else keeps the read after
+ * it; one that is an operand used in place may be read once the wait is over. */
 static struct fate check_result(struct lint *x, const struct op_row *row, uint32_t start,
                                 uint32_t n)
 {
@@ -168,7 +168,7 @@ static struct fate check_result(struct lint *x, const struct op_row *row, uint32
     return f;
 }
 
-/* The place of the first wait for item `item` of a start (-1: for any of it); NEVER. */
+/* The position of the first wait for item `item` of a start (-1: for any item), or NEVER. */
 static uint32_t first_wait(const struct lint *x, uint32_t start, int64_t item)
 {
     const tuck_graph *g = x->g;
@@ -194,8 +194,8 @@ static uint32_t first_wait(const struct lint *x, uint32_t start, int64_t item)
     return first;
 }
 
-/* `buffer` is written by `start` until it is waited for: nothing else may touch it
- * until then, under any name. */
+/* `buffer` is written by `start` until it is waited for: nothing else may use it until then, under
+ * any name. */
 static bool check_buffer(struct lint *x, uint32_t start, uint32_t buffer, uint32_t until)
 {
     const tuck_graph *g = x->g;
@@ -214,7 +214,7 @@ static bool check_buffer(struct lint *x, uint32_t start, uint32_t buffer, uint32
             if (pos >= until || user == g->output)
                 continue;
             if (lint_is_view(x, user) || (is_pick(x, user) && of != buffer))
-                vec_push(&x->mem, &x->alias, user); /* also one that was made before */
+                vec_push(&x->mem, &x->alias, user); /* also a view made before */
             else if (pos > from && !is_question(x, user) && !is_unknown(x, user) &&
                      !is_class(x, user, OP_WAIT))
                 lint_report(x, TUCK_ERROR, user, note, "'%s' reads '%s' while '%s' writes it",
@@ -224,7 +224,7 @@ static bool check_buffer(struct lint *x, uint32_t start, uint32_t buffer, uint32
     return until != NEVER;
 }
 
-/* The operands that a start works on in place. True: a wait for one of them ends it. */
+/* Checks the operands that a start works on in place. True: a wait for one of them ends it. */
 static bool check_buffers(struct lint *x, uint32_t start)
 {
     const tuck_graph *g = x->g;
@@ -287,7 +287,7 @@ static void check_start(struct lint *x, uint32_t start, uint16_t op)
         lint_report(x, TUCK_WARNING, start, note, "'%s' is never waited for", lint_name(x, start));
 }
 
-/* Could this value hide something to wait for? */
+/* Could this value contain something to wait for? */
 static bool may_fly(struct lint *x, uint32_t n)
 {
     const tuck_graph *g = x->g;
@@ -302,7 +302,7 @@ static bool may_fly(struct lint *x, uint32_t n)
         for (uint32_t u = node->use_first; u != 0; u = g->use.at[u].next)
             if (is_start(x, g->use.at[u].user) &&
                 (op_at(node_at(g, g->use.at[u].user)->op)->flags & OP_F_MUTATES))
-                return true; /* the buffer of one */
+                return true; /* it is a buffer in use */
         uint32_t from = cls == OP_GETITEM || cls == OP_VIEW ? call_node(g, node, 0) : 0;
         if (from == 0 || x->pos.at[from] >= x->pos.at[n])
             return false;
@@ -333,13 +333,13 @@ void lint_enter(struct lint *x, uint32_t graph)
 }
 
 /* Is the value, or what it was picked from, a start that the graph itself does not wait for?
- * x->count says which nodes go into a wait. */
+ * x->count says which nodes are waited for. */
 static uint16_t returned_op(struct lint *x, uint32_t n)
 {
     const tuck_graph *g = x->g;
 
     for (int steps = 0; steps < 8 && node_alive(g, n);
-         steps++) { /* lists in lists are not that deep */
+         steps++) { /* lists are not nested that deep */
         const struct fx_node *node = node_at(g, n);
         uint16_t op = start_op(x, n);
 
@@ -348,7 +348,7 @@ static uint16_t returned_op(struct lint *x, uint32_t n)
         for (uint32_t i = 0; op != 0 && i < node->n_vals; i++)
             if (node->vals[i].kind == TUCK_V_NODE && node->vals[i].a < g->node.len &&
                 x->count.at[node->vals[i].a] > 0)
-                return 0; /* in place, and waited for by its operand */
+                return 0; /* in place, and waited for through its operand */
         if (op != 0 || !is_pick(x, n) || node->n_vals == 0 || node->vals[0].kind != TUCK_V_NODE)
             return op;
         n = node->vals[0].a;
@@ -356,7 +356,7 @@ static uint16_t returned_op(struct lint *x, uint32_t n)
     return 0;
 }
 
-/* Comes before anything is checked: neither the order of nodes nor the use lists are relied on. */
+/* Runs before the checks, so it relies neither on the order of nodes nor on use lists. */
 void lint_results(struct lint *x, uint32_t graph)
 {
     lint_enter(x, graph);

@@ -1,4 +1,4 @@
-/* What is a view of what, and which waits there are for it. */
+/* Finds what is a view of what, and the waits for it. */
 #include "graph/lint.h"
 
 static bool calls(const struct lint *x, uint32_t n, enum op_class cls)
@@ -8,8 +8,8 @@ static bool calls(const struct lint *x, uint32_t n, enum op_class cls)
     return node->kind == TUCK_CALL_FUNCTION && op_at(node->op)->cls == cls;
 }
 
-/* What may copy is a view where its operand lies in one piece, as results of collectives do; a
- * view of those need not. */
+/* An operator that may copy is a view if its operand is contiguous, as results of collectives are;
+ * a view of those need not be. */
 bool lint_is_view(const struct lint *x, uint32_t n)
 {
     const struct fx_node *node = node_at(x->g, n);
@@ -20,7 +20,7 @@ bool lint_is_view(const struct lint *x, uint32_t n)
     return !(flags & OP_F_MAYBE) || !calls(x, of, OP_VIEW);
 }
 
-/* The value that n is a view of, or an item of a list of views; 0: not one. */
+/* The value that n is a view of, or an item of a list of views; 0 if it is neither. */
 static uint32_t viewed(const struct lint *x, uint32_t n)
 {
     const struct fx_node *node = node_at(x->g, n);
@@ -33,7 +33,7 @@ static uint32_t viewed(const struct lint *x, uint32_t n)
     return lint_is_view(x, n) ? of : 0;
 }
 
-/* Run twice: first counts the waits, then places them. */
+/* Runs twice: first to count the waits, then to store them. */
 static void list_waits(struct lint *x, bool fill)
 {
     for_each_node (x->g, n) {

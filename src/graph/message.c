@@ -1,6 +1,7 @@
 #include "graph/message.h"
 
-/* A tensor, or all tensors of a list; numbers and tokens have none. -1: not known. */
+/* The bytes of a tensor, or of all tensors of a list; numbers and tokens have none. -1 if
+ * unknown. */
 static int64_t bytes_of(const tuck_graph *g, type_id id, struct assume *a)
 {
     const struct type *t = type_at(&g->store->type, id);

@@ -1,25 +1,25 @@
-/* Names of nodes, made unique the way PyTorch 2.13 makes them.
+/* Names of nodes, made unique the way PyTorch 2.13 does it.
  *
- * A candidate is cleaned into an identifier and cut into base and number at a trailing _<digits>.
- * The last number given out is remembered per base. A name is never used twice, even after its node
- * is erased. PyTorch keeps globals apart when it prints; a graph that is text must do so at once:
- * words that its text uses for something else are taken, too.
+ * A candidate is turned into an identifier and split into base and number at a trailing _<digits>.
+ * The last number used is remembered per base. A name is never used twice, even after its node is
+ * erased. PyTorch separates globals when it prints; a graph that is text must do so at once: words
+ * that its text uses for something else are taken, too.
  */
 #include "graph/graph.h"
 
 struct fx_names {
     struct slot {
         str_id name;    /* 0 = free */
-        uint32_t node;  /* 0 = not the name of a node (any more) */
-        uint32_t count; /* last number given to this base; meaningful if counted */
+        uint32_t node;  /* 0 if it is not (or no longer) the name of a node */
+        uint32_t count; /* last number used with this base; valid if counted */
         bool counted;
         uint8_t flags; /* enum fx_name_flags */
     } * slot;
     uint32_t n_slot, n_used;
 };
 
-/* What a node must not be called: Python's keywords and builtins, and the globals of generated
- * code. Sorted, for a binary search. */
+/* Names that a node must not have: Python's keywords and builtins, and globals of generated code.
+ * Sorted, for a binary search. */
 static const char *const reserved[] = {
     "ArithmeticError",
     "AssertionError",
@@ -223,7 +223,8 @@ bool name_is_reserved(const char *s, size_t len)
 {
     size_t lo = 0, hi = sizeof(reserved) / sizeof(*reserved);
 
-    if (len > 0 && s[len - 1] >= '0' && s[len - 1] <= '9') /* none ends like most names do */
+    /* no reserved word ends in a digit, as most names do */
+    if (len > 0 && s[len - 1] >= '0' && s[len - 1] <= '9')
         return false;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
@@ -250,8 +251,8 @@ void names_free(tuck_graph *g)
     g->names = NULL;
 }
 
-/* Names of a text are looked up in the order of their numbers: sixteen consecutive ones
- * are adjacent in memory. */
+/* Names of a text are looked up in the order of their ids: sixteen consecutive ones are adjacent in
+ * memory. */
 static struct slot *probe(struct slot *slot, uint32_t n_slot, str_id name)
 {
     uint32_t i = ((uint32_t)hash_u64(name >> 4) << 4 | (name & 15)) & (n_slot - 1);
@@ -281,7 +282,7 @@ static void grow(tuck_graph *g, uint32_t n_slot)
     t->n_slot = n_slot;
 }
 
-/* The slot of a name, made if it is new. Pointers hold until the next call. */
+/* The slot of a name, created if it is new. Pointers are valid until the next call. */
 static struct slot *slot_of(tuck_graph *g, str_id name)
 {
     struct fx_names *t = g->names;
@@ -335,7 +336,7 @@ static void take(tuck_graph *g, str_id name, uint32_t node)
     s->flags |= NAME_USED;
 }
 
-/* A name from the text: the highest number of a base counts. */
+/* Enters a name from the text: the highest number of a base counts. */
 static void remember(tuck_graph *g, str_id name, uint32_t node)
 {
     uint32_t number = 0;
@@ -372,7 +373,7 @@ void names_add_words(tuck_graph *g, const char *s)
         }
         s += n > 0 ? n : 1;
         while (n > 0 && *s == '.' &&
-               word_byte(s[1])) /* the rest of a path says nothing by itself */
+               word_byte(s[1])) /* the rest of a dotted path means nothing by itself */
             for (s++; word_byte(*s);)
                 s++;
     }
@@ -393,7 +394,7 @@ enum { N_SEEN = 1024 };
 struct fill_args {
     tuck_graph *g;
     VEC(const tuck_graph *) todo;
-    str_id seen[N_SEEN]; /* texts whose words were added: a few hundred operators make up a graph */
+    str_id seen[N_SEEN]; /* texts whose words were added; a graph uses a few hundred operators */
 };
 
 static void add_text(struct fill_args *x, str_id text)
@@ -415,7 +416,7 @@ static void add_words_of(struct fill_args *x, const struct fx_node *node)
             add_text(x, node->vals[i].a);
 }
 
-/* Names that nested graphs use and do not define: those of the graph around them. */
+/* Names that nested graphs use without defining them: they belong to the graph around. */
 static void add_inner(struct fill_args *x)
 {
     tuck_graph *g = x->g;
@@ -459,14 +460,14 @@ static void fill(void *p)
             remember(g, g->node.at[n].name, n);
         add_words_of(x, &g->node.at[n]);
     }
-    /* `return` is not printed with a name; a node may well be called output. */
+    /* `return` is printed without a name, so a node may be called output. */
     str_id output = g->output ? g->node.at[g->output].name : 0;
     if (output != 0 && !(slot_of(g, output)->flags & NAME_USED))
         remember(g, output, g->output);
     add_inner(x);
 }
 
-/* A graph that is only read and printed never pays for this. */
+/* A graph that is only read and printed never needs this. */
 void names_need(tuck_graph *g)
 {
     if (g->names != NULL)
@@ -513,7 +514,7 @@ void name_enter(tuck_graph *g, str_id name, uint32_t node)
     if (g->names == NULL)
         return;
     str_id base = base_of(g, name, &number, &numbered);
-    slot_of(g, name); /* all that can fail comes first */
+    slot_of(g, name); /* everything that can fail comes first */
     slot_of(g, base)->counted = true;
     if (numbered)
         slot_of(g, base)->count = number;
@@ -588,7 +589,7 @@ static void do_create(void *p)
         clash = taken(g, b->at, b->len);
     }
     x->out = str_intern(&g->store->str, b->at, b->len);
-    slot_of(g, x->out); /* name_enter() finds both */
+    slot_of(g, x->out); /* so that name_enter() finds both */
 }
 
 str_id name_create(tuck_graph *g, const char *candidate, size_t len)

@@ -8,7 +8,7 @@ static bool communicates(const struct op_row *row)
     return row->cls == OP_COLLECTIVE || row->cls == OP_P2P || row->cls == OP_SYNC_COLLECTIVE;
 }
 
-/* The graph that vals[i] of a call is; NULL: not a graph. */
+/* The graph that vals[i] of a call refers to; NULL if it is not a graph. */
 static const tuck_graph *graph_operand(const tuck_graph *g, const struct fx_node *x, uint32_t i)
 {
     return x->vals[i].kind == TUCK_V_NODE ? child_of(g, x->vals[i].a) : NULL;
@@ -25,18 +25,18 @@ static bool calls_graphs(const tuck_graph *g, const struct fx_node *x)
 
 struct walk {
     struct arena *a;
-    const tuck_graph *top; /* whose groups are meant */
+    const tuck_graph *top; /* the graph whose groups are counted */
     bool *used;            /* by group of top */
-    bool any;              /* and whichever else */
+    bool any;              /* any other group, too */
 };
 
 struct level {
-    const struct level *out; /* the graph around it, NULL: it is on top */
+    const struct level *out; /* the graph around it, NULL at the top */
     const tuck_graph *g;
     uint32_t call; /* the node of out->g that calls it */
 };
 
-/* The place of a placeholder among the inputs of its graph. */
+/* The index of a placeholder among its graph's inputs. */
 static uint32_t input_number(const tuck_graph *g, uint32_t placeholder)
 {
     uint32_t k = 0;
@@ -49,8 +49,8 @@ static uint32_t input_number(const tuck_graph *g, uint32_t placeholder)
     return k;
 }
 
-/* A group of a nested graph as the graph on top knows it. One that is an input
- * is what the call passes. */
+/* Translates a group of a nested graph into one of the top graph. If it is an input, it is what the
+ * call passes. */
 static int32_t group_on_top(const struct walk *w, const struct level *at, int32_t group)
 {
     str_id name = group >= 0 ? at->g->group.at[group].name : 0;
@@ -72,7 +72,7 @@ static int32_t group_on_top(const struct walk *w, const struct level *at, int32_
     return LINE_ANY;
 }
 
-/* The groups of the collectives in graph at->g. Depth is bounded by GRAPH_DEPTH. */
+/* Collects the groups of the collectives in graph at->g. Depth is bounded by GRAPH_DEPTH. */
 static void look_into(struct walk *w, const struct level *at, int depth)
 {
     const tuck_graph *g = at->g;
@@ -98,8 +98,8 @@ static void look_into(struct walk *w, const struct level *at, int depth)
     }
 }
 
-/* Graphs whose groups are all known by name are looked into once, however often they are called;
- * the last few are remembered. */
+/* Graphs whose groups are all known by name are searched once, however often they are called; the
+ * last few results are cached. */
 struct memo {
     const tuck_graph *g[16];
     bool *used[16];
@@ -185,7 +185,7 @@ void comm_lines_find(const tuck_graph *g, const int32_t *group, struct arena *a,
 
 typedef bool (*question)(const tuck_graph *g, uint32_t n, uint32_t what);
 
-/* Is the answer yes for a node of the graph or of one that it calls? Beyond the depth it is. */
+/* Is the answer yes for any node of the graph or of one that it calls? Beyond the depth it is. */
 static bool anywhere(const tuck_graph *g, question ask, uint32_t what, int depth)
 {
     for_each_node (g, n) {
@@ -241,7 +241,7 @@ bool node_nests_effect(const tuck_graph *g, uint32_t n)
     return inside(g, node_at(g, n), has_effect, 0);
 }
 
-/* By itself: graphs that it calls are asked about in turn. */
+/* Only the node itself: graphs that it calls are checked separately. */
 static bool writes(const tuck_graph *g, uint32_t n, uint32_t what)
 {
     const struct fx_node *x = node_at(g, n);

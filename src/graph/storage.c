@@ -7,7 +7,7 @@
 
 uint32_t storage_root(const struct storages *s, uint32_t storage)
 {
-    assert_hot(s->join[storage] <= storage); /* the smaller number wins: no cycles */
+    assert_hot(s->join[storage] <= storage); /* the smaller number wins, so there are no cycles */
     while (s->join[storage] != storage) {
         s->join[storage] = s->join[s->join[storage]]; /* halve the path */
         storage = s->join[storage];
@@ -85,7 +85,7 @@ static void give(struct build *b, uint32_t node, uint32_t storage)
     b->s->count[node]++;
 }
 
-/* Storage number k of an operand: of the k-th item of a list, or of the one tensor. */
+/* Storage number k of an operand: of item k of a list, or of the single tensor. */
 static uint32_t operand_storage(const struct build *b, const tuck_value *v, uint32_t k)
 {
     if (v == NULL)
@@ -100,8 +100,8 @@ static uint32_t operand_storage(const struct build *b, const tuck_value *v, uint
     return item->kind == TUCK_V_NODE ? operand_storage(b, item, 0) : 0;
 }
 
-/* All that an argument list mentions from vals[first] on becomes one storage, which is
- * returned; 0 = nothing mentioned. */
+/* Joins everything that an argument list mentions from vals[first] on into one storage and returns
+ * it; 0 if nothing is mentioned. */
 static uint32_t join_operands(struct build *b, const struct fx_node *x, uint32_t first)
 {
     uint32_t all = 0;
@@ -135,8 +135,8 @@ static void fresh_results(struct build *b, uint32_t n, uint32_t items)
         give(b, n, fresh(b));
 }
 
-/* How many results a graph without nested ones has, and their storages, numbered apart from ours. 0
- * = it has nested ones, or no result. If it returns one value that is a list, x is asked. */
+/* The number of results of a graph without nested ones, and their storages, numbered separately
+ * from ours. 0 if it has nested graphs or no result. If it returns one list, x decides. */
 static uint32_t nested_results(struct build *b, const tuck_graph *child, const struct fx_node *x,
                                struct storages *in)
 {
@@ -147,7 +147,7 @@ static uint32_t nested_results(struct build *b, const tuck_graph *child, const s
     return value_is_container(v) ? v->a : items_of(b->g, x);
 }
 
-/* Storage of result k there; 0: none. Unused results share the last used result's storage. */
+/* Storage of result k there; 0 if none. Unused results share the last used result's storage. */
 static uint32_t nested_storage(const struct storages *in, const tuck_value *out, uint32_t k)
 {
     const tuck_value *v = value_is_container(out) ? value_item(out, k) : out;
@@ -158,8 +158,8 @@ static uint32_t nested_storage(const struct storages *in, const tuck_value *out,
     return storage_of(in, v->a, value_is_container(out) ? 0 : k < n ? k : n - 1);
 }
 
-/* The storage of an operand that result k of a nested graph shares. Of an operand that is a list,
- * what a getitem takes out of it; else all of it becomes one. */
+/* The operand's storage that result k of a nested graph shares. For an operand that is a list: what
+ * a getitem takes out of it, or else all items joined. */
 static uint32_t passed_storage(struct build *b, const tuck_graph *child, uint32_t k,
                                const tuck_value *operand)
 {
@@ -231,7 +231,7 @@ static void known_results(struct build *b, uint32_t n, const struct fx_node *x, 
     if (sig->n_results == 0)
         return;
     for (uint32_t k = 0; k < items; k++) {
-        /* One result that is a list: all its items follow its mark. Several: each has its own. */
+        /* If one result is a list, all items follow its mark. Several results have one each. */
         uint32_t r = sig->n_results == 1 ? 0 : k < sig->n_results ? k : sig->n_results - 1;
         bool apart = b->s->copies != NULL && b->s->copies[n] && !is_received(b, x, k);
         int p = apart ? -1 : op_result_alias_of(sig, r);
@@ -245,8 +245,8 @@ static void known_results(struct build *b, uint32_t n, const struct fx_node *x, 
     }
 }
 
-/* with_effects(token, operator, …) gives a token and what the operator gives. For an unknown
- * operator that may be any operand but the token. */
+/* with_effects(token, operator, …) returns a token and the operator's results. For an unknown
+ * operator these may be any operand except the token. */
 static void effect_results(struct build *b, uint32_t n, const struct fx_node *x)
 {
     uint32_t token = operand_storage(b, call_operand(b->g, x, 0), 0), items = items_of(b->g, x);
@@ -269,7 +269,7 @@ static void getitem_result(struct build *b, uint32_t n, const struct fx_node *x)
     if (v->kind != TUCK_V_NODE)
         return;
     uint32_t k = 0;
-    call_item(b->g, x, &k); /* else all of it */
+    call_item(b->g, x, &k); /* otherwise all of it */
     uint32_t s = operand_storage(b, v, k);
     if (s != 0)
         give(b, n, s);
@@ -283,7 +283,7 @@ static void results_of(struct build *b, uint32_t n)
     switch (x->kind) {
     case TUCK_GET_ATTR:
         if (child_of(b->g, n) != NULL)
-            break; /* a nested graph, no tensor */
+            break; /* a nested graph, not a tensor */
         give(b, n, fresh(b));
         break;
     case TUCK_PLACEHOLDER: give(b, n, fresh(b)); break;
@@ -307,7 +307,7 @@ static void results_of(struct build *b, uint32_t n)
     }
 }
 
-/* Inputs that a script says share a storage, and attributes read twice. */
+/* Inputs that share a storage according to a script, and attributes that are read twice. */
 static void join_inputs(struct build *b)
 {
     const tuck_graph *g = b->g;
@@ -342,8 +342,8 @@ static void join_inputs(struct build *b)
 
 /* ---- control_deps ---- */
 
-/* The graph of a control_deps and the one call in it; of others, and where
- * there is not just one, NULL. */
+/* The graph of a control_deps and the one call in it; NULL for others, or if there is not exactly
+ * one. */
 static const struct fx_node *held_call(const tuck_graph *g, const struct fx_node *x,
                                        const tuck_graph **graph)
 {
@@ -361,7 +361,7 @@ static const struct fx_node *held_call(const tuck_graph *g, const struct fx_node
         const struct fx_node *y = node_at(*graph, n);
         if (y->kind == TUCK_OUTPUT)
             continue;
-        /* More inputs than operands, or a second call: not what schedulers write. */
+        /* More inputs than operands, or a second call: not what schedulers produce. */
         if (y->kind == TUCK_PLACEHOLDER ? inputs++ >= x->n_args : found != NULL)
             return NULL;
         if (y->kind != TUCK_PLACEHOLDER)
@@ -370,7 +370,7 @@ static const struct fx_node *held_call(const tuck_graph *g, const struct fx_node
     return found;
 }
 
-/* Does it know the operator that it writes through? Else all operands count as written. */
+/* Is the writing operator known? Otherwise all operands count as written. */
 static bool is_plain_call(const struct fx_node *x)
 {
     return x->kind == TUCK_CALL_FUNCTION && x->op != 0 && op_at(x->op)->cls != OP_HOP;
@@ -403,7 +403,7 @@ static void mark_write(void *ctx, uint32_t storage, enum access how)
     written[storage] |= how == ACCESS_WRITE;
 }
 
-/* What a call passes to a graph that writes it. The graph itself calls none. */
+/* Marks what a call passes to a graph that writes it. The graph itself must not call others. */
 static void find_nested(struct build *b, uint32_t n, const tuck_graph *child, bool *written)
 {
     const struct fx_node *x = node_at(b->g, n);
@@ -427,7 +427,7 @@ static void find_nested(struct build *b, uint32_t n, const tuck_graph *child, bo
     }
 }
 
-/* Which values of a call of graphs are written in them. */
+/* Marks the values of a call of graphs that are written in them. */
 static void find_nested_all(struct build *b, uint32_t n, bool *written)
 {
     const struct fx_node *x = node_at(b->g, n);
@@ -438,13 +438,13 @@ static void find_nested_all(struct build *b, uint32_t n, bool *written)
         if (child == NULL || !graph_may_write(child))
             continue;
         if (child->child.len > 0)
-            memset(written, true, x->n_vals); /* what is nested in it may write anything */
+            memset(written, true, x->n_vals); /* graphs nested in it may write anything */
         else
             find_nested(b, n, child, written);
     }
 }
 
-/* Which values of the call are written, by the graph it takes. */
+/* Finds which values of the call are written by the graph it takes. */
 static void find_held(struct build *b, uint32_t n, const struct fx_node *x)
 {
     const tuck_graph *graph;
@@ -521,7 +521,7 @@ static void do_build(void *p)
     }
     if (b->join.len > 0)
         join_inputs(b);
-    /* Everything that grew moves into the arena. */
+    /* Moves everything that grew into the arena. */
     s->n = b->join.len ? b->join.len - 1 : 0;
     s->of = arena_array(b->a, uint32_t, s->pool.len);
     uint32_t *join_copy = arena_array(b->a, uint32_t, (size_t)s->n + 1);
@@ -568,7 +568,7 @@ void storage_mentions(const struct storages *s, uint32_t n, uint32_t slot, uint3
     }
 }
 
-/* A view only makes a new name for what is there. */
+/* A view only makes a new name for an existing value. */
 static bool touches_nothing(const struct fx_node *x)
 {
     const struct op_row *row = op_at(x->op);
@@ -593,7 +593,7 @@ void storage_accesses(const struct storages *s, uint32_t node,
     for (uint32_t i = 0; i < x->n_args + x->n_kwargs; i++) {
         int p = (int)i - (int)skipped;
         if (i == 0 && x->n_args > 0 && op_at(x->op)->shape == OP_SHAPE_control_deps) {
-            v = value_next(v); /* only names what it stays after, does not read it */
+            v = value_next(v); /* only names nodes to come after; does not read them */
             continue;
         }
         if (i >= x->n_args) {

@@ -1,15 +1,15 @@
-/* The order of reads and writes, remembered over edits; and how much is live. */
+/* Checks that edits keep the order of reads and writes; and computes how much is live. */
 #include <inttypes.h>
 
 #include "op/ops.h"
 #include "graph/storage.h"
 
-/* One walk in order: the last write of each storage, asked for at every access. */
+/* One walk in order with the last write of each storage. */
 struct tracker {
     const struct storages *s;
     uint32_t *last;      /* by storage: node that wrote it last */
     bool *written;       /* by storage: it is written somewhere */
-    VEC(uint32_t) found; /* writers before the accesses of the node at hand */
+    VEC(uint32_t) found; /* writers before the accesses of the current node */
     struct mem *mem;
     uint32_t node;
 };
@@ -50,7 +50,7 @@ static void tracker_start(struct tracker *t, const struct storages *s, struct ar
         storage_accesses(s, k, mark_written, t);
 }
 
-/* The writers before node n's accesses are in t->found; then its own writes count. */
+/* Puts the writers before node n's accesses into t->found; then its own writes count. */
 static void tracker_step(struct tracker *t, uint32_t n)
 {
     t->node = n;
@@ -75,7 +75,7 @@ static void do_record(void *p)
 
     storages_build(g, &r->scratch, &r->s);
     tracker_start(&r->t, &r->s, &r->scratch);
-    /* By node id, not by order: entries are laid out once all are known. */
+    /* By node id, not by order: entries are stored once all are known. */
     uint32_t *from = arena_zeroed(&r->scratch, ((size_t)g->node.len + 1) * sizeof(*from));
     uint32_t *count = arena_zeroed(&r->scratch, ((size_t)g->node.len + 1) * sizeof(*count));
     for_each_node (g, n) {
@@ -107,7 +107,7 @@ void storage_order_record(tuck_graph *g)
     for_each_node (g, n)
         writes |= node_may_write(g, n);
     g->order = NULL;
-    if (!writes) /* nothing to break */
+    if (!writes) /* nothing that edits could break */
         return;
     arena_init(&r.scratch, m);
     bool ok = mem_guard(m, do_record, &r);
@@ -131,7 +131,7 @@ bool graph_begin_edit(tuck_graph *g)
 struct check {
     const tuck_graph *g;
     tuck_diags *diags;
-    struct mem mem; /* a guard of its own: checking does not change the graph */
+    struct mem mem; /* its own guard: checking does not change the graph */
     struct arena scratch;
     struct storages s;
     struct tracker t;
@@ -157,7 +157,7 @@ static void complain(struct check *c, uint32_t n, uint32_t was, uint32_t is)
                  graph_str(g, node_at(g, is)->name));
 }
 
-/* The writers that were there before: of new ones nothing was promised. */
+/* The writer, if it existed before: for new ones nothing is checked. */
 static uint32_t known_writer(const struct check *c, uint32_t w)
 {
     return w != 0 && w < c->g->order->n_node ? w : 0;
@@ -177,8 +177,7 @@ static void do_check(void *p)
         if (n >= o->n_node)
             continue;
         uint32_t had = o->start[n + 1] - o->start[n];
-        /* Arguments may have been replaced: compare only where the accesses
-         * are the same in number. */
+        /* Arguments may have been replaced: compare only if the number of accesses is the same. */
         if (had != c->t.found.len)
             continue;
         for (uint32_t i = 0; i < had; i++) {
@@ -239,13 +238,12 @@ bool storage_bytes(const tuck_graph *g, type_id id, bool (*size)(void *, sym_id,
 
 struct life {
     int64_t bytes;
-    uint32_t last; /* node that uses it last; UINT32_MAX: to the end */
+    uint32_t last; /* the last node that uses it; UINT32_MAX if to the end */
     bool known, input;
 };
 
-/* By node with several results: the last that mentions it. All its results live until
- * then, and mentions before that decide nothing; were each to be looked at for every
- * result, n picks would be n * n. */
+/* By node with several results: the last node that mentions it. All its results live until then, so
+ * earlier mentions do not matter; checking each for every result would take n * n for n picks. */
 static uint32_t *last_mentions(const tuck_graph *g, const struct storages *s, struct arena *a)
 {
     uint32_t *last = arena_zeroed(a, g->node.len * sizeof(*last));
@@ -278,7 +276,7 @@ void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a
             const struct type *ty = type_at(&g->store->type, t);
             if (ty->kind == TYPE_LIST && k < ty->n)
                 t = ty->item[k];
-            /* The largest value that lives in it; views of a part do not make it smaller. */
+            /* The largest value in it; views of a part do not make it smaller. */
             if (storage_bytes(g, t, size, ctx, &b)) {
                 l->known = true;
                 if (b > l->bytes)
@@ -322,7 +320,7 @@ void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a
             out->peak = live;
             out->node = n;
         }
-        for (uint32_t k = 0; k < s->count[n]; k++) { /* made and never used */
+        for (uint32_t k = 0; k < s->count[n]; k++) { /* made but never used */
             uint32_t root = storage_root(s, s->of[s->first[n] + k]);
             if (life[root].last == n) {
                 live -= life[root].bytes;

@@ -31,8 +31,7 @@ static bool lookup(void *ctx, const char *name, struct sym_num *out)
         *out = (struct sym_num){.kind = SYM_T_INT, .i = ASSUME_UNBACKED};
         return true;
     }
-    /* Any value will do to get to the other symbols of the expression,
-     * which may be missing, too. */
+    /* Goes on with any value, to find other missing symbols of the expression. */
     miss(a, name);
     *out = (struct sym_num){.kind = SYM_T_INT, .i = 2};
     return true;

@@ -1,10 +1,10 @@
-/* Stable topological sort: of the nodes that could come next, the one that was first.
+/* Stable topological sort: of the nodes that could come next, takes the one that was first.
  *
- * Uses are hard: a node comes after what it uses; so are the edges that a pass adds. For
- * tuck_graph_sort() there are soft ones on top: nodes with effects keep the order they have among
- * each other, and reads and writes of one storage keep theirs, as long as no use says otherwise.
- * Kahn's algorithm runs over both; only where the soft edges hold up everything, the first node
- * that they alone hold up is let go. A set of old places gives the next node: O((n + e) log n).
+ * Uses are hard constraints: a node comes after what it uses; so are the edges that a pass adds.
+ * tuck_graph_sort() adds soft ones: nodes with effects keep their order among each other, and so do
+ * reads and writes of one storage, as long as no use contradicts it. Kahn's algorithm runs over
+ * both; only if soft edges block everything, the first node that only they block is released. A set
+ * of old positions gives the next node: O((n + e) log n).
  */
 #include "base/csr.h"
 #include "graph/topo.h"
@@ -13,10 +13,10 @@
 #include "graph/nested.h"
 #include "graph/storage.h"
 
-/* A set of places that gives the smallest: a bit each, and above every 64 of a level one that
- * says whether any is set. */
+/* A set of positions that gives the smallest: one bit each, and for every 64 bits of a level one
+ * bit above that says whether any is set. */
 struct place_set {
-    uint64_t *level[6]; /* 64 ** 6 is more than there are */
+    uint64_t *level[6]; /* 64 ** 6 exceeds any number of nodes */
     int n_level;
     uint32_t n;
 };
@@ -24,16 +24,17 @@ struct place_set {
 struct topo {
     tuck_graph *g;
     struct arena *a;
-    const struct topo_edges *edges; /* hard ones of the caller's, or NULL */
-    bool effects;                   /* soft edges are wanted */
-    uint32_t *node;                 /* by place: the node that was there */
+    const struct topo_edges *edges; /* the caller's hard edges, or NULL */
+    bool effects;                   /* use soft edges */
+    uint32_t *node;                 /* by position: the node that was there */
     uint32_t *place;                /* by node */
-    uint32_t *hard;                 /* by node: uses and hard edges from what is not out yet */
-    uint32_t *held;                 /* by node: soft edges from nodes that are not out yet */
+    /* by node: uses and hard edges from nodes that are not out yet */
+    uint32_t *hard;
+    uint32_t *held; /* by node: soft edges from nodes that are not out yet */
     struct topo_fan extra, soft;
     bool *out_yet;                   /* by node */
     struct place_set ready, blocked; /* blocked: by soft edges alone */
-    VEC(uint32_t) points;            /* erased nodes that nothing holds up any more */
+    VEC(uint32_t) points;            /* erased nodes with nothing left before them */
     uint32_t *order;                 /* the result, without return */
     uint32_t n_order, n;
     bool cycle;
@@ -111,7 +112,7 @@ static void line_up_effects(struct topo *x, struct topo_edges *soft)
     }
 }
 
-/* Erased nodes that edges name; those that follow nothing are done at once. */
+/* Erased nodes that edges name; those that follow nothing are released at once. */
 static void find_points(struct topo *x)
 {
     const struct topo_edges *e = x->edges;
@@ -162,7 +163,7 @@ static void prepare(struct topo *x)
     }
 }
 
-/* The return comes last by itself, further names of an opaque statement right after it. */
+/* The return comes last; further names of an opaque statement come right after it. */
 static bool goes_alone(const struct topo *x, uint32_t n)
 {
     uint8_t kind = node_at(x->g, n)->kind;
@@ -176,7 +177,7 @@ static void offer(struct topo *x, uint32_t n)
         set_add(x->effects && x->held[n] ? &x->blocked : &x->ready, x->place[n]);
 }
 
-/* The caller's edges that begin at n. */
+/* Releases the caller's edges that begin at n. */
 static void let_go(struct topo *x, uint32_t n)
 {
     if (x->edges == NULL)
@@ -208,12 +209,12 @@ static void put_out(struct topo *x, uint32_t n)
     for (uint32_t i = x->effects ? x->soft.start[n] : 0; i < soft_end; i++) {
         uint32_t to = x->soft.to[i];
         if (x->held[to] > 0 && --x->held[to] == 0)
-            offer(x, to); /* what blocked holds of it is stepped over later */
+            offer(x, to); /* its entry in blocked is skipped later */
     }
     if (node_at(g, n)->kind == TUCK_OPAQUE)
         for (uint32_t k = node_at(g, n)->next; node_at(g, k)->kind == TUCK_RESULT;
              k = node_at(g, k)->next)
-            put_out(x, k); /* one level: results are no statements */
+            put_out(x, k); /* one level only: results are not statements */
 }
 
 static void do_sort(void *p)
@@ -240,7 +241,7 @@ static void do_sort(void *p)
     x->cycle = x->n_order + (x->g->output != 0) < x->n;
 }
 
-/* Follow what is not out yet from use to use until a node comes again: that is a cycle. */
+/* Follows nodes that are not out yet from use to use until one repeats: that is a cycle. */
 static void report_cycle(struct topo *x, tuck_diags *diags)
 {
     const tuck_graph *g = x->g;
@@ -250,7 +251,8 @@ static void report_cycle(struct topo *x, tuck_diags *diags)
     for (uint32_t i = 0; i < x->n && n == 0; i++)
         if (!x->out_yet[x->node[i]] && x->node[i] != g->output)
             n = x->node[i];
-    memset(x->place, 0, g->node.len * sizeof(*x->place)); /* now: step at which it was met */
+    /* now: the step at which it was visited */
+    memset(x->place, 0, g->node.len * sizeof(*x->place));
     while (x->place[n] == 0) {
         const struct fx_node *node = node_at(g, n);
 
@@ -289,7 +291,7 @@ static void do_report(void *p)
     report_cycle(a->x, a->diags);
 }
 
-/* Link the nodes as sorted. */
+/* Links the nodes in the sorted order. */
 static void take_order(struct topo *x)
 {
     tuck_graph *g = x->g;
@@ -310,7 +312,7 @@ tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags)
 {
     if (g == NULL)
         return TUCK_EINVAL;
-    struct mem mem; /* of its own: the graph is touched when everything is known */
+    struct mem mem; /* of its own: the graph changes only when everything is known */
     struct arena arena;
     struct topo x = {.g = g, .a = &arena, .effects = true};
 
@@ -327,8 +329,9 @@ tuck_status tuck_graph_sort(tuck_graph *g, tuck_diags *diags)
     return !ok ? TUCK_ENOMEM : x.cycle ? TUCK_ELINT : TUCK_OK;
 }
 
-/* Do the edges hold in the current order? An erased node has no place: it counts as right after the
- * last node it follows, found by repeating over the edges until nothing changes, or given up. */
+/* Do the edges hold in the current order? An erased node has no position: it counts as right after
+ * the last node it follows, found by iterating over the edges until nothing changes, or until it
+ * gives up. */
 static bool edges_hold(const tuck_graph *g, const struct topo_edges *e, uint32_t *place)
 {
     enum { ROUNDS = 4 };
@@ -350,8 +353,7 @@ static bool edges_hold(const tuck_graph *g, const struct topo_edges *e, uint32_t
     return false;
 }
 
-/* Is there nothing to sort? Of a graph in order the sort makes the same
- * order. False: perhaps not. */
+/* Is there nothing to sort? A sorted graph stays as it is. False: perhaps there is. */
 static bool is_in_order(const tuck_graph *g, struct arena *a, const struct topo_edges *e)
 {
     uint32_t *place = arena_zeroed(a, g->node.len * sizeof(*place)), n_place = 0, last = 0;

@@ -1,4 +1,4 @@
-/* The order that a sort has to keep: see topo.h. */
+/* The order that a sort must keep: see topo.h. */
 #include "graph/topo.h"
 
 #include "graph/effect.h"
@@ -15,11 +15,11 @@ struct keep {
     const tuck_graph *g;
     struct arena *a;
     struct topo_edges *e;
-    uint32_t *writer;          /* by storage: who wrote it last */
+    uint32_t *writer;          /* by storage: the node that wrote it last */
     uint32_t *reader;          /* by storage: the newest entry of `reads` since then */
-    bool *written;             /* by storage: by anybody */
+    bool *written;             /* by storage: it is written by some node */
     uint8_t *in_flight;        /* by storage: a transfer writes it until a wait */
-    bool several;              /* the transfer that starts is one of several storages */
+    bool several;              /* the starting transfer writes several storages */
     VEC(struct reading) reads; /* [0] unused: 0 ends a list */
     uint32_t node;
 };
@@ -58,8 +58,8 @@ static void take_off(void *ctx, uint32_t storage, enum access how)
         k->in_flight[storage] = k->several ? FLIES_ON : FLIES;
 }
 
-/* A wait, for the result or for the buffer itself, ends the write of what is in flight. A list of
- * results has several waits; it is not known which of them ends what, so each may be the one. */
+/* A wait for the result or for the buffer itself ends the transfer's write. A list of results has
+ * several waits; it is not known which of them ends what, so each may be the one. */
 static void land(void *ctx, uint32_t storage, enum access how)
 {
     struct keep *k = ctx;
@@ -70,7 +70,7 @@ static void land(void *ctx, uint32_t storage, enum access how)
         k->in_flight[storage] = 0;
 }
 
-/* What a wait waits for, through picking from a list; 0 = not a collective of this graph. */
+/* What a wait waits for, looking through items of lists; 0 if not a collective of this graph. */
 static uint32_t started(const tuck_graph *g, uint32_t wait, struct arena *a)
 {
     const struct fx_node *x = acting_call(g, wait, a);
@@ -88,8 +88,8 @@ static void do_storages(struct keep *k)
 {
     const tuck_graph *g = k->g;
     struct storages s;
-    /* A list of n results has n waits; were each to read all n operands, that would be n * n. The
-     * first ends the transfer of all. */
+    /* A list of n results has n waits; if each read all n operands, that would be n * n. The first
+     * ends the transfer of all. */
     bool *ended = arena_zeroed(k->a, g->node.len * sizeof(*ended));
 
     storages_build(g, k->a, &s);
@@ -122,14 +122,14 @@ void topo_keep_storages(const tuck_graph *g, struct arena *a, struct topo_edges 
     struct keep k = {.g = g, .a = a, .e = e};
 
     for_each_node (g, n)
-        if (node_may_write(g, n)) { /* else there is nothing to keep */
+        if (node_may_write(g, n)) { /* otherwise there is nothing to keep */
             do_storages(&k);
             break;
         }
 }
 
-/* Random numbers, tokens, graphs with effects: what is neither a write to a storage, nor
- * communication, nor a check, but would be missed. */
+/* Random numbers, tokens, graphs with effects: effects other than writes to a storage,
+ * communication and checks. */
 static bool is_kept_in_line(const tuck_graph *g, uint32_t n)
 {
     const struct op_row *row = op_at(node_op(g, n));
@@ -147,7 +147,7 @@ static bool is_kept_in_line(const tuck_graph *g, uint32_t n)
     }
 }
 
-/* Most nodes, seen at a glance: they do nothing besides giving a result. */
+/* A quick check for most nodes: they only return a result. */
 static bool is_plain(const struct fx_node *x)
 {
     const struct op_row *row = op_at(x->op);

@@ -180,7 +180,7 @@ static void print_dims(const struct fx_store *s, const sym_id *dim, uint32_t n, 
     buf_chr(b, ']');
 }
 
-/* Everything but lists. */
+/* Everything except lists. */
 static void print_flat(const struct fx_store *s, const struct type *x, struct buf *b, bool strides,
                        bool devices)
 {
@@ -216,8 +216,7 @@ static void print_list(const struct fx_store *s, const struct type *x, struct bu
         else if (!inner)
             print_list(s, item, b, strides, devices, true);
         else
-            buf_printf(b, "(%u items)",
-                       item->n); /* two levels are all that a reader wants to see */
+            buf_printf(b, "(%u items)", item->n); /* deeper levels are not shown */
     }
     buf_chr(b, ')');
 }

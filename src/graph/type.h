@@ -1,6 +1,5 @@
-/* What is known of a value: a tensor, a number, a list of values. Types are interned: equal
- * ids mean equal types, so that inference over repeated layers is a matter of table
- * look-ups. Id 0 is "unknown".
+/* What is known about a value: a tensor, a number, a list of values. Types are interned: equal ids
+ * mean equal types, so inference over repeated layers is mostly table lookups. Id 0 is "unknown".
  */
 #ifndef TUCK_GRAPH_TYPE_H
 #define TUCK_GRAPH_TYPE_H
@@ -18,7 +17,7 @@ enum type_kind {
     TYPE_NONE,   /* Python's None */
     TYPE_TENSOR, /* n dimensions */
     TYPE_SYM,    /* a number, its value an expression: SymInt, SymFloat, SymBool */
-    TYPE_LIST,   /* n items, a tuple or a list: results of multi-output operators */
+    TYPE_LIST,   /* n items, a tuple or a list: results of operators with several outputs */
 };
 
 struct type {
@@ -46,8 +45,7 @@ void typetab_destroy(struct typetab *t);
 
 extern const struct type type_unknown;
 
-/* Pointers hold until the next type is made. A table in which nothing was
- * made yet knows the unknown. */
+/* Pointers are valid until the next type is made. An empty table has the unknown type, too. */
 static inline const struct type *type_at(const struct typetab *t, type_id id)
 {
     assert_hot(id == 0 || id < t->all.len);
@@ -55,17 +53,17 @@ static inline const struct type *type_at(const struct typetab *t, type_id id)
 }
 
 /* The arrays are copied. A size or stride of 0 (an expression that could not be formed) makes the
- * whole unknown. stride == NULL: strides unknown. */
+ * whole type unknown. stride == NULL: strides unknown. */
 type_id type_tensor(struct typetab *t, enum dtype dtype, uint32_t n, const sym_id *size,
                     const sym_id *stride, str_id device);
 type_id type_sym(struct typetab *t, sym_id value); /* 0: unknown */
 type_id type_list(struct typetab *t, const type_id *item, uint32_t n);
 type_id type_none(struct typetab *t);
 
-/* The type an annotation stands for; what it leaves out (strides, device) is unknown in it. */
+/* The type that an annotation describes; what it omits (strides, device) is unknown. */
 type_id type_of_ann(struct fx_store *s, uint32_t ann);
 
-/* As an annotation is written between its quotes; lists and None in Python's manner. */
+/* Prints it as inside an annotation's quotes; lists and None as in Python. */
 void type_print(const struct fx_store *s, type_id id, struct buf *b, bool strides, bool devices);
 
 #endif

@@ -9,7 +9,7 @@ const tuck_value *value_item(const tuck_value *v, size_t i)
     if (!value_is_container(v) || i >= v->a)
         return NULL;
     if (v->u.i == (int64_t)v->a)
-        return v + 1 + i; /* atoms only */
+        return v + 1 + i; /* items without nested values */
     const tuck_value *item = v + 1;
     while (i-- > 0)
         item = value_next(item);
@@ -50,8 +50,9 @@ static bool printable(uint32_t c)
 {
     if (c < 0x20 || (c >= 0x7F && c < 0xA1) || c == 0xAD)
         return false;
-    /* The separators, format and private characters that Python escapes; unassigned ones print raw
-     * here. Only strings made by Tuck come this way: those that were read keep their spelling. */
+    /* The separators, format and private characters that Python escapes; unassigned ones are
+     * printed raw. This is only for strings made by Tuck: those that were read keep their
+     * spelling. */
     if ((c >= 0x2000 && c <= 0x200F) || (c >= 0x2028 && c <= 0x202F) ||
         (c >= 0x205F && c <= 0x206F))
         return false;
@@ -69,7 +70,7 @@ void value_str_repr(struct buf *b, const char *s, size_t len)
         uint32_t c;
         size_t n = utf8_next(s, (size_t)(end - s), &c);
 
-        if (n == 0) { /* not UTF-8: only a caller of the interface can do that */
+        if (n == 0) { /* not UTF-8: only possible through the public interface */
             buf_printf(b, "\\x%02x", (unsigned char)*s);
             s++;
             continue;

@@ -45,7 +45,7 @@ static inline void values_clear(struct value_list *l)
     l->open.len = 0;
 }
 
-/* One more value; counts as an item of the innermost open container. */
+/* Appends a value; it counts as an item of the innermost open container. */
 void values_push(struct mem *m, struct value_list *l, tuck_value v);
 void values_open(struct mem *m, struct value_list *l, tuck_value_kind kind);
 void values_close(struct value_list *l);
@@ -53,8 +53,8 @@ void values_close(struct value_list *l);
 /* Python's repr of a string's content. */
 void value_str_repr(struct buf *b, const char *s, size_t len);
 
-/* What a string literal means: quotes off, escapes resolved, as UTF-8.
- * False: not a string literal. */
+/* The content of a string literal: without quotes, escapes resolved, as UTF-8. False: not a string
+ * literal. */
 bool value_str_decode(struct buf *b, const char *s, size_t len);
 
 #endif
