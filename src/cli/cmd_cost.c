@@ -22,7 +22,7 @@ enum {
 struct cost {
     struct input in;
     struct model model;
-    const char *coll_name; /* of a collective: the first word, then the size */
+    const char *coll_name; /* for a collective: its name, then the size */
     tuck_collective q;
     bool one_shot, sized, json, write_profile;
     long top;
@@ -58,8 +58,8 @@ static int64_t number(struct argp_state *state, const char *what, const char *ar
     return v;
 }
 
-/* A collective by its name, however its words are joined: all_reduce,
- * all-reduce, AllReduce. 0: none. */
+/* A collective by its name, however its words are joined: all_reduce, all-reduce, AllReduce. 0 if
+ * none. */
 static tuck_coll coll_by_word(const char *word)
 {
     for (int k = TUCK_ALL_REDUCE; k <= TUCK_SHARD_DIM_ALLTOALL; k++) {
@@ -89,7 +89,7 @@ static error_t parse_arg(struct cost *c, char *arg, struct argp_state *state)
         return 0;
     }
     if (c->coll_name == NULL)
-        return ARGP_ERR_UNKNOWN; /* a graph's file */
+        return ARGP_ERR_UNKNOWN; /* the file of a graph */
     if (c->sized)
         argp_error(state, "one size only, found '%s' too", arg);
     c->q.bytes = parse_bytes(arg);
@@ -163,7 +163,7 @@ static const struct argp argp = {
 
 /* ---- a collective ---- */
 
-/* The cluster that was named, or the default. */
+/* The named cluster, or the default. */
 static int open_model(struct cost *c)
 {
     tuck_diags *diags = tuck_diags_new(NULL);

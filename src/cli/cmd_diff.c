@@ -1,4 +1,4 @@
-/* tuck diff: what became of a graph. */
+/* tuck diff: how a graph changed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static tuck_status print(const void *result, const tuck_print_options *how, tuck
     return tuck_diff_print(result, how, write, ctx);
 }
 
-/* like: of the graph that it is compared with, or NULL. */
+/* like: the simulation it is compared with, or NULL. */
 static int simulate(struct question *x, struct input *in, tuck_graph *g,
                     const tuck_simulation *like, tuck_simulation **out)
 {
@@ -72,7 +72,7 @@ static int compare(struct question *x, struct input *after, size_t i, size_t k,
     tuck_diff *d = NULL;
     tuck_print_options how;
     bool assumed;
-    tuck_status st = tuck_graph_inherit_groups(a, b); /* the second often has no side-car */
+    tuck_status st = tuck_graph_inherit_groups(a, b); /* the second file often has no side-car */
 
     if (st == TUCK_OK)
         st = tuck_graph_infer(a, TUCK_TRUST_ANNOTATIONS, x->in.diags);

@@ -57,7 +57,7 @@ static void add_word(FILE *f, const char *option, const char *word)
     fprintf(f, plain ? " %s%s%s" : " %s%s'%s'", option, *option ? " " : "", word);
 }
 
-/* The file and its options, as on a command line. NULL: no memory. */
+/* The file and its options, as on a command line. NULL if out of memory. */
 static char *subject_of(const struct question *x)
 {
     char *text = NULL;

@@ -1,4 +1,4 @@
-/* tuck lint: is a graph right? */
+/* tuck lint: checks a graph. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@ struct lint {
     struct input in;
     bool json;
     size_t graphs, nodes, errors, warnings;
-    tuck_diags *all; /* with --json: everything that was found */
+    tuck_diags *all; /* with --json: everything found */
 };
 
 static const struct argp_option options[] = {
@@ -72,7 +72,7 @@ static int check(struct lint *l)
     return code;
 }
 
-/* JSON is written even where the text could not be read: what was found says why. */
+/* JSON is written even if the text could not be read: the diagnostics in it say why. */
 static int print(const struct lint *l)
 {
     tuck_print_options how = print_how(l->json);

@@ -1,4 +1,4 @@
-/* tuck lower: the program that a graph becomes. */
+/* tuck lower: lowers a graph to a program. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,7 +105,7 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static int write_problem(const tuck_program *p, tuck_diags *diags)
 {
@@ -135,7 +135,7 @@ static int show(struct lower_command *c, tuck_program *p)
     return exit_code_of(tuck_program_print(p, &how, to_file, stdout));
 }
 
-/* ---- where it comes from ---- */
+/* ---- input ---- */
 
 static int show_torch_peak(const struct input *in, tuck_graph *g)
 {
@@ -151,7 +151,7 @@ static int show_torch_peak(const struct input *in, tuck_graph *g)
     return code;
 }
 
-/* In a program a title is a comment. */
+/* In a program the title is a comment. */
 static void put_comment(const struct input *in, size_t i)
 {
     if (tuck_doc_count(in->doc) > 1) {
@@ -230,7 +230,7 @@ static int lower_all(struct lower_command *c)
     return code;
 }
 
-/* Just as it was written; its plan is made anew. */
+/* Prints it as it was written, but with a new memory plan. */
 static int read_program(struct lower_command *c)
 {
     tuck_program *p = NULL;

@@ -27,11 +27,11 @@ struct optimize {
     const char *passes, *file, *out, *report, *dump;
     tuck_print_form form;
     bool dot, no_times, memory_given;
-    int64_t memory, memory_more; /* --memory: as tuck_run_options has them */
+    int64_t memory, memory_more; /* --memory: see tuck_run_options */
     double memory_share;
-    char *text; /* the pipeline: keys first, then the passes */
+    char *text; /* the pipeline: keys first, then passes */
     size_t len, cap;
-    size_t graph; /* being worked on */
+    size_t graph; /* the current one */
 };
 
 static const struct argp_option options[] = {
@@ -65,7 +65,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-/* One more line of the pipeline. */
+/* Adds a line to the pipeline. */
 static void add_text(struct argp_state *state, struct optimize *o, const char *s, size_t len)
 {
     if (o->len + len + 2 > o->cap) {
@@ -182,7 +182,7 @@ static int parse_one(const char *text, size_t len, const char *name, struct opti
     return exit_code_of(st);
 }
 
-/* Keys of --set hold for the passes of --passes and --passes-file: one text. */
+/* Keys of --set apply to the passes of --passes and --passes-file: one text. */
 static int read_pipeline(struct optimize *o, tuck_pipeline **out)
 {
     char *whole = NULL;
@@ -228,7 +228,7 @@ static int read_pipeline(struct optimize *o, tuck_pipeline **out)
     return code;
 }
 
-/* ---- the observer ---- */
+/* ---- progress and dumps ---- */
 
 static bool dump(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g)
 {
@@ -263,7 +263,7 @@ static tuck_status print_report(const struct optimize *o, const tuck_report *t, 
     return st == TUCK_OK ? tuck_report_print(t, how, write, ctx) : st;
 }
 
-/* Of every graph, one after the other; as JSON one document. */
+/* The reports of all graphs, one after the other; one JSON document. */
 static tuck_status print_all(const struct optimize *o, tuck_report *const *t, size_t from, size_t n,
                              tuck_colour colour, uint32_t width, tuck_write_fn write, void *ctx)
 {
@@ -302,7 +302,7 @@ static int write_reports(const struct optimize *o, tuck_report *const *t, size_t
     return output_close(&f, exit_code_of(st));
 }
 
-/* What passes are judged on, and whether all of it is known. */
+/* Sets up the machine for judging passes, and checks that everything it needs is known. */
 static int machine_for(struct optimize *o, tuck_graph *g)
 {
     bool assumed;
@@ -311,7 +311,7 @@ static int machine_for(struct optimize *o, tuck_graph *g)
     return st == TUCK_OK ? model_for(&o->model, &o->in, g, &assumed) : exit_code_of(st);
 }
 
-/* The graph before and after; NULL where it cannot be simulated, or nobody asked. */
+/* The graph before and after; NULL if it cannot be simulated, or was not requested. */
 struct both {
     tuck_simulation *s[2];
 };
@@ -330,7 +330,7 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct b
     if (p != NULL)
         model_forget(&o->model);
     model_public(&o->model, in, &machine);
-    machine.unknown = TUCK_ASSUME; /* what must not be assumed was refused by now */
+    machine.unknown = TUCK_ASSUME; /* with --strict, assumptions were refused before */
     tuck_run_options_init(&run);
     run.machine = &machine;
     run.order = o->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS;
@@ -351,8 +351,8 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct b
     return refused_or(st);
 }
 
-/* The step before and after, on the machine it was optimized for. Where it could not be simulated,
- * why is said now. */
+/* Draws the step before and after, on the machine it was optimized for. If it could not be
+ * simulated, this reports why. */
 static int draw(struct optimize *o, size_t i, tuck_graph *before, struct both *both)
 {
     static const char *const label[] = {"before", "after"};
@@ -393,7 +393,7 @@ static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tu
     return code;
 }
 
-/* Nothing is written before every graph is done. */
+/* Writes nothing before every graph is done. */
 static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, size_t to)
 {
     tuck_report **report = calloc(to - from + 1, sizeof(*report));
@@ -408,7 +408,7 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
     progress_end();
     if (code == EXIT_FINE)
         code = write_reports(o, report, from, to - from);
-    /* A graph that is over the limit is not what was asked for. */
+    /* A graph over the memory limit does not meet the request. */
     for (size_t i = from; i < to && code == EXIT_FINE; i++)
         code = tuck_report_gain(report[i - from], &gain) && gain.over_limit ? EXIT_REFUSED
                                                                             : EXIT_FINE;
@@ -433,7 +433,7 @@ static int write_graph(struct optimize *o)
     return output_close(&f, exit_code_of(st));
 }
 
-/* The report of -o goes to standard output, unless that is where the graph goes. */
+/* With -o the report goes to standard output, unless the graph goes there. */
 static int check_outputs(struct optimize *o)
 {
     if (o->out != NULL && (strcmp(o->out, "-") == 0 || file_same(o->out, "-")))
@@ -462,7 +462,7 @@ int cmd_optimize(int argc, char **argv)
     if (code == EXIT_FINE && o.dump != NULL && mkdir(o.dump, 0777) != 0 && errno != EEXIST)
         code = complain(o.dump);
     if (code == EXIT_FINE)
-        code = input_remember(&o.in); /* what --dump writes keeps it, too */
+        code = input_remember(&o.in); /* so that files of --dump have it, too */
     if (code == EXIT_FINE)
         code = run_on_all(&o, p, from, to);
     if (code == EXIT_FINE)

@@ -54,7 +54,7 @@ static const char *name_at(const void *ctx, size_t i)
     return tuck_pass_name(i);
 }
 
-/* Which row; tuck_pass_count(): none. */
+/* The index of the row; tuck_pass_count() if there is none. */
 static size_t find(const char *name)
 {
     size_t i = 0;

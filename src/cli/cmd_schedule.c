@@ -1,4 +1,4 @@
-/* tuck schedule: an order for a schedule problem, or for the one that a graph is. */
+/* tuck schedule: finds an order for a schedule problem, or for a graph's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@ struct args {
     struct input in;
     struct model model;
     const char *passes, *compat;
-    const char **set, **other; /* other: problems of the other ranks */
+    const char **set, **other; /* other: problem files of the other ranks */
     size_t n_set, n_other;
     int form;               /* enum form */
-    struct graph_list list; /* of JSON */
-    size_t graph;           /* being worked on */
+    struct graph_list list; /* for JSON */
+    size_t graph;           /* the current one */
 };
 
 static const char own_passes[] =
@@ -70,7 +70,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* The end of the help text is made of the table. */
+/* The end of the help text is generated from the table. */
 static char *help(int key, const char *text, void *input)
 {
     char *out = NULL;
@@ -103,7 +103,7 @@ static const struct argp argp = {
     help,
     NULL};
 
-/* What --set says holds for all passes, and may turn some on; those of --passes come after them. */
+/* --set applies to all passes, and may turn some on; those of --passes come after them. */
 static tuck_status read_passes(const struct args *a, tuck_diags *diags, tuck_pipeline **out)
 {
     tuck_pipeline *steps = NULL;
@@ -174,7 +174,7 @@ static tuck_status print(struct args *a, const tuck_schedule *s)
     }
 }
 
-/* What is wrong with --compat is said as of other options. */
+/* Errors in --compat are reported like those of other options. */
 static int begin(const struct args *a, const tuck_problem *p, const struct ranks *ranks,
                  tuck_diags *diags, tuck_schedule **out)
 {
@@ -214,7 +214,7 @@ static int run(struct args *a, const tuck_problem *p, tuck_diags *diags)
     return code;
 }
 
-/* ---- where the problem comes from ---- */
+/* ---- input ---- */
 
 static int run_problem(struct args *a)
 {

@@ -1,4 +1,4 @@
-/* tuck show: what a graph is, or the graph in another form. */
+/* tuck show: describes a graph, or prints it in another form. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

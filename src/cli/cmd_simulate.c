@@ -16,15 +16,15 @@ struct simulate {
     struct picture picture;
     struct listing list;
     bool timeline;
-    int64_t world_from, world_to; /* 0: no curve */
+    int64_t world_from, world_to; /* 0 if there is no curve */
     const char **scale;           /* groups that grow with the world */
     size_t n_scale;
     double bandwidth;
     tuck_straggler *straggler;
     size_t n_straggler;
-    const char **more; /* files after the first: a rank each */
+    const char **more; /* files after the first: one rank each */
     size_t n_more;
-    struct graph_list docs; /* of JSON */
+    struct graph_list docs; /* for JSON */
 };
 
 static const struct argp_option options[] = {
@@ -114,7 +114,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_STRAGGLER: parse_straggler(state, s, arg); break;
     case ARGP_KEY_ARG:
         if (s->in.path == NULL)
-            return ARGP_ERR_UNKNOWN; /* the first is the child's */
+            return ARGP_ERR_UNKNOWN; /* the first file belongs to the child parser */
         option_append(state, &s->more, &s->n_more, arg);
         break;
     case ARGP_KEY_END:
@@ -231,7 +231,7 @@ static void put_point(int64_t ranks, const tuck_simulation *e)
     put_line(TINT_DIM, " %7.1f%%", 100 * (least > 0 ? (double)t.step_ps / (double)least - 1 : 0));
 }
 
-/* The graph with so many ranks in the groups that grow. */
+/* The graph with this many ranks in the groups that grow. */
 static int grow(const struct simulate *s, const tuck_graph *original, int64_t ranks,
                 tuck_graph **out)
 {
@@ -312,7 +312,7 @@ static int together(struct simulate *s, const tuck_rank *rank, size_t n, size_t 
     return code;
 }
 
-/* The global rank that a graph is of, as far as its groups or the file's name say. */
+/* The global rank of a graph, if its groups or the file name give it. */
 static int64_t rank_of(const struct input *in, size_t i)
 {
     const tuck_graph *g = tuck_doc_graph(in->doc, i);
@@ -328,10 +328,10 @@ static tuck_graph *only_graph(const struct input *in)
     return tuck_doc_graph(in->doc, in->graph < 0 ? 0 : (size_t)in->graph);
 }
 
-/* One rank for each file: the graph that --graph names, or its only one. */
+/* One rank per file: the graph that --graph names, or the only one. */
 struct files {
-    size_t n, opened; /* opened: beside the first */
-    size_t last;      /* with the greatest rank */
+    size_t n, opened; /* opened: besides the first */
+    size_t last;      /* index of the greatest rank */
     struct input *in;
     tuck_simulation **e;
     tuck_rank *rank;
@@ -366,7 +366,7 @@ static int open_file(struct simulate *s, struct files *f, size_t i)
 
 static int simulate_files(struct simulate *s, struct files *f)
 {
-    /* A machine that has room for the last rank. */
+    /* The machine must have room for the last rank. */
     tuck_graph *g = only_graph(&f->in[f->last]);
     bool assumed = false;
     int code = exit_code_of(tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, NULL));

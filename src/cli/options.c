@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 
-/* ---- what is given twice ---- */
+/* ---- options given twice ---- */
 
 enum { OPTIONS_MOST = 128 };
 
@@ -19,7 +19,7 @@ struct table {
     int n;
 };
 
-/* Parsers nest three deep; what is recursive is the table of a command, not its input. */
+/* Parsers nest three deep: the recursion is over a command's tables, not over input. */
 static void collect(const struct argp *argp, struct table *t)
 {
     for (const struct argp_option *o = argp->options; o != NULL && (o->name || o->key || o->doc);
@@ -49,7 +49,7 @@ static int place_of(const struct table *t, int key)
     return -1;
 }
 
-/* Reads the words as argp will. What it does not understand is for argp to say. */
+/* Reads the words as argp will. Errors are left to argp. */
 static const struct argp_option *given_twice(const struct argp *argp, int argc, char **argv)
 {
     struct table t = {.n = 0};
@@ -60,7 +60,7 @@ static const struct argp_option *given_twice(const struct argp *argp, int argc, 
 
     if (words == NULL)
         return NULL;
-    memcpy(words, argv, (size_t)argc * sizeof(*words)); /* getopt puts them into another order */
+    memcpy(words, argv, (size_t)argc * sizeof(*words)); /* getopt reorders them */
     collect(argp, &t);
     opterr = 0;
     optind = 0;

@@ -9,8 +9,8 @@
 #include "cli/cli.h"
 
 static enum { AUTO, ALWAYS, NEVER } when;
-static bool chosen; /* by --color */
-static bool sized;  /* by --width */
+static bool chosen; /* --color was given */
+static bool sized;  /* --width was given */
 static uint32_t columns;
 
 static bool choose(const char *word)
@@ -32,7 +32,7 @@ static bool choose(const char *word)
     return false;
 }
 
-/* Columns, 20 to 10000; 0: no limit. */
+/* Columns, 20 to 10000; 0 means no limit. */
 static bool read_width(const char *word, uint32_t *out)
 {
     char *end;
@@ -60,7 +60,7 @@ static bool size(const char *word)
     return false;
 }
 
-/* Is argv[*i] this option? Then its word is taken. */
+/* Is argv[*i] this option? Then its value is read, too. */
 static bool take(const char *flag, bool (*set)(const char *word), int argc, char **argv, int *i,
                  bool *fine)
 {

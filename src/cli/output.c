@@ -24,7 +24,7 @@ static ssize_t write_stdout(void *cookie, const char *text, size_t len)
         if (n < 0 && errno != EINTR) {
             if (stdout_error == 0)
                 stdout_error = errno;
-            return 0; /* glibc: an error */
+            return 0; /* tells glibc that it failed */
         }
         if (n > 0)
             done += (size_t)n;
@@ -32,7 +32,7 @@ static ssize_t write_stdout(void *cookie, const char *text, size_t len)
     return (ssize_t)done;
 }
 
-/* argp ends the program itself after --help, so this is where every command comes by. */
+/* Runs at exit, because argp ends the program itself after --help. */
 static void check_stdout(int code, void *unused)
 {
     (void)unused;
@@ -44,8 +44,8 @@ static void check_stdout(int code, void *unused)
         _exit(EXIT_FILE);
 }
 
-/* A descriptor that is closed would be the next file's: what is meant for the
- * terminal would go into it. */
+/* If a standard descriptor is closed, the next opened file would get its number, and messages would
+ * be written into it. */
 static void fill_closed(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -89,7 +89,7 @@ void output_start(void)
     struct sigaction act = {.sa_handler = end_by_signal}, old;
 
     fill_closed();
-    signal(SIGXFSZ, SIG_IGN); /* write() says EFBIG */
+    signal(SIGXFSZ, SIG_IGN); /* so that write() fails with EFBIG */
     sigfillset(&act.sa_mask);
     for (int i = 0; i < N_ENDING; i++)
         if (sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
@@ -149,7 +149,7 @@ int output_close(struct output *o, int code)
     if (o->name == NULL)
         return code;
     block(true, &old);
-    /* What a full disk refused is the cause, whatever the writer made of it. */
+    /* If the disk is full, that is the cause to report, whatever the writer returned. */
     if (code == EXIT_FINE || o->file.error != 0)
         error = file_finish(&o->file);
     else
@@ -173,7 +173,7 @@ static void do_print(void *arg)
     buf_flush(&x->b);
 }
 
-/* What the sink refuses is for the one who opened it to say. */
+/* Errors of the sink are reported by the code that opened it. */
 static int print_into(tuck_write_fn sink, void *to, bool colour, uint32_t width,
                       void (*fn)(struct buf *b, const void *ctx), const void *ctx)
 {

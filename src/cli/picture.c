@@ -41,7 +41,7 @@ struct drawn { /* one graph of the file */
     struct drawn *next;
 };
 
-/* "graph 1: AFTER POST GRAD, rank 0"; "" where there is no other. */
+/* "graph 1: AFTER POST GRAD, rank 0"; "" if there is only one. */
 static char *title_of(const struct input *in, size_t i)
 {
     const char *title = tuck_doc_title(in->doc, i);

@@ -15,13 +15,13 @@ extern const struct argp picture_argp;
 
 bool picture_wanted(const struct picture *p);
 
-/* One graph of a file, simulated, or the same before and after: n of them, at most 2, with their
- * labels, which must live on. The simulations are the picture's from now on. An exit code. */
+/* Adds one simulated graph of a file, or the same before and after: n simulations, at most 2, with
+ * their labels, which must stay valid. Takes ownership of the simulations. Returns an exit code. */
 int picture_add(struct picture *p, const struct input *in, size_t i, tuck_simulation **s,
                 const char *const *label, size_t n);
 
-/* Write all of them where `code` is EXIT_FINE, and forget them. The code, or
- * that of a failed write. */
+/* Writes all of them if `code` is EXIT_FINE, and clears the list. Returns the code, or that of a
+ * failed write. */
 int picture_end(struct picture *p, const char *title, int code);
 
 #endif

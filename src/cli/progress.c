@@ -6,8 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A signal each second finds everything here; only what POSIX allows in a
- * handler is called from it. */
+/* A signal handler reads these each second; it calls only what POSIX allows in a handler. */
 static const char *volatile what;
 static const char *volatile stage;
 static volatile sig_atomic_t shown, running;
@@ -76,7 +75,7 @@ void progress_clear(void)
     if (shown) {
         shown = 0;
         if (write(STDERR_FILENO, "\r\033[K", 4) < 0)
-            return; /* no one to report to */
+            return; /* not a terminal */
     }
 }
 

@@ -11,7 +11,7 @@ enum { MOST_LINKS = 40, MOST_NAMES = 1000 };
 
 /* ---- where a path leads ---- */
 
-/* The folder of a path, resolved, with a '/' at the end, and the name in it. */
+/* The folder of a path, resolved, ending in '/', and the name in it. */
 static int split(const char *path, char folder[PATH_MAX], const char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -52,8 +52,7 @@ static int join(char out[PATH_MAX], const char *folder, const char *name)
     return 0;
 }
 
-/* Follow links, also those that lead to nothing yet. `*open`: an open
- * descriptor is where it leads. */
+/* Follows links, also dangling ones. Sets *open if it leads to an open descriptor. */
 static int resolve(const char *path, char out[PATH_MAX], bool *open)
 {
     char folder[PATH_MAX], link[PATH_MAX];
@@ -84,7 +83,7 @@ static int resolve(const char *path, char out[PATH_MAX], bool *open)
 
 /* ---- writing ---- */
 
-/* A new file in the folder of the target, with the mode that any new file gets. */
+/* A new file in the target's folder, with the mode that any new file gets. */
 static int open_beside(struct file_out *f)
 {
     const char *slash = strrchr(f->target, '/');
@@ -121,7 +120,8 @@ static int use_descriptor(struct file_out *f, int fd)
     return f->fd >= 0 ? 0 : errno;
 }
 
-/* One of this process is used as it is: opened anew, a file would be written from its start. */
+/* A descriptor of this process is used directly: opening it again would write from the start of the
+ * file. */
 static int open_descriptor(struct file_out *f)
 {
     char own[64], *end;
@@ -161,8 +161,8 @@ int file_begin(struct file_out *f, const char *path)
     if (access(f->target, W_OK) != 0)
         return errno;
     error = open_beside(f);
-    /* The owner, too, where that is allowed; the mode comes last, since a new
-     * owner takes bits of it away. */
+    /* Keeps the owner, too, if allowed; the mode comes last, because changing the owner clears bits
+     * of it. */
     if (error == 0 && (st.st_uid != geteuid() || st.st_gid != getegid()) &&
         fchown(f->fd, st.st_uid, st.st_gid) != 0)
         error = errno == EPERM ? 0 : errno;
@@ -228,7 +228,7 @@ void file_drop(struct file_out *f)
     f->temp[0] = '\0';
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static bool status(const char *path, struct stat *st)
 {
