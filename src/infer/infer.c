@@ -17,8 +17,8 @@ rule_fn rule_at(uint16_t shape)
 
 /* ---- memo: the same operator on the same types and literals ---- */
 
-/* What a call is, as far as rules look: operator, literals, types of the nodes.
- * False: do not remember. */
+/* A call as far as rules can see it: operator, literals, types of the nodes. False: do not cache
+ * it. */
 static bool make_key(struct infer_run *r, const tuck_graph *g, const struct fx_node *x, uint32_t op)
 {
     const struct op_row *row = op_at(op);
@@ -32,11 +32,11 @@ static bool make_key(struct infer_run *r, const tuck_graph *g, const struct fx_n
         const tuck_value *v = &x->vals[i];
 
         if (v->kind == TUCK_V_STR && row->form == OP_FORM_GETITEM)
-            return false; /* whose name that is depends on the operand, not on its type */
+            return false; /* what the name refers to depends on the operand, not on its type */
         if (v->kind == TUCK_V_NODE) {
             type_id t = g->type.at[v->a];
             if (t == 0 && comm)
-                return false; /* a group that is a value: its type does not say which */
+                return false; /* a group that is a value: its type does not say which one */
             vec_push(r->mem, &r->key, (uint64_t)v->kind << 56 | t);
         } else {
             vec_push(r->mem, &r->key, (uint64_t)v->kind << 56 | v->a);
@@ -107,7 +107,7 @@ static const struct op_sig *sig_of(struct infer_run *r, uint32_t op)
     return r->sig[op];
 }
 
-/* Which argument is given for which parameter. */
+/* Finds which argument is given for which parameter. */
 static void bind(struct infer *x, const struct fx_node *n)
 {
     const tuck_value *v = n->vals;
@@ -134,9 +134,9 @@ static type_id without_strides(struct typetab *t, type_id id)
                                  : 0;
 }
 
-/* A text without strides, which is what print_readable() gives by default, leaves rules that
- * look at them without an answer. Sizes and dtypes do not depend on strides: they are those
- * of contiguous operands. */
+/* If the text has no strides, which is the default of print_readable(), rules that need them have
+ * no answer. Sizes and dtypes do not depend on strides, so they are computed as for contiguous
+ * operands. */
 static type_id infer_packed(struct infer *x, type_id first)
 {
     struct type was = *type_at(x->type, first);
@@ -161,7 +161,7 @@ static type_id infer_packed(struct infer *x, type_id first)
     return type_list(x->type, item, is.n);
 }
 
-/* Are there as many places, and such keywords? */
+/* Are there as many positional parameters, and these keywords? */
 static bool accepts(const tuck_graph *g, const struct op_sig *sig, const struct fx_node *n)
 {
     const tuck_value *v = n->vals;
@@ -182,8 +182,8 @@ static bool accepts(const tuck_graph *g, const struct op_sig *sig, const struct 
     return n->n_args <= places;
 }
 
-/* The operator of a call. Of a method, or of a packet, the table's first overload may not be the
- * one that the operands need: x.mean(-1, keepdim=True) is no aten.mean.default. */
+/* The operator of a call. For a method or a packet, the table's first overload may not fit the
+ * operands: x.mean(-1, keepdim=True) is not aten.mean.default. */
 static uint32_t op_of_call(struct infer_run *r, const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *node = node_at(g, n);
@@ -265,8 +265,8 @@ static type_id value_type(struct infer_run *r, const tuck_graph *g, const tuck_v
 
 /* ---- graphs ---- */
 
-/* An annotation may say less than was inferred (no strides, no device): take the fuller one if
- * they agree on the rest. */
+/* An annotation may contain less than what was inferred (no strides, no device): take the more
+ * complete one if they agree otherwise. */
 static type_id fuller(struct fx_store *s, type_id stated, type_id inferred)
 {
     const struct type *a = type_at(&s->type, stated), *b = type_at(&s->type, inferred);
@@ -282,7 +282,7 @@ static type_id fuller(struct fx_store *s, type_id stated, type_id inferred)
     return a->device == 0 || a->device == b->device ? inferred : stated;
 }
 
-/* Do they contradict each other? Symbols that data makes may have other names. */
+/* Do they contradict each other? Symbols for data-dependent sizes may have different names. */
 static bool disagree(struct fx_store *s, type_id stated, type_id inferred)
 {
     const struct type *a = type_at(&s->type, stated), *b = type_at(&s->type, inferred);
@@ -305,8 +305,8 @@ static bool disagree(struct fx_store *s, type_id stated, type_id inferred)
     return false;
 }
 
-/* Is that what an older release gave? Up to 2.6 flash attention returned its random state as two
- * numbers, up to 2.1 where sequences begin. */
+/* Is this what an older release returned? Up to 2.6 flash attention returned its random state as
+ * two numbers, up to 2.1 where sequences begin. */
 static bool older_result(const tuck_graph *g, uint32_t n, type_id stated)
 {
     const struct fx_node *x = node_at(g, n);
@@ -344,7 +344,7 @@ static void report(struct infer_run *r, const tuck_graph *g, uint32_t n, type_id
              r->text.at + at, r->text.at);
 }
 
-/* Enter a graph: its nodes are unknown, the walk starts at the first. */
+/* Enters a graph: its nodes are unknown, and the walk starts at the first. */
 static void enter(struct infer_run *r, tuck_graph *g)
 {
     vec_reserve(r->mem, &g->type, g->node.len);
@@ -355,7 +355,7 @@ static void enter(struct infer_run *r, tuck_graph *g)
     vec_push(r->mem, &r->walk, at_first);
 }
 
-/* After an edit: may the annotation be that of an older graph? */
+/* After an edit: may the annotation be out of date? */
 static bool outdated(const struct infer_options *o, const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
@@ -387,11 +387,11 @@ static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
         bool anew = o->ignore_annotations || (inferred != 0 && outdated(o, g, n));
         g->type.at[n] = anew ? inferred : fuller(g->store, stated, inferred);
     } else if (stated != 0) {
-        g->type.at[n] = stated; /* else what the caller passes, if anything */
+        g->type.at[n] = stated; /* otherwise what the caller passes, if anything */
     }
 }
 
-/* A graph among the operands of a call that was not entered yet. */
+/* A graph among the operands of a call that has not been inferred yet. */
 static tuck_graph *waits_for(const tuck_graph *g, uint32_t n)
 {
     const struct fx_node *x = node_at(g, n);
@@ -406,8 +406,8 @@ static tuck_graph *waits_for(const tuck_graph *g, uint32_t n)
     return NULL;
 }
 
-/* Graphs that a call takes come before the call, and inputs of theirs that are not annotated
- * are what the call passes. */
+/* Graphs that a call takes come before the call; their inputs without annotation get the types that
+ * the call passes. */
 static void infer_from(struct infer_run *r, tuck_graph *top)
 {
     enter(r, top);
@@ -459,14 +459,14 @@ static void do_infer(void *p)
 
     r->sig = arena_zeroed(&r->arena, (op_count() + 1) * sizeof(*r->sig));
     r->next_fresh = first_fresh(r->top->store);
-    type_none(&r->top->store->type); /* with the first type, the table has its unknown one */
+    type_none(&r->top->store->type); /* the first type also creates the unknown one */
     vec_push(r->mem, &r->order, r->top);
-    for (uint32_t i = 0; i < r->order.len; i++) { /* the list grows as it is walked */
+    for (uint32_t i = 0; i < r->order.len; i++) { /* the list grows during the walk */
         r->order.at[i]->type.len = 0;
         for (uint32_t k = 0; k < r->order.at[i]->child.len; k++)
             vec_push(r->mem, &r->order, r->order.at[i]->child.at[k]);
     }
-    for (uint32_t i = 0; i < r->order.len; i++) /* the first, and graphs that no call takes */
+    for (uint32_t i = 0; i < r->order.len; i++) /* the first one, and graphs that no call takes */
         if (r->order.at[i]->type.len == 0)
             infer_from(r, r->order.at[i]);
 }

@@ -1,7 +1,7 @@
-/* Shape inference: the type of every node, from the inputs on.
+/* Shape inference: the type of every node, starting from the inputs.
  *
- * Where the text is annotated, the annotation is the truth and inference only checks it. The same
- * call on the same types gives the same result, so each distinct call is worked out once.
+ * If the text is annotated, the annotation is the truth and inference only checks it. The same call
+ * on the same types gives the same result, so each distinct call is computed once.
  */
 #ifndef TUCK_INFER_INFER_H
 #define TUCK_INFER_INFER_H
@@ -10,24 +10,24 @@
 #include "graph/type.h"
 
 struct infer_options {
-    bool ignore_annotations; /* but those of inputs and attributes: to test the rules */
+    bool ignore_annotations; /* except those of inputs and attributes: to test the rules */
     bool check;              /* report where annotation and inference disagree */
-    /* After an edit: the types before it, of the nodes that were there then. What is new,
-     * or works on what is new or has another type now, is inferred anew whatever its
-     * annotation says. NULL: no edit. */
+    /* After an edit: the types before it, for nodes that existed then. New nodes, and those that
+     * depend on new nodes or changed types, are inferred again, whatever their annotation says.
+     * NULL: no edit. */
     const type_id *before;
     uint32_t n_before;
-    const tuck_graph *edited; /* the graph that these are of: nested ones did not change */
-    /* Called for every call node with what was inferred and what the text says (0 = nothing). */
+    const tuck_graph *edited; /* the graph they belong to: nested graphs did not change */
+    /* Called for every call node with the inferred type and the one in the text (0 if none). */
     void (*each)(void *ctx, const tuck_graph *g, uint32_t node, type_id inferred, type_id stated);
     void *ctx;
 };
 
-/* Fill g->type, by node id, for g and the graphs nested in it. Leaves through the store's
- * guard when memory runs out. */
+/* Fills g->type, by node id, for g and the graphs nested in it. When memory runs out, jumps to the
+ * store's guard. */
 void infer_graph(tuck_graph *g, const struct infer_options *options, tuck_diags *diags);
 
-/* The same, where types are not those of the graph as it is now. */
+/* The same, if the types are out of date. */
 void infer_need(tuck_graph *g);
 
 #endif

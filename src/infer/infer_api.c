@@ -1,4 +1,4 @@
-/* The public face of inference. */
+/* Public functions of inference. */
 #include "graph/symbol_values.h"
 #include "infer/infer.h"
 

@@ -1,15 +1,15 @@
-/* Shape rules: from the operands of a call to the type of its result.
+/* Shape rules: compute the type of a call's result from its operands.
  *
- * A rule is a function `bool shape_NAME(struct infer *x)`, named in the shape column of ops.def.
- * It asks for operands by the place of the parameter in the row's signature, with defaults
- * filled in, and ends with one of the out_…() functions. It returns false where it cannot know:
- * the result is then unknown, and nothing downstream guesses. Rules may leave scratch in
- * x->arena; it is released after them.
+ * A rule is a function `bool shape_NAME(struct infer *x)`, named in the shape column of ops.def. It
+ * reads operands by the position of the parameter in the row's signature, with defaults filled in,
+ * and ends with one of the out_…() functions. It returns false if it cannot know: the result is
+ * then unknown, and nothing downstream guesses. Rules may leave scratch in x->arena; it is released
+ * after them.
  *
- * Sizes and strides are expressions (sym.h); plain numbers are expressions too. A sym_id of 0 is
+ * Sizes and strides are expressions (sym.h); plain numbers are expressions too. A sym_id of 0 means
  * "cannot be formed" and makes the result unknown, so chains of arithmetic need no checks.
  *
- * rule_util.c and rule_layout.c have the helpers; rule_*.c the rules by family.
+ * rule_util.c and rule_layout.c have the helpers; the other rule_*.c have the rules by family.
  */
 #ifndef TUCK_INFER_RULE_H
 #define TUCK_INFER_RULE_H
@@ -28,9 +28,9 @@ struct infer {
     const type_id *types; /* of g's nodes, by id */
     const struct op_row *row;
     const struct op_sig *sig;
-    const tuck_value **arg; /* per parameter: what is given for it, or NULL */
+    const tuck_value **arg; /* by parameter: the value given for it, or NULL */
     type_id result;
-    bool loose;  /* a tensor whose strides are not known was asked for */
+    bool loose;  /* the rule read a tensor whose strides are unknown */
     bool packed; /* such tensors count as contiguous: sizes and dtypes do not depend on it */
     struct infer_run *run; /* the whole inference: fresh symbols, hints, nested graphs */
 };
@@ -41,19 +41,19 @@ struct infer {
 
 enum { NO_PARAM = -1 };
 
-/* The place of a parameter by name, or NO_PARAM: for rules shared by
- * operators of unlike signatures. */
+/* The position of a parameter by name, or NO_PARAM: for rules shared by operators with different
+ * signatures. */
 int in_param(const struct infer *x, const char *name);
 
-bool in_given(const struct infer *x, int p);          /* there, and not None */
-type_id in_type(struct infer *x, int p);              /* of any operand; 0 = unknown */
-const struct type *in_tensor(struct infer *x, int p); /* NULL: None, unknown, no tensor */
+bool in_given(const struct infer *x, int p);          /* given, and not None */
+type_id in_type(struct infer *x, int p);              /* of any operand; 0 if unknown */
+const struct type *in_tensor(struct infer *x, int p); /* NULL if None, unknown or not a tensor */
 bool in_sym(struct infer *x, int p, sym_id *out);     /* an int, float or bool, symbolic or not */
 bool in_int(struct infer *x, int p, int64_t *out);    /* a known int */
 bool in_bool(struct infer *x, int p, bool *out);
 bool in_str(struct infer *x, int p, const char **out);
-bool in_dtype(struct infer *x, int p, enum dtype *out); /* false: None or absent */
-bool in_device(struct infer *x, int p, str_id *out);    /* "cuda:0"; false: None or absent */
+bool in_dtype(struct infer *x, int p, enum dtype *out); /* false if None or absent */
+bool in_device(struct infer *x, int p, str_id *out);    /* "cuda:0"; false if None or absent */
 
 enum mem_format {
     FORMAT_NONE,
@@ -64,7 +64,7 @@ enum mem_format {
 };
 enum mem_format in_format(struct infer *x, int p);
 
-/* Lists of numbers; a single number means a list of the length in the signature (i[2]). */
+/* Lists of numbers; a single number stands for a list of the length in the signature (i[2]). */
 bool in_syms(struct infer *x, int p, const sym_id **out, uint32_t *n);
 bool in_ints(struct infer *x, int p, const int64_t **out, uint32_t *n);
 /* Lists of tensors, or the list that a node yields. An item that is None or unknown is NULL. The
@@ -90,15 +90,15 @@ sym_id num(struct infer *x, int64_t v);
 bool is_one(const struct infer *x, sym_id v);
 bool is_unit(const struct infer *x, sym_id v); /* 1, 1.0 or True */
 bool is_zero(const struct infer *x, sym_id v);
-/* Equal for sure: the same expression, or one that expands to the same. */
+/* Certainly equal: the same expression, or both expand to the same. */
 bool same_size(struct infer *x, sym_id a, sym_id b);
-/* A number to compare by where the order of symbolic sizes must be decided: its value with every
- * symbol at its hint (or a default one). Never use it for a size. */
+/* A number for comparisons that must order symbolic sizes: the value with every symbol at its hint
+ * (or a default). Never use it as a size. */
 int64_t hint_of(struct infer *x, sym_id v);
 sym_id numel(struct infer *x, const struct type *t);
-/* How many elements [start:end:step] of a dimension has; negative ends count from behind. */
+/* The number of elements of [start:end:step] in a dimension; negative ends count from the end. */
 sym_id sliced_size(struct infer *x, sym_id size, sym_id start, sym_id end, sym_id step);
-/* A symbol that does not occur yet: u0, u1, … for what data decides. */
+/* A new symbol, u0, u1, …, for a data-dependent size. */
 sym_id fresh_symbol(struct infer *x);
 
 /* ---- Layouts
@@ -114,34 +114,34 @@ bool is_contiguous_as(struct infer *x, const struct type *t, enum mem_format for
 bool is_channels_last(struct infer *x,
                       const struct type *t);          /* 4-d or 5-d, as PyTorch suggests it */
 bool is_dense(struct infer *x, const struct type *t); /* non-overlapping and dense */
-/* Strides of empty_like(t) with memory_format: preserve keeps a dense
- * layout, else orders by stride. */
+/* Strides of empty_like(t) with memory_format: preserve keeps a dense layout, otherwise it orders
+ * by stride. */
 sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format format);
-/* Strides of t seen with other sizes of as many elements; NULL where that needs a copy. */
+/* Strides of t viewed with other sizes of as many elements; NULL if that needs a copy. */
 sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size);
-/* The same as kernels pick them: where PyTorch's view is part of another operator. */
+/* The same, as kernels choose them when the view is part of another operator. */
 sym_id *inner_view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size);
-/* t repeated to the sizes `want` (-1: as it is): fills size and stride;
- * false where they do not fit. */
+/* t expanded to the sizes `want` (-1 keeps a size): fills size and stride. False if they do not
+ * fit. */
 bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *want, sym_id *size,
                sym_id *stride);
-/* Sizes all operands broadcast to; false where they do not. */
+/* The sizes that all operands broadcast to; false if they do not. */
 bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, uint32_t *n_out,
                      const sym_id **size_out);
-/* t.expand(size): repeated dimensions have stride 0, new ones of size 1 go on as
- * in a contiguous tensor. */
+/* t.expand(size): repeated dimensions have stride 0, new ones of size 1 continue as in a contiguous
+ * tensor. */
 const struct type *broadcast_to(struct infer *x, const struct type *t, uint32_t n_dim,
                                 const sym_id *size);
-/* Strides of an element-wise result over these operands, as TensorIterator lays it out;
- * a Python number used as a tensor counts as one without dimensions. NULL: strides of
- * an operand are unknown. */
+/* Strides of an element-wise result over these operands, as TensorIterator chooses them; a Python
+ * number used as a tensor counts as one without dimensions. NULL: strides of an operand are
+ * unknown. */
 sym_id *elementwise_strides(struct infer *x, const struct type *const *t, uint32_t n,
                             uint32_t n_dim, const sym_id *size);
-/* The same as PyTorch's Python reference implementations (prims, decompositions) lay it out. */
+/* The same as chosen by PyTorch's Python reference implementations (prims, decompositions). */
 sym_id *reference_strides(struct infer *x, const struct type *const *t, uint32_t n, uint32_t n_dim,
                           const sym_id *size);
 bool is_cpu(const struct infer *x, str_id device);
-/* Device of a call over these operands: that of the first that is not a cpu scalar. */
+/* Device of a call over these operands: that of the first one that is not a cpu scalar. */
 str_id common_device(struct infer *x, const struct type *const *t, uint32_t n);
 
 /* where(t is within bound or nan, t, bound): clamp_min and clamp_max; bound NULL:
@@ -150,13 +150,13 @@ struct promotion;
 type_id bounded(struct infer *x, const struct promotion *p, const struct type *t,
                 const struct type *bound);
 
-/* Steps of what PyTorch computes in several (rule_chain.c). Results are in x->arena and of operand
- * a's dtype and device; strides that cannot be known are absent and stay so. */
+/* Steps of operators that PyTorch computes in several (rule_chain.c). Results are in x->arena and
+ * have operand a's dtype and device; unknown strides stay unknown. */
 const struct type *step_two(struct infer *x, const struct type *a,
                             const struct type *b);                   /* a op b */
 const struct type *step_one(struct infer *x, const struct type *a);  /* op a */
 const struct type *step_copy(struct infer *x, const struct type *a); /* with another dtype */
-/* a.contiguous(memory_format=format): itself if it is so already. */
+/* a.contiguous(memory_format=format): a itself if it already is. */
 const struct type *step_pack(struct infer *x, const struct type *a, enum mem_format format);
 const struct type *step_reshape(struct infer *x, const struct type *a, uint32_t n,
                                 const sym_id *size);
@@ -164,20 +164,20 @@ const struct type *step_reshape(struct infer *x, const struct type *a, uint32_t 
 const struct type *step_plain(struct infer *x, const struct type *t, uint32_t n,
                               const sym_id *size);
 enum mem_format suggested_format(struct infer *x, const struct type *t);
-/* For out_list; what has no elements counts as contiguous. */
+/* For out_list; a tensor without elements counts as contiguous. */
 type_id as_item(struct infer *x, const struct type *t, enum dtype dtype);
-/* Contiguous to the letter, or without a dimension of size 1: what several steps make of the
- * strides of those is more than a rule can follow. */
+/* Strictly contiguous, or without a dimension of size 1: rules cannot follow what several steps do
+ * to the strides of others. */
 bool is_tidy(struct infer *x, const struct type *t);
-/* t, without strides unless all of these are tidy (NULL: none). */
+/* t, without strides unless all of these are tidy (NULL is ignored). */
 const struct type *tidy_only(struct infer *x, const struct type *t, const struct type *const *of,
                              uint32_t n);
 
 /* ---- Promotion
  * ----------------------------------------------------------------------------------- */
 
-/* Tensors with dimensions go before those without, and those before Python
- * numbers. Begin with {0}. */
+/* Tensors with dimensions take precedence over those without, and those over Python numbers. Start
+ * with {0}. */
 struct promotion {
     enum dtype dims, zero_dims, numbers;
     bool refused;
@@ -185,30 +185,29 @@ struct promotion {
 
 void promote_tensor(struct promotion *p, const struct type *t);
 void promote_number(struct promotion *p, enum dtype_category kind);
-enum dtype promoted(const struct promotion *p); /* torch.result_type; DTYPE_NONE: refused */
+enum dtype promoted(const struct promotion *p); /* torch.result_type; DTYPE_NONE if refused */
 
-bool on_cpu(const struct infer *x, const struct type *t); /* false: elsewhere, or unknown */
-/* The dtype that kernels compute in: float32 for the 16-bit floats. */
+bool on_cpu(const struct infer *x, const struct type *t); /* false if elsewhere or unknown */
+/* The dtype that kernels compute in: float32 for 16-bit floats. */
 enum dtype wide_dtype(enum dtype d);
 
 /* ---- Results: each returns true, so that a rule can end in `return out_…`
  * --------------------------- */
 
-bool out_type(struct infer *x, type_id t); /* 0: false, unknown */
+bool out_type(struct infer *x, type_id t); /* false if t is 0, unknown */
 bool out_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                 const sym_id *stride, str_id device); /* stride NULL: contiguous */
-/* Items for out_list: as out_tensor, and as empty_like(t) would be (t
- * without strides: none either). */
+/* Items for out_list: like out_tensor, and like empty_like(t) (without strides if t has none). */
 type_id new_tensor(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                    const sym_id *stride, str_id device);
 type_id new_like(struct infer *x, const struct type *t, enum dtype dtype);
-/* t written anew: strides stay, gaps and all, unless a dimension is repeated. */
+/* t copied: strides are kept, including gaps, unless a dimension is repeated. */
 type_id new_copied(struct infer *x, const struct type *t);
 /* stride NULL: unknown. */
 bool out_layout(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                 const sym_id *stride, str_id device);
-/* .contiguous() of a tensor as t with these sizes and strides: strides of
- * dimensions of size 1 stay odd. */
+/* .contiguous() of a tensor like t with these sizes and strides: unusual strides of dimensions of
+ * size 1 stay. */
 bool out_contiguous(struct infer *x, const struct type *t, uint32_t n, const sym_id *size,
                     const sym_id *stride);
 bool out_sym(struct infer *x, sym_id v);

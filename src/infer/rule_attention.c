@@ -1,5 +1,5 @@
 /* Shape rules of scaled dot product attention. Operands are [batch, heads, length, width] unless
- * the rule says otherwise; the kernels differ in the layouts of what they give. */
+ * the rule says otherwise; the kernels return different layouts. */
 #include "infer/rule.h"
 
 struct qkv {
@@ -19,7 +19,7 @@ static type_id scalar(struct infer *x, enum dtype dtype, const struct type *like
     return new_tensor(x, dtype, 0, NULL, NULL, like->device);
 }
 
-/* A 4-d tensor whose heads come after the length in memory. */
+/* A 4-d tensor that stores heads after the length. */
 static type_id heads_inside(struct infer *x, enum dtype dtype, const sym_id *size, str_id device)
 {
     sym_id order[4] = {size[0], size[2], size[1], size[3]};
@@ -28,7 +28,7 @@ static type_id heads_inside(struct infer *x, enum dtype dtype, const sym_id *siz
     return new_tensor(x, dtype, 4, size, (sym_id[]){s[0], s[2], s[1], s[3]}, device);
 }
 
-/* Dense, of the given sizes, with the dimensions in the order of t's strides. */
+/* Dense, of the given sizes, with dimensions in the order of t's strides. */
 static type_id in_order_of(struct infer *x, const struct type *t, const sym_id *size)
 {
     const sym_id *stride = t->strided ? reference_strides(x, &t, 1, t->n, size) : NULL;
@@ -39,7 +39,7 @@ static type_id in_order_of(struct infer *x, const struct type *t, const sym_id *
 /* ---- forward ---- */
 
 /* Attention weights as the flash kernel returns them for debugging: keys rounded up to its blocks.
- * Longer sequences are padded in ways of their own. */
+ * Longer sequences are padded differently. */
 static sym_id debug_keys(struct infer *x, const struct qkv *a)
 {
     int64_t keys;
@@ -66,7 +66,7 @@ bool shape_sdpa_flash(struct infer *x)
     type_id item[9] = {
         in_order_of(x, q, q->size),
         new_tensor(x, DTYPE_F32, 3, q->size, NULL, q->device),
-        type_none(x->type), /* where sequences begin: only if their lengths vary */
+        type_none(x->type), /* where sequences begin: only for varying lengths */
         type_none(x->type),
         type_sym(x->type, q->size[2]),
         type_sym(x->type, a.k->size[2]),
@@ -98,7 +98,7 @@ bool shape_sdpa_efficient(struct infer *x)
     return out_list(x, item, 4);
 }
 
-/* Does every dimension have its place, or is it contiguous to the letter? */
+/* Is the order of dimensions unambiguous, or is it strictly contiguous? */
 static bool has_order(struct infer *x, const struct type *t)
 {
     bool plain = t->strided, distinct = t->strided;
@@ -153,7 +153,7 @@ bool shape_sdpa_flash_cpu(struct infer *x)
     return out_list(x, item, 2);
 }
 
-/* Matrices in the last two dimensions, those before broadcast. */
+/* Matrices in the last two dimensions; earlier dimensions broadcast. */
 bool shape_sdpa_math(struct infer *x)
 {
     const struct type *q = in_tensor(x, 0), *k = in_tensor(x, 1), *v = in_tensor(x, 2);
@@ -186,8 +186,8 @@ bool shape_sdpa_math(struct infer *x)
     return out_list(x, item, 2);
 }
 
-/* Which kernel runs, and so the layout, is decided at run time. On cpu there are two, and they
- * agree for a contiguous query. */
+/* The kernel, and so the layout, is chosen at run time. On cpu there are two, which agree for a
+ * contiguous query. */
 bool shape_sdpa(struct infer *x)
 {
     const struct type *q = in_tensor(x, 0), *v = in_tensor(x, 2);

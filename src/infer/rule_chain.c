@@ -1,5 +1,5 @@
-/* Layouts of what PyTorch computes in several steps: a rule repeats the
- * steps that shape the result. */
+/* Layouts of operators that PyTorch computes in several steps: a rule repeats the steps that
+ * determine the result's layout. */
 #include "infer/rule.h"
 
 static struct type *chained(struct infer *x, const struct type *like, uint32_t n,

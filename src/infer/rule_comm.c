@@ -1,8 +1,8 @@
-/* Shape rules of communication: collectives, what is fused with them, and
- * the buffers around them. */
+/* Shape rules of communication: collectives, operators fused with them, and the buffers around
+ * them. */
 #include "infer/rule.h"
 
-/* The group's size, as the operand says it or the group does. */
+/* The group's size, from the operand or from the group. */
 static bool group_size(struct infer *x, sym_id *out)
 {
     int64_t n;
@@ -33,7 +33,7 @@ static bool scaled_one(struct infer *x, bool up)
     const struct type *t = in_tensor(x, 0);
     sym_id by;
 
-    if (t != NULL && t->n == 0 && up && group_size(x, &by)) /* numbers become a vector */
+    if (t != NULL && t->n == 0 && up && group_size(x, &by)) /* scalars become a vector */
         return out_tensor(x, (enum dtype)t->dtype, 1, &by, NULL, t->device);
     return t != NULL && group_size(x, &by) && out_type(x, scaled(x, t, 0, by, up));
 }
@@ -115,15 +115,15 @@ bool shape_shard_dim_alltoall(struct infer *x)
     sym_id *size = new_syms(x, t->n);
     memcpy(size, t->size, t->n * sizeof(*size));
     size[a] = sym_mul(x->sym, size[a], by);
-    /* A slice, copied unless it is contiguous already. */
+    /* A slice, copied unless it is already contiguous. */
     const sym_id *whole = contiguous_strides(x, t->n, size);
     size[b] = sym_floordiv(x->sym, size[b], by);
     return out_contiguous(x, t, t->n, size, whole);
 }
 
-/* ---- from one to one ---- */
+/* ---- sends and receives ---- */
 
-/* Nothing, to be waited for. */
+/* An empty result to wait for. */
 static type_id sent(struct infer *x, const struct type *t)
 {
     sym_id none = num(x, 0), one = num(x, 1);
@@ -160,9 +160,9 @@ bool shape_batch_p2p(struct infer *x)
     return out_list(x, item, n);
 }
 
-/* ---- fused with products ---- */
+/* ---- fused with matrix products ---- */
 
-/* Strides of what is gathered along d: that dimension is the outermost. */
+/* Strides of a result gathered along d: that dimension is outermost. */
 static sym_id *gathered_strides(struct infer *x, uint32_t n, const sym_id *size, uint32_t d)
 {
     sym_id *stride = new_syms(x, n), at = num(x, 1);
@@ -274,7 +274,7 @@ bool shape_fused_scaled_mm_rs(struct infer *x)
 
 /* ---- flat buffers ---- */
 
-/* The part of the buffer that belongs to this rank, and the buffer. */
+/* This rank's part of the buffer, and the buffer. */
 bool shape_all_gather_copy_in(struct infer *x)
 {
     const struct type *buffer = in_tensor(x, 1);
@@ -303,7 +303,7 @@ bool shape_all_gather_copy_in_new(struct infer *x)
     return out_list(x, (type_id[]){part, new_tensor(x, dtype, 1, &whole, NULL, device)}, 2);
 }
 
-/* The dtype that out_dtype_ints of torch 2.13 means by a number. */
+/* The dtype that a number in out_dtype_ints of torch 2.13 means. */
 static enum dtype dtype_by_index(int64_t index)
 {
     for (int d = DTYPE_NONE + 1; d < DTYPE_END; d++)
@@ -312,7 +312,8 @@ static enum dtype dtype_by_index(int64_t index)
     return DTYPE_NONE;
 }
 
-/* Every input in its output dtype, as elements of the buffer's, times the number of ranks. */
+/* Every input in its output dtype, counted in elements of the buffer's dtype, times the number of
+ * ranks. */
 bool shape_bucket_all_gather(struct infer *x)
 {
     const struct type *const *t;
@@ -355,7 +356,7 @@ bool shape_bucket_reduce_scatter(struct infer *x)
     return out_tensor(x, dtype, 1, &total, NULL, t[0]->device);
 }
 
-/* The gradient that was there, or the new one; on fake tensors either is a copy without gaps. */
+/* The existing gradient or the new one; on fake tensors either is a copy without gaps. */
 bool shape_accumulate_grad(struct infer *x)
 {
     int p = in_given(x, 1) ? 1 : 2;

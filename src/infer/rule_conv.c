@@ -9,7 +9,7 @@ struct window {
     sym_id groups;
 };
 
-/* A list of n numbers; a shorter one of length 1 is repeated. */
+/* A list of n numbers; one of length 1 is repeated. */
 static bool spatial_list(struct infer *x, const char *name, uint32_t n, const sym_id **out)
 {
     uint32_t len;
@@ -34,7 +34,7 @@ static bool read_window(struct infer *x, uint32_t n, struct window *w)
     for (uint32_t i = 0; i < n; i++)
         zero[i] = num(x, 0);
     *w = (struct window){.n = n, .padding = zero, .output_padding = zero};
-    /* conv_transpose*() have no flag, but are the only ones of their kind with output_padding. */
+    /* conv_transpose*() have no flag, but are the only ones here with output_padding. */
     if (transposed == NO_PARAM)
         w->transposed = extra != NO_PARAM;
     else if (!in_bool(x, transposed, &w->transposed))
@@ -54,7 +54,7 @@ static sym_id window_size(struct infer *x, const struct window *w, uint32_t i, s
 {
     struct symtab *t = x->sym;
     sym_id one = num(x, 1), two = num(x, 2);
-    sym_id span = sym_mul(t, w->dilation[i], sym_sub(t, k, one)); /* of the kernel, less 1 */
+    sym_id span = sym_mul(t, w->dilation[i], sym_sub(t, k, one)); /* of the kernel, minus 1 */
     sym_id pad = sym_mul(t, two, w->padding[i]);
 
     if (w->same)
@@ -68,8 +68,8 @@ static sym_id window_size(struct infer *x, const struct window *w, uint32_t i, s
     return sym_add(t, sym_floordiv(t, room, w->stride[i]), one);
 }
 
-/* t as torch computes with it: a batch in front where there is none, a second spatial dimension of
- * size 1 before a single one. */
+/* t as torch computes with it: with a batch dimension in front, and with a second spatial dimension
+ * of size 1 before a single one. */
 static struct type widen(struct infer *x, const struct type *t, bool batch, bool flat)
 {
     sym_id *size = new_syms(x, t->n + 2), *stride = new_syms(x, t->n + 2);
@@ -96,10 +96,10 @@ static struct type widen(struct infer *x, const struct type *t, bool batch, bool
 
 enum layout { LAYOUT_PLAIN, LAYOUT_LAST, LAYOUT_UNKNOWN };
 
-/* On cpu an image in channels-last layout, or a kernel, makes the result so; with three spatial
- * dimensions only where oneDNN computes it, which for 16-bit floats depends on the processor and
- * for single images on the number of threads. Elsewhere it depends on the library that torch was
- * built with: cuDNN follows, but not in float64; others do not. */
+/* On cpu the result is channels-last if the image or the kernel is; with three spatial dimensions
+ * only if oneDNN computes it, which for 16-bit floats depends on the processor and for single
+ * images on the number of threads. On other devices it depends on the library that torch was built
+ * with: cuDNN does the same except in float64; others do not. */
 static enum layout conv_layout(struct infer *x, const struct type *in, const struct type *weight)
 {
     if (!in->strided || !weight->strided)
@@ -115,7 +115,7 @@ static enum layout conv_layout(struct infer *x, const struct type *in, const str
     return in->dtype == DTYPE_F64 ? LAYOUT_PLAIN : LAYOUT_UNKNOWN;
 }
 
-/* batch, flat: dimensions that widen() added and that go again. */
+/* batch, flat: dimensions that widen() added and that are removed again. */
 static type_id conv_tensor(struct infer *x, const struct type *like, uint32_t n, const sym_id *size,
                            enum layout layout, bool batch, bool flat)
 {
@@ -143,7 +143,7 @@ bool shape_conv(struct infer *x)
     if (in == NULL || weight == NULL || weight->n < 3 || weight->n > 5 ||
         (in->n != weight->n && in->n + 1 != weight->n) || !read_window(x, weight->n - 2, &w))
         return false;
-    uint32_t batch = in->n == weight->n; /* dimensions in front of the channels */
+    uint32_t batch = in->n == weight->n; /* number of dimensions before the channels */
     sym_id *size = new_syms(x, in->n);
     size[0] = in->size[0];
     size[batch] = w.transposed ? sym_mul(x->sym, weight->size[1], w.groups) : weight->size[0];
@@ -151,7 +151,7 @@ bool shape_conv(struct infer *x)
         uint32_t d = batch + 1 + i;
         size[d] = window_size(x, &w, i, in->size[d], weight->size[2 + i]);
     }
-    bool flat = w.n == 1; /* made contiguous, lest it look like another layout */
+    bool flat = w.n == 1; /* made contiguous, so that it does not look like another layout */
     struct type wide_in = widen(x, flat ? step_pack(x, in, FORMAT_CONTIGUOUS) : in, !batch, flat);
     struct type wide_weight = widen(x, weight, false, flat);
     enum layout layout = conv_layout(x, &wide_in, &wide_weight);

@@ -1,4 +1,4 @@
-/* Operands given back, copied, converted, laid out anew. */
+/* Shape rules of operators that return, copy, convert or re-lay out their operand. */
 #include "infer/rule.h"
 
 bool shape_void(struct infer *x)
@@ -8,7 +8,7 @@ bool shape_void(struct infer *x)
 
 /* ---- the operand itself ---- */
 
-/* The type of an operand, also where it is a list written out in the call. */
+/* The type of an operand, also of a list written out in the call. */
 static type_id operand_type(struct infer *x, int p)
 {
     const struct type *const *t;
@@ -45,7 +45,7 @@ bool shape_alias(struct infer *x)
     return out_type(x, in_type(x, 0));
 }
 
-/* ---- fresh ones ---- */
+/* ---- new tensors ---- */
 
 static bool out_like(struct infer *x, int p)
 {
@@ -59,8 +59,8 @@ bool shape_like0(struct infer *x)
     return out_like(x, 0);
 }
 
-/* The gradient of a pool's input is channels last where the input is; one
- * without batch never is. */
+/* The gradient of a pool's input is channels-last if the input is; never without a batch
+ * dimension. */
 bool shape_like1(struct infer *x)
 {
     const struct type *t = in_tensor(x, 1);
@@ -81,8 +81,8 @@ bool shape_plain1(struct infer *x)
     return t != NULL && out_tensor(x, (enum dtype)t->dtype, t->n, t->size, NULL, t->device);
 }
 
-/* Sizes of t, strides of a memory format, which may be unknown; a format
- * that t cannot have: false. */
+/* Sizes of t with the strides of a memory format, which may be unknown. False: t cannot have that
+ * format. */
 static bool out_format(struct infer *x, const struct type *t, enum dtype dtype, str_id device,
                        enum mem_format format)
 {
@@ -111,7 +111,7 @@ static void options_of(struct infer *x, const struct type *t, enum dtype *dtype,
         *device = t->device;
 }
 
-/* A copy to another device keeps the strides as they are, even those of repeated dimensions. */
+/* A copy to another device keeps the strides, even those of repeated dimensions. */
 static bool out_moved(struct infer *x, const struct type *t, enum dtype dtype, str_id device,
                       enum mem_format format)
 {
@@ -136,7 +136,7 @@ bool shape_to_copy(struct infer *x)
     return out_moved(x, t, dtype, device, in_format(x, in_param(x, "memory_format")));
 }
 
-/* empty_like and its kin do not copy strides, but their order. */
+/* empty_like and similar operators keep the order of strides, not the strides. */
 bool shape_like(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -183,7 +183,8 @@ bool shape_plain(struct infer *x)
     return t != NULL && out_tensor(x, (enum dtype)t->dtype, t->n, t->size, NULL, t->device);
 }
 
-/* Copied, then made contiguous: strides that are contiguous but for dimensions of size 1 stay. */
+/* Copied, then made contiguous: strides that are contiguous except for dimensions of size 1
+ * stay. */
 bool shape_index_add(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -206,7 +207,7 @@ bool shape_device_put(struct infer *x)
     return shape_to_copy(x);
 }
 
-/* The memory format that a tensor seems to have. */
+/* The memory format that a tensor appears to have. */
 static enum mem_format suggested(struct infer *x, const struct type *t)
 {
     if (!is_channels_last(x, t))

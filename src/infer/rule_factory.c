@@ -1,9 +1,9 @@
-/* Tensors out of sizes and numbers. */
+/* Shape rules of tensors made from sizes and numbers. */
 #include <math.h>
 
 #include "infer/rule.h"
 
-/* device=, or the host: what is traced without a default device. */
+/* device=, or else cpu, as in traces without a default device. */
 static str_id device_or_cpu(struct infer *x)
 {
     str_id device;
@@ -19,7 +19,7 @@ static enum dtype dtype_or(struct infer *x, enum dtype otherwise)
     return in_dtype(x, in_param(x, "dtype"), &d) ? d : otherwise;
 }
 
-/* The dtype of a tensor made of a number. */
+/* The dtype of a tensor made from a number. */
 static enum dtype dtype_of_number(struct infer *x, int p)
 {
     struct promotion promotion = {0};
@@ -31,7 +31,7 @@ static enum dtype dtype_of_number(struct infer *x, int p)
     return promoted(&promotion);
 }
 
-/* Parameter size, or shape as prims call it. */
+/* Parameter size, which prims call shape. */
 static bool sizes_of(struct infer *x, const sym_id **size, uint32_t *n)
 {
     int p = in_param(x, "size");
@@ -129,7 +129,7 @@ static bool out_vector(struct infer *x, enum dtype dtype, sym_id length)
     return out_tensor(x, dtype, 1, &length, NULL, device_or_cpu(x));
 }
 
-/* How many steps lie in [start, end). */
+/* The number of steps in [start, end). */
 static sym_id steps(struct infer *x, sym_id start, sym_id end, sym_id step)
 {
     struct sym_num a, b, c;
@@ -151,7 +151,7 @@ static sym_id steps(struct infer *x, sym_id start, sym_id end, sym_id step)
     return sym_ceildiv(x->sym, sym_sub(x->sym, end, start), step);
 }
 
-/* A vector of int64 counts in integers: 1.7 is 1. */
+/* A vector of int64 counts in integers: 1.7 becomes 1. */
 static sym_id whole(struct infer *x, sym_id v)
 {
     struct sym_num n;

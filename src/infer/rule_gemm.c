@@ -1,7 +1,7 @@
-/* Shape rules of matrix products. Results are contiguous, whatever the operands' layouts are. */
+/* Shape rules of matrix products. Results are contiguous for any layout of the operands. */
 #include "infer/rule.h"
 
-/* The dtype of a product: out_dtype= where it is given, else the first factor's. */
+/* The dtype of a product: out_dtype= if given, else the first factor's. */
 static enum dtype product_dtype(struct infer *x, const struct type *a)
 {
     enum dtype d;
@@ -9,7 +9,7 @@ static enum dtype product_dtype(struct infer *x, const struct type *a)
     return in_dtype(x, in_param(x, "out_dtype"), &d) ? d : (enum dtype)a->dtype;
 }
 
-/* The sizes of a product of stacks of matrices: a's all but the last, and b's last. */
+/* The sizes of a batched matrix product: a's except the last, and b's last. */
 static bool out_product(struct infer *x, enum dtype dtype, const struct type *a,
                         const struct type *b, uint32_t n)
 {
@@ -71,7 +71,7 @@ bool shape_mv(struct infer *x)
 
     if (a == NULL || self == NULL || a->n != 2)
         return false;
-    /* torch's kernels differ on what an empty product and a broadcast vector add up to. */
+    /* torch's kernels disagree about the result of an empty product plus a broadcast vector. */
     if (added != NO_PARAM && is_zero(x, a->size[0]) && (self->n != 1 || !is_zero(x, self->size[0])))
         return false;
     return out_tensor(x, (enum dtype)a->dtype, 1, a->size, NULL, a->device);
@@ -84,8 +84,7 @@ bool shape_dot(struct infer *x)
     return a != NULL && out_tensor(x, (enum dtype)a->dtype, 0, NULL, NULL, a->device);
 }
 
-/* outer and ger, which are an element-wise product; addr, which adds a matrix to
- * it, element-wise again. */
+/* outer and ger are an element-wise product; addr adds a matrix to it, also element-wise. */
 bool shape_outer(struct infer *x)
 {
     bool added = in_param(x, "vec1") != NO_PARAM;
@@ -112,7 +111,8 @@ bool shape_outer(struct infer *x)
     return out_type(x, as_item(x, t, promoted(&p)));
 }
 
-/* Matrices in the last two dimensions, those before broadcast; a vector has one dimension less. */
+/* Matrices in the last two dimensions; earlier dimensions broadcast; a vector has one dimension
+ * less. */
 static bool out_matmul(struct infer *x, const struct type *a, const struct type *b)
 {
     if (a == NULL || b == NULL || a->n == 0 || b->n == 0)
@@ -151,7 +151,7 @@ bool shape_linear(struct infer *x)
     return out_tensor(x, (enum dtype)a->dtype, w->n == 2 ? a->n : a->n - 1, size, NULL, a->device);
 }
 
-/* Weight and bias come together, if either is wanted. */
+/* Gradients of weight and bias are returned together, if either is requested. */
 bool shape_linear_backward(struct infer *x)
 {
     const struct type *a = in_tensor(x, 0), *grad = in_tensor(x, 1), *w = in_tensor(x, 2);
@@ -177,8 +177,8 @@ bool shape_scaled_mm(struct infer *x)
     return shape_mm(x);
 }
 
-/* Groups follow each other in a 2-d factor, on top of each other in a 3-d one; a product of two 2-d
- * ones has a matrix for each group. 8-bit factors give bfloat16. */
+/* Groups are consecutive in a 2-d factor, and stacked in a 3-d one; a product of two 2-d factors
+ * has one matrix per group. 8-bit factors give bfloat16. */
 bool shape_grouped_mm(struct infer *x)
 {
     const struct type *a = in_tensor(x, 0), *b = in_tensor(x, 1);

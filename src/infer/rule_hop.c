@@ -1,4 +1,5 @@
-/* Shape rules of operators that take graphs or operators: what the inner one returns. */
+/* Shape rules of operators that take graphs or operators: they return what the inner one
+ * returns. */
 #include "graph/call.h"
 #include "infer/infer_run.h"
 
@@ -21,7 +22,7 @@ static tuck_graph *graph_at(const struct infer *x, uint32_t i)
     return v != NULL && v->kind == TUCK_V_NODE ? child_of(x->g, v->a) : NULL;
 }
 
-/* ---- symbols of the inner graph in terms of the outer one ---- */
+/* ---- translating symbols of the inner graph ---- */
 
 struct rename {
     sym_id *from, *to;
@@ -65,7 +66,7 @@ static sym_id outer_symbol(void *ctx, sym_id symbol, const char *name)
     return symbol;
 }
 
-/* One value's type with symbols replaced; lists are left to the caller. */
+/* The type of one value with symbols replaced; lists are handled by the caller. */
 static type_id renamed(struct infer *x, struct rename *r, type_id id)
 {
     struct type t = *type_at(x->type, id);
@@ -83,7 +84,7 @@ static type_id renamed(struct infer *x, struct rename *r, type_id id)
                        t.device);
 }
 
-/* What graph g returns when it is called with the operands from `first` to `end`. */
+/* What graph g returns when called with the operands from `first` to `end`. */
 static bool result_of(struct infer *x, const tuck_graph *g, const tuck_value *first, uint32_t n)
 {
     struct rename r = {.n = 0};
@@ -115,7 +116,7 @@ static bool result_of(struct infer *x, const tuck_graph *g, const tuck_value *fi
     return out_list(x, item, t.n);
 }
 
-/* The call's graph is argument `at`; its operands follow from `first` on. */
+/* The call's graph is argument `at`; its operands start at `first`. */
 static bool result_of_call(struct infer *x, uint32_t at, uint32_t first)
 {
     const struct fx_node *node = node_at(x->g, x->node);
@@ -145,7 +146,7 @@ bool shape_cond(struct infer *x)
 
 /* ---- loops ---- */
 
-/* The types of a list of operands, numbers and None among them. */
+/* The types of a list of operands, which may contain numbers and None. */
 static bool operand_types(struct infer *x, const tuck_value *list, type_id *item)
 {
     const tuck_value *v = list + 1;
@@ -170,7 +171,7 @@ bool shape_while_loop(struct infer *x)
 }
 
 /* The body returns the next carry, then one step of every output. */
-/* What one step gives, of all steps: a dimension more in front. 0: no tensor. */
+/* The results of all steps stacked: one more dimension in front. 0 if it is not a tensor. */
 static type_id stacked(struct infer *x, type_id step, sym_id steps)
 {
     struct type one = *type_at(x->type, step);
@@ -235,8 +236,7 @@ bool shape_scan_hop(struct infer *x)
 
 /* ---- operators as operands ---- */
 
-/* Infer operator `op` on arguments from `first` on and the call's keywords;
- * x->result is what it gives. */
+/* Infers operator `op` on arguments from `first` on and the call's keywords; sets x->result. */
 static bool result_of_op(struct infer *x, const tuck_value *op, uint32_t first)
 {
     const struct fx_node *node = node_at(x->g, x->node);
@@ -272,7 +272,7 @@ static bool result_of_op(struct infer *x, const tuck_value *op, uint32_t first)
     return true;
 }
 
-/* A token, then what the operator gives: nothing is None, several results follow one by one. */
+/* A token, then the operator's results: None if there are none, several follow one by one. */
 bool shape_with_effects(struct infer *x)
 {
     type_id token = in_type(x, 0);
@@ -295,8 +295,7 @@ static type_id type_of(const struct infer *x, const tuck_value *v)
     return v != NULL && v->kind == TUCK_V_NODE ? x->types[v->a] : 0;
 }
 
-/* The operator's results, then the operands it would have written: as they
- * were, in other storage. */
+/* The operator's results, then the operands it would have written: unchanged, in new storage. */
 bool shape_auto_functionalized(struct infer *x)
 {
     const struct fx_node *node = node_at(x->g, x->node);
@@ -334,8 +333,8 @@ bool shape_auto_functionalized(struct infer *x)
 
 /* ---- flex attention ---- */
 
-/* The output is laid out in the query's order of dimensions; of two with one
- * stride the later is inside. */
+/* The output has the query's order of dimensions; of two with equal strides the later one is
+ * inside. */
 static type_id in_order_of_4(struct infer *x, const struct type *q, const sym_id *size)
 {
     sym_id stride[4], at = num(x, 1);
@@ -369,8 +368,8 @@ bool shape_flex_attention(struct infer *x)
     return out_list(x, (type_id[]){out, lse, lse}, 3);
 }
 
-/* Keys and values of one batch for all queries get their gradients summed up, in an
- * order not followed here. */
+/* If keys and values have one batch for all queries, their gradients are summed; the order of that
+ * is not modelled. */
 bool shape_flex_attention_backward(struct infer *x)
 {
     type_id item[4] = {0};
@@ -389,7 +388,7 @@ bool shape_flex_attention_backward(struct infer *x)
 
 /* ---- Triton kernels ---- */
 
-/* The value of a name in {'name': value, …}; NULL: none. */
+/* The value of a name in {'name': value, …}; NULL if there is none. */
 static const tuck_value *named_value(const tuck_value *dict, uint32_t name)
 {
     const tuck_value *key = dict + 1;
@@ -403,7 +402,7 @@ static const tuck_value *named_value(const tuck_value *dict, uint32_t name)
     return NULL;
 }
 
-/* A list in the order of tensors_to_clone: call_item() knows which name is which. */
+/* A list in the order of tensors_to_clone: call_item() maps names to it. */
 bool shape_triton_functional(struct infer *x)
 {
     const tuck_value *operands = argument(x, TRITON_OPERANDS), *names = argument(x, TRITON_CLONED);

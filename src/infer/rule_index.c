@@ -1,4 +1,4 @@
-/* Shape rules of indexing: reads at places that a tensor names. */
+/* Shape rules of indexing: reads at positions given by tensors. */
 #include "infer/rule.h"
 
 static bool fresh_of(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
@@ -13,8 +13,8 @@ static bool is_mask(const struct type *t)
     return t->dtype == DTYPE_B8 || t->dtype == DTYPE_U8;
 }
 
-/* One entry a dimension of t: the tensor that indexes it, or NULL. A mask of k dimensions counts as
- * k vectors with as many elements as it has ones. */
+/* One entry per dimension of t: the tensor that indexes it, or NULL. A mask of k dimensions counts
+ * as k vectors with as many elements as it has ones. */
 static bool spread_indices(struct infer *x, const struct type *t, const struct type *const *index,
                            const bool *absent, uint32_t n, const struct type **out)
 {
@@ -44,9 +44,9 @@ static bool spread_indices(struct infer *x, const struct type *t, const struct t
     return true;
 }
 
-/* Sizes and strides of t indexed: the dimensions that are indexed give way to those of the indices,
- * in their place where they follow each other, else in front. Strides as of a loop over t in which
- * the new dimensions do not move. */
+/* Sizes and strides of t indexed: the indexed dimensions are replaced by those of the indices, in
+ * place if they are adjacent, else in front. Strides are those of a loop over t in which the new
+ * dimensions do not move. */
 static type_id indexed(struct infer *x, const struct type *t, const struct type *const *index)
 {
     uint32_t first = t->n, last = 0, n_index = 0, n_new, n = 0, k = 0;
@@ -61,8 +61,8 @@ static type_id indexed(struct infer *x, const struct type *t, const struct type 
         }
     if (n_index == 0 || !t->strided || !broadcast_sizes(x, list, n_index, &n_new, &new_size))
         return 0;
-    /* PyTorch's index.Tensor goes by the last index and does not broadcast one on the
-     * cpu without dimensions. */
+    /* PyTorch's index.Tensor decides by the last index and does not broadcast one on the cpu
+     * without dimensions. */
     bool empty = is_zero(x, numel(x, t));
     if ((x->row->flags & OP_F_DATADEP || empty) && list[n_index - 1]->n == 0 &&
         is_cpu(x, list[n_index - 1]->device))
@@ -83,7 +83,7 @@ static type_id indexed(struct infer *x, const struct type *t, const struct type 
     }
     if (empty)
         return new_tensor(x, (enum dtype)t->dtype, n_out, size, NULL, t->device);
-    /* Where the indices have no dimensions, PyTorch uses the first strides, whichever they are. */
+    /* If the indices have no dimensions, PyTorch uses the first strides. */
     for (uint32_t i = 0, d = 0, rest = 0; n_new == 0 && i < n_out; i++) {
         if (adjacent) {
             stride[i] = t->stride[i];
@@ -127,7 +127,7 @@ bool shape_index(struct infer *x)
     type_id result = indexed(x, t, by_dim);
     if (result == 0 || in_param(x, "mask") < 0 || is_zero(x, numel(x, t)))
         return out_type(x, result);
-    /* _unsafe_masked_index: then masked_fill(~mask). */
+    /* _unsafe_masked_index continues with masked_fill(~mask). */
     struct type *read = arena_alloc(x->arena, sizeof(*read));
     *read = *type_at(x->type, result);
     if (mask == NULL || !mask->strided)
@@ -180,7 +180,7 @@ bool shape_take(struct infer *x)
         return false;
     if (p_dim < 0)
         return fresh_of(x, t, index->n, index->size);
-    if (!in_given(x, p_dim)) { /* take_along_dim of everything */
+    if (!in_given(x, p_dim)) { /* take_along_dim over all elements */
         sym_id all = numel(x, index);
         return fresh_of(x, t, 1, &all);
     }
@@ -251,8 +251,8 @@ bool shape_index_fill(struct infer *x)
                       t->device);
 }
 
-/* The sums, which bag an index belongs to, the bags' sizes, and for mode max where the largest was.
- * The bag is not needed for a sum of dense rows in a common dtype. */
+/* The sums, each index's bag, the bags' sizes, and for mode max the position of the largest. The
+ * bag is not needed for a sum of dense rows in a common dtype. */
 static bool bags_of(struct infer *x, bool forward_only)
 {
     enum { SUM, MEAN, MAX };
@@ -293,7 +293,7 @@ bool shape_embedding_bag_forward(struct infer *x)
     return bags_of(x, true);
 }
 
-/* ---- sizes that data decides ---- */
+/* ---- data-dependent sizes ---- */
 
 bool shape_masked_select(struct infer *x)
 {
@@ -303,7 +303,7 @@ bool shape_masked_select(struct infer *x)
     return t != NULL && fresh_of(x, t, 1, &count);
 }
 
-/* One row an element that is not zero, stored column by column; or a list of the columns. */
+/* One row per non-zero element, stored column by column; or a list of the columns. */
 bool shape_nonzero(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -333,7 +333,7 @@ bool shape_nonzero_static(struct infer *x)
     return out_tensor(x, DTYPE_I64, 2, size, is_cpu(x, t->device) ? NULL : by_column, t->device);
 }
 
-/* A comparison of the operand, with a dimension more, and a vector of the classes. */
+/* A comparison of the operand, with one more dimension, and a vector of the classes. */
 bool shape_one_hot(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);

@@ -1,7 +1,7 @@
-/* Shape rules of what joins, repeats, pads and fills in: results are new tensors. */
+/* Shape rules of joining, repeating, padding and scattering: results are new tensors. */
 #include "infer/rule.h"
 
-/* The strides of a new tensor in the format that t suggests: channels last, else contiguous. */
+/* The strides of a new tensor in the format that t suggests: channels-last or contiguous. */
 static sym_id *suggested_strides(struct infer *x, const struct type *t, uint32_t n,
                                  const sym_id *size)
 {
@@ -9,7 +9,7 @@ static sym_id *suggested_strides(struct infer *x, const struct type *t, uint32_t
         return contiguous_strides(x, n, size);
     sym_id *stride = channels_last_strides(x, n, size), at = size[1];
     for (uint32_t i = n; i-- > 2; at = sym_mul(x->sym, at, size[i]))
-        stride[i] = at; /* in this order no size counts as 1 */
+        stride[i] = at; /* in this order a size of 0 does not count as 1 */
     stride[0] = at;
     return stride;
 }
@@ -30,7 +30,7 @@ struct join {
     bool channels_last;
 };
 
-/* A vector of no elements joins with anything. */
+/* A vector without elements can be joined with anything. */
 static bool joins_all(struct infer *x, const struct type *t)
 {
     return t->n == 1 && is_zero(x, t->size[0]);
@@ -114,7 +114,7 @@ bool shape_prims_cat(struct infer *x)
     return fresh_of(x, t[0], j.n_dim, j.size);
 }
 
-/* Joined along a dimension that is then split, so that channels last stays in the rest. */
+/* Joined along a dimension that is then split, so that the rest stays channels-last. */
 bool shape_stack(struct infer *x)
 {
     const struct type *const *t;
@@ -139,8 +139,8 @@ bool shape_stack(struct infer *x)
     return stride != NULL && out_tensor(x, j.dtype, n_dim, size, stride, j.device);
 }
 
-/* Each operand with dimensions of size 1 added until there are `least`, then joined. A vector
- * becomes a row, or a column: where `front` says how many of the new ones go in front. */
+/* Adds dimensions of size 1 to each operand until there are `least`, then joins them. A vector
+ * becomes a row or a column: `front` says how many new dimensions go in front. */
 static bool stack_along(struct infer *x, uint32_t least, uint32_t front, uint32_t d)
 {
     const struct type *const *t;
@@ -199,7 +199,7 @@ bool shape_column_stack(struct infer *x)
     return stack_along(x, 2, 0, 1);
 }
 
-/* t padded to a multiple of `chunks` along d, the dimensions from d on seen as [chunks, rest]. */
+/* t padded to a multiple of `chunks` along d, the dimensions from d on viewed as [chunks, rest]. */
 static struct type *chunked(struct infer *x, const struct type *t, uint32_t d, sym_id chunks)
 {
     struct symtab *s = x->sym;
@@ -321,9 +321,9 @@ bool shape_repeat_interleave(struct infer *x)
 
 /* ---- padding ---- */
 
-/* The last dimensions with more elements on either side (or fewer, where negative). Nothing added:
- * a copy in the layout that is left; else channels last stays, but not where three dimensions are
- * mirrored or repeated, or two on another device than the cpu. */
+/* The last dimensions get more elements on either side (or fewer, if negative). If nothing is
+ * added, a copy in the remaining layout; otherwise channels-last is kept, but not for reflection or
+ * replication of three dimensions, or of two on devices other than the cpu. */
 bool shape_pad(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -361,7 +361,7 @@ bool shape_pad(struct infer *x)
     return out_tensor(x, (enum dtype)t->dtype, t->n, size, stride, t->device);
 }
 
-/* ---- filling in ---- */
+/* ---- scattering ---- */
 
 /* A copy of operand 0 that keeps its strides, unless elements overlap. */
 bool shape_scatter_into(struct infer *x)
@@ -458,7 +458,7 @@ bool shape_broadcast_tensors(struct infer *x)
 /* ---- diagonals ---- */
 
 /* t with its last dimension at b and one of size 1 at a, then where() over a mask of the diagonal,
- * that, and a number. a < b. */
+ * that tensor, and a number. a < b. */
 static bool embedded(struct infer *x, const struct type *t, sym_id side, uint32_t a, uint32_t b)
 {
     static const struct type number = {.kind = TYPE_TENSOR, .strided = true};
@@ -467,7 +467,7 @@ static bool embedded(struct infer *x, const struct type *t, sym_id side, uint32_
     sym_id *size = new_syms(x, n), *wide = new_syms(x, n), *stride = new_syms(x, n);
     sym_id *ones = new_syms(x, n), *old_size = new_syms(x, n), one = num(x, 1);
 
-    if (!same_size(x, side, t->size[t->n - 1])) { /* another offset than 0 takes a copy */
+    if (!same_size(x, side, t->size[t->n - 1])) { /* an offset other than 0 makes a copy */
         memcpy(old_size, t->size, t->n * sizeof(*old_size));
         old_size[t->n - 1] = side;
         padded.size = old_size;

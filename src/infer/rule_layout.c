@@ -1,9 +1,8 @@
-/* Sizes, strides, device and dtype that come out of several operands, as PyTorch decides them.
+/* Sizes, strides, device and dtype that result from several operands, as PyTorch decides them.
  *
- * There are two laws of element-wise strides: that of TensorIterator, and that of
- * PyTorch's reference implementations in Python, which most operators use on fake tensors,
- * and all where a size is symbolic. Both sort dimensions by the operands' strides; they
- * differ in when they need not sort.
+ * There are two rules for element-wise strides: TensorIterator's, and that of PyTorch's reference
+ * implementations in Python, which most operators use on fake tensors, and all if a size is
+ * symbolic. Both sort dimensions by the operands' strides; they differ in when they need not sort.
  */
 #include "infer/infer_run.h"
 
@@ -21,7 +20,7 @@ static sym_id *copy_syms(struct infer *x, const sym_id *from, uint32_t n)
     return to;
 }
 
-/* A size of 0 counts as 1. Symbols are taken to be at least 1. */
+/* A size of 0 counts as 1. Symbols are assumed to be at least 1. */
 static sym_id at_least_one(struct infer *x, sym_id size)
 {
     return is_zero(x, size) ? num(x, 1) : size;
@@ -31,7 +30,7 @@ static sym_id at_least_one(struct infer *x, sym_id size)
 
 static const uint8_t last_2d[] = {1, 3, 2, 0}, last_3d[] = {1, 4, 3, 2, 0};
 
-/* Strides without gaps; order: dimensions from the innermost, NULL: from the last. */
+/* Strides without gaps; order: dimensions from the innermost, NULL means from the last. */
 static sym_id *dense_strides(struct infer *x, uint32_t n, const sym_id *size, const uint8_t *order)
 {
     sym_id *s = new_syms(x, n), at = num(x, 1);
@@ -54,7 +53,7 @@ sym_id *channels_last_strides(struct infer *x, uint32_t n, const sym_id *size)
     return dense_strides(x, n, size, n == 5 ? last_3d : last_2d);
 }
 
-/* The same as references make them: a size of 0 counts. */
+/* The same as in the reference implementations: a size of 0 counts as 0. */
 static sym_id *channels_last_raw(struct infer *x, uint32_t n, const sym_id *size)
 {
     sym_id *s = new_syms(x, n), at = num(x, 1);
@@ -75,7 +74,7 @@ static bool is_empty(const struct infer *x, const struct type *t)
     return false;
 }
 
-/* Are the strides those of dense_strides, but for dimensions of size 1? */
+/* Are the strides those of dense_strides, except for dimensions of size 1? */
 static bool is_dense_in_order(struct infer *x, const struct type *t, const uint8_t *order)
 {
     sym_id at = num(x, 1);
@@ -118,7 +117,7 @@ bool is_channels_last(struct infer *x, const struct type *t)
 
         if (size == 0 || stride < least)
             return false;
-        /* A tensor of one channel in plain order looks like both; plain wins. */
+        /* A tensor with one channel in plain order looks like both; plain wins. */
         if (d == 0 && least == hint_of(x, t->stride[1]))
             return false;
         least = stride;
@@ -189,7 +188,7 @@ static bool all_same_strides(const struct type *const *t, uint32_t n)
     return true;
 }
 
-/* Stride of operand t in dimension d of the result; 0 where it is repeated. */
+/* Stride of operand t in dimension d of the result; 0 if it is repeated. */
 static int64_t stride_in(struct infer *x, const struct type *t, uint32_t n_dim, const sym_id *size,
                          uint32_t d)
 {
@@ -200,8 +199,8 @@ static int64_t stride_in(struct infer *x, const struct type *t, uint32_t n_dim, 
     return hint_of(x, t->stride[d - missing]);
 }
 
-/* Which of two dimensions is inner? < 0: a, > 0: b, 0: the operands do not say. The first operand
- * that repeats neither decides; of equal strides, the smaller size is inner. */
+/* Which of two dimensions is inner? < 0: a, > 0: b, 0: the operands do not decide. The first
+ * operand that repeats neither decides; if strides are equal, the smaller size is inner. */
 static int compare_dims(struct infer *x, const struct type *const *t, uint32_t n, uint32_t n_dim,
                         const sym_id *size, uint32_t a, uint32_t b)
 {
@@ -218,9 +217,9 @@ static int compare_dims(struct infer *x, const struct type *const *t, uint32_t n
     return 0;
 }
 
-/* Dimensions from the innermost out. The comparison is not transitive, so the order in which pairs
- * are compared matters: each dimension moves inwards past those it must, looks beyond those that do
- * not say, and stops at the first that is inner for sure. */
+/* Dimensions from the innermost out. The comparison is not transitive, so the order of comparing
+ * pairs matters: each dimension moves inwards past those it must, skips undecided ones, and stops
+ * at the first that is certainly inner. */
 static uint32_t *sorted_dims(struct infer *x, const struct type *const *t, uint32_t n,
                              uint32_t n_dim, const sym_id *size)
 {
@@ -310,7 +309,7 @@ bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, u
     return true;
 }
 
-/* The operands that count: strides known, no NULL. False: strides of one are not known. */
+/* The operands that count: tensors with strides. False: strides of one are unknown. */
 static bool only_tensors(struct infer *x, const struct type *const *t, uint32_t n,
                          const struct type ***out, uint32_t *n_out)
 {
@@ -456,7 +455,7 @@ static bool is_complex(enum dtype d)
     return dtype_at(d)->category == DTYPE_IS_COMPLEX;
 }
 
-/* What has dimensions decides, unless the other is of a higher kind. */
+/* The tensor with dimensions decides, unless the other has a higher kind. */
 static enum dtype over(enum dtype high, enum dtype low)
 {
     if (high == DTYPE_NONE || low == DTYPE_NONE)

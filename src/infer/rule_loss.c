@@ -25,7 +25,7 @@ static bool read_loss(struct infer *x, struct loss *l)
     return l->dtype != DTYPE_NONE;
 }
 
-/* t is what there is before the reduction. */
+/* t is the value before the reduction. */
 static bool out_loss(struct infer *x, const struct loss *l, const struct type *t)
 {
     if (l->reduced)
@@ -33,7 +33,7 @@ static bool out_loss(struct infer *x, const struct loss *l, const struct type *t
     return out_type(x, as_item(x, t, l->dtype));
 }
 
-/* Several steps, some of them in place: the layout is known where the operands have the same. */
+/* Several steps, some of them in place: the layout is known if the operands have the same. */
 static const struct type *shared_layout(struct infer *x, const struct loss *l)
 {
     const struct type *t = step_two(x, l->in, l->target);
@@ -73,7 +73,7 @@ bool shape_nll_loss(struct infer *x)
     enum dtype dtype = (enum dtype)l.in->dtype;
     type_id total = new_tensor(x, dtype, 0, NULL, NULL, l.in->device);
     type_id loss = total;
-    if (!l.reduced && l.in->n > 1) { /* chosen by the target where that is not to be ignored */
+    if (!l.reduced && l.in->n > 1) { /* selected by the target unless that is ignored */
         const struct type *chosen = step_plain(x, l.in, l.target->n, l.target->size);
         chosen = step_two(x, step_one(x, l.target), chosen);
         loss = as_item(x, tidy_only(x, chosen, &l.target, 1), dtype);

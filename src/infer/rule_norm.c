@@ -1,15 +1,14 @@
-/* Shape rules of normalisations and softmax. Most are element-wise in the end,
- * and their layouts follow. */
+/* Shape rules of normalizations and softmax. Most are element-wise in the end, and so are their
+ * layouts. */
 #include "infer/rule.h"
 
-/* Of these statistics kernels on cpu keep the operand's dtype, others the
- * one that they compute in. */
+/* For these statistics, cpu kernels keep the operand's dtype, others the dtype they compute in. */
 static enum dtype stat_dtype(const struct infer *x, const struct type *t)
 {
     return on_cpu(x, t) ? (enum dtype)t->dtype : wide_dtype((enum dtype)t->dtype);
 }
 
-/* Three gradients as the mask asks; 0 in `item` is one that cannot be known. */
+/* Three gradients as selected by the mask; 0 in `item` means that one is unknown. */
 static bool out_masked(struct infer *x, type_id *item, uint32_t n)
 {
     const int64_t *mask;
@@ -29,7 +28,7 @@ static const struct type *widened(struct infer *x, const struct type *t)
     return wide_dtype((enum dtype)t->dtype) != (enum dtype)t->dtype ? step_copy(x, t) : t;
 }
 
-/* t with a step for each weight and bias that is given; NULL: one is unknown. */
+/* t after a step for each weight and bias that is given; NULL if one is unknown. */
 static const struct type *affine(struct infer *x, const struct type *t, const char *const *names,
                                  const struct type *like)
 {
@@ -52,8 +51,8 @@ static const char *const weight_only[] = {"weight", NULL};
 
 struct normal {
     const struct type *t;    /* the operand */
-    const struct type *stat; /* contiguous, 1 for each normalised dimension */
-    uint32_t outer;          /* dimensions before those */
+    const struct type *stat; /* contiguous, with size 1 for each normalized dimension */
+    uint32_t outer;          /* number of dimensions before those */
 };
 
 static bool read_normal(struct infer *x, int p, struct normal *out)
@@ -106,7 +105,7 @@ static bool is_empty(struct infer *x, const struct type *t)
     return false;
 }
 
-/* Widened into a contiguous tensor; one in channels-last layout becomes contiguous in any case. */
+/* Widened into a contiguous tensor; a channels-last one becomes contiguous in any case. */
 static const struct type *widened_plain(struct infer *x, const struct type *t)
 {
     if (wide_dtype((enum dtype)t->dtype) != (enum dtype)t->dtype || is_channels_last(x, t))
@@ -114,7 +113,7 @@ static const struct type *widened_plain(struct infer *x, const struct type *t)
     return t;
 }
 
-/* Gradients of operand, weight and, of layer norm, bias. */
+/* Gradients of operand, weight and, for layer norm, bias. */
 static bool normal_backward(struct infer *x, bool has_bias)
 {
     const struct type *grad = in_tensor(x, 0), *rstd = in_tensor(x, in_param(x, "rstd"));
@@ -129,7 +128,7 @@ static bool normal_backward(struct infer *x, bool has_bias)
     enum dtype dtype = (enum dtype)a.t->dtype;
     const struct type *inner = step_plain(x, a.t, a.t->n - a.outer, a.t->size + a.outer);
     type_id item[3];
-    if (is_empty(x, a.t)) { /* nothing to sum: zeros, whether there is a weight or not */
+    if (is_empty(x, a.t)) { /* nothing to sum: zeros, with or without a weight */
         item[0] = as_item(x, step_plain(x, a.t, a.t->n, a.t->size), dtype);
         item[1] = item[2] = as_item(x, inner, dtype);
         return out_masked(x, item, has_bias ? 3 : 2);
@@ -163,7 +162,7 @@ bool shape_rms_norm_backward(struct infer *x)
 
 struct groups {
     sym_id batch, channels, pixels, groups;
-    sym_id size[4]; /* batch, groups, channels of a group, pixels */
+    sym_id size[4]; /* batch, groups, channels per group, pixels */
 };
 
 static bool read_groups(struct infer *x, struct groups *g)
@@ -218,7 +217,7 @@ bool shape_group_norm_backward(struct infer *x)
     const struct type *b = step_two(x, step_reshape(x, widened(x, t), 4, g.size), stat);
     const struct type *out = step_reshape(x, step_two(x, step_two(x, a, b), stat), t->n, t->size);
     const struct type *rstd = in_tensor(x, in_param(x, "rstd"));
-    bool dense = rstd == NULL || is_contiguous(x, rstd); /* as it comes out of the forward */
+    bool dense = rstd == NULL || is_contiguous(x, rstd); /* as the forward returns it */
     out = tidy_only(x, out, (const struct type *[]){grad, t, dense ? NULL : &(struct type){0}}, 3);
     type_id weight = new_tensor(x, dtype, 1, &g.channels, NULL, t->device);
     type_id item[3] = {as_item(x, out, dtype), weight, weight};
@@ -227,7 +226,7 @@ bool shape_group_norm_backward(struct infer *x)
 
 /* ---- batch norm ---- */
 
-/* [1, C, 1, ...], or without the 1 in front. */
+/* [1, C, 1, ...], or without the leading 1. */
 static const struct type *channel_stat(struct infer *x, const struct type *t, bool batch)
 {
     sym_id *size = new_syms(x, t->n);
@@ -237,7 +236,7 @@ static const struct type *channel_stat(struct infer *x, const struct type *t, bo
     return step_plain(x, t, batch ? t->n : t->n - 1, batch ? size : size + 1);
 }
 
-/* The statistics that a functional variant returns in place of writing them. */
+/* The statistics that a functional variant returns instead of writing them. */
 static type_id running_out(struct infer *x, const char *name, const struct type *t, bool training)
 {
     const struct type *r = in_tensor(x, in_param(x, name));
@@ -273,7 +272,7 @@ static bool out_batch_norm(struct infer *x, bool training)
             item[i] = running_out(x, "running_mean", t, training);
         else if (strcmp(name, "running_var_out") == 0)
             item[i] = running_out(x, "running_var", t, training);
-        else /* what the backward kernel wants reserved */
+        else /* reserved for the backward kernel */
             item[i] = new_tensor(x, DTYPE_U8, 1, (sym_id[]){num(x, 0)}, NULL, t->device);
     }
     return out_list(x, item, x->sig->n_results);
@@ -292,7 +291,7 @@ bool shape_batch_norm_eval(struct infer *x)
     return out_batch_norm(x, false);
 }
 
-/* Libraries save nothing for given statistics, and what they save has the weight's dtype. */
+/* Libraries save nothing for given statistics; what they save has the weight's dtype. */
 bool shape_batch_norm_library(struct infer *x)
 {
     const struct type *weight = in_tensor(x, in_param(x, "weight"));
@@ -305,7 +304,7 @@ bool shape_batch_norm_library(struct infer *x)
     uint32_t n = list->n;
     type_id item[6];
     memcpy(item, list->item, n * sizeof(*item));
-    if (training && n > 3) /* computed as elsewhere */
+    if (training && n > 3) /* computed as usual */
         return out_list(x, item, n);
     const struct type *t = in_tensor(x, 0);
     sym_id saved = training ? t->size[1] : num(x, 0);
@@ -342,7 +341,7 @@ bool shape_batch_norm_backward(struct infer *x)
     enum dtype dtype = weight ? (enum dtype)weight->dtype : (enum dtype)t->dtype;
     type_id channel = new_tensor(x, dtype, 1, &t->size[1], NULL, t->device);
     type_id item[3] = {as_item(x, out, (enum dtype)t->dtype), channel, channel};
-    /* The gradient of the operand comes whether it is asked for or not. */
+    /* The gradient of the operand is returned even if it is not requested. */
     if ((mask_at = in_param(x, "output_mask")) != NO_PARAM) {
         if (!in_ints(x, mask_at, &mask, &n) || n != 3)
             return false;
@@ -434,7 +433,7 @@ bool shape_log_softmax_backward(struct infer *x)
 
 /* ---- weight norm ---- */
 
-/* v over its norm along all dimensions but one, times g. */
+/* v divided by its norm along all dimensions but one, times g. */
 bool shape_weight_norm(struct infer *x)
 {
     const struct type *v = in_tensor(x, 0), *g = in_tensor(x, 1);

@@ -1,5 +1,5 @@
-/* Shape rules of parts: slices, selects, the lists of them, real and imaginary parts; copies of
- * what a view would show. */
+/* Shape rules of parts: slices, selects, lists of them, real and imaginary parts; and copies of
+ * views. */
 #include "infer/rule.h"
 #include "infer/infer_run.h"
 
@@ -23,8 +23,8 @@ static bool is_number(const struct infer *x, sym_id v, int64_t *out)
     return sym_as_int(x->sym, v, out);
 }
 
-/* A place in a dimension: counted from the end where negative, within 0 … size. A symbol is taken
- * to lie within: where it does not, PyTorch prints the size itself. */
+/* A position in a dimension: counted from the end if negative, clamped to 0 … size. A symbol is
+ * assumed to be within; otherwise PyTorch prints the size itself. */
 static sym_id place_in(struct infer *x, sym_id at, sym_id size)
 {
     struct symtab *s = x->sym;
@@ -154,7 +154,7 @@ static bool split_sizes(struct infer *x, const struct type *t, uint32_t d, const
     return out_list(x, item, n);
 }
 
-/* Parts of one size, the last one what is left. */
+/* Parts of one size; the last one has the rest. */
 static bool split_even(struct infer *x, const struct type *t, uint32_t d, sym_id each)
 {
     struct symtab *s = x->sym;
@@ -176,7 +176,7 @@ static bool split_even(struct infer *x, const struct type *t, uint32_t d, sym_id
     return split_sizes(x, t, d, list, (uint32_t)n);
 }
 
-/* The dimension of a list of parts, and whether a list of sizes (or places) is given. */
+/* The dimension of a list of parts, and whether a list of sizes (or positions) is given. */
 static bool split_operands(struct infer *x, const struct type **t, uint32_t *d, bool *list)
 {
     int64_t dim;
@@ -204,7 +204,7 @@ bool shape_split(struct infer *x)
     return in_syms(x, 1, &size, &n) && split_sizes(x, t, d, size, n);
 }
 
-/* Cut before each of these places. */
+/* Cuts before each of these positions. */
 static bool cut_at(struct infer *x, const struct type *t, uint32_t d, const sym_id *at, uint32_t n)
 {
     sym_id *size = new_syms(x, n + 1), start = num(x, 0);
@@ -351,7 +351,7 @@ bool shape_real(struct infer *x)
 
 /* ---- copies ---- */
 
-/* The type without gaps: what clone makes of a view. */
+/* The type without gaps: what clone() makes of a view. */
 static type_id copied(struct infer *x, type_id id)
 {
     struct type t = *type_at(x->type, id);
@@ -362,8 +362,7 @@ static type_id copied(struct infer *x, type_id id)
                        contiguous_strides(x, t.n, t.size), t.device);
 }
 
-/* The view operator that x_copy is the copy of: aten.permute.default of
- * aten.permute_copy.default. */
+/* The view operator that x_copy copies: aten.permute.default for aten.permute_copy.default. */
 static uint32_t view_of_copy(const struct infer *x)
 {
     const char *name = x->row->name, *copy = strstr(name, "_copy.");
@@ -382,7 +381,7 @@ bool shape_view_copy(struct infer *x)
     uint32_t op = view_of_copy(x);
 
     bool copies = op == 0 ||
-                  op_at(op)->shape == OP_SHAPE_view; /* whether it could be a view or not */
+                  op_at(op)->shape == OP_SHAPE_view; /* whether it can be a view or not */
     if (!(copies ? shape_reshape(x) : rule_at(op_at(op)->shape)(x)))
         return false;
     return out_type(x, copied(x, x->result));

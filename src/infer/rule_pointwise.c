@@ -1,10 +1,11 @@
-/* Element-wise operators: sizes broadcast, dtypes promoted, strides as the operands suggest. */
+/* Shape rules of element-wise operators: sizes broadcast, dtypes are promoted, strides follow the
+ * operands. */
 #include <stdio.h>
 
 #include "infer/rule.h"
 
 /* The tensors of a call, in the order of the parameters, and what their dtypes promote to. A Python
- * number in the place of a tensor is there as a tensor of no dimensions without device. */
+ * number in place of a tensor is a tensor without dimensions and device. */
 struct operands {
     const struct type **t;
     uint32_t n;
@@ -29,14 +30,13 @@ static const struct type *number_type(void)
     return &zero_dims;
 }
 
-/* prims take operands as they are: one dtype, one size, nothing converted. */
+/* prims take operands unchanged: one dtype, one size, no conversion. */
 static bool is_prim(const struct op_row *row)
 {
     return strncmp(row->name, "prims.", 6) == 0;
 }
 
-/* Parameter p, if it is a tensor or a number that counts. False: it is a tensor of
- * which nothing is known. */
+/* Adds parameter p if it is a tensor or a number that counts. False: it is an unknown tensor. */
 static bool add_operand(struct infer *x, struct operands *o, uint32_t p)
 {
     const struct op_param *param = &x->sig->params[p];
@@ -83,7 +83,7 @@ static enum dtype widened(enum dtype d)
     return d == DTYPE_F16 || d == DTYPE_BF16 ? DTYPE_F32 : d == DTYPE_C32 ? DTYPE_C64 : d;
 }
 
-/* alpha * other: a product of its own, unless alpha is 1. */
+/* alpha * other is a separate product, unless alpha is 1. */
 static bool is_scaled(struct infer *x, uint32_t i)
 {
     int p = in_param(x, "alpha");
@@ -92,8 +92,8 @@ static bool is_scaled(struct infer *x, uint32_t i)
     return i == 1 && p >= 0 && in_sym(x, p, &alpha) && !is_one(x, alpha);
 }
 
-/* The tensors that have a part in the layout, those of another dtype than
- * the loop's copied first. */
+/* The tensors that determine the layout; those of another dtype than the loop's are copied
+ * first. */
 static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype loop, uint32_t n_dim,
                          const sym_id *size, const struct type **out)
 {
@@ -110,7 +110,7 @@ static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype l
             if (copied)
                 copy->stride = like_strides(x, copy, FORMAT_PRESERVE);
             out[n] = copy;
-            if (scaled) { /* broadcast before */
+            if (scaled) { /* broadcast first */
                 copy->stride = reference_strides(x, &out[n], 1, n_dim, size);
                 copy->size = size;
                 copy->n = n_dim;
@@ -123,7 +123,7 @@ static uint32_t laid_out(struct infer *x, const struct operands *o, enum dtype l
 
 static const struct type zero_dims = {.kind = TYPE_TENSOR, .dtype = DTYPE_F32, .strided = true};
 
-/* One result over all operands; the loop computes in `loop`. */
+/* One result over all operands; the loop computes in dtype `loop`. */
 static type_id result_in(struct infer *x, const struct operands *o, enum dtype dtype,
                          enum dtype loop)
 {
@@ -137,7 +137,7 @@ static type_id result_in(struct infer *x, const struct operands *o, enum dtype d
     bool as_is = is_prim(x->row) || how & OP_F_AS_IS;
     enum dtype wanted = as_is ? DTYPE_NONE : how & OP_F_NARROW ? loop : widened(loop);
     uint32_t k = laid_out(x, o, wanted, n, size, t), kept = 0;
-    for (uint32_t i = 0; i < k; i++) /* prims pass over numbers on the host */
+    for (uint32_t i = 0; i < k; i++) /* prims ignore scalars on the host */
         if (!is_prim(x->row) || t[i]->n > 0 || n == 0)
             t[kept++] = t[i];
     stride = reference_strides(x, t, kept, n, size);
@@ -151,7 +151,7 @@ static bool result(struct infer *x, const struct operands *o, enum dtype dtype)
 
 /* ---- one tensor ---- */
 
-/* The first tensor operand alone. */
+/* Only the first tensor operand. */
 static bool gather_one(struct infer *x, struct operands *o)
 {
     if (!gather(x, o))
@@ -197,7 +197,7 @@ bool shape_unary_bool(struct infer *x)
     return gather_one(x, &o) && out_type(x, result_in(x, &o, DTYPE_B8, promoted(&o.dtype)));
 }
 
-/* The second result: exponents (int32), masks (bool), or a buffer of the first's kind. */
+/* The second result: exponents (int32), masks (bool), or a buffer like the first. */
 bool shape_unary_pair(struct infer *x)
 {
     struct operands o;
@@ -240,8 +240,8 @@ bool shape_broadcast_float(struct infer *x)
     return gather(x, &o) && result(x, &o, to_float(promoted(&o.dtype)));
 }
 
-/* logical_and and its kin: unless all are bool, they are promoted, broadcast,
- * and compared with 0 first. */
+/* logical_and and similar operators: unless all are bool, operands are promoted, broadcast, and
+ * compared with 0 first. */
 bool shape_logical(struct infer *x)
 {
     struct operands o;
@@ -308,10 +308,10 @@ bool shape_broadcast_bool(struct infer *x)
     return gather(x, &o) && out_type(x, result_in(x, &o, DTYPE_B8, promoted(&o.dtype)));
 }
 
-/* ---- where, and what is made of it ---- */
+/* ---- where, and operators based on it ---- */
 
 /* where(mask, a, b), NULL for a number; a and b are converted to the result's dtype first. A number
- * counts as a tensor of no dimensions. */
+ * counts as a tensor without dimensions. */
 static type_id chosen(struct infer *x, const struct type *mask, const struct type *a,
                       const struct type *b, enum dtype dtype)
 {
@@ -391,7 +391,7 @@ bool shape_relu(struct infer *x)
         return false;
     struct type mask = *t;
     const struct type *one[1];
-    enum dtype_category kind = DTYPE_IS_INT; /* of what is compared with: 0, unless it is given */
+    enum dtype_category kind = DTYPE_IS_INT; /* of the number compared with: 0 unless given */
     in_number(x, in_param(x, "threshold"), &kind);
     promote_tensor(&o.dtype, t);
     promote_number(&o.dtype, kind);
@@ -485,7 +485,7 @@ struct list_param {
     uint32_t n;
 };
 
-/* Item i of every list, and what is shared by all. */
+/* Item i of every list, and what all items share. */
 static bool gather_item(struct infer *x, struct operands *o, const struct list_param *list,
                         uint32_t i)
 {
@@ -495,7 +495,7 @@ static bool gather_item(struct infer *x, struct operands *o, const struct list_p
         enum dtype_category kind;
 
         if (param->depth == 0) {
-            /* The factor of addcdiv may be a tensor; it is read as a number. */
+            /* The factor of addcdiv may be a tensor; it is treated as a number. */
             bool factors = param->type == OP_T_TENSOR && strcmp(param->name, "scalars") == 0;
             bool one = param->type == OP_T_SCALAR && strcmp(param->name, "scalar") == 0;
             if (one && in_number(x, (int)p, &kind)) {

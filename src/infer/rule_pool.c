@@ -1,8 +1,8 @@
 /* Shape rules of pooling, resizing and grid sampling. */
 #include "infer/rule.h"
 
-/* How many of the last dimensions a list parameter speaks of: i[2] of two; of a list without a
- * size: as many as it has. */
+/* How many of the last dimensions a list parameter is about: two for i[2]; without a size, as many
+ * as the list has. */
 static uint32_t n_spatial(struct infer *x, int p, const struct type *t)
 {
     const sym_id *list;
@@ -15,7 +15,7 @@ static uint32_t n_spatial(struct infer *x, int p, const struct type *t)
     return t->n > 2 ? t->n - 2 : 0;
 }
 
-/* A list of n numbers; one of length 1 is repeated, an absent or empty one is `otherwise`. */
+/* A list of n numbers; one of length 1 is repeated, an absent or empty one becomes `otherwise`. */
 static bool spatial_list(struct infer *x, const char *name, uint32_t n, const int64_t *otherwise,
                          const int64_t **out)
 {
@@ -40,11 +40,11 @@ static bool spatial_list(struct infer *x, const char *name, uint32_t n, const in
 
 static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
 
-/* May results follow `like` into a channels-last layout? */
+/* May results be channels-last like `like`? */
 enum follow { FOLLOW, STAY_PLAIN };
 
-/* A tensor in the layout that `like` suggests; n_window: its spatial dimensions. A single one is
- * seen with another of size 1 before it, as torch pools it. */
+/* A tensor in the layout that `like` suggests; n_window: its spatial dimensions. A single one gets
+ * another of size 1 before it, as torch pools it. */
 static type_id new_pooled(struct infer *x, enum dtype dtype, uint32_t n, const sym_id *size,
                           const struct type *like, uint32_t n_window, enum follow follow)
 {
@@ -71,7 +71,7 @@ static type_id new_pooled(struct infer *x, enum dtype dtype, uint32_t n, const s
 
 /* ---- windows ---- */
 
-/* With ceil_mode the last window may hang over the end, but must begin before it. */
+/* With ceil_mode the last window may extend past the end, but must begin before it. */
 static sym_id pooled(struct infer *x, sym_id in, int64_t kernel, int64_t stride, int64_t padding,
                      int64_t dilation, bool ceil_mode)
 {
@@ -86,7 +86,7 @@ static sym_id pooled(struct infer *x, sym_id in, int64_t kernel, int64_t stride,
         return out;
     int64_t n;
     if (!sym_as_int(t, in, &known) || !sym_as_int(t, out, &n))
-        return 0; /* whether the last one goes depends on the size */
+        return 0; /* whether the last window counts depends on the size */
     return (n - 1) * stride >= known + padding ? num(x, n - 1) : out;
 }
 
@@ -153,7 +153,7 @@ bool shape_pool_pair(struct infer *x)
     return out_pool_pair(x, DTYPE_I64);
 }
 
-/* Offsets are indices made smaller, which is an element-wise step. */
+/* Offsets are indices converted to a smaller type, which is an element-wise step. */
 bool shape_pool_low(struct infer *x)
 {
     if (!out_pool_pair(x, DTYPE_I8))
@@ -250,8 +250,8 @@ static bool upsampled_sizes(struct infer *x, const struct type *t, sym_id **out)
     return true;
 }
 
-/* Contiguous, then brought into the layout that the operand suggests: what is
- * in both stays as it is. */
+/* Contiguous, then converted to the layout that the operand suggests; strides that fit both
+ * stay. */
 static const struct type *upsampled(struct infer *x, const struct type *t, const sym_id *size)
 {
     const struct type *out = step_plain(x, t, t->n, size);
@@ -280,7 +280,7 @@ bool shape_upsample_packed(struct infer *x)
            out_type(x, as_item(x, upsampled(x, t, size), (enum dtype)t->dtype));
 }
 
-/* Elsewhere than on cpu, few channels are not worth another layout. */
+/* On devices other than cpu, few channels keep the plain layout. */
 bool shape_upsample_linear(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);

@@ -1,4 +1,4 @@
-/* Shape rules of reductions. Results are contiguous, whatever the operand's layout is. */
+/* Shape rules of reductions. Results are contiguous for any layout of the operand. */
 #include "infer/rule.h"
 
 struct reduced {
@@ -8,10 +8,11 @@ struct reduced {
 
 enum {
     EMPTY_IS_NONE = 1, /* an empty list of dimensions reduces nothing; elsewhere it means all */
-    PUT_BACK = 2,      /* kept dimensions are put back in: left of a size of 0 their stride is 0 */
+    /* kept dimensions are inserted afterwards: before a size of 0 their stride is 0 */
+    PUT_BACK = 2,
 };
 
-/* Which dimensions the call names: dim= or dims=; all for None and where there is neither. */
+/* The dimensions in dim= or dims=; all for None or if there is neither. */
 static bool reduced_dims(struct infer *x, uint32_t n_dim, unsigned how, bool **out)
 {
     int p = in_param(x, "dim"), prims = in_param(x, "dims");
@@ -25,7 +26,8 @@ static bool reduced_dims(struct infer *x, uint32_t n_dim, unsigned how, bool **o
 
         if (!in_ints(x, p, &dim, &n))
             return false;
-        all = n == 0 && !(how & EMPTY_IS_NONE) && p != prims; /* prims take it at its word, too */
+        /* prims take an empty list literally, too */
+        all = n == 0 && !(how & EMPTY_IS_NONE) && p != prims;
         for (uint32_t i = 0; i < n; i++) {
             if (!wrap_dim(dim[i], n_dim, &d))
                 return false;
@@ -76,7 +78,7 @@ static bool out_two(struct infer *x, const struct type *t, enum dtype first, uns
     return out_list(x, item, 2);
 }
 
-/* dtype= or output_dtype=, else the given one. */
+/* dtype= or output_dtype=, else `otherwise`. */
 static enum dtype dtype_or(struct infer *x, enum dtype otherwise)
 {
     enum dtype d;
@@ -127,7 +129,7 @@ bool shape_reduce_same(struct infer *x)
     return t != NULL && out_reduced(x, t, dtype_or(x, (enum dtype)t->dtype), PUT_BACK);
 }
 
-/* torch's fake kernel keeps all dimensions for an empty list, its others none: no answer. */
+/* For an empty list torch's fake kernel keeps all dimensions, its others none: no answer. */
 bool shape_reduce_float(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -140,8 +142,8 @@ bool shape_reduce_float(struct infer *x)
     return out_reduced(x, t, is_integral(d) ? DTYPE_DEFAULT : d, 0);
 }
 
-/* uint8 was the bool of old. A call that reduces nothing is an element-wise one. */
-/* Over no dimension it is a copy. */
+/* uint8 was bool in old releases. A call that reduces nothing is element-wise. */
+/* Without dimensions to reduce it is a copy. */
 bool shape_reduce_any(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -229,8 +231,8 @@ bool shape_std_mean(struct infer *x)
     return deviation_mean(x, 0);
 }
 
-/* What a norm sums: a count, absolute values and extremes are done then; of powers a root is taken,
- * which is an element-wise step more. */
+/* What a norm sums: counts, absolute values and extremes need no more; for powers a root follows,
+ * which is one more element-wise step. */
 enum norm_kind { NORM_EXTREME, NORM_SUM, NORM_POWER };
 
 static enum norm_kind norm_kind(struct infer *x)
@@ -249,7 +251,7 @@ static enum norm_kind norm_kind(struct infer *x)
     return value == 0 ? NORM_EXTREME : value == 1 ? NORM_SUM : NORM_POWER;
 }
 
-/* A norm over dimensions of size 1 is the absolute value, at times in its operand's layout. */
+/* A norm over dimensions of size 1 is the absolute value, sometimes in its operand's layout. */
 bool shape_norm(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -281,7 +283,7 @@ bool shape_softmax_online(struct infer *x)
         size[i] = i == d ? num(x, 1) : t->size[i];
     sym_id *stride = contiguous_strides(x, t->n, size);
     if (d + 1 < t->n && is_zero(x, size[d + 1]))
-        stride[d] = size[d + 1]; /* put back in */
+        stride[d] = size[d + 1]; /* inserted afterwards */
     type_id item = new_tensor(x, (enum dtype)t->dtype, t->n, size, stride, t->device);
     return out_list(x, (type_id[]){item, item}, 2);
 }

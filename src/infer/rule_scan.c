@@ -1,5 +1,4 @@
-/* Scans, sorts, searches, dropout, numbers out of lists: results as large as the operand, as one
- * dimension says, or without dimensions. */
+/* Shape rules of scans, sorts, searches, dropout, and numbers from lists. */
 #include "infer/rule.h"
 
 /* Sums and products of integers are int64. */
@@ -20,7 +19,7 @@ bool shape_scan(struct infer *x)
     return out_tensor(x, dtype, t->n, t->size, NULL, t->device);
 }
 
-/* Another dtype in the order of strides of t; unknown strides stay so. */
+/* Another dtype in the order of t's strides; unknown strides stay unknown. */
 static type_id in_order_of(struct infer *x, const struct type *t, enum dtype dtype)
 {
     return type_tensor(x->type, dtype, t->n, t->size, reference_strides(x, &t, 1, t->n, t->size),
@@ -92,7 +91,8 @@ bool shape_histc(struct infer *x)
            out_tensor(x, (enum dtype)t->dtype, 1, &bins, NULL, t->device);
 }
 
-/* Nothing dropped: the operand itself. Else mask * input * scale, the mask laid out first. */
+/* If nothing is dropped, the operand itself; otherwise mask * input * scale, where the mask's
+ * layout comes first. */
 bool shape_native_dropout_backward(struct infer *x)
 {
     const struct type *pair[] = {in_tensor(x, 0), in_tensor(x, 1)}, *grad = pair[0];
@@ -166,7 +166,7 @@ bool shape_foreach_reduce(struct infer *x)
     type_id *item = arena_array(x->arena, type_id, n);
     for (uint32_t i = 0; i < n; i++) {
         enum dtype d = t[i] == NULL ? DTYPE_NONE : has_dtype ? given : (enum dtype)t[i]->dtype;
-        /* Norms are real, the largest value is what it was. */
+        /* Norms are real; the largest value keeps its dtype. */
         item[i] = t[i] == NULL ? 0
                                : new_tensor(x, in_param(x, "ord") >= 0 ? dtype_real_of(d) : d, 0,
                                             NULL, NULL, t[i]->device);

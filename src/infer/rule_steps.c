@@ -1,35 +1,35 @@
-/* Element-wise operators that PyTorch composes of others: every step has a layout, which goes into
- * the next. A rule here spells the steps out, and what comes out is the layout of the last.
+/* Element-wise operators that PyTorch composes from others: every step has a layout, which affects
+ * the next. A rule here lists the steps; the result has the layout of the last.
  *
  * A recipe is read from left to right, with a stack:
  *
- *   0 … 9   the operand at that place of the signature, a tensor or a number
- *   i f     a whole number; one with a point
- *   z p     a tensor of no dimensions; a contiguous one as large as all operands broadcast
+ *   0 … 9   the operand at that position of the signature, a tensor or a number
+ *   i f     an integer; a float
+ *   z p     a tensor without dimensions; a contiguous one with the broadcast size of all operands
  *   + /     two operands, promoted; the same, and integers become floats
  *   <       two operands compared
  *   ?       where(condition, a, b)
  *   u e t   one operand; integers become floats; the result is bool
- *   r b v   as empty_like(); bool and as empty_like(); the real part of a complex tensor, a view
+ *   r b v   like empty_like(); the same as bool; the real part of a complex tensor, a view
  *   c       clamp() by one number
- *   =A, A   keeps what is on top under a letter, and takes it away; puts it there again
+ *   =A, A   pops the top and stores it under a letter; pushes it again
  */
 #include "infer/rule.h"
 
-/* What becomes of the operands before the first step. */
+/* What happens to the operands before the first step. */
 enum before {
     AS_THEY_ARE,
-    /* converted to the dtype of the computation; the result is converted to the promoted one */
+    /* converted to the dtype of the computation; the result is converted to the promoted dtype */
     CAST,
     CAST_FLOAT, /* the same, and integers become floats */
-    SPREAD,     /* as CAST, then all broadcast */
+    SPREAD,     /* like CAST, then all are broadcast */
     SPREAD_FLOAT,
-    CAST_LONG, /* as CAST, and bool becomes int64 */
-    BOOLEAN    /* as CAST, the result is bool */
+    CAST_LONG, /* like CAST, and bool becomes int64 */
+    BOOLEAN    /* like CAST, the result is bool */
 };
 
 struct item {
-    const struct type *t; /* NULL: a number */
+    const struct type *t; /* NULL for a number */
     enum dtype_category kind;
 };
 
@@ -43,7 +43,7 @@ struct machine {
     uint32_t n;
     const struct type *all[PLACES]; /* the tensors among the operands */
     uint32_t n_all;
-    struct promotion promotion; /* of them and of the numbers */
+    struct promotion promotion; /* of these and the numbers */
 };
 
 static enum dtype to_float(enum dtype d)
@@ -95,7 +95,7 @@ static void promote_item(struct promotion *p, const struct item *v)
 
 /* ---- steps ---- */
 
-/* The loop over `n` operands that gives `dtype`; numbers have no part in the layout. */
+/* A loop over `n` operands that returns `dtype`; numbers do not affect the layout. */
 static const struct type *looped(struct infer *x, const struct item *v, uint32_t n, enum dtype in,
                                  enum dtype dtype)
 {
@@ -228,7 +228,7 @@ static bool read_steps(struct machine *m, const char *recipe)
 
 /* ---- a whole recipe ---- */
 
-/* The operands that it names. A number in the place of a tensor stays a number. */
+/* The operands that it names. A number in place of a tensor stays a number. */
 static bool load(struct machine *m, const char *recipe)
 {
     bool loaded[PLACES] = {false};
@@ -376,7 +376,7 @@ STEPS(prelu, AS_THEY_ARE, "0i< 0 10+ ?")
 STEPS(heaviside, SPREAD, "0i<=E 0i< 0t + i i ? =Z E1Z ?")
 STEPS(lcm, SPREAD, "01+=G Gi< i G ? =G 0G+ 1+ u")
 
-/* The second operand, as a tensor: a number is made one of no dimensions. */
+/* Is the second operand a number? It becomes a tensor without dimensions. */
 static bool second_is_number(struct infer *x, int p)
 {
     return in_tensor(x, p) == NULL;
@@ -396,7 +396,7 @@ bool shape_xlogy(struct infer *x)
                                             : "0i< i 0 1e + ? =R 1t f R ?");
 }
 
-/* alpha * a is taken off b. */
+/* Subtracts alpha * a from b. */
 bool shape_rsub(struct infer *x)
 {
     sym_id alpha;
@@ -431,7 +431,7 @@ bool shape_logaddexp2(struct infer *x)
     return out_type(x, result_of(&m, SPREAD, is_float ? floats : others));
 }
 
-/* A power of a number. */
+/* A number raised to a power. */
 bool shape_pow_of_number(struct infer *x)
 {
     sym_id base;
@@ -474,7 +474,7 @@ bool shape_div_mode(struct infer *x)
     return out_type(x, result_of(&m, SPREAD, floored(c, m.operand[1].t == NULL)));
 }
 
-/* Bounds below, then above; each may be absent. */
+/* The lower bound first, then the upper; each may be absent. */
 static bool out_clamp(struct infer *x, int min, int max)
 {
     struct machine m = {.x = x};
@@ -581,7 +581,7 @@ STEPS(mse_loss_backward, CAST, "12+ f+ 0+")
 STEPS(huber_loss_backward, CAST, "12+=X Xf< 0f+f+ Xf< 0f+f+ Xf+ 0+ ? ?")
 STEPS(smooth_l1_backward, CAST, "12+=X Xu=U 0f+=N Uf< NX+ f/ NXu+ ?")
 
-/* Elsewhere than on cpu nothing is converted. */
+/* On devices other than cpu nothing is converted. */
 static enum before host_cast(struct infer *x)
 {
     const struct type *t = in_tensor(x, 0);
@@ -637,7 +637,7 @@ bool shape_log_sigmoid_backward(struct infer *x)
         return false;
     for (uint32_t i = 0; i < buffer->n; i++)
         if (is_zero(x, buffer->size[i])) {
-            m.n_all = 2; /* it has no part in the sizes */
+            m.n_all = 2; /* it does not affect the sizes */
             return out_type(x,
                             result_of(&m, CAST, "1i<=N Nii?=M Nii?=S 1uue=Z 0 M S Z Zi+ / + + +"));
         }

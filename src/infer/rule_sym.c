@@ -1,4 +1,4 @@
-/* Shape rules of numbers and of picking: sizes, strides, arithmetic on symbolic numbers, a[b]. */
+/* Shape rules of numbers and items: sizes, strides, arithmetic on symbolic numbers, a[b]. */
 #include <stdio.h>
 
 #include "graph/call.h"
@@ -109,15 +109,15 @@ bool shape_local_scalar(struct infer *x)
 /* ---- arithmetic ---- */
 
 /* Functions by the last word of the operator's name, without the underscores and the sym_ that
- * Python and torch put around it: operator.and_, operator.iadd, torch.sym_max, torch._sym_sqrt,
- * math.sqrt. The row's shape column only says that it is arithmetic; what kind, the name says. */
+ * Python and torch add: operator.and_, operator.iadd, torch.sym_max, torch._sym_sqrt, math.sqrt.
+ * The row's shape column only says that it is arithmetic; the name says which. */
 enum fn_kind {
-    FN_SYM,  /* one of sym.h's operators, as many operands as it has */
-    FN_SUM,  /* of numbers, bools among them */
+    FN_SYM,  /* one of sym.h's operators, with its number of operands */
+    FN_SUM,  /* of numbers, including bools */
     FN_BITS, /* of integers or bools */
     FN_EXTREME,
-    FN_WHOLE, /* to an integer, one already there is itself */
-    FN_FLOAT, /* of one operand, made a float first */
+    FN_WHOLE, /* to an integer; an integer stays unchanged */
+    FN_FLOAT, /* of one operand, converted to float first */
     FN_NEG,
     FN_POS,
     FN_SUB,
@@ -134,7 +134,7 @@ enum fn_kind {
 
 static const struct fn {
     const char *name;
-    uint8_t kind, op, n; /* n 0: any number of operands, or one list of them */
+    uint8_t kind, op, n; /* n = 0: any number of operands, or one list of them */
 } fns[] = {
     {"add", FN_SUM, SYM_ADD, 2},
     {"sub", FN_SUB, 0, 2},
@@ -205,7 +205,7 @@ static const struct fn *fn_of(const struct op_row *row)
     return NULL;
 }
 
-/* The operands of a call, those of a list among them; false: one is not a number. */
+/* The operands of a call, including those of a list. False: one is not a number. */
 static bool operands(struct infer *x, const sym_id **out, uint32_t *n)
 {
     const struct fx_node *node = node_at(x->g, x->node);
@@ -257,7 +257,7 @@ static sym_id as_float(struct infer *x, sym_id v)
     return is_float(x, v) ? v : sym_to_float(x->sym, v);
 }
 
-/* Python counts with bools as with 0 and 1. */
+/* In Python, bools count as 0 and 1. */
 static sym_id as_number(struct infer *x, sym_id v)
 {
     struct sym_num n;
@@ -269,8 +269,7 @@ static sym_id as_number(struct infer *x, sym_id v)
     return sym_make(x->sym, SYM_WHERE, (sym_id[]){v, num(x, 1), num(x, 0)}, 3);
 }
 
-/* The bits of integers, the logic of bools; what Python makes of one of
- * each, torch sees otherwise. */
+/* Bits of integers, logic of bools; for a mix of both, Python and torch disagree. */
 static sym_id bits(struct infer *x, enum sym_op op, const sym_id *v)
 {
     bool a = sym_type(x->sym, v[0]) == SYM_T_BOOL, b = sym_type(x->sym, v[1]) == SYM_T_BOOL;
@@ -284,8 +283,8 @@ static sym_id bits(struct infer *x, enum sym_op op, const sym_id *v)
     return sym_make(x->sym, op, v, 2);
 }
 
-/* The largest or smallest. Where integers are mixed with floats torch's own functions make floats
- * of them first; Python's give back the operand, of its own kind. */
+/* The largest or smallest. If integers and floats are mixed, torch's functions convert integers to
+ * floats first; Python's return the operand unchanged. */
 static sym_id extreme(struct infer *x, enum sym_op op, const sym_id *v, uint32_t n)
 {
     uint32_t n_float = 0;

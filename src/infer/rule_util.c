@@ -1,4 +1,4 @@
-/* What shape rules are made of: operands, arithmetic, results. Layouts are in rule_layout.c. */
+/* Helpers for shape rules: operands, arithmetic, results. Layouts are in rule_layout.c. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static const tuck_value *given(const struct infer *x, int p)
     return v != NULL && v->kind != TUCK_V_NONE ? v : NULL;
 }
 
-/* The default of a parameter whose argument is absent (not None); NULL: none. */
+/* The default of a parameter whose argument is absent (not None); NULL if none. */
 static const char *fallback(const struct infer *x, int p)
 {
     if (p < 0 || (uint32_t)p >= x->sig->n_params || x->arg[p] != NULL)
@@ -50,7 +50,7 @@ type_id in_type(struct infer *x, int p)
     return v ? type_of_value(x, v) : 0;
 }
 
-/* A copy, since the table may move while a rule works. */
+/* A copy, because the table may move while a rule runs. */
 static const struct type *tensor_of(struct infer *x, type_id id)
 {
     if (type_at(x->type, id)->kind != TYPE_TENSOR)
@@ -173,7 +173,7 @@ bool in_device(struct infer *x, int p, str_id *out)
     type++;
     int n = (int)strcspn(type, "'\"");
     bool host = strncmp(type, "cpu", (size_t)n) == 0 || strncmp(type, "meta", (size_t)n) == 0;
-    if (index != NULL || !host) /* without index: the current one, 0 in a trace */
+    if (index != NULL || !host) /* without an index: the current device, 0 in a trace */
         n = snprintf(name, sizeof(name), "%.*s:%d", n, type, index ? atoi(index + 6) : 0);
     else
         n = snprintf(name, sizeof(name), "%.*s", n, type);
@@ -401,7 +401,7 @@ bool same_size(struct infer *x, sym_id a, sym_id b)
     return a == b || sym_same(x->sym, a, b);
 }
 
-/* Symbols without a hint count as large and unlike each other. */
+/* Symbols without a hint count as large and different from each other. */
 static bool default_hint(void *ctx, const char *name, struct sym_num *out)
 {
     (void)ctx;
@@ -508,7 +508,7 @@ bool out_none(struct infer *x)
     return out_type(x, type_none(x->type));
 }
 
-/* The rule of operators that have none. */
+/* For operators without a rule. */
 bool shape_none(struct infer *x)
 {
     x->result = 0;

@@ -1,4 +1,4 @@
-/* Shape rules of views: the same elements under other sizes and strides. */
+/* Shape rules of views: the same elements with other sizes and strides. */
 #include "infer/rule.h"
 
 static bool like_of(struct infer *x, const struct type *t, uint32_t n, const sym_id *size,
@@ -36,12 +36,12 @@ sym_id *inner_view_strides(struct infer *x, const struct type *t, uint32_t n, co
 
     if (t->n == 0 || empty(x, t->n, t->size))
         return out;
-    /* Sizes that are equal by a guard we do not see cannot be matched;
-     * contiguous stays contiguous. */
+    /* Sizes that are equal only by a guard outside the text cannot be matched; contiguous stays
+     * contiguous. */
     if ((!all_numbers(x, t->n, t->size) || !all_numbers(x, n, size)) && is_contiguous(x, t))
         return out;
-    /* From the last dimension on, old ones that follow each other without a gap form a run; the new
-     * ones must fill run by run. */
+    /* From the last dimension on, old dimensions without a gap between them form a run; the new
+     * dimensions must fill run by run. */
     for (uint32_t from = t->n; from > 0;) {
         sym_id base = t->stride[from - 1], run = t->size[from - 1], filled = num(x, 1);
         for (from--; from > 0; from--) {
@@ -60,8 +60,7 @@ sym_id *inner_view_strides(struct infer *x, const struct type *t, uint32_t n, co
     return to == 0 ? out : NULL;
 }
 
-/* The dimensions of a tensor while a view is made of it, the ones not yet
- * looked at: top is the next. */
+/* The dimensions of a tensor that a view has not used yet: top is the next. */
 struct unseen {
     sym_id *size, *stride;
     uint32_t top, n;
@@ -73,8 +72,8 @@ static bool divides(struct infer *x, sym_id by, sym_id all)
            is_zero(x, sym_sub(x->sym, all, sym_mul(x->sym, by, sym_floordiv(x->sym, all, by))));
 }
 
-/* Join the next dimensions until `length` divides the product. Neighbours must follow each other
- * without a gap; those of size 1 are not asked. */
+/* Joins the next dimensions until `length` divides the product. They must be without gaps; those of
+ * size 1 are not checked. */
 static bool join_next(struct infer *x, struct unseen *u, sym_id length)
 {
     struct symtab *s = x->sym;
@@ -102,7 +101,7 @@ static bool join_next(struct infer *x, struct unseen *u, sym_id length)
     return true;
 }
 
-/* Where several strides would do (sizes of 1), PyTorch's are these: new dimensions are taken from
+/* If several strides are possible (sizes of 1), PyTorch's are these: new dimensions are made from
  * the first old ones on, by keeping, joining and cutting. */
 sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sym_id *size)
 {
@@ -140,7 +139,7 @@ sym_id *view_strides(struct infer *x, const struct type *t, uint32_t n, const sy
     return out;
 }
 
-/* The -1 among the sizes of a view becomes a number. */
+/* Replaces the -1 among the sizes of a view by a number. */
 static bool fill_size(struct infer *x, sym_id total, uint32_t n, const sym_id *size,
                       const sym_id **out)
 {
@@ -166,7 +165,7 @@ static bool fill_size(struct infer *x, sym_id total, uint32_t n, const sym_id *s
     return true;
 }
 
-/* The sizes that view or reshape asks for: given, or those of another tensor. */
+/* The sizes for view or reshape: given, or those of another tensor. */
 static bool wanted_sizes(struct infer *x, const struct type *t, uint32_t *n, const sym_id **size)
 {
     const struct type *other = in_tensor(x, in_param(x, "other"));
@@ -432,7 +431,6 @@ bool shape_squeeze(struct infer *x)
     return like_of(x, t, k, size, stride);
 }
 
-/* t repeated to these sizes (-1: as it is); false where they do not fit. */
 bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *want, sym_id *size,
                sym_id *stride)
 {
@@ -443,7 +441,7 @@ bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *
         uint32_t d = i - 1;
         bool fresh = d < missing;
         sym_id old = fresh ? num(x, 1) : t->size[d - missing];
-        /* A new dimension steps over all that is inside it, should it stay of size 1. */
+        /* The stride of a new dimension spans everything inside it, in case it stays of size 1. */
         sym_id step = !fresh      ? t->stride[d - missing]
                       : t->n == 0 ? num(x, 0)
                       : i == n    ? num(x, 1)
@@ -494,7 +492,7 @@ bool shape_broadcast_in_dim(struct infer *x)
     sym_id *stride = new_syms(x, n), step = num(x, 1);
     for (uint32_t i = n, k = n_place; i > 0; i--) {
         bool old = k > 0 && place[k - 1] == (int64_t)i - 1;
-        /* step: over all that is inside, before anything is repeated */
+        /* step: spans everything inside, before anything is repeated */
         bool repeated = !is_one(x, want[i - 1]);
         if (old) {
             k--;
