@@ -188,6 +188,7 @@ BLESSED := $(patsubst %.c,$(B)/%,$(shell grep -l 'getenv("TUCK_BLESS")' $(TEST_C
 bless: all $(RUNNER) $(BLESSED)   ## rewrite the expected output of the golden tests, of the docs and tests/results
 	@$(RUNNER) -u -t $(B)/tuck $(wildcard tests/golden docs README.md)
 	@for t in $(BLESSED); do TUCK_BLESS=1 $$t >$(B)/bless.log 2>&1 || { cat $(B)/bless.log; exit 1; }; done
+	@TUCK_BLESS=1 tests/install.sh
 
 format:           ## let clang-format rewrite the C files
 	@tools/format $(FORMATTED)

@@ -20,12 +20,6 @@ static void check(tuck_status status, const char *what)
     }
 }
 
-static bool to_stdout(void *ctx, const char *text, size_t len)
-{
-    (void)ctx;
-    return fwrite(text, 1, len, stdout) == len;
-}
-
 /* An input. Its annotation is what PyTorch prints behind a name: dtype, sizes, strides, device. */
 static tuck_node input(tuck_graph *g, const char *name, const char *annotation)
 {
@@ -59,7 +53,7 @@ static tuck_node call(tuck_graph *g, const char *target, const char *const *args
 static void show(const tuck_graph *g, const char *title)
 {
     printf("# %s\n", title);
-    check(tuck_graph_print(g, TUCK_FORM_TEXT, NULL, to_stdout, NULL), "print");
+    check(tuck_graph_print(g, TUCK_FORM_TEXT, NULL, tuck_write_file, stdout), "print");
     printf("\n");
 }
 
@@ -106,8 +100,7 @@ int main(void)
     /* Lint knows that a collective must be waited for before it is read, and much else. */
     tuck_diags *diags = tuck_diags_new(NULL);
     tuck_status status = tuck_graph_lint(g, diags);
-    for (size_t i = 0; i < tuck_diags_count(diags); i++)
-        check(tuck_diag_print(tuck_diags_at(diags, i), TUCK_PLAIN, to_stdout, NULL), "diagnostics");
+    check(tuck_diags_print(diags, TUCK_PLAIN, tuck_write_file, stdout), "diagnostics");
     check(status, "lint");
     tuck_diags_free(diags);
     show(before, "before");

@@ -7,18 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool to_stream(void *ctx, const char *text, size_t len)
-{
-    return fwrite(text, 1, len, (FILE *)ctx) == len;
-}
-
 /* A program this small gives up at the first thing that fails. */
 static void check(tuck_status status, const char *what, const tuck_diags *diags)
 {
     if (status == TUCK_OK)
         return;
-    for (size_t i = 0; i < tuck_diags_count(diags); i++)
-        tuck_diag_print(tuck_diags_at(diags, i), TUCK_PLAIN, to_stream, stderr);
+    tuck_diags_print(diags, TUCK_PLAIN, tuck_write_file, stderr);
     fprintf(stderr, "%s: %s\n", what, tuck_status_text(status));
     exit(1);
 }
@@ -80,7 +74,7 @@ int main(int argc, char **argv)
     /* And back into the graph. */
     check(tuck_program_apply(program, order, g), "apply", diags);
     check(tuck_graph_lint(g, diags), "lint", diags);
-    check(tuck_graph_print(g, TUCK_FORM_TEXT, diags, to_stream, stdout), "print", diags);
+    check(tuck_graph_print(g, TUCK_FORM_TEXT, diags, tuck_write_file, stdout), "print", diags);
     tuck_schedule_free(schedule);
     tuck_problem_free(problem);
     tuck_program_free(program);

@@ -79,6 +79,8 @@ typedef struct tuck_allocator {
 
 /* Receives text in pieces, in order. False ends the printing with TUCK_EIO. */
 typedef bool (*tuck_write_fn)(void *ctx, const char *text, size_t len);
+/* One for files: ctx is a FILE * of <stdio.h>; false for NULL, a file that was not opened. */
+TUCK_API bool tuck_write_file(void *ctx, const char *text, size_t len);
 
 /* How results are printed. */
 typedef enum tuck_print_form {
@@ -155,6 +157,9 @@ TUCK_API void tuck_diags_append(tuck_diags *d, const tuck_diag *diag);
 /* One diagnostic as compilers write it: file:line:column: error: message, the line, a caret. */
 TUCK_API tuck_status tuck_diag_print(const tuck_diag *d, tuck_colour colour, tuck_write_fn write,
                                      void *ctx);
+/* All of a list, in order. */
+TUCK_API tuck_status tuck_diags_print(const tuck_diags *d, tuck_colour colour, tuck_write_fn write,
+                                      void *ctx);
 
 /* ---- Documents: a text with one or more graphs in it ---- */
 
@@ -905,6 +910,9 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_page_add(tuck_page *p, const char *tit
                                                    const char *const *label, size_t n);
 TUCK_API tuck_status tuck_page_html(const tuck_page *p, tuck_write_fn write, void *ctx);
 TUCK_API tuck_status tuck_page_trace(const tuck_page *p, tuck_write_fn write, void *ctx);
+/* The page of one step, as HTML; after: what became of it, on the same page, or NULL. */
+TUCK_API tuck_status tuck_simulation_html(const tuck_simulation *s, const tuck_simulation *after,
+                                          const char *title, tuck_write_fn write, void *ctx);
 
 /* ---- Passes ----
  * A pass rewrites a graph and reports what it did. A pipeline is a list of them with options:

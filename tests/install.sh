@@ -1,5 +1,5 @@
 #!/bin/bash
-# usage: tests/install.sh
+# usage: tests/install.sh                    (TUCK_BLESS=1: writes what study_log found to tests/results)
 # `make install` puts there what it should; the examples build against it as C and as C++ and run; `make uninstall` leaves
 # nothing behind.
 cd "$(dirname "$0")/.." || exit 1
@@ -35,17 +35,25 @@ example() {
     $1 $warnings $flags -o "$program" "$program.c" -x none $libs ||
         { echo "does not build: $1 $name.c"; return 1; }
     (cd "$dir" && LD_LIBRARY_PATH=$prefix/lib "$program" "$text" "$dir/study.html") \
-        >"$dir/out" 2>&1 || { cat "$dir/out"; echo "does not run: $1 $name.c"; return 1; }
+        >"$dir/out" 2>"$dir/said" || { cat "$dir/out" "$dir/said"; echo "does not run: $1 $name.c"; return 1; }
 }
 
 for source in examples/*.c; do
     name=$(basename "$source" .c)
     example "${CC:-cc} -std=c17" "$name" || exit 1
-    mv "$dir/out" "$dir/out.c"
+    mv "$dir/out" "$dir/out.c" && mv "$dir/said" "$dir/$name.said"
     example "g++ -std=c++17 -x c++" "$name" || exit 1
-    cmp -s "$dir/out" "$dir/out.c" || { echo "$name: C and C++ differ"; diff "$dir/out.c" "$dir/out"; exit 1; }
+    cmp "$dir/out.c" "$dir/out" && cmp "$dir/$name.said" "$dir/said" || { echo "$name: C and C++ differ"; exit 1; }
+    mv "$dir/out" "$dir/$name.out"
 done
-[ -s "$dir/study.html" ] || { echo "study_log wrote no page"; exit 1; }
+
+# What study_log found, and what its graph is worth; its page has the step before and after.
+"$prefix/bin/tuck" diff "$text" "$dir/study_log.out" >"$dir/diff" || exit 1
+sed '/^$/q' "$dir/diff" | cat "$dir/study_log.said" - >"$dir/found"
+[ -z "$TUCK_BLESS" ] || cp "$dir/found" tests/results/study_log.txt
+diff tests/results/study_log.txt "$dir/found" || exit 1
+grep -q '"before"' "$dir/study.html" && grep -q '"after"' "$dir/study.html" ||
+    { echo "study_log: the page is not that of two steps"; exit 1; }
 # What may still change, too, as C and as C++.
 for language in "${CC:-cc} -std=c17 -x c" "g++ -std=c++17 -x c++"; do
     echo '#include <tuck_experimental.h>' | $language $warnings $flags -fsyntax-only - || exit 1

@@ -1,6 +1,8 @@
 /* Options with their defaults, the version, and how results are printed. */
 #include "api/api.h"
 
+#include <stdio.h>
+
 #include "base/json.h"
 
 const char *tuck_version(void)
@@ -46,6 +48,11 @@ void tuck_cost_options_init(tuck_cost_options *o)
 }
 
 /* ---- printing ---- */
+
+bool tuck_write_file(void *ctx, const char *text, size_t len)
+{
+    return ctx != NULL && fwrite(text, 1, len, ctx) == len;
+}
 
 struct print_args {
     tuck_print_options how;

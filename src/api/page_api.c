@@ -21,7 +21,7 @@ static const char *keep_text(struct tuck_page *p, const char *text)
 struct page_args {
     tuck_page *p;
     const char *title;
-    tuck_simulation *const *s;
+    const tuck_simulation *const *s;
     const char *const *label;
     struct explanation *why;
     size_t n;
@@ -112,20 +112,27 @@ static void do_add(void *arg)
 
 enum { RUNS_MOST = 16 };
 
-tuck_status tuck_page_add(tuck_page *p, const char *title, tuck_simulation *const *s,
-                          const char *const *label, size_t n)
+static tuck_status add(tuck_page *p, const char *title, const tuck_simulation *const *s,
+                       const char *const *label, size_t n)
 {
     struct explanation why[RUNS_MOST];
     struct page_args a = {p, title, s, label, why, n};
     tuck_status st = TUCK_OK;
 
-    if (p == NULL || title == NULL || s == NULL || label == NULL || n == 0 || n > RUNS_MOST)
-        return TUCK_EINVAL;
     for (size_t i = 0; i < n && st == TUCK_OK; i++)
-        st = explain_why(s[i]->e, s[i]->keep_order, &why[i]);
+        st = s[i] != NULL && label[i] != NULL ? explain_why(s[i]->e, s[i]->keep_order, &why[i])
+                                              : TUCK_EINVAL;
     if (st == TUCK_OK && !mem_guard(&p->mem, do_add, &a))
         st = TUCK_ENOMEM;
     return st;
+}
+
+tuck_status tuck_page_add(tuck_page *p, const char *title, tuck_simulation *const *s,
+                          const char *const *label, size_t n)
+{
+    if (p == NULL || title == NULL || s == NULL || label == NULL || n == 0 || n > RUNS_MOST)
+        return TUCK_EINVAL;
+    return add(p, title, (const tuck_simulation *const *)s, label, n);
 }
 
 static void print_html(struct buf *b, const tuck_print_options *how, const void *arg)
@@ -152,4 +159,22 @@ tuck_status tuck_page_html(const tuck_page *p, tuck_write_fn write, void *ctx)
 tuck_status tuck_page_trace(const tuck_page *p, tuck_write_fn write, void *ctx)
 {
     return p ? api_print(&p->mem.alloc, NULL, write, ctx, print_trace, p) : TUCK_EINVAL;
+}
+
+tuck_status tuck_simulation_html(const tuck_simulation *s, const tuck_simulation *after,
+                                 const char *title, tuck_write_fn write, void *ctx)
+{
+    const tuck_simulation *step[] = {s, after};
+    const char *const label[] = {after != NULL ? "before" : "as it stands", "after"};
+    tuck_page *p = NULL;
+
+    if (s == NULL)
+        return TUCK_EINVAL;
+    tuck_status st = tuck_page_new(title, &s->mem.alloc, &p);
+    if (st == TUCK_OK)
+        st = add(p, "", step, label, after != NULL ? 2 : 1);
+    if (st == TUCK_OK)
+        st = tuck_page_html(p, write, ctx);
+    tuck_page_free(p);
+    return st;
 }

@@ -209,5 +209,23 @@ static void print(struct buf *b, const void *arg)
 
 tuck_status tuck_diag_print(const tuck_diag *d, tuck_colour colour, tuck_write_fn write, void *ctx)
 {
+    if (d == NULL || write == NULL)
+        return TUCK_EINVAL;
     return buf_print(NULL, colour == TUCK_COLOURED, write, ctx, print, d);
+}
+
+static void print_all(struct buf *b, const void *arg)
+{
+    const tuck_diags *list = arg;
+
+    for (size_t i = 0; i < tuck_diags_count(list); i++)
+        print(b, tuck_diags_at(list, i));
+}
+
+tuck_status tuck_diags_print(const tuck_diags *d, tuck_colour colour, tuck_write_fn write,
+                             void *ctx)
+{
+    if (d == NULL || write == NULL)
+        return TUCK_EINVAL;
+    return buf_print(NULL, colour == TUCK_COLOURED, write, ctx, print_all, d);
 }
