@@ -1,9 +1,9 @@
-/* A graph for Graphviz: a box a node, an arrow a use, nested graphs as clusters. */
+/* Prints a graph for Graphviz: nodes as boxes, uses as arrows, nested graphs as clusters. */
 #include "graph/effect.h"
 
 struct dot_open {
     const tuck_graph *g;
-    uint32_t next; /* child to come */
+    uint32_t next; /* next child */
     uint32_t number;
 };
 
@@ -15,7 +15,7 @@ struct dot {
     uint32_t n_graphs;
 };
 
-/* Between double quotes: quotes and backslashes are escaped, line ends are written out. */
+/* Between double quotes: escapes quotes and backslashes, and writes line ends as \n. */
 static void put_escaped(struct buf *b, const char *s)
 {
     for (; *s != '\0'; s++) {
@@ -48,7 +48,7 @@ static const char *colour(const tuck_graph *g, const struct fx_node *x)
     }
 }
 
-/* What it is, in a few words: aten.mm.default, self.w, input. */
+/* What a node is, in a few words: aten.mm.default, self.w, input. */
 static void put_what(struct buf *b, const tuck_graph *g, const struct fx_node *x)
 {
     const char *target = graph_str(g, x->target);

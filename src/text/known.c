@@ -8,13 +8,13 @@
 #include "base/file_open.h"
 #include "graph/groups.h"
 
-/* ---- JSON of what is known ---- */
+/* ---- JSON of known facts ---- */
 
 struct knowing {
     tuck_graph *g;
     enum group_source from;
     tuck_diags *diags;
-    struct diag_pos pos; /* of complaints; */
+    struct diag_pos pos; /* for errors */
     tuck_severity severity;
     bool bad, no_memory;
 };
@@ -33,7 +33,7 @@ static int by_value(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The members of a group in a new array; NULL and a complaint where they are no such list. */
+/* The members of a group in a new array; NULL and an error if the list is invalid. */
 static int64_t *members(struct knowing *k, const json_t *list)
 {
     size_t n = json_array_size(list);
@@ -61,7 +61,7 @@ static int64_t *members(struct knowing *k, const json_t *list)
     return NULL;
 }
 
-/* One group: checked, and with `use` stored. */
+/* Checks one group, and with `use` stores it. */
 static void take_group(struct knowing *k, const char *name, const json_t *v, bool use)
 {
     const json_t *size = json_object_get(v, "size"), *list = json_object_get(v, "ranks");
@@ -147,7 +147,7 @@ static void take_symbols(struct knowing *k, const json_t *symbols, bool use)
     }
 }
 
-/* All of it, once nothing of it is wrong. The rank it is of, -1 = it does not say. */
+/* Takes everything, once it is known to be valid. Returns the rank, -1 if it is not given. */
 static int64_t take(struct knowing *k, const json_t *root, const json_t *groups)
 {
     const json_t *symbols = json_object_get(root, "symbols");
@@ -199,7 +199,7 @@ void known_take(const struct fx_entry *e, tuck_diags *diags)
 
 /* ---- side-car ---- */
 
-/* "x.rank3.txt" → 3, and where ".rank3" begins; -1 = the name says nothing. */
+/* "x.rank3.txt" → 3, and where ".rank3" begins; -1 if the name has no rank. */
 static int64_t rank_in_name(const char *path, size_t *stem)
 {
     const char *dot = strrchr(path, '.');
@@ -242,8 +242,8 @@ static json_t *load(struct knowing *k, const char *path, bool *there)
     return root;
 }
 
-/* What a side-car says; `file_rank`: of the file's name, where it is the
- * side-car of several files. */
+/* Takes the facts of a side-car; `file_rank`: from the file's name, if it is the side-car of
+ * several files. */
 static int64_t take_sidecar(struct knowing *k, const json_t *root, int64_t file_rank)
 {
     const json_t *groups = json_object_get(root, "groups");

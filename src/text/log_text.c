@@ -22,7 +22,7 @@ static const char *digits(const char *s, const char *end, size_t want)
     return n > 0 && (want == 0 || n == want) ? s : NULL;
 }
 
-/* Characters of a pattern: '9' one digit, '#' one or more digits, others stand for themselves. */
+/* Pattern characters: '9' is one digit, '#' one or more digits, others stand for themselves. */
 static const char *match(const char *s, const char *end, const char *pattern)
 {
     for (; *pattern && s != NULL; pattern++) {
@@ -36,7 +36,7 @@ static const char *match(const char *s, const char *end, const char *pattern)
     return s;
 }
 
-/* "[0/0] ", "[__post_grad_graphs] ", "[!0/3/0_1]": what torch puts between prefix and record. */
+/* "[0/0] ", "[__post_grad_graphs] ", "[!0/3/0_1]": what torch writes between prefix and record. */
 static const char *tag(const char *s, const char *end)
 {
     const char *p = s + 1;
@@ -102,7 +102,7 @@ static const char *dated(const char *s, const char *end)
 
 struct prefix {
     const char *body; /* where the line's own text begins */
-    const char *key;  /* who wrote it: "[rank0]:" and the process id */
+    const char *key;  /* the writer: "[rank0]:" and the process id */
     size_t key_len;
     const char *pid;
     size_t pid_len;
@@ -110,7 +110,7 @@ struct prefix {
     bool record; /* a log header, not only a rank */
 };
 
-/* What precedes a line. body == s: nothing. */
+/* What precedes a line's text. body == s: nothing. */
 static struct prefix prefix_of(const char *s, const char *end)
 {
     struct prefix x = {.body = s, .key = s, .rank = -1};
@@ -140,7 +140,7 @@ static struct prefix prefix_of(const char *s, const char *end)
     return x;
 }
 
-/* Does anything here need cleaning? Looks at the first bytes of each line only. */
+/* Is there nothing to clean? Looks only at the first bytes of each line. */
 static bool is_plain(const char *text, size_t len)
 {
     const char *end = text + len;
@@ -162,14 +162,14 @@ static bool is_plain(const char *text, size_t len)
 struct stream {
     struct fx_text text;
     struct buf buf;
-    bool payload; /* a tlparse header came: lines with a TAB are its payload */
+    bool payload; /* after a tlparse header: lines with a TAB are its payload */
 };
 
 struct splitter {
     struct mem *mem;
     const char *text;
     size_t len;
-    struct strtab keys; /* tag = number of the stream + 1 */
+    struct strtab keys; /* tag is the stream's number + 1 */
     VEC(struct stream) streams;
     struct buf key;
     struct fx_texts *out;
@@ -194,8 +194,8 @@ static struct stream *stream_of(struct splitter *x, const struct prefix *p)
     return &x->streams.at[s->tag - 1];
 }
 
-/* Does the line end in CR LF, with nothing to clean before that? At the end of the
- * text neither may follow. */
+/* Does the line end in CR LF, with nothing to clean before? At the end of the text neither need
+ * follow. */
 static bool ends_in_crlf(const char *s, const char *eol, bool last)
 {
     bool cr = eol > s && eol[-1] == '\r';
@@ -204,7 +204,7 @@ static bool ends_in_crlf(const char *s, const char *eol, bool last)
     return cr != last && memchr(s, '\r', n) == NULL && memchr(s, '\033', n) == NULL;
 }
 
-/* Append a line without its terminal escapes. */
+/* Appends a line without its terminal escapes. */
 static void add_line(struct mem *m, struct stream *t, const char *s, const char *eol, uint32_t line,
                      uint32_t column)
 {
@@ -220,7 +220,7 @@ static void add_line(struct mem *m, struct stream *t, const char *s, const char 
             while (stop < eol && (is_digit(*stop) || *stop == ';' || *stop == '?'))
                 stop++;
             if (stop < eol && (unsigned char)*stop >= 0x80) {
-                s = stop; /* no letter ends this sequence: do not cut a character in two */
+                s = stop; /* no letter ends this sequence: do not split a character */
                 continue;
             }
         }
@@ -229,8 +229,8 @@ static void add_line(struct mem *m, struct stream *t, const char *s, const char 
     buf_chr(&t->buf, '\n');
 }
 
-/* Of a payload: a line without anything in it may have lost its TAB, if lines with one come after
- * it. *known: up to where that was looked at before; *yes: what was found. */
+/* In a payload, an empty line may have lost its TAB, if lines with one follow. *known: how far was
+ * looked ahead before; *yes: the result. */
 static bool lost_tab(const char *s, const char *end, const char **known, bool *yes)
 {
     if (s < *known)
@@ -298,7 +298,7 @@ static void do_split(void *p)
         t->text.bom = bom;
         x->out->all.at[x->out->all.len++] = t->text;
     }
-    x->streams.len = 0; /* theirs now */
+    x->streams.len = 0; /* now owned by out */
 }
 
 void texts_split(struct mem *m, const char *text, size_t len, struct fx_texts *out)

@@ -1,6 +1,6 @@
-/* A graph as text. What was read and not changed comes out byte for byte: the raw lines between
- * statements were kept, everything else follows from PyTorch's rules. After an edit the rules
- * decide alone: one comment per change of comment, frees after the last use. */
+/* Prints a graph as text. What was read and not changed is printed byte for byte: the raw lines
+ * between statements were kept, everything else follows PyTorch's rules. After an edit only the
+ * rules apply: one comment per change of comment, frees after the last use. */
 #include "text/print.h"
 
 #include "base/utf8.h"
@@ -71,7 +71,7 @@ static const char *closing(const struct open_value *o)
     }
 }
 
-/* What comes before the next item of the innermost container. */
+/* What precedes the next item of the innermost container. */
 static void separate(struct printer *p, struct open_value *o)
 {
     if (o->kind == TUCK_V_RAW || o->keyed)
@@ -140,7 +140,7 @@ static void print_args(struct printer *p, const tuck_graph *g, const struct fx_n
     buf_chr(p->b, ')');
 }
 
-/* base.a.b, with getattr(base.a, "0") around what is not an identifier. */
+/* base.a.b, with getattr(base.a, "0") around parts that are not identifiers. */
 static void print_path(struct printer *p, const char *base, const char *path)
 {
     size_t wraps = 0;
@@ -202,7 +202,7 @@ static void print_annotation(struct printer *p, const tuck_graph *g, uint32_t an
     put(p, g, a->text);
 }
 
-/* What the script around a graph says of its inputs is not repeated in the graph. */
+/* What the script around a graph says about its inputs is not repeated in the graph. */
 static bool hide_inputs(const struct printer *p, const tuck_graph *g)
 {
     return g->style.silent_inputs && (p->around || p->form == TUCK_FORM_EXEC);
@@ -378,7 +378,7 @@ static void print_docstring(struct printer *p, const char *s)
     buf_chr(p->b, '\n');
 }
 
-/* The text between the statement before and x. *comment is the one in force. */
+/* The text between the previous statement and x. *comment is the current comment. */
 static void print_lead(struct printer *p, const tuck_graph *g, const struct fx_node *x,
                        size_t indent, bool first, str_id *comment)
 {
@@ -577,7 +577,7 @@ static bool print_aliases(struct printer *p, const tuck_graph *g, size_t indent)
     return any;
 }
 
-/* One returned item a line, with its descriptor. */
+/* One returned item per line, with its descriptor. */
 static void print_expanded(struct printer *p, const tuck_graph *g, const tuck_value *v,
                            size_t indent)
 {
@@ -682,7 +682,7 @@ static void print_one(struct printer *p, const tuck_graph *g, uint32_t depth)
     }
 }
 
-/* g and what is nested in it, in the order of the text. */
+/* Prints g and its nested graphs, in the order of the text. */
 static void print_tree(struct printer *p, const tuck_graph *g)
 {
     p->todo.len = p->todo_depth.len = 0;
@@ -710,7 +710,7 @@ struct print_args {
     struct printer *p;
     const tuck_graph *const *graphs;
     size_t n;
-    const tuck_doc *doc; /* NULL: the graphs alone */
+    const tuck_doc *doc; /* NULL: only the graphs */
     tuck_diags *diags;
     bool ok;
 };
@@ -729,7 +729,7 @@ static void do_print(void *arg)
     for (size_t i = 0; i < x->n; i++) {
         const tuck_graph *g = x->graphs[i];
 
-        if (p->form == TUCK_FORM_CODE) { /* as gm.code is: three empty lines, a line of blanks */
+        if (p->form == TUCK_FORM_CODE) { /* like gm.code: three empty lines, a line of blanks */
             if (i > 0)
                 buf_chr(p->b, '\n');
             buf_chr(p->b, '\n');
@@ -763,7 +763,7 @@ static void do_print(void *arg)
 static tuck_status print(struct print_args *x, struct mem *m, tuck_form form, tuck_write_fn write,
                          void *ctx)
 {
-    struct mem own; /* a guard of our own: printing changes nothing in the graph */
+    struct mem own; /* its own guard: printing does not change the graph */
     struct buf b;
 
     mem_init(&own, &m->alloc);

@@ -1,4 +1,4 @@
-/* What the text that exec() accepts needs, and what keeps it from being one. */
+/* What a text for exec() needs, and what makes it impossible. */
 #include "text/print.h"
 
 struct needs {
@@ -9,7 +9,7 @@ struct needs {
     bool ok;
 };
 
-/* Names that every Python has, and those that generated code gets: torch, device, inf … */
+/* Python's builtins, and names that generated code gets: torch, device, inf … */
 static bool is_builtin(const char *s, size_t len)
 {
     static const char *const ours[] = {"torch",    "device",    "inf",    "nan",
@@ -45,7 +45,7 @@ static bool is_word_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Identifiers of an expression. */
+/* Records the identifiers of an expression. */
 static void need_words(struct needs *x, const char *s)
 {
     while (*s) {

@@ -1,4 +1,4 @@
-/* Finding graphs in a text: classes, functions, and the text around them. */
+/* Finds graphs in a text: classes, functions, and the text around them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "text/known.h"
 #include "text/read.h"
 
-/* Only empty lines, comments and what the profiler adds, which mean nothing to the graph? */
+/* Only empty lines, comments and profiler lines, which do not matter for the graph? */
 static bool harmless(const char *s, const char *end)
 {
     while (s < end) {
@@ -23,7 +23,8 @@ static bool harmless(const char *s, const char *end)
     return true;
 }
 
-/* Start a graph under `parent` (NULL: in the document); memory is reachable from the document. */
+/* Starts a graph under `parent` (NULL: in the document); its memory is reachable from the
+ * document. */
 static void begin_graph(struct reader *r, tuck_graph *parent)
 {
     if (parent != NULL)
@@ -43,7 +44,7 @@ static void begin_graph(struct reader *r, tuck_graph *parent)
     r->nested = parent != NULL;
 }
 
-/* "def forward(" of the class at the cursor's line; other methods are stepped over. */
+/* Finds "def forward(" of the class at the cursor's line; skips other methods. */
 static bool find_forward(struct reader *r, const char *class_name, size_t class_indent,
                          size_t *def_indent)
 {
@@ -66,7 +67,7 @@ static bool find_forward(struct reader *r, const char *class_name, size_t class_
     }
 }
 
-/* What a script's __init__ says about the attributes that the graph reads. */
+/* Uses what a script's __init__ says about the attributes that the graph reads. */
 static void annotate_attributes(struct reader *r)
 {
     if (r->attribute.len == 0)
@@ -75,7 +76,7 @@ static void annotate_attributes(struct reader *r)
     uint32_t *ann = arena_array(&r->g->arena, uint32_t, r->store->str.all.len); /* by name */
 
     memset(ann, 0, r->store->str.all.len * sizeof(*ann));
-    for (uint32_t i = r->attribute.len; i > 0; i--) /* of two the first counts */
+    for (uint32_t i = r->attribute.len; i > 0; i--) /* if there are two, the first counts */
         ann[r->attribute.at[i - 1].name] = r->attribute.at[i - 1].ann;
     for_each_node (r->g, n) {
         struct fx_node *x = node_at(r->g, n);
@@ -87,7 +88,7 @@ static void annotate_attributes(struct reader *r)
         r->g->style.silent_inputs = true;
 }
 
-/* The class whose keyword is at s in the cursor's line. */
+/* Reads the class whose keyword is at s in the cursor's line. */
 static bool read_class(struct reader *r, const char *s, size_t indent)
 {
     const char *name = s + 6;
@@ -122,9 +123,8 @@ static bool read_class(struct reader *r, const char *s, size_t indent)
     return true;
 }
 
-/* `{"aot_forward_graph": {…}, …, "has_payload": …}` of a structured log: its first key is
- * what the graph below is called; of what is kept by name, `{"graph_dump": {"name":
- * "before_pass"}, …`, that name. */
+/* `{"aot_forward_graph": {…}, …, "has_payload": …}` of a structured log: its first key is the title
+ * of the graph below; for named dumps, `{"graph_dump": {"name": "before_pass"}, …`, that name. */
 static str_id record_title(struct reader *r, const char *s, const char *eol)
 {
     static const char name[] = "{\"name\": \"";
@@ -140,7 +140,8 @@ static str_id record_title(struct reader *r, const char *s, const char *eol)
     return e > s ? read_intern(r, s, (size_t)(e - s)) : 0;
 }
 
-/* ` ===== Forward graph 0 =====`, after any prefix: the name of the graph below; 0 = no banner. */
+/* ` ===== Forward graph 0 =====`, after any prefix: the title of the graph below; 0 if it is not a
+ * banner. */
 static str_id banner_title(struct reader *r, const char *s, const char *eol)
 {
     if (starts_with(s, "{\""))
@@ -156,13 +157,13 @@ static str_id banner_title(struct reader *r, const char *s, const char *eol)
 
 struct scan {
     const char *gap;     /* where the text between graphs began */
-    const char *head;    /* first wrap line of what may become a bare def */
-    const char *known;   /* a line that says what is known of the graph below, … */
-    uint32_t known_line; /* … and its number */
+    const char *head;    /* first wrap line before a possible bare def */
+    const char *known;   /* a line with known facts about the graph below */
+    uint32_t known_line; /* its number */
     str_id title;
     uint32_t entries; /* graphs of the texts before this one */
     bool first;
-    bool noise; /* something but graphs and empty lines was seen since the last graph */
+    bool noise; /* something other than graphs and empty lines came since the last graph */
 };
 
 /* After a return: older versions end a body with a line of blanks, which belongs to the class. */
@@ -189,7 +190,7 @@ static void end_of_graph(struct reader *r, struct scan *x)
     x->first = false;
 }
 
-/* What ends the first n entries, and `more`. */
+/* What follows the first n entries, and `more`. */
 static str_id after_entries(struct reader *r, uint32_t n, const char *more)
 {
     r->tmp.len = 0;
@@ -199,7 +200,7 @@ static str_id after_entries(struct reader *r, uint32_t n, const char *more)
     return read_intern(r, r->tmp.at, r->tmp.len);
 }
 
-/* The line that says what is known of entry n goes with its graph. */
+/* Stores the line with known facts about entry n in its graph. */
 static void set_known(struct reader *r, const struct scan *x, uint32_t n)
 {
     if (x->known == NULL || n >= r->doc->entry.len)
@@ -212,8 +213,8 @@ static void set_known(struct reader *r, const struct scan *x, uint32_t n)
     e->known_column = (uint32_t)(s - x->known) + 1;
 }
 
-/* Text before the graph that was just begun: kept where it is only empty lines and
- * comments. Entries before it: n. */
+/* Text before the graph that was just begun: kept if it is only empty lines and comments. n: number
+ * of entries before it. */
 static void set_gap(struct reader *r, const struct scan *x, const char *to, uint32_t n)
 {
     bool nested = n == r->doc->entry.len; /* text between nested graphs belongs to the graph */
@@ -271,7 +272,7 @@ static bool read_def_here(struct reader *r, struct scan *x, size_t indent)
     vec_reserve(r->mem, &r->open_at, 1);
     begin_graph(r, NULL);
     r->g->style.form = FX_DEF;
-    /* Passes that make nested graphs print them after it, deeper, as they do after a class. */
+    /* Passes that make nested graphs print them after it, further indented, as after a class. */
     r->open_graph.at[r->open_graph.len++] = (uint32_t)indent;
     r->open_at.at[r->open_at.len++] = r->g;
     set_gap(r, x, before, r->doc->entry.len - 1);
@@ -287,8 +288,8 @@ static bool read_def_here(struct reader *r, struct scan *x, size_t indent)
 
 static bool read_text(struct reader *r, const struct fx_text *t, bool first);
 
-/* A class whose lines have something in front that is not ours: an indent, an unknown log prefix.
- * Take it off and read what is left; *done if that worked. */
+/* A class whose lines have something unknown in front: an indent, a log prefix. Removes it and
+ * reads the rest; sets *done if that worked. */
 static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at, bool *done)
 {
     const char *bol = r->bol, *eol = bol + strcspn(bol, "\n");
@@ -298,7 +299,7 @@ static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at
 
     *done = false;
     if (r->region.own != NULL || r->open_graph.len > 0)
-        return true; /* one level of this is enough; a nested class is indented by right */
+        return true; /* one level of this is enough; nested classes are always indented */
     if (blank && cut == 0)
         return true;
     if (!blank) { /* a banner, or a prefix on every line: the next line decides */
@@ -341,7 +342,7 @@ static bool read_prefixed(struct reader *r, struct scan *x, const char *class_at
     return ok;
 }
 
-/* A line of Python that is not a graph: does it show that all of this is a script? */
+/* A line of Python outside graphs: does it show that this is a script? */
 static void look_for_script(struct reader *r, const char *s, bool indented)
 {
     bool import = !indented &&
@@ -366,7 +367,7 @@ static void mark_script(tuck_graph *top, struct reader *r)
     }
 }
 
-/* All of a script comes back, whatever its graphs become: the text around them is kept as it is. */
+/* A script is printed completely, even if its graphs change: the text around them is kept. */
 static void keep_script(struct reader *r, uint32_t entries, const struct scan *x)
 {
     uint32_t n = r->doc->entry.len - entries;
@@ -385,7 +386,7 @@ static void keep_script(struct reader *r, uint32_t entries, const struct scan *x
     }
 }
 
-/* `# tuck: {…}` directly above a graph says what is known of it. */
+/* `# tuck: {…}` directly above a graph has known facts about it. */
 static void note_known(struct reader *r, struct scan *x, const char *s, const char *eol)
 {
     const char *next = *eol == '\n' ? eol + 1 : eol;
@@ -401,7 +402,7 @@ static void note_known(struct reader *r, struct scan *x, const char *s, const ch
     }
 }
 
-/* Nothing but blanks follows the cursor's line, and that line is not a complete return. */
+/* Only blanks follow the cursor's line, and that line is not a complete return. */
 static bool at_the_end(const struct reader *r)
 {
     const char *s = r->bol + strspn(r->bol, " \t"), *eol = r->p + strcspn(r->p, "\n");
@@ -418,7 +419,7 @@ static const char left_out_note[] =
     "the text is cut off here: this graph is left out, the others are read";
 
 /* After an error: was the graph cut off, by the end of the text or by the next graph? Then it is
- * left out, with a warning instead, and the text goes on: with the next graph, if there is one. */
+ * skipped with a warning, and reading continues with the next graph, if there is one. */
 static bool leave_out(struct reader *r, struct scan *x)
 {
     bool end = at_the_end(r);
@@ -436,7 +437,7 @@ static bool leave_out(struct reader *r, struct scan *x)
     }
     graph_free(r->doc->entry.at[--r->doc->entry.len].graph);
     r->g = NULL;
-    r->script = NO_SCRIPT; /* what is left of it does not run */
+    r->script = NO_SCRIPT; /* the remaining script would not run */
     if (r->before.len > r->doc->entry.len - x->entries)
         r->before.len = r->doc->entry.len - x->entries;
     r->failed = r->cut = r->by_name = r->nested = false;
@@ -454,7 +455,7 @@ static bool leave_out(struct reader *r, struct scan *x)
     return true;
 }
 
-/* All graphs of one text. */
+/* Reads all graphs of one text. */
 static bool read_text(struct reader *r, const struct fx_text *t, bool first)
 {
     uint32_t entries = r->doc->entry.len;
@@ -474,7 +475,7 @@ static bool read_text(struct reader *r, const struct fx_text *t, bool first)
         const char *kw = starts_with(s, "class ") ? s : NULL;
         bool done;
 
-        if (r->p != r->bol) { /* what a graph left of its last line */
+        if (r->p != r->bol) { /* the rest of a graph's last line */
             read_skip_line(r);
             continue;
         }
@@ -551,7 +552,7 @@ struct read_args {
     bool ok;
 };
 
-/* Nothing else is there: that a graph is cut off is an error after all. */
+/* There is no other graph, so a graph that is cut off is an error. */
 static void all_cut(struct reader *r)
 {
     uint32_t n = 0;
@@ -691,7 +692,7 @@ tuck_status tuck_doc_read_text(const char *text, size_t len, const char *name,
     return st;
 }
 
-/* All of a file, NUL-terminated. Pipes have no size, so the buffer grows. */
+/* Reads a whole file, NUL-terminated. Pipes have no size, so the buffer grows. */
 static tuck_status slurp(struct mem *m, FILE *f, char **text, size_t *len, size_t *cap)
 {
     for (;;) {
@@ -732,7 +733,7 @@ tuck_status tuck_doc_read_file(const char *path, const tuck_read_options *option
         return TUCK_EIO;
     }
     mem_init(&m, o.alloc);
-    /* A regular file has a size: one allocation instead of doubling over its end. */
+    /* A regular file has a size: one allocation instead of growing. */
     if (!std && fseek(f, 0, SEEK_END) == 0) {
         long size = ftell(f);
         rewind(f);

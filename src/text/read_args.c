@@ -1,4 +1,4 @@
-/* An operand in Python's spelling, for the lists that callers build. */
+/* Reads an operand in Python's notation, for the lists that callers build. */
 #include "base/utf8.h"
 #include "graph/args.h"
 #include "text/read.h"

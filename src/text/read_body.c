@@ -3,8 +3,8 @@
 
 /* ---- the lines between statements ---- */
 
-/* `# note: two` + `lines # File: …`: metadata with a newline in it spills over. How many lines the
- * comment at s goes on for. */
+/* `# note: two` + `lines # File: …`: metadata with a newline continues on the next line. Returns
+ * for how many lines the comment at s continues. */
 static uint32_t spilled_lines(const char *s)
 {
     const char *colon = s + strspn(s, "# ");
@@ -33,7 +33,6 @@ static uint32_t spilled_lines(const char *s)
     return 0;
 }
 
-/* Is this a line that gm.code adds when it records every call? */
 bool read_is_profiler(const char *s)
 {
     size_t n = ident_len(s);
@@ -44,7 +43,6 @@ bool read_is_profiler(const char *s)
            starts_with(s + n, ".__exit__(");
 }
 
-/* Is this `torch.fx._symbolic_trace.wrap("helper")`? */
 bool read_is_wrap(const char *s)
 {
     size_t n = 0;
@@ -97,7 +95,7 @@ static str_id comment_of(struct reader *r, str_id lead)
     return comment;
 }
 
-/* Step over blank lines, comments, docstrings. The raw text of them, 0 = none. The cursor ends on
+/* Skips blank lines, comments, docstrings. Returns their raw text, 0 if none. The cursor ends on
  * the first character of a statement, or at the end of the text. */
 static str_id read_lead(struct reader *r)
 {
@@ -124,7 +122,7 @@ static str_id read_lead(struct reader *r)
             const char *close = strstr(s + 3, "\"\"\"");
             if (close == NULL) {
                 r->p = s;
-                break; /* an unclosed string: the statement reader says so */
+                break; /* an unclosed string: the statement reader reports it */
             }
             while (r->bol <= close && *r->p != '\0')
                 read_skip_line(r);
@@ -153,7 +151,7 @@ static str_id read_lead(struct reader *r)
 
 /* ---- bodies ---- */
 
-/* Frees say nothing new: keep them only where they are not what the rule gives. */
+/* Frees carry no information: keep them only if they differ from the rule. */
 static void check_frees(struct reader *r)
 {
     tuck_graph *g = r->g;
@@ -201,7 +199,6 @@ static void check_frees(struct reader *r)
     }
 }
 
-/* "GraphModule(torch.nn.Module):" at s, or NULL: a class line, and where its name ends. */
 const char *read_class_line(const char *s)
 {
     const char *eol = s + strcspn(s, "\n");
@@ -217,7 +214,7 @@ static bool at_class(const char *s)
     return starts_with(s, "class ") && read_class_line(s + 6) != NULL;
 }
 
-/* Is the `pass` at s all that the body has? */
+/* Is the `pass` at s the whole body? */
 static bool is_whole_body(const char *s, size_t def_indent)
 {
     s = after_blanks(s + 4);
@@ -233,7 +230,7 @@ static bool is_whole_body(const char *s, size_t def_indent)
     }
 }
 
-/* At the cursor a body is over that has no return. */
+/* The body ends at the cursor without a return. */
 static bool no_return(struct reader *r, const char *header)
 {
     r->cut = true;
@@ -242,8 +239,8 @@ static bool no_return(struct reader *r, const char *header)
                       "the body that begins in line %u has no return", read_pos(r, header, 1).line);
 }
 
-/* Comments between the lines of from..to, to the end of r->tmp: what is printed is one
- * line, they go after it. */
+/* Appends comments between the lines of from..to to r->tmp: the statement is printed on one line,
+ * with them after it. */
 static void inner_comments(struct reader *r, const char *from, const char *to)
 {
     char quote = 0;
@@ -267,8 +264,8 @@ static void inner_comments(struct reader *r, const char *from, const char *to)
     }
 }
 
-/* `x = f(y)  # why`: comments after the statements of a line and in their brackets. They began at
- * `from`, and the newest node is one of them. */
+/* `x = f(y)  # why`: comments after the statements of a line and inside their brackets. The
+ * statements began at `from`, and the newest node is one of them. */
 static void read_remark(struct reader *r, const char *from)
 {
     uint32_t n = r->g->node.len - 1;
@@ -299,7 +296,6 @@ static bool read_parameters(struct reader *r, bool *inputs)
     return !*inputs || read_params_to_nodes(r);
 }
 
-/* The statements of a body, up to and with its return. */
 bool read_body(struct reader *r, size_t def_indent)
 {
     struct fx_style *st = &r->g->style;
@@ -331,7 +327,7 @@ bool read_body(struct reader *r, size_t def_indent)
             (indent == def_indent && def_indent < r->body_indent) ||
             ((starts_with(r->p, "def ") || read_is_wrap(r->p)) && indent <= def_indent) ||
             at_class(r->p)) {
-            /* The body is over without a return: fine only where there is nothing in it. */
+            /* The body ends without a return: allowed only if it is empty. */
             if (any || r->comment != 0)
                 return no_return(r, header);
             read_go_to(r, bol, bol, line);

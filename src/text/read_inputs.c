@@ -1,4 +1,4 @@
-/* How the inputs of a graph come in: its signature, and the prologues that unpack it. */
+/* Reads the inputs of a graph: its signature, and the prologues that unpack it. */
 #include "text/read.h"
 
 /* ---- signature ---- */
@@ -64,7 +64,6 @@ static bool read_param(struct reader *r)
     return true;
 }
 
-/* From after "def forward(" to the newline after the colon. */
 bool read_signature(struct reader *r)
 {
     const char *open = r->p - 1;
@@ -119,7 +118,7 @@ bool read_signature(struct reader *r)
     return true;
 }
 
-/* ---- prologues: how the inputs come in ---- */
+/* ---- prologues ---- */
 
 static void style_of_ann(struct reader *r, uint32_t ann)
 {
@@ -141,7 +140,6 @@ static uint32_t add_placeholder(struct reader *r, str_id name, str_id target, ui
     return read_define(r, name, at, init);
 }
 
-/* The parameters are the placeholders. */
 bool read_params_to_nodes(struct reader *r)
 {
     for (uint32_t i = 0; i < r->g->param.len; i++) {
@@ -164,8 +162,8 @@ bool read_params_to_nodes(struct reader *r)
     return true;
 }
 
-/* What is known about a flattened input: its entry of r->pending, marked with
- * the string; NULL: nothing. */
+/* What is known about a flattened input: its entry of r->pending, marked in the string; NULL if
+ * none. */
 static const struct pending_ann *pending_of(const struct reader *r, str_id name)
 {
     const struct str *s = str_at(&r->store->str, name);
@@ -196,7 +194,7 @@ static bool read_flattened(struct reader *r, const char *call)
     if (!starts_with(r->p, call))
         return false;
     const char *after = r->p + strlen(call);
-    /* Parameters are no nodes here, and a flattened input may be called like one. */
+    /* Parameters are not nodes here, and a flattened input may have the name of one. */
     for (r->p = s; *r->p != '=';) {
         size_t n = ident_len(r->p);
         str_id name = read_intern(r, r->p, n);
@@ -243,8 +241,6 @@ static bool is_set_to(const char *s, const char *value)
     return *s == '\n' || *s == '\0';
 }
 
-/* Is there a prologue at the cursor, the first statement of the body?
- * *done: the inputs are known. */
 bool read_prologue(struct reader *r, bool *done)
 {
     struct fx_style *st = &r->g->style;

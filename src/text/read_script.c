@@ -1,6 +1,6 @@
-/* What a runnable script (fx_graph_runnable) says around its graph: values of symbols, attributes,
- * the inputs' shapes and storages, process groups. Only the lines PyTorch writes are known here;
- * any other Python is passed over.
+/* Reads what a runnable script (fx_graph_runnable) says around its graph: values of symbols,
+ * attributes, the inputs' shapes and storages, process groups. Only lines that PyTorch writes are
+ * recognized; other Python is ignored.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "text/read.h"
 #include "sym/sym.h"
 
-/* The argument `key=` of the call on this line; NULL: not there. */
+/* The argument `key=` of the call on this line; NULL if absent. */
 static const char *keyword(const char *s, const char *key)
 {
     size_t n = strlen(key), len = strcspn(s, "\n");
@@ -21,13 +21,13 @@ static const char *keyword(const char *s, const char *key)
     return NULL;
 }
 
-/* Where `word` is in from..to, or NULL. strstr() would look through the rest of the file. */
+/* The position of `word` in from..to, or NULL. strstr() would search the rest of the file. */
 static const char *find(const char *from, const char *to, const char *word)
 {
     return memmem(from, (size_t)(to - from), word, strlen(word));
 }
 
-/* Of a parenthesised list at s: the inside, and what follows; NULL: none there. */
+/* The inside of a parenthesized list at s, and what follows; NULL if there is none. */
 static const char *inside(const char *s, const char **from, const char **to)
 {
     int depth = 0;
@@ -207,7 +207,7 @@ static void read_tensor(struct reader *r, const char *s)
         r->g->param.at[i].storage = storage;
 }
 
-/* The value that a script is run with is the symbol's. */
+/* The value that a script is run with is the symbol's value. */
 static void hint_symbol(struct reader *r, const char *symbol, const char *value)
 {
     size_t n = ident_len(symbol);
@@ -269,7 +269,7 @@ static void read_attribute(struct reader *r, const char *s)
     if (inside(list, &from, &to) == NULL || len == 0)
         return;
     r->tmp.len = 0;
-    if (literal) { /* at most four numbers: a vector is all that PyTorch writes so */
+    if (literal) { /* at most four numbers: PyTorch writes only vectors this way */
         const char *p = from, *e;
         size_t n = 0, m;
         bool whole = true, truth = false;

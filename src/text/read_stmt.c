@@ -1,4 +1,4 @@
-/* One statement of a body: which kind of node it is, its arguments, what it frees. */
+/* Reads one statement of a body: the kind of node, its arguments, what it frees. */
 #include "op/ops.h"
 #include "text/read.h"
 
@@ -40,7 +40,7 @@ bool read_annotation(struct reader *r, const char *stop_at, uint32_t *ann_out)
             }
         }
         if (depth != 0)
-            return false; /* a type does not run over the end of its line */
+            return false; /* a type does not continue on the next line */
         while (e > s && e[-1] == ' ')
             e--;
     }
@@ -92,7 +92,7 @@ static bool read_frees(struct reader *r)
     return false;
 }
 
-/* What the statement of the newest node frees; nodes come in the order of their ids. */
+/* Records what the statement of the newest node frees; nodes come in the order of their ids. */
 static void note_frees(struct reader *r)
 {
     tuck_graph *g = r->g;
@@ -127,7 +127,7 @@ static bool finish_call(struct reader *r, struct rhs *x, uint32_t before)
     return true;
 }
 
-/* A path: `self.a.b`, `x.T`, `getattr(getattr(self.a, "0"), "1").b`. Its elements go to r->tmp,
+/* A path: `self.a.b`, `x.T`, `getattr(getattr(self.a, "0"), "1").b`. Writes its elements to r->tmp,
  * with dots between; *base is the first identifier. False: it is something else. */
 static bool read_path(struct reader *r, const char **base, size_t *base_len)
 {
@@ -157,7 +157,7 @@ static bool read_path(struct reader *r, const char **base, size_t *base_len)
             while (e < s + n && !(e[0] == '"' && e[1] == ')'))
                 e++;
             if (e == s + n || e == s || memchr(s, '.', (size_t)(e - s)) != NULL)
-                return false; /* FX has one getattr an element, and none that is empty */
+                return false; /* FX prints one getattr per element, and no empty one */
             buf_str(&r->tmp, r->tmp.len > 0 ? "." : "");
             buf_add(&r->tmp, s, (size_t)(e - s));
             s = e + 2;
@@ -214,7 +214,7 @@ static void set_operator(struct reader *r, struct rhs *x, uint32_t op, uint32_t 
     x->n_args = n_args;
 }
 
-/* The operator whose symbol is at s, the longest that fits, and its length; 0 = none. */
+/* The operator whose symbol is at s, the longest match, and its length; 0 if none. */
 static uint32_t operator_at(enum op_form form, const char *s, size_t *len)
 {
     for (*len = strnlen(s, 3); *len > 0; --*len) {
@@ -239,7 +239,7 @@ static bool read_binary(struct reader *r, struct rhs *x)
     return read_operand(r, false);
 }
 
-/* What begins with a node: x[i], x.m(..), x.a, x + y. */
+/* A statement that begins with a node: x[i], x.m(..), x.a, x + y. */
 static bool read_from_node(struct reader *r, struct rhs *x, uint32_t node, size_t len)
 {
     const char *base, *s = r->p;
@@ -285,7 +285,7 @@ static bool read_rhs(struct reader *r, struct rhs *x)
         return read_operand(r, false) && read_binary(r, x);
     }
     if (starts_with(s, "torch.")) {
-        node = 0; /* torch is reserved: no node is called so */
+        node = 0; /* torch is reserved: no node has this name */
     } else {
         str_id id = str_find(&r->store->str, s, n);
         node = id ? read_lookup(r, id) : 0;
@@ -315,7 +315,7 @@ static bool read_rhs(struct reader *r, struct rhs *x)
     const char *end = r->p + strspn(r->p, " ");
     if (at_end(end) || *end == ')' || *end == '\n')
         return true;
-    /* `device(type='cpu') == x`: a value that is written like a call, and an operator. */
+    /* `device(type='cpu') == x`: a value that looks like a call, and an operator. */
     values_clear(&r->vals);
     r->p = s;
     return read_operand(r, false) && read_binary(r, x);
@@ -363,7 +363,7 @@ static bool make_node(struct reader *r, const struct rhs *x, str_id name, const 
     return true;
 }
 
-/* After a node's right-hand side: its frees. The cursor ends on the end of the statement, or on
+/* After a node's right-hand side: its frees. The cursor ends at the end of the statement, or on
  * another statement of the same line. */
 static void read_tail(struct reader *r)
 {
@@ -377,7 +377,7 @@ static void read_tail(struct reader *r)
     note_frees(r);
 }
 
-/* A statement that has no other reading: kept word for word. */
+/* A statement that cannot be read otherwise: kept verbatim. */
 static enum stmt read_opaque(struct reader *r, const char *start, str_id lead)
 {
     read_again(r);
@@ -493,7 +493,7 @@ static bool read_inplace(struct reader *r, uint32_t node, const char *object, si
     return true;
 }
 
-/* The name of a parameter whose placeholder has another one now. */
+/* The name of a parameter whose placeholder has a different one. */
 static const uint32_t FORMER_PARAMETER = UINT32_MAX;
 
 static bool is_former_parameter(const struct reader *r, str_id name)
@@ -511,7 +511,7 @@ static bool read_alias(struct reader *r, str_id name, uint32_t node)
     if (x->kind != TUCK_PLACEHOLDER || x->n_uses > 0)
         return false;
     if (is_former_parameter(r, name))
-        /* aliases are printed in the order of the parameters: it would come too early */
+        /* aliases are printed in the order of the parameters: this one would come too early */
         return false;
     for (uint32_t i = 0; i < r->g->param.len; i++) {
         struct fx_param *q = &r->g->param.at[i];
@@ -641,7 +641,7 @@ static enum stmt read_one(struct reader *r, str_id lead)
 
         r->p++;
         read_blanks(r);
-        if (known != 0 && ann == 0) { /* a second assignment can only be a free */
+        if (known != 0 && ann == 0) { /* a second assignment must be a free */
             r->p = start;
             if (read_frees(r)) {
                 if (node_at(r->g, r->g->node.len - 1)->kind == TUCK_PLACEHOLDER)
@@ -651,7 +651,7 @@ static enum stmt read_one(struct reader *r, str_id lead)
             }
             read_again(r);
             if (read_balanced(r))
-                read_define(r, name, start, (struct fx_node){.kind = 0}); /* reports it */
+                read_define(r, name, start, (struct fx_node){.kind = 0}); /* reports the error */
             return STMT_ERROR;
         }
         size_t m = ident_len(r->p);

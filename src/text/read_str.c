@@ -5,18 +5,18 @@
  *       %add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, 1))
  *       return add
  *
- * It has strings without quotes, so '0' and 0 look the same; the operator's signature decides. It
- * is read, and never written: a graph in this form is printed as a class.
+ * Strings have no quotes here, so '0' and 0 look the same; the operator's signature decides. This
+ * form is only read, never written: such a graph is printed as a class.
  */
 #include "op/ops.h"
 #include "text/read.h"
 
-/* An argument list in this form, turned into the usual one in r->tmp: % taken off,
- * strings quoted. What is no number, name of a node or container is a string unless the
- * signature wants something else. */
+/* Converts an argument list of this form into the usual one in r->tmp: removes % and quotes
+ * strings. What is not a number, a node's name or a container is a string, unless the signature
+ * wants something else. */
 struct coerce {
     const struct op_sig *sig;
-    uint32_t param; /* of the argument being read, at depth 1 */
+    uint32_t param; /* of the current argument, at depth 1 */
 };
 
 static bool wants_type(const struct coerce *c, enum op_type type)
@@ -54,7 +54,7 @@ static bool is_one_of(const char *s, size_t len, const char *const *list)
     return false;
 }
 
-/* One bare word of an argument list. */
+/* One unquoted word of an argument list. */
 static void put_word(struct reader *r, const struct coerce *c, const char *s, size_t len)
 {
     static const char *const plain[] = {"None", "True", "False",    "inf",
@@ -100,7 +100,7 @@ static const char *matching(const char *s)
     return NULL;
 }
 
-/* Rewrite s..end, the inside of `args = (…)` or `kwargs = {…}`. */
+/* Rewrites s..end, the inside of `args = (…)` or `kwargs = {…}`. */
 static void put_list(struct reader *r, struct coerce *c, const char *s, const char *end, bool keyed)
 {
     int depth = 0;
@@ -187,8 +187,8 @@ static bool parse_arguments(struct reader *r, uint32_t *n_args, uint32_t *n_kwar
     return ok;
 }
 
-/* Can s..s+len be in a signature or an annotation? Brackets and quotes
- * balanced, nothing that ends it. */
+/* Can s..s+len be in a signature or an annotation? Brackets and quotes must be balanced, and
+ * nothing may end it. */
 static bool is_contained(const char *s, size_t len, const char *never)
 {
     int depth = 0;
@@ -286,7 +286,7 @@ static bool read_call(struct reader *r, const char *s, tuck_kind kind, const cha
     r->p = s;
     if (!parse_arguments(r, n_args, n_kwargs))
         return bad_line(r, s);
-    /* Outside torch a global goes by its mangled name: math.sqrt is math_sqrt in code. */
+    /* Outside torch, a global has a mangled name: math.sqrt is math_sqrt in code. */
     char *mangled = arena_str(&r->g->arena, target, target_len);
     if (kind == TUCK_CALL_FUNCTION && x->syntax == FX_CALL &&
         !(starts_with(mangled, "torch.") && is_path(mangled))) {
@@ -297,7 +297,7 @@ static bool read_call(struct reader *r, const char *s, tuck_kind kind, const cha
             return bad_line(r, s);
     }
     x->target = read_intern(r, mangled, target_len);
-    /* builtin getattr of two arguments is printed x.attr where it can be */
+    /* builtin getattr of two arguments is printed as x.attr if possible */
     const tuck_value *v = r->vals.v.at;
     if (kind == TUCK_CALL_FUNCTION && target_len == 7 && memcmp(target, "getattr", 7) == 0 &&
         *n_args == 2 && *n_kwargs == 0 && value_next(v)->kind == TUCK_V_STR) {
@@ -319,8 +319,8 @@ static bool read_call(struct reader *r, const char *s, tuck_kind kind, const cha
     return true;
 }
 
-/* Parameters have names of their own, which must differ as well. A name that
- * belongs to no node is marked. */
+/* Parameters have names of their own, which must also be unique. A name that belongs to no node is
+ * marked. */
 static bool note_parameter(struct reader *r, str_id target)
 {
     struct str *s = &r->store->str.all.at[target];
@@ -425,8 +425,8 @@ static bool read_line(struct reader *r)
     return true;
 }
 
-/* Names in this form may be ones that Python does not allow, %None, or that the
- * code needs for a global. */
+/* Names in this form may not be allowed in Python, such as %None, or be needed by the code for a
+ * global. */
 static void rename_reserved(tuck_graph *g)
 {
     for_each_node (g, n) {

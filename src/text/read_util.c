@@ -1,4 +1,4 @@
-/* Small steps of the reader: positions, errors, blanks, names. */
+/* Helpers of the reader: positions, errors, blanks, names. */
 #include <stdio.h>
 
 #include "text/read.h"
@@ -12,12 +12,12 @@ uint32_t read_file_line(const struct reader *r, uint32_t line)
 {
     uint32_t n = r->text->line.len;
 
-    if (n > 0) /* the end of the text is a line after the last */
+    if (n > 0) /* the end of the text counts as a line after the last */
         return line < n ? r->text->line.at[line] : r->text->line.at[n - 1] + 1;
     return r->text->line0 + line + 1;
 }
 
-/* `at` is in the cursor's line or, where an operand ran on, in one above it. */
+/* `at` is in the cursor's line or, if an operand spans lines, in one above. */
 struct diag_pos read_pos(struct reader *r, const char *at, size_t len)
 {
     const char *bol = r->bol;
@@ -113,7 +113,7 @@ void read_skip_line(struct reader *r)
     r->p += strcspn(r->p, "\n");
     if (*r->p == '\n') {
         read_newline(r);
-    } else if (r->p != r->bol) { /* as if it ended in a newline: no line is read twice */
+    } else if (r->p != r->bol) { /* treated as if it ended in a newline: no line is read twice */
         r->line++;
         r->bol = r->p;
     }
@@ -146,7 +146,7 @@ uint32_t read_define(struct reader *r, str_id name, const char *at, struct fx_no
             const char *text = str_text(&r->store->str, name);
             uint32_t line = node_at(r->g, known)->line;
             snprintf(note, sizeof(note), "first defined in line %u", line);
-            if (init.line != 0) /* a parameter, of a line above */
+            if (init.line != 0) /* a parameter, from a line above */
                 diag_add(r->diags, TUCK_ERROR,
                          (struct diag_pos){
                              .source = &r->source, .line = init.line, .column = init.column},
@@ -160,9 +160,9 @@ uint32_t read_define(struct reader *r, str_id name, const char *at, struct fx_no
         init.name = name;
     }
     if (init.line != 0) {
-        /* the caller knows */
+        /* the caller gives the position */
     } else if (at != NULL && at >= r->bol &&
-               r->pin == NULL) { /* the usual: no need to look for the line */
+               r->pin == NULL) { /* the usual case: no need to search for the line */
         init.line = read_file_line(r, r->line);
         init.column = (uint32_t)(at - r->bol) + 1;
     } else if (at != NULL) {

@@ -1,4 +1,4 @@
-/* Operands: literals, containers, reprs, symbolic expressions. Nesting costs no stack. */
+/* Reads operands: literals, containers, reprs, symbolic expressions. Nesting uses no stack. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* May c be in a name: digits, letters, '_', all that is not ASCII? Asked for most characters of a
- * text, so it is one look into a table of bits. */
+/* May c be in a name: a digit, a letter, '_', or not ASCII? Called for most characters of a text,
+ * so it is one lookup in a table of bits. */
 static bool word(char c)
 {
     static const uint64_t bits[4] = {0x03FF000000000000, 0x07FFFFFE87FFFFFE, UINT64_MAX,
@@ -56,7 +56,7 @@ static void push_text(struct reader *r, tuck_value_kind kind, const char *s, siz
     push(r, (tuck_value){.kind = (uint8_t)kind, .a = str_intern(&r->store->str, s, len)});
 }
 
-/* Take back the last value, an atom. */
+/* Removes the last value, an atom. */
 static void unpush(struct reader *r)
 {
     struct value_list *l = &r->vals;
@@ -73,7 +73,7 @@ static uint32_t defined(struct reader *r, const char *s, size_t len)
     return id ? read_lookup(r, id) : 0;
 }
 
-/* s12, u3, zuf0, j1: how PyTorch names symbols. */
+/* s12, u3, zuf0, j1: symbols as PyTorch names them. */
 static bool is_symbol(const char *s, size_t len)
 {
     static const char *const prefix[] = {"s", "u", "zuf", "zf", "j"};
@@ -93,7 +93,7 @@ static bool is_symbol(const char *s, size_t len)
 
 /* ---- atoms ---- */
 
-/* After the string literal at s, or NULL where it is not closed. */
+/* After the string literal at s, or NULL if it is not closed. */
 static const char *string_end(const char *s)
 {
     char q = *s;
@@ -164,7 +164,7 @@ static bool read_number(struct reader *r)
         push(r, (tuck_value){.kind = TUCK_V_INT, .u.i = *s == '-' ? -v : v});
         return true;
     }
-    if (whole && len <= 20 && *s != '+' && *first != '0') { /* near the end of 64 bits */
+    if (whole && len <= 20 && *s != '+' && *first != '0') { /* near the limit of 64 bits */
         char *stop, digits[24];
         memcpy(digits, s, len);
         digits[len] = '\0';
@@ -285,7 +285,7 @@ static tuck_value_kind name_kind(const char *s, size_t len)
                                     : TUCK_V_NAME;
 }
 
-/* A global used as a value. What it is does not change, so it is remembered with the string. */
+/* A global used as a value. What it is does not change, so it is cached with the string. */
 static void push_name(struct reader *r, const char *s, size_t len)
 {
     str_id id = str_intern(&r->store->str, s, len);
@@ -402,8 +402,8 @@ void read_raw(struct reader *r, const char *from, const char *to)
     values_close(&r->vals);
 }
 
-/* After the expression that goes on at s, or NULL: it ends at the next
- * delimiter outside brackets. */
+/* After the expression that continues at s, or NULL: it ends at the next delimiter outside
+ * brackets. */
 static const char *expression_end(const struct reader *r, const char *s)
 {
     int depth = 0;
@@ -469,7 +469,7 @@ static bool push_expression(struct reader *r, const char *from, const char *to)
         else if (!is_symbol(s, n) && s[n] != '(' && !name_is_reserved(s, n) && unknown == NULL)
             unknown = s, unknown_len = n;
         s += n;
-        while (s < to && *s == '.') /* the rest of a path says nothing by itself */
+        while (s < to && *s == '.') /* the rest of a dotted path means nothing by itself */
             s += 1 + ident_len(s + 1);
     }
     if (unknown != NULL && !dotted && r->lenient == 0)
@@ -501,7 +501,7 @@ static tuck_value *innermost(struct reader *r)
     return &r->vals.v.at[r->vals.open.at[r->vals.open.len - 1]];
 }
 
-/* `( expression )` was read as a tuple of one without a comma: give its text back instead. */
+/* `( expression )` was read as a tuple of one without a comma: returns its text instead. */
 static const char *unwrap(struct reader *r)
 {
     struct value_list *l = &r->vals;
@@ -513,8 +513,8 @@ static const char *unwrap(struct reader *r)
     return at;
 }
 
-/* The bracket under the cursor closes the innermost container. *text: set where that turns out to
- * be an expression in parentheses, which is not pushed yet. */
+/* The bracket at the cursor closes the innermost container. Sets *text if that turns out to be an
+ * expression in parentheses, which is not pushed yet. */
 static bool close_container(struct reader *r, uint32_t base, const char **text)
 {
     tuck_value *v = innermost(r);
@@ -551,7 +551,7 @@ static bool close_container(struct reader *r, uint32_t base, const char **text)
         if (v->a == 1 && !v->flags) {
             *text = unwrap(r);
             r->p++;
-            /* ((( x ))) at once: taking the text anew at each level would be quadratic */
+            /* ((( x ))) at once: taking the text again at each level would be quadratic */
             while (*r->p == ')' && r->vals.open.len > base && innermost(r)->kind == TUCK_V_TUPLE &&
                    innermost(r)->a == 0) {
                 *text = unwrap(r);
@@ -579,7 +579,7 @@ static bool is_key(const char *s, size_t n)
     return s[0] == '=' && s[1] != '=';
 }
 
-/* What begins with an identifier. *opened: a container was opened, its items come next. */
+/* Reads what begins with an identifier. *opened: a container was opened, its items come next. */
 static bool read_ident(struct reader *r, size_t n, bool *opened)
 {
     const char *s = r->p;
@@ -602,7 +602,7 @@ static bool read_ident(struct reader *r, size_t n, bool *opened)
         r->p += n;
         return true;
     }
-    if (defined(r, s, n)) /* an attribute of a node: no operand that FX prints */
+    if (defined(r, s, n)) /* an attribute of a node: FX prints no such operand */
         return false;
     n = path_len(s, n);
     r->p += n;
@@ -701,7 +701,7 @@ static void read_descriptor(struct reader *r)
 
 static bool operator_follows(const char *s)
 {
-    if (*s == ',' || *s == ')' || *s == ']') /* the usual */
+    if (*s == ',' || *s == ')' || *s == ']') /* the usual case */
         return false;
     s += strspn(s, " \n");
     return strchr("+-*/%|&^<>", *s) != NULL ? *s != '\0' : (*s == '=' || *s == '!') && s[1] == '=';

@@ -1,4 +1,4 @@
-/* What is known of a graph and its text would not say, as the line above it. */
+/* Writes the line above a graph, with facts that its text would not contain. */
 #include "base/json.h"
 #include "graph/groups.h"
 #include "text/known.h"
@@ -11,8 +11,8 @@ struct remembering {
     struct json_out j;
     struct arena arena;
     VEC(tuck_graph *) todo;
-    VEC(str_id) done; /* names of groups, of symbols: written, or given elsewhere */
-    bool groups;      /* there are any at all */
+    VEC(str_id) done; /* names of groups and symbols that are written or given elsewhere */
+    bool groups;      /* there are any groups */
 };
 
 static bool is_done(struct remembering *x, str_id name)
@@ -24,7 +24,7 @@ static bool is_done(struct remembering *x, str_id name)
     return false;
 }
 
-/* Is the script around it printed with the graph? What it says need not be said. */
+/* Is the script around it printed with the graph? Then its facts need not be repeated. */
 static bool has_script(const struct remembering *x)
 {
     return x->g->script.is;
@@ -37,7 +37,7 @@ static void open_once(struct remembering *x, const char *key, bool *open)
     *open = true;
 }
 
-/* A group whose members, place or size would not be known from the text alone. */
+/* A group whose members, position or size would not be known from the text alone. */
 static void remember_group(struct remembering *x, const struct fx_group *q, int64_t said,
                            bool *open)
 {
@@ -83,7 +83,7 @@ static void remember_groups(struct remembering *x)
         json_close(&x->j, '}');
 }
 
-/* Of several values of a symbol the last counts. */
+/* If a symbol has several values, the last counts. */
 static const struct fx_hint *last_value(const struct fx_hint *hint, size_t n, str_id symbol)
 {
     for (size_t i = n; i > 0; i--)
@@ -122,7 +122,7 @@ static void do_remember(void *p)
     struct fx_store *s = x->g->store;
 
     buf_str(&x->line, FX_KNOWN);
-    x->line.len--; /* the bracket is the object's */
+    x->line.len--; /* the bracket belongs to the object */
     size_t empty = x->line.len + 2;
     json_begin(&x->j, &x->line);
     x->j.flat = true;
