@@ -21,7 +21,7 @@ static bool same(const char *a, const char *s, size_t len)
     return strlen(a) == len && memcmp(a, s, len) == 0;
 }
 
-/* Is s one of the words of `list`, which blanks separate? */
+/* Is s one of the words of `list`, which are separated by blanks? */
 static bool among(const char *list, const char *s, size_t len)
 {
     while (*list) {
@@ -108,7 +108,7 @@ static enum dtype wider(enum dtype a, enum dtype b)
         return a;
     if (rows[a].bytes != rows[b].bytes)
         return rows[a].bytes > rows[b].bytes ? a : b;
-    /* Same width and not equal: neither holds the other, so the next one that holds both. */
+    /* Same width but different: neither holds the other, so the next one that holds both. */
     return rows[a].category == DTYPE_IS_FLOAT ? DTYPE_F32 : DTYPE_I16;
 }
 

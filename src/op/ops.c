@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* As ops.def spells them. */
+/* As spelled in ops.def. */
 enum {
 #define X(id, ...) F_##id = OP_F_##id,
     OP_FLAGS(X)
@@ -38,7 +38,7 @@ uint32_t op_count(void)
     return N_ROWS - 1;
 }
 
-/* strcmp() for a text that is not terminated, and may hold anything. */
+/* strcmp() for a text that is not terminated and may contain anything. */
 static int compare(const char *s, size_t len, const char *name)
 {
     size_t n = strnlen(name, len + 1);
@@ -75,8 +75,8 @@ static uint32_t exact(const char *s, size_t len)
     return at < N_ROWS && compare(s, len, op_rows[at].name) == 0 ? at : 0;
 }
 
-/* A packet: torch picks the overload by the operands when it runs. What the table says hardly ever
- * differs between overloads, so any will do; the one that is meant most often comes first. */
+/* A packet: torch chooses the overload from the operands at run time. The table hardly ever differs
+ * between overloads, so any will do; the most frequent one comes first. */
 static uint32_t packet(const char *s, size_t len)
 {
     static const char *const wanted[] = {"default", "Tensor", "self", "int"};
@@ -90,7 +90,7 @@ static uint32_t packet(const char *s, size_t len)
         if (!starts(name, s, len))
             break;
         if (name[len] != '.' || strchr(name + len + 1, '.'))
-            continue; /* aten.cat is no packet of aten.cat_.x, and torch no packet of torch.neg.x */
+            continue; /* aten.cat is not a packet of aten.cat_.x, nor torch of torch.neg.x */
         size_t rank = 0;
         while (rank < n_wanted && strcmp(name + len + 1, wanted[rank]) != 0)
             rank++;
@@ -112,8 +112,8 @@ bool op_same_packet(uint32_t a, uint32_t b)
     return len > 0 && strncmp(x, y, len + 1) == 0 && strchr(y + len + 1, '.') == NULL;
 }
 
-/* What the printer makes of names outside torch: the module's dots become underscores, and a number
- * is appended when two objects would have the same name. */
+/* Names outside torch as the printer writes them: the module's dots become underscores, and a
+ * number is appended if two objects would have the same name. */
 static uint32_t mangled(const char *s, size_t len)
 {
     static const struct {
@@ -141,7 +141,7 @@ static uint32_t mangled(const char *s, size_t len)
     return 0;
 }
 
-/* math_sqrt_1: without the number, or 0 if there is none. */
+/* math_sqrt_1 without the number; 0 if there is none. */
 static size_t without_number(const char *s, size_t len)
 {
     size_t end = len;
@@ -180,7 +180,7 @@ uint32_t op_find(const char *target, size_t len)
     return op;
 }
 
-/* Rows have no names that C could use, but each has a line of its own in ops.def. */
+/* Row names are not C identifiers, but each row has its own line in ops.def. */
 #define PASTE(a, b) a##b
 #define ROW(line) PASTE(ROW_, line)
 

@@ -52,8 +52,8 @@ enum op_class {
 
 /* ---- Flags ----------------------------------------------------------------------------------- */
 
-/* LOWERED: Inductor has a lowering of its own for it and there is no formula of its flops. It is
- * wider than FUSIBLE, and for comparisons. */
+/* LOWERED: Inductor has its own lowering for it, and there is no formula for its flops. It includes
+ * more than FUSIBLE, and is used for comparisons. */
 #define OP_FLAGS(X)                                                                                \
     X(EFFECT, "effect", "never dead code, though nobody uses its result")                          \
     X(MUTATES, "mutates", "writes an operand; the signature says which")                           \
@@ -102,7 +102,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
 
 /* ---- Rules that give sizes, strides, dtype and device of the results ------------------------- */
 
-/* A column of ops.def, and what it means. A rule is a function shape_NAME. */
+/* A column of ops.def, and what each value means. A rule is a function shape_NAME. */
 #define OP_SHAPES(X)                                                                               \
     X(none, "no rule: the results stay unknown")                                                   \
     X(void, "there is no result")                                                                  \
@@ -414,8 +414,8 @@ enum op_shape {
 /* ---- What it costs
  * ---------------------------------------------------------------------------- */
 
-/* How many floating-point operations, a multiply-add being two;
- * src/cost/flops.c has the formulas. */
+/* The number of floating-point operations, where a multiply-add counts as two; src/cost/flops.c has
+ * the formulas. */
 #define OP_FLOPS(X)                                                                                \
     X(none, "no formula: only what it moves counts")                                               \
     X(mm, "a product: for each element of the result, the last dimension of operand 0")            \
@@ -442,7 +442,7 @@ enum op_flops {
         OP_FLOPS_END
 };
 
-/* Which bytes it reads and writes in memory, or sends. */
+/* The bytes it reads and writes in memory, or sends. */
 #define OP_MOVES(X)                                                                                \
     X(none, "nothing: a view, a number, a wait")                                                   \
     X(all, "reads its operands and writes its results; out= is not read")                          \
@@ -480,8 +480,8 @@ enum op_form {
 struct op_row {
     const char *name;      /* aten.add.Tensor: what follows "torch.ops." */
     const char *signature; /* parameters and results; see ops.def */
-    const char *lies;      /* what the schema does not say, or NULL */
-    const char *symbol;    /* of operators printed as syntax, else NULL */
+    const char *lies;      /* corrections of the schema, or NULL */
+    const char *symbol;    /* for operators printed as syntax, else NULL */
     uint32_t flags;        /* enum op_flags */
     uint8_t cls;           /* enum op_class */
     uint16_t shape;        /* enum op_shape */
@@ -492,8 +492,8 @@ struct op_row {
 
 uint32_t op_count(void);
 
-/* Rows are numbered from 1, in the order of their names; op_at(0) is a row without name, with class
- * OP_CLASS_END and no flags: the unknown operator. */
+/* Rows are numbered from 1, in the order of their names; op_at(0) is the unknown operator: a row
+ * without name, with class OP_CLASS_END and no flags. */
 extern const struct op_row op_rows[];
 extern const uint32_t op_n_rows;
 
@@ -505,7 +505,7 @@ static inline const struct op_row *op_at(uint32_t op)
 /* The row of a call_function's target, 0 if there is none. Accepts the spellings of graph texts:
  * torch.ops.aten.add.Tensor, aten.add.Tensor, a packet without overload (aten.cat: its default,
  * else its Tensor, self, int or first overload), operator.add and _operator.add, mangled
- * _operator_not_, math_sqrt_1 and torch_Tensor_add_, a bare builtin (getattr). A method m is
+ * _operator_not_, math_sqrt_1 and torch_Tensor_add_, a bare builtin (getattr). Method m is
  * torch.Tensor.m here. */
 uint32_t op_find(const char *target, size_t len);
 
@@ -545,16 +545,16 @@ enum op_type {
 };
 
 struct op_param {
-    const char *name;         /* "" for results without one, and for the rest */
-    const char *default_text; /* as Python writes it; NULL: required */
+    const char *name;         /* "" for results without a name, and for "..." */
+    const char *default_text; /* in Python's notation; NULL if required */
     uint8_t type;             /* enum op_type */
     uint8_t depth;            /* 1: a list, 2: a list of lists */
-    uint8_t list_size;        /* i[2]: a list of 2, or one int for all; 0: any length */
+    uint8_t list_size;        /* i[2]: a list of 2, or one int for all; 0 means any length */
     bool optional;            /* may be None */
     bool items_optional;      /* an item may be None */
     bool kwarg_only;
-    bool rest;  /* "...": any number of further operands, by place and by name */
-    char alias; /* 'a' …: shares storage with whatever else has that letter; 0: with nothing */
+    bool rest;  /* "...": any number of further operands, positional or by name */
+    char alias; /* 'a' …: shares storage with everything that has this letter; 0 if with nothing */
     bool mutated;
 };
 
@@ -563,27 +563,27 @@ struct op_sig {
     uint32_t n_params, n_results;
 };
 
-/* The signature of a row with its lies applied, in the arena's memory. A row that does not parse is
- * a mistake in ops.def: false, and *error_at (if not NULL) says where in the text. */
+/* The signature of a row with its corrections applied, in the arena. A row that does not parse is
+ * an error in ops.def: false, and *error_at (if not NULL) says where in the text. */
 bool op_sig_parse(struct arena *a, const struct op_row *row, struct op_sig *sig,
                   const char **error_at);
-/* The same of the schema alone, as PyTorch states it. */
+/* The same from the schema alone, as PyTorch declares it. */
 bool op_sig_parse_schema(struct arena *a, const struct op_row *row, struct op_sig *sig,
                          const char **error_at);
 
-/* Overloads of one operator: aten.mean.default and aten.mean.dim. */
+/* Are they overloads of one operator, such as aten.mean.default and aten.mean.dim? */
 bool op_same_packet(uint32_t a, uint32_t b);
 
 /* The parameter of that name, or -1. */
 int op_param_find(const struct op_sig *sig, const char *name, size_t len);
 
-/* Is that the name of parameter p? Without an arena. */
+/* Is that the name of parameter p? Needs no arena. */
 bool op_param_is(const struct op_row *row, uint32_t p, const char *name, size_t len);
 
 /* Does result r share storage with parameter p? Is parameter p written? */
 bool op_result_aliases(const struct op_sig *sig, uint32_t r, uint32_t p);
 bool op_param_mutated(const struct op_sig *sig, uint32_t p);
-/* The first parameter that result r shares storage with, or -1: it is fresh. */
+/* The first parameter that result r shares storage with, or -1 if it is new. */
 int op_result_alias_of(const struct op_sig *sig, uint32_t r);
 
 #endif

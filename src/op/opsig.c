@@ -1,4 +1,4 @@
-/* Signatures of operators: the notation of ops.def, taken apart. */
+/* Parses signatures of operators in the notation of ops.def. */
 #include "op/ops.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ static bool type(struct scan *s, struct op_param *p)
     return true;
 }
 
-/* A default ends at the next comma or arrow that is outside of brackets and quotes. */
+/* A default ends at the next comma or arrow outside brackets and quotes. */
 static const char *default_text(struct scan *s)
 {
     const char *start = s->at;
@@ -222,7 +222,7 @@ static bool lies(struct scan *s, struct op_sig *sig)
     return *s->at == 0;
 }
 
-/* More than the commas allow there cannot be. */
+/* An upper bound for the number of parameters, from the commas. */
 static size_t room(const char *text)
 {
     size_t n = 1;
@@ -273,7 +273,7 @@ int op_param_find(const struct op_sig *sig, const char *name, size_t len)
     return -1;
 }
 
-/* The end of the parameter that begins here: a comma or an arrow outside of brackets and quotes. */
+/* The end of the parameter that begins here: a comma or an arrow outside brackets and quotes. */
 static const char *param_end(const char *s)
 {
     int depth = 0;
