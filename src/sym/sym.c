@@ -1,4 +1,4 @@
-/* The table of expressions: rows, interning, leaves, and what can be asked of a node. */
+/* The table of expressions: rows, interning, leaves, and queries about a node. */
 #include "sym/sym.h"
 
 #include <assert.h>
@@ -217,7 +217,7 @@ sym_id sym_intern(struct symtab *t, enum sym_op op, str_id name, uint32_t base)
 
 sym_id sym_int(struct symtab *t, int64_t v)
 {
-    if (v == INT64_MIN) /* without it, every integer can be negated */
+    if (v == INT64_MIN) /* so that every integer can be negated */
         return 0;
     return intern(t, (struct sym_node){.op = SYM_INT, .u.i = v}, t->stack.len);
 }
@@ -365,7 +365,7 @@ sym_id sym_factor_at(const struct symtab *t, sym_id rest, uint32_t i, int64_t *e
     return f;
 }
 
-/* Depth is bounded by SYM_MAX_DEPTH, work by the number of different nodes. */
+/* Depth is bounded by SYM_MAX_DEPTH, work by the number of distinct nodes. */
 static void visit(struct symtab *t, sym_id id, void (*fn)(void *, sym_id, const char *), void *ctx)
 {
     struct sym_node *v = &t->node.at[id];

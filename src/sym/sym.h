@@ -13,13 +13,13 @@
  *   - a comparison whose outcome is the same for all values is True or False; otherwise its sides
  *     stay as they are, as PyTorch leaves them.
  *
- * What is promised. Rewrites of integers keep the value for all integers, negative ones included,
- * with Python's // and %, as long as the original has a value; a division by what may be zero can
- * vanish. Mod, which PyTorch defines for non-negative operands only, is Python's % like PythonMod.
- * Only symtab_assume() makes symbols non-negative. Expressions with floats are rearranged as real
- * numbers, as sympy does, and so can differ in the last digit.
+ * Guarantees: rewrites of integers keep the value for all integers, negative ones included, with
+ * Python's // and %, as long as the original has a value; a division by something that may be zero
+ * can disappear. Mod, which PyTorch defines for non-negative operands only, is Python's % like
+ * PythonMod. Only symtab_assume() makes symbols non-negative. Expressions with floats are rearranged
+ * as real numbers, as sympy does, and so can differ in the last digit.
  *
- * Id 0 is "no expression". It is what a constructor gives for an operand that is 0, for an integer
+ * Id 0 is "no expression". A constructor returns it for an operand that is 0, for an integer
  * outside of -(2**63 - 1) .. 2**63 - 1, for a float that is not finite, for an expression deeper
  * than SYM_MAX_DEPTH or with more than SYM_MAX_SIZE parts (which also bounds every recursion
  * below). So a chain of constructors needs one check, at its end, and is never wrong.
@@ -36,15 +36,15 @@
 typedef uint32_t sym_id;
 
 enum sym_type {
-    SYM_T_ANY, /* of a function we do not know */
+    SYM_T_ANY, /* result of an unknown function */
     SYM_T_INT,
     SYM_T_FLOAT,
     SYM_T_BOOL,
-    SYM_T_JOIN, /* in the table below: as the operands */
+    SYM_T_JOIN, /* in the table below: the same as the operands */
 };
 
-/* One row an operator: enumerator, name in the text (NULL: has a syntax of its own), sympy's class
- * and the rank of it (its printer sorts by them), number of operands, type, printing precedence (an
+/* One row per operator: enumerator, name in the text (NULL if it has its own syntax), sympy's class
+ * and its rank (its printer sorts by them), number of operands, type, printing precedence (an
  * operand that binds no tighter than its surroundings gets parentheses).
  */
 /* clang-format off */
@@ -123,14 +123,14 @@ struct sym_num {
 
 struct sym_node {
     uint8_t op, type;
-    bool nonneg; /* known to be >= 0 wherever it has a value */
+    bool nonneg; /* known to be >= 0 whenever it has a value */
     uint16_t depth;
-    uint32_t size; /* of the tree, itself included; as sympy counts */
+    uint32_t size; /* of the tree, including itself; as sympy counts */
     uint32_t n_arg, first_arg;
     uint32_t hash;
-    sym_id rest; /* of a product that begins with a number: the product without it */
+    sym_id rest; /* for a product that begins with a number: the product without it */
     uint32_t mark;
-    sym_id memo; /* result for this node in the walk number `mark` */
+    sym_id memo; /* result for this node in walk number `mark` */
     union {
         int64_t i;
         double f;
@@ -152,7 +152,7 @@ struct sym_frame { /* of the parser */
 
 enum {
     SYM_NONNEG_S = 1, /* s0, s1, …: sizes of inputs */
-    SYM_NONNEG_U = 2, /* u0, u1, …: sizes that data decides */
+    SYM_NONNEG_U = 2, /* u0, u1, …: data-dependent sizes */
 };
 
 struct symtab {
@@ -164,8 +164,8 @@ struct symtab {
     uint32_t n_slot;
     uint32_t mark;
     unsigned assume;
-    /* Scratch with stack discipline. Here, and not on the C stack, so that nothing leaks when
-     * memory runs out in the middle of something. */
+    /* Scratch used as stacks. It is here and not on the C stack, so that nothing leaks when memory
+     * runs out. */
     VEC(sym_id) stack;
     VEC(struct sym_term) term;
     VEC(struct sym_frame) frame;
@@ -174,7 +174,7 @@ struct symtab {
 void symtab_init(struct symtab *t, struct mem *m); /* allocates nothing yet */
 void symtab_destroy(struct symtab *t);
 
-/* SYM_NONNEG_… bits, before the first expression: canonical forms depend on them. */
+/* SYM_NONNEG_… bits, set before the first expression: canonical forms depend on them. */
 void symtab_assume(struct symtab *t, unsigned assume);
 
 /* ---- Making expressions -------------------------------------------------------------------------
@@ -193,16 +193,16 @@ sym_id sym_mul(struct symtab *t, sym_id a, sym_id b);
 sym_id sym_pow(struct symtab *t, sym_id a, sym_id b);
 sym_id sym_floordiv(struct symtab *t, sym_id a, sym_id b);
 sym_id sym_ceildiv(struct symtab *t, sym_id a, sym_id b);
-/* Python's a % b: Mod where both are known to be non-negative, else PythonMod, as PyTorch does. */
+/* Python's a % b: Mod if both are known to be non-negative, else PythonMod, as in PyTorch. */
 sym_id sym_mod(struct symtab *t, sym_id a, sym_id b);
-/* Python's a / b: IntTrueDiv of integers, FloatTrueDiv of others. */
+/* Python's a / b: IntTrueDiv for integers, else FloatTrueDiv. */
 sym_id sym_truediv(struct symtab *t, sym_id a, sym_id b);
 
-/* Any operator of the table but INT, FLOAT, BOOL, SYMBOL and CALL; ADD, MUL, MIN, MAX, AND, OR take
- * any number of operands. */
+/* Any operator of the table except INT, FLOAT, BOOL, SYMBOL and CALL; ADD, MUL, MIN, MAX, AND, OR
+ * take any number of operands. */
 sym_id sym_make(struct symtab *t, enum sym_op op, const sym_id *args, uint32_t n);
 
-/* A function by its name in the text; one that is not known stays a function of its operands. */
+/* A function by its name in the text; an unknown one stays a function of its operands. */
 sym_id sym_call(struct symtab *t, const char *name, size_t len, const sym_id *args, uint32_t n);
 
 static inline sym_id sym_make1(struct symtab *t, enum sym_op op, sym_id a)
@@ -230,11 +230,11 @@ static inline sym_id sym_to_float(struct symtab *t, sym_id a)
     return sym_make1(t, SYM_TOFLOAT, a);
 }
 
-/* What either of PyTorch's printers writes, and Python's operators. 0: not an expression, or one
- * that has no id (see above). */
+/* Accepts what either of PyTorch's printers writes, and Python's operators. 0: not an expression,
+ * or one that has no id (see above). */
 sym_id sym_parse(struct symtab *t, const char *s, size_t len);
 
-/* As PyTorch prints a size. Parsing the text gives the same id again. */
+/* Prints it as PyTorch prints a size. Parsing the text gives the same id again. */
 void sym_print(const struct symtab *t, sym_id id, struct buf *out);
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
@@ -244,42 +244,43 @@ static inline enum sym_type sym_type(const struct symtab *t, sym_id id)
     return id ? (enum sym_type)t->node.at[id].type : SYM_T_ANY;
 }
 
-/* True: id is that integer. */
+/* True if id is an integer constant. */
 bool sym_as_int(const struct symtab *t, sym_id id, int64_t *out);
 
-/* True: id is that number, or True or False. */
+/* True if id is a number, True or False. */
 bool sym_as_number(const struct symtab *t, sym_id id, struct sym_num *out);
 
-/* Known to be >= 0 wherever it has a value. False: not known. */
+/* Known to be >= 0 whenever it has a value. False means unknown. */
 static inline bool sym_nonneg(const struct symtab *t, sym_id id)
 {
     return id != 0 && t->node.at[id].nonneg;
 }
 
-/* Calls fn once for each symbol; fn must not use the table's walks: this, sym_subst, sym_normal. */
+/* Calls fn once for each symbol; fn must not use the functions that walk the table: this,
+ * sym_subst, sym_normal. */
 void sym_symbols(struct symtab *t, sym_id id,
                  void (*fn)(void *ctx, sym_id symbol, const char *name), void *ctx);
 
-/* The expression with symbols replaced: fn gives what to put for one, or the symbol itself. fn may
- * make expressions, but must not use the table's walks. */
+/* Replaces symbols: fn returns the replacement of a symbol, or the symbol itself. fn may make
+ * expressions, but must not use the functions that walk the table. */
 sym_id sym_subst(struct symtab *t, sym_id id,
                  sym_id (*fn)(void *ctx, sym_id symbol, const char *name), void *ctx);
 
-/* A form for comparing, not for printing: products multiplied out (within bounds), remainders
+/* A form for comparing, not for printing: products are multiplied out (within bounds), remainders
  * written with //, comparisons as Eq(d, 0) or d >= 0. */
 sym_id sym_normal(struct symtab *t, sym_id id);
 
-/* True: equal wherever both have a value. False: not known to be. */
+/* True: equal whenever both have a value. False: not known to be. */
 bool sym_same(struct symtab *t, sym_id a, sym_id b);
 
 enum sym_status {
     SYM_OK,
     SYM_UNBOUND,   /* lookup did not know a symbol */
-    SYM_OVERFLOW,  /* the value, or one on the way to it, is too large */
+    SYM_OVERFLOW,  /* the value or an intermediate one is too large */
     SYM_UNDEFINED, /* division by zero, an unknown function, a float that is not finite */
 };
 
-/* The value of a symbol: an integer or a float. False: not known. */
+/* The value of a symbol: an integer or a float. False if unknown. */
 typedef bool (*sym_lookup_fn)(void *ctx, const char *name, struct sym_num *out);
 
 enum sym_status sym_eval(const struct symtab *t, sym_id id, sym_lookup_fn lookup, void *ctx,
@@ -291,7 +292,7 @@ enum sym_status sym_eval(const struct symtab *t, sym_id id, sym_lookup_fn lookup
 
 struct sym_row {
     const char *name, *class_name;
-    uint8_t rank, min, max, type; /* max 0: any number */
+    uint8_t rank, min, max, type; /* max 0 means any number */
     uint16_t prec;
 };
 extern const struct sym_row sym_rows[SYM_N_OPS];
@@ -337,27 +338,27 @@ sym_id sym_remainder(struct symtab *t, enum sym_op op, sym_id a, sym_id b);
 sym_id sym_number(struct symtab *t, struct sym_num v);
 bool sym_is_name(const char *name, size_t len); /* an identifier */
 
-/* A sum's terms, a term's coefficient and what it multiplies (0: a constant term), a product's
- * factors without the number, a factor's base and exponent. */
+/* A sum's terms; a term's coefficient and the rest (0 for a constant term); a product's factors
+ * without the number; a factor's base and exponent. */
 uint32_t sym_n_terms(const struct symtab *t, sym_id id);
 sym_id sym_term_at(const struct symtab *t, sym_id id, uint32_t i);
 sym_id sym_split(const struct symtab *t, sym_id term, struct sym_num *coef);
 uint32_t sym_n_factors(const struct symtab *t, sym_id rest);
 sym_id sym_factor_at(const struct symtab *t, sym_id rest, uint32_t i, int64_t *exp);
 
-bool sym_num_add(struct sym_num *a, struct sym_num b); /* false: does not fit */
+bool sym_num_add(struct sym_num *a, struct sym_num b); /* false if it does not fit */
 bool sym_num_mul(struct sym_num *a, struct sym_num b);
 struct sym_num sym_num_int(int64_t v);
 
-/* sympy's order: of anything, of the terms of a sum, of the operands of And and Or. 0 only for
- * a == b. */
+/* sympy's order: for anything, for the terms of a sum, for the operands of And and Or. 0 only if a
+ * == b. */
 int sym_order(const struct symtab *t, sym_id a, sym_id b);
 int sym_order_terms(const struct symtab *t, sym_id a, sym_id b);
 int sym_order_logic(const struct symtab *t, sym_id a, sym_id b);
 void sym_sort(struct symtab *t, uint32_t first,
               int (*order)(const struct symtab *t, sym_id a, sym_id b));
 
-/* What op gives for constant operands; 0: it has no value, or they are not all constant. */
+/* The value of op for constant operands; 0 if it has none, or if they are not all constant. */
 sym_id sym_fold(struct symtab *t, enum sym_op op, uint32_t base);
 
 #endif

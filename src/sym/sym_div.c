@@ -1,7 +1,7 @@
 /* Division with Python's rounding: a//b is floor(a/b), a % b is a - b*(a//b).
  *
- * What is taken out or cancelled is what PyTorch's FloorDiv and Mod take out, where it is valid for
- * all integers: PyTorch also merges (a//b)//c for a c that may be negative.
+ * This takes out and cancels what PyTorch's FloorDiv and Mod do, if it is valid for all integers:
+ * PyTorch also merges (a//b)//c for a c that may be negative.
  */
 #include "sym/sym.h"
 
@@ -21,7 +21,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* The greatest common divisor of the coefficients, the constant term included. */
+/* The greatest common divisor of the coefficients, including the constant term. */
 static uint64_t content(const struct symtab *t, sym_id id)
 {
     uint64_t g = 0;
@@ -35,7 +35,7 @@ static uint64_t content(const struct symtab *t, sym_id id)
     return g;
 }
 
-/* An integer term over a number that divides it. */
+/* An integer term divided by a number that divides it. */
 static sym_id term_over(struct symtab *t, sym_id term, int64_t by)
 {
     struct sym_num c;
@@ -92,7 +92,7 @@ static int64_t power_in_all(const struct symtab *t, sym_id a, sym_id f)
     return least;
 }
 
-/* A term over f**exp, which divides it. */
+/* A term divided by f**exp, which divides it. */
 static sym_id term_without(struct symtab *t, sym_id term, sym_id f, int64_t exp)
 {
     uint32_t base = t->stack.len;
@@ -130,8 +130,9 @@ static bool power_is_in_all(const struct symtab *t, sym_id a, sym_id f, int64_t 
     return true;
 }
 
-/* A factor of the product b that is in all terms of a; 0: there is none. Where it is zero so is the
- * divisor, and nothing has a value. PyTorch cancels whole powers: s0**2//s0 stays; not if deep. */
+/* A factor of the product b that is in all terms of a; 0 if there is none. If it is zero, so is the
+ * divisor, and nothing has a value. PyTorch cancels only whole powers: s0**2//s0 stays; with `deep`
+ * it does not. */
 static sym_id common_factor(const struct symtab *t, sym_id a, sym_id b, bool deep, int64_t *exp)
 {
     struct sym_num c;
@@ -167,7 +168,8 @@ static sym_id opaque(struct symtab *t, enum sym_op op, sym_id a, sym_id b)
     return id;
 }
 
-/* Move the terms that `by` divides out of *a; the sum of their quotients, 0 if there are none. */
+/* Removes the terms that `by` divides from *a; returns the sum of their quotients, 0 if there are
+ * none. */
 static sym_id take_quotients(struct symtab *t, sym_id *a, int64_t by)
 {
     uint32_t base = t->stack.len, n = sym_n_terms(t, *a), n_out = 0;
@@ -248,7 +250,7 @@ sym_id sym_ceildiv(struct symtab *t, sym_id a, sym_id b)
     return sym_floordiv(t, sym_add(t, a, sym_sub(t, b, sym_int(t, 1))), b);
 }
 
-/* True: the quotient of a and b is a polynomial with integer coefficients. */
+/* Is the quotient of a and b a polynomial with integer coefficients? */
 static bool divides_all(const struct symtab *t, sym_id a, sym_id b)
 {
     struct sym_num by, c;

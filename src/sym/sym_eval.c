@@ -1,5 +1,5 @@
-/* Values, as Python computes them. Integers are computed with 128 bits, so that a sum whose terms
- * are larger than the result still has one; what leaves must fit 64.
+/* Computes values as Python does. Integers are computed with 128 bits, so that a sum whose terms
+ * are larger than the result still has a value; the result must fit 64 bits.
  */
 #include "sym/sym.h"
 
@@ -103,7 +103,7 @@ static enum sym_status floordiv(struct value a, struct value b, struct value *ou
         return SYM_UNDEFINED;
     if (!both_int(a, b))
         return give_float(float_floordiv(real(a), real(b)), out);
-    if (b.i == -1) /* the one quotient that can be too large */
+    if (b.i == -1) /* the only quotient that can be too large */
         return multiply(a, b, out);
     *out = of_int(a.i / b.i - (a.i % b.i != 0 && (a.i % b.i < 0) != (b.i < 0)));
     return SYM_OK;
@@ -125,7 +125,8 @@ static int leading_zeros(uint64_t v)
     return __builtin_clzll(v);
 }
 
-/* The double nearest to a/b, as Python divides integers: not the quotient of two rounded ones. */
+/* The double nearest to a/b, as Python divides integers: not the quotient of two rounded
+ * numbers. */
 static enum sym_status divide_ints(wide a, wide b, struct value *out)
 {
     const wide limit = INT64_MAX;
@@ -138,7 +139,7 @@ static enum sym_status divide_ints(wide a, wide b, struct value *out)
     int shift_x = leading_zeros(x), shift_y = leading_zeros(y);
     uwide n = (uwide)(x << shift_x) << 63;
     uint64_t d = y << shift_y;
-    /* At least 63 bits of quotient; the lowest also stands in for all that follow. */
+    /* At least 63 bits of quotient; the lowest also represents all that follow. */
     uint64_t q = (uint64_t)(n / d) | (n % d != 0);
     double v = ldexp((double)q, shift_y - shift_x - 63);
 
@@ -175,7 +176,7 @@ static enum sym_status power(struct value a, struct value b, struct value *out)
     return give_float(pow(real(a), real(b)), out);
 }
 
-/* -1, 0, 1; 2: not comparable. Exact, also for an integer that no float equals. */
+/* -1, 0, 1; 2 if not comparable. Exact, also for an integer that no float equals. */
 static int compare(struct value a, struct value b)
 {
     if (both_int(a, b))
@@ -224,7 +225,7 @@ static enum sym_status bitwise(enum sym_op op, struct value a, struct value b, s
     return SYM_OK;
 }
 
-/* Python rounds the decimal expansion of the float, which is what printf shows. */
+/* Python rounds the decimal expansion of the float, as printf does. */
 static enum sym_status round_decimal(struct value a, struct value digits, struct value *out)
 {
     char text[400];
@@ -349,7 +350,8 @@ struct env {
 
 static enum sym_status eval(const struct env *e, sym_id id, struct value *out);
 
-/* One False decides And, whatever the others are: their order is not the program's. */
+/* One False decides And, whatever the others are, because the operands are sorted and not in the
+ * program's order. */
 static enum sym_status eval_logic(const struct env *e, sym_id id, struct value *out)
 {
     const struct sym_node *v = sym_at(e->t, id);

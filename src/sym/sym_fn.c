@@ -1,11 +1,11 @@
-/* Everything that is neither a sum, a product nor a division: extremes, comparisons, logic,
- * conversions; and the two constructors that take any operator, by its number and by its name.
+/* Everything except sums, products and divisions: extremes, comparisons, logic, conversions; and
+ * the two constructors that take any operator, by number or by name.
  */
 #include "sym/sym.h"
 
 /* ---- Min, Max, And, Or: flat, sorted, each operand once -------------------------------------- */
 
-/* The operands on the stack, those of nested `op` in their place, to t->term. */
+/* Moves the operands on the stack to t->term, with those of nested `op` in their place. */
 static bool gather(struct symtab *t, enum sym_op op, uint32_t base)
 {
     bool ok = true;
@@ -25,7 +25,7 @@ static bool gather(struct symtab *t, enum sym_op op, uint32_t base)
     return ok;
 }
 
-/* t->term from first on, sorted, to the stack, without repetition. */
+/* Pushes the terms from first on to the stack, sorted and without repetition. */
 static void push_different(struct symtab *t, uint32_t first)
 {
     for (uint32_t i = first; i < t->term.len; i++)
@@ -43,7 +43,7 @@ static sym_id take_lattice(struct symtab *t, enum sym_op op, uint32_t base)
     return sym_intern(t, op, 0, base);
 }
 
-/* Leave one integer and one float; compute which. */
+/* Leaves one integer and one float. */
 static void fold_extreme(struct symtab *t, enum sym_op op, uint32_t first)
 {
     uint32_t n = first;
@@ -67,7 +67,7 @@ static void fold_extreme(struct symtab *t, enum sym_op op, uint32_t first)
         }
     }
     t->term.len = n;
-    /* PyTorch's rule, and no more, so that the rest looks as it prints it. */
+    /* Only PyTorch's rule, so that the result looks as PyTorch prints it. */
     if (has && extreme == 0 && n == first + 1 && sym_nonneg(t, t->term.at[first].id)) {
         if (op == SYM_MAX)
             has = false; /* Max(0, s0) */
@@ -119,7 +119,7 @@ sym_id sym_take_logic(struct symtab *t, enum sym_op op, uint32_t base)
     push_different(t, first);
     if (t->stack.len == base)
         return sym_bool(t, op == SYM_AND);
-    /* x & ~x; one operand is the opposite of at most one other. */
+    /* x & ~x; an operand is the opposite of at most one other. */
     t->mark++;
     for (uint32_t i = base; i < t->stack.len; i++)
         t->node.at[t->stack.at[i]].mark = t->mark;
@@ -149,9 +149,9 @@ static enum sym_op inverse(enum sym_op op)
     }
 }
 
-/* Not a of a comparison of integers (a float may be a NaN, which compares with nothing), or of a
- * Not; 0: it has no shorter form. Nothing is decided here, the sides are those of a comparison that
- * stands. */
+/* The opposite of a comparison of integers (a float may be NaN, which compares with nothing), or of
+ * a Not; 0 if it has no shorter form. Nothing is decided here: the sides are those of an undecided
+ * comparison. */
 static sym_id opposite(struct symtab *t, sym_id a)
 {
     uint32_t base = t->stack.len;
@@ -185,7 +185,7 @@ sym_id sym_not(struct symtab *t, sym_id a)
 
 enum { UNDECIDED = -1 };
 
-/* What a op b is for every integer, from d = a - b. */
+/* The result of a op b for every integer, from d = a - b. */
 static int decide(struct symtab *t, enum sym_op op, sym_id d)
 {
     int64_t v;
@@ -245,7 +245,7 @@ sym_id sym_truediv(struct symtab *t, sym_id a, sym_id b)
     return sym_make2(t, ints ? SYM_INTDIV : SYM_FLOATDIV, a, b);
 }
 
-/* The value of a Where, an Abs, a conversion that is one of its operands; 0: it is none of them. */
+/* A Where, an Abs or a conversion whose value is one of its operands; 0 otherwise. */
 static sym_id shortcut(const struct symtab *t, enum sym_op op, const sym_id *args)
 {
     enum sym_type type = sym_type(t, args[0]);
@@ -358,7 +358,7 @@ sym_id sym_make(struct symtab *t, enum sym_op op, const sym_id *args, uint32_t n
     return sym_take(t, op, base);
 }
 
-/* Names that are only other spellings. */
+/* Names that are only alternative spellings. */
 static sym_id take_alias(struct symtab *t, const char *name, uint32_t base, bool *found)
 {
     uint32_t n = t->stack.len - base;
@@ -381,7 +381,7 @@ static sym_id take_alias(struct symtab *t, const char *name, uint32_t base, bool
     return 0;
 }
 
-/* The operator of that name, or CALL; the string remembers it. */
+/* The operator with that name, or CALL; cached in the string. */
 static enum sym_op op_called(struct symtab *t, str_id name)
 {
     struct str *s = &t->names.all.at[name];

@@ -1,10 +1,9 @@
-/* The order in which sympy prints: of factors in a product, terms in a sum, operands of Max or And.
+/* The order in which sympy prints: factors in a product, terms in a sum, operands of Max or And.
  *
- * Everything is compared by, in this order: the class of the expression without its number in front
- * and without its exponent, its operands (fewer first), the exponent, the number. Symbols compare
- * by name, byte by byte. The order depends on the expressions only, never on ids, so it is the same
- * in every table; and since equal expressions have one id, a comparison goes down one path of both
- * trees.
+ * Everything is compared by, in this order: the class of the expression without its leading number
+ * and its exponent, its operands (fewer first), the exponent, the number. Symbols compare by name,
+ * byte by byte. The order depends only on the expressions, never on ids, so it is the same in every
+ * table; and because equal expressions have one id, a comparison follows one path of both trees.
  */
 #include "sym/sym.h"
 
@@ -14,9 +13,9 @@ struct key {
     uint8_t rank;
     const sym_id *args;
     uint32_t n_arg;
-    sym_id atom;         /* a symbol or a number: itself */
-    sym_id exp;          /* 0: one */
-    struct sym_num coef; /* the number in front, or the number */
+    sym_id atom;         /* for a symbol or a number: itself */
+    sym_id exp;          /* 0 means one */
+    struct sym_num coef; /* the leading number, or the number itself */
 };
 
 static struct key key_of(const struct symtab *t, sym_id id)
@@ -28,7 +27,7 @@ static struct key key_of(const struct symtab *t, sym_id id)
     if (v->rest != 0) {
         sym_as_number(t, sym_arg(t, id, 0), &k.coef);
         if (v->n_arg > 2)
-            skip = 1; /* a product of its own */
+            skip = 1; /* a separate product */
         else
             v = sym_at(t, v->rest);
     }
@@ -65,7 +64,7 @@ static int order_numbers(struct sym_num a, struct sym_num b)
     if (x != y)
         return x < y ? -1 : 1;
     if (a.kind != b.kind)
-        return a.kind == SYM_T_FLOAT ? 1 : -1; /* 1 before 1.0; sympy has them equal */
+        return a.kind == SYM_T_FLOAT ? 1 : -1; /* 1 before 1.0; sympy treats them as equal */
     return 0;
 }
 
@@ -90,7 +89,7 @@ static int order_exps(const struct symtab *t, sym_id a, sym_id b)
         return 0;
     if (a != 0 && b != 0)
         return sym_order(t, a, b);
-    if (a == 0) /* one, and numbers come before all else */
+    if (a == 0) /* one, and numbers come before everything else */
         return sym_as_number(t, b, &v) ? order_numbers(one, v) : -1;
     return sym_as_number(t, a, &v) ? order_numbers(v, one) : 1;
 }
@@ -123,7 +122,8 @@ int sym_order(const struct symtab *t, sym_id a, sym_id b)
     return c != 0 ? c : order_numbers(x.coef, y.coef);
 }
 
-/* Sums are printed by falling exponents of the first base that differs. a and b have no numbers. */
+/* Sums are printed by decreasing exponents of the first base that differs. a and b have no
+ * numbers. */
 int sym_order_terms(const struct symtab *t, sym_id a, sym_id b)
 {
     if (a == b)
@@ -153,8 +153,9 @@ int sym_order_logic(const struct symtab *t, sym_id a, sym_id b)
 
 /* ---- Sorting ------------------------------------------------------------------------------------
  *
- * Nearly always few or nearly sorted; the heap is there for the rest. qsort() would need a context,
- * and memory that is not ours. */
+ * Usually few or nearly sorted; the heap is for the rest. qsort() would need a context, and may
+ * allocate memory.
+ */
 
 static void sift(const struct symtab *t, struct sym_term *a, uint32_t at, uint32_t n,
                  int (*order)(const struct symtab *, sym_id, sym_id))

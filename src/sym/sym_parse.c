@@ -1,5 +1,5 @@
-/* Text to expression, by operator precedence and with a stack of its own: how deep parentheses may
- * nest is limited by memory only, and a sum of a thousand terms is put together once.
+/* Parses text into an expression, by operator precedence and with its own stack: the depth of
+ * parentheses is limited by memory only, and a sum of a thousand terms is built once.
  *
  * The precedences are Python's, lowest first: comparison, |, &, + -, * / // %, unary - ~, **.
  */
@@ -123,7 +123,7 @@ static bool is_word(const char *name, size_t len, const char *word)
     return len == strlen(word) && memcmp(name, word, len) == 0;
 }
 
-/* A symbol, True, False, or the beginning of a call: then a frame is opened and *called set. */
+/* A symbol, True, False, or the beginning of a call: then opens a frame and sets *called. */
 static sym_id parse_name(struct text *s, bool *called)
 {
     static const char *const not_sizes[] = {"oo", "int_oo", "zoo", "nan", "inf", "None"};
@@ -148,8 +148,8 @@ static sym_id parse_name(struct text *s, bool *called)
     return sym_symbol(s->t, name, len);
 }
 
-/* -a*b is printed for the product of -1, a and b: in front of a term, a minus is such a factor. So
- * it is for -a//b, which is (-a)//b. */
+/* -a*b is printed for the product of -1, a and b: a minus in front of a term is such a factor. The
+ * same holds for -a//b, which is (-a)//b. */
 static void begin_minus(struct text *s, uint32_t base)
 {
     struct sym_frame *f = top(s);
@@ -162,7 +162,7 @@ static void begin_minus(struct text *s, uint32_t base)
     }
 }
 
-/* Up to and including the next operand. *done: there is one on the stack. */
+/* Reads up to and including the next operand. *done: it is on the stack. */
 static bool parse_operand(struct text *s, bool *done)
 {
     uint32_t base = s->t->stack.len;
@@ -192,7 +192,7 @@ static bool parse_operand(struct text *s, bool *done)
 
 /* ---- Operators ------------------------------------------------------------------------------- */
 
-/* The right operand of the frame's operator is complete: join it with what comes before it. */
+/* The right operand of the frame's operator is complete: joins it with what comes before. */
 static bool settle(struct symtab *t, struct sym_frame f)
 {
     sym_id a, b;
@@ -240,7 +240,7 @@ static bool reduce(struct text *s)
     return id != 0;
 }
 
-/* Close all operators that bind tighter than `kind`. */
+/* Closes all operators that bind tighter than `kind`. */
 static bool reduce_above(struct text *s, enum kind kind)
 {
     for (struct sym_frame *f; (f = top(s)) != NULL && f->kind > kind;)
@@ -318,7 +318,7 @@ static bool end_operand(struct text *s, bool comma)
 
 static bool parse(struct text *s)
 {
-    bool have = false; /* an operand, and an operator or the end is next */
+    bool have = false; /* have an operand; an operator or the end is next */
 
     for (;;) {
         enum kind kind;

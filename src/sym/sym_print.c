@@ -1,8 +1,8 @@
-/* Expressions as sympy's printer writes them, with the functions of PyTorch. The order of terms and
- * factors is that of the stored form; here are the parentheses and the numbers.
+/* Prints expressions like sympy's printer, with the functions of PyTorch. Terms and factors are
+ * stored in the order of printing; this adds parentheses and numbers.
  *
- * An operand is put in parentheses if its precedence is not above that of what surrounds it.
- * PyTorch gives its functions low precedences, whence 2*((s0//2)) and s0 - (PythonMod(u0, 2)).
+ * An operand is put in parentheses if its precedence is not above that of its surroundings. PyTorch
+ * gives its functions low precedences, hence 2*((s0//2)) and s0 - (PythonMod(u0, 2)).
  */
 #include "sym/sym.h"
 
@@ -13,7 +13,7 @@ enum { PREC_ADD = 40, PREC_MUL = 50, PREC_ATOM = 1000 };
 
 static void print(const struct symtab *t, sym_id id, struct buf *out);
 
-/* A function with a low precedence of its own. */
+/* A function with a low precedence. */
 static bool is_loose(const struct sym_node *v)
 {
     return sym_rows[v->op].rank == 41 && sym_rows[v->op].prec < PREC_MUL;
@@ -48,7 +48,7 @@ static void print_within(const struct symtab *t, sym_id id, int level, struct bu
         buf_chr(out, ')');
 }
 
-/* The fewest digits that read back the same, at least one after the point, laid out as sympy does:
+/* The fewest digits that read back the same, at least one after the point, formatted as sympy does:
  * 0.0001, 1.0e-5, 100000000000000.0, 1.0e+15. min_digits pads with zeros. */
 static void print_float(double v, int min_digits, struct buf *out)
 {
@@ -135,7 +135,7 @@ static void print_factors(const struct symtab *t, sym_id id, struct buf *out)
         } else if (i == 0 && w->op == SYM_FLOAT) {
             print_float(w->u.f < 0 ? -w->u.f : w->u.f, 0, out);
         } else {
-            /* A fraction would absorb what comes before it. */
+            /* A fraction would absorb what precedes it. */
             print_within(t, f, w->op == SYM_DIV ? PREC_MUL : level, out);
         }
     }
@@ -175,7 +175,7 @@ static void print_relation(const struct symtab *t, sym_id id, const char *betwee
     print_infix(t, id, between, sym_rows[SYM_LT].prec, out);
 }
 
-/* As deep as the expression, which is at most SYM_MAX_DEPTH. */
+/* Recursion is as deep as the expression, at most SYM_MAX_DEPTH. */
 static void print(const struct symtab *t, sym_id id, struct buf *out)
 {
     const struct sym_node *v = sym_at(t, id);
@@ -224,7 +224,7 @@ void sym_print(const struct symtab *t, sym_id id, struct buf *out)
     if (id == 0)
         return;
     if (sym_is(t, id, SYM_FLOAT) && sym_at(t, id)->u.f != 0)
-        print_float(sym_at(t, id)->u.f, 15, out); /* alone, sympy shows all digits */
+        print_float(sym_at(t, id)->u.f, 15, out); /* a number alone is shown with all digits */
     else
         print(t, id, out);
 }

@@ -31,7 +31,7 @@ static bool is_int_one(struct sym_num v)
 
 static const struct sym_num float_zero = {.kind = SYM_T_FLOAT, .f = 0};
 
-/* Add up the coefficients of equal neighbours in t->term. */
+/* Adds up the coefficients of equal neighbors in t->term. */
 static bool merge_terms(struct symtab *t, uint32_t first)
 {
     uint32_t n = first;
@@ -68,7 +68,7 @@ static sym_id scaled(struct symtab *t, struct sym_num coef, sym_id rest)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/* Take the operands apart into t->term and *constant. */
+/* Splits the operands into t->term and *constant. */
 static bool gather_terms(struct symtab *t, uint32_t base, struct sym_num *constant)
 {
     for (uint32_t i = base; i < t->stack.len; i++) {
@@ -89,7 +89,7 @@ static bool gather_terms(struct symtab *t, uint32_t base, struct sym_num *consta
     return true;
 }
 
-/* Push the terms, the constant last; sympy begins 4 - 2*s0 with the number. False: too large. */
+/* Pushes the terms, the constant last; sympy begins 4 - 2*s0 with the number. False: too large. */
 static bool push_sum(struct symtab *t, uint32_t first, struct sym_num constant)
 {
     uint32_t base = t->stack.len, n = t->term.len;
@@ -204,7 +204,7 @@ static sym_id raised(struct symtab *t, sym_id id, int64_t exp)
     return sym_intern(t, SYM_POW, 0, base);
 }
 
-/* The product of t->term from first on, and of coef. */
+/* The product of t->term from first on, and coef. */
 static sym_id build_product(struct symtab *t, uint32_t first, struct sym_num coef)
 {
     uint32_t base = t->stack.len, n = t->term.len;
@@ -215,7 +215,7 @@ static sym_id build_product(struct symtab *t, uint32_t first, struct sym_num coe
         sym_id id = raised(t, t->term.at[i].id, t->term.at[i].coef.i);
 
         if (id == 0)
-            return 0; /* the caller drops what was pushed */
+            return 0; /* the caller pops what was pushed */
         sym_push(t, id);
     }
     sym_id rest = n == first + 1 ? t->stack.at[base] : sym_intern(t, SYM_MUL, 0, base);

@@ -1,20 +1,21 @@
-/* Expressions made again from the leaves up: with symbols replaced, or in a form for comparing. */
+/* Rebuilds expressions from the leaves up: with symbols replaced, or in a form for comparing. */
 #include "sym/sym.h"
 
-/* More terms than this or a higher power of a sum, and a product stays as it is. */
+/* With more terms, or a higher power of a sum, a product stays as it is. */
 #define MAX_EXPANDED 256
 #define MAX_POWER 16
 
 struct walk {
     struct symtab *t;
-    uint32_t mark; /* ours: operators made on the way have marks of their own */
-    sym_id (*fn)(void *ctx, sym_id symbol, const char *name); /* NULL: the form for comparing */
+    uint32_t mark; /* this walk's: operators made on the way have their own */
+    /* NULL means the form for comparing */
+    sym_id (*fn)(void *ctx, sym_id symbol, const char *name);
     void *ctx;
 };
 
 /* ---- The form for comparing ------------------------------------------------------------------ */
 
-/* a*b for a sum a and a sum or something else b, every term by every term; 0: too many. */
+/* a*b for a sum a and any b, every term by every term; 0 if there are too many. */
 static sym_id multiply_out(struct symtab *t, sym_id a, sym_id b)
 {
     uint32_t base = t->stack.len, n_a = sym_n_terms(t, a), n_b = sym_n_terms(t, b);
@@ -99,7 +100,7 @@ static sym_id normal_mod(struct symtab *t, enum sym_op op, sym_id a, sym_id b)
     return sym_sub(t, a, q ? expand(t, sym_mul(t, b, q)) : 0);
 }
 
-/* Integers: Eq(d, 0), Ne(d, 0) with a first coefficient above zero, or d >= 0. */
+/* For integers: Eq(d, 0), Ne(d, 0) with a positive first coefficient, or d >= 0. */
 static sym_id normal_compare(struct symtab *t, enum sym_op op, sym_id a, sym_id b)
 {
     sym_id d, one = sym_int(t, 1);
@@ -121,7 +122,7 @@ static sym_id normal_compare(struct symtab *t, enum sym_op op, sym_id a, sym_id 
     return d ? sym_compare(t, SYM_GE, d, sym_int(t, 0)) : sym_compare(t, op, a, b);
 }
 
-/* op of operands that have the form already: those on the stack. */
+/* op of the operands on the stack, which already have this form. */
 static sym_id take_normal(struct symtab *t, enum sym_op op, uint32_t base)
 {
     uint32_t n = t->stack.len - base;
@@ -150,7 +151,7 @@ static sym_id take_normal(struct symtab *t, enum sym_op op, uint32_t base)
 
 /* ---- The walk -------------------------------------------------------------------------------- */
 
-/* As deep as the expression; each node once. */
+/* Recursion is as deep as the expression; each node is visited once. */
 static sym_id rebuild(struct walk *w, sym_id id)
 {
     struct symtab *t = w->t;
