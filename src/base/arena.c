@@ -12,7 +12,7 @@ static void drop_to(struct arena *a, const struct arena_block *keep)
     while (a->top != keep) {
         struct arena_block *b = a->top;
 
-        assert(b != NULL); /* the mark is of this arena, and nothing before it was released */
+        assert(b != NULL); /* the mark belongs to this arena, and nothing before it was released */
         a->top = b->prev;
         mem_free(a->mem, b, sizeof(*b) + b->size);
     }
@@ -24,7 +24,7 @@ void arena_destroy(struct arena *a)
     a->at = a->end = NULL;
 }
 
-/* Blocks double up to 1 MiB, so that a small graph stays small and a large one needs few calls. */
+/* Blocks double up to 1 MiB, so that a small graph uses little and a large one needs few calls. */
 static size_t next_block_size(const struct arena *a)
 {
     size_t size = a->top ? a->top->size * 2 : ARENA_BLOCK / 16;

@@ -15,8 +15,9 @@
 #endif
 
 struct arena_block {
-    _Alignas(max_align_t) struct arena_block *prev; /* what follows the header is aligned, too */
-    size_t size;                                    /* bytes that follow this header */
+    /* so that what follows the header is aligned, too */
+    _Alignas(max_align_t) struct arena_block *prev;
+    size_t size; /* bytes that follow this header */
 };
 
 struct arena {

@@ -105,7 +105,7 @@ void buf_printf(struct buf *b, const char *fmt, ...)
     va_end(ap);
 }
 
-/* The fewest of 1..17 digits that read back as v, laid out by Python's rule: plain for exponents
+/* The fewest of 1..17 digits that read back as v, formatted by Python's rule: plain for exponents
  * -4..15, else d.ddde+XX. */
 void buf_float(struct buf *b, double v)
 {
@@ -125,7 +125,7 @@ void buf_float(struct buf *b, double v)
         p++;
     }
     for (; *p != 'e'; p++)
-        if (*p >= '0' && *p <= '9') /* the point is the locale's */
+        if (*p >= '0' && *p <= '9') /* the decimal point depends on the locale */
             digits[n++] = *p;
     int exp10 = atoi(p + 1);
     if (exp10 < -4 || exp10 >= 16) {

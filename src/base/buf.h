@@ -1,5 +1,5 @@
 /* Text under construction. With a sink it is passed on in pieces, so that printing a graph of a
- * gigabyte needs no gigabyte. */
+ * gigabyte does not need a gigabyte. */
 #ifndef TUCK_BASE_BUF_H
 #define TUCK_BASE_BUF_H
 
@@ -14,19 +14,20 @@ struct buf {
     size_t len, cap;
     tuck_write_fn sink; /* NULL: keep everything */
     void *sink_ctx;
-    bool failed;                  /* the sink failed; later text is dropped */
-    bool colour;                  /* tables may have it: base/colour.h */
-    uint32_t width;               /* columns of the terminal; 0: no limit */
-    bool hold;                    /* a line is being laid out (base/layout.h): keep it */
-    const struct json_head *head; /* of what is printed as JSON; NULL: a document of its own */
+    bool failed;    /* the sink failed; later text is dropped */
+    bool colour;    /* whether tables use color: base/color.h */
+    uint32_t width; /* columns of the terminal; 0 means no limit */
+    bool hold;      /* a line is being laid out (base/layout.h): do not flush */
+    /* of what is printed as JSON; NULL if it is a document by itself */
+    const struct json_head *head;
 };
 
 void buf_init(struct buf *b, struct mem *m);
 void buf_to(struct buf *b, struct mem *m, tuck_write_fn sink, void *ctx);
 void buf_destroy(struct buf *b);
 
-/* The tail of every printing function: fn writes into a buffer that goes to `write`, in a guard of
- * its own. TUCK_OK, TUCK_ENOMEM, or TUCK_EIO where `write` refused. */
+/* The common end of every printing function: fn writes into a buffer that goes to `write`, with its
+ * own guard. TUCK_OK, TUCK_ENOMEM, or TUCK_EIO if `write` refused. */
 typedef void (*buf_print_fn)(struct buf *b, const void *arg);
 tuck_status buf_print(const tuck_allocator *alloc, bool colour, tuck_write_fn write, void *ctx,
                       buf_print_fn fn, const void *arg);
@@ -61,7 +62,8 @@ void buf_int(struct buf *b, int64_t v);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
-/* A float as Python's repr writes it: shortest text that reads back the same, "1e-05", "inf". */
+/* A float as Python's repr writes it: the shortest text that reads back the same, "1e-05",
+ * "inf". */
 void buf_float(struct buf *b, double v);
 
 /* NUL-terminated text; only without a sink. */

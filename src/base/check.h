@@ -1,11 +1,11 @@
-/* What functions rely on.
+/* Assertions.
  *
- *   assert(x)      cheap, in every build, the installed one too
+ *   assert(x)      cheap: in every build, including the installed one
  *   assert_hot(x)  on paths that run for every node or value: only in builds with TUCK_CHECK (dev,
  *                  asan, stress, …)
  *
- * Whole structures are checked by functions of their own (lower/verify.h), which the builds with
- * TUCK_CHECK call after each step that made one.
+ * Whole structures are checked by separate functions (lower/verify.h), which builds with TUCK_CHECK
+ * call after each step that made one.
  */
 #ifndef TUCK_BASE_CHECK_H
 #define TUCK_BASE_CHECK_H

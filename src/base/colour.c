@@ -31,7 +31,7 @@ static void ink_vprintf(struct buf *b, enum ink k, const char *fmt, va_list ap)
     if (b->len != before)
         ink_end(b, k);
     else if (b->colour)
-        b->len -= strlen(ink_escape(k)); /* around nothing */
+        b->len -= strlen(ink_escape(k)); /* nothing was written between */
 }
 
 void ink_printf(struct buf *b, enum ink k, const char *fmt, ...)

@@ -1,13 +1,13 @@
-/* Lists by key in one array: row i of key k is rows[start[k] + i], and start[k +
- * 1] is where those of k end.
+/* Lists by key in one array: row i of key k is rows[start[k] + i], and start[k + 1] is where those
+ * of k end.
  *
  *   uint32_t *start = csr_begin(a, n);                    keys 0 … n - 1
  *   for each row: csr_count(start, key);
  *   T *rows = arena_array(a, T, csr_sum(start, n));
  *   for each row: rows[csr_place(start, key)] = row;      rows of a key stay in their order
  *
- * Meanwhile start[k + 1] is where the next row of k goes: it moves from the begin of k's rows to
- * their end, which is where those of k + 1 begin.
+ * While filling, start[k + 1] is where the next row of k goes: it moves from the beginning of k's
+ * rows to their end, which is where those of k + 1 begin.
  */
 #ifndef TUCK_BASE_CSR_H
 #define TUCK_BASE_CSR_H
@@ -25,7 +25,7 @@ static inline void csr_count(uint32_t *start, uint32_t key)
     start[key + 2]++;
 }
 
-/* How many rows there are. */
+/* The number of rows. */
 static inline uint32_t csr_sum(uint32_t *start, size_t n_key)
 {
     for (size_t k = 2; k < n_key + 2; k++)

@@ -5,8 +5,8 @@
 #include "base/colour.h"
 
 enum {
-    EXCERPT = 100,     /* of a longer source line this much is shown */
-    MOST_WARNINGS = 50 /* a log of a thousand graphs must not drown the first problem */
+    EXCERPT = 100,     /* longer source lines are cut to this */
+    MOST_WARNINGS = 50 /* so that a log of a thousand graphs does not drown the first problem */
 };
 
 tuck_diags *tuck_diags_new(const tuck_allocator *alloc)
@@ -56,7 +56,8 @@ const tuck_diag *tuck_diags_at(const tuck_diags *d, size_t i)
     return i < d->all.len ? &d->all.at[i] : NULL;
 }
 
-/* Copy the line around pos.at into the arena; of a very long line, the part around the caret. */
+/* Copies the line around pos.at into the arena; from a very long line, the part around the
+ * caret. */
 static void excerpt(struct arena *a, struct diag_pos pos, tuck_diag *out)
 {
     const char *text = pos.source->text, *end = text + pos.source->len;

@@ -7,14 +7,14 @@
 #include "base/arena.h"
 #include "base/vec.h"
 
-/* A text under inspection, for "file:line:column" and the line with its caret. */
+/* A text being checked, for "file:line:column" and the line with its caret. */
 struct diag_source {
     const char *file;
     const char *text; /* NULL: positions only */
     size_t len;
 };
 
-/* A point in a text; line 0 = nowhere. `at` is the byte in source->text, if that is known. */
+/* A position in a text; line 0 means none. `at` is the byte in source->text, if known. */
 struct diag_pos {
     const struct diag_source *source;
     const char *at;
@@ -26,7 +26,7 @@ struct tuck_diags {
     struct arena arena;
     VEC(tuck_diag) all;
     size_t n_errors;
-    bool lost; /* no memory even for the diagnostics */
+    bool lost; /* out of memory for diagnostics */
 };
 
 /* Both accept d == NULL and never fail. note may be NULL. */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* NULL and errno, EISDIR also for a directory, which fopen() opens. */
+/* NULL and errno on failure; EISDIR also for a directory, which fopen() would open. */
 FILE *file_open(const char *path);
 
 #endif

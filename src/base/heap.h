@@ -1,5 +1,5 @@
-/* A binary heap of numbers, least first. The heap may know where each of them is: then one whose
- * key has changed can be settled again. */
+/* A binary heap of numbers, least first. With tracking it knows where each number is, so that one
+ * whose key has changed can be moved. */
 #ifndef TUCK_BASE_HEAP_H
 #define TUCK_BASE_HEAP_H
 
@@ -14,7 +14,7 @@ typedef int (*heap_compare_fn)(const void *ctx, uint32_t x, uint32_t y);
 struct heap {
     uint32_t *at, n;
     uint32_t most;
-    uint32_t *place; /* by number: where it is in `at`, HEAP_OUT: not in it; NULL: not needed */
+    uint32_t *place; /* by number: its index in `at`, HEAP_OUT if absent; NULL without tracking */
     heap_compare_fn compare;
     const void *ctx;
 };
@@ -27,7 +27,7 @@ static inline void heap_begin(struct heap *h, struct arena *a, uint32_t most,
         .at = arena_array(a, uint32_t, most), .most = most, .compare = compare, .ctx = ctx};
 }
 
-/* Know where each of 0 … most - 1 is, from the beginning. */
+/* Turns on tracking of 0 … most - 1; call it before adding any. */
 static inline void heap_track(struct heap *h, struct arena *a)
 {
     assert(h->n == 0);
@@ -44,7 +44,7 @@ static inline uint32_t heap_top(const struct heap *h)
 
 void heap_push(struct heap *h, uint32_t x);
 uint32_t heap_pop(struct heap *h);
-/* x is in the heap, which knows where, and its key is another. */
+/* The key of x, which is in the tracked heap, has changed. */
 void heap_settle(struct heap *h, uint32_t x);
 
 #endif

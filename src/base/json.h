@@ -1,4 +1,4 @@
-/* JSON on its way out, in pieces: a graph of a million nodes is written as it is walked. */
+/* Writes JSON in pieces: a graph of a million nodes is written as it is walked. */
 #ifndef TUCK_BASE_JSON_H
 #define TUCK_BASE_JSON_H
 
@@ -14,10 +14,10 @@ struct json_out {
 /* What an item of a list of documents says about itself, after its schema. */
 struct json_head {
     int64_t graph;     /* its number in the file */
-    const char *title; /* "": none */
+    const char *title; /* "" if none */
     uint32_t line;
-    int rank;      /* -1: none */
-    int64_t world; /* 0: none */
+    int rank;      /* -1 if none */
+    int64_t world; /* 0 if none */
 };
 
 void json_begin(struct json_out *j, struct buf *b);
@@ -27,10 +27,10 @@ void json_open(struct json_out *j, const char *key, char bracket); /* '{' or '['
 void json_close(struct json_out *j, char bracket);                 /* '}' or ']' */
 void json_str(struct json_out *j, const char *key, const char *s);
 void json_int(struct json_out *j, const char *key, int64_t v);
-void json_float(struct json_out *j, const char *key, double v); /* not finite: null */
+void json_float(struct json_out *j, const char *key, double v); /* null if not finite */
 void json_bool(struct json_out *j, const char *key, bool v);
 void json_null(struct json_out *j, const char *key);
-void json_end(struct json_out *j); /* the final newline */
+void json_end(struct json_out *j); /* writes the final newline */
 
 /* {"schema": 1, "file": …, KEY: [ … ]}: b->head is set before each item, which is a
  * document from json_begin() on. */

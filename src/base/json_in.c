@@ -12,7 +12,7 @@
 
 /* ---- reading ---- */
 
-/* To be freed with mem_free(m, text, cap). */
+/* Free it with mem_free(m, text, cap). */
 static tuck_status file_load(struct mem *m, const char *path, tuck_diags *diags, char **text_out,
                              size_t *len_out, size_t *cap_out)
 {
@@ -116,7 +116,7 @@ void jin_done(struct jin *in)
     in->root = NULL;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 struct jin_at jin_root(const struct jin *in)
 {
@@ -143,7 +143,7 @@ size_t jin_len(const struct jin_at *at)
     return json_is_array(at->v) ? json_array_size(at->v) : json_object_size(at->v);
 }
 
-/* jansson's iterators are not for const objects, though they change nothing. */
+/* jansson's iterators do not accept const objects, though they change nothing. */
 static json_t *loose(const json_t *v)
 {
     return (json_t *)(uintptr_t)v;
@@ -165,7 +165,7 @@ struct jin_at jin_at_iter(const struct jin_at *at, void *i)
         .up = at, .key = json_object_iter_key(i), .v = json_object_iter_value(i)};
 }
 
-/* The text is JSON that jansson accepted, so a scan needs few checks; but it always advances. */
+/* jansson accepted the text as JSON, so a scan needs few checks; but it always advances. */
 static const char *skip_space(const char *p, const char *end)
 {
     while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r'))
@@ -215,7 +215,7 @@ static bool same_key(const char *p, const char *after, const char *key)
     return (size_t)(after - p) == n + 2 && memcmp(p + 1, key, n) == 0;
 }
 
-/* From the value at p to its member or item; NULL: not found. */
+/* From the value at p to its member or item; NULL if not found. */
 static const char *step_into(const char *p, const char *end, const struct jin_at *at)
 {
     size_t i = 0;

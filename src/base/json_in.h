@@ -1,7 +1,7 @@
-/* JSON on its way in: jansson reads it; this finds where in the text a member is, so that every
- * error has a line and names the member.
+/* Reads JSON: jansson parses it; this finds where in the text a member is, so that every error has
+ * a line and names the member.
  *
- * jansson.h is not included here: it and json.h both have a json_null().
+ * jansson.h is not included here, because both it and json.h have a json_null().
  *
  * A place is a chain of struct jin_at on the stack, from the root to the member that is looked at:
  *
@@ -25,13 +25,13 @@ struct jin {
 
 enum {
     JIN_MOST = 20
-}; /* each is looked up in the text: a file that is wrong throughout must not take long */
+}; /* each position is searched in the text: a file full of errors must not take long */
 
 struct jin_at {
-    const struct jin_at *up; /* NULL: the root */
-    const char *key;         /* NULL: item `index` of a list */
+    const struct jin_at *up; /* NULL for the root */
+    const char *key;         /* NULL for item `index` of a list */
     size_t index;
-    const struct json_t *v; /* NULL: absent */
+    const struct json_t *v; /* NULL if absent */
 };
 
 /* The caller keeps the text, which must live until jin_done(). TUCK_ESYNTAX: not JSON; reported. */
@@ -50,7 +50,7 @@ struct jin_at jin_root(const struct jin *in);
 struct jin_at jin_member(const struct jin_at *at, const char *key);
 struct jin_at jin_item(const struct jin_at *at, size_t index);
 bool jin_there(const struct jin_at *at); /* present and not null */
-size_t jin_len(const struct jin_at *at); /* items of a list, members of an object; 0 of the rest */
+size_t jin_len(const struct jin_at *at); /* items of a list or members of an object; 0 for others */
 
 /* The members of an object in their order:  for (void *i = jin_first(&at); i;
  * i = jin_next(&at, i)) … */
@@ -58,7 +58,7 @@ void *jin_first(const struct jin_at *at);
 void *jin_next(const struct jin_at *at, void *i);
 struct jin_at jin_at_iter(const struct jin_at *at, void *i);
 
-/* "member.path: message", at the member's place; of an absent one at its parent's. */
+/* "member.path: message", at the member's position; for an absent one at its parent's. */
 void jin_error(struct jin *in, const struct jin_at *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void jin_warning(struct jin *in, const struct jin_at *at, const char *fmt, ...)
@@ -67,12 +67,12 @@ void jin_warning(struct jin *in, const struct jin_at *at, const char *fmt, ...)
 /* "must be WHAT, found …" */
 void jin_expected(struct jin *in, const struct jin_at *at, const char *what);
 
-/* The value at `at`. False: it has another kind or is out of range; reported. */
+/* The value at `at`. False: it has another kind or is out of range, and an error was reported. */
 bool jin_want_object(struct jin *in, const struct jin_at *at);
 bool jin_want_list(struct jin *in, const struct jin_at *at);
 bool jin_want_str(struct jin *in, const struct jin_at *at, const char **out);
 bool jin_want_int(struct jin *in, const struct jin_at *at, int64_t low, int64_t high, int64_t *out);
-/* low < value <= high, or low <= value where `closed`. */
+/* low < value <= high, or low <= value if `closed`. */
 bool jin_want_number(struct jin *in, const struct jin_at *at, double low, bool closed, double high,
                      double *out);
 

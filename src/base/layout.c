@@ -54,7 +54,7 @@ struct wrapped {
     bool fresh; /* nothing but spaces on this line */
 };
 
-/* The bytes of the first n characters. */
+/* The number of bytes of the first n characters. */
 static size_t bytes_of(const char *s, size_t len, size_t n)
 {
     size_t i = 0;
@@ -65,7 +65,7 @@ static size_t bytes_of(const char *s, size_t len, size_t n)
     return i;
 }
 
-/* The end tells most names of a graph apart: all_gather_into_tensor_17. */
+/* The end distinguishes most names of a graph: all_gather_into_tensor_17. */
 static size_t put_cut(struct buf *b, const char *s, size_t len, size_t room)
 {
     size_t columns = layout_columns(s, len);
@@ -81,7 +81,7 @@ static size_t put_cut(struct buf *b, const char *s, size_t len, size_t room)
     return room;
 }
 
-/* … of a word that may begin and end with escapes. */
+/* The same for a word that may begin and end with escapes. */
 static size_t put_cut_word(struct buf *b, const char *s, size_t len, size_t room)
 {
     size_t at = 0, end, skip;
@@ -96,7 +96,7 @@ static size_t put_cut_word(struct buf *b, const char *s, size_t len, size_t room
     return columns;
 }
 
-/* Spaces and the word behind them, on this line or the next. */
+/* Spaces and the word after them, on this line or the next. */
 static void put_word(struct buf *b, struct wrapped *w)
 {
     size_t word = w->at, end;
@@ -123,8 +123,8 @@ static void put_word(struct buf *b, struct wrapped *w)
     w->at = end;
 }
 
-/* Takes what was written since `from` back, to be written again with at most `more` bytes a byte.
- * The copy is in the room after it, so that a refused allocation leaks nothing. */
+/* Removes what was written since `from`, to be written again with at most `more` bytes per byte.
+ * The copy is in the room after it, so that a failed allocation leaks nothing. */
 static const char *take_back(struct buf *b, size_t from, size_t more)
 {
     size_t len = b->len - from, room = len * (more + 1);

@@ -1,5 +1,5 @@
-/* How tables fit a terminal: columns of names, and sentences that are wrapped at words. A table is
- * at most 80 columns wide where its names have at most 28 characters. Names are cut only where
+/* Fits tables to a terminal: columns of names, and sentences that are wrapped at words. A table is
+ * at most 80 columns wide if its names have at most 28 characters. Names are shortened only if
  * buf.width says how much room there is. */
 #ifndef TUCK_BASE_LAYOUT_H
 #define TUCK_BASE_LAYOUT_H
@@ -11,12 +11,12 @@ enum {
     LAYOUT_SAY = 6, /* how far a sentence below a row is indented */
 };
 
-/* Columns of a text: characters, without the escapes of colours. */
+/* The columns of a text: its characters, without color escapes. */
 size_t layout_columns(const char *s, size_t len);
 
-/* What is written between the two, from the start of a line on, is wrapped. Lines that it adds
- * begin with `indent` spaces; those that are written as lines keep their own. A word that is longer
- * than a line stays whole, unless buf.width says how long a line is. */
+/* What is written between the two, starting at the beginning of a line, is wrapped. Added lines
+ * begin with `indent` spaces; lines in the text keep their own. A word that is longer than a line
+ * stays whole, unless buf.width gives the length of a line. */
 size_t wrap_begin(struct buf *b);
 void wrap_end(struct buf *b, size_t from, size_t indent);
 
@@ -30,22 +30,22 @@ void wrap_hang(struct buf *b, enum ink k, size_t indent, const char *fmt, ...)
 /* A list without spaces, broken after commas. */
 void wrap_list(struct buf *b, enum ink k, size_t indent, const char *list);
 
-/* What was written since `from` (wrap_begin) as a shell command, such that a copy of its lines
- * runs: a line that goes on ends with a backslash, and a list that is too long for a line is quoted
- * and broken after a comma. */
+/* Formats what was written since `from` (wrap_begin) as a shell command, so that a copy of its
+ * lines runs: a line that continues ends with a backslash, and a list that is too long for a line
+ * is quoted and broken after a comma. */
 void wrap_command(struct buf *b, size_t from, enum ink k, size_t indent);
 
-/* How wide a column of names is, of which the longest has `longest` characters: at least `least`,
- * and no wider than the terminal leaves beside the `rest` of the row. */
+/* The width of a column of names, the longest of which has `longest` characters: at least `least`,
+ * and no wider than the terminal allows next to the `rest` of the row. */
 int name_column(const struct buf *b, size_t longest, int least, int rest);
-/* The longest so far, of names of a column. */
+/* The longest so far among the names of a column. */
 size_t name_longer(size_t longest, const char *name);
-/* A name, padded to `wide`; where the terminal's width is known, a longer one loses its middle. */
+/* A name, padded to `wide`; if the terminal's width is known, a longer one loses its middle. */
 void put_name(struct buf *b, const char *name, int wide);
-/* … without padding. Returns its columns. */
+/* The same without padding. Returns its columns. */
 size_t put_short(struct buf *b, const char *name, int wide);
-/* The last cell of a row that began at `from` (wrap_begin), and the end of the line. On a line of
- * its own where the row has no room for it. */
+/* The last cell of a row that began at `from` (wrap_begin), and the end of the line. It goes on its
+ * own line if the row has no room for it. */
 void put_last(struct buf *b, size_t from, enum ink k, const char *text);
 
 #endif

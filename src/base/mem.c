@@ -23,7 +23,7 @@ void mem_init(struct mem *m, const tuck_allocator *alloc)
 void mem_exhausted(struct mem *m)
 {
     if (m->trap == NULL)
-        abort(); /* an entry point without a guard: a bug of ours, not of the caller */
+        abort(); /* an entry point without a guard: our bug, not the caller's */
     longjmp(*m->trap, 1);
 }
 
@@ -52,7 +52,7 @@ bool mem_guard(struct mem *m, void (*fn)(void *), void *arg)
     if (setjmp(here) == 0) {
         m->trap = &here;
         fn(arg);
-        assert(m->trap == &here); /* guards inside were left in their order */
+        assert(m->trap == &here); /* inner guards were removed in order */
         done = true;
     }
     m->trap = outer;
@@ -79,7 +79,7 @@ bool mem_guard_two(struct mem *a, struct mem *b, void (*fn)(void *), void *arg)
     jmp_buf *outer = b->trap;
     bool done = mem_guard(a, do_second, &s);
 
-    b->trap = outer; /* where a refused, b's guard was left without noticing */
+    b->trap = outer; /* if a failed, b's guard was skipped */
     return done && s.done;
 }
 

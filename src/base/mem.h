@@ -1,7 +1,7 @@
-/* Where all memory of the library comes from, and the one path out when there is none.
+/* All memory of the library, and what happens when there is none left.
  *
  * A `struct mem` wraps the caller's allocator. Functions below never return NULL: when the
- * allocator fails, control leaves through the innermost mem_guard(), which is armed once per public
+ * allocator fails, they jump (longjmp) to the innermost mem_guard(), which is set once per public
  * entry point. Everything allocated meanwhile belongs to an arena or a vector of the object being
  * built, so the entry point only has to destroy that object. Code between the two needs no checks.
  */
@@ -17,7 +17,7 @@
 
 struct mem {
     tuck_allocator alloc;
-    jmp_buf *trap; /* the innermost guard; NULL outside of one */
+    jmp_buf *trap; /* the innermost guard; NULL if there is none */
 };
 
 void mem_init(struct mem *m, const tuck_allocator *alloc);
@@ -25,15 +25,15 @@ void mem_init(struct mem *m, const tuck_allocator *alloc);
 void *mem_resize(struct mem *m, void *p, size_t old_size, size_t new_size);
 void mem_free(struct mem *m, void *p, size_t size);
 
-/* Run fn(arg) so that a failed allocation ends it. False: that happened. Guards nest. */
+/* Runs fn(arg) so that a failed allocation ends it. False: that happened. Guards nest. */
 bool mem_guard(struct mem *m, void (*fn)(void *), void *arg);
-/* The same where fn allocates from both: whichever refuses, neither keeps a guard that is gone. */
+/* The same if fn allocates from both: whichever fails, both guards are removed. */
 bool mem_guard_two(struct mem *a, struct mem *b, void (*fn)(void *), void *arg);
 
-/* Leave through the guard as if an allocation had failed: for sizes no machine can hold. */
+/* Jumps to the guard as if an allocation had failed: for sizes no machine can hold. */
 _Noreturn void mem_exhausted(struct mem *m);
 
-/* a * b, or out through the guard when it does not fit. */
+/* a * b; jumps to the guard if it does not fit. */
 size_t mem_times(struct mem *m, size_t a, size_t b);
 
 /* Sizes of tensors and byte counts: false on overflow, *out untouched. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-    MOST_DIGITS = 800,    /* no double, and nothing half-way between two, has as many */
-    MOST_EXPONENT = 99999 /* far beyond what a double holds, or its digits can make up for */
+    MOST_DIGITS = 800,    /* no double, and nothing half-way between two, has this many */
+    MOST_EXPONENT = 99999 /* beyond the range of a double for any digits */
 };
 
 static bool is_digit(char c)
@@ -20,7 +20,7 @@ static const char *sign(const char *p, const char *end, bool *minus)
     return p + (p < end && (*p == '-' || *p == '+'));
 }
 
-/* The point is the only character that a locale changes, so strtod() is given a text without
+/* The decimal point is the only character that a locale changes, so strtod() gets a text without
  * one: 12.5e-3 as 125e-4. */
 bool num_float(const char *s, size_t len, double *out)
 {
@@ -64,7 +64,7 @@ bool num_float(const char *s, size_t len, double *out)
         *out = minus ? -0.0 : 0.0;
         return true;
     }
-    if (rest) { /* what was left out only decides on which side of half-way the number lies */
+    if (rest) { /* dropped digits only decide on which side of half-way the number is */
         text[1 + n++] = '1';
         scale--;
     }

@@ -1,5 +1,5 @@
-/* Decimal numbers, the same in every locale: a host may have set LC_NUMERIC
- * to one that writes 0,5. */
+/* Decimal numbers, the same in every locale: the host program may have set LC_NUMERIC to one that
+ * writes 0,5. */
 #ifndef TUCK_BASE_NUM_H
 #define TUCK_BASE_NUM_H
 

@@ -5,7 +5,7 @@
 
 #include "tuck.h"
 
-/* Copy what the caller gave over the defaults in `own`; NULL leaves them. TUCK_EINVAL: its size is
+/* Copies the caller's options over the defaults in `own`; NULL keeps them. TUCK_EINVAL: the size is
  * not set, and `own` is unchanged. */
 TUCK_MUST_CHECK tuck_status options_take(void *own, size_t own_size, const void *given);
 

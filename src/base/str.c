@@ -17,7 +17,7 @@ void strtab_destroy(struct strtab *t)
     t->n_slot = 0;
 }
 
-/* Eight bytes a step: names are short and comments long, both come in by the million. */
+/* Eight bytes per step: names are short and comments long, and there are millions of both. */
 uint32_t hash_bytes(const char *s, size_t len)
 {
     uint64_t h = 0x9E3779B97F4A7C15u ^ len;
@@ -41,7 +41,7 @@ uint32_t hash_bytes(const char *s, size_t len)
 }
 
 /* Names are numbered, and mm_170 and mm_171 are close in a text. The last character is added
- * unmixed, so that they are neighbours here too: after one, the other is in the cache. */
+ * unmixed, so that their slots are adjacent: after one, the other is in the cache. */
 static uint32_t hash_str(const char *s, size_t len)
 {
     return len > 0 ? hash_bytes(s, len - 1) << 4 | (s[len - 1] & 15) : 0;
@@ -81,7 +81,7 @@ static struct str_slot *probe(const struct strtab *t, const char *s, size_t len,
             continue;
         const struct str *e = &t->all.at[t->slot[i].id];
         if (e->len == len && (len == 0 || memcmp(e->at, s, len) == 0))
-            break; /* s may be NULL where there is nothing */
+            break; /* s may be NULL if len is 0 */
     }
     return &t->slot[i];
 }

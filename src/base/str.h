@@ -13,7 +13,7 @@ typedef uint32_t str_id;
 struct str {
     const char *at; /* NUL-terminated */
     uint32_t len;
-    /* Scratch for the owner of the table, zero at first. A reader that sees the same name again
+    /* Scratch for the owner of the table, initially zero. A reader that sees the same name again
      * finds its meaning here, without a second hash table. */
     uint32_t owner, node, tag;
 };
@@ -34,7 +34,7 @@ void strtab_init(struct strtab *t, struct mem *m); /* allocates nothing yet */
 void strtab_destroy(struct strtab *t);
 
 str_id str_intern(struct strtab *t, const char *s, size_t len);
-str_id str_find(const struct strtab *t, const char *s, size_t len); /* 0: not there */
+str_id str_find(const struct strtab *t, const char *s, size_t len); /* 0 if absent */
 
 static inline const struct str *str_at(const struct strtab *t, str_id id)
 {

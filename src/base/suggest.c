@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { LONGEST = 128 }; /* longer names are not guessed */
+enum { LONGEST = 128 }; /* longer names get no suggestion */
 
 /* Edits (insert, drop, replace a character) that turn a into b. */
 static size_t distance(const char *a, size_t len_a, const char *b)

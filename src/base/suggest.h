@@ -1,11 +1,12 @@
-/* The name that was probably meant: for "unknown option 'cap'; did you mean 'cap_mb'?". */
+/* Suggests the name that was probably meant, as in "unknown option 'cap'; did you mean
+ * 'cap_mb'?". */
 #ifndef TUCK_BASE_SUGGEST_H
 #define TUCK_BASE_SUGGEST_H
 
 #include <stddef.h>
 
-/* Of all names that fn returns for 0, 1, … (until NULL), the one that is the fewest edits away from
- * the word, or begins with it; NULL if none is close. */
+/* Of all names that fn returns for 0, 1, … (until NULL), the one with the fewest edits from the
+ * word, or that begins with it; NULL if none is close. */
 const char *near_name(const char *word, size_t len, const char *(*fn)(const void *ctx, size_t i),
                       const void *ctx);
 

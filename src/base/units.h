@@ -1,4 +1,4 @@
-/* Sizes and times for people. */
+/* Sizes and times as readable text. */
 #ifndef TUCK_BASE_UNITS_H
 #define TUCK_BASE_UNITS_H
 

@@ -34,7 +34,7 @@ size_t utf8_check(const char *s, size_t len)
     while (i < len) {
         uint64_t w;
 
-        /* Eight ASCII bytes without a NUL at once: the usual case by far. */
+        /* Eight ASCII bytes without a NUL at once: by far the usual case. */
         while (i + 8 <= len) {
             memcpy(&w, s + i, 8);
             if ((w | ((w - 0x0101010101010101u) & ~w)) & 0x8080808080808080u)

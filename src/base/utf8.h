@@ -7,10 +7,10 @@
 /* Bytes of the sequence at s, its code point in *c; 0 = invalid (overlong, surrogate, cut off). */
 size_t utf8_next(const char *s, size_t len, uint32_t *c);
 
-/* The first byte that is not part of a valid sequence, or a NUL; len if all is well. */
+/* The first byte that is not part of a valid sequence, or a NUL; len if there is none. */
 size_t utf8_check(const char *s, size_t len);
 
-/* Surrogates, which an escape can name, come out as U+FFFD. */
+/* Surrogates, which an escape can name, become U+FFFD. */
 void utf8_put(struct buf *b, uint32_t c);
 
 /* Is s a Python identifier? */

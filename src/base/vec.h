@@ -1,4 +1,5 @@
-/* Growable typed arrays: VEC(T) declares one, vec_push() appends. Indices stay, pointers do not. */
+/* Growable typed arrays: VEC(T) declares one, vec_push() appends. Indices stay valid, pointers do
+ * not. */
 #ifndef TUCK_BASE_VEC_H
 #define TUCK_BASE_VEC_H
 
@@ -26,7 +27,7 @@ void *vec_room_in(struct arena *a, void *at, uint32_t len, uint32_t *cap, size_t
     ((v)->at = vec_room((m), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at), (more)))
 #define vec_push(m, v, x)                                                                          \
     ((void)((v)->len < (v)->cap || (vec_reserve((m), (v), 1), 1)), (v)->at[(v)->len++] = (x))
-/* The same with room from an arena: nothing to free; the old array stays in the arena. */
+/* The same in an arena: nothing to free; the old array stays in the arena. */
 #define vec_reserve_in(a, v, more)                                                                 \
     ((v)->at = vec_room_in((a), (v)->at, (v)->len, &(v)->cap, sizeof(*(v)->at), (more)))
 #define vec_push_in(a, v, x)                                                                       \
