@@ -16,8 +16,8 @@
  * Guarantees: rewrites of integers keep the value for all integers, negative ones included, with
  * Python's // and %, as long as the original has a value; a division by something that may be zero
  * can disappear. Mod, which PyTorch defines for non-negative operands only, is Python's % like
- * PythonMod. Only symtab_assume() makes symbols non-negative. Expressions with floats are rearranged
- * as real numbers, as sympy does, and so can differ in the last digit.
+ * PythonMod. Only symtab_assume() makes symbols non-negative. Expressions with floats are
+ * rearranged as real numbers, as sympy does, and so can differ in the last digit.
  *
  * Id 0 is "no expression". A constructor returns it for an operand that is 0, for an integer
  * outside of -(2**63 - 1) .. 2**63 - 1, for a float that is not finite, for an expression deeper
