@@ -96,6 +96,7 @@ typedef enum tuck_detail {
     TUCK_DETAIL_NONE = 0,
     TUCK_DETAIL_TIMES = 1,    /* how long each pass took */
     TUCK_DETAIL_TIMELINE = 2, /* every op, with when it runs */
+    TUCK_DETAIL_STATS = 4,    /* how many graphs were lowered and simulated for it */
 } tuck_detail;
 
 /* Where a JSON document is one of several in one text, {"schema": 1, "file": FILE, KEY:
@@ -1048,7 +1049,8 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_optimize(tuck_graph *g,
                                                          tuck_report **report_out);
 /* What the report knows of the step before and after; false: it was not simulated. */
 TUCK_API bool tuck_report_gain(const tuck_report *t, tuck_gain *out);
-/* form: TUCK_PRINT_BRIEF is a line a pass; detail: TUCK_DETAIL_TIMES. */
+/* form: TUCK_PRINT_BRIEF is a line a pass; detail: TUCK_DETAIL_TIMES,
+ * TUCK_DETAIL_STATS. */
 TUCK_API tuck_status tuck_report_print(const tuck_report *t, const tuck_print_options *how,
                                        tuck_write_fn write, void *ctx);
 

@@ -80,12 +80,14 @@ bool tuck_report_gain(const tuck_report *t, tuck_gain *out)
 
 static void print(struct buf *b, const tuck_print_options *how, const void *arg)
 {
-    bool times = (how->detail & TUCK_DETAIL_TIMES) != 0;
+    struct report_form form = {.times = (how->detail & TUCK_DETAIL_TIMES) != 0,
+                               .work = (how->detail & TUCK_DETAIL_STATS) != 0,
+                               .brief = how->form == TUCK_PRINT_BRIEF};
 
     if (how->form == TUCK_PRINT_JSON)
-        report_json(arg, times, b);
+        report_json(arg, &form, b);
     else
-        report_table(arg, times, how->form == TUCK_PRINT_BRIEF, b);
+        report_table(arg, &form, b);
 }
 
 tuck_status tuck_report_print(const tuck_report *t, const tuck_print_options *how,

@@ -134,6 +134,7 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
         st = pipeline_run(&p->p, g, &runner, report, diags);
         if (st == TUCK_OK)
             st = compare(&r, r.o.judge == TUCK_JUDGE_RESULT, report);
+        report->work = r.study.work;
     }
     run_end(&r);
     if (report_out != NULL && report != NULL)
@@ -163,6 +164,8 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
     }
     if (st == TUCK_OK)
         st = compare(&r, false, report);
+    if (report != NULL)
+        report->work = r.study.work;
     run_end(&r);
     if (st == TUCK_OK && report_out != NULL)
         *report_out = report;

@@ -17,7 +17,8 @@ enum {
     OPT_DOT,
     OPT_NO_TIMES,
     OPT_MEMORY,
-    OPT_CONTENTION
+    OPT_CONTENTION,
+    OPT_STATS
 };
 
 struct optimize {
@@ -26,7 +27,7 @@ struct optimize {
     struct picture picture;
     const char *passes, *file, *out, *report, *dump;
     tuck_print_form form;
-    bool dot, no_times, memory_given;
+    bool dot, no_times, stats, memory_given;
     int64_t memory, memory_more; /* --memory: see tuck_run_options */
     double memory_share;
     char *text; /* the pipeline: keys first, then passes */
@@ -59,6 +60,8 @@ static const struct argp_option options[] = {
      0},
     {"contention", OPT_CONTENTION, NULL, 0,
      "Judge with collectives that share their link, and kernels that run slower beside them", 0},
+    {"stats", OPT_STATS, NULL, 0, "How many graphs were lowered and simulated, below the report",
+     0},
     {"dump", OPT_DUMP, "DIR", 0, "Write the graph before and after each pass into DIR", 0},
     {"dump-dot", OPT_DOT, NULL, 0, "... as DOT instead of text", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
@@ -140,6 +143,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_CONTENTION: o->model.contention = true; break;
     case OPT_DOT: o->dot = true; break;
     case OPT_NO_TIMES: o->no_times = true; break;
+    case OPT_STATS: o->stats = true; break;
     case ARGP_KEY_END:
         if (o->memory_given && (o->passes != NULL || o->file != NULL || o->len > 0))
             argp_error(state, "--memory is for Tuck's own passes; passes of a list have budgets of "
@@ -277,6 +281,7 @@ static tuck_status print_all(const struct optimize *o, tuck_report *const *t, si
     how.colour = colour;
     how.width = width;
     how.detail = o->no_times ? TUCK_DETAIL_NONE : TUCK_DETAIL_TIMES;
+    how.detail |= o->stats ? TUCK_DETAIL_STATS : TUCK_DETAIL_NONE;
     for (size_t i = 0; i < n && st == TUCK_OK; i++) {
         graph_item(&o->in, "graphs", i, from + i, &item);
         how.item = many ? &item : NULL;

@@ -125,6 +125,31 @@ void report_note(struct pass_report *p, const char *fmt, ...)
     p->note = keep(p, room);
 }
 
+void report_append(struct tuck_report *t, const struct pass_report *row)
+{
+    struct pass_report copy = *row;
+
+    copy.all = t;
+    copy.name = keep(&copy, row->name);
+    copy.options = keep(&copy, row->options);
+    copy.note = row->note ? keep(&copy, row->note) : NULL;
+    memset(&copy.bucket, 0, sizeof(copy.bucket));
+    memset(&copy.left, 0, sizeof(copy.left));
+    memset(&copy.count, 0, sizeof(copy.count));
+    memset(&copy.move, 0, sizeof(copy.move));
+    for (uint32_t i = 0; i < row->bucket.len; i++)
+        report_bucket(&copy, &row->bucket.at[i]);
+    for (uint32_t i = 0; i < row->left.len; i++) {
+        struct report_left l = {keep(&copy, row->left.at[i].node), row->left.at[i].why};
+        vec_push_in(&t->arena, &copy.left, l);
+    }
+    for (uint32_t i = 0; i < row->count.len; i++)
+        report_count(&copy, row->count.at[i].what, row->count.at[i].n);
+    for (uint32_t i = 0; i < row->move.len; i++)
+        report_move(&copy, &row->move.at[i]);
+    vec_push_in(&t->arena, &t->pass, copy);
+}
+
 /* ---- JSON ---- */
 
 static void bucket_json(struct json_out *j, const struct report_bucket *b)
@@ -233,7 +258,19 @@ static bool crosses(const struct tuck_report *t)
     return false;
 }
 
-void report_json(const struct tuck_report *t, bool times, struct buf *b)
+static void work_json(struct json_out *j, const struct report_work *w)
+{
+    json_open(j, "stats", '{');
+    json_int(j, "graphs", w->graphs);
+    json_int(j, "lowered", w->lowered);
+    json_int(j, "problems", w->problems);
+    json_int(j, "simulated", w->simulated);
+    json_int(j, "reused", w->reused);
+    json_int(j, "orders_simulated", w->orders);
+    json_close(j, '}');
+}
+
+void report_json(const struct tuck_report *t, const struct report_form *how, struct buf *b)
 {
     struct json_out j;
 
@@ -258,8 +295,10 @@ void report_json(const struct tuck_report *t, bool times, struct buf *b)
         json_bool(&j, "assumes_same_graph_on_all_ranks", true);
     json_open(&j, "passes", '[');
     for (uint32_t i = 0; i < t->pass.len; i++)
-        pass_json(&j, &t->pass.at[i], times);
+        pass_json(&j, &t->pass.at[i], how->times);
     json_close(&j, ']');
+    if (how->work)
+        work_json(&j, &t->work);
     json_close(&j, '}');
     json_end(&j);
 }
@@ -490,7 +529,14 @@ static void put_pass(struct buf *b, const struct pass_report *p, bool times)
                    (double)p->step_peak / 1048576);
 }
 
-void report_table(const struct tuck_report *t, bool times, bool brief, struct buf *b)
+static void put_work(struct buf *b, const struct report_work *w)
+{
+    wrap_line(b, INK_DIM, 0,
+              "stats: graphs %u, lowered %u, problems %u, simulated %u, reused %u, orders %u",
+              w->graphs, w->lowered, w->problems, w->simulated, w->reused, w->orders);
+}
+
+void report_table(const struct tuck_report *t, const struct report_form *how, struct buf *b)
 {
     if (t->judged) {
         put_gain(b, t);
@@ -499,8 +545,8 @@ void report_table(const struct tuck_report *t, bool times, bool brief, struct bu
     }
     for (uint32_t i = 0; i < t->pass.len; i++) {
         const struct pass_report *p = &t->pass.at[i];
-        put_pass(b, p, times);
-        if (brief)
+        put_pass(b, p, how->times);
+        if (how->brief)
             continue;
         if (p->note != NULL)
             wrap_hang(b, INK_DIM, 2, "%s", p->note);
@@ -510,4 +556,6 @@ void report_table(const struct tuck_report *t, bool times, bool brief, struct bu
     }
     if (crosses(t))
         wrap_line(b, INK_DIM, 0, "%s", report_crossed);
+    if (how->work)
+        put_work(b, &t->work);
 }

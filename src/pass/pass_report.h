@@ -95,6 +95,15 @@ struct report_count { /* e.g. "waits removed": 3 */
     int64_t n;
 };
 
+/* How much work it was: a graph that is new is lowered, made a schedule problem and simulated once,
+ * and so is an order in the passes on orders. */
+struct report_work {
+    uint32_t graphs;                       /* different ones */
+    uint32_t lowered, problems, simulated; /* how often that was done to them */
+    uint32_t reused;                       /* times that one was asked for again */
+    uint32_t orders;                       /* simulated inside passes on orders */
+};
+
 struct tuck_report {
     struct mem mem;
     struct arena arena;
@@ -106,6 +115,7 @@ struct tuck_report {
     bool unbacked;                    /* unbacked sizes were assumed */
     uint32_t ops_unknown, buffers_unknown;
     const char *remark; /* a remark about the whole, or NULL */
+    struct report_work work;
 };
 
 struct tuck_report *report_new(const tuck_allocator *alloc); /* NULL if out of memory */
@@ -120,11 +130,19 @@ void report_note(struct pass_report *p, const char *fmt, ...) __attribute__((for
 /* The name of a node, copied into the report. */
 const char *report_name(struct pass_report *p, const tuck_graph *g, uint32_t node);
 
+/* Copies a row of another report. */
+void report_append(struct tuck_report *t, const struct pass_report *row);
+
 /* Records which groups of the graph have an assumed size. */
 void report_assume(struct tuck_report *t, const tuck_graph *g, const tuck_cluster *c);
 
-/* times = false omits how long each pass took. */
-void report_json(const struct tuck_report *t, bool times, struct buf *b);
-void report_table(const struct tuck_report *t, bool times, bool brief, struct buf *b);
+struct report_form {
+    bool times; /* how long each pass took */
+    bool brief; /* a line a pass */
+    bool work;  /* what was lowered and simulated for it */
+};
+
+void report_json(const struct tuck_report *t, const struct report_form *how, struct buf *b);
+void report_table(const struct tuck_report *t, const struct report_form *how, struct buf *b);
 
 #endif

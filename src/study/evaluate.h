@@ -12,6 +12,8 @@
 #include "plan/problem.h"
 #include "sim/bound.h"
 
+struct study;
+
 struct evaluate_options {
     const struct machine *machine;
     struct lower_options lower;
@@ -21,8 +23,11 @@ struct evaluate_options {
 };
 
 struct evaluation {
-    uint64_t revision; /* of the graph; see study.h */
+    /* For the study that made it (study.h): */
+    uint64_t revision; /* of the graph */
     uint32_t refs;
+    struct study *study; /* NULL: none, or it has ended */
+    struct evaluation *next;
     struct program *program;
     struct problem *problem;
     struct mem mem;

@@ -1,41 +1,20 @@
-/* The default pipeline: several pipelines are tried on copies, each result is lowered and
- * simulated, and the fastest that fits the memory limit is kept. If none is faster, the graph stays
- * unchanged, and the report says so. */
-#include "rewrite/bucket/bucket.h"
+/* Tuck's own passes: several ways to bucket are tried on copies, each with several orders; each
+ * result is lowered and simulated, and the fastest that needs no more memory than the limit is kept.
+ * Where none is faster, the graph stays as it was, and the report says so. */
+#include "study/optimize.h"
+
 #include "op/ops.h"
+#include "rewrite/bucket/bucket.h"
 #include "rewrite/loops.h"
 #include "rewrite/waits.h"
-#include "study/judge.h"
-#include "study/optimize.h"
-#include "study/pass_table.h"
 #include "schedule/schedule.h"
+#include "study/judge.h"
+#include "study/stage.h"
 
-/* The orderings that are tried after each way to bucket. The next one is tried if a result
- * needs more memory: fused loops may hold their operands longer, and buckets hold all of theirs
- * at once. */
-static const struct pass *const orderings[][5] = {
-    {&pass_reorder_communication_preserving_peak_memory, &pass_sink_waits_iterative,
-     &pass_reorder_communication_preserving_peak_memory, &pass_simple_overlap, &pass_join_loops},
-    {&pass_reorder_communication_preserving_peak_memory, &pass_sink_waits_iterative,
-     &pass_reorder_communication_preserving_peak_memory, &pass_simple_overlap},
-    {&pass_simple_overlap},
-};
-
-enum { N_ORDERINGS = sizeof(orderings) / sizeof(*orderings) };
-
-/* Bucket sizes, as shares of the size that keeps the link busy; 0 means no buckets. */
-struct way {
-    double gathers, others;
-};
-
-static const struct way ways[] = {{0, 0}, {1, 1}, {0.25, 0.25}, {0, 1}, {0, 0.25}};
-
-#define N_WAYS (sizeof(ways) / sizeof(*ways))
-
-struct trial {
-    tuck_graph *g;
+struct best {
+    tuck_graph *g; /* NULL: nothing is better than the original */
     tuck_report *report;
-    int64_t ps, peak;
+    int64_t ps;
 };
 
 struct search {
@@ -44,27 +23,13 @@ struct search {
     struct study *study;
     struct runner runner;
     tuck_diags *diags;
-    struct trial best;
-    tuck_allocator alloc;
+    struct best best;
     int64_t limit;    /* for the peak, in bytes */
     double budget;    /* for passes: the share by which the peak may grow; 0 if it may not */
     bool less;        /* the peak must shrink */
     struct gaps gaps; /* of the original graph */
     bool unbacked, communicates;
 };
-
-static tuck_status judge(struct search *s, tuck_graph *g, int64_t *ps, int64_t *peak)
-{
-    struct evaluation *e;
-    tuck_status st = study_get(s->study, g, s->diags, &e);
-
-    if (st != TUCK_OK)
-        return st;
-    *ps = e->time.makespan;
-    *peak = e->peak;
-    study_give_back(e);
-    return TUCK_OK;
-}
 
 /* The bucket cap in MiB for one kind of collective: the size that keeps the link of the largest
  * group busy. */
@@ -88,130 +53,166 @@ static double cap_mb(const struct search *s, const tuck_graph *g, tuck_coll coll
     return mb < 1 ? 1 : mb > 2000 ? 2000 : mb;
 }
 
-/* ---- one trial ---- */
+/* ---- stages ---- */
 
-/* Which passes on orders may use memory beyond the current peak. */
+static tuck_status next(struct search *s, const struct stage *from, const struct pass *pass,
+                        const char *option, double value, struct stage *to)
+{
+    return stage_next(&s->runner, from, pass, option, value, s->diags, to);
+}
+
+static tuck_status next_bucket(struct search *s, const struct stage *from, const struct pass *pass,
+                               tuck_coll coll, double share, struct stage *to)
+{
+    return next(s, from, pass, "cap_mb", cap_mb(s, from->g, coll, share), to);
+}
+
+/* Take x if it fits and is the best so far. */
+static tuck_status offer(struct search *s, const struct stage *x, bool *fits)
+{
+    struct best b = {.ps = x->e->time.makespan};
+
+    *fits = x->e->peak <= s->limit;
+    if (!*fits || b.ps >= s->best.ps)
+        return TUCK_OK;
+    tuck_status st = stage_report(x, &b.report);
+    if (st != TUCK_OK)
+        return st;
+    b.g = graph_clone(x->g);
+    if (b.g == NULL) {
+        tuck_report_free(b.report);
+        return TUCK_ENOMEM;
+    }
+    study_best(s->study, x->e);
+    graph_free(s->best.g);
+    tuck_report_free(s->best.report);
+    s->best = b;
+    return TUCK_OK;
+}
+
+/* ---- orders ---- */
+
+/* Which passes on orders may use memory beyond the peak there is. Each may spend all there is, so
+ * that several may spend too much: then fewer are allowed to. */
 enum spend { SPEND_ON_BOTH, SPEND_ON_COLLECTIVES, SPEND_NOTHING };
 
-struct recipe {
-    const struct search *s;
-    const tuck_graph *g;
-    const struct way *way;
-    bool list_first; /* list scheduling comes first, see below */
-    uint32_t ordering;
-    uint32_t spend; /* enum spend */
-    struct pipeline p;
-};
+/* Collectives up, waits down, what that uncovered up again, compute under what is exposed. */
+enum { N_MOVES = 4 };
 
-/* A pass on orders, with its share of the spare memory. */
-static void push_order(struct recipe *r, const struct pass *pass)
+static tuck_status run_moves(struct search *s, const struct stage *from, enum spend spend,
+                             struct stage at[N_MOVES])
 {
-    const char *option = pass == &pass_reorder_communication_preserving_peak_memory
-                             ? "reorder_iterative_peak_memory_budget"
-                         : pass == &pass_sink_waits_iterative && r->spend == SPEND_ON_BOTH
-                             ? "sink_iterative_peak_memory_budget"
-                             : NULL;
-
-    if (r->spend == SPEND_NOTHING)
-        option = NULL;
-    pipeline_push(&r->p, pass, option, r->s->budget);
-}
-
-/* All-gathers are bucketed last: their buckets are written in place, and other rewrites leave those
- * alone. List scheduling hides collectives that moving them one by one does not; if it ends in a
- * worse place, the graph's own order may be the better start. */
-static void do_write_recipe(void *arg)
-{
-    struct recipe *r = arg;
-    double cap;
-
-    pipeline_push(&r->p, &pass_deduplicate_wait_tensors, NULL, 0);
-    if (r->way->others > 0) {
-        cap = cap_mb(r->s, r->g, TUCK_REDUCE_SCATTER, r->way->others);
-        pipeline_push(&r->p, &pass_bucket_reduce_scatter, "cap_mb", cap);
-        cap = cap_mb(r->s, r->g, TUCK_ALL_REDUCE, r->way->others);
-        pipeline_push(&r->p, &pass_bucket_all_reduce, "cap_mb", cap);
-    }
-    if (r->way->gathers > 0) {
-        cap = cap_mb(r->s, r->g, TUCK_ALL_GATHER, r->way->gathers);
-        pipeline_push(&r->p, &pass_bucket_all_gather, "cap_mb", cap);
-    }
-    if (r->list_first)
-        pipeline_push(&r->p, &pass_reorder_compute_for_overlap, NULL, 0);
-    if (r->s->less)
-        pipeline_push(&r->p, &pass_reorder_for_peak_memory, NULL, 0);
-    for (uint32_t i = 0; i < 5 && orderings[r->ordering][i] != NULL; i++)
-        push_order(r, orderings[r->ordering][i]);
-}
-
-/* Runs each step and records the time and memory of the graph after it. */
-static tuck_status run_steps(struct search *s, const struct pipeline *p, struct trial *t)
-{
-    const struct runner *r = &s->runner;
+    static const struct pass *const move[N_MOVES] = {
+        &pass_reorder_communication_preserving_peak_memory, &pass_sink_waits_iterative,
+        &pass_reorder_communication_preserving_peak_memory, &pass_simple_overlap};
     tuck_status st = TUCK_OK;
 
-    for (uint32_t i = 0; i < p->step.len && st == TUCK_OK; i++) {
-        const struct pipeline_step *step = &p->step.at[i];
-
-        if (!observe(&r->observer, step->pass->name, i, false, t->g))
-            return TUCK_EIO;
-        st = runner_step(r, step, t->g, t->report, s->diags);
-        if (st == TUCK_OK)
-            st = judge(s, t->g, &t->ps, &t->peak);
-        if (st != TUCK_OK)
-            break;
-        struct pass_report *row = &t->report->pass.at[t->report->pass.len - 1];
-        row->judged = true;
-        row->step_ps = t->ps;
-        row->step_peak = t->peak;
-        if (!observe(&r->observer, step->pass->name, i, true, t->g))
-            return TUCK_EIO;
+    for (uint32_t i = 0; i < N_MOVES && st == TUCK_OK; i++) {
+        const char *option = i == 3                   ? NULL
+                             : i != 1                 ? "reorder_iterative_peak_memory_budget"
+                             : spend == SPEND_ON_BOTH ? "sink_iterative_peak_memory_budget"
+                                                      : NULL;
+        if (spend == SPEND_NOTHING)
+            option = NULL;
+        st = next(s, i == 0 ? from : &at[i - 1], move[i], option, s->budget, &at[i]);
     }
     return st;
 }
 
-/* Runs one recipe on a clone and keeps the result if it is the best so far. Sets *fits if it is
- * within the memory limit. */
-static tuck_status try_one(struct search *s, struct recipe *recipe, int64_t peak_limit, bool *fits,
-                           int64_t *ps)
+/* All moves, then with loops joined. Joined loops may hold their operands longer: where
+ * the result does not fit, the order without that is offered. */
+static tuck_status try_moves(struct search *s, const struct stage *from, enum spend spend,
+                             bool *fits)
 {
-    struct trial t = {.g = graph_clone(recipe->g), .report = report_new(&s->alloc)};
-    tuck_status st = TUCK_ENOMEM;
+    struct stage at[N_MOVES] = {{.from = NULL}}, joined = {.from = NULL};
+    tuck_status st = run_moves(s, from, spend, at);
 
-    pipeline_init(&recipe->p, &all_passes, &s->alloc);
-    if (t.g != NULL && t.report != NULL && mem_guard(&recipe->p.mem, do_write_recipe, recipe))
-        st = run_steps(s, &recipe->p, &t);
-    pipeline_destroy(&recipe->p);
-    *ps = t.ps;
-    *fits = st == TUCK_OK && t.peak <= peak_limit;
-    if (*fits && t.ps < s->best.ps) {
-        struct trial old = s->best;
-        s->best = t;
-        t = old;
-    }
-    tuck_graph_free(t.g);
-    tuck_report_free(t.report);
+    if (st == TUCK_OK)
+        st = next(s, &at[N_MOVES - 1], &pass_join_loops, NULL, 0, &joined);
+    if (st == TUCK_OK)
+        st = offer(s, &joined, fits);
+    if (st == TUCK_OK && !*fits)
+        st = offer(s, &at[N_MOVES - 1], fits);
+    stage_end(&joined);
+    for (uint32_t i = N_MOVES; i-- > 0;)
+        stage_end(&at[i]);
     return st;
 }
 
-/* Sets *ps to the time of the last recipe that was tried. */
-static tuck_status try_way(struct search *s, const tuck_graph *g, const struct way *w,
-                           bool list_first, int64_t peak_limit, int64_t *ps)
+/* What fits at all: the moves with the memory there is to spend, with less of it, or only compute
+ * that is moved. */
+static tuck_status try_orders(struct search *s, const struct stage *start)
 {
-    struct recipe r = {.s = s, .g = g, .way = w, .list_first = list_first};
+    struct stage least = {.from = NULL}, overlap = {.from = NULL};
     tuck_status st = TUCK_OK;
     bool fits = false;
 
-    /* Each pass may use all the spare memory, so together they may use too much: then fewer of them
-     * may. */
-    r.spend = s->budget > 0 ? SPEND_ON_BOTH : SPEND_NOTHING;
-    for (; r.spend <= SPEND_NOTHING && st == TUCK_OK && !fits; r.spend++)
-        for (r.ordering = 0; r.ordering < N_ORDERINGS && st == TUCK_OK && !fits; r.ordering++)
-            st = try_one(s, &r, peak_limit, &fits, ps);
+    if (s->less)
+        st = next(s, start, &pass_reorder_for_peak_memory, NULL, 0, &least);
+    const struct stage *from = s->less ? &least : start;
+    for (int spend = s->budget > 0 ? SPEND_ON_BOTH : SPEND_NOTHING;
+         spend <= SPEND_NOTHING && st == TUCK_OK && !fits; spend++)
+        st = try_moves(s, from, (enum spend)spend, &fits);
+    if (st == TUCK_OK && !fits)
+        st = next(s, from, &pass_simple_overlap, NULL, 0, &overlap);
+    if (st == TUCK_OK && !fits)
+        st = offer(s, &overlap, &fits);
+    stage_end(&overlap);
+    stage_end(&least);
     return st;
 }
 
-/* Are there two collectives that could be merged? */
+/* List scheduling finds compute to hide collectives that moving them one by one does not; where it
+ * ends in a worse place, the order of the graph may be the better start. */
+static tuck_status try_starts(struct search *s, const struct stage *bucketed)
+{
+    struct stage listed = {.from = NULL};
+    tuck_status st = next(s, bucketed, &pass_reorder_compute_for_overlap, NULL, 0, &listed);
+
+    if (st == TUCK_OK)
+        st = try_orders(s, &listed);
+    bool same = st == TUCK_OK && listed.g->revision == bucketed->g->revision;
+    stage_end(&listed);
+    return st == TUCK_OK && !same ? try_orders(s, bucketed) : st;
+}
+
+/* ---- buckets ---- */
+
+/* Gathers come last among the buckets: theirs are written in place, which other rewrites stay away
+ * from. */
+static tuck_status try_gathers(struct search *s, const struct stage *from, double share)
+{
+    struct stage x = {.from = NULL};
+    tuck_status st = next_bucket(s, from, &pass_bucket_all_gather, TUCK_ALL_GATHER, share, &x);
+
+    if (st == TUCK_OK && x.g->revision != from->g->revision)
+        st = try_starts(s, &x);
+    stage_end(&x);
+    return st;
+}
+
+/* Reduce-scatters and all-reduces in buckets of that share of the size that keeps
+ * the link busy; then the gathers as well. */
+static tuck_status try_buckets(struct search *s, const struct stage *from, double share)
+{
+    struct stage x = {.from = NULL}, y = {.from = NULL};
+    tuck_status st = next_bucket(s, from, &pass_bucket_reduce_scatter, TUCK_REDUCE_SCATTER, share,
+                                 &x);
+
+    if (st == TUCK_OK)
+        st = next_bucket(s, &x, &pass_bucket_all_reduce, TUCK_ALL_REDUCE, share, &y);
+    if (st == TUCK_OK)
+        st = try_gathers(s, &y, share);
+    if (st == TUCK_OK && y.g->revision != from->g->revision)
+        st = try_starts(s, &y);
+    stage_end(&y);
+    stage_end(&x);
+    return st;
+}
+
+/* ---- the whole ---- */
+
+/* Are there two collectives that could be one? */
 static bool has_candidates(const tuck_graph *g)
 {
     uint32_t n = 0;
@@ -241,8 +242,42 @@ static int64_t limit_of(const struct optimize_options *o, int64_t peak)
     return limit < 9e18 ? (int64_t)limit : INT64_MAX;
 }
 
-/* Evaluates the original graph, tries every way to bucket with every start that may win, and takes
- * the best. */
+/* Every way to bucket with every order; the best of them is in s->best. */
+static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e)
+{
+    struct stage first, x;
+
+    stage_first(&first, g, e);
+    tuck_status st = next(s, &first, &pass_deduplicate_wait_tensors, NULL, 0, &x);
+    if (st == TUCK_OK)
+        st = try_starts(s, &x);
+    if (st == TUCK_OK && has_candidates(g))
+        st = try_buckets(s, &x, 1);
+    if (st == TUCK_OK && has_candidates(g))
+        st = try_buckets(s, &x, 0.25);
+    stage_end(&x);
+    return st;
+}
+
+/* What there is to know of the original graph before anything is tried. */
+static tuck_status look(struct search *s, tuck_graph *g, struct evaluation *e, tuck_gain *gain)
+{
+    s->limit = gain->memory_limit = limit_of(s->o, e->peak);
+    s->less = s->limit < e->peak;
+    /* Whole bytes, whatever a product of doubles is rounded to. */
+    s->budget = e->peak > 0 && s->limit > e->peak ? ((double)s->limit + 0.5) / (double)e->peak - 1
+                                                  : 0;
+    s->best.ps = s->less ? INT64_MAX : e->time.makespan;
+    s->gaps = e->gaps;
+    s->unbacked = e->program->used_default;
+    s->communicates = evaluation_communicates(e);
+    tuck_status st = study_bounds(s->study, g, e);
+    fill_gain(e, gain, false);
+    gain->after = gain->before;
+    return st == TUCK_OK ? gaps_tell(e->program, s->machine->strict, s->diags) : st;
+}
+
+/* The original graph, what is tried, and the winner. */
 static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck_report **report)
 {
     struct evaluation *e;
@@ -250,39 +285,14 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
 
     if (st != TUCK_OK)
         return st;
-    int64_t peak_limit = s->limit = limit_of(s->o, e->peak);
-    s->less = peak_limit < e->peak;
-    /* Half a byte more, so that rounding does not lose a byte. */
-    s->budget = e->peak > 0 && peak_limit > e->peak
-                    ? ((double)peak_limit + 0.5) / (double)e->peak - 1
-                    : 0;
-    s->best.ps = s->less ? INT64_MAX : e->time.makespan;
-    gain->memory_limit = peak_limit;
-    st = study_bounds(s->study, g, e);
-    fill_gain(e, gain, false);
-    s->gaps = e->gaps;
-    s->unbacked = e->program->used_default;
-    s->communicates = evaluation_communicates(e);
+    st = look(s, g, e, gain);
     if (st == TUCK_OK)
-        st = gaps_tell(e->program, s->machine->strict, s->diags);
+        st = try_all(s, g, e);
     study_give_back(e);
-
-    size_t n = has_candidates(g) ? N_WAYS : 1;
-    int64_t took[N_WAYS], other;
-    for (size_t i = 0; i < n && st == TUCK_OK; i++)
-        st = try_way(s, g, &ways[i], true, peak_limit, &took[i]);
-    for (size_t i = 0; i < n && st == TUCK_OK; i++)
-        if (s->best.g == NULL || took[i] - s->best.ps <= s->best.ps / 10)
-            st = try_way(s, g, &ways[i], false, peak_limit, &other);
-    gain->after = gain->before;
     gain->over_limit = s->less && s->best.g == NULL;
     if (st != TUCK_OK || s->best.g == NULL)
         return st;
-    st = study_get(s->study, s->best.g, s->diags, &e);
-    if (st != TUCK_OK)
-        return st;
-    fill_gain(e, gain, true);
-    study_give_back(e);
+    fill_gain(s->study->best, gain, true);
     gain->changed = true;
     graph_swap(g, s->best.g);
     tuck_report_free(*report);
@@ -330,9 +340,8 @@ tuck_status optimize_graph(struct study *study, tuck_graph *g, const struct opti
     struct search s = {.diags = diags, .o = o, .study = study, .machine = study->o->machine};
     tuck_gain gain = {.changed = false};
 
-    s.alloc = g->store->mem.alloc;
     s.runner = (struct runner){.study = study, .observer = o->observer};
-    tuck_report *report = report_new(&s.alloc); /* for a graph that stays unchanged */
+    tuck_report *report = report_new(&g->store->mem.alloc); /* of a graph that stays as it is */
     tuck_status st = report ? runner_check_input(g, diags) : TUCK_ENOMEM;
     if (st == TUCK_OK)
         st = search_and_report(&s, g, &gain, &report);

@@ -142,7 +142,7 @@ static tuck_status order_graph(struct step_args *x, const struct pipeline_step *
     if (m->cluster->launch_us == 0 && !m->contention)
         schedule_knows(&x->schedule, x->was->peak, x->was->time.exposed);
     tuck_status st = step->pass->on_order(&x->schedule, &x->options, x->r->diags);
-    x->study->counts.orders += x->schedule.n_measured;
+    x->study->work.orders += x->schedule.n_measured;
     if (st == TUCK_OK && moved(&x->schedule))
         st = take_order(x);
     if (st == TUCK_OK && !mem_guard(&x->r->report->all->mem, do_report, x))

@@ -66,7 +66,7 @@ static void do_gain(void *arg)
         .bound_ps = 1000000000,
         .bound_meaning = "words",
         .changed = true};
-    report_table(t, false, false, &x->colour);
+    report_table(t, &(struct report_form){.times = false}, &x->colour);
     tuck_report_free(t);
 }
 

@@ -1,0 +1,107 @@
+#include "study/stage.h"
+
+#include "study/pass_table.h"
+
+void stage_first(struct stage *first, tuck_graph *g, struct evaluation *e)
+{
+    *first = (struct stage){.g = g, .e = e};
+}
+
+void stage_end(struct stage *x)
+{
+    if (x->from != NULL) {
+        tuck_graph_free(x->g);
+        study_give_back(x->e);
+    }
+    tuck_report_free(x->report);
+    *x = (struct stage){.from = NULL};
+}
+
+static tuck_status judge(const struct runner *r, tuck_diags *diags, struct stage *x)
+{
+    tuck_status st = study_get(r->study, x->g, diags, &x->e);
+
+    if (st != TUCK_OK)
+        return st;
+    struct pass_report *row = &x->report->pass.at[x->report->pass.len - 1];
+    row->judged = true;
+    row->step_ps = x->e->time.makespan;
+    row->step_peak = x->e->peak;
+    return TUCK_OK;
+}
+
+static tuck_status run(const struct runner *r, const struct pipeline_step *step, tuck_diags *diags,
+                       struct stage *x)
+{
+    if (!observe(&r->observer, step->pass->name, x->depth - 1, false, x->g))
+        return TUCK_EIO;
+    tuck_status st = runner_step(r, step, x->g, x->report, diags);
+    if (st == TUCK_OK)
+        st = judge(r, diags, x);
+    if (st == TUCK_OK && !observe(&r->observer, step->pass->name, x->depth - 1, true, x->g))
+        return TUCK_EIO;
+    return st;
+}
+
+struct push {
+    struct pipeline p;
+    const struct pass *pass;
+    const char *option;
+    double value;
+};
+
+static void do_push(void *arg)
+{
+    struct push *x = arg;
+
+    pipeline_push(&x->p, x->pass, x->option, x->value);
+}
+
+tuck_status stage_next(const struct runner *r, const struct stage *from, const struct pass *pass,
+                       const char *option, double value, tuck_diags *diags, struct stage *to)
+{
+    const tuck_allocator *alloc = &from->g->store->mem.alloc;
+    struct push x = {.pass = pass, .option = option, .value = value};
+    tuck_status st = TUCK_ENOMEM;
+
+    *to = (struct stage){.from = from, .depth = from->depth + 1};
+    to->g = graph_clone(from->g);
+    to->report = report_new(alloc);
+    pipeline_init(&x.p, &all_passes, alloc);
+    if (to->g != NULL && to->report != NULL && mem_guard(&x.p.mem, do_push, &x))
+        st = run(r, &x.p.step.at[0], diags, to);
+    pipeline_destroy(&x.p);
+    return st;
+}
+
+/* ---- the report of the whole way ---- */
+
+struct gather {
+    const struct stage *x;
+    tuck_report *all;
+};
+
+/* Rows are counted first, so that the last stage can be followed back to the first. */
+static void do_gather(void *arg)
+{
+    struct gather *w = arg;
+    const struct stage **way = arena_array(&w->all->arena, const struct stage *, w->x->depth);
+
+    for (const struct stage *x = w->x; x->from != NULL; x = x->from)
+        way[x->depth - 1] = x;
+    for (uint32_t i = 0; i < w->x->depth; i++)
+        for (uint32_t k = 0; k < way[i]->report->pass.len; k++)
+            report_append(w->all, &way[i]->report->pass.at[k]);
+}
+
+tuck_status stage_report(const struct stage *x, tuck_report **report_out)
+{
+    struct gather w = {x, report_new(&x->g->store->mem.alloc)};
+
+    if (w.all == NULL || !mem_guard(&w.all->mem, do_gather, &w)) {
+        tuck_report_free(w.all);
+        return TUCK_ENOMEM;
+    }
+    *report_out = w.all;
+    return TUCK_OK;
+}
