@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """usage: ast_parse.py FILE [RUNS]
 
-Prints how many bytes of FILE ast.parse() takes in a second of processor time, the best of RUNS (3). The
-garbage collector stays on, as it is for everybody.
+Prints how many bytes of FILE ast.parse() parses per second of CPU time, the best of RUNS (3).
+The garbage collector stays on, as in normal use.
 """
 import ast
 import sys

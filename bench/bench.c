@@ -1,13 +1,13 @@
 /* usage: bench [-a BYTES_PER_SECOND] [-n RUNS] [-o FILE.json] [-r ROW] [-t TUCK] GRAPH...
  *
- * Measures what the library does with graphs of growing size. What is measured is a row of the
- * table below; to add something, add a row.
+ * Measures what the library does with graphs of growing size. Each measurement is a row of the
+ * table below; to add one, add a row.
  *
- * Each run has a process of its own, so that none profits from the heap of the one before and the
- * operating system can say how much memory it took. The best of RUNS (3) counts, in processor time:
- * all of this is one thread, and on a busy machine the clock on the wall times the neighbours.
- * BYTES_PER_SECOND is the speed of Python's ast.parse, taken the same way, which rows are held
- * against. Exit code 1: a requirement is missed.
+ * Each run is a separate process, so that none profits from the heap of the one before and the
+ * operating system can report how much memory it used. The best of RUNS (3) counts, in CPU time:
+ * everything runs in one thread, and wall-clock time would include other processes.
+ * BYTES_PER_SECOND is the speed of Python's ast.parse, measured the same way, for comparison. The
+ * exit status is 1 if a requirement is missed.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -28,7 +28,7 @@
 enum { MAX_GRAPHS = 16 };
 
 struct options {
-    double ast_speed; /* bytes a second, 0 = unknown */
+    double ast_speed; /* bytes per second, 0 if unknown */
     int runs;
     const char *out, *row, *tuck;
 };
@@ -44,26 +44,26 @@ struct job {
     tuck_doc *doc;
 };
 
-/* What a row must reach; 0 = nothing. Speed and memory count for the largest graph. */
+/* What a row must reach; 0 means no requirement. Speed and memory count for the largest graph. */
 struct need {
-    double times_ast; /* at least: bytes a second, in those of ast.parse */
-    double exponent;  /* at most: of time over nodes */
-    double memory;    /* at most: peak resident bytes a byte of text */
+    double times_ast; /* at least: speed as a multiple of ast.parse's */
+    double exponent;  /* at most: growth of time with nodes */
+    double memory;    /* at most: peak resident bytes per byte of text */
 };
 
 struct row {
     const char *name, *about;
-    bool (*prepare)(struct job *); /* not timed; NULL: nothing to prepare */
+    bool (*prepare)(struct job *); /* not timed; NULL if there is nothing to prepare */
     bool (*run)(struct job *);     /* timed */
     struct need need;
 };
 
 struct measure {
-    double wall, cpu; /* seconds by the clock; seconds of the processor, user and system */
+    double wall, cpu; /* wall-clock seconds; CPU seconds, user and system */
     double peak;      /* bytes */
 };
 
-/* ---- what is measured ---- */
+/* ---- the rows ---- */
 
 static bool sink(void *ctx, const char *text, size_t len)
 {
@@ -95,7 +95,7 @@ static bool read_infer_print(struct job *j)
     return ok;
 }
 
-/* The tool as people start it. */
+/* Runs the tool as users do. */
 static bool show_text(struct job *j)
 {
     char show[] = "show", text[] = "--text", *path = strdup(j->path), *tuck = strdup(j->tuck);
@@ -119,8 +119,8 @@ static bool read_graph(struct job *j)
     return tuck_doc_read_file(j->path, NULL, NULL, &j->doc) == TUCK_OK;
 }
 
-/* Passes over a graph that was read before: the passes alone, with the copy,
- * inference and lint around each. */
+/* Passes over a graph that was read before: only the passes, with the copy, inference and lint
+ * around each. */
 static bool run_passes(struct job *j, const char *passes)
 {
     tuck_pipeline *p = NULL;
@@ -144,7 +144,7 @@ static bool bucket(struct job *j)
 
 /* ---- lowering ---- */
 
-/* Symbols of the generated graphs: every one gets a value. */
+/* Symbols of the generated graphs: each gets a value. */
 enum { N_HINTS = 64 };
 
 static bool lower(struct job *j, bool plan)
@@ -221,7 +221,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Of this process and those it waited for. */
+/* Includes child processes that it waited for. */
 static double cpu_now(void)
 {
     struct rusage own, others;
@@ -235,7 +235,7 @@ static double cpu_now(void)
     return (double)sum.tv_sec + 1e-6 * (double)sum.tv_usec;
 }
 
-/* In a child; its times come back through a pipe, its memory from the operating system. */
+/* Runs in a child; its times come back through a pipe, its memory from the operating system. */
 static bool run_once(const struct row *row, struct job j, struct measure *m)
 {
     int fd[2], status;
@@ -298,7 +298,7 @@ struct compare {
     size_t at;
 };
 
-/* Is what was printed what stands in the file? */
+/* Does the printed text equal the file? */
 static bool same(void *ctx, const char *text, size_t len)
 {
     struct compare *c = ctx;
@@ -320,8 +320,8 @@ static bool to_stderr(void *ctx, const char *text, size_t len)
     return fwrite(text, 1, len, stderr) == len;
 }
 
-/* Its size, and that the library reads it, finds no fault with it and
- * prints it back byte for byte. */
+/* Gets its size, and checks that the library reads it, finds no errors and prints it back byte for
+ * byte. */
 static bool look_at(struct graph_file *g)
 {
     tuck_diags *diags = tuck_diags_new(NULL);
@@ -351,7 +351,8 @@ static bool look_at(struct graph_file *g)
     return ok;
 }
 
-/* In a child, so that this process stays small: a child's peak begins with what it inherits. */
+/* Runs in a child, so that this process stays small: a child's peak starts with what it
+ * inherits. */
 static bool look_in_child(struct graph_file *g)
 {
     int fd[2], status;
@@ -417,7 +418,7 @@ static bool report(const struct options *o, const struct row *row, const struct 
     return ok;
 }
 
-/* Rows are picked by the beginning of their names. */
+/* Rows are chosen by the beginning of their names. */
 static bool picked(const struct options *o, const struct row *row)
 {
     return o->row == NULL || strncmp(row->name, o->row, strlen(o->row)) == 0;

@@ -1,8 +1,8 @@
 /* usage: bucket -p PASS [-s SECONDS] [-x TIMES] [-y TIMES] TUCK GRAPH
  *
- * Processor time of one pass over a graph, beside what PyTorch takes (SECONDS): the pass alone, the
- * best of RUNS in one process, and the tool with reading and printing, the best of RUNS processes.
- * Exit code 1: it is less than so many TIMES (-x: alone, -y: with all) faster.
+ * CPU time of one pass over a graph, compared with PyTorch's (SECONDS): the pass alone, the best of
+ * RUNS in one process, and the tool with reading and printing, the best of RUNS processes. The exit
+ * status is 1 if Tuck is less than TIMES faster (-x: the pass alone, -y: with everything).
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -18,7 +18,7 @@
 
 enum { RUNS = 25 };
 
-/* Milliseconds of the pass itself, as its report has them; < 0: it failed. */
+/* Milliseconds of the pass itself, from its report; < 0 if it failed. */
 static double run_pass(tuck_doc *doc, const char *text)
 {
     struct pipeline p;
@@ -55,7 +55,7 @@ static double children_cpu(void)
            1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* Seconds of `tuck optimize GRAPH -p PASS`; < 0: it failed. */
+/* Seconds of `tuck optimize GRAPH -p PASS`; < 0 if it failed. */
 static double run_tool(char *tuck, char *graph, char *pass)
 {
     char optimize[] = "optimize", p[] = "-p", o[] = "-o", null[] = "/dev/null";

@@ -1,8 +1,9 @@
-"""usage: bucket_torch.py GRAPH PASS CAP_MB FOLDER: the CPU seconds that PyTorch 2.13 takes to find and merge buckets
-and to sort, printed; the graph, on cpu, is FOLDER/bucket.txt then, with its side-car.
+"""usage: bucket_torch.py GRAPH PASS CAP_MB FOLDER: prints the CPU seconds that PyTorch 2.13 needs
+to find and merge buckets and to sort; writes the graph, on cpu, to FOLDER/bucket.txt with its
+side-car.
 
-GRAPH is a file, or a number: so many all-gathers that make one bucket, each in front of 18 other nodes. Needs the
-environment of tests/torch/run.sh (build/torch-venv).
+GRAPH is a file, or a number: that many all-gathers that make one bucket, each before 18 other
+nodes. Needs the environment of tests/torch/run.sh (build/torch-venv).
 """
 import shutil
 import sys

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """usage: check_gen.py FILE
 
-Is a generated graph what PyTorch could have printed? Reads it with Python's own parser: names are
-assigned once and used after that, values are freed behind their last use and in the right order,
-a comment stands only where it changes. Prints what the graph is made of.
+Could PyTorch have printed this generated graph? Reads it with Python's own parser: names are
+assigned once and used after that, values are freed after their last use and in the right order,
+and a comment occurs only where it changes. Prints what the graph consists of.
 """
 import ast
 import collections

@@ -1,17 +1,16 @@
 /* usage: bench_gen NODES MODEL...  >graph.txt
  *
- * Writes one graph of at least NODES nodes: training steps of the given models, over and
- * over. A MODEL is the path of a pair of corpus graphs without its end: fsdp/llama stands
- * for fsdp/llama_fw.txt and fsdp/llama_bw.txt, as PyTorch printed them. Every statement
- * comes from there, with its comment and annotation; names are made fresh as FX does, and
- * frees follow from FX's rule. Nothing of Tuck's reader or printer is used, so that the
- * text can be held against them.
+ * Writes one graph of at least NODES nodes: training steps of the given models, repeated. A MODEL
+ * is the path of a pair of corpus graphs without its ending: fsdp/llama stands for
+ * fsdp/llama_fw.txt and fsdp/llama_bw.txt, as PyTorch printed them. Every statement comes from
+ * there, with its comment and annotation; names are made unique as FX does, and frees follow FX's
+ * rule. Nothing of Tuck's reader or printer is used, so that the text can be used to test them.
  *
  *   step 1        fw ── values saved for the backward, by name ──▸ bw ── gradients ──┐
- *   step 2   ┌─── where annotations are equal: every second input of the next step ──┘
+ *   step 2   ┌─── if annotations are equal: every second input of the next step ─────┘
  *            └─▸  fw ── …                     the other inputs are parameters of the graph
  *
- * What nobody takes is returned. Groups of ranks are renamed so that each model has its own.
+ * Unused results are returned. Groups of ranks are renamed so that each model has its own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +26,11 @@ struct slot { /* where a statement mentions a value */
 };
 
 struct line {
-    str_id comment;    /* the one above the statement, 0 = none */
-    str_id base;       /* of the name: mm of mm_12 */
+    str_id comment;    /* the one above the statement, 0 if none */
+    str_id base;       /* of the name: mm for mm_12 */
     str_id ann;        /* : "f32[4]", 0 = none */
     str_id rhs;        /* torch.ops.… */
-    uint32_t slot_end; /* in half.slot; they begin where those of the line above end */
+    uint32_t slot_end; /* in half.slot; they begin where those of the previous line end */
 };
 
 struct input {
@@ -43,13 +42,13 @@ struct half {
     VEC(struct input) input;
     VEC(struct line) line;
     VEC(struct slot) slot;
-    VEC(uint32_t) result; /* locals that are returned */
+    VEC(uint32_t) result; /* returned locals */
     VEC(str_id) name;     /* of every local */
 };
 
 struct value {
     str_id name, ann;
-    uint32_t last; /* statement that uses it last, 0 = none */
+    uint32_t last; /* last statement that uses it, 0 if none */
 };
 
 struct stmt {
@@ -57,18 +56,18 @@ struct stmt {
     uint32_t line, value, arg; /* arg: its first in gen.arg */
 };
 
-/* A result of a half, until somebody takes it. */
+/* A result of a half that is not used yet. */
 struct offer {
-    str_id name; /* as the corpus calls it */
+    str_id name; /* its name in the corpus */
     uint32_t value;
-    uint32_t next; /* offer of the same annotation, for the pool */
+    uint32_t next; /* next offer with the same annotation in the pool */
 };
 
 struct gen {
     struct mem mem;
-    struct strtab str; /* owner: name is taken; tag: number last given out for a base */
+    struct strtab str; /* owner: the name is used; tag: last number used with a base */
     struct buf tmp;
-    VEC(struct half) half; /* two a model */
+    VEC(struct half) half; /* two per model */
     VEC(str_id) group;     /* renamed groups: "MODEL/NAME"; the index is the new name */
     VEC(struct value) value;
     VEC(struct stmt) stmt;
@@ -77,7 +76,7 @@ struct gen {
     VEC(struct offer) last; /* of the half before */
     VEC(struct offer) pool; /* of all halves before that; [0] unused */
     VEC(uint32_t) newest;   /* in the pool, by annotation */
-    VEC(uint32_t) local;    /* local → value, for the half being added */
+    VEC(uint32_t) local;    /* local → value, for the current half */
     uint32_t matches;
 };
 
@@ -117,7 +116,7 @@ static str_id base_of(struct gen *x, const char *s, size_t len)
     return n < len && n > 1 && s[n - 1] == '_' ? intern(x, s, n - 1) : intern(x, s, len);
 }
 
-/* `name: "f32[4]"` at *s, which moves behind it. */
+/* `name: "f32[4]"` at *s, which moves past it. */
 static struct input read_name(struct gen *x, const char **s)
 {
     const char *p = *s;
@@ -134,7 +133,7 @@ static struct input read_name(struct gen *x, const char **s)
     return in;
 }
 
-/* Names of a half are found by the scratch fields of their strings. */
+/* Names of a half are found through the scratch fields of their strings. */
 static void add_local(struct gen *x, struct half *h, str_id name, uint32_t serial)
 {
     struct str *s = &x->str.all.at[name];
@@ -161,7 +160,7 @@ static uint32_t group_number(struct gen *x, const char *model, const char *s, si
     return i;
 }
 
-/* A right-hand side: copy it, groups renamed, and note which values it mentions. */
+/* A right-hand side: copies it with renamed groups, and records which values it mentions. */
 static str_id read_rhs(struct gen *x, struct half *h, const char *model, const char *s,
                        const char *end, uint32_t serial)
 {
@@ -241,7 +240,7 @@ static char *read_file(struct gen *x, const char *path)
         buf_add(&b, piece, n);
     fclose(f);
     buf_text(&b);
-    return b.at; /* never freed: it lives as long as the program */
+    return b.at; /* never freed: it is needed until the end */
 }
 
 static void read_half(struct gen *x, const char *model, const char *which)
@@ -288,7 +287,7 @@ static void read_half(struct gen *x, const char *model, const char *which)
 
 /* ---- adding a half to the new graph ---- */
 
-/* mm, mm_1, mm_2 …; a base that the corpus never has alone is a word that Python reserves. */
+/* mm, mm_1, mm_2 …; a base that never occurs alone in the corpus is a word that Python reserves. */
 static str_id fresh_name(struct gen *x, str_id base)
 {
     struct str *b = &x->str.all.at[base];
@@ -317,7 +316,7 @@ static uint32_t new_value(struct gen *x, str_id base, str_id ann)
     return x->value.len - 1;
 }
 
-/* The value that the half before returned under this name: what a forward saves. */
+/* The value that the previous half returned under this name: what a forward saves. */
 static uint32_t *saved(struct gen *x, const struct input *in)
 {
     for (uint32_t i = 0; i < x->last.len; i++) {
@@ -348,7 +347,7 @@ static uint32_t find_input(struct gen *x, const struct input *in)
     return v;
 }
 
-/* What the half before offered by name is from now on offered by annotation. */
+/* What the previous half offered by name is now offered by annotation. */
 static void fill_pool(struct gen *x)
 {
     for (uint32_t i = 0; i < x->last.len; i++) {

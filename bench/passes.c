@@ -1,9 +1,9 @@
 /* usage: passes [-x EXPONENT] [-r PASS] [NODES...]
  *
- * Processor time of every pass on graphs, with all that the runner does around it: copy, inference,
+ * CPU time of every pass on graphs, with everything the runner does around it: copy, inference,
  * annotations, lint. The graphs are steps of equal layers, made here, 5 % collectives, each pass on
- * one that gives it work; with large caps a few buckets hold thousands. Exit code 1: a pass takes
- * longer than NODES ** EXPONENT (1.15), fails, or changes nothing.
+ * one that gives it work; with large caps a few buckets hold thousands. The exit status is 1 if a
+ * pass takes longer than NODES ** EXPONENT (1.15), fails, or changes nothing.
  */
 #include <getopt.h>
 #include <math.h>
@@ -57,7 +57,7 @@ static void line(struct text *t, const char *fmt, ...)
 #define V16 "\"f32[16][1]cpu\""
 #define V32 "\"f32[32][1]cpu\""
 
-/* n nodes of work from what `from` names; the result is called w<i>. */
+/* n nodes of work on `from`; the result is called w<i>. */
 static void work(struct text *t, unsigned i, unsigned n, const char *from)
 {
     for (unsigned k = 0; k < n; k++) {
@@ -68,7 +68,8 @@ static void work(struct text *t, unsigned i, unsigned n, const char *from)
     }
 }
 
-/* Gradients, each divided, reduced and returned; every fourth copied to where it is kept. */
+/* Gradients, each divided, reduced and returned; every fourth is copied to the tensor that keeps
+ * it. */
 static void data_parallel(struct text *t, unsigned nodes)
 {
     unsigned layers = nodes / 20;
@@ -90,8 +91,8 @@ static void data_parallel(struct text *t, unsigned nodes)
     add(t, ")\n");
 }
 
-/* A parameter gathered before its use, converted first, and gradients scattered: two that are added
- * up, one that is returned. */
+/* A parameter is converted and gathered before its use, and gradients are scattered: two that are
+ * added, one that is returned. */
 static void fully_sharded(struct text *t, unsigned nodes)
 {
     unsigned layers = nodes / 40;
@@ -130,7 +131,7 @@ static void fully_sharded(struct text *t, unsigned nodes)
     add(t, ")\n");
 }
 
-/* FSDP2 as it is traced: parameters without storage, copy-ins, copies into the parameters. */
+/* FSDP2 as traced: parameters without storage, copy-ins, copies into the parameters. */
 static void second_generation(struct text *t, unsigned nodes)
 {
     unsigned layers = nodes / 40;
@@ -200,7 +201,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds of the passes with all around them, and of the passes alone; false: they failed. */
+/* Seconds of the passes with everything around them, and of the passes alone. False: they
+ * failed. */
 static bool run(const tuck_doc *doc, const char *passes, double *all, double *alone, bool *changed)
 {
     struct pipeline p;
@@ -261,8 +263,8 @@ struct result {
     bool ok, changed;
 };
 
-/* In a process of its own: one that ran before would leave its memory behind, which
- * helps small graphs only. */
+/* In a separate process: an earlier run would leave its memory behind, which helps small graphs
+ * only. */
 static bool run_apart(const tuck_doc *doc, const char *passes, double *all, double *alone,
                       bool *changed)
 {

@@ -1,12 +1,12 @@
 #!/bin/bash
 # usage: bench/run.sh [-o FILE.json] [-r ROW]        (make bench)
-# Generates graphs of growing size, measures the rows of bench.c on them and Python's ast.parse beside
-# it. Fails when a requirement is missed.
+# Generates graphs of growing size, measures the rows of bench.c on them, and Python's ast.parse for
+# comparison. Fails if a requirement is missed.
 #
 #   B=build/release   the build that is measured
 #   CC=gcc            for the two programs of this folder
 #   SIZES="…"         nodes of the graphs
-#   RUNS=3            the best of so many counts
+#   RUNS=3            the best of this many counts
 set -eu
 cd "$(dirname "$0")/.."
 B=${B:-build/release}
@@ -15,8 +15,8 @@ RUNS=${RUNS:-3}
 read -r -a sizes <<<"${SIZES:-10000 30000 100000 300000 1000000}"
 beside=100000                   # the size that Python parses
 
-# Different models, shardings and dtypes; two with symbolic sizes. Together as rich in collectives as
-# the corpus is.
+# Different models, shardings and dtypes; two with symbolic sizes. Together they have as many
+# collectives as the corpus.
 models=(fsdp/llama_regather ddp/bert_bf16 tp/llama_sp fsdp/llama_dynamic ddp/resnet
         moe/llama_fsdp_ep tp/llama_loss_parallel ddp/gpt2_dynamic fsdp/llama_hsdp)
 
@@ -52,7 +52,7 @@ tool=()
 status=0
 "$B/bench/bench" -a "$speed" -n "$RUNS" "${tool[@]}" "$@" "${graphs[@]}" || status=1
 
-# The schedulers. Beside PyTorch's own only where its environment is (make test-torch makes it).
+# The schedulers, compared with PyTorch's only if its environment exists (make test-torch makes it).
 case " $* " in *" -r "*) exit $status ;; esac
 echo
 "$B/bench/passes" || status=1

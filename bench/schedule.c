@@ -1,11 +1,13 @@
-/* Schedulers: how their time grows, what a move costs, and how much faster than
- * PyTorch's Python they are.
+/* Schedulers: how their time grows, the time per move, and how much faster they are than PyTorch's
+ * Python.
  *
- *   schedule                        exponents from 1 k to 1 M ops with our defaults, ns a move with PyTorch's
- *   schedule -p PASS -s SECONDS F   the pass on problem F with --compat torch, beside PyTorch's SECONDS; -x N:
- *                                   at least N times as fast
+ *   schedule                        exponents from 1 k to 1 M ops with our defaults, ns per move
+ *                                   with PyTorch's
+ *   schedule -p PASS -s SECONDS F   the pass on problem F with --compat torch, compared with
+ *                                   PyTorch's SECONDS; -x N: at least N times as fast
  *
- * Times are CPU seconds of the pass alone, the best of three. Exit code 1: a requirement is missed.
+ * Times are CPU seconds of the pass alone, the best of three. The exit status is 1 if a requirement
+ * is missed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -119,8 +121,8 @@ static bool exponents(void)
     return fine;
 }
 
-/* With PyTorch's options everything passes everything, and moves are what takes the time: that of a
- * run that moves nothing is taken off. */
+/* With PyTorch's options everything passes everything, and moves take most of the time: that of a
+ * run that moves nothing is subtracted. */
 static bool moves(void)
 {
     bool fine = true;

@@ -1,5 +1,5 @@
-"""usage: schedule_torch.py OPS PASS FILE: a random problem of so many ops, written to FILE, and the CPU
-seconds that PyTorch's own pass takes on it, printed.
+"""usage: schedule_torch.py OPS PASS FILE: writes a random problem of that many ops to FILE, and
+prints the CPU seconds that PyTorch's own pass takes on it.
 
 Needs the environment of tests/torch/run.sh (build/torch-venv).
 """

@@ -1,7 +1,9 @@
-/* usage: sim [PROBLEM.json [SECONDS MAKESPAN_PS BARE_SECONDS]] How fast S0 is, without a timeline,
- * on a layered step of 5,000 ops: orders a second. PROBLEM.json: write the problem there for
- * sim_reference.py; with what that printed, the ratio, and whether both say the same. A full
- * evaluation has the peak memory of the order as well. */
+/* usage: sim [PROBLEM.json [SECONDS MAKESPAN_PS BARE_SECONDS]]
+ *
+ * Measures S0, without a timeline, on a layered step of 5,000 ops: orders per second. PROBLEM.json:
+ * writes the problem there for sim_reference.py; with the figures that it printed, prints the ratio
+ * and whether both agree. A full evaluation also computes the peak memory of the order.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

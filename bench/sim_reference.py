@@ -1,8 +1,8 @@
 """usage: sim_reference.py PROBLEM.json
 
-S0 in Python, as one would write it down: an order of a schedule problem goes in, its times come out. Prints the seconds that one
-order takes and its makespan in picoseconds; and the seconds of the bare loop alone, over tuples in which everything was looked up
-before.
+S0 in Python, written in the obvious way: computes the times of an order of a schedule problem.
+Prints the seconds that one order takes and its makespan in picoseconds; and the seconds of the
+bare loop alone, over tuples in which everything was looked up before.
 """
 import json
 import sys
@@ -12,7 +12,7 @@ UNIT = {"ns": 1e3, "us": 1e6, "ms": 1e9, "s": 1e12}
 
 
 def collectives_of(wait, maker):
-    """Those that make one of its operands; only if none does, those of the waits that do."""
+    """Those that make one of its operands or, if none does, those of the waits that do."""
     made = [maker[d["name"]] for d in wait["deps"] if d["name"] in maker]
     direct = [op for op in made if op["kind"] == "collective"]
     if direct:

@@ -1,8 +1,8 @@
 /* Build a graph with the public interface, edit it, check it and print it.
  *
  * One layer of a sharded model: the weight is gathered from four ranks, waited for, and multiplied.
- * The graph is first written down in the obvious order; then the gather is moved to where it can
- * run while something else is computed, which is what Tuck's passes do by the hundred.
+ * The graph is first built in the obvious order; then the gather is moved to where it can run while
+ * something else is computed, which is what Tuck's passes do for hundreds of collectives.
  *
  *   cc build_graph.c -ltuck && ./a.out
  */
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Everything that can fail returns a status; a program this small gives up at the first one. */
+/* Everything that can fail returns a status; this program stops at the first error. */
 static void check(tuck_status status, const char *what)
 {
     if (status != TUCK_OK) {
@@ -20,7 +20,7 @@ static void check(tuck_status status, const char *what)
     }
 }
 
-/* An input. Its annotation is what PyTorch prints behind a name: dtype, sizes, strides, device. */
+/* An input. Its annotation is what PyTorch prints after a name: dtype, sizes, strides, device. */
 static tuck_node input(tuck_graph *g, const char *name, const char *annotation)
 {
     tuck_node n;
@@ -30,9 +30,9 @@ static tuck_node input(tuck_graph *g, const char *name, const char *annotation)
     return n;
 }
 
-/* A call at the end of the graph. The arguments are given as Python spells them, nodes
- * by their names, with NULL after the last; tuck_args_node(), tuck_args_int() and so on
- * do the same without text. */
+/* A call at the end of the graph. The arguments are in Python's notation, nodes by their names,
+ * with NULL after the last; tuck_args_node(), tuck_args_int() and so on do the same without
+ * text. */
 static tuck_node call(tuck_graph *g, const char *target, const char *const *args,
                       const char *annotation)
 {
@@ -43,7 +43,7 @@ static tuck_node call(tuck_graph *g, const char *target, const char *const *args
         check(TUCK_ENOMEM, target);
     for (; *args != NULL; args++)
         tuck_args_text(list, *args);
-    /* A wrong argument is remembered by the list and reported here. */
+    /* The list remembers an invalid argument; it is reported here. */
     check(tuck_graph_add(g, tuck_at_end(), TUCK_CALL_FUNCTION, target, list, NULL, annotation, &n),
           target);
     tuck_args_free(list);
@@ -69,7 +69,7 @@ int main(void)
     input(g, "x", "bf16[32, 1024][1024, 1]cuda:0");
     input(g, "shard", "bf16[256, 512][512, 1]cuda:0");
 
-    /* Nodes are named after what they call, as PyTorch names them: relu_default, … */
+    /* Nodes are named after what they call, as in PyTorch: relu_default, … */
     tuck_node relu = call(g, "torch.ops.aten.relu.default", relu_args,
                           "bf16[32, 1024][1024, 1]cuda:0");
     tuck_node gather = call(g, "torch.ops._c10d_functional.all_gather_into_tensor.default",
@@ -78,7 +78,7 @@ int main(void)
          "bf16[1024, 512][512, 1]cuda:0");
     tuck_node mm = call(g, "torch.ops.aten.mm.default", mm_args, "bf16[32, 512][512, 1]cuda:0");
 
-    /* The return: one argument, here a tuple that is built piece by piece. */
+    /* The return: one argument, here a tuple built piece by piece. */
     tuck_args *list = tuck_args_new(g);
     if (list == NULL)
         check(TUCK_ENOMEM, "return");
@@ -88,8 +88,8 @@ int main(void)
     check(tuck_graph_add(g, tuck_at_end(), TUCK_OUTPUT, NULL, list, NULL, NULL, NULL), "return");
     tuck_args_free(list);
 
-    /* A copy keeps what was there. Then the gather starts before the relu, so that they overlap,
-     * and gets a better name. Who uses a node is known at any time. */
+    /* Keep a copy. Then start the gather before the relu, so that they overlap, and give it a
+     * better name. The users of a node are always known. */
     check(tuck_graph_copy(g, &before), "copy");
     check(tuck_node_move(g, gather, tuck_before(relu)), "move");
     check(tuck_node_rename(g, gather, "weight"), "rename");
@@ -97,7 +97,7 @@ int main(void)
         printf("# %s is used by %s\n", tuck_node_name(g, gather),
                tuck_node_name(g, tuck_use_user(g, u)));
 
-    /* Lint knows that a collective must be waited for before it is read, and much else. */
+    /* Lint checks that a collective is waited for before its result is read, and much else. */
     tuck_diags *diags = tuck_diags_new(NULL);
     tuck_status status = tuck_graph_lint(g, diags);
     check(tuck_diags_print(diags, TUCK_PLAIN, tuck_write_file, stdout), "diagnostics");

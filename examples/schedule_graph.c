@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A program this small gives up at the first thing that fails. */
+/* This program stops at the first error. */
 static void check(tuck_status status, const char *what, const tuck_diags *diags)
 {
     if (status == TUCK_OK)
@@ -17,7 +17,7 @@ static void check(tuck_status status, const char *what, const tuck_diags *diags)
     exit(1);
 }
 
-/* Without a file: two layers of a sharded model, each gathered right before it is used. */
+/* Without a file: two layers of a sharded model, each gathered right before its use. */
 static const char small[] =
     "class step(torch.nn.Module):\n"
     "    def forward(self, x: \"f32[4096, 4096][4096, 1]cuda:0\", "
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
               diags);
     tuck_graph *g = tuck_doc_graph(doc, 0);
 
-    /* Which buffers and kernels there are, what each takes on the machine the graph looks like. */
+    /* Find the buffers and kernels, and their times on the machine that the graph suggests. */
     check(tuck_graph_lower(g, NULL, diags, &program), "lower", diags);
     check(tuck_program_plan(program, NULL, &before), "plan", diags);
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
             (double)tuck_schedule_exposed_ps(schedule) / 1e6, (double)before.peak / 1048576,
             (double)after.peak / 1048576);
 
-    /* And back into the graph. */
+    /* Write the order back into the graph. */
     check(tuck_program_apply(program, order, g), "apply", diags);
     check(tuck_graph_lint(g, diags), "lint", diags);
     check(tuck_graph_print(g, TUCK_FORM_TEXT, diags, tuck_write_file, stdout), "print", diags);

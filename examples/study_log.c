@@ -1,11 +1,11 @@
-/* What a pass of one's own makes of a step, and where the step still loses time.
+/* Runs a pass of your own on a step, and shows where the step still loses time.
  *   cc study_log.c -ltuck && ./a.out step.log study.html >better.txt */
 #include <tuck.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The pass: a wait whose result is used once moves to right before that use. */
+/* The pass: moves a wait whose result is used once right before that use. */
 static tuck_status late_waits(void *ctx, tuck_graph *g, tuck_diags *diags)
 {
     (void)ctx, (void)diags;
@@ -18,7 +18,7 @@ static tuck_status late_waits(void *ctx, tuck_graph *g, tuck_diags *diags)
     return TUCK_OK;
 }
 
-/* Say what was found out on the way; give up where something failed. */
+/* Prints diagnostics; stops if something failed. */
 static void check(tuck_status status, tuck_diags *diags)
 {
     tuck_diags_print(diags, TUCK_PLAIN, tuck_write_file, stderr);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What there is to see, on training steps that PyTorch printed. Called by `make demo`.
+# Shows what Tuck does, on training steps that PyTorch printed. Called by `make demo`.
 set -eu
 cd "$(dirname "$0")/.."
 tuck=${TUCK:-build/release/tuck}

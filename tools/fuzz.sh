@@ -1,7 +1,8 @@
 #!/bin/bash
-# Runs the fuzz targets of build/fuzz, each for FUZZ_SECONDS (20). Seeds are tests/fuzz/seeds/NAME, the
-# graphs of examples/ and tests/graphs/; tests/fuzz/NAME.dict is used where it exists. What is learnt stays in
-# build/fuzz/corpus/NAME, what is found goes to build/fuzz/findings/NAME. FUZZ=NAME picks one target.
+# Runs the fuzz targets of build/fuzz, each for FUZZ_SECONDS (20). Seeds are tests/fuzz/seeds/NAME,
+# the graphs of examples/ and tests/graphs/; tests/fuzz/NAME.dict is used if it exists. The corpus
+# stays in build/fuzz/corpus/NAME, findings go to build/fuzz/findings/NAME. FUZZ=NAME runs one
+# target.
 cd "$(dirname "$0")/.." || exit 1
 seconds=${FUZZ_SECONDS:-20}
 jobs=${JOBS:-$(nproc)}
@@ -14,7 +15,7 @@ fuzz() {                                        # fuzz NAME
     for seeds in $dir/corpus/"$name" tests/fuzz/seeds/"$name" examples tests/graphs; do
         [ -d "$seeds" ] && args+=("$seeds")
     done
-    # Small inputs are many inputs: the largest graphs are there as their first 20,000 bytes.
+    # Small inputs mean more inputs: the largest graphs are cut to their first 20,000 bytes.
     $dir/tests/fuzz/"$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -max_len=20000 \
         -print_final_stats=1 -artifact_prefix=$dir/findings/"$name"/ "${args[@]}" \
         >$dir/"$name".log 2>&1

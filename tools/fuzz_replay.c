@@ -1,7 +1,6 @@
-/*
- * The main of a fuzz target that is built without libFuzzer: it feeds the target the files named on
- * the command line, and those below the directories named there. What fuzzing once found is kept as a
- * seed, and so is tested by every `make test`. A finding ends the program, as under libFuzzer.
+/* The main of a fuzz target that is built without libFuzzer: it feeds the target the files named on
+ * the command line, and those below the directories named there. What fuzzing found is kept as a
+ * seed, so every `make test` tests it. A finding ends the program, as with libFuzzer.
  */
 #include <ftw.h>
 #include <stdint.h>
@@ -19,7 +18,7 @@ static int replay(const char *path, const struct stat *st, int type, struct FTW 
     if (type != FTW_F)
         return 0;
     FILE *f = fopen(path, "rb");
-    /* Exactly as large as the file, so that reading one byte too far is seen. */
+    /* Exactly as large as the file, so that reading one byte too far is detected. */
     size_t size = (size_t)st->st_size;
     uint8_t *data = malloc(size > 0 ? size : 1);
     if (f == NULL || data == NULL || fread(data, 1, size, f) != size) {
@@ -27,7 +26,7 @@ static int replay(const char *path, const struct stat *st, int type, struct FTW 
         exit(1);
     }
     fclose(f);
-    /* Said before, because a finding does not come back. */
+    /* Printed first, because a finding ends the program. */
     fprintf(stderr, "%s\n", path);
     LLVMFuzzerTestOneInput(data, size);
     free(data);

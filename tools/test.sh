@@ -1,8 +1,9 @@
 #!/bin/bash
 # usage: tools/test.sh [check|soak]
-# Builds what is tested and runs it: a line for each step, the whole output only of what failed, and the
-# sum of everything at the end. Logs stay in build/test. JOBS=N limits how much runs at once.
-# What a program may take is counted in processor time, so that a busy machine makes no test fail.
+#
+# Builds what is tested and runs it: prints a line for each step, the whole output of failed steps,
+# and the sum of everything at the end. Logs stay in build/test. JOBS=N limits how much runs at
+# once. Time limits are in CPU time, so that a busy machine makes no test fail.
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES V B SAN
 jobs=${JOBS:-$(nproc)}
@@ -11,7 +12,7 @@ passed=0 failed=0 broken=
 shopt -s nullglob
 rm -rf $logs && mkdir -p $logs
 
-# A sanitizer's report has an exit status of its own; cmocka counts in a form that does not change.
+# A sanitizer's report has its own exit status; cmocka's output format is fixed.
 export ASAN_OPTIONS=exitcode=99:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
 export CMOCKA_MESSAGE_OUTPUT=TAP
 
@@ -20,7 +21,7 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 # count LOG STATUS: "passed failed", from cmocka's TAP lines or from 'N passed, N failed'. A program
-# that fails without saying what counts as one failure, and so does one that tests nothing.
+# that fails without such a line counts as one failure, and so does one that tests nothing.
 count() {
     awk -v status="$2" '
         /^(not )?ok .*# SKIP/ { next }
@@ -42,7 +43,7 @@ report() {
     passed=$((passed + $2)) failed=$((failed + $3))
 }
 
-# check NAME COMMAND...: one step that is either right or wrong.
+# check NAME COMMAND...: one step that passes or fails.
 check() {
     local name=$1 log="$logs/${1//[ ,\/]/_}.log" start detail=
     shift
@@ -57,7 +58,8 @@ check() {
     fi
 }
 
-# limited SECONDS COMMAND...: no process of it gets more processor time. One that stands still is ended much later.
+# limited SECONDS COMMAND...: limits the CPU time of each process. One that hangs without using any
+# is ended much later.
 limited() {
     local seconds=$1
     shift
@@ -67,7 +69,7 @@ limited() {
     )
 }
 
-# programs NAME COMMAND...: test programs, each COMMAND one string, run side by side.
+# programs NAME COMMAND...: test programs, each COMMAND one string, run in parallel.
 programs() {
     local name=$1 start log command status p f sum_p=0 sum_f=0 i=0 wrong=()
     shift
@@ -97,7 +99,7 @@ programs() {
 
 # ---------------------------------------------------------------- the steps
 
-# build VARIANT TARGETS...: a variant that does not build is left out of what follows.
+# build VARIANT TARGETS...: if a variant does not build, the following steps skip it.
 build() {
     local variant=$1
     shift
