@@ -32,18 +32,35 @@ graph 100 >in.txt
 graph 1500 >large.txt
 graph 3 >small.txt
 
-# Every option that names a file to write; FILE is that file.
+# Every option that names a file to write; FILE is that file. DUMP:PART is a folder for --dump, in which a link with
+# the name that this part has leads to the file.
 outputs=(
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o FILE'
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --report FILE'
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --report FILE --json'
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --html FILE'
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --trace FILE'
+    'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --dump DUMP:before.txt'
+    'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --dump DUMP:after.txt'
+    'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --dump-dot --dump DUMP:before.dot'
+    'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --dump-dot --dump DUMP:after.dot'
     'simulate in.txt --group 0=8 --html FILE'
     'simulate in.txt --group 0=8 --trace FILE'
 )
+prepare() {                                     # prepare COMMAND FILE: `words` of it, and what its messages call the file
+    local part path=$2
+    words=${1//FILE/$2} named=$2
+    [[ $1 == *DUMP:* ]] || return
+    part=${1##*DUMP:}
+    [[ $path == /* ]] || path=$work/$path
+    words=${words/DUMP:*/links} named=links/00.schedule_comm_wait.$part
+    rm -rf links && mkdir links && ln -s "$path" "$named"
+    case $part in before.*) part=${part/before/after} ;; *) part=${part/after/before} ;; esac
+    ln -s /dev/null links/00.schedule_comm_wait.$part
+}
 run() {                                         # run COMMAND FILE: its exit status, its words in `said`
-    local words=${1//FILE/$2}
+    local words
+    prepare "$1" "$2"
     { timeout 60 "$tuck" $words >/dev/null 2>&9; } 9>said 2>/dev/null
 }
 left() { compgen -G "$1/.tuck-*" >/dev/null; }
@@ -75,17 +92,18 @@ for command in "${outputs[@]}"; do
     rm -r d
 
     # where it cannot be written
-    run "$command" /dev/full; want '[ $? = 4 ] && grep -q "/dev/full: No space left" said' "$command"
-    run "$command" no/such/folder; want '[ $? = 4 ] && grep -q "no/such/folder: No such file" said' "$command"
+    run "$command" /dev/full; want '[ $? = 4 ] && grep -q "$named: No space left" said' "$command"
+    run "$command" no/such/folder; want '[ $? = 4 ] && grep -q "$named: No such file" said' "$command"
     run "$command" .; want '[ $? = 4 ] && grep -q "Is a directory" said' "$command"
     cp old file
-    words=$(ulimit -f 0; timeout 60 "$tuck" ${command//FILE/file} 2>&1 >/dev/null)
-    want '[ $? = 4 ] && [[ $words == *"file: File too large"* ]]' "$command, ulimit"
+    prepare "$command" file
+    text=$(ulimit -f 0; timeout 60 "$tuck" $words 2>&1 >/dev/null)
+    want '[ $? = 4 ] && [[ $text == *"$named: File too large"* ]]' "$command, ulimit"
     want 'cmp -s file old && ! left .' "$command, ulimit"
     if [ -n "$disk" ]; then
         cp old full/file
         dd if=/dev/zero of=full/rest bs=4k 2>/dev/null
-        run "$command" full/file; want '[ $? = 4 ] && grep -q "full/file: No space left" said' "$command, full disk"
+        run "$command" full/file; want '[ $? = 4 ] && grep -q "$named: No space left" said' "$command, full disk"
         want 'cmp -s full/file old && ! left full' "$command, full disk"
         rm -f full/*
     fi
@@ -95,7 +113,7 @@ for command in "${outputs[@]}"; do
         cp old file
         LD_PRELOAD=./shim.so SHIM_AT=$at SHIM_ERRNO=28 run "$command" file; status=$?
         [ $status = 0 ] && break
-        want '[ $status = 4 ] && grep -q "file: No space left" said' "$command, call $at fails"
+        want '[ $status = 4 ] && grep -q "$named: No space left" said' "$command, call $at fails"
         want 'cmp -s file old && ! left .' "$command, call $at fails"
     done
     want '[ $at -gt 4 ] && [ $at -lt 100 ]' "$command: the shim sees its calls"
@@ -132,7 +150,8 @@ for command in "${outputs[@]}"; do
     for ((i = 0; i < ${TUCK_SOAK:+60} + 4; i++)); do
         for signal in INT KILL; do
             cp old file
-            "$tuck" ${command//FILE/file} >/dev/null 2>&1 &
+            prepare "$command" file
+            "$tuck" $words >/dev/null 2>&1 &
             pid=$!
             sleep "0.$((RANDOM % 3))$((RANDOM % 10))$((RANDOM % 10))"
             kill -$signal $pid 2>/dev/null
@@ -144,14 +163,31 @@ for command in "${outputs[@]}"; do
     done
 done
 
-# Dumps.
-mkdir dumps
-"$tuck" optimize in.txt --passes schedule_comm_wait --dump dumps -o /dev/null >/dev/null 2>&1
-want '[ -s dumps/00.schedule_comm_wait.before.txt ] && ! left dumps' "dumps"
-cp old dumps/00.schedule_comm_wait.before.txt
-(ulimit -f 1; "$tuck" optimize in.txt --passes schedule_comm_wait --dump dumps -o /dev/null >/dev/null 2>said)
-want '[ $? = 4 ] && grep -q "before.txt: File too large" said' "dumps"
-want 'cmp -s dumps/00.schedule_comm_wait.before.txt old && ! left dumps' "dumps"
+# Dumps in a folder of their own: each file is the old one or the new one.
+dump='optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait,raise_comms -o /dev/null --dump'
+run "$dump new_dumps" -; want '[ $? = 0 ] && [ "$(ls new_dumps | wc -l)" = 4 ] && ! left new_dumps' "dumps"
+old_dumps() { rm -rf dumps; mkdir dumps; for name in new_dumps/*; do cp old dumps/"${name##*/}"; done; }
+for signal in 2 15 9 -2 -15 -9; do
+    for ((at = 1; at < 100; at++)); do
+        old_dumps
+        LD_PRELOAD=./shim.so SHIM_AT=$at SHIM_SIGNAL=$signal run "$dump dumps" -; status=$?
+        for name in new_dumps/*; do old_or_new dumps/"${name##*/}" "$name" "dumps, signal $signal at call $at"; done
+        if [ ${signal#-} = 9 ]; then rm -f dumps/.tuck-*; fi
+        want '! left dumps' "dumps, signal $signal at call $at"
+        [ $status = 0 ] && break
+    done
+    want '[ $at -gt 16 ] && [ $at -lt 100 ]' "dumps: the shim sees their calls"
+done
+for ((at = 1; at < 100; at++)); do
+    old_dumps
+    LD_PRELOAD=./shim.so SHIM_AT=$at SHIM_ERRNO=28 run "$dump dumps" -; status=$?
+    [ $status = 0 ] && break
+    want '[ $status = 4 ] && grep -q "dumps/0.*: No space left" said && ! left dumps' "dumps, call $at fails"
+    for name in new_dumps/*; do old_or_new dumps/"${name##*/}" "$name" "dumps, call $at fails"; done
+done
+# Tuck's own passes are tried again and again: no file of one try is another's.
+"$tuck" optimize in.txt --group 0=8 -o /dev/null --dump tries >/dev/null 2>&1
+want '[ $? = 0 ] && [ "$(ls tries | cut -d. -f1 | uniq -c | sed "s/ *\([0-9]*\) .*/\1/" | sort -u)" = 2 ]' "dumps of tries"
 
 # Standard output: a full one, a closed one.
 "$tuck" lower small.txt --problem >problem.json || bad "no problem to schedule"
@@ -204,6 +240,23 @@ apart optimize in.txt -o one --report one
 apart optimize in.txt -o one --html hard
 apart optimize in.txt -o none --trace none
 apart optimize in.txt --report none --trace none
+mkdir folder; ln -s ../one folder/00.schedule_comm_wait.after.txt; ln one folder/00.raise_comms.before.txt
+ln -s folder way
+for option in -o --report --html --trace; do
+    extra='-o /dev/null'; [ $option = -o ] && extra=
+    dump="optimize in.txt $extra --passes schedule_comm_wait"
+    apart $dump $option folder/00.schedule_comm_wait.before.txt --dump folder
+    apart $dump $option way/00.schedule_comm_wait.before.txt --dump ./folder
+    apart $dump $option nowhere/00.schedule_comm_wait.after.txt --dump nowhere
+    apart $dump $option folder/01.raise_comms.after.dot --dump folder --dump-dot
+    apart optimize in.txt $extra $option folder/000.deduplicate_wait_tensors.before.txt --dump folder
+    apart $dump $option one --dump folder
+    apart optimize in.txt $extra --passes raise_comms $option one --dump folder
+    want '[ ! -e nowhere ]' "$dump $option: no folder is made"
+    "$tuck" $dump $option folder/new.txt --dump folder/more >/dev/null 2>&1; want '[ $? = 0 ]' "$option beside dumps"
+done
+"$tuck" optimize in.txt --passes raise_comms --dump folder >one 2>said
+want '[ $? = 2 ] && grep -q "would both" said' "a dump onto standard output"
 "$tuck" simulate in.txt --html one >one 2>said; want '[ $? = 2 ] && grep -q "would both" said' "a page onto standard output"
 "$tuck" simulate in.txt --html /dev/null --trace /dev/null >/dev/null 2>&1; want '[ $? = 0 ]' "/dev/null twice"
 want '[ ! -s one ] && [ ! -e none ]' "nothing was written"

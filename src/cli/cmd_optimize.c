@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "cli/dump.h"
 #include "cli/graphs.h"
 #include "cli/picture.h"
 #include "cli/progress.h"
@@ -25,14 +25,14 @@ struct optimize {
     struct input in;
     struct model model;
     struct picture picture;
-    const char *passes, *file, *out, *report, *dump;
+    struct dump dump;
+    const char *passes, *file, *out, *report;
     tuck_print_form form;
-    bool dot, no_times, stats, memory_given;
+    bool no_times, stats, memory_given;
     int64_t memory, memory_more; /* --memory: see tuck_run_options */
     double memory_share;
     char *text; /* the pipeline: keys first, then passes */
     size_t len, cap;
-    size_t graph; /* the current one */
 };
 
 static const struct argp_option options[] = {
@@ -62,7 +62,9 @@ static const struct argp_option options[] = {
      "Judge with collectives that share their link, and kernels that run slower beside them", 0},
     {"stats", OPT_STATS, NULL, 0, "How many graphs were lowered and simulated, below the report",
      0},
-    {"dump", OPT_DUMP, "DIR", 0, "Write the graph before and after each pass into DIR", 0},
+    {"dump", OPT_DUMP, "DIR", 0,
+     "Write the graph before and after each pass into DIR; of Tuck's own passes, all that is tried",
+     0},
     {"dump-dot", OPT_DOT, NULL, 0, "... as DOT instead of text", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},
@@ -138,17 +140,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case OPT_REPORT: o->report = arg; break;
     case OPT_MEMORY: parse_memory(state, o, arg); break;
-    case OPT_DUMP: o->dump = arg; break;
+    case OPT_DUMP: o->dump.folder = arg; break;
     case OPT_KEEP_ORDER: o->model.keep_order = true; break;
     case OPT_CONTENTION: o->model.contention = true; break;
-    case OPT_DOT: o->dot = true; break;
+    case OPT_DOT: o->dump.dot = true; break;
     case OPT_NO_TIMES: o->no_times = true; break;
     case OPT_STATS: o->stats = true; break;
     case ARGP_KEY_END:
         if (o->memory_given && (o->passes != NULL || o->file != NULL || o->len > 0))
             argp_error(state, "--memory is for Tuck's own passes; passes of a list have budgets of "
                               "their own");
-        if (o->dot && o->dump == NULL)
+        if (o->dump.dot && o->dump.folder == NULL)
             argp_error(state, "--dump-dot is for --dump");
         break;
     default: return ARGP_ERR_UNKNOWN;
@@ -230,29 +232,6 @@ static int read_pipeline(struct optimize *o, tuck_pipeline **out)
     int code = parse_one(whole, cap, name, o, out);
     free(whole);
     return code;
-}
-
-/* ---- progress and dumps ---- */
-
-static bool dump(void *ctx, const char *pass, size_t step, bool after, const tuck_graph *g)
-{
-    const struct optimize *o = ctx;
-    char path[4096], number[32] = "";
-
-    if (tuck_doc_count(o->in.doc) > 1)
-        snprintf(number, sizeof(number), "graph%zu.", o->graph);
-    int n = snprintf(path, sizeof(path), "%s/%s%02zu.%s.%s.%s", o->dump, number, step, pass,
-                     after ? "after" : "before", o->dot ? "dot" : "txt");
-    errno = ENAMETOOLONG;
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return complain(o->dump) == EXIT_FINE;
-    struct output f;
-    int code = output_open(&f, path);
-    if (code != EXIT_FINE)
-        return false;
-    tuck_status st = o->dot ? tuck_graph_dot(g, output_put, &f)
-                            : tuck_graph_print(g, TUCK_FORM_TEXT, o->in.diags, output_put, &f);
-    return output_close(&f, exit_code_of(st)) == EXIT_FINE;
 }
 
 /* ---- running ---- */
@@ -340,9 +319,11 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct b
     run.machine = &machine;
     run.order = o->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS;
     run.judge = o->no_times ? TUCK_JUDGE_NOTHING : TUCK_JUDGE_RESULT;
-    o->graph = i;
-    run.observe = o->dump ? dump : progress_observe;
-    run.ctx = o;
+    o->dump.graph = i;
+    o->dump.n = 0;
+    o->dump.numbered = p == NULL;
+    run.observe = o->dump.folder ? dump_graph : progress_observe;
+    run.ctx = &o->dump;
     run.memory = o->memory;
     run.memory_more = o->memory_more;
     run.memory_share = o->memory_share;
@@ -353,7 +334,7 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct b
     tuck_status st = p ? tuck_pipeline_run(p, g, &run, in->diags, report)
                        : tuck_graph_optimize(g, &run, in->diags, NULL, report);
     print_diags(in->diags);
-    return refused_or(st);
+    return o->dump.code != EXIT_FINE ? o->dump.code : refused_or(st);
 }
 
 /* Draws the step before and after, on the machine it was optimized for. If it could not be
@@ -443,13 +424,16 @@ static int check_outputs(struct optimize *o)
 {
     if (o->out != NULL && (strcmp(o->out, "-") == 0 || file_same(o->out, "-")))
         o->out = NULL;
-    return outputs_apart((struct output_name[]){{"--output", o->out ? o->out : "-"},
-                                                {"--report", o->report ? o->report
-                                                             : o->out  ? "-"
-                                                                       : NULL},
-                                                {"--html", o->picture.html},
-                                                {"--trace", o->picture.trace}},
-                         4);
+    const struct output_name all[] = {{"--output", o->out ? o->out : "-"},
+                                      {"--report", o->report ? o->report
+                                                   : o->out  ? "-"
+                                                             : NULL},
+                                      {"--html", o->picture.html},
+                                      {"--trace", o->picture.trace}};
+
+    memcpy(o->dump.other, all, sizeof(all));
+    o->dump.in = &o->in;
+    return outputs_apart(all, sizeof(all) / sizeof(*all));
 }
 
 int cmd_optimize(int argc, char **argv)
@@ -464,8 +448,8 @@ int cmd_optimize(int argc, char **argv)
         code = model_input_open(&o.model, &o.in, &from, &to);
     if (code == EXIT_FINE && (o.passes != NULL || o.file != NULL || o.len > 0))
         code = read_pipeline(&o, &p);
-    if (code == EXIT_FINE && o.dump != NULL && mkdir(o.dump, 0777) != 0 && errno != EEXIST)
-        code = complain(o.dump);
+    if (code == EXIT_FINE && o.dump.folder != NULL)
+        code = dump_open(&o.dump);
     if (code == EXIT_FINE)
         code = input_remember(&o.in); /* so that files of --dump have it, too */
     if (code == EXIT_FINE)

@@ -203,10 +203,19 @@ bool file_write(void *ctx, const char *text, size_t len)
     return f->error == 0;
 }
 
+/* What is renamed is on the disk: a machine that stops leaves the old file or the new one. There
+ * are file systems that cannot say so. */
+static void settle(struct file_out *f)
+{
+    if (f->error == 0 && f->temp[0] != '\0' && fsync(f->fd) != 0 && errno != EINVAL)
+        f->error = errno;
+}
+
 int file_finish(struct file_out *f)
 {
     send(f, f->buffer, f->len);
     f->len = 0;
+    settle(f);
     if (close(f->fd) != 0 && f->error == 0)
         f->error = errno;
     f->fd = -1;
@@ -245,6 +254,22 @@ bool file_same(const char *a, const char *b)
         return s.st_dev == t.st_dev && s.st_ino == t.st_ino && !S_ISCHR(s.st_mode) &&
                !S_ISBLK(s.st_mode);
     return resolve(a, x, &open) == 0 && resolve(b, y, &open) == 0 && strcmp(x, y) == 0;
+}
+
+bool file_in_folder(const char *path, const char *folder, char name[NAME_MAX + 1])
+{
+    char target[PATH_MAX], whole[PATH_MAX];
+    const char *slash;
+    bool open;
+
+    if (resolve(path, target, &open) != 0 || open || realpath(folder, whole) == NULL)
+        return false;
+    slash = strrchr(target, '/');
+    size_t n = (size_t)(slash - target);
+    if (strlen(slash + 1) > NAME_MAX)
+        return false;
+    memcpy(name, slash + 1, strlen(slash + 1) + 1);
+    return n == strlen(whole) && strncmp(target, whole, n) == 0;
 }
 
 FILE *open_to_read(const char *path)

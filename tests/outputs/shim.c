@@ -86,6 +86,20 @@ int close(int fd)
     return bad ? -1 : r;
 }
 
+int fsync(int fd)
+{
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    bool is_it = false;
+
+    if (!counts(fd))
+        return real(fd);
+    if (fails(&is_it))
+        return -1;
+    int r = real(fd);
+    done(is_it);
+    return r;
+}
+
 int rename(const char *from, const char *to)
 {
     int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT,
