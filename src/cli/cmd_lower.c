@@ -144,10 +144,12 @@ static int show_torch_peak(const struct input *in, tuck_graph *g)
     int code = exit_code_of(tuck_graph_torch_peak(g, in->hints, in->n_hint, &peak));
 
     if (code == EXIT_FINE)
-        printf("%s: %lld bytes (%s), as PyTorch's graph passes estimate it%s%s\n",
-               *tuck_graph_name(g) ? tuck_graph_name(g) : "forward", (long long)peak.peak,
+        printf("%s: %s%lld bytes (%s), as PyTorch's graph passes estimate it%s%s%s\n",
+               *tuck_graph_name(g) ? tuck_graph_name(g) : "forward",
+               peak.unknown > 0 ? "at least " : "", (long long)peak.peak,
                human_bytes(peak.peak, text), tuck_is_none(peak.node) ? "" : "; at ",
-               tuck_is_none(peak.node) ? "" : tuck_node_name(g, peak.node));
+               tuck_is_none(peak.node) ? "" : tuck_node_name(g, peak.node),
+               peak.unknown > 0 ? "; some sizes are not known" : "");
     return code;
 }
 

@@ -22,9 +22,13 @@ static void copy_op(struct estimate *e, uint32_t i)
     const struct program *p = e->p;
     int64_t bytes = 0;
 
-    for (uint32_t k = p->use_at[i]; k < p->use_at[i + 1]; k++)
-        if (p->use[k].how != PROGRAM_READS)
-            bytes += p->buf[p->use[k].buf].bytes;
+    for (uint32_t k = p->use_at[i]; k < p->use_at[i + 1]; k++) {
+        if (p->use[k].how == PROGRAM_READS)
+            continue;
+        if (p->buf[p->use[k].buf].flags & PROGRAM_UNKNOWN)
+            return; /* and so is its time */
+        bytes += p->buf[p->use[k].buf].bytes;
+    }
     enum cost_bound bound;
     e->p->op[i].moved = 2 * bytes;
     e->p->op[i].ns = cost_kernel_ns(e->c, DTYPE_NONE, 0, 2.0 * (double)bytes, &bound);

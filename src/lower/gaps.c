@@ -10,6 +10,8 @@ const char gaps_how[] =
     "print the graph with its types: TORCH_LOGS=aot_graphs,post_grad_graphs, "
     "gm.print_readable(include_stride=True, include_device=True), or take the files that tlparse "
     "writes; gm.code and str(graph) have no sizes";
+static const char how_operators[] =
+    "Tuck does not know what these operators return: give their times with --profile";
 
 /* Does the simulator count time for it? */
 static bool takes_time(const struct program_op *op)
@@ -21,6 +23,15 @@ static bool takes_time(const struct program_op *op)
 static bool counts_in_peak(const struct program_buf *b)
 {
     return !(b->flags & PROGRAM_INPUT) || (b->flags & PROGRAM_FREEABLE);
+}
+
+/* Is the size of something that the op works on unknown? */
+static bool is_unsized(const struct program *p, uint32_t op)
+{
+    for (uint32_t k = p->use_at[op]; k < p->use_at[op + 1]; k++)
+        if (p->buf[p->use[k].buf].flags & PROGRAM_UNKNOWN)
+            return true;
+    return false;
 }
 
 struct gaps gaps_of(const struct program *p)
@@ -37,6 +48,7 @@ struct gaps gaps_of(const struct program *p)
             continue;
         g.n_unknown++;
         g.n_coll += p->op[i].kind == PROGRAM_COLLECTIVE;
+        g.n_unsized += p->op[i].kind == PROGRAM_COLLECTIVE || is_unsized(p, i);
         g.first = g.first == PROGRAM_NONE ? i : g.first;
         g.last = i;
     }
@@ -92,7 +104,11 @@ static tuck_status tell(const struct program *p, const struct gaps *gaps, bool r
     mem_init(&m, &p->mem.alloc);
     buf_init(&t.names, &m);
     bool ok = mem_guard(&m, do_list, &t);
-    if (ok && refused)
+    if (ok && refused && gaps->n_unsized == 0)
+        diag_add(diags, TUCK_ERROR, at, how_operators,
+                 "the time of %u of %u ops is not known, so nothing can be said about the step: %s",
+                 gaps->n_unknown, gaps->n_op, buf_text(&t.names));
+    else if (ok && refused)
         diag_add(diags, TUCK_ERROR, at, gaps_how,
                  "the sizes that %u of %u ops work on are not known, so nothing can be said "
                  "about time: %s",

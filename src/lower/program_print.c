@@ -14,6 +14,7 @@
  */
 #include <inttypes.h>
 
+#include "lower/gaps.h"
 #include "lower/program.h"
 
 static const char *const layout_name[] = {"flexible", "fixed", "comm"};
@@ -141,16 +142,27 @@ static void put_buffer(struct buf *b, const struct program *p, const struct prog
     buf_chr(b, '\n');
 }
 
+static void put_memory(struct buf *b, const struct program *p)
+{
+    uint32_t unknown = gaps_of(p).n_buf;
+    const char *least = unknown > 0 ? "at least " : "";
+
+    buf_printf(b,
+               "# peak %s%" PRId64 " bytes, arena %s%" PRId64 " bytes, resident inputs %" PRId64
+               " bytes\n",
+               least, p->peak, least, p->arena_bytes, p->resident);
+    if (unknown > 0)
+        buf_printf(b, "# %u buffer%s of unknown size, not counted\n", unknown,
+                   unknown == 1 ? "" : "s");
+}
+
 void program_print(const struct program *p, struct buf *b)
 {
     buf_str(b, "program ");
     put_word(b, program_str(p, p->name));
     buf_chr(b, '\n');
     if (p->peak >= 0)
-        buf_printf(b,
-                   "# peak %" PRId64 " bytes, arena %" PRId64 " bytes, resident inputs %" PRId64
-                   " bytes\n",
-                   p->peak, p->arena_bytes, p->resident);
+        put_memory(b, p);
     if (p->comm_digest != 0)
         buf_printf(b, "# heap digest %016" PRIx64 "\n", p->comm_digest);
     for (uint32_t i = 0; i < p->n_group; i++) {

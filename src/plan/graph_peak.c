@@ -31,6 +31,18 @@ static bool size_of(void *ctx, sym_id v, int64_t *out)
     return assume_value(ctx, v, out);
 }
 
+/* An input without a type that goes out as it came in: torch annotates all tensors, so where nobody
+ * asks for it, it is none. */
+static bool is_handed_through(const tuck_graph *g, uint32_t n)
+{
+    if (node_at(g, n)->kind != TUCK_PLACEHOLDER)
+        return false;
+    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next)
+        if (node_at(g, g->use.at[u].user)->kind != TUCK_OUTPUT)
+            return false;
+    return true;
+}
+
 /* The size of a storage when it first occurs; 0 on the host. */
 static int64_t bytes_of(struct peak_args *x, uint32_t n, uint32_t k)
 {
@@ -46,7 +58,8 @@ static int64_t bytes_of(struct peak_args *x, uint32_t n, uint32_t k)
         return 0;
     if (t->kind == TYPE_TENSOR && storage_bytes(x->g, id, size_of, &x->assume, &bytes))
         return bytes;
-    x->out->unknown += t->kind == TYPE_TENSOR || t->kind == TYPE_UNKNOWN;
+    x->out->unknown += t->kind == TYPE_TENSOR ||
+                       (t->kind == TYPE_UNKNOWN && !is_handed_through(x->g, n));
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "base/layout.h"
 #include "base/units.h"
 #include "cost/cluster.h"
+#include "lower/gaps.h"
 
 static void line(struct buf *out, const char *what, int64_t bytes)
 {
@@ -61,6 +62,7 @@ static void put_memory(const struct program *p, struct buf *out)
 void program_summary(const struct program *p, const char *machine, struct buf *out)
 {
     double ns = 0;
+    uint32_t unknown = 0;
     char text[32];
 
     ink_line(out, INK_HEAD, "%s", program_str(p, p->name));
@@ -68,19 +70,28 @@ void program_summary(const struct program *p, const char *machine, struct buf *o
     put_memory(p, out);
     if (machine == NULL)
         return;
-    for (uint32_t i = 0; i < p->n_op; i++)
-        if (p->op[i].ns > 0 && p->op[i].kind != PROGRAM_COLLECTIVE)
-            ns += p->op[i].ns;
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        if (p->op[i].kind == PROGRAM_COLLECTIVE)
+            continue;
+        unknown += p->op[i].ns < 0;
+        ns += p->op[i].ns > 0 ? p->op[i].ns : 0;
+    }
     buf_printf(out, "  %-18s %15s", "compute", text_of_us(ns / 1000, text));
     ink_line(out, INK_DIM, "  on %s", machine);
+    if (unknown > 0)
+        ink_line(out, INK_LIMIT, "  %-18s %15u  counted as nothing", "of unknown time", unknown);
 }
 
 void program_peak_line(const struct program *p, struct buf *out)
 {
     char text[32];
+    uint32_t unknown = gaps_of(p).n_buf;
 
-    buf_printf(out, "%s: %lld bytes (%s)\n", program_str(p, p->name), (long long)p->peak,
-               text_of_bytes(p->peak, text));
+    buf_printf(out, "%s: %s%lld bytes (%s)", program_str(p, p->name),
+               unknown > 0 ? "at least " : "", (long long)p->peak, text_of_bytes(p->peak, text));
+    if (unknown > 0)
+        buf_printf(out, "; %u buffer%s of unknown size", unknown, unknown == 1 ? "" : "s");
+    buf_chr(out, '\n');
 }
 
 void program_notes(const struct program *p, const tuck_cluster *c, struct buf *out)
