@@ -31,17 +31,16 @@ struct cost {
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "Of a collective:", 0},
     {"ranks", OPT_RANKS, "N", 0, "Ranks of the group (default: all of the cluster)", 0},
-    {"stride", OPT_STRIDE, "N", 0, "Distance of its members' global ranks (default: 1)", 0},
+    {"stride", OPT_STRIDE, "N", 0, "Stride between its members' global ranks (default: 1)", 0},
     {"symmetric", OPT_SYMMETRIC, NULL, 0,
-     "The operand is in symmetric memory: one-shot and two-shot may be taken", 0},
-    {"hierarchical", OPT_HIERARCHICAL, NULL, 0,
-     "It may be done in phases, within nodes and across them", 0},
+     "The operand is in symmetric memory: one-shot and two-shot may be used", 0},
+    {"hierarchical", OPT_HIERARCHICAL, NULL, 0, "Allow phases within nodes and across nodes", 0},
     {"one-shot", OPT_ONE_SHOT, "SIZE", 0,
-     "PyTorch's rule: all-reduces up to SIZE are one-shot, whatever that costs", 0},
+     "PyTorch's rule: all-reduces up to SIZE are one-shot, even if slower", 0},
     {NULL, 0, NULL, 0, "Of a graph:", 1},
     {"top", OPT_MOST, "N", 0, "How many nodes to show, the longest first (default: 20; 0: all)", 1},
     {"write-profile", OPT_WRITE, NULL, 0, "Print the times as a profile file", 1},
-    {NULL, 0, NULL, 0, "Of both:", 2},
+    {NULL, 0, NULL, 0, "For both:", 2},
     {"json", 'j', NULL, 0, "As JSON; for a graph, all nodes", 2},
     {0},
 };
@@ -126,11 +125,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG: return parse_arg(c, arg, state);
     case ARGP_KEY_END:
         if (c->coll_name != NULL && !c->sized)
-            argp_error(state, "of which size? `tuck cost %s 25MB'", c->coll_name);
+            argp_error(state, "the size is missing: `tuck cost %s 25MB'", c->coll_name);
         if (c->coll_name == NULL && c->in.path == NULL)
             argp_error(state, "a collective and its size, or a file with a graph");
         if (c->json && c->write_profile)
-            argp_error(state, "--json and --write-profile are two forms");
+            argp_error(state, "--json and --write-profile cannot be combined");
         if (c->coll_name != NULL && (c->top >= 0 || c->write_profile || input_is_asked(&c->in)))
             argp_error(state, "--top, --write-profile and options about graphs are for graphs, "
                               "not for a collective");
@@ -152,11 +151,10 @@ static const struct argp argp = {
     options,
     parse,
     "COLLECTIVE SIZE\nFILE",
-    "What a collective takes on a cluster, with how that comes about and what else there was: "
-    "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, p2p, shard_dim_alltoall. SIZE "
-    "is "
-    "the full message, the larger of what goes in and what comes out of a rank: 4096, 64KB, 25MB "
-    "(1 KB = 1 KiB = 1024 bytes). Or what every node of the graphs of FILE takes by itself.",
+    "The time of a collective on a cluster, how it is computed, and the alternatives: all_reduce, "
+    "all_gather, reduce_scatter, all_to_all, broadcast, p2p, shard_dim_alltoall. SIZE is the full "
+    "message, a rank's input or output, whichever is larger: 4096, 64KB, 25MB "
+    "(1 KB = 1 KiB = 1024 bytes). Or the time of every node of the graphs in FILE by itself.",
     children,
     NULL,
     NULL};

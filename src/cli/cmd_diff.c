@@ -27,7 +27,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 
     if (key == ARGP_KEY_END && x->in.path != NULL && x->word == NULL)
-        argp_error(state, "which file is it compared with?");
+        argp_error(state, "the second file is missing");
     return question_parse(state->input, "two files only", key, arg, state);
 }
 
@@ -36,7 +36,7 @@ static const struct argp argp = {
     parse,
     "BEFORE AFTER",
     "Compare two graphs of the same step: which nodes moved, merged, appeared and vanished, and "
-    "what both take, in time and memory, on the same machine.",
+    "the time and memory of both on the same machine.",
     question_children,
     NULL,
     NULL};
@@ -117,11 +117,10 @@ int cmd_diff(int argc, char **argv)
     if (code == EXIT_FINE)
         code = input_range(&after, &from_b, &to_b);
     if (code == EXIT_FINE && to - from != to_b - from_b) {
-        fprintf(
-            stderr,
-            "tuck diff: of %s there are %zu graphs, of %s %zu; --graph-before and --graph-after "
-            "pick one of each\n",
-            x.in.path, to - from, after.path, to_b - from_b);
+        fprintf(stderr,
+                "tuck diff: %s has %zu graphs and %s has %zu; --graph-before and --graph-after "
+                "pick one of each\n",
+                x.in.path, to - from, after.path, to_b - from_b);
         code = EXIT_USAGE;
     }
     graph_list_begin(&list, &x.in, "graphs", x.list.json && to - from > 1);

@@ -11,10 +11,10 @@ enum { OPT_CONTENTION = 0x7A0 };
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Everything, as JSON", 0},
     {"top", OPT_TOP, "N", 0, "Show the N most exposed collectives (10)", 0},
-    {"keep-order", OPT_KEEP_ORDER, NULL, 0,
-     "No collective passes another, also where their groups differ", 0},
+    {"keep-order", OPT_KEEP_ORDER, NULL, 0, "No collective may pass another, even of another group",
+     0},
     {"contention", OPT_CONTENTION, NULL, 0,
-     "Collectives at the same time share their link, and kernels run slower beside them", 0},
+     "Concurrent collectives share their link, and kernels run slower next to them", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},
 };
@@ -39,7 +39,7 @@ static const struct argp argp = {
     parse,
     "FILE [NODE]",
     "Explain where a step loses time: each collective with its cost, how much of it is exposed, "
-    "what limits it, and what would help, tried by simulating it. With NODE, that one alone.",
+    "what limits it, and what would help, tried by simulating it. With NODE, only that one.",
     question_children,
     NULL,
     NULL};

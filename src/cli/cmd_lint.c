@@ -35,7 +35,7 @@ static const struct argp argp = {
     options,
     parse,
     "FILE",
-    "Check the graphs of FILE: every use behind its definition, names, operators, collectives and "
+    "Check the graphs of FILE: every use after its definition, names, operators, collectives and "
     "their waits, shapes against annotations. A collective without a wait is a warning; reading "
     "its "
     "result before the wait is an error.\vExit code 1 if there are errors.",

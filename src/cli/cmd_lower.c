@@ -34,7 +34,7 @@ struct lower_command {
 };
 
 static const struct argp_option options[] = {
-    {"no-fuse", OPT_NO_FUSE, NULL, 0, "One op a node: no fused loops", 0},
+    {"no-fuse", OPT_NO_FUSE, NULL, 0, "One op per node: no fused loops", 0},
     {"compat", OPT_COMPAT, "torch", 0,
      "Clone the operand of every all-reduce, as PyTorch's lowering does", 0},
     {"auto-select", OPT_SELECT, NULL, 0,
@@ -45,7 +45,7 @@ static const struct argp_option options[] = {
     {"keep", OPT_KEEP, "INPUT", OPTION_MANY, "An input that the caller keeps: it is never freed",
      0},
     {"free", OPT_FREE, "INPUT", OPTION_MANY, "An input that is freed after its last use", 0},
-    {"no-cost", OPT_NO_COST, NULL, 0, "Leave out the times of ops", 0},
+    {"no-cost", OPT_NO_COST, NULL, 0, "Omit the times of ops", 0},
     {"read", OPT_READ, NULL, 0, "FILE is a program, as this command prints it", 0},
     {NULL, 0, NULL, 0, "One of these instead of the program:", 1},
     {"summary", OPT_SUMMARY, NULL, 0, "Numbers of ops, kernels, buffers; memory", 1},
@@ -95,15 +95,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {
     {&input_argp, 0, NULL, 4}, {&model_argp, 0, "The machine:", 5}, {0}};
-static const struct argp argp = {
-    options,
-    parse,
-    "FILE",
-    "Print the program that each graph of FILE becomes: its buffers with layout and bytes, its ops "
-    "with what they read, write and mutate and what they take. docs/lowering.md explains the text.",
-    children,
-    NULL,
-    NULL};
+static const struct argp argp = {options,
+                                 parse,
+                                 "FILE",
+                                 "Lower each graph of FILE to a program and print it: its buffers "
+                                 "with layout and bytes, its ops with what they read, write and "
+                                 "mutate, and their times. docs/lowering.md explains the text.",
+                                 children,
+                                 NULL,
+                                 NULL};
 
 /* ---- output ---- */
 
@@ -211,7 +211,7 @@ static int check_names(const struct lower_command *c)
     for (size_t i = 0; code == EXIT_FINE && i < c->o.n_keep; i++)
         for (size_t k = 0; code == EXIT_FINE && k < c->o.n_free; k++)
             if (strcmp(c->keep[i], c->let_go[k]) == 0) {
-                fprintf(stderr, "tuck lower: --keep and --free of the same input '%s'\n",
+                fprintf(stderr, "tuck lower: --keep and --free both name the input '%s'\n",
                         c->keep[i]);
                 code = EXIT_USAGE;
             }
@@ -239,8 +239,8 @@ static int read_program(struct lower_command *c)
 
     if ((c->form == FORM_PEAK && c->peak_fx) || input_is_asked(&c->in) ||
         model_is_asked(&c->model) || c->o.n_keep + c->o.n_free + c->o.n_symm_group > 0) {
-        fputs("tuck lower: --read is of a program; --peak fx and options about graphs and machines "
-              "are not for it\n",
+        fputs("tuck lower: --read reads a program; --peak fx and options about graphs and machines "
+              "do not apply\n",
               stderr);
         return EXIT_USAGE;
     }

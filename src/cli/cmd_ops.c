@@ -32,7 +32,7 @@ static const struct argp argp = {
     options,
     parse,
     "[NAME]",
-    "The operators Tuck knows, one a line: name, class, what it reads, writes and returns. With "
+    "The operators Tuck knows, one per line: name, class, what it reads, writes and returns. With "
     "NAME "
     "(aten.mm.default, torch.ops.aten.mm.default, aten.mm, or a part of a name) only those.",
     NULL,
@@ -47,8 +47,8 @@ int cmd_ops(int argc, char **argv)
     bool found = tuck_ops_matching(o.name) > 0;
     if (!found && !o.json) {
         fprintf(stderr,
-                "tuck: no operator '%s' in the table; unknown ones are kept and never "
-                "moved across\n",
+                "tuck: no operator '%s' in the table; unknown operators are kept, and nothing is "
+                "moved across them\n",
                 o.name);
         return EXIT_FOUND;
     }

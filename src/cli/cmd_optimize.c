@@ -38,28 +38,30 @@ struct optimize {
 static const struct argp_option options[] = {
     {"passes", 'p', "LIST", 0, "Passes with their options: 'a(x=1),b'; `tuck passes` lists them",
      0},
-    {"passes-file", OPT_FILE, "FILE", 0, "The same from a file: one pass a line, # comments", 0},
+    {"passes-file", OPT_FILE, "FILE", 0, "The same from a file: one pass per line, # comments", 0},
     {"set", OPT_SET, "KEY=VALUE", OPTION_MANY, "A key of PyTorch's configuration; may be repeated",
      0},
     {"keep-order", OPT_KEEP_ORDER, NULL, 0,
-     "No collective passes another, also where their groups differ (default: each group keeps its "
-     "own order, which is right where all ranks run the same graph)",
+     "No collective may pass another, even of another group (default: each group keeps its own "
+     "order, which is right if all ranks run the same graph)",
      0},
     {"output", 'o', "FILE", 0, "The resulting text (default: standard output)", 0},
     {"json", 'j', NULL, 0, "The report as JSON instead of a table", 0},
-    {"brief", 'b', NULL, 0, "The report with a line a pass", 0},
+    {"brief", 'b', NULL, 0, "The report with one line per pass", 0},
     {"report", OPT_REPORT, "FILE", 0,
-     "The report goes there (default: standard output with -o, else standard error)", 0},
+     "Write the report there (default: standard output with -o, else standard error)", 0},
     {"no-times", OPT_NO_TIMES, NULL, 0,
-     "Leave the times out of the report: those of passes, and with --passes the step before and "
+     "Omit times from the report: those of passes, and with --passes the step before and "
      "after",
      0},
     {"memory", OPT_MEMORY, "SIZE", 0,
-     "The peak that the result may have: 40GiB, or more than the graph has now: +5%, +512MiB "
-     "(default: what it has now)",
+     "The peak that the result may have: 40GiB, or an increase over the graph's own: +5%, +512MiB "
+     "(default: its own)",
      0},
     {"contention", OPT_CONTENTION, NULL, 0,
-     "Judge with collectives that share their link, and kernels that run slower beside them", 0},
+     "Judge with concurrent collectives sharing their link, and kernels running slower next to "
+     "them",
+     0},
     {"stats", OPT_STATS, NULL, 0, "How many graphs were lowered and simulated, below the report",
      0},
     {"dump", OPT_DUMP, "DIR", 0,
@@ -108,10 +110,10 @@ static void parse_memory(struct argp_state *state, struct optimize *o, const cha
             return;
         }
     }
-    argp_error(state,
-               "--memory wants a peak as 40GiB, or what may be added as +5%% or +512MiB, "
-               "found '%s'",
-               arg);
+    argp_error(
+        state,
+        "--memory wants a peak such as 40GiB, or an increase such as +5%% or +512MiB, found '%s'",
+        arg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -135,7 +137,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'j':
     case 'b':
         if (o->form != TUCK_PRINT_TABLE)
-            argp_error(state, "--json and --brief are two forms of the report");
+            argp_error(state, "--json and --brief cannot be combined");
         o->form = key == 'j' ? TUCK_PRINT_JSON : TUCK_PRINT_BRIEF;
         break;
     case OPT_REPORT: o->report = arg; break;
@@ -148,10 +150,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_STATS: o->stats = true; break;
     case ARGP_KEY_END:
         if (o->memory_given && (o->passes != NULL || o->file != NULL || o->len > 0))
-            argp_error(state, "--memory is for Tuck's own passes; passes of a list have budgets of "
-                              "their own");
+            argp_error(
+                state,
+                "--memory is for Tuck's own passes; the passes of --passes have their own budgets");
         if (o->dump.dot && o->dump.folder == NULL)
-            argp_error(state, "--dump-dot is for --dump");
+            argp_error(state, "--dump-dot needs --dump");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -171,8 +174,7 @@ static const struct argp argp = {
     "report of what each pass did and what it left alone. With no passes given, Tuck's own are "
     "tried and the result is judged by simulating it: never slower, never more memory than "
     "--memory allows.\v"
-    "A pass that fails leaves the graph as it was, nothing is written, and the exit status is "
-    "non-zero.",
+    "If a pass fails, nothing is written, and the exit status is non-zero.",
     children,
     NULL,
     NULL};

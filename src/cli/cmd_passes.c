@@ -13,7 +13,7 @@ struct passes {
 
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "The whole table, as JSON", 0},
-    {"reasons", OPT_REASONS, NULL, 0, "The reasons for which a pass leaves a candidate alone", 0},
+    {"reasons", OPT_REASONS, NULL, 0, "The reasons why passes leave candidates alone", 0},
     {0},
 };
 
@@ -31,7 +31,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (p->json + p->reasons + (p->name != NULL) > 1)
-            argp_error(state, "a PASS, --json or --reasons: one of them");
+            argp_error(state, "give only one of PASS, --json and --reasons");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -43,7 +43,7 @@ static const struct argp argp = {
     "[PASS]",
     "List the passes, or the options of PASS.\vA pipeline is a list of passes, "
     "`name(option=value,option=value),name`, for `tuck optimize --passes` or a file with one pass "
-    "a line. Of a list of values (50:500) the last one repeats.",
+    "per line. In a list of values (50:500) the last one repeats.",
     NULL,
     NULL,
     NULL};

@@ -31,15 +31,15 @@ static const struct argp_option options[] = {
     {"set", OPT_SET, "NAME=VALUE", OPTION_MANY,
      "An option for all of them, or another key of PyTorch's configuration; may be repeated", 0},
     {"compat", OPT_COMPAT, "torch[,-NAME]", 0,
-     "PyTorch's defaults and its slips, but for those that are named", 0},
-    {"keep-order", OPT_KEEP_ORDER, NULL, 0,
-     "No collective passes another, also where their groups differ", 0},
+     "PyTorch's defaults and its slips, except those that are named", 0},
+    {"keep-order", OPT_KEEP_ORDER, NULL, 0, "No collective may pass another, even of another group",
+     0},
     {"align", OPT_ALIGN, "FILE", OPTION_MANY,
      "The problem of another rank; may be repeated. Runtimes are then the medians of all ranks", 0},
     {NULL, 0, NULL, 0, "One of these instead of the tables:", 1},
     {"json", OPT_JSON, NULL, 0, "Order, peak and statistics as JSON", 1},
     {"overlap", OPT_OVERLAP, NULL, 0,
-     "The new order as text, with what runs under what (PyTorch's visualize_overlap)", 1},
+     "The new order as text, with what overlaps (PyTorch's visualize_overlap)", 1},
     {"problem", OPT_WRITE, NULL, 0, "The problem again, with its ops in the new order", 1},
     {0},
 };
@@ -82,8 +82,9 @@ static char *help(int key, const char *text, void *input)
     FILE *f = open_memstream(&out, &size);
     if (f == NULL)
         return NULL;
-    fputs("`tuck passes' lists the passes with their options.\n\nWhere PyTorch 2.13 does something "
-          "else than it says, --compat torch does it, too, unless told -NAME:\n",
+    fputs("`tuck passes' lists the passes with their options.\n\nWhere PyTorch 2.13 behaves "
+          "differently from its documentation, --compat torch does the same, except for each "
+          "-NAME:\n",
           f);
     for (size_t i = 0; i < tuck_compat_count(); i++)
         fprintf(f, "\n%s: %s", tuck_compat_name(i), tuck_compat_help(i));
@@ -98,7 +99,7 @@ static const struct argp argp = {
     parse,
     "FILE",
     "Reads a schedule problem (JSON, docs/scheduling.md), or a graph, which is lowered and whose "
-    "ops are estimated; runs passes on it, and says what they did.",
+    "ops are estimated; runs passes on it, and reports what they did.",
     children,
     help,
     NULL};
@@ -222,8 +223,8 @@ static int run_problem(struct args *a)
 
     if (input_is_asked(&a->in) || model_is_asked(&a->model)) {
         fprintf(stderr,
-                "tuck: options about graphs and machines are for graphs; the problem %s says its "
-                "runtimes itself\n",
+                "tuck: options about graphs and machines are for graphs; the problem %s has its "
+                "own runtimes\n",
                 a->in.path);
         return EXIT_USAGE;
     }

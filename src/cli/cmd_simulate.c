@@ -39,8 +39,8 @@ static const struct argp_option options[] = {
      "A group that grows with --world (default: the largest)", 0},
     {"bandwidth", OPT_BANDWIDTH, "Fx", 0, "Link speed factor: 0.5x is half as fast", 0},
     {"contention", OPT_CONTENTION, NULL, 0,
-     "Collectives at the same time share their link, and kernels run slower beside them, as the "
-     "cluster file or the preset says",
+     "Concurrent collectives share their link, and kernels run slower next to them, by the factors "
+     "of the cluster file or the preset",
      0},
     {"straggler", OPT_STRAGGLER, "RANK=Fx", OPTION_MANY,
      "All ranks together, with one whose kernels take F times as long: 3=1.3x", 0},
@@ -85,13 +85,13 @@ static void parse_straggler(struct argp_state *state, struct simulate *s, const 
     errno = 0;
     long long rank = strtoll(arg, &end, 10);
     if (errno != 0 || end == arg || rank < 0 || rank >= RANKS_MOST || *end != '=')
-        argp_error(state, "--straggler wants RANK=Fx, as 3=1.3x, found '%s'", arg);
+        argp_error(state, "--straggler wants RANK=Fx, such as 3=1.3x, found '%s'", arg);
     for (size_t i = 0; i < s->n_straggler; i++)
         if (s->straggler[i].rank == rank)
             argp_error(state, "--straggler gives two values for rank %lld", rank);
     s->straggler = option_grow(state, s->straggler, s->n_straggler, sizeof(*s->straggler));
     s->straggler[s->n_straggler++] = (tuck_straggler){
-        rank, factor(state, "--straggler wants a factor as 1.3x", end + 1, 1000)};
+        rank, factor(state, "--straggler wants a factor such as 1.3x", end + 1, 1000)};
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -108,7 +108,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_WORLD: parse_world(state, s, arg); break;
     case OPT_SCALE: option_append(state, &s->scale, &s->n_scale, arg); break;
     case OPT_BANDWIDTH:
-        s->bandwidth = factor(state, "--bandwidth wants a factor as 0.5x", arg, 1e6);
+        s->bandwidth = factor(state, "--bandwidth wants a factor such as 0.5x", arg, 1e6);
         break;
     case OPT_CONTENTION: s->model.contention = true; break;
     case OPT_STRAGGLER: parse_straggler(state, s, arg); break;
@@ -119,16 +119,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (s->n_scale > 0 && !s->world_from)
-            argp_error(state, "--scale is for --world");
+            argp_error(state, "--scale needs --world");
         if (s->world_from && ((s->timeline && !s->list.json) || picture_wanted(&s->picture)))
-            argp_error(state, "--world has a line for each number of ranks, no timeline and no "
-                              "pictures");
+            argp_error(state,
+                       "--world prints one line per number of ranks: no timeline and no pictures");
         if (s->world_from && (s->n_more > 0 || s->n_straggler > 0))
             argp_error(state, "--world is for one graph whose ranks are alike");
         if (picture_wanted(&s->picture) && (s->n_more > 0 || s->n_straggler > 0))
             argp_error(state, "--html and --trace are for one rank");
         if (s->n_more > 0 && s->in.rank >= 0)
-            argp_error(state, "--rank is for one file; each of several says its own");
+            argp_error(state, "--rank is for one file; several files give their own ranks");
         break;
     default: return listing_parse(&s->list, key, arg, state);
     }
@@ -143,10 +143,10 @@ static const struct argp argp = {
     options,
     parse,
     "FILE [FILE...]",
-    "Simulate the graphs of FILE as they stand: step time, compute, communication and how much of "
-    "it is exposed, peak memory, and lower bounds that no order can beat. With several files, each "
-    "is what one rank does, and they are simulated together; so are, with --straggler, all ranks "
-    "of one graph.",
+    "Simulate the graphs of FILE as they are: step time, compute, communication and how much of "
+    "it is exposed, peak memory, and lower bounds that no order can beat. Several files are the "
+    "graphs of several ranks, which are simulated together; --straggler simulates all ranks of one "
+    "graph.",
     children,
     NULL,
     NULL};

@@ -9,11 +9,11 @@ static const struct command commands[] = {
     {"show", "what a graph is; or print it as text, code, executable Python, JSON, DOT", cmd_show},
     {"lint", "check a graph: uses, order, collectives and their waits", cmd_lint},
     {"cost", "the time of a collective on a cluster, or of every node of a graph", cmd_cost},
-    {"ops", "what Tuck knows of operators", cmd_ops},
-    {"passes", "the passes there are, with their options", cmd_passes},
+    {"ops", "what Tuck knows about operators", cmd_ops},
+    {"passes", "the passes and their options", cmd_passes},
     {"optimize", "run passes over a graph and print it, with a report of what they did",
      cmd_optimize},
-    {"lower", "the program a graph becomes: buffers, kernels, what each reads and writes",
+    {"lower", "lower a graph to a program: buffers, kernels, what each reads and writes",
      cmd_lower},
     {"schedule", "an order for a schedule problem or a graph, and its time and memory",
      cmd_schedule},
@@ -43,10 +43,9 @@ static void print_help(FILE *f)
         "  --width N      shorten names so that tables have at most N columns, 0: never; else the\n"
         "                 variable COLUMNS or the terminal says it; of every command\n\n"
         "A FILE of `-` is standard input.\n\n"
-        "Exit codes: 0 fine; 1 problems found (lint); 2 wrong usage; 3 a text cannot be read\n"
-        "as what it should be; 4 a file cannot be read or written; 5 out of memory; 6 refused: "
-        "there is no\n"
-        "such output for this graph.\n",
+        "Exit codes: 0 fine; 1 problems found (lint); 2 wrong usage; 3 invalid input text;\n"
+        "4 a file cannot be read or written; 5 out of memory; 6 refused: there is no such\n"
+        "output for this graph.\n",
         f);
 }
 

@@ -146,6 +146,6 @@ void cost_assumed_table(struct buf *b, const struct cost_assumed *at, uint32_t n
     if (unbacked)
         wrap_hang(
             b, INK_LIMIT, 2,
-            "assumed: %d for sizes that only data decides (u0, u1, …); give it with --assume u0=N",
+            "assumed: %d for sizes that depend on data (u0, u1, …); give it with --assume u0=N",
             ASSUME_UNBACKED);
 }

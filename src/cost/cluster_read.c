@@ -247,8 +247,8 @@ static void read_table(struct reading *r, const struct jin_at *at)
     const struct cost_table *made = &r->c->table.at[r->c->table.len - 1];
     if (made->n_changed > 0)
         jin_warning(in, at,
-                    "measured times that fall as messages grow: %u of %u points moved, by %.1f %% "
-                    "at most, so that they never do",
+                    "measured times decrease as messages grow: %u of %u points were raised or "
+                    "lowered, by at most %.1f %%",
                     made->n_changed, made->n, 100 * made->largest_change);
 }
 

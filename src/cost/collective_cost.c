@@ -138,7 +138,7 @@ static void law_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll,
     *source = "a law fitted to measured points";
     if (n.below.p < n.above.p) {
         law = law_between(&n.below.law, n.below.p, &n.above.law, n.above.p, s.p);
-        *source = "laws fitted at fewer and at more ranks, in between";
+        *source = "interpolated between laws fitted at fewer and at more ranks";
     }
     ways_add(out, (struct cost_way){.latency = law.a,
                                     .ramp = law.c * sqrt(bytes),

@@ -10,7 +10,7 @@ const char *tuck_status_text(tuck_status status)
     case TUCK_EINVAL: return "bad argument";
     case TUCK_ESYNTAX: return "the text is not a graph";
     case TUCK_EIO: return "input or output failed";
-    case TUCK_ELINT: return "the graph breaks a rule";
+    case TUCK_ELINT: return "the graph is invalid";
     case TUCK_EEXEC: return "the graph cannot be executed";
     }
     return "unknown status";

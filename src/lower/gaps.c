@@ -110,13 +110,13 @@ static tuck_status tell(const struct program *p, const struct gaps *gaps, bool r
                  gaps->n_unknown, gaps->n_op, buf_text(&t.names));
     else if (ok && refused)
         diag_add(diags, TUCK_ERROR, at, gaps_how,
-                 "the sizes that %u of %u ops work on are not known, so nothing can be said "
-                 "about time: %s",
+                 "the sizes of %u of %u ops are unknown, so no time can be given: %s",
                  gaps->n_unknown, gaps->n_op, buf_text(&t.names));
     else if (ok)
         diag_add(diags, TUCK_WARNING, at,
-                 "their time and memory are left out: the step takes longer, no bound is claimed",
-                 "%u of %u ops take a time that is not known: %s", gaps->n_unknown, gaps->n_op,
+                 "their time and memory are not counted: the real step takes longer, and no bound "
+                 "is given",
+                 "the time of %u of %u ops is unknown: %s", gaps->n_unknown, gaps->n_op,
                  buf_text(&t.names));
     buf_destroy(&t.names);
     return !ok ? TUCK_ENOMEM : refused ? TUCK_EINVAL : TUCK_OK;

@@ -421,7 +421,7 @@ static void finish(struct lower *l)
     if (over < p->n_buf && l->status == TUCK_OK) {
         l->status = TUCK_EINVAL;
         diag_add(l->diags, TUCK_ERROR, NOWHERE, NULL,
-                 "the bytes of all buffers up to '%s' are more than can be counted",
+                 "the sizes of all buffers up to '%s' add up to more than 64 bits can hold",
                  program_str(p, p->buf[over].name));
     }
     if (l->no_number != 0 && l->status == TUCK_OK)

@@ -547,7 +547,7 @@ static void check(struct reader *r)
             fail(r, "buffer '%s' is never made", str_text(&r->p->str, r->buf.at[i].name));
     uint32_t over = program_overflow(r->buf.at, r->buf.len);
     if (over < r->buf.len)
-        fail(r, "the bytes of all buffers up to '%s' are more than can be counted",
+        fail(r, "the sizes of all buffers up to '%s' add up to more than 64 bits can hold",
              str_text(&r->p->str, r->buf.at[over].name));
 }
 

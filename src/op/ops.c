@@ -214,7 +214,7 @@ static const struct {
 #define X(id, name, meaning) {name, meaning},
     OP_CLASSES(X)
 #undef X
-        {"unknown", "not in the table: a barrier to everything"},
+        {"unknown", "not in the table: nothing moves across it"},
 };
 
 static const struct {

@@ -18,30 +18,29 @@
     X(GEMM, "gemm", "matrix products")                                                             \
     X(REDUCTION, "reduction", "sums, extrema, moments, norms over dimensions")                     \
     X(COPY, "copy", "moves or converts data without arithmetic")                                   \
-    X(FACTORY, "factory", "a tensor out of sizes and numbers")                                     \
-    X(INDEX, "index", "reads or writes at places that a tensor names")                             \
+    X(FACTORY, "factory", "a tensor from sizes and numbers")                                       \
+    X(INDEX, "index", "reads or writes at positions given by a tensor")                            \
     X(SCAN, "scan", "running sums, products, extrema along a dimension")                           \
     X(SORT, "sort", "sorting, selection, search, histograms")                                      \
     X(RANDOM, "random", "draws random numbers")                                                    \
     X(CONV, "conv", "convolutions")                                                                \
     X(POOL, "pool", "pooling and resampling of images")                                            \
-    X(NORM, "norm", "normalisation layers and softmax, forward and backward")                      \
+    X(NORM, "norm", "normalization layers and softmax, forward and backward")                      \
     X(LOSS, "loss", "loss functions, forward and backward")                                        \
     X(ATTENTION, "attention", "fused attention, forward and backward")                             \
     X(FOREACH, "foreach", "lists of tensors element by element, fused optimizers")                 \
     X(LINALG, "linalg", "decompositions, solvers, Fourier transforms")                             \
-    X(COLLECTIVE, "collective", "starts a collective; its result is good after the wait")          \
+    X(COLLECTIVE, "collective", "starts a collective; its result is valid after the wait")         \
     X(WAIT, "wait", "ends a collective")                                                           \
     X(P2P, "p2p", "starts a send or a receive; ended by a wait")                                   \
     X(SYNC_COLLECTIVE, "sync_collective", "communicates, and no wait follows")                     \
-    X(GROUP, "group", "gives a process group as a value")                                          \
+    X(GROUP, "group", "returns a process group as a value")                                        \
     X(FSDP, "fsdp", "copies into and out of FSDP's and bucketing's flat buffers, sizes storages")  \
     X(GETITEM, "getitem", "picks one of several results, or indexes a container")                  \
     X(SCALAR, "scalar", "Python and symbolic numbers, sizes, strides")                             \
     X(ASSERT, "assert", "checks a condition at run time")                                          \
-    X(CONTEXT, "context",                                                                          \
-      "changes what is around it: modes, streams, tokens, profiling, printing")                    \
-    X(HOP, "hop", "takes graphs or operators, whose effects are its own as well")
+    X(CONTEXT, "context", "changes its environment: modes, streams, tokens, profiling, printing")  \
+    X(HOP, "hop", "takes graphs or operators, and has their effects")
 
 enum op_class {
 #define X(id, ...) OP_##id,
@@ -55,18 +54,18 @@ enum op_class {
 /* LOWERED: Inductor has its own lowering for it, and there is no formula for its flops. It includes
  * more than FUSIBLE, and is used for comparisons. */
 #define OP_FLAGS(X)                                                                                \
-    X(EFFECT, "effect", "never dead code, though nobody uses its result")                          \
+    X(EFFECT, "effect", "never dead code, even if its result is unused")                           \
     X(MUTATES, "mutates", "writes an operand; the signature says which")                           \
     X(RANDOM, "random", "reads and advances a random state")                                       \
     X(DATADEP, "datadep", "the result's sizes, or its value on the host, depend on data")          \
     X(METADATA, "metadata",                                                                        \
-      "asks for sizes and strides, never for data: may stand between a collective and its wait")   \
+      "reads sizes and strides, never data: may come between a collective and its wait")           \
     X(CONTIG, "contig", "operands must be contiguous")                                             \
     X(FIXED, "fixed", "operands must have the graph's order of strides")                           \
     X(EXACT, "exact", "operands must have the graph's strides")                                    \
     X(MAYBE, "maybe",                                                                              \
-      "aliases and writes of the signature hold or not, as strides, dtypes or flags decide")       \
-    X(FUSIBLE, "fusible", "one loop over the result that may become part of another loop")         \
+      "whether the signature's aliases and writes apply depends on strides, dtypes or flags")      \
+    X(FUSIBLE, "fusible", "one loop over the result, which may be fused into another loop")        \
     X(HOST, "host", "the host waits for the device to know the result")                            \
     X(RESTRIDES, "restrides", "changes sizes, strides or storage of an operand in place")          \
     X(LOWERED, "lowered", "taken for fusible when torch 2.13 estimates costs")                     \
@@ -78,12 +77,12 @@ enum op_class {
     X(ALL_TO_ALL, "all_to_all", "a collective of this kind, in whatever form")                     \
     X(BROADCAST, "broadcast", "a collective of this kind, in whatever form")                       \
     X(SYMMETRIC, "symmetric", "its first operand must live in symmetric memory of the group")      \
-    X(SYMM_OUT, "symm_out", "so must the first operand behind it that is written")                 \
+    X(SYMM_OUT, "symm_out", "so must the first written operand after it")                          \
     X(FAKE_APART, "fake_apart",                                                                    \
       "shares a storage, but not under PyTorch's fake tensors: its estimates count another one")   \
     X(FRESH, "fresh", "a higher-order operator whose results share storage with no operand")       \
     X(PLACE, "place", "depends on where its operand lies in the storage")                          \
-    X(VERSIONS, "versions", "a list in place of operand 1: as in older releases, the row behind it")
+    X(VERSIONS, "versions", "a list as operand 1: the form of older releases, the next row")
 
 enum op_flag_bit {
 #define X(id, ...) OP_BIT_##id,
@@ -108,7 +107,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(void, "there is no result")                                                                  \
     X(self, "the operand mutated or returned (out=, in place, waits), with all it has")            \
     X(alias, "sizes, strides and dtype of operand 0, sharing its storage or not")                  \
-    X(like0, "fresh, as empty_like(operand 0)")                                                    \
+    X(like0, "new, as empty_like(operand 0)")                                                      \
     X(plain, "sizes and dtype of operand 0, contiguous")                                           \
     X(like1, "the gradient of operand 1: its sizes, contiguous or channels last")                  \
     X(plain1, "the gradient of operand 1: its sizes, contiguous")                                  \
@@ -319,7 +318,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(conv, "convolution.default and its kin, by output sizes")                                    \
     X(conv_nd, "conv1d to conv_transpose3d: parameters without a transposed flag")                 \
     X(conv_backward, "gradients of input, weight, bias as the mask asks")                          \
-    X(pool, "windows over the last dimensions")                                                    \
+    X(pool, "sliding windows over the last dimensions")                                            \
     X(pool_pair, "the same with indices")                                                          \
     X(pool_low, "the same with offsets in the windows, int8")                                      \
     X(pool_offsets, "offsets to int64 indices")                                                    \
@@ -356,7 +355,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(sdpa_flash_cpu, "out, logsumexp")                                                            \
     X(sdpa_math, "out, attention weights")                                                         \
     X(sdpa_backward, "gradients as query, key, value")                                             \
-    X(sdpa_backward_cpu, "the same, heads behind the length in memory")                            \
+    X(sdpa_backward_cpu, "the same, heads after the length in memory")                             \
     X(sdpa_efficient_backward, "the same and the bias's")                                          \
     X(foreach, "a list, element-wise on each item")                                                \
     X(foreach_clamp, "each item of a list clamped from one side")                                  \
@@ -371,7 +370,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(reduce_scatter_low, "the same, group size from the group")                                   \
     X(all_to_all, "dimension 0 is the sum of the output splits")                                   \
     X(shard_dim_alltoall, "one dimension times the group's size, another divided by it")           \
-    X(isend, "an empty vector, there to be waited for")                                            \
+    X(isend, "an empty vector to wait for")                                                        \
     X(batch_p2p, "a list: an empty vector for a send, the operand for a receive")                  \
     X(fused_ag_mm, "the gathered operand and a list of products")                                  \
     X(fused_mm_rs, "a product, one dimension divided by the group's size")                         \
@@ -450,12 +449,12 @@ enum op_flops {
     X(over, "overwrites an operand without reading it")                                            \
     X(picked, "reads as much of operand 0 as it writes, and the others")                           \
     X(placed, "reads the operands it does not write, and writes as much")                          \
-    X(maybe, "nothing where a view will do, else a copy")                                          \
+    X(maybe, "nothing if a view is enough, else a copy")                                           \
     X(message, "a collective: the larger of what goes in and what comes out")                      \
     X(gathered, "operand 0 gathered, under a product")                                             \
     X(scattered, "a product that is scattered")                                                    \
-    X(nested, "what the graphs it is given do, once each")                                         \
-    X(trips, "the same, again and again: how often is not known")                                  \
+    X(nested, "what its graphs do, once each")                                                     \
+    X(trips, "the same, repeated: how often is not known")                                         \
     X(branches, "what the most expensive of its graphs does")
 
 enum op_moves {

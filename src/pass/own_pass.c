@@ -20,8 +20,8 @@ static tuck_status check_result(struct pass_run *r, const char *name)
     if (st != TUCK_ELINT)
         return st;
     st = tuck_graph_lint(r->g, r->diags);
-    diag_add(r->diags, TUCK_ERROR, NOWHERE, NULL, "pass %s broke the graph; it is left as it was",
-             name);
+    diag_add(r->diags, TUCK_ERROR, NOWHERE, NULL,
+             "pass %s left an invalid graph; its changes are dropped", name);
     return st;
 }
 

@@ -17,8 +17,8 @@ static const char *const reason_meaning[] = {
 #undef X
 };
 
-const char report_crossed[] =
-    "collectives passed those of other groups: all ranks must run this (--keep-order)";
+const char report_crossed[] = "collectives of different groups changed places: all ranks must run "
+                              "this graph (--keep-order prevents it)";
 
 static const char *const closed_name[] = {"cap", "key", "dependence", "order", "end"};
 
@@ -482,11 +482,11 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
     else if (t->chosen)
         return;
     else if (!g->changed && !unsized)
-        wrap_hang(b, INK_PLAIN, 0,
-                  "nothing that was tried is faster without needing more memory: the graph is as "
-                  "it was");
+        wrap_hang(
+            b, INK_PLAIN, 0,
+            "nothing that was tried is faster without needing more memory: the graph is unchanged");
     else if (!g->changed)
-        buf_str(b, "nothing that was tried is faster: the graph is as it was\n");
+        buf_str(b, "nothing that was tried is faster: the graph is unchanged\n");
 }
 
 /* Options that are too long for the line go below. */

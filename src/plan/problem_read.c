@@ -282,7 +282,7 @@ static void check_input_users(struct reader *r, const struct jin_at *root)
         struct jin_at at = jin_item(&list, i), succ = jin_member(&at, "succ");
         if (jin_len(&succ) == 0 && !problem_is_returned(&r->b, (uint32_t)i))
             jin_error(&r->in, &succ,
-                      "must name an op: an input that nobody uses or returns is not freeable");
+                      "must name an op: an unused input that is not returned cannot be freeable");
     }
 }
 

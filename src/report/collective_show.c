@@ -18,9 +18,10 @@ static void put_time(const tuck_collective *q, const tuck_collective_cost *x, st
     char t[32];
 
     ink_line(out, INK_HEAD, "  time       %s", text_of_us(x->us, t));
-    buf_printf(out, "  latency    %s, whatever the size\n", text_of_us(x->latency_us, t));
+    buf_printf(out, "  latency    %s for any size\n", text_of_us(x->latency_us, t));
     if (x->ramp_us > 0)
-        buf_printf(out, "  ramp       %s, with the root of the size\n", text_of_us(x->ramp_us, t));
+        buf_printf(out, "  ramp       %s, grows with the square root of the size\n",
+                   text_of_us(x->ramp_us, t));
     buf_printf(out, "  bytes      %s", text_of_us(x->bytes_us, t));
     if (x->us > 0)
         ink_printf(out, INK_DIM, "; %.1f GB/s over all", (double)q->bytes / (1000 * x->us));

@@ -31,7 +31,7 @@ static void put_laws(const struct cost_laws *l, struct buf *out)
             buf_printf(out, "%.4g us%s + bytes / %.4g GB/s, from %u sizes", f->law.a,
                        f->law.c > 0 ? " + a root" : "", f->law.b / 1000, f->n);
         else
-            buf_printf(out, "%.4g us whatever the size, from %u sizes", f->law.a, f->n);
+            buf_printf(out, "%.4g us for any size, from %u sizes", f->law.a, f->n);
         ink_printf(out, INK_DIM, "; off by at most %.1f %%", 100 * f->residual);
         wrap_end(out, from, 15);
         buf_chr(out, '\n');

@@ -136,7 +136,7 @@ static void put_peak(const struct description *f, struct buf *out)
     buf_chr(out, '\n');
     if (f->assume.used_default)
         buf_printf(out,
-                   "  assumed      %d for sizes that only data decides (u0, u1, …);\n"
+                   "  assumed      %d for sizes that depend on data (u0, u1, …);\n"
                    "               give it with --assume u0=N\n",
                    ASSUME_UNBACKED);
 }
@@ -168,7 +168,7 @@ void describe_table(const struct described *x, struct buf *out)
     put_peak(f, out);
     put_classes(f, out);
     if (f->opaque > 0)
-        buf_printf(out, "  opaque       %zu statement%s kept word for word\n", f->opaque,
+        buf_printf(out, "  opaque       %zu statement%s kept verbatim\n", f->opaque,
                    f->opaque == 1 ? "" : "s");
     put_collectives(f, out);
 }

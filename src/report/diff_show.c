@@ -219,7 +219,7 @@ void diff_table(const struct diff *d, uint32_t most, struct buf *b)
         row(b, "bound ms", (double)x->any.ps / 1e9, (double)y->any.ps / 1e9, false);
     buf_printf(b, "  %-20s %12u %12u\n", "collectives", collectives(&d->a), collectives(&d->b));
     buf_printf(b, "  %-20s %12u %12u\n", "nodes", d->a.n, d->b.n);
-    wrap_line(b, INK_DIM, LAYOUT_SAY, "%u in both, %u of them at another place", same, d->n_move);
+    wrap_line(b, INK_DIM, LAYOUT_SAY, "%u in both, %u of them moved", same, d->n_move);
     put_merged(d, most, b);
     put_names(&d->a, "vanished", most, b);
     put_names(&d->b, "appeared", most, b);

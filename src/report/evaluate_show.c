@@ -196,7 +196,7 @@ void evaluation_timeline(const struct evaluation *e, const struct sim_span *span
     for (uint32_t i = 0; i < p->n_group; i++)
         longest = name_longer(longest, program_str(p, p->group[i].name));
     int on = name_column(b, longest + 6, 7, 52);
-    ink_line(b, INK_HEAD, "  %11s %11s %10s  %-*s %s", "from us", "to us", "stood us", on, "on",
+    ink_line(b, INK_HEAD, "  %11s %11s %10s  %-*s %s", "from us", "to us", "stall us", on, "on",
              "op");
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *op = &p->op[i];

@@ -23,7 +23,7 @@ static void put_limit(struct buf *b, const struct program *p, const struct expla
     ink_begin(b, k);
     switch (r->limit) {
     case EXPLAIN_HIDDEN: buf_str(b, "hidden"); break;
-    case EXPLAIN_ORDER_HELPS: buf_str(b, "its place: another order hides it"); break;
+    case EXPLAIN_ORDER_HELPS: buf_str(b, "its position: another order hides it"); break;
     case EXPLAIN_DEPENDENCY: buf_printf(b, "dependency: it needs %s right before it", op); break;
     case EXPLAIN_MEMORY:
         buf_printf(b, "memory: before %s it would take %.1f %s more", op,
@@ -227,8 +227,7 @@ static void put_cost(const struct explanation *x, const struct machine *m, uint3
                                              p->group[c->group].size, NULL);
     cost_collective(m->cluster, shape, coll, c->message, &m->cost.collective, &cost);
     size_t from = wrap_begin(b);
-    buf_printf(b,
-               "  cost        %.1f us = %.1f us whatever the size + %.1f us for %.2f MiB (%s, %s)",
+    buf_printf(b, "  cost        %.1f us = %.1f us for any size + %.1f us for %.2f MiB (%s, %s)",
                cost.us, cost.latency_us, cost.ramp_us + cost.bytes_us, (double)c->message / 1048576,
                tuck_algorithm_name(cost.algorithm), cost.source);
     wrap_end(b, from, 14);
@@ -291,7 +290,7 @@ void explain_node(const struct explanation *x, const struct machine *m, const ch
     for (uint32_t i = p->dep_at[op]; i < p->dep_at[op + 1]; i++)
         buf_printf(b, " %s%s", op_name(p, p->dep[i].op),
                    p->dep[i].flags & PROGRAM_FAKE   ? " (order)"
-                   : p->dep[i].flags & PROGRAM_WEAK ? " (writes over what it read)"
+                   : p->dep[i].flags & PROGRAM_WEAK ? " (overwrites what it read)"
                                                     : "");
     wrap_end(b, from, 14);
     buf_chr(b, '\n');

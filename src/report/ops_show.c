@@ -64,7 +64,7 @@ static void put_one(const struct op_row *row, struct buf *out)
         put_fact(out, "symbol", "%s", row->symbol);
     put_fact(out, "signature", "%s", row->signature);
     if (row->lies != NULL)
-        put_fact(out, "in truth", "%s", row->lies);
+        put_fact(out, "corrected", "%s", row->lies);
     put_flags(row, out);
     put_fact(out, "shape", "%s: %s", op_shape_name((enum op_shape)row->shape),
              op_shape_meaning((enum op_shape)row->shape));

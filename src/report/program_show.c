@@ -35,8 +35,7 @@ static void put_counts(const struct program *p, struct buf *out)
     buf_printf(out, "  %-18s %15u", "buffers", p->n_buf);
     ink_line(out, INK_DIM, "  %u inputs, %zu in symmetric memory", p->n_input, comm);
     if (p->n_unknown > 0)
-        ink_line(out, INK_LIMIT, "  %-18s %15u  counted as nothing", "of unknown size",
-                 p->n_unknown);
+        ink_line(out, INK_LIMIT, "  %-18s %15u  counted as 0", "of unknown size", p->n_unknown);
 }
 
 static void put_memory(const struct program *p, struct buf *out)
@@ -79,7 +78,7 @@ void program_summary(const struct program *p, const char *machine, struct buf *o
     buf_printf(out, "  %-18s %15s", "compute", text_of_us(ns / 1000, text));
     ink_line(out, INK_DIM, "  on %s", machine);
     if (unknown > 0)
-        ink_line(out, INK_LIMIT, "  %-18s %15u  counted as nothing", "of unknown time", unknown);
+        ink_line(out, INK_LIMIT, "  %-18s %15u  counted as 0", "of unknown time", unknown);
 }
 
 void program_peak_line(const struct program *p, struct buf *out)

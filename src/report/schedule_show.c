@@ -100,7 +100,7 @@ void schedule_table(const struct schedule *s, struct buf *out)
         buf_printf(out, ", exposed %s -> ", human_time((double)r->exposed_before, c));
         ink_str(out, ink_change((double)(r->exposed_after - r->exposed_before)),
                 human_time((double)r->exposed_after, d));
-        buf_printf(out, "\n  %u of %u ops at another place\n", r->displaced, s->p->n_op);
+        buf_printf(out, "\n  %u of %u ops have a new position\n", r->displaced, s->p->n_op);
         if (r->note != NULL)
             wrap_hang(out, INK_DIM, 2, "%s", r->note);
         if (r->n_stat > 0)

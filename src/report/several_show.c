@@ -223,12 +223,12 @@ static void put_stuck(const struct ranks *x, const struct sim_stuck *s, struct b
     if (s->part != PROBLEM_NONE && s->absent == PROBLEM_NONE)
         put_unmet(x, s, b);
     else if (s->absent == PROBLEM_NONE)
-        buf_printf(b, "meets nothing on the other side");
+        buf_printf(b, "has no counterpart on another rank");
     else if (s->absent_held == PROBLEM_NONE)
-        buf_printf(b, "wants rank %lld, which has done all its ops",
+        buf_printf(b, "waits for rank %lld, which has done all its ops",
                    (long long)x->number[s->absent]);
     else
-        buf_printf(b, "wants rank %lld, which is at %s", (long long)x->number[s->absent],
+        buf_printf(b, "waits for rank %lld, which is at %s", (long long)x->number[s->absent],
                    op_name(x, s->absent, s->absent_held));
     if (s->held != PROBLEM_NONE && s->held != s->op)
         buf_printf(b, "; the rank itself is at %s", op_name(x, s->rank, s->held));
@@ -319,7 +319,7 @@ void ranks_table(const struct ranks *x, bool timeline, struct buf *b)
         for (last = r; last + 1 < x->n_rank && alike(x, r, last + 1);)
             last++;
         buf_printf(b, "\n  rank %lld%s\n", (long long)x->number[r],
-                   last > r ? ", and those beside it that do the same" : "");
+                   last > r ? ", and the next ones that do the same" : "");
         evaluation_timeline(of(x, r), x->span[r], b);
     }
 }

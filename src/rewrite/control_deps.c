@@ -216,13 +216,13 @@ static tuck_status run(struct pass_run *r, const void *options)
             ;
         rewrite(&c, c.tie.at[i].node, &c.tie.at[i], k - i);
     }
-    report_count(r->report, "nodes tied to their place", wrapped);
+    report_count(r->report, "nodes kept in place", wrapped);
     return TUCK_OK;
 }
 
 const struct pass pass_insert_control_deps = {
     .name = "insert_control_deps",
-    .help = "tie kernels and waits to their places, so that PyTorch keeps the order of collectives",
+    .help = "keep kernels and waits in place, so that PyTorch keeps the order of collectives",
     .needs = PASS_PLACES,
     .keeps = PASS_TYPES,
     .on_graph = run,

@@ -21,8 +21,8 @@ static tuck_status run(struct pass_run *r, const void *options)
 
 const struct pass pass_join_loops = {
     .name = "join_loops",
-    .help = "loops that a new order made adjacent become one: less to read and write, "
-            "maybe more memory",
+    .help =
+        "fuse loops that a new order made adjacent: fewer reads and writes, perhaps more memory",
     .keeps = PASS_TYPES,
     .on_graph = run,
 };

@@ -11,7 +11,7 @@ static tuck_status run(struct pass_run *r, const void *options)
 
 const struct pass pass_deduplicate_wait_tensors = {
     .name = "deduplicate_wait_tensors",
-    .help = "several waits of one value, chained ones too, become the first",
+    .help = "replace repeated waits of one value, also chained ones, by the first",
     .keeps = PASS_TYPES,
     .on_graph = run,
 };

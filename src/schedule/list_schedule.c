@@ -152,7 +152,7 @@ static void list(struct schedule *s, bool raise, bool sink, bool overlap)
     for (uint32_t i = 0; i < n; i++)
         l.at[s->order[i]] = i;
     if (!topological(&l, l.out)) {
-        step_note(s, "the dependences that keep collectives in order contradict the others");
+        step_note(s, "the dependences that keep collectives in order contradict other dependences");
         return;
     }
     find_first(&l, raise, l.out);

@@ -23,7 +23,8 @@ static tuck_status explain_failure(struct schedule *s, const char *name, size_t 
         return TUCK_OK;
     if (st == TUCK_OK) {
         diag_add(diags, TUCK_ERROR, NOWHERE, NULL,
-                 "pass %s left no order of the ops: each once, after what it needs", name);
+                 "pass %s left an invalid order: each op must occur once, after what it needs",
+                 name);
         return TUCK_EINVAL;
     }
     if (st > TUCK_OK || st < TUCK_EEXEC)

@@ -100,7 +100,7 @@ static tuck_status run_with(struct schedule *s, const void *options, tuck_diags 
     .options = (table), .n_options = (uint32_t)(sizeof(table) / sizeof(*(table)))
 
 PASS(estimate_op_runtime, show_runtimes, any_options,
-     "the runtimes the other passes use: how much there is to hide, and how much compute to hide "
+     "show the runtimes that other passes use: the communication to hide, and the compute to hide "
      "it");
 
 static tuck_status run_align(struct schedule *s, const void *options, tuck_diags *diags)
@@ -112,23 +112,23 @@ static tuck_status run_align(struct schedule *s, const void *options, tuck_diags
                     schedule_show_alignment);
 }
 ROW_OF(align_runtime_estimations_across_all_distributed_ranks, align, any_options,
-       "the runtime of each op becomes the median of all ranks, so that all decide alike");
+       "use the median of all ranks as the runtime of each op, so that all decide alike");
 
 PASS(decide_global_ordering_of_comms, decide_global_ordering, any_options,
      "give each collective a dependence on the one before it, so that they stay in order");
 PASS(raise_comms, raise_comms, list_options,
-     "collectives, and what they need, as early as possible");
-PASS(sink_waits, sink_waits, list_options, "waits, and what needs them, as late as possible");
+     "run collectives, and what they need, as early as possible");
+PASS(sink_waits, sink_waits, list_options, "run waits, and what needs them, as late as possible");
 PASS(reorder_compute_for_overlap, reorder_compute, list_options,
-     "both, and behind each collective as much compute as hides it");
+     "both, and after each collective enough compute to hide it");
 PASS(reorder_communication_preserving_peak_memory, reorder_iterative, reorder_options,
-     "collectives one by one to the front, as far as memory and the others allow");
+     "move collectives one by one to the front, as far as memory and the others allow");
 PASS(sink_waits_iterative, sink_iterative, sink_options,
-     "waits one by one to the back, as far as memory and the others allow");
+     "move waits one by one to the back, as far as memory and the others allow");
 PASS(simple_overlap, simple_overlap, any_options,
-     "collectives to the front and waits to the back by plain swaps, never with more memory");
+     "move collectives to the front and waits to the back by plain swaps, never with more memory");
 PASS(enforce_comm_ordering_for_fsdp, enforce_fsdp, any_options,
-     "FSDP's all-gathers and reduce-scatters as blocks that follow each other");
+     "run FSDP's all-gathers and reduce-scatters as consecutive blocks");
 PASS(reorder_for_peak_memory, peak_memory, peak_options,
      "the best of four orders for memory: as it is, least peak, breadth or depth first");
 

@@ -19,10 +19,10 @@ const char *bound_meaning(enum bound_kind k)
         "one group's collectives take that long one after the other: only less or faster "
         "communication helps",
         "a chain of ops that wait for each other takes that long: no order is shorter",
-        "the compute stream has to start late or to end with a tail: the first or last "
-        "collectives cannot be hidden",
-        "a group's collectives come late or have work behind them: they cannot all be hidden",
-        "buffers that must live that long fill the memory there is: more memory would help",
+        "the compute stream must start late or end early: the first or last collectives cannot be "
+        "hidden",
+        "a group's collectives start late or have work after them: they cannot all be hidden",
+        "buffers that must live that long fill the memory: more memory would help",
     };
 
     return text[k];

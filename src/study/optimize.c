@@ -1,6 +1,6 @@
 /* Tuck's own passes: several ways to bucket are tried on copies, each with several orders; each
- * result is lowered and simulated, and the fastest that needs no more memory than the limit is kept.
- * Where none is faster, the graph stays as it was, and the report says so. */
+ * result is lowered and simulated, and the fastest within the memory limit is kept. If none is
+ * faster, the graph stays unchanged, and the report says so. */
 #include "study/optimize.h"
 
 #include "op/ops.h"

@@ -134,7 +134,7 @@ static tuck_status lint(struct step *s, tuck_diags *diags)
 
     if (st == TUCK_ELINT && diags && tuck_diags_errors(diags) > before)
         diag_add(diags, TUCK_ERROR, NOWHERE, "this is a bug in Tuck: please report it",
-                 "pass %s broke the graph; it is left as it was", s->what->pass->name);
+                 "pass %s left an invalid graph; its changes are dropped", s->what->pass->name);
     return st;
 }
 

@@ -99,7 +99,7 @@ static void place_ranks(struct ranks_building *b)
     qsort(x->number, n, sizeof(*x->number), ranks_by_number);
     for (uint32_t i = 1; i < n && b->status == TUCK_OK; i++)
         if (x->number[i] == x->number[i - 1]) {
-            diag_add(b->diags, TUCK_ERROR, NOWHERE, NULL, "two of the files are of rank %lld",
+            diag_add(b->diags, TUCK_ERROR, NOWHERE, NULL, "two files belong to rank %lld",
                      (long long)x->number[i]);
             b->status = TUCK_EINVAL;
         }

@@ -47,7 +47,7 @@ static void slow_down(struct ranks_building *b)
             diag_add(b->diags, TUCK_ERROR, NOWHERE, NULL,
                      "there is no rank %lld: %s %u ranks, %lld to %lld",
                      (long long)b->o->straggler[i].rank,
-                     b->n_graph > 1 ? "the files are of" : "the groups of the graph span",
+                     b->n_graph > 1 ? "the files belong to" : "the groups of the graph span",
                      x->n_rank, (long long)x->number[0], (long long)x->number[x->n_rank - 1]);
             b->status = TUCK_EINVAL;
             return;

@@ -64,12 +64,12 @@ static const struct ranks_instances *instances_of(const struct ranks_options *o,
 
 static void cannot_know(struct world *w, const struct layout *l)
 {
-    diag_add(w->b->diags, TUCK_ERROR, NOWHERE,
-             "list all groups of that name, --group NAME=0,5/1,7; or give each rank a file of its "
-             "own, with a side-car that says its groups",
-             "the members of group '%s' are not evenly spaced: where other ranks have theirs is "
-             "not known",
-             l->name);
+    diag_add(
+        w->b->diags, TUCK_ERROR, NOWHERE,
+        "list all groups of that name, --group NAME=0,5/1,7; or give each rank its own file, with "
+        "a side-car that lists its groups",
+        "the members of group '%s' are not evenly spaced, so the groups of other ranks are unknown",
+        l->name);
     w->b->status = TUCK_EINVAL;
 }
 

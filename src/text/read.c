@@ -416,7 +416,7 @@ static bool at_the_end(const struct reader *r)
 }
 
 static const char left_out_note[] =
-    "the text is cut off here: this graph is left out, the others are read";
+    "the text is cut off here: this graph is skipped, the others are read";
 
 /* After an error: was the graph cut off, by the end of the text or by the next graph? Then it is
  * skipped with a warning, and reading continues with the next graph, if there is one. */

@@ -408,7 +408,7 @@ static enum stmt read_opaque(struct reader *r, const char *start, str_id lead)
             r->names.len = 0;
         break;
     }
-    read_warn(r, start, (size_t)(e - start), "kept word for word; nothing is moved across it",
+    read_warn(r, start, (size_t)(e - start), "kept verbatim; nothing is moved across it",
               "statement not understood");
     bool again = r->names.len == 1 && read_lookup(r, r->names.at[0]) != 0;
     uint32_t indent = (uint32_t)(start - bol);

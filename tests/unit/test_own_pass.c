@@ -315,7 +315,7 @@ static void test_breaking(void **state)
         assert_int_equal(tuck_pipeline_append(p, "mine", breaks, &how), TUCK_OK);
         char *after = run(p, four, TUCK_ELINT, &said, &report);
         assert_string_equal(after, four);
-        assert_has(said, "pass mine broke the graph; it is left as it was");
+        assert_has(said, "pass mine left an invalid graph; its changes are dropped");
         assert_null(strstr(said, "fault of Tuck"));
         assert_has(report, "\"failed\": true");
         free(after);
@@ -400,9 +400,9 @@ static void test_order(void **state)
         const char *says, *reports;
     } want[] = {
         {TUCK_OK, "", "\"ops moved\": 2"},
-        {TUCK_EINVAL, "pass mine left no order of the ops", "\"failed\": true"},
-        {TUCK_EINVAL, "pass mine left no order of the ops", "\"failed\": true"},
-        {TUCK_EINVAL, "pass mine left no order of the ops", "\"failed\": true"},
+        {TUCK_EINVAL, "pass mine left an invalid order", "\"failed\": true"},
+        {TUCK_EINVAL, "pass mine left an invalid order", "\"failed\": true"},
+        {TUCK_EINVAL, "pass mine left an invalid order", "\"failed\": true"},
         {TUCK_OK, "", "kept: collectives of a group would change places"},
         {TUCK_EIO, "pass mine failed", "\"failed\": true"},
     };
@@ -494,7 +494,7 @@ static void test_bad_cap(void **state)
                          TUCK_OK);
         char *after = run(p, four, TUCK_EINVAL, &said, NULL);
         assert_string_equal(after, four);
-        assert_has(said, "the cap of bucket 1 is no number of MiB");
+        assert_has(said, "the cap of bucket 1 is not a valid number of MiB");
         free(after);
         free(said);
         tuck_pipeline_free(p);

@@ -327,7 +327,7 @@ tuck_status buckets_find(struct bucket_scan *s, struct buckets *b)
         close_bucket(&f, &f.run[i], CLOSED_END);
     comm_leave_hidden(s->r, s->o->kind);
     if (f.bad_cap)
-        return pass_fail(s->r, 0, "the cap of bucket %u is no number of MiB", f.bad_index);
+        return pass_fail(s->r, 0, "the cap of bucket %u is not a valid number of MiB", f.bad_index);
     return TUCK_OK;
 }
 

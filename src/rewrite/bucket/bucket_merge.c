@@ -232,10 +232,8 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
     for (uint32_t i = 0; i < s->keep.edge.len; i++)
         topo_edge_add(&r->arena, &m.edges, s->keep.edge.at[i].from, s->keep.edge.at[i].to);
     if (m.unranked > 0)
-        report_note(
-            r->report,
-            "this rank's place in the group is not known (--rank): all-gathers take a buffer "
-            "more, and dtype conversions stay");
+        report_note(r->report, "this rank's position in the group is unknown (--rank): all-gathers "
+                               "need one more buffer, and dtype conversions stay");
     if (!topo_sort_with(g, &r->arena, &m.edges))
         return pass_fail(r, 0,
                          "no order of the merged graph keeps reads, writes and collectives "

@@ -17,19 +17,19 @@ struct options {
     {                                                                                              \
         .name = "cap_mb", .type = PASS_FLOATS, .at = offsetof(struct options, cap_mb),             \
         .dflt = "2000",                                                                            \
-        .help = "MiB a bucket may hold; a list is by the bucket's number in its run, 50:500"       \
+        .help = "MiB a bucket may hold; a list, 50:500, is by the bucket's number in its run"      \
     }
 #define MODE                                                                                       \
     {                                                                                              \
         .name = "mode", .type = PASS_CHOICE, .at = offsetof(struct options, mode),                 \
         .dflt = "default", .choices = "default|custom_ops|custom_ops_multidtype|coalesced",        \
-        .help = "how members are put together: plain operators, one of PyTorch's own, or lists"    \
+        .help = "how members are joined: by plain operators, by one of PyTorch's own, or as lists" \
     }
 #define COMPAT                                                                                     \
     {                                                                                              \
         .name = "compat", .type = PASS_CHOICE, .at = offsetof(struct options, compat),             \
         .dflt = "none", .choices = "none|torch",                                                   \
-        .help = "torch: as PyTorch 2.13 does it, see docs/differences.md"                          \
+        .help = "torch: like PyTorch 2.13, see docs/differences.md"                                \
     }
 #define FILTER                                                                                     \
     {                                                                                              \
@@ -58,10 +58,9 @@ tuck_status bucket_check_mode(struct pass_run *r, tuck_coll kind, int mode, bool
 {
     if (kind == TUCK_ALL_GATHER || mode != BUCKET_MULTIDTYPE || (torch && kind == TUCK_ALL_REDUCE))
         return TUCK_OK;
-    return pass_fail(r, 0,
-                     "mode custom_ops_multidtype is for all-gathers: %s adds up, and so has "
-                     "one dtype",
-                     tuck_coll_name(kind));
+    return pass_fail(
+        r, 0, "mode custom_ops_multidtype is for all-gathers: %s reduces, so it has one dtype",
+        tuck_coll_name(kind));
 }
 
 static struct bucket_options settings(tuck_coll kind, const struct options *o, struct marks *marks)
@@ -169,10 +168,10 @@ ROW(bucket_reduce_scatter, TUCK_REDUCE_SCATTER,
     "merge reduce-scatters of one group, reduction and dtype up to a cap", options, false, true)
 ROW(bucket_all_reduce, TUCK_ALL_REDUCE,
     "merge all-reduces of one group, reduction and dtype up to a cap", options, false, true)
-ROW(bucket_fsdp_all_gather, TUCK_ALL_GATHER, "bucket_all_gather of FSDP's parameters alone",
+ROW(bucket_fsdp_all_gather, TUCK_ALL_GATHER, "bucket_all_gather for FSDP's parameters only",
     fsdp_options, true, true)
 ROW(bucket_fsdp_reduce_scatter, TUCK_REDUCE_SCATTER,
-    "bucket_reduce_scatter of FSDP's gradients alone", fsdp_options, true, true)
+    "bucket_reduce_scatter for FSDP's gradients only", fsdp_options, true, true)
 ROW(bucket_all_gather_by_mb, TUCK_ALL_GATHER,
     "report which all-gathers bucket_all_gather would merge", options, false, false)
 ROW(bucket_reduce_scatter_by_mb, TUCK_REDUCE_SCATTER,

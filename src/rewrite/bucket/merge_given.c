@@ -74,7 +74,7 @@ static tuck_status read_member(struct bucket_scan *s, uint32_t n, struct bucket 
     enum left_reason why = LEFT_PATTERN;
 
     if (!bucket_is_kind(s, n))
-        return pass_fail(r, n, "merge_bucket: '%s' is no %s that can be merged", name,
+        return pass_fail(r, n, "merge_bucket: '%s' is not a mergeable %s", name,
                          tuck_coll_name(s->o->kind));
     uint32_t wait = wait_of(r->g, n);
     if (wait == 0)
@@ -118,8 +118,7 @@ static tuck_status run(struct pass_run *r, const void *given)
     if (set.kind != TUCK_ALL_GATHER && set.kind != TUCK_REDUCE_SCATTER &&
         set.kind != TUCK_ALL_REDUCE)
         return pass_fail(r, node[0],
-                         "merge_bucket: '%s' is no all-gather, reduce-scatter or "
-                         "all-reduce",
+                         "merge_bucket: '%s' is not an all-gather, reduce-scatter or all-reduce",
                          o->nodes.at[0]);
     if ((st = bucket_check_mode(r, set.kind, o->mode, set.torch)) != TUCK_OK)
         return st;

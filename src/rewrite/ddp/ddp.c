@@ -74,8 +74,8 @@ static tuck_status check_as_torch(struct ddp *d, const struct bucket *b, bool co
     }
     if (!torch_divides(d, b, concat))
         return pass_fail(d->r, first->operand,
-                         "compat=torch: PyTorch raises RuntimeError, because what '%s' and others "
-                         "are joined into cannot be divided by '%s'",
+                         "compat=torch: PyTorch raises RuntimeError, because the concatenation of "
+                         "'%s' and others cannot be divided by '%s'",
                          graph_str(g, node_at(g, first->gradient)->name),
                          graph_str(g, node_at(g, first->divisor->a)->name));
     return TUCK_OK;
@@ -136,7 +136,8 @@ static tuck_status fuse(struct pass_run *r, const struct ddp_options *o, bool co
     comm_leave_forms(r, TUCK_ALL_REDUCE, is_candidate, &d);
     comm_leave_hidden(r, TUCK_ALL_REDUCE);
     if (r->assume.used_default)
-        report_note(r->report, "sizes that data decides are assumed to be %d; --assume sets others",
+        report_note(r->report,
+                    "sizes that depend on data are assumed to be %d; --assume sets others",
                     ASSUME_UNBACKED);
     return merge_all(&d, concat);
 }
@@ -154,8 +155,7 @@ static tuck_status fuse_coalesced(struct pass_run *r, const void *options)
 #define BUCKET_SIZE(holder)                                                                        \
     {                                                                                              \
         .name = "bucket_size_mb", .type = PASS_FLOAT, .at = offsetof(holder, bucket_size_mb),      \
-        .dflt = "25",                                                                              \
-        .help = "a bucket closes when it holds that much; the first of each group at 1"            \
+        .dflt = "25", .help = "MiB at which a bucket is closed; the first of each group at 1"      \
     }
 #define COMPAT(holder)                                                                             \
     {                                                                                              \
@@ -171,7 +171,7 @@ static const struct pass_option fuse_options[] = {
 
 const struct pass pass_fuse_ddp_with_concat_op = {
     .name = "fuse_ddp_with_concat_op",
-    .help = "all-reduces of DDP's gradients, bucket by bucket, by way of one buffer",
+    .help = "merge all-reduces of DDP's gradients into buckets, through one buffer each",
     .needs = PASS_TYPES,
     .options = PASS_OPTIONS(fuse_options),
     .options_size = sizeof(struct ddp_options),
@@ -180,7 +180,7 @@ const struct pass pass_fuse_ddp_with_concat_op = {
 
 const struct pass pass_fuse_ddp_with_coalesced_op = {
     .name = "fuse_ddp_with_coalesced_op",
-    .help = "all-reduces of DDP's gradients, bucket by bucket, as one call on a list",
+    .help = "merge all-reduces of DDP's gradients into buckets, as one call on a list each",
     .needs = PASS_TYPES,
     .options = PASS_OPTIONS(fuse_options),
     .options_size = sizeof(struct ddp_options),
@@ -234,7 +234,7 @@ static const struct pass_option list_options[] = {
 
 const struct pass pass_fuse_ddp_communication = {
     .name = "fuse_ddp_communication",
-    .help = "a list of passes: fuse the all-reduces of gradients, then wait late",
+    .help = "a list of passes: merge the all-reduces of gradients, then move waits later",
     .options = PASS_OPTIONS(list_options),
     .options_size = sizeof(struct list_options),
     .expand = expand,

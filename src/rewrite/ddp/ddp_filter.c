@@ -240,8 +240,7 @@ tuck_status ddp_find(struct ddp *d)
         enum left_reason why = comm_block(r, n, d->torch, f.seen, &b);
         if (why == LEFT_NO_WAIT && d->torch)
             return pass_fail(r, n,
-                             "compat=torch: PyTorch raises StopIteration, because nobody "
-                             "uses '%s'",
+                             "compat=torch: PyTorch raises StopIteration, because '%s' is not used",
                              graph_str(g, node_at(g, n)->name));
         c.why = why == LEFT_END ? judge(&f, &b, &c) : why;
         if (c.why == LEFT_END) {

@@ -281,7 +281,7 @@ static const struct pass_option options[] = {
 
 const struct pass pass_schedule_comm_wait = {
     .name = "schedule_comm_wait",
-    .help = "the wait of each all-reduce to right before the first use of what it gives",
+    .help = "move the wait of each all-reduce right before the first use of its result",
     .needs = PASS_PLACES,
     .keeps = PASS_TYPES,
     .options = PASS_OPTIONS(options),

@@ -21,7 +21,7 @@ struct dedup_options {
 
 static const struct pass_option dedup_options[] = {
     {"compat", PASS_CHOICE, offsetof(struct dedup_options, compat), "none", "none|torch",
-     "torch: the new nodes go where the sum was; sizes and alpha are not looked at"},
+     "torch: the new nodes go where the sum was; sizes and alpha are not checked"},
 };
 
 struct member { /* a reduce-scatter of the input graph that was merged */
@@ -419,7 +419,7 @@ static tuck_status run(struct pass_run *r, const void *options)
 
 const struct pass pass_dedup_fsdp_reduce_scatter = {
     .name = "dedup_fsdp_reduce_scatter",
-    .help = "the sum of two reduce-scatters becomes one reduce-scatter of the sum",
+    .help = "replace the sum of two reduce-scatters by one reduce-scatter of the sum",
     .needs = PASS_TYPES,
     .options = PASS_OPTIONS(dedup_options),
     .options_size = sizeof(struct dedup_options),

@@ -26,10 +26,10 @@ struct prebucket_options {
 static const struct pass_option options[] = {
     OPTION(cap_mb, PASS_FLOAT, "None", NULL,
            "MiB a bucket may hold; None: what keeps a link busy for 90 % of the time"),
-    OPTION(min_mb, PASS_FLOAT, "10", NULL, "the least that None may give"),
+    OPTION(min_mb, PASS_FLOAT, "10", NULL, "lower limit for the cap of None"),
     OPTION(max_mb, PASS_FLOAT, "500", NULL,
-           "the most, and the cap where the group's size is not known"),
-    OPTION(multiplier, PASS_FLOAT, "1", NULL, "factor on what None gives"),
+           "upper limit for None, and the cap if the group's size is unknown"),
+    OPTION(multiplier, PASS_FLOAT, "1", NULL, "factor for the cap of None"),
     OPTION(cluster, PASS_TEXT, "h100x8", NULL, "the machine that None is computed for"),
     OPTION(mode, PASS_CHOICE, "default", "default|custom_ops|custom_ops_multidtype|coalesced",
            "as in bucket_all_gather"),
@@ -86,7 +86,7 @@ static tuck_status find_cap(struct pass_run *r, const struct prebucket_options *
     if (st != TUCK_OK)
         return st;
     *cap = fmax(o->min_mb, fmin(o->max_mb, *cap * o->multiplier));
-    report_note(r->report, "cap %.1f MiB: what fills a link of %s in an all-gather of %lld ranks",
+    report_note(r->report, "cap %.1f MiB: saturates a link of %s in an all-gather of %lld ranks",
                 *cap, o->cluster, (long long)ranks);
     return TUCK_OK;
 }
@@ -101,7 +101,7 @@ static tuck_status run(struct pass_run *r, const void *given)
     if (ranks == NO_COLLECTIVE && o->compat != 1)
         ranks = group_size(r, TUCK_REDUCE_SCATTER);
     if (ranks == NO_COLLECTIVE) {
-        report_note(r->report, "no collective here is FSDP's");
+        report_note(r->report, "no collective belongs to FSDP");
         return TUCK_OK;
     }
     tuck_status st = find_cap(r, o, ranks, &cap);
@@ -114,7 +114,8 @@ static tuck_status run(struct pass_run *r, const void *given)
 
 const struct pass pass_pre_bucket_fsdp_collectives = {
     .name = "pre_bucket_fsdp_collectives",
-    .help = "FSDP's all-gathers, reduce-scatters and all-reduces in buckets that fill a link",
+    .help = "merge FSDP's all-gathers, reduce-scatters and all-reduces into buckets that saturate "
+            "a link",
     .needs = PASS_TYPES,
     .options = PASS_OPTIONS(options),
     .options_size = sizeof(struct prebucket_options),

@@ -164,7 +164,7 @@ static tuck_status run(struct pass_run *r, const void *options)
 
 const struct pass pass_reinplace_fsdp_all_gather = {
     .name = "reinplace_fsdp_all_gather",
-    .help = "an all-gather of what fsdp.all_gather_copy_in filled writes into the same buffer",
+    .help = "let an all-gather write into the buffer that fsdp.all_gather_copy_in filled",
     .needs = PASS_TYPES,
     .on_graph = run,
 };

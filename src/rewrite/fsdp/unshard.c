@@ -321,7 +321,7 @@ static tuck_status run(struct pass_run *r, const void *options)
 
 const struct pass pass_remove_fsdp2_unsharded_param_graph_input_usage = {
     .name = "remove_fsdp2_unsharded_param_graph_input_usage",
-    .help = "uses of an input that FSDP2 fills for a while become uses of what it is filled with",
+    .help = "replace uses of inputs that FSDP2 fills temporarily by the gathered values",
     .needs = PASS_TYPES,
     .on_graph = run,
 };
