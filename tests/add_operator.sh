@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Adds the operators of docs/operators.md to a copy of the source, word for word, builds it and tries them.
+# Adds the operators of docs/operators.md to a copy of the source, exactly as written there, builds
+# it and tries them.
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
@@ -14,7 +15,7 @@ block ops.h >"$dir/rule_line"
 { echo '#include "infer/rule.h"'; echo; block rule.c; } >"$dir/src/infer/rule_added.c"
 [ -s "$dir/rows" ] && [ -s "$dir/rule_line" ]
 
-# Rows before the first operator.*, the rule behind the first line of the list.
+# Rows go before the first operator.*, the rule after the first line of the list.
 awk -v rows="$dir/rows" '!done && /"operator\./ { while ((getline l < rows) > 0) print l; done = 1 } { print }' \
     src/op/ops.def >"$dir/src/op/ops.def"
 awk -v line="$dir/rule_line" '{ print } /^#define OP_SHAPES\(X\)/ { while ((getline l < line) > 0) print l }' \

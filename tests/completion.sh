@@ -1,6 +1,8 @@
 #!/bin/bash
 # usage: tests/completion.sh TUCK
-# Shell completion: bash's is asked what it offers; of zsh and fish the files are read, where those shells are there.
+#
+# Shell completion: asks bash what it offers; for zsh and fish, loads the files if those shells are
+# installed.
 tuck=$(realpath "$1") || exit 2
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d) || exit 2
@@ -41,7 +43,7 @@ offers tuck optimize --dump doc; check "--dump" has docs
 offers tuck optimize -o READ; check "-o" has README.md
 offers tuck simulate --group ''; check "--group: only the user knows" eval '[ "$offer" = "  " ]'
 
-# Every option that a command's help has is offered, in all three, and nothing else.
+# Every option in a command's help is offered, in all three, and nothing else.
 for command in $("$tuck" --help | sed -n '/^Commands:/,/^  help /s/^  \([a-z]*\) .*/\1/p'); do
     [ "$command" = help ] && continue
     offers tuck "$command" --

@@ -52,9 +52,11 @@
 #include <unistd.h>
 
 /* ---------------------------------------------------------------- small tools
- * Memory is not freed: a test file is handled by a process of its own, which ends after it. */
+ *
+ * Memory is not freed: each test file has a process of its own, which ends after it.
+ */
 
-/* Ends without the search for leaks that a sanitizer makes at exit. */
+/* Ends without the leak check that a sanitizer makes at exit. */
 _Noreturn static void leave(int status)
 {
     fflush(NULL);
@@ -142,7 +144,7 @@ static char *format(const char *fmt, ...)
     return s;
 }
 
-/* Cuts the next line off *rest; the line comes without its newline. */
+/* Cuts the next line off *rest; the line has no newline. */
 static span next_line(span *rest)
 {
     const char *end = memchr(rest->p, '\n', rest->n);
@@ -181,12 +183,12 @@ static bool write_file(const char *path, span s)
     return (fclose(f) == 0) && ok;
 }
 
-/* ---------------------------------------------------------------- what is asked for */
+/* ---------------------------------------------------------------- options */
 
 static struct {
     bool bless, verbose;
-    int seconds; /* of processor time that a command may take */
-    int wall;    /* seconds after which it stands still, on a machine however busy */
+    int seconds; /* CPU time that a command may take */
+    int wall;    /* seconds after which a command counts as hung, even on a busy machine */
     char *root;  /* absolute */
     char *temp;  /* absolute; holds bin/ and a directory for each test file */
 } opt = {.seconds = 20, .wall = 600};
@@ -203,7 +205,7 @@ typedef struct {
     bool no_newline;
     bool separated;  /* a blank line follows that is not part of it */
     size_t from, to; /* in the text: header and content, without that blank line */
-    span body;       /* the content as it is written in the test */
+    span body;       /* the content as written in the test */
 } section;
 
 typedef struct {
@@ -212,7 +214,7 @@ typedef struct {
     section *sections;
     size_t count;
     size_t output_at; /* the end of the command's line */
-    size_t append_at; /* where a section that is missing would stand */
+    size_t append_at; /* where a missing section would go */
     bool separated;   /* a blank line follows append_at */
 } testcase;
 
@@ -222,7 +224,7 @@ typedef struct {
     buf text;
     testcase *cases;
     size_t count;
-    char *error; /* what could not be understood, and error_line where */
+    char *error; /* what could not be parsed; error_line says where */
     int error_line;
 } testfile;
 
@@ -245,7 +247,7 @@ static bool needs_escape(span line)
     return starts(line, "--- ") || starts(line, "$ ") || starts(line, "```") || is_escaped(line);
 }
 
-/* What a section stands for: its lines without their escapes. */
+/* The content of a section: its lines without their escapes. */
 static span content(const section *s)
 {
     buf b = {0};
@@ -270,7 +272,7 @@ static const section *find(const testcase *c, enum kind kind)
     return NULL;
 }
 
-/* A path that stays below the directory of the test. */
+/* Does the path stay below the test's directory? */
 static bool is_safe_name(const char *name, bool markdown)
 {
     return name[0] != '\0' && name[0] != '/' && strstr(name, "..") == NULL &&
@@ -320,20 +322,20 @@ static bool is_blank(span s)
     return s.n == 0;
 }
 
-/* The last section of c goes on up to offset `to`. */
+/* The last section of c continues up to offset `to`. */
 static void extend(const testfile *t, const testcase *c, size_t to)
 {
     section *s = &c->sections[c->count - 1];
     s->body.n = to - (size_t)(s->body.p - t->text.p);
 }
 
-/* Ends the last section of c at offset `to`; `last` says that what follows is not part of c. */
+/* Ends the last section of c at offset `to`; `last`: what follows does not belong to c. */
 static void close_section(testfile *t, testcase *c, int line, size_t to, bool last)
 {
     const char *text = t->text.p;
     section *s = &c->sections[c->count - 1];
     size_t body = (size_t)(s->body.p - text);
-    if (s->bare && is_blank(s->body)) { /* the command is followed by no text */
+    if (s->bare && is_blank(s->body)) { /* no text follows the command */
         c->append_at = s->from;
         c->separated = s->body.n > 0;
         c->count--;
@@ -357,8 +359,8 @@ static void close_section(testfile *t, testcase *c, int line, size_t to, bool la
             parse_error(t, line, format("the second section of this kind for one command"));
 }
 
-/* Whether a file that stands here is for the next command: what c must give has been said, or a
- * comment or a blank line right after the command ended it. */
+/* Does a file at this point belong to the next command? It does if the output of c is complete, or
+ * if a comment or blank line right after the command ended it. */
 static bool is_complete(const testcase *c)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -398,7 +400,7 @@ static void parse_block(testfile *t, size_t from, size_t to, int line)
         if (opened > 0)
             close_section(t, c, opened, at, for_next || s.kind == NOTE);
 
-        /* Files that stand before a command go with it, from an earlier block, too. */
+        /* Files before a command belong to it, also those from an earlier block. */
         if (c == NULL || (c->command != NULL && (for_next || opened == 0))) {
             c = PUSH(t->cases, t->count);
             *c = (testcase){.line = line};
@@ -482,11 +484,11 @@ typedef struct {
     size_t count;
 } words;
 
-/* Splits as a shell does; what only a shell could do is refused. NULL, or what is wrong. */
+/* Splits as a shell does; rejects what only a shell could do. NULL, or what is wrong. */
 static const char *split(const char *s, words *w)
 {
     buf b = {0};
-    bool inside = false; /* a word */
+    bool inside = false; /* in a word */
     char quote = 0;
     for (;; s++) {
         if (*s == '\0' || (quote == 0 && (*s == ' ' || *s == '\t'))) {
@@ -531,7 +533,7 @@ static bool is_assignment(const char *word)
     return n > 0 && word[n] == '=';
 }
 
-/* Nothing of the user's surroundings may show in a test. */
+/* Nothing of the user's environment may affect a test. */
 static words environment(const char *dir)
 {
     static const char *const kept[] = {"LD_LIBRARY_PATH", "TMPDIR",        "ASAN_OPTIONS",
@@ -574,7 +576,7 @@ typedef struct {
 _Noreturn static void become(char **argv, char **env, const char *dir, const int fd[3])
 {
     const struct rlimit no_core = {0, 0};
-    const struct rlimit gigabyte = {1u << 30, 1u << 30}; /* for one that prints without end */
+    const struct rlimit gigabyte = {1u << 30, 1u << 30}; /* for a command that prints without end */
     const struct rlimit cpu = {(rlim_t)opt.seconds, (rlim_t)opt.seconds + 5};
     sigset_t none;
     setpgid(0, 0);
@@ -594,7 +596,7 @@ _Noreturn static void become(char **argv, char **env, const char *dir, const int
     _exit(127);
 }
 
-/* Waits until the child has ended; false when that took too long. SIGCHLD is blocked. */
+/* Waits until the child has ended; false if that took too long. SIGCHLD is blocked. */
 static bool wait_for(pid_t pid, int *status)
 {
     sigset_t child;
@@ -635,7 +637,7 @@ static outcome run(char **argv, char **env, const char *dir, span input)
         o.trouble = format("killed by signal %d (%s)", WTERMSIG(status),
                            strsignal(WTERMSIG(status)));
     }
-    kill(-pid, SIGKILL); /* whatever it left behind */
+    kill(-pid, SIGKILL); /* anything it left running */
     o.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     lseek(fd[1], 0, SEEK_SET);
     lseek(fd[2], 0, SEEK_SET);
@@ -648,7 +650,7 @@ static outcome run(char **argv, char **env, const char *dir, span input)
     return o;
 }
 
-/* Replaces the path `from`, where it is not the beginning of a longer name. */
+/* Replaces the path `from`, unless it is the beginning of a longer name. */
 static span replace_path(span s, const char *from, const char *to)
 {
     buf b = {0};
@@ -716,7 +718,7 @@ typedef struct {
     size_t at; /* its line number in what was expected */
 } edit;
 
-/* The edits from a to b: a longest common subsequence of what differs, where that is affordable. */
+/* The edits from a to b: a longest common subsequence of what differs, if that is affordable. */
 static edit *compare(lines a, lines b, size_t *count_out)
 {
     edit *edits = NULL;
@@ -766,7 +768,7 @@ static void print_difference(FILE *f, const char *what, span expected, span actu
 {
     enum { CONTEXT = 3, MOST = 120 };
     lines a = split_lines(expected), b = split_lines(actual);
-    size_t count, shown = 0, after = 0; /* after: the first edit that was not printed */
+    size_t count, shown = 0, after = 0; /* after: the first edit not yet printed */
     edit *edits = compare(a, b, &count);
     fprintf(f, "  --- %s, expected\n  +++ %s, actual\n", what, what);
     for (size_t i = 0; i < count; i++) {
@@ -805,7 +807,7 @@ typedef struct {
     size_t count;
 } changes;
 
-/* A section as it is written in a test. `separated` says that a blank line follows it. */
+/* A section as written in a test. `separated`: a blank line follows it. */
 static void render(buf *b, const char *name, bool bare, span s, bool separated)
 {
     bool no_newline = s.n > 0 && s.p[s.n - 1] != '\n', blank = false;
@@ -875,7 +877,7 @@ static void rewrite(const testfile *t, changes *ch)
 
 typedef struct {
     int passed, failed;
-    bool done; /* the process that ran it got to its end */
+    bool done; /* its process ran to the end */
 } tally;
 
 static void write_section(const section *s, const char *dir)
@@ -890,7 +892,7 @@ static void write_section(const section *s, const char *dir)
         die("%s: %s", path, strerror(errno));
 }
 
-/* Runs one command, and says on f what is wrong with it. */
+/* Runs one command and writes what is wrong with it to f. */
 static bool run_case(const testfile *t, const testcase *c, const char *dir, FILE *f, changes *ch)
 {
     words argv = {0}, env = environment(dir);
@@ -997,8 +999,7 @@ static void interrupt(int sig)
     interrupted = sig;
 }
 
-/* A process for each test file, at most `jobs` at a time; what they say is
- * printed in their order. */
+/* One process per test file, at most `jobs` at a time; their output is printed in order. */
 static tally run_all(int jobs)
 {
     tally sum = {0};

@@ -1,7 +1,9 @@
 #!/bin/bash
-# usage: tests/install.sh                    (TUCK_BLESS=1: writes what study_log found to tests/results)
-# `make install` puts there what it should; the examples build against it as C and as C++ and run; `make uninstall` leaves
-# nothing behind.
+# usage: tests/install.sh                    (TUCK_BLESS=1: writes what study_log found to
+# tests/results)
+#
+# Checks that `make install` installs what it should; that the examples build against it as C and as
+# C++ and run; and that `make uninstall` leaves nothing behind.
 cd "$(dirname "$0")/.." || exit 1
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
@@ -16,7 +18,7 @@ done
 (cd "$prefix/share/doc/tuck" && grep -ohE '\]\((docs/)?[a-z_./-]+\.(md|svg)' README.md docs/*.md | sed 's/^](//' |
     sort -u | while read -r link; do [ -e "$link" ] || [ -e "docs/$link" ] || echo "$link"; done) | grep . && exit 1
 
-# ---------------------------------------------------------------- the library, as a user has it
+# ---------------------------------------------------------------- the library, as users have it
 
 if command -v pkg-config >/dev/null 2>&1; then
     export PKG_CONFIG_PATH=$prefix/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
@@ -28,7 +30,7 @@ fi
 warnings="-Wall -Wextra -Wpedantic -Werror"
 text=$PWD/examples/llama_fsdp_bw.txt
 
-# example COMPILER NAME: builds a copy of the example outside of the source tree and runs it.
+# example COMPILER NAME: builds a copy of the example outside the source tree and runs it.
 example() {
     local name=$2 program=$dir/$2
     cp "$prefix/share/doc/tuck/examples/$name.c" "$dir"
@@ -47,14 +49,14 @@ for source in examples/*.c; do
     mv "$dir/out" "$dir/$name.out"
 done
 
-# What study_log found, and what its graph is worth; its page has the step before and after.
+# What study_log found, and the time of its graph; its page has the step before and after.
 "$prefix/bin/tuck" diff "$text" "$dir/study_log.out" >"$dir/diff" || exit 1
 sed '/^$/q' "$dir/diff" | cat "$dir/study_log.said" - >"$dir/found"
 [ -z "$TUCK_BLESS" ] || cp "$dir/found" tests/results/study_log.txt
 diff tests/results/study_log.txt "$dir/found" || exit 1
 grep -q '"before"' "$dir/study.html" && grep -q '"after"' "$dir/study.html" ||
     { echo "study_log: the page is not that of two steps"; exit 1; }
-# What may still change, too, as C and as C++.
+# The experimental part, too, as C and as C++.
 for language in "${CC:-cc} -std=c17 -x c" "g++ -std=c++17 -x c++"; do
     echo '#include <tuck_experimental.h>' | $language $warnings $flags -fsyntax-only - || exit 1
 done

@@ -1,7 +1,9 @@
 #!/bin/bash
 # usage: tests/outputs.sh TUCK
-# What commands write: every option that names a file leaves the old file or the new one, never a part, whatever
-# goes wrong; every write that fails is noticed and said. TUCK_SOAK=1: more random moments.
+#
+# What commands write: for every option that names a file, either the old file or the whole new one
+# is there afterwards, whatever goes wrong; and every failed write is reported. TUCK_SOAK=1: more
+# random moments.
 tuck=$(realpath "$1") || exit 2
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d) || exit 2

@@ -1,6 +1,6 @@
 /* Any bytes as a cluster file and as a profile: nothing crashes; an error has a diagnostic with a
- * message; a cluster that is read gives times that are numbers and do not fall as messages grow; a
- * profile that is read is found again.
+ * message; a valid cluster gives times that are numbers and do not decrease as messages grow; a
+ * valid profile is found again.
  */
 #include <math.h>
 #include <stdio.h>

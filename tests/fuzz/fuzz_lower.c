@@ -1,14 +1,14 @@
-/* Any bytes: what can be read as graphs is linted, inferred, lowered, planned, costed and
- * simulated. Each of them says no, with a word why, or gives something that is right: its program
- * is a fixpoint of printing and reading, and its plan has no two buffers over each other. What is
- * written with all that is known reads back. */
+/* Any bytes: whatever can be read as graphs is linted, inferred, lowered, planned, costed and
+ * simulated. Each step either fails with a diagnostic or gives a correct result: the program is a
+ * fixpoint of printing and reading, and its plan has no overlapping buffers. A text written with
+ * all known facts can be read again. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "study/evaluate.h"
 #include "support/program_check.h"
 
-enum { NODES = 400 }; /* of a graph; checks look at all pairs of buffers */
+enum { NODES = 400 }; /* per graph; checks compare all pairs of buffers */
 
 static void check(char *why)
 {

@@ -1,6 +1,6 @@
-/* Any bytes as a problem file: what can be read is written and read again, and is the same;
- * passes make orders of it, ours with what they promise. The first byte chooses pass and options
- * and is no part of the text. */
+/* Any bytes as a problem file: what can be read is written and read again, and is the same; passes
+ * find orders for it, and ours keep their guarantees. The first byte chooses pass and options and
+ * is not part of the text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Any bytes: the reader says no, or it gives graphs whose text is a fixpoint: what is printed is
- * read again, and printed the same. */
+/* Any bytes: the reader either fails, or returns graphs whose text is a fixpoint: reading what is
+ * printed and printing it again gives the same. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(once.at);
         free(twice.at);
     } else if (st == TUCK_ESYNTAX && tuck_diags_errors(diags) == 0) {
-        abort(); /* refused without a word */
+        abort(); /* failed without a diagnostic */
     }
     tuck_diags_free(diags);
     return 0;

@@ -1,5 +1,5 @@
-/* Any bytes as an expression: what is read, printed and read again is the same; so is its form for
- * comparing, and neither has another value.
+/* Any bytes as an expression: reading, printing and reading again gives the same; so does its form
+ * for comparing, and neither changes the value.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct input {
     size_t size;
 };
 
-/* From the name alone: the same in every expression. */
+/* Depends only on the name: the same in every expression. */
 static bool lookup(void *ctx, const char *name, struct sym_num *out)
 {
     (void)ctx;

@@ -1,7 +1,7 @@
-/* Loaded before the C library by tests/outputs.sh: at the Nth call that touches a file which is
- * being written, the program gets a signal before the call or behind it, or the call fails.
+/* Loaded before the C library by tests/outputs.sh: at the Nth call on a file that is being
+ * written, the program gets a signal before or after the call, or the call fails.
  *
- *   SHIM_AT=N SHIM_SIGNAL=9    before call N; -9: behind it
+ *   SHIM_AT=N SHIM_SIGNAL=9    before call N; -9: after it
  *   SHIM_AT=N SHIM_ERRNO=28    call N fails, and nothing was done
  */
 #include <dlfcn.h>
@@ -32,7 +32,7 @@ static bool counts(int fd)
            S_ISREG(st.st_mode);
 }
 
-/* Is this the call? Then it gets its signal, or is to fail. */
+/* Is this the call? Then it gets its signal, or must fail. */
 static bool fails(bool *is_it)
 {
     static long n;
@@ -66,7 +66,7 @@ ssize_t write(int fd, const void *text, size_t len)
         return real(fd, text, len);
     if (fails(&is_it))
         return -1;
-    /* Half of it, first: a part that was written is what must not be left. */
+    /* Writes only half first: a partly written file must not be left. */
     ssize_t n = real(fd, text, is_it && len > 1 ? len / 2 : len);
     done(is_it);
     return n;

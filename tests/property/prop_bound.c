@@ -1,5 +1,5 @@
-/* Bounds and the simulator, on small random programs: no order is under the bound, found by trying
- * all orders of programs of up to 10 ops. */
+/* Bounds and the simulator, on small random programs: no order is below the bound, checked by
+ * trying all orders of programs of up to 10 ops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #include "sim/bound.h"
 #include "support/support.h"
 
-/* The stress build checks the library more, and needs not see as much. */
+/* The stress build checks more, so it need not run as many. */
 #ifdef TUCK_STRESS
 enum { FEWER = 10 };
 #else
@@ -37,8 +37,7 @@ struct made {
     uint32_t n_op;
 };
 
-/* Ops that read what stands before them; collectives on two groups or
- * none, waits of some of them. */
+/* Ops that read earlier results; collectives on two groups or none, waits for some of them. */
 static void do_make(void *arg)
 {
     struct made *m = arg;

@@ -1,12 +1,12 @@
-/* What a report says of a graph is what a simulation says of the text that is written:
- * random graphs go through random pipelines of passes on graphs and on schedules and
- * through tuck_graph_optimize(). Every text is read back and simulated, and step time,
- * exposed time and peak must be those that the report claims. A pass on schedules must not
- * make the step slower, either, unless it was allowed to. Of a graph that is only
- * scheduled, the problem is written and read back.
+/* What a report claims about a graph is what a simulation of the written text gives: random graphs
+ * go through random pipelines of passes on graphs and on schedules and through
+ * tuck_graph_optimize(). Every text is read back and simulated, and step time, exposed time and
+ * peak must equal the report's. A pass on schedules must not make the step slower, either, unless
+ * that was allowed. For a graph that is only scheduled, the problem is written and read back.
  *
  * TUCK_SEED=n repeats a run: the graph that failed is the first one of the run whose seed is
- * printed. TUCK_GRAPHS=n says how many; TUCK_SOAK=1 makes ten times as many. */
+ * printed. TUCK_GRAPHS=n sets the number of graphs; TUCK_SOAK=1 makes ten times as many.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ struct sums {
     size_t graphs, refused, claims, moved, faster;
 };
 
-struct case_of { /* what one graph is tried with */
+struct case_of { /* what is tried on one graph */
     const struct random_graph *x;
     struct plan plan;
     enum mode { PIPELINE, OPTIMIZE, SCHEDULE } mode;
@@ -214,7 +214,7 @@ static bool check_optimize(const struct case_of *c, tuck_graph *g, const char *b
 
 /* ---- a schedule of a graph ---- */
 
-/* What a problem is worth as it stands in its text. */
+/* The time and memory of a problem as written. */
 static struct times read_problem(const char *text, size_t len)
 {
     tuck_problem *p = NULL;
@@ -228,7 +228,7 @@ static struct times read_problem(const char *text, size_t len)
     return t;
 }
 
-/* Copies that a collective's node makes stand beside it, in every order that is found. */
+/* Copies made for a collective's node are next to it in every order that is found. */
 static bool is_apart(const tuck_problem *p, const uint32_t *order)
 {
     for (uint32_t i = 0, n = tuck_problem_op_count(p); i + 1 < n; i++) {
@@ -276,7 +276,7 @@ static bool check_schedule(const struct case_of *c, tuck_graph *g, struct sums *
     return ok;
 }
 
-/* True: nothing is wrong. */
+/* True: no error. */
 static bool check_text(struct case_of *c, const char *text, struct sums *sums, struct text *why)
 {
     tuck_doc *doc = read_or_die(text);
@@ -293,7 +293,7 @@ static bool check_text(struct case_of *c, const char *text, struct sums *sums, s
     return ok;
 }
 
-/* ---- making a failure small ---- */
+/* ---- shrinking a failure ---- */
 
 static bool still_fails(struct case_of *c, char **text, char *other)
 {
@@ -307,7 +307,7 @@ static bool still_fails(struct case_of *c, char **text, char *other)
     return fails;
 }
 
-/* Without the node that is the nth from the end, or without the nth result. */
+/* Without the nth node from the end, or without the nth result. */
 static char *less(const char *text, size_t nth, bool result)
 {
     tuck_doc *doc = read_or_die(text);

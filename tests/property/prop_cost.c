@@ -1,9 +1,9 @@
-/* Over random clusters, groups and sizes: no model gives less time to more bytes, alpha-beta
- * none to more ranks; the parts of an answer add up; the rate that bounds are made of is never
- * above what a message takes.
+/* Over random clusters, groups and sizes: no model gives less time to more bytes, and alpha-beta
+ * none to more ranks; the parts of an answer add up; the rate used for bounds is never above a
+ * message's.
  *
- * The model torch is PyTorch's to the digit, and that falls where the bandwidth of a tree rises in
- * a step, at powers of two: it is held to grow from power to power, and between two of them.
+ * The model torch is exactly PyTorch's, whose time decreases where the bandwidth of a tree rises in
+ * a step, at powers of two: it must grow from power to power, and between two of them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static int64_t random_bytes(struct rng *r)
     return (int64_t)exp2(uniform(r, 0, 37));
 }
 
-/* A preset, or a file with links of its own and a table that rises and falls. */
+/* A preset, or a file with its own links and a table that rises and falls. */
 static tuck_cluster *random_cluster(struct rng *r, char *name, size_t size)
 {
     static const char *const device[] = {"v100",  "a100",   "h100",   "b200",        "gb200",

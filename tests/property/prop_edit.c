@@ -1,8 +1,9 @@
-/* Random edits on graphs that PyTorch printed and on ones made from nothing. After each: users are
- * what the arguments say, lint finds nothing that only a mistake of ours could cause, a refused
- * edit left no trace, and the text is a fixpoint of print and read.
+/* Random edits on graphs that PyTorch printed and on new ones. After each edit: users agree with
+ * the arguments, lint finds nothing that only a bug of ours could cause, a refused edit left no
+ * trace, and the text is a fixpoint of printing and reading.
  *
- * TUCK_SEED=n repeats a run; TUCK_SOAK=1 makes it ten times as long. */
+ * TUCK_SEED=n repeats a run; TUCK_SOAK=1 makes it ten times as long.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 
 struct run {
     struct rng rng;
-    tuck_graph *root; /* an edit is about it or a graph nested in it */
+    tuck_graph *root; /* edits apply to it or to a graph nested in it */
     tuck_graph *g;
     char did[256]; /* the last edit, for the message */
     size_t n_done, n_refused;
@@ -68,7 +69,7 @@ static tuck_node any_node(struct run *x)
     return nth(x->g, rng_below(&x->rng, (uint32_t)tuck_graph_size(x->g)));
 }
 
-/* Something that can be used by a node at that place; none where nothing stands before it. */
+/* Something that a node at that position can use; none if nothing comes before it. */
 static tuck_node any_before(struct run *x, size_t place)
 {
     for (int i = 0; i < 8 && place > 0; i++) {
@@ -130,7 +131,7 @@ static void add_atom(struct run *x, tuck_args *a, size_t place)
     case 3: tuck_args_float(a, PICK(x, floats)); break;
     case 4: tuck_args_str(a, PICK(x, strings)); break;
     case 5:
-        if (!shadowed) /* else the text means a node, which may stand further down */
+        if (!shadowed) /* otherwise the text means a node, which may come later */
             tuck_args_text(a, PICK(x, texts));
         else
             tuck_args_none(a);
@@ -174,7 +175,7 @@ static tuck_args *random_args(struct run *x, size_t place, uint32_t n_args, uint
     return a;
 }
 
-/* ---- edits: each returns what the library said ---- */
+/* ---- edits: each returns the library's status ---- */
 
 static const char *const functions[] = {
     "torch.ops.aten.mm.default",
@@ -316,7 +317,7 @@ static tuck_status edit_annotation(struct run *x)
     return tuck_node_set_annotation(x->g, n, annotation);
 }
 
-/* Anywhere, and then sorted: what was without cycles stays so. */
+/* Moves a node anywhere and then sorts: a graph without cycles stays so. */
 static tuck_status edit_move(struct run *x)
 {
     tuck_node n = any_node(x);
@@ -389,8 +390,7 @@ static const struct {
 
 /* ---- checks ---- */
 
-/* Reads without a wait, and over a write, are what random edits make;
- * everything else is a mistake. */
+/* Random edits cause reads without a wait and across a write; everything else is a bug. */
 static void check_lint(struct run *x)
 {
     tuck_diags *d = tuck_diags_new(NULL);
@@ -438,7 +438,7 @@ static void step(struct run *x)
         fail_msg("after %s: %s", x->did, why);
 }
 
-/* A copy is the same text, and goes on being edited in place of its original. */
+/* The copy has the same text, and replaces its original for further edits. */
 static void swap_for_copy(struct run *x, tuck_graph **owned)
 {
     tuck_graph *copy;
@@ -466,7 +466,7 @@ static void edit_for_a_while(struct run *x, tuck_graph *g, size_t n)
     tuck_graph_free(owned);
 }
 
-/* Not all of it may have been refused. */
+/* Some edits must have succeeded. */
 static void summary(const struct run *x)
 {
     printf("# %zu edits, %zu refused\n", x->n_done, x->n_refused);

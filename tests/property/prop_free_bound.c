@@ -1,8 +1,9 @@
-/* No result of any pipeline takes less than bound_ns of the graph it came from: random graphs and
+/* No result of any pipeline is faster than bound_ns of the graph it came from: random graphs and
  * those of the corpus, through random pipelines of all passes of the table. And
  * tuck_graph_optimize() never makes a graph slower or larger.
  *
- * TUCK_SEED=n repeats a run. TUCK_SOAK=1 makes ten times as many. */
+ * TUCK_SEED=n repeats a run. TUCK_SOAK=1 makes ten times as many.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 #include "study/pass_table.h"
 #include "support/random_graph.h"
 
-/* The stress build checks the library more, and needs not see as much. */
+/* The stress build checks more, so it need not run as many. */
 #ifdef TUCK_STRESS
 enum { FEWER = 10 };
 #else
@@ -31,7 +32,7 @@ struct sums {
 
 /* ---- pipelines ---- */
 
-/* Options of passes that are worth a try; the others keep their defaults. */
+/* Options of passes that are worth trying; the others keep their defaults. */
 static const char *const tried[][2] = {
     {"bucket_all_gather", "cap_mb=25,mode=default"},
     {"bucket_all_gather", "cap_mb=0.0005"},
@@ -97,7 +98,7 @@ static tuck_machine machine_of(const struct setting *m)
                           .n_hints = m->n_hint};
 }
 
-/* False: sizes are not known. */
+/* False: sizes are unknown. */
 static bool take_time(tuck_graph *g, const struct setting *m, struct evaluation *e)
 {
     tuck_machine machine = machine_of(m);

@@ -1,9 +1,10 @@
-/* Random graphs, lowered with random options: every program is valid, and its plan, by a checker
- * that shares nothing with the library; so it is in a random order of its ops; the schedule problem
- * has the same peak; text is read back the same; no alias is lost; and all ranks put comm buffers
- * at the same places, also where the rest of their programs differs.
+/* Random graphs, lowered with random options: every program and its plan are valid, also in a
+ * random order of its ops, by a checker that shares nothing with the library; the schedule problem
+ * has the same peak; the text is read back the same; no alias is lost; and all ranks put comm
+ * buffers at the same addresses, even if the rest of their programs differs.
  *
- * TUCK_SEED=n repeats a run. TUCK_SOAK=1 makes ten times as many. */
+ * TUCK_SEED=n repeats a run. TUCK_SOAK=1 makes ten times as many.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -149,7 +150,7 @@ static void count(const struct program *p, struct sums *s)
     s->with_heap += p->comm_digest != 0;
 }
 
-/* Comm buffers of another rank's program: the same ones at the same places. */
+/* Comm buffers of another rank's program: the same ones at the same addresses. */
 static char *check_rank(const struct program *p, const struct program *q)
 {
     char *why = NULL;
@@ -171,7 +172,7 @@ static char *check_rank(const struct program *p, const struct program *q)
     return why;
 }
 
-/* A number that tells which waits there are, in whatever order. */
+/* A number that identifies the set of waits, in any order. */
 static uint64_t which_waits(const struct program *p)
 {
     uint64_t all = 0;
@@ -185,8 +186,9 @@ static uint64_t which_waits(const struct program *p)
     return all;
 }
 
-/* The order goes into the graph, and the graph as text is lowered to that order. But where two
- * groups want one value in their symmetric memory: the first to come has it, and needs no wait. */
+/* The order is applied to the graph, and the graph's text is lowered to the same order. Exception:
+ * two groups want one value in their symmetric memory; then the first one gets it, and needs no
+ * wait. */
 static void check_in_graph(tuck_graph *g, const struct program *p, const uint32_t *order,
                            const char *from, const struct lower_options *o, struct sums *sums)
 {

@@ -1,7 +1,6 @@
-/* What tuck_graph_optimize() makes of every graph of the corpus: never slower, never
- * larger than what came in, and the numbers are those of tests/results/optimize.txt.
- * `make bless` (TUCK_BLESS=1) writes that file anew; graphs of thousands of nodes are
- * compared in a soak only. */
+/* tuck_graph_optimize() on every graph of the corpus: never slower, never larger than before, and
+ * the numbers are those of tests/results/optimize.txt. `make bless` (TUCK_BLESS=1) rewrites that
+ * file; graphs of thousands of nodes are compared in a soak only. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +13,7 @@
 
 #include "support/support.h"
 
-/* The stress build checks the library more, and needs not see as much. */
+/* The stress build checks more, so it need not run as many. */
 #ifdef TUCK_STRESS
 enum { FEWER = 4 };
 #else
@@ -23,7 +22,7 @@ enum { FEWER = 1 };
 
 static const char table[] = "tests/results/optimize.txt";
 
-/* Sizes that a graph leaves open. */
+/* Sizes that a graph does not give. */
 enum { N_SYMBOLS = 120, TAKEN_AS = 512 };
 
 static char symbol_name[2 * N_SYMBOLS][16];

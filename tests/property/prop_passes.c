@@ -1,11 +1,12 @@
-/* Random graphs through random pipelines of all passes of the table, with random options, on
- * every rank of a small job. The result lints clean, is the same when it is made again and, but
- * for rank literals, on every rank; collectives of a group keep their order; every candidate is
- * in a bucket or left with a reason; and the symbolic evaluator finds the same results and the
- * same inputs left behind as before.
+/* Random graphs through random pipelines of all passes of the table, with random options, on every
+ * rank of a small job. The result lints clean, is the same when made again and, except for rank
+ * literals, on every rank; collectives of a group keep their order; every candidate is in a bucket
+ * or left with a reason; and the symbolic evaluator finds the same results and the same final
+ * inputs as before.
  *
  * TUCK_SEED=n repeats a run: the graph that failed is the first one of the run whose seed is
- * printed. TUCK_GRAPHS=n says how many; TUCK_SOAK=1 makes ten times as many. */
+ * printed. TUCK_GRAPHS=n sets the number of graphs; TUCK_SOAK=1 makes ten times as many.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,7 @@ static void add(struct text *t, const char *fmt, ...)
 
 struct comm {
     char *name;         /* of one in a nested graph: call/graph.name */
-    char *call;         /* the node of the graph itself that reports speak of */
+    char *call;         /* the node of the outer graph that reports name */
     const char *target; /* lives as long as the graph */
     int group;
 };
@@ -65,7 +66,7 @@ static bool communicates(const char *target)
     return strncmp(target, C10D, sizeof(C10D) - 1) == 0 && strstr(target, "wait_tensor") == NULL;
 }
 
-/* Which group is named among the operands: the first letter of it. */
+/* The group among the operands: its first letter. */
 static int group_named(const tuck_graph *g, tuck_node n)
 {
     size_t args = tuck_node_arg_count(g, n), all = args + tuck_node_kwarg_count(g, n);
@@ -103,7 +104,7 @@ static const tuck_graph *graph_operand(const tuck_graph *g, tuck_node n, size_t 
     return NULL;
 }
 
-/* What a node starts itself, or by way of what it calls. */
+/* What a node starts itself or through what it calls. */
 static void note_node(struct order *o, const tuck_graph *g, tuck_node n)
 {
     const char *name = tuck_node_name(g, n), *target = tuck_node_target(g, n);
@@ -173,12 +174,12 @@ static long place_of(const struct order *o, const char *name)
 
 /* ---- the order of collectives ---- */
 
-/* The places, before the step, of the first and the last collective that it stands for. */
+/* The positions, before the step, of the first and the last collective that it replaces. */
 struct span {
     long first, last;
 };
 
-/* One node may stand for another, at its place, in a pass that merges nothing. */
+/* One node may replace another, at its position, in a pass that merges nothing. */
 static bool replaced(const struct order *before, const struct order *after, size_t at,
                      const struct pass_report *p)
 {
@@ -206,9 +207,9 @@ static struct span span_of(const struct order *before, const struct order *after
     return s;
 }
 
-/* May y, which came after all or a part of x, stand before it now? Those of different groups
- * may, unless the whole sequence is to be kept; merged ones then have nothing of another
- * group between them, either. */
+/* May y, which came after all or a part of x, now be before it? Those of different groups may,
+ * unless the whole sequence must be kept; then merged ones must have nothing of another group
+ * between them, either. */
 static bool may_pass(const struct comm *x, struct span at_x, const struct comm *y, struct span at_y,
                      bool keep_order)
 {
@@ -218,7 +219,8 @@ static bool may_pass(const struct comm *x, struct span at_x, const struct comm *
 static bool check_order(const struct order *before, const struct order *after,
                         const struct pass_report *p, bool keep_order, struct text *why)
 {
-    bool placed = strstr(p->options, "collective_before=") != NULL; /* the user said where */
+    /* the user chose the position */
+    bool placed = strstr(p->options, "collective_before=") != NULL;
 
     for (size_t i = 0; i < after->n; i++) {
         struct span a = span_of(before, after, i, p);
@@ -256,7 +258,7 @@ static unsigned times_reported(const struct pass_report *p, const char *name)
     return n;
 }
 
-/* How the operators begin that a pass must account for, in whatever form; NULL: none. */
+/* The beginning of the operators that a pass must account for, in any form; NULL if none. */
 static const char *candidates(const char *pass)
 {
     if (strncmp(pass, "fuse_ddp_with", 13) == 0)
@@ -328,7 +330,7 @@ static bool check_steps(const struct seen *s, const tuck_report *t, bool keep_or
 /* ---- one rank ---- */
 
 struct rank_run {
-    tuck_doc *doc;              /* NULL: `before` is another's */
+    tuck_doc *doc;              /* NULL if `before` belongs to another run */
     tuck_graph *before, *after; /* `after` is a copy that the passes changed */
     tuck_status status;
     char *diags;
@@ -361,7 +363,7 @@ static void tell_groups(const struct random_graph *x, const struct plan *p, int 
         assert_int_equal(tuck_graph_set_rank(g, rank, NULL), TUCK_OK);
 }
 
-/* `before`: the graph of this rank, too, or NULL. */
+/* `before`: this rank's graph, too, or NULL. */
 static void run_rank(const struct random_graph *x, char *const *text, const struct plan *p,
                      const tuck_pipeline *pipe, int rank, tuck_graph *before, struct seen *seen,
                      struct rank_run *r)
@@ -404,7 +406,7 @@ static bool may_name_rank(const char *line, size_t n)
     return false;
 }
 
-/* The same characters, or other numbers. */
+/* The same characters, or different numbers. */
 static bool same_but_numbers(const char *x, const char *x_end, const char *y, const char *y_end)
 {
     while (x < x_end && y < y_end) {
@@ -425,8 +427,7 @@ static bool is_size(const char *line, size_t n)
            (memmem(line, n, " * ", 3) != NULL && memmem(line, n, "torch.ops.", 10) == NULL);
 }
 
-/* The name and, of a tensor, the type are the same; numbers of the rest may
- * have to do with the rank. */
+/* The name and, for a tensor, the type are the same; other numbers may depend on the rank. */
 static bool same_line(const char *a, size_t n, const char *b, size_t m)
 {
     const char *call_a = memmem(a, n, " = ", 3), *call_b = memmem(b, m, " = ", 3);
@@ -489,8 +490,8 @@ static bool check_values(const struct random_graph *x, struct rank_run *r, struc
     return ok;
 }
 
-/* What was asked for does not make sense for any graph, or not for this one. Whatever a pass cannot
- * do otherwise it must leave alone. */
+/* The options do not make sense for any graph, or not for this one. Whatever else a pass cannot do,
+ * it must leave alone. */
 static bool check_status(const struct rank_run *r, struct text *why)
 {
     static const char *const refusals[] = {
@@ -507,7 +508,7 @@ static bool check_status(const struct rank_run *r, struct text *why)
     return false;
 }
 
-/* True: nothing is wrong. */
+/* True: no error. */
 static bool check_graph(const struct random_graph *x, char *const *text, const struct plan *p,
                         struct sums *sums, struct text *why)
 {
@@ -519,7 +520,7 @@ static bool check_graph(const struct random_graph *x, char *const *text, const s
 
     assert_int_equal(tuck_pipeline_parse(steps, strlen(steps), "plan", NULL, NULL, &pipe), TUCK_OK);
     for (int i = 0; i < x->world.n_ranks && ok; i++) {
-        if (i > 0 && x->alike && !p->knows_rank) { /* nothing that could make a difference */
+        if (i > 0 && x->alike && !p->knows_rank) { /* nothing that could differ */
             r[i] = (struct rank_run){.before = r[0].before, .after = r[0].after};
             continue;
         }
@@ -570,7 +571,7 @@ static bool check_graph(const struct random_graph *x, char *const *text, const s
     return ok;
 }
 
-/* ---- making a failure small ---- */
+/* ---- shrinking a failure ---- */
 
 struct failure {
     struct random_graph *x;
@@ -579,7 +580,8 @@ struct failure {
     struct text why;
 };
 
-/* Does it still fail in the same way? Then these texts are the failure. Takes the texts. */
+/* Does it still fail in the same way? Then these texts become the failure. Takes ownership of the
+ * texts. */
 static bool still_fails(struct failure *f, char **text, const struct plan *plan)
 {
     struct sums sums = {0};
@@ -607,7 +609,7 @@ static bool still_fails(struct failure *f, char **text, const struct plan *plan)
     return fails;
 }
 
-/* The returned value number `item` is not returned any more. */
+/* Stops returning value number `item`. */
 static bool return_less(tuck_graph *g, size_t item)
 {
     tuck_node out = tuck_graph_output(g);
@@ -698,7 +700,7 @@ static void check_or_fail(struct random_graph *x, const struct plan *p, uint64_t
     }
     for (int i = 0; i < x->world.n_ranks; i++)
         f.text[i] = strdup(x->text[i]);
-    if (strncmp(f.why.at, "generator", 9) != 0) /* taking things away makes bad graphs, too */
+    if (strncmp(f.why.at, "generator", 9) != 0) /* removing things also makes invalid graphs */
         shrink(&f);
     char *steps = plan_text(&f.plan);
     fprintf(stderr,
@@ -743,8 +745,8 @@ static void on_graphs(void **state)
     run_many("passes on graphs", false, rounds(10000));
 }
 
-/* The order of a program goes back into its graph: views, copies and waits
- * must find their places. */
+/* The order of a program is applied to its graph: views, copies and waits must find their
+ * positions. */
 static void on_schedules(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Random problems: whatever a pass does, it is an order, its peak is what a count from nothing
- * says, and our own ways keep what they promise. In the stress build every move of the iterative
- * passes is checked against a full count inside the library. */
+/* Random problems: whatever a pass does, the result is an order, its peak equals a full recount,
+ * and our own passes keep their guarantees. In the stress build the library checks every move of
+ * the iterative passes against a full recount. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void check(size_t round, const struct problem *p, const struct schedule_o
         wrong(round, pass->name, "the exposed time is another");
     if (!isnan(budget) && (double)(after - before) > budget * (double)before)
         wrong(round, pass->name, "over the budget");
-    /* The runner would refuse such an order; that none ever comes is what is tested here. */
+    /* The runner would refuse such an order; this tests that it never has to. */
     if (r->note != NULL && strstr(r->note, "the peak would grow") != NULL)
         wrong(round, pass->name, "memory was counted wrongly");
     if (promises && now > exposed)
@@ -65,8 +65,8 @@ static void check(size_t round, const struct problem *p, const struct schedule_o
     free(as_is);
 }
 
-/* PyTorch's ways with some of its slips: an order at least, and within the
- * budget where memory is right. */
+/* PyTorch's rules with some of its slips: at least an order, and within the budget if memory is
+ * counted correctly. */
 static void check_torch(size_t round, struct rng *g, const struct problem *p)
 {
     struct schedule_options o;
@@ -110,9 +110,9 @@ static void check_peak_orders(size_t round, const struct problem *p)
     free(order);
 }
 
-/* ---- simple_overlap by its description alone: swap, count everything anew, swap back ---- */
+/* ---- simple_overlap from its description: swap, recount everything, swap back ---- */
 
-/* Those of one group do; one whose group is not known may be of any. */
+/* Those of one group must; one of an unknown group may belong to any. */
 static bool keep_order(const struct problem *p, uint32_t x, uint32_t y)
 {
     return p->group[x] == p->group[y] || p->group[x] == PROBLEM_NONE || p->group[y] == PROBLEM_NONE;

@@ -1,8 +1,9 @@
-/* The simulators against slow ones that follow the rules word by word, on random programs, to the
- * picosecond: S0 on random orders of one rank, none of them under its bound; several ranks with
+/* The simulators against slow ones that follow the rules literally, on random programs, to the
+ * picosecond: S0 on random orders of one rank, none of them below its bound; several ranks with
  * sends and receives, missing and differing collectives; contention.
  *
- * TUCK_SEED=n repeats one program. TUCK_SOAK=1 makes ten times as many. */
+ * TUCK_SEED=n repeats one program. TUCK_SOAK=1 makes ten times as many.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 #include "sim/rank_sim.h"
 #include "support/support.h"
 
-/* The stress build checks the library more, and needs not see as much. */
+/* The stress build checks more, so it need not run as many. */
 #ifdef TUCK_STRESS
 enum { FEWER = 10 };
 #else
@@ -32,13 +33,13 @@ struct maker {
     struct rng *rng;
     struct problem_builder b;
     uint32_t n_op;
-    uint32_t flying[OPS], n_flying; /* buffers of collectives that no wait has had yet */
+    uint32_t flying[OPS], n_flying; /* buffers of collectives that have no wait yet */
     struct sim_call call[OPS];
     struct sim_part part[OPS][PARTS];
     uint8_t cls[OPS];
 };
 
-/* What all ranks do, before each makes its own of it. */
+/* What all ranks do, before each one varies it. */
 enum what { COMPUTE, COLLECTIVE, P2P, WAIT };
 
 struct step {
@@ -54,7 +55,7 @@ struct world {
     uint32_t n_rank, n_group, n_step;
     uint32_t member_at[GROUPS + 1], member[GROUPS * RANKS];
     struct step step[OPS];
-    bool broken; /* some rank may miss a step, or do it another way */
+    bool broken; /* some rank may skip a step, or do it differently */
     struct maker make[RANKS];
     struct problem *p[RANKS];
     int64_t ps[RANKS][OPS];
@@ -99,7 +100,7 @@ static void wait_some(struct maker *m, uint32_t most)
     for (uint32_t n = 1 + rng_below(m->rng, most); n > 0 && m->n_flying > 0; n--) {
         uint32_t k = rng_below(m->rng, m->n_flying);
         problem_reads(&m->b, m->flying[k]);
-        if (rng_below(m->rng, 8) != 0) /* else it is waited for again */
+        if (rng_below(m->rng, 8) != 0) /* otherwise it is waited for again */
             m->flying[k] = m->flying[--m->n_flying];
     }
 }
@@ -111,7 +112,7 @@ static void add_collective(struct world *w, struct maker *m, uint32_t r, const s
     struct sim_call *c = &m->call[op];
     int64_t latency = rng_below(m->rng, 3) ? (int64_t)rng_below(m->rng, 6000) : 0;
 
-    /* Without groups at all: a rank alone. */
+    /* Without any groups: a single rank. */
     uint32_t made = new_op(m, PROBLEM_COLLECTIVE,
                            w->n_rank == 1 && s->tag == 0 ? NULL : group_names[s->group], s->ns,
                            async);
@@ -237,8 +238,8 @@ static void free_world(struct world *w)
 
 /* ---- one rank, slowly ---- */
 
-/* The stream stands from `from` until c ends: every collective of its channel that runs in that
- * time is charged for as long as it does. `of`: ops in order, n of them. */
+/* The stream stalls from `from` until c ends: every collective of its channel that runs in that
+ * time is charged for as long as it runs. `of`: ops in order, n of them. */
 static void slow_charge(const struct problem *p, const uint32_t *order, uint32_t n, uint32_t c,
                         int64_t from, struct sim_span *span)
 {
@@ -257,8 +258,7 @@ static void slow_charge(const struct problem *p, const uint32_t *order, uint32_t
     }
 }
 
-/* Nothing is carried along but the clock: what a channel is busy with is
- * looked up from the start. */
+/* Keeps no state but the clock: what a channel is busy with is searched from the start. */
 static void slow_s0(const struct problem *p, const uint32_t *order, int64_t launch,
                     struct sim_result *out, struct sim_span *span)
 {
@@ -339,7 +339,7 @@ static void random_order(struct rng *rng, const struct problem *p, uint32_t *ord
 
 __extension__ typedef unsigned __int128 work;
 
-/* Everything that runs, looked at anew at each step of time. */
+/* Everything that runs, recomputed at each step of time. */
 struct slow {
     const struct sim_job *job;
     int64_t now;
@@ -363,7 +363,7 @@ static bool same_channel(const struct problem *p, uint32_t a, uint32_t b)
     return problem_is_coll(p, a) && problem_is_coll(p, b) && p->group[a] == p->group[b];
 }
 
-/* Is op the next of its channel: issued, and all before it ended? */
+/* Is op the next of its channel: issued, with all before it ended? */
 static bool at_head(const struct slow *s, uint32_t r, uint32_t op)
 {
     const struct problem *p = s->job->rank[r].p;
@@ -388,8 +388,8 @@ static uint32_t job_group(const struct slow *s, uint32_t r, uint32_t op)
     return k == PROBLEM_NONE ? PROBLEM_NONE : s->job->rank[r].group[k];
 }
 
-/* The other side of part i of op: the same (source, destination, tag), as
- * many of them before it. */
+/* The counterpart of part i of op: the same (source, destination, tag), and as many of them before
+ * it. */
 static bool other_side(const struct slow *s, uint32_t r, uint32_t op, uint32_t i, uint32_t *r2,
                        uint32_t *op2)
 {
@@ -416,7 +416,7 @@ static bool other_side(const struct slow *s, uint32_t r, uint32_t op, uint32_t i
     return false;
 }
 
-/* All that take part in op's transfer, as far as they stand at it; true: they are complete. */
+/* Everything that takes part in op's transfer and has arrived; true if all have. */
 static bool party(struct slow *s, uint32_t r, uint32_t op, uint32_t with[RANKS][2], uint32_t *n)
 {
     const struct sim_job *job = s->job;
@@ -482,7 +482,7 @@ static void slow_start(struct slow *s, const uint32_t with[RANKS][2], uint32_t n
     }
 }
 
-/* What happens without time going by. */
+/* What happens without time passing. */
 static bool slow_zero(struct slow *s)
 {
     const struct sim_job *job = s->job;
@@ -538,7 +538,7 @@ static bool slow_starts(struct slow *s)
     static uint32_t with[RANKS * OPS][RANKS][2], n[RANKS * OPS];
     uint32_t n_party = 0;
 
-    /* All that can start now do, so that a send and its receive see each other standing there. */
+    /* Starts everything that can start, so that a send and its receive see each other waiting. */
     for (uint32_t r = 0; r < job->n_rank; r++)
         for (uint32_t op = 0; op < job->rank[r].p->n_op; op++)
             if (problem_is_coll(job->rank[r].p, op) && at_head(s, r, op) && !s->running[r][op] &&
@@ -582,7 +582,7 @@ static uint32_t slow_kernel_speed(const struct slow *s, uint32_t r)
     return speed;
 }
 
-/* Let time go by until something is over; false: nothing runs. */
+/* Lets time pass until something ends; false if nothing runs. */
 static bool slow_time(struct slow *s)
 {
     const struct sim_job *job = s->job;
@@ -725,8 +725,7 @@ static void do_one_rank(void *arg)
     if (fast.makespan < bound.ps)
         fail_msg("TUCK_SEED=%llu: %lld is under the bound, %lld (%s)", (unsigned long long)x->seed,
                  (long long)fast.makespan, (long long)bound.ps, bound_name(bound.kind));
-    /* And the engine for several ranks gives the same for one, if nothing
-     * stands in another's way. */
+    /* The engine for several ranks gives the same for one rank, without contention. */
     struct sim_rank_result out;
     struct sim_span again[OPS], *spans[1] = {again};
     struct sim_fault fault;

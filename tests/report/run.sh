@@ -1,7 +1,9 @@
 #!/bin/bash
 # usage: tests/report/run.sh TUCK
-# The page that `tuck optimize --html` writes, in a headless browser: it loads without an error, draws every op,
-# zooms, filters, sorts, and shows the numbers that `tuck simulate --json` gives. Then the trace, event by event.
+#
+# Tests the page of `tuck optimize --html` in a headless browser: it loads without an error, draws
+# every op, zooms, filters, sorts, and shows the numbers of `tuck simulate --json`. Then checks the
+# trace, event by event.
 cd "$(dirname "$0")/../.." || exit 1
 tuck=$1
 dir=$(mktemp -d)

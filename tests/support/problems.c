@@ -49,8 +49,8 @@ static void some_outputs(struct making *m, uint32_t op, uint32_t *buf, uint32_t 
     for (uint32_t i = 0; i < n; i++) {
         int64_t size = sizes[rng_below(m->rng, 7)];
         snprintf(name, sizeof(name), "buf%u_%u", op, i);
-        /* Now and then the parts of one allocation: all bytes come with the
-         * first and go with both. */
+        /* Sometimes the parts of one allocation: all bytes are allocated with the first and freed
+         * with both. */
         bool parts = n == 2 && rng_below(m->rng, 2) == 0;
         buf[(*n_buf)++] = problem_makes(&m->b, name, parts ? (i ? 0 : 2 * size) : size, size);
     }
@@ -116,7 +116,7 @@ static void do_random(void *ctx)
     for (uint32_t i = n_first; i < n_buf; i++)
         if (rng_below(g, 8) == 0)
             problem_returns(&m->b, buf[i]);
-    for (uint32_t i = 0; i < n_first; i++) /* freeable means that somebody uses it */
+    for (uint32_t i = 0; i < n_first; i++) /* freeable inputs must have a user */
         problem_keeps(&m->b, buf[i], rng_below(g, n));
     free(buf);
     free(open);
@@ -307,8 +307,7 @@ int64_t slow_peak(const struct problem *p, const uint32_t *order)
 
     for (uint32_t i = 0; i < p->n_op; i++) {
         int64_t live = 0;
-        /* What has been made up to this op, less what nobody of those to
-         * come, nor this op, uses. */
+        /* What has been made up to this op, minus what neither this op nor later ones use. */
         for (uint32_t b = 0; b < p->n_buf; b++) {
             bool input = p->producer[b] == PROBLEM_NONE, used = false;
             bool made = input || done[p->producer[b]] || p->producer[b] == order[i];
@@ -339,7 +338,7 @@ int64_t slow_exposed(const struct problem *p, const uint32_t *order)
         int64_t d = problem_ps(p, x), start = clock;
 
         if (p->kind[x] == PROBLEM_COLLECTIVE) {
-            for (uint32_t k = 0; k < i; k++) /* the channel is free when those before it are done */
+            for (uint32_t k = 0; k < i; k++) /* the channel is free when earlier ones are done */
                 if (p->kind[order[k]] == PROBLEM_COLLECTIVE && p->group[order[k]] == p->group[x] &&
                     end[order[k]] > start)
                     start = end[order[k]];
@@ -351,7 +350,7 @@ int64_t slow_exposed(const struct problem *p, const uint32_t *order)
         }
         for (uint32_t k = p->wait_at[x]; k < p->wait_at[x + 1]; k++)
             clock = end[p->wait[k]] > clock ? end[p->wait[k]] : clock;
-        if (p->kind[x] == PROBLEM_WAIT) /* it only waits, whatever its runtime says */
+        if (p->kind[x] == PROBLEM_WAIT) /* a wait takes no time, whatever its runtime */
             continue;
         clock += d;
         compute += d;

@@ -16,30 +16,30 @@ struct random_problem {
     uint32_t n_op;
     uint32_t coll_percent, sync_percent; /* of ops; of collectives */
     uint32_t n_group;                    /* process groups, from 1 on */
-    bool fractions;                      /* runtimes that do not add up exactly */
+    bool fractions;                      /* runtimes whose sums are not exact */
 };
 
 struct problem *random_problem(struct rng *rng, const struct random_problem *how);
 
-/* A step of many equal layers, 6 % collectives: a gather, two branches of compute, a reduction
- * that is waited for two layers later; or, with `eager`, no gather, and the wait of the
- * reduction right after it. */
+/* A step of many equal layers, 6 % collectives: a gather, two branches of compute, a reduction that
+ * is waited for two layers later; or, with `eager`, no gather, and the wait right after the
+ * reduction. */
 struct problem *layered_problem(uint32_t n_op, bool eager);
 
 /* A line of tests/schedule/NAME.jsonl. */
 struct problem *recorded_problem(const json_t *line);
 
-/* The most bytes live over all prefixes, each counted from nothing: quadratic. */
+/* The most bytes live over all prefixes, each counted separately: quadratic. */
 int64_t slow_peak(const struct problem *p, const uint32_t *order);
 
-/* Picoseconds of exposed communication, by a simulation of its own. */
+/* Picoseconds of exposed communication, by a separate simulation. */
 int64_t slow_exposed(const struct problem *p, const uint32_t *order);
 
 /* NULL, or what is wrong with an order: not all ops, an op before what it needs, collectives of a
  * group that changed places. */
 const char *order_fault(const struct problem *p, const uint32_t *order, bool comms);
 
-/* The order after a pass on its own, in a new array; the schedule is kept in *s. */
+/* The order after running only this pass, in a new array; *s keeps the schedule. */
 void run_pass(struct schedule *s, const struct problem *p, const struct schedule_options *o,
               const struct pass *pass);
 

@@ -92,7 +92,7 @@ static const char *buf_name(const struct program *p, uint32_t buf)
 /* ---- lives ---- */
 
 struct span {
-    long from, to; /* steps at which the bytes must be there */
+    long from, to; /* steps at which the bytes must be allocated */
 };
 
 static struct span *spans(const struct program *p, const uint32_t *order)
@@ -239,8 +239,8 @@ char *check_ops(const struct program *p, const uint32_t *order, bool races)
 
 /* ---- aliases ---- */
 
-/* Operators whose result shows their first operand, or the one called out, by name. A
- * reshape may; it is not asked. */
+/* Operators whose result shows their first operand, or the one called `out`, by name. A reshape
+ * may; it is not checked. */
 static bool shows_operand(const char *target)
 {
     static const char *const names[] = {"aten.view.",
@@ -271,7 +271,7 @@ static bool shows_operand(const char *target)
 struct owners {
     const struct program *p;
     const tuck_graph *g;
-    uint32_t *op;   /* by node: its op + 1, 0: none */
+    uint32_t *op;   /* by node: its op + 1, 0 if none */
     uint32_t *base; /* by node: the node whose memory it shows */
 };
 
@@ -280,7 +280,7 @@ static bool is_input(const tuck_graph *g, uint32_t n)
     return node_at(g, n)->kind == TUCK_PLACEHOLDER;
 }
 
-/* Of two ops for one node, name.compute works on what its collective then has. */
+/* If a node has two ops, name.compute uses what its collective then has. */
 static bool is_first_part(const struct program *p, uint32_t part, uint32_t op)
 {
     const char *name = op_name(p, op), *other = op_name(p, part);
@@ -289,7 +289,7 @@ static bool is_first_part(const struct program *p, uint32_t part, uint32_t op)
     return strncmp(other, name, n) == 0 && strcmp(other + n, ".compute") == 0;
 }
 
-/* Does the op use a buffer that the base's op makes or writes; or the input's? */
+/* Does the op use a buffer that the base's op makes or writes, or the input's? */
 static bool works_on(const struct owners *o, uint32_t op, uint32_t base)
 {
     const struct program *p = o->p;
@@ -309,7 +309,7 @@ static bool works_on(const struct owners *o, uint32_t op, uint32_t base)
     return false;
 }
 
-/* Copies that the lowering put before an op read in its place. */
+/* A copy that lowering inserted before an op reads instead of it. */
 static bool copied_for(const struct owners *o, uint32_t op, uint32_t base)
 {
     for (uint32_t k = op;
@@ -338,12 +338,12 @@ char *check_aliases(const struct program *p, const tuck_graph *g)
                      call_node(g, x, 0) != 0;
         if (shows)
             o.base[n] = o.base[call_node(g, x, 0)];
-        /* What control_deps stays behind and the token of with_effects are
-         * named, and not looked at. */
+        /* The nodes that a control_deps follows, and the token of with_effects, are named but not
+         * read. */
         bool wraps = strstr(target, "control_deps") != NULL ||
                      strstr(target, "with_effects") != NULL;
         uint32_t first = wraps ? (uint32_t)(value_next(x->vals) - x->vals) : 0;
-        /* The wait of a clone shows the clone: whatever the collective's op works on. */
+        /* The wait of a clone shows the clone: any buffer that the collective's op uses. */
         for (uint32_t i = first; i < x->n_vals && why == NULL && o.op[n] != 0; i++) {
             uint32_t v = x->vals[i].kind == TUCK_V_NODE ? o.base[x->vals[i].a] : 0;
             if (v == 0 || (!is_input(g, v) && o.op[v] == 0) || o.op[v] == o.op[n])
@@ -463,7 +463,7 @@ char *check_apply(tuck_graph *g, const struct program *p, const uint32_t *order)
     return why;
 }
 
-/* The next op of q that stands for nodes of the graph. */
+/* The next op of q that belongs to nodes of the graph. */
 static uint32_t with_nodes(const struct program *q, uint32_t op)
 {
     while (op < q->n_op && q->node_at[op] == q->node_at[op + 1])
@@ -481,7 +481,7 @@ char *check_same_order(const struct program *p, const uint32_t *order, const str
         uint32_t op = at_step(order, step), a = p->node_at[op], n = p->node_at[op + 1] - a;
 
         if (n == 0)
-            continue; /* a copy: it stands beside the node that needs it */
+            continue; /* a copy: it is next to the node that needs it */
         k = with_nodes(q, k);
         if (k == q->n_op || q->node_at[k + 1] - q->node_at[k] != n)
             return wrong("%s has %u nodes, others than now", op_name(p, op), n);

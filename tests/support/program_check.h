@@ -1,38 +1,37 @@
-/* Is a program right, and its plan? Counted anew from the program alone, by none of the code that
- * made it. No cmocka here: fuzz targets link this, too. */
+/* Checks a program and its plan from the program alone, without the code that made it. No cmocka
+ * here: fuzz targets link this, too. */
 #ifndef TUCK_TESTS_PROGRAM_CHECK_H
 #define TUCK_TESTS_PROGRAM_CHECK_H
 
 #include "lower/program.h"
 #include "support/support.h"
 
-/* The program of a graph, every symbol standing for 6; NULL: why was printed. */
+/* The program of a graph, with 6 for every symbol; NULL: the reason was printed. */
 struct program *lower_with_sizes(tuck_graph *g, bool fuse);
 
-/* Each gives NULL where all is well, else what is wrong, to be freed.
- * order: NULL = as the ops are. */
+/* Each returns NULL if all is well, else what is wrong, to be freed. order: NULL means the order of
+ * the ops. */
 
-/* What lower/verify.h finds, races of collectives included where they are asked for. */
+/* What lower/verify.h finds, including races of collectives if requested. */
 char *check_ops(const struct program *p, const uint32_t *order, bool races);
-/* The peak that the plan says is what adding up live buffers at every op gives. */
+/* Is the plan's peak the maximum of live buffers over all ops? */
 char *check_peak(const struct program *p, const uint32_t *order);
-/* No two buffers that are live together lie over each other, and all within
- * the arena or their heap. */
+/* Do buffers that are live together not overlap, and are all within the arena or their heap? */
 char *check_plan(const struct program *p, const uint32_t *order);
-/* Whatever an operand shows of another node's memory, the op works on a buffer that this
- * node's op makes or writes. */
+/* If an operand shows another node's memory, does the op use a buffer that this node's op makes or
+ * writes? */
 char *check_aliases(const struct program *p, const tuck_graph *g);
-/* All of the above but the last, the plan made for this order. */
+/* All of the above except the last, with a plan made for this order. */
 char *check_program(struct program *p, const uint32_t *order);
-/* The plan alone: a program that somebody wrote may race. */
+/* Only the plan: a handwritten program may have races. */
 char *check_program_plan(struct program *p);
-/* Printed and read again it is the same. */
+/* Is it the same after printing and reading? */
 char *check_program_text(const struct program *p);
 
-/* Give the graph that p was lowered from that order: it lints. */
+/* Applies that order to the graph that p was lowered from, and lints it. */
 char *check_apply(tuck_graph *g, const struct program *p, const uint32_t *order);
-/* The ops of q are those of p in that order, of the same nodes. But for copies: each stands beside
- * the node that needs it, and goes where the order has made it needless. */
+/* Are the ops of q those of p in that order, from the same nodes? Except for copies: each is next
+ * to the node that needs it, and disappears if the order makes it unnecessary. */
 char *check_same_order(const struct program *p, const uint32_t *order, const struct program *q);
 
 /* A random order that keeps every dependence, to be freed. */

@@ -57,7 +57,7 @@ int gen_all_reduce(struct gen *g, int v, const char *reduce, int group)
             g->x->group[group].name);
     int n = gen_fly(g, out, v);
     struct flight *f = &g->flight[n];
-    if (!inside && gen_one_in(g, 2)) { /* it took a copy: the operand may be written again */
+    if (!inside && gen_one_in(g, 2)) { /* it made a copy: the operand may be written again */
         g->storage[f->from].reads--;
         f->from = f->to;
     }
@@ -77,7 +77,7 @@ int gen_empty_like(struct gen *g, const struct val *like)
     gen_put_dims(&g->body, f.size, f.n_dim);
     gen_put(&g->body, ", dtype = %s, device = %s, pin_memory = False)\n", gen_dtype_python[f.dtype],
             gen_device_python[f.device]);
-    g->val[v].taken = true; /* until something is in it */
+    g->val[v].taken = true; /* until something is written into it */
     return v;
 }
 
@@ -174,7 +174,7 @@ static void reduce_scatter_into(struct gen *g, int v, int group)
     gen_fly(g, out, v);
 }
 
-/* Kinds that nothing merges, and merged ones as a pass before may have left them. */
+/* Kinds that nothing merges, and merged ones as an earlier pass may have left them. */
 void gen_other_collective(struct gen *g, int v, int group)
 {
     const char *name = g->x->group[group].name;
@@ -207,7 +207,7 @@ void gen_give_back(struct gen *g, int v)
 
 int gen_land(struct gen *g, struct flight *f)
 {
-    /* A wait names the result, or what is worked on in place. */
+    /* A wait names the result, or the buffer used in place. */
     int w = gen_put_wait(g, f->buffer >= 0 && gen_one_in(g, 3) ? f->buffer : f->result);
 
     f->landed = true;

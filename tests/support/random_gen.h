@@ -1,4 +1,4 @@
-/* Inside the generator of random graphs: values and how they come to be. Not for tests. */
+/* Internals of the generator of random graphs: values and how they are made. Not for tests. */
 #ifndef TUCK_TESTS_RANDOM_GEN_H
 #define TUCK_TESTS_RANDOM_GEN_H
 
@@ -19,13 +19,13 @@ struct val {
     struct dim size[DIMS], stride[DIMS];
     enum layout layout;
     bool flying;  /* only a wait may use it */
-    bool taken;   /* has the users it is to have */
+    bool taken;   /* has all the users it may have */
     bool changes; /* may be written */
-    bool begins;  /* it begins where its storage does */
+    bool begins;  /* it begins at the start of its storage */
 };
 
 struct storage {
-    int reads, writes; /* collectives on the way */
+    int reads, writes; /* collectives in flight */
 };
 
 enum sink { SINK_FREE, SINK_RETURN, SINK_COPY };
@@ -42,7 +42,7 @@ struct gen {
     struct rng *rng;
     struct random_graph *x;
     struct text body, head, tail; /* tail: nested graphs */
-    int token;                    /* of effects, the last one; -1: none yet */
+    int token;                    /* last token of effects; -1 if none yet */
     struct val val[MAX_VALS];
     int n_val;
     struct storage storage[MAX_VALS];
@@ -52,7 +52,7 @@ struct gen {
     int returned[MAX_VALS], n_returned;
     int n_name;
     bool annotated, literal;
-    /* What most collectives of this graph have in common, so that there is something to merge. */
+    /* What most collectives of this graph have in common, so that some can be merged. */
     int group, dtype;
     const char *reduce;
 };
@@ -63,7 +63,7 @@ extern const char *const gen_device_python[];
 
 uint32_t gen_below(struct gen *g, uint32_t n);
 bool gen_one_in(struct gen *g, uint32_t n);
-/* "name = " where the operands of a call are given by name. */
+/* "name = " if the operands of a call are given by name. */
 const char *gen_key(bool by_name, const char *text);
 void gen_put(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -85,32 +85,31 @@ int gen_add_input(struct gen *g, struct val v, const char *stem);
 int gen_begin(struct gen *g, struct val v, const char *stem); /* "name: "type" = torch.ops." */
 /* name: "type" = list_number[i] */
 int gen_item(struct gen *g, struct val v, const char *list, int number, int i);
-struct val gen_fresh(struct gen *g, int v); /* of its type, with a storage of its own */
+struct val gen_fresh(struct gen *g, int v); /* of its type, with its own storage */
 struct val gen_view_of(struct gen *g, int v);
 
 bool gen_readable(const struct gen *g, int v);
 bool gen_readable_packed(const struct gen *g, int v);
 bool gen_writable(const struct gen *g, int v);
 typedef bool (*test_fn)(const struct gen *g, int v);
-int gen_pick(struct gen *g, test_fn test); /* one for which it holds, or -1 */
-int gen_pick_like(struct gen *g,
-                  int like); /* a readable one of the same type, `like` itself if need be */
+int gen_pick(struct gen *g, test_fn test);  /* one for which the test holds, or -1 */
+int gen_pick_like(struct gen *g, int like); /* a readable one of the same type, or `like` itself */
 
 int gen_compute(struct gen *g, int v);
 int gen_convert_to(struct gen *g, int v, int dtype);
 int gen_divide(struct gen *g, int v, int by);
 void gen_view(struct gen *g);
-void gen_reinterpret(struct gen *g, int v); /* by way of its storage: as_strided, another dtype */
+void gen_reinterpret(struct gen *g, int v); /* through its storage: as_strided, another dtype */
 void gen_write_something(struct gen *g);
 
-/* ---- calls inside of others ---- */
+/* ---- calls inside other calls ---- */
 
 void gen_effect(struct gen *g);
 void gen_control_deps(struct gen *g);
 void gen_subgraph(struct gen *g);
 void gen_cond(struct gen *g);
 
-/* ---- collectives: each gives the number of its flight ---- */
+/* ---- collectives: each returns the number of its flight ---- */
 
 int gen_any_group(struct gen *g);
 int gen_group_size(const struct gen *g, int group);
@@ -119,13 +118,13 @@ int gen_fly(struct gen *g, int result, int from);
 int gen_all_reduce(struct gen *g, int v, const char *reduce, int group);
 int gen_empty_like(struct gen *g, const struct val *like); /* the value */
 int gen_all_gather(struct gen *g, int v, int group);
-bool gen_scatters(const struct gen *g, int v, int group); /* can it be shared out? */
+bool gen_scatters(const struct gen *g, int v, int group); /* can it be scattered? */
 int gen_reduce_scatter(struct gen *g, int v, const char *reduce, int group);
 void gen_other_collective(struct gen *g, int v, int group);
 
 int gen_put_wait(struct gen *g, int v);
-void gen_give_back(struct gen *g, int v);      /* it is returned, and has no other user */
-int gen_land(struct gen *g, struct flight *f); /* the wait, and what its sink says */
+void gen_give_back(struct gen *g, int v);      /* returns it; it has no other user */
+int gen_land(struct gen *g, struct flight *f); /* the wait, and what its sink does */
 void gen_land_some(struct gen *g, uint32_t leave);
 void gen_land_one(struct gen *g);
 

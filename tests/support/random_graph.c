@@ -53,7 +53,7 @@ static void ddp(struct gen *g)
         v = gen_one_in(g, 5) ? v : gen_compute(g, v);
         if (divided)
             v = gen_divide(g, v, by);
-        if (divided && gen_one_in(g, 12)) { /* … and written again: no quotient any more */
+        if (divided && gen_one_in(g, 12)) { /* written again: no longer a quotient */
             gen_begin(g, gen_view_of(g, v), "mul_");
             gen_put(&g->body, "aten.mul_.Tensor(%s, 5)\n", g->val[v].name);
         }
@@ -73,7 +73,7 @@ static void ddp(struct gen *g)
 static void fsdp_gather(struct gen *g)
 {
     int n = 2 + (int)gen_below(g, 3), group = gen_any_group(g);
-    bool mixed = gen_one_in(g, 4); /* of two dtypes, and bytes that align with nothing */
+    bool mixed = gen_one_in(g, 4); /* of two dtypes, with bytes that are not aligned */
 
     for (int i = 0; i < n && !gen_full(g); i++) {
         struct val type = gen_random_type(g);
@@ -152,9 +152,9 @@ static int start_one(struct gen *g, int kind, int v, const char *reduce, int gro
                        : gen_reduce_scatter(g, v, reduce, group);
 }
 
-/* Two pairs that could become one each: p, a, b, q start in this order and are waited for as p,
- * q, a, b, and a needs p. Between b and q another kind of the same group, which must stay behind
- * what becomes of a and b. */
+/* Two pairs that could be merged: p, a, b, q start in this order and are waited for as p, q, a, b,
+ * and a needs p. Between b and q is another kind of the same group, which must stay after the
+ * merger of a and b. */
 static void crossed(struct gen *g)
 {
     int group = gen_any_group(g), kind = (int)gen_below(g, 3), v = gen_pick(g, gen_readable_packed),
@@ -183,7 +183,7 @@ static void crossed(struct gen *g)
     gen_land(g, &g->flight[flight[2]]);
 }
 
-/* fsdp.all_gather_copy_in and the all-gather behind it. */
+/* fsdp.all_gather_copy_in and the all-gather after it. */
 static void copy_in(struct gen *g)
 {
     int group = gen_any_group(g), size = gen_group_size(g, group), list;
@@ -234,13 +234,13 @@ static void copy_in(struct gen *g)
         gen_put(&g->body, ", out = %s", g->val[whole].name);
     gen_put(&g->body, ")\n");
     int f_gather = gen_fly(g, out, in);
-    if (whole >= 0 && !inside && gen_one_in(g, 2)) { /* the rest of the buffer is asked for */
+    if (whole >= 0 && !inside && gen_one_in(g, 2)) { /* the rest of the buffer is used */
         gen_land(g, &g->flight[f_gather]);
         gen_give_back(g, gen_compute(g, whole));
     }
 }
 
-/* An unsharded parameter: allocated, filled, used, freed; perhaps again. */
+/* An unsharded parameter: allocated, filled, used, freed; perhaps repeatedly. */
 static void unsharded(struct gen *g)
 {
     struct val type = gen_random_type(g);
@@ -335,7 +335,7 @@ static void steps(struct gen *g)
             break;
         case 12:
             if (v >= 0 && gen_one_in(g, 6))
-                gen_put_wait(g, v); /* of something that is there */
+                gen_put_wait(g, v); /* for something already available */
             break;
         case 13: gen_land_one(g); break;
         case 16: crossed(g); break;
@@ -350,7 +350,7 @@ static void steps(struct gen *g)
     }
 }
 
-/* What is still flying is waited for, or forgotten, or returned as it is. */
+/* What is still in flight is waited for, or dropped, or returned as it is. */
 static void finish(struct gen *g)
 {
     gen_land_some(g, gen_one_in(g, 4) ? 4 : 1000000);
@@ -410,7 +410,7 @@ void random_graph_make(struct rng *rng, struct random_graph *x)
     g->group = (int)gen_below(g, gen_one_in(g, 10) ? RANDOM_GROUPS : 3);
     g->dtype = (int)gen_below(g, 2);
     g->reduce = reduce_name[gen_below(g, gen_one_in(g, 4) ? 3 : 2)];
-    for (int s = 0; s < 2; s++) /* symbols that sizes need not mention are not there to be found */
+    for (int s = 0; s < 2; s++) /* symbols that no size mentions do not exist */
         if (gen_one_in(g, 2))
             gen_put(&g->head, ", sym_%d: \"Sym(s%d)\"", s, s);
     for (int i = 2 + (int)gen_below(g, 4); i > 0; i--)

@@ -1,6 +1,6 @@
 /* Random graphs of a training step on a few ranks: compute, views, conversions, writes, collectives
- * of several groups and their waits, and the patterns that DDP and FSDP leave behind. Every graph
- * is one that PyTorch could have printed: it lints clean, and no collective races with anything. */
+ * of several groups and their waits, and the patterns of DDP and FSDP. Every graph could have been
+ * printed by PyTorch: it lints clean, and no collective races with anything. */
 #ifndef TUCK_TESTS_RANDOM_GRAPH_H
 #define TUCK_TESTS_RANDOM_GRAPH_H
 
@@ -13,10 +13,10 @@ struct random_graph {
     struct sym_group group[RANDOM_GROUPS];
     int ranks[RANDOM_GROUPS][RANDOM_RANKS * RANDOM_RANKS];
     struct sym_symbol symbol[2];
-    tuck_hint hint[2]; /* of these a pass is told; a symbol may have none */
+    tuck_hint hint[2]; /* the ones that a pass gets; a symbol may have none */
     size_t n_hint;
-    char *text[RANDOM_RANKS]; /* one for each rank; the same where nothing depends on it */
-    bool alike;               /* … which is so for the whole graph */
+    char *text[RANDOM_RANKS]; /* one per rank; the same if nothing depends on the rank */
+    bool alike;               /* nothing in the graph depends on the rank */
 };
 
 void random_graph_make(struct rng *rng, struct random_graph *x);

@@ -1,4 +1,4 @@
-/* Calls inside of others: with_effects, control_deps, invoke_subgraph, cond. */
+/* Calls inside other calls: with_effects, control_deps, invoke_subgraph, cond. */
 #include "support/random_gen.h"
 
 #include <stdio.h>
@@ -6,9 +6,9 @@
 /* What a wrapper calls, on one operand. */
 struct act {
     const char *op;
-    const char *more; /* operands behind the first */
+    const char *more; /* operands after the first */
     bool writes, flies;
-    int factor; /* the result has this many times the rows */
+    int factor; /* the result has this many times as many rows */
 };
 
 static struct act any_act(struct gen *g, int v, int group, char *room, size_t size)
@@ -95,7 +95,7 @@ static void put_inside(struct gen *g, const struct val *v, const char *name)
     gen_put(&g->tail, "\" = torch.ops.");
 }
 
-/* control_deps((what it stays behind,), graph of one call, operand) */
+/* control_deps((what it stays after,), graph of one call, operand) */
 void gen_control_deps(struct gen *g)
 {
     int v = gen_pick(g, gen_readable_packed), dep = gen_pick(g, gen_readable), k = g->n_name++;
@@ -118,8 +118,8 @@ void gen_control_deps(struct gen *g)
         gen_fly(g, out, v);
 }
 
-/* The body of a nested graph of inner_a and inner_b, which are alike; it gives
- * one result of their type. */
+/* The body of a nested graph of inner_a and inner_b, which have the same type; it returns one
+ * result of that type. */
 static void put_body(struct gen *g, const struct val *type, bool two, int group)
 {
     struct val f = *type;

@@ -31,7 +31,7 @@ static void random_choice(struct rng *rng, const char *choices, struct text *t)
         n += *s == '|';
     for (n = rng_below(rng, n); n > 0; n--)
         choices = strchr(choices, '|') + 1;
-    /* What only all-gathers have is mostly left to them. */
+    /* What only all-gathers support is mostly used with them. */
     if (strstr(t->at, "reduce") != NULL && strncmp(choices, "custom_ops_multidtype", 21) == 0 &&
         rng_below(rng, 8) != 0)
         choices = "default";
@@ -46,8 +46,8 @@ static void random_number(struct rng *rng, struct text *t)
     add(t, "%s", sizes[rng_below(rng, sizeof(sizes) / sizeof(*sizes))]);
 }
 
-/* Names of nodes whose lines hold `what`, n at most, in the order of the
- * graph from a random one on. */
+/* Names of nodes whose lines contain `what`, at most n, in the order of the graph from a random one
+ * on. */
 static void random_names(struct rng *rng, const char *graph, const char *what, uint32_t n,
                          struct text *t)
 {
@@ -107,9 +107,8 @@ static void random_option(struct rng *rng, const char *graph, const tuck_option 
     }
 }
 
-/* What PyTorch does is only asked for where its slips are expected. Lists of passes,
- * names of clusters, the limit of another option and leave for collectives to pass each
- * other stay as they are. */
+/* compat=torch is only used where its slips are expected. Lists of passes, names of clusters, the
+ * limit of another option and permission for collectives to pass each other keep their defaults. */
 static bool is_random(const tuck_option *o, bool torch)
 {
     static const char *const fixed[] = {"unsafe", "_with_collectives", "debug"};
@@ -123,7 +122,7 @@ static bool is_random(const tuck_option *o, bool torch)
            strcmp(o->name, "max_mb") != 0;
 }
 
-/* Is it nothing without this option? */
+/* Is this option required? */
 static bool is_needed(const tuck_option *o)
 {
     return strcmp(o->type, "names") == 0 && strcmp(o->dflt, "None") == 0;

@@ -10,15 +10,15 @@ struct plan { /* a pipeline */
     char step[PLAN_STEPS][900];
     int n;
     bool schedules;  /* it ends with a pass on schedules */
-    bool torch;      /* a step does what torch does, slips included: only crashes count */
+    bool torch;      /* a step behaves like torch, with its slips: only crashes count */
     bool keep_order; /* no collective may pass another */
-    bool knows_rank; /* the passes are told which rank the graph is for */
-    bool twice;      /* everything is run again */
+    bool knows_rank; /* the passes know which rank the graph is for */
+    bool twice;      /* everything is run twice */
 };
 
 /* `graph` is a text whose nodes options may name; schedules: it ends with a pass on schedules. */
 void random_plan(struct rng *rng, const char *graph, bool schedules, struct plan *p);
-/* The pipeline as --passes takes it; to be freed. */
+/* The pipeline as text for --passes; to be freed. */
 char *plan_text(const struct plan *p);
 
 #endif

@@ -154,7 +154,7 @@ static int put_name(struct gen *g, struct val v, const char *stem)
     return i;
 }
 
-/* To be followed by what it is. */
+/* The caller appends what the value is. */
 int gen_begin(struct gen *g, struct val v, const char *stem)
 {
     int i = put_name(g, v, stem);
@@ -171,7 +171,7 @@ int gen_item(struct gen *g, struct val v, const char *list, int number, int i)
     return out;
 }
 
-/* A value of its own like v, packed unless it is a permutation. */
+/* A new value like v, packed unless it is a permutation. */
 struct val gen_fresh(struct gen *g, int v)
 {
     struct val f = g->val[v];
@@ -393,7 +393,7 @@ void gen_view(struct gen *g)
     }
 }
 
-/* Every other element, or a row in the middle, of those in the storage that v reaches. */
+/* Every other element, or a row in the middle, of what v reaches in its storage. */
 static void view_strided(struct gen *g, int v)
 {
     struct val f = gen_view_of(g, v);
@@ -418,7 +418,7 @@ static void view_strided(struct gen *g, int v)
     gen_begin(g, f, "as_strided");
     gen_put(&g->body, "aten.as_strided%s.default(%s, [%lld], [%lld]", copied ? "_copy" : "",
             g->val[v].name, (long long)f.size[0].k, (long long)step);
-    if (!own) /* else: where it begins itself */
+    if (!own) /* else: at its own beginning */
         gen_put(&g->body, ", %lld", (long long)from);
     gen_put(&g->body, ")\n");
 }

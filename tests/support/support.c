@@ -141,7 +141,7 @@ tuck_doc *read_or_die(const char *text)
 
 /* ---- the same graph twice ---- */
 
-/* Atom by atom; nodes by name, since numbers may differ. */
+/* Atom by atom; nodes by name, because numbers may differ. */
 static bool same_values(const tuck_graph *g, const tuck_value *v, const tuck_graph *h,
                         const tuck_value *w)
 {
@@ -183,7 +183,7 @@ static const char *difference(const tuck_graph *g, tuck_node n, const tuck_graph
     return tuck_node_use_count(g, n) != tuck_node_use_count(h, m) ? "number of uses" : NULL;
 }
 
-/* The next node from n on that is an input, or is none. */
+/* The next node from n on that is (or is not) an input. */
 static tuck_node next_of(const tuck_graph *g, tuck_node n, bool input)
 {
     while (!tuck_is_none(n) && (tuck_node_kind(g, n) == TUCK_PLACEHOLDER) != input)
@@ -191,7 +191,7 @@ static tuck_node next_of(const tuck_graph *g, tuck_node n, bool input)
     return n;
 }
 
-/* Inputs in the same order, and all others. str(graph) mixes them; no other text can. */
+/* Compares inputs in order, and all others in order. str(graph) mixes them; no other text does. */
 static bool same_order(const tuck_graph *g, const tuck_graph *h)
 {
     for (int input = 0; input < 2; input++) {
@@ -211,7 +211,7 @@ static bool same_order(const tuck_graph *g, const tuck_graph *h)
     return true;
 }
 
-/* Nodes of one name in both; opaque statements without a name are counted only. */
+/* Compares nodes by name; opaque statements without a name are only counted. */
 static bool same_graph(const tuck_graph *g, tuck_graph *h, struct text *why)
 {
     if (tuck_graph_size(g) != tuck_graph_size(h) ||
@@ -238,7 +238,7 @@ static bool same_graph(const tuck_graph *g, tuck_graph *h, struct text *why)
         text_printf(why, "the nodes come back in another order\n");
         return false;
     }
-    for (size_t i = 0; i < tuck_graph_child_count(g); i++) /* tests are not nested deeply */
+    for (size_t i = 0; i < tuck_graph_child_count(g); i++) /* tests do not nest deeply */
         if (!same_graph(tuck_graph_child(g, i), tuck_graph_child(h, i), why))
             return false;
     return true;
@@ -428,7 +428,7 @@ static void *faulty_resize(void *ctx, void *p, size_t old_size, size_t new_size)
         f->failed = true;
         return NULL;
     }
-    /* Always another block: who keeps a pointer over a resize is found out. */
+    /* Always a new block, so that pointers kept across a resize are detected. */
     void *q = malloc(new_size);
     if (q == NULL)
         die("no memory");

@@ -1,4 +1,4 @@
-/* What operators ask of the call they run for. */
+/* What operators can query about their call. */
 #include "support/sym_ops.h"
 
 #include <stdarg.h>
@@ -159,7 +159,7 @@ bool text_operand(const struct call *c, size_t pos, const char *name, const char
     return true;
 }
 
-/* A dtype that is an operand, or `dflt`. */
+/* A dtype operand, or `dflt`. */
 bool dtype_operand(const struct call *c, size_t pos, int dflt, int *out)
 {
     const char *s;

@@ -71,7 +71,7 @@ static uint64_t combine(enum reduction r, uint64_t a, uint64_t b)
     }
 }
 
-/* ---- one collective, whatever it is called ---- */
+/* ---- one collective, of any kind ---- */
 
 enum pattern { P_REDUCE, P_GATHER, P_SCATTER, P_EXCHANGE, P_BROADCAST };
 
@@ -98,7 +98,7 @@ static bool ins_of(const struct call *c, const struct collective *k, struct valu
     return true;
 }
 
-/* Where the result of an operand goes: a tensor of its own, unless it is given. */
+/* Where the result goes: a new tensor, unless one is given. */
 static bool out_of(const struct call *c, const struct collective *k, const struct tensor *in,
                    struct tensor *out)
 {
@@ -116,7 +116,7 @@ static bool out_of(const struct call *c, const struct collective *k, const struc
                 return call_fail(c, "%lld rows for %d ranks", (long long)t.size[0], k->team.size);
             t.size[0] /= k->team.size;
         }
-        /* As PyTorch's shape rules have it: these keep the strides of their operands. */
+        /* According to PyTorch's shape rules these keep the strides of their operands. */
         bool kept = k->pattern == P_BROADCAST || (k->pattern == P_REDUCE && k->list);
         if (!kept || !tensor_dense(&t))
             tensor_pack(&t);
@@ -172,7 +172,7 @@ static bool transfer(const struct call *c, const struct collective *k, const str
     return true;
 }
 
-/* `from` is read until the wait; NULL: it was copied. */
+/* `from` is read until the wait; NULL if it was copied. */
 static void begin(const struct call *c, const struct tensor *from, const struct tensor *to,
                   cell *cells)
 {
@@ -222,7 +222,7 @@ static bool start(const struct call *c, const struct collective *k, struct value
                 return false;
         }
         for (int r = 0; r < n; r++) {
-            /* Reductions and broadcasts copy what they do not work on in place. */
+            /* Reductions and broadcasts copy what they do not use in place. */
             bool copied = k->pattern == P_REDUCE || k->pattern == P_BROADCAST;
             begin(&c[r], copied && !k->in_place ? NULL : &in[r], &to[r], cells[r]);
             out[r].item[i] = tensor_value(c->e, &to[r]);
@@ -316,9 +316,9 @@ static void deliver(const struct work *w)
         w->from->reads--;
 }
 
-/* A list of tensors is one transfer, and whoever waits for one of its results waits for all
- * of it: no operand is read any more. The other results are there, too, but only their own
- * waits make them fit for use. */
+/* A list of tensors is one transfer, and a wait for one of its results waits for all: no
+ * operand is read afterwards. The other results are complete, too, but may only be used after
+ * their own waits. */
 static void let_go(const struct call *c, const struct work *done)
 {
     for (struct work *w = c->e->rank[c->rank].works; w != NULL; w = w->next)
@@ -328,7 +328,8 @@ static void let_go(const struct call *c, const struct work *done)
         }
 }
 
-/* What goes into that storage; of several, what goes to that place, if anything does. */
+/* Completes what goes into that storage; if there are several, what goes to that place, if
+ * anything. */
 static void finish(const struct call *c, const struct tensor *t)
 {
     bool exact = false;
@@ -347,7 +348,7 @@ static void finish(const struct call *c, const struct tensor *t)
     }
 }
 
-/* Whoever gets a result without a wait waits for it. */
+/* Returned results without a wait are waited for by the caller. */
 void symeval_finish_all(struct ev *e)
 {
     for (int r = 0; r < e->w->n_ranks; r++) {
@@ -521,7 +522,8 @@ static bool op_split_copy(const struct call *c, struct value *out)
     return true;
 }
 
-/* Rows of each tensor are shared out in `chunks` equal parts; out[k] is part k of all of them. */
+/* The rows of each tensor are divided into `chunks` equal parts; out[k] is part k of all of
+ * them. */
 static bool op_chunk_cat(const struct call *c, struct value *out)
 {
     struct value ins;
@@ -562,7 +564,7 @@ static bool op_fsdp_copy_(const struct call *c, struct value *out)
     return tensor_copy(&to, &from) || call_fail(c, "sizes do not match");
 }
 
-/* What it held is gone, unless it has that many bytes already. */
+/* Its contents are lost, unless it already has that many bytes. */
 static bool op_resize(const struct call *c, struct value *out)
 {
     struct tensor t;

@@ -1,4 +1,4 @@
-/* Runs the nodes of all ranks' graphs side by side, and compares what came out. */
+/* Runs the nodes of all ranks' graphs in parallel, and compares the results. */
 #include "support/sym_ops.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static bool input_of(const struct call *c, struct value *out)
 
 /* ---- annotations ---- */
 
-/* Sizes and dtype must be what the text says; strides where they make a difference. */
+/* Sizes and dtype must agree with the text; strides if they matter. */
 static bool check_annotation(const struct call *c, const struct value *v)
 {
     const char *text = tuck_node_annotation(c->g, c->n);
@@ -103,8 +103,7 @@ static tuck_graph *nested(const tuck_graph *g, const char *name)
     return NULL;
 }
 
-/* The operands of a call of a graph: those from argument `first` on, or
- * the items of a list there. */
+/* The operands of a call of a graph: arguments from `first` on, or the items of a list there. */
 static bool passed(const struct call *c, size_t first, struct value *out)
 {
     size_t n = tuck_node_arg_count(c->g, c->n);
@@ -127,8 +126,8 @@ static void swap_values(struct sym_result *x, struct value **of)
     }
 }
 
-/* The nested graph of every rank that argument number `graph` names, on the
- * operands from `first` on. */
+/* Runs the nested graph of every rank that argument number `graph` names, on the operands from
+ * `first` on. */
 static bool run_nested(struct sym_result *x, struct call *c, size_t graph, size_t first,
                        struct value *out)
 {
@@ -181,7 +180,7 @@ static bool run_operator(struct call *c, const char *target, struct value *out)
     return ok;
 }
 
-/* with_effects(token, operator, …) gives the token and what the operator gives. */
+/* with_effects(token, operator, …) returns the token and the operator's results. */
 static bool run_effect(struct sym_result *x, struct call *c, struct value *out)
 {
     int n = x->e.w->n_ranks;
@@ -246,7 +245,7 @@ static bool run_node(struct sym_result *x, struct call *c)
             ok = operand(&c[r], 0, "", &x->returned[r]);
         return ok;
     } else if (kind == TUCK_GET_ATTR && nested(c->g, tuck_node_target(c->g, c->n)) != NULL) {
-        return true; /* a graph, for those that call it */
+        return true; /* a graph, for calls that use it */
     } else if (kind != TUCK_CALL_FUNCTION) {
         return call_fail(c, "%s is not known here", tuck_node_target(c->g, c->n));
     } else {

@@ -65,7 +65,7 @@ static bool pointwise(const struct call *c, enum fn f, const struct tensor *a,
     return true;
 }
 
-/* The result of a and b: broadcast sizes, the larger dtype; strides as theirs where they agree. */
+/* The result of a and b: broadcast sizes, the larger dtype; their strides if they agree. */
 static bool joined(const struct call *c, const struct tensor *a, const struct value *b,
                    struct tensor *out)
 {
@@ -113,7 +113,7 @@ static bool in_place(const struct call *c, enum fn f, struct value *out)
     if (!tensor_operand(c, 0, "self", &a) || !operand(c, 1, "other", &b))
         return false;
     writes(c, &a);
-    if (b.kind == V_TENSOR && b.t->st == a.st) { /* as if the other were read first */
+    if (b.kind == V_TENSOR && b.t->st == a.st) { /* as if the other one were read first */
         packed_copy(c, b.t, &a);
         b = tensor_value(c->e, &a);
         tensor_operand(c, 0, "self", &a);

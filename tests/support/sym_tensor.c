@@ -281,7 +281,7 @@ void tensor_new(struct pool *p, struct tensor *t)
 }
 
 /* Old dimensions are taken in runs, from the last, that step through memory evenly; new ones must
- * divide each run without a rest. */
+ * divide each run exactly. */
 bool tensor_view(const struct tensor *t, int n_dim, const int64_t *size, struct tensor *out)
 {
     struct tensor v = *t;
@@ -309,13 +309,12 @@ bool tensor_view(const struct tensor *t, int n_dim, const int64_t *size, struct 
     return true;
 }
 
-/* Every number of `from` is one of `to`. */
+/* Is every number of `from` also one of `to`? */
 static bool is_wider(int from, int to)
 {
     int a = symeval_dtypes[from].rank, b = symeval_dtypes[to].rank;
 
-    return a >= FLOAT_RANK && b > a &&
-           b > FLOAT_RANK + 1; /* f16 and bf16 know nothing of each other */
+    return a >= FLOAT_RANK && b > a && b > FLOAT_RANK + 1; /* f16 and bf16 are not comparable */
 }
 
 uint64_t convert(uint64_t v, int from, int to)
@@ -471,7 +470,7 @@ bool symeval_number(const struct sym_world *w, const char *text, size_t len, int
     return true;
 }
 
-/* [2*s0, 4]: the numbers, and what follows. NULL: it is none. */
+/* [2*s0, 4]: the numbers, and what follows. NULL if it is not a list. */
 static const char *numbers(const struct sym_world *w, const char *s, int64_t *to, int *n)
 {
     *n = 0;

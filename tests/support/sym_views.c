@@ -386,7 +386,7 @@ static bool op_copy_(const struct call *c, struct value *out)
         return false;
     reads(c, &s);
     writes(c, &t);
-    if (t.st == s.st) /* as through a copy in between */
+    if (t.st == s.st) /* as if copied through a temporary */
         packed_copy(c, &s, &s);
     if (!tensor_copy(&t, &s))
         return call_fail(c, "sizes do not match");

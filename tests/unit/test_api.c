@@ -63,7 +63,7 @@ static void sizes_of_options(void **state)
     assert_int_equal(own.a, 10);
 }
 
-/* Options without a size are refused by every function, and nothing has happened. */
+/* Every function refuses options without a size, and does nothing. */
 static void options_without_size(void **state)
 {
     static const char text[] = "def forward(self, x):\n    return (x,)\n";
@@ -329,7 +329,7 @@ static void descriptions(void **state)
     tuck_doc_free(doc);
 }
 
-/* Every request for memory fails once, and nothing is left behind. */
+/* Every request for memory fails once, and nothing leaks. */
 static void describe_without_memory(void **state)
 {
     const tuck_hint hint = {"s0", 8};
@@ -355,7 +355,7 @@ static void describe_without_memory(void **state)
         if (st == TUCK_OK)
             st = tuck_description_print(d, &how, drop, NULL);
         failed = f.failed;
-        assert_true(st == TUCK_OK || (failed && st == TUCK_ENOMEM)); /* a cache may do without */
+        assert_true(st == TUCK_OK || (failed && st == TUCK_ENOMEM)); /* a cache is optional */
         tuck_description_free(d);
         tuck_doc_free(doc);
         assert_int_equal(f.live, 0);

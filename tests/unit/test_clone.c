@@ -1,5 +1,5 @@
-/* Clones of graphs and revisions: the same text and the same node ids, and a number
- * that tells states apart. */
+/* Clones of graphs and revisions: the same text and node ids, and a number that distinguishes
+ * states. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,7 +94,7 @@ static void test_revisions(void **state)
     tuck_graph *clone = graph_clone(g);
     assert_true(clone->revision == g->revision && clone->typed_at == g->typed_at);
 
-    /* Moving a node draws a number and leaves types right; an edit does not. */
+    /* Moving a node changes the number but keeps types valid; an edit does not. */
     uint64_t before = clone->revision;
     graph_reordered(clone);
     assert_true(clone->revision > before && clone->typed_at == clone->revision);
@@ -103,7 +103,7 @@ static void test_revisions(void **state)
     infer_need(clone);
     assert_true(clone->typed_at == clone->revision);
 
-    /* So does an edit of a nested graph, also after the two changed places. */
+    /* An edit of a nested graph changes it, too, also after the two were exchanged. */
     before = clone->revision;
     graph_edited(clone->child.at[0], false);
     assert_true(clone->revision > before);

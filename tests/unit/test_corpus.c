@@ -1,4 +1,4 @@
-/* Every text of tests/graphs is read, and what is a class text comes out byte for byte. */
+/* Every text of tests/graphs can be read, and class texts are printed byte for byte. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* Read, print; then change something that does not matter, print, read, print: a fixpoint. */
+/* Reads and prints; then makes a harmless change, prints, reads and prints: a fixpoint. */
 static void check(const char *path, bool exact)
 {
     struct text in = slurp(path), once = {NULL, 0, 0}, twice = {NULL, 0, 0}, third = {NULL, 0, 0};
@@ -64,7 +64,7 @@ static void check(const char *path, bool exact)
     if (exact && (once.len != in.len || memcmp(once.at, in.at, in.len) != 0))
         fail_msg("%s does not come out as it went in", path);
 
-    /* An edit that undoes itself still makes the printer go by rule. */
+    /* Even an edit that is undone makes the printer follow the rules. */
     for (size_t i = 0; i < tuck_doc_count(doc); i++) {
         tuck_graph *g = tuck_doc_graph(doc, i);
         tuck_node n = tuck_graph_last(g);
@@ -88,7 +88,7 @@ static void check(const char *path, bool exact)
     free(third.at);
 }
 
-/* Which files must come out byte for byte. */
+/* Which files must be printed byte for byte. */
 static bool is_class_text(const char *folder, const char *name)
 {
     if (strcmp(folder, "forms") == 0)
@@ -174,8 +174,7 @@ static void line_ends_come_back(void **state)
     check_windows_text("tests/graphs/forms213/hop_control_deps.readable.txt");
 }
 
-/* A log, a coloured text, a runnable script and an exported program print
- * the class they contain. */
+/* A log, a colored text, a runnable script and an exported program print the class they contain. */
 static void same_graph_in_other_clothes(void **state)
 {
     static const char *const base[] = {"mlp_ddp_bw", "mlp_fsdp_bw", "moe_routed_fw"};

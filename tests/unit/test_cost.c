@@ -127,8 +127,8 @@ static void test_torch(void **state)
     tuck_cluster *c = preset("h100");
     assert_true(ask(c, TUCK_MODEL_TORCH, BC, 8, 4096).us == 0);
     assert_true(ask(c, TUCK_MODEL_TORCH, AR, 1, 4096).us == 0);
-    /* One byte more and less time: a step of the tree's bandwidth. Theirs, and
-     * kept; ours never does that. */
+    /* One byte more takes less time: a step in the tree's bandwidth. PyTorch's model, kept as it
+     * is; ours never does that. */
     assert_true(ask(c, TUCK_MODEL_TORCH, AR, 64, 2097151).us >
                 ask(c, TUCK_MODEL_TORCH, AR, 64, 2097152).us);
     assert_true(ask(c, TUCK_MODEL_NCCL, AR, 64, 2097151).us <=
@@ -184,7 +184,7 @@ static void test_saturation(void **state)
     assert_int_equal(bytes, 39150000);
     tuck_cluster_free(pcie);
 
-    /* By a model of our own: there the bandwidth is the asked share of what it comes to. */
+    /* With one of our models: there the bandwidth is the requested share of its limit. */
     tuck_cluster *c = preset("h100");
     q.model = TUCK_MODEL_LAW;
     assert_int_equal(tuck_cost_saturation(c, &q, 0.9, &bytes), TUCK_OK);
@@ -223,7 +223,7 @@ static void test_nccl_logged(void **state)
         struct cost_shape s = {logged[i].nodes * logged[i].per_node, logged[i].nodes,
                                logged[i].per_node};
         struct cost_ways w = {.n = 0};
-        const double bytes = 1e12; /* behind all corrections */
+        const double bytes = 1e12; /* beyond all corrections */
         unsigned met = 0;
 
         nccl_ways(c, s, logged[i].coll, bytes, &w);
@@ -262,7 +262,7 @@ static void test_isotonic(void **state)
     near("between", table_time(&t, 24), smooth[4] * pow(9 / smooth[4], log2(1.5)), 1e-12);
 }
 
-/* Points of a law give the law back; the built-in points the published fit. */
+/* Points of a law give the same law; the built-in points give the published fit. */
 static void test_fit(void **state)
 {
     struct cost_law law = {20, 0.007, 400e3};
@@ -339,7 +339,7 @@ static void test_preference(void **state)
     near("two terms", out.us, 71.6 + 1048576 / 66e3, 1e-9);
     assert_true(out.ramp_us == 0);
     tuck_cluster_free(c);
-    /* Other links than the ones that were measured: formulas. */
+    /* For links other than the measured ones: formulas. */
     c = cluster("{\"schema\": 1, \"device\": \"h100\", \"links\": {\"intra\": {\"gbps\": 200}}}");
     assert_int_equal(ask(c, TUCK_MODEL_AUTO, AR, 8, 1 << 20).model, TUCK_MODEL_NCCL);
     tuck_cluster_free(c);
@@ -370,7 +370,7 @@ static void test_own_table(void **state)
     tuck_cluster_free(c);
 }
 
-/* How far models are off the built-in points of one node, messages of 1 MiB and more: the mean of
+/* The error of models at the built-in points of one node, messages of 1 MiB and more: the mean of
  * |model/measured - 1|. docs/cost-model.md quotes these numbers. */
 static void test_accuracy(void **state)
 {
@@ -427,7 +427,7 @@ static void test_choice(void **state)
     q.symmetric = false;
     assert_int_equal(tuck_cost_collective(c, &q, &out), TUCK_OK);
     assert_int_not_equal(out.algorithm, TUCK_ALGO_ONE_SHOT);
-    assert_int_equal(out.alternative[0].algorithm, TUCK_ALGO_ONE_SHOT); /* but it is shown */
+    assert_int_equal(out.alternative[0].algorithm, TUCK_ALGO_ONE_SHOT); /* but it is listed */
     q.symmetric = true;
     q.bytes = 8 << 20;
     assert_int_equal(tuck_cost_collective(c, &q, &out), TUCK_OK);
@@ -440,7 +440,7 @@ static void test_choice(void **state)
     q.bytes = 65536;
     assert_int_equal(tuck_cost_collective(c, &q, &out), TUCK_OK);
     assert_int_equal(out.nodes, 4);
-    /* Over nodes, large messages go in three phases, if the network is what limits. */
+    /* Across nodes, large messages use three phases if the network is the limit. */
     q.bytes = 32 << 20;
     assert_int_equal(tuck_cost_collective(c, &q, &out), TUCK_OK);
     assert_int_not_equal(out.algorithm, TUCK_ALGO_HIERARCHICAL);
@@ -449,7 +449,7 @@ static void test_choice(void **state)
     assert_int_equal(out.algorithm, TUCK_ALGO_HIERARCHICAL);
     assert_int_equal(out.model, TUCK_MODEL_NCCL);
 
-    /* PyTorch's rule goes by the size alone, also where a table would answer. */
+    /* PyTorch's rule depends on the size alone, even if a table has an answer. */
     tuck_cluster *h = preset("h100");
     q = (tuck_collective){.coll = AR, .bytes = 131072, .ranks = 8, .one_shot_bytes = 131072};
     assert_int_equal(tuck_cost_collective(h, &q, &out), TUCK_OK);

@@ -1,5 +1,5 @@
-/* What nodes of graphs take: flops and bytes by their rows, the roofline over them, loops, nested
- * graphs, profiles, a caller's estimates.
+/* The times of a graph's nodes: flops and bytes by their rows, the roofline, loops, nested graphs,
+ * profiles, a caller's estimates.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -206,7 +206,7 @@ static void test_collectives(void **state)
         "        vague = torch.ops._c10d_functional.all_reduce.default(odd, 'sum', '0')\n"
         "        w6 = torch.ops._c10d_functional.wait_tensor.default(vague)\n"
         "        return (w, w2, w3, w4, w5, w6)\n");
-    assert_int_equal(part(&f, "vague").bound, BOUND_UNKNOWN); /* nor what goes into it */
+    assert_int_equal(part(&f, "vague").bound, BOUND_UNKNOWN); /* nor what is computed from it */
     struct cost_part p = part(&f, "ag");
     assert_true(p.coll == TUCK_ALL_GATHER && p.bytes == 8 * 4194304 && p.bound == BOUND_COLLECTIVE);
     assert_true(fabs(p.ns - 129400) < 1e-6); /* measured */
@@ -215,7 +215,7 @@ static void test_collectives(void **state)
     assert_true(part(&f, "ar").bytes == 4194304);
     assert_true(part(&f, "co").bytes == 2 * 4194304);
     assert_true(part(&f, "w").ns == 0);
-    /* Nobody says how large it is: all of the machine. */
+    /* Its size is not given: all of the machine. */
     assert_true(part(&f, "lost").bound == BOUND_COLLECTIVE && part(&f, "lost").ns > 0);
     close_graph(&f);
 }
@@ -244,7 +244,7 @@ static void test_loop(void **state)
     uint32_t all[] = {node(&f, "add"), node(&f, "view"),   node(&f, "mul"),  node(&f, "t"),
                       node(&f, "sub"), node(&f, "view_1"), node(&f, "sum_1")};
     cost_loop(&f.run, all, 7, &p);
-    assert_true(p.bytes == m + v + m + m + v); /* x once, by whatever name; mul, sub and sum out */
+    assert_true(p.bytes == m + v + m + m + v); /* x once, under any name; mul, sub and sum out */
     assert_int_equal(p.bound, BOUND_MEMORY);
     cost_loop(&f.run, all + 3, 1, &p); /* a view alone */
     assert_true(p.ns == 0 && p.bytes == 0);
@@ -337,7 +337,7 @@ static void test_told(void **state)
     assert_true(ns[0] == 2 * plain[0] && calls == 4); /* every node was asked for */
     assert_true(by_id[node(&f, "mul")] == 7500);
 
-    /* Written and read again, a profile gives back what it was made from. */
+    /* A profile that is written and read again is the same. */
     struct text t = {.at = NULL};
     tuck_profile *again;
     assert_int_equal(tuck_profile_write(f.g, by_id, text_add, &t), TUCK_OK);
@@ -379,7 +379,7 @@ static void test_default_cluster(void **state)
     }
 }
 
-/* No memory at any request: an error, and nothing lost. */
+/* Each request for memory fails once: an error, and no leak. */
 static void test_no_memory(void **state)
 {
     static const char cluster[] =

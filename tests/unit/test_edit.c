@@ -23,8 +23,8 @@ static void assert_text(const tuck_graph *g, const char *want)
     free(s);
 }
 
-/* Users right, lint silent about errors, and the text can be read again. That a move changes who
- * reads what is the mover's business here: tests of storages see to it. */
+/* Users are correct, lint finds no errors, and the text can be read again. Whether a move changes
+ * which write is read is not checked here, but in tests of storages. */
 static void assert_sound(const tuck_graph *g)
 {
     char *why = check_users(g);
@@ -215,8 +215,8 @@ static void test_build(void **state)
     tuck_graph_free(g);
 }
 
-/* What torch 2.13 answers to the same calls, but that here a name is the
- * one in the text: None_1. */
+/* What torch 2.13 answers to the same calls, except that here a name is the one in the text:
+ * None_1. */
 static void test_names(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void test_names(void **state)
     assert_int_equal(try_at(g, tuck_at_end(), TUCK_CALL_MODULE, "net.Linear_1", &n, NULL), TUCK_OK);
     assert_string_equal(tuck_node_name(g, n), "net_linear_1");
     assert_string_equal(tuck_node_name(g, input(g, "*args", NULL)), "_args");
-    n = call(g, "torch.neg", "l_x_", NULL); /* a name stays taken */
+    n = call(g, "torch.neg", "l_x_", NULL); /* a name is never reused */
     assert_int_equal(tuck_node_rename(g, n, "zap"), TUCK_OK);
     assert_int_equal(tuck_node_erase(g, n), TUCK_OK);
     assert_true(tuck_is_none(tuck_graph_find(g, "zap")));
@@ -302,7 +302,7 @@ static void test_names(void **state)
     tuck_graph_free(g);
 }
 
-/* Words of the text are no names, and names are no words. */
+/* Words of the text are not names, and names are not words. */
 static void test_words(void **state)
 {
     (void)state;
@@ -399,7 +399,7 @@ static void test_args(void **state)
     assert_null(tuck_node_arg(g, n, 9));
     assert_int_equal(tuck_node_use_count(g, x), 5);
 
-    /* A copy of values of another node. */
+    /* A copy of another node's values. */
     tuck_args_clear(a);
     for (size_t i = 0; i < tuck_node_arg_count(g, n); i++)
         tuck_args_value(a, tuck_node_arg(g, n, i));
@@ -493,7 +493,7 @@ static void test_args_wrong(void **state)
             tuck_graph_add(in, tuck_at_end(), TUCK_CALL_FUNCTION, "torch.neg", a, NULL, NULL, NULL),
             TUCK_EINVAL);
         assert_int_equal(tuck_node_set_args(in, find(in, "add_tensor"), a), TUCK_EINVAL);
-        /* Cleared, it is as good as new. */
+        /* After clearing, it can be used again. */
         tuck_args_clear(a);
         tuck_args_node(a, x);
         if (in == g)
@@ -507,7 +507,7 @@ static void test_args_wrong(void **state)
     assert_int_equal(
         tuck_graph_add(g, tuck_at_end(), TUCK_CALL_FUNCTION, "torch.neg", a, NULL, NULL, &x),
         TUCK_OK);
-    /* Erased between making the list and using it. */
+    /* Erased between building the list and using it. */
     tuck_args_clear(a);
     tuck_args_node(a, x);
     assert_int_equal(tuck_node_erase(g, x), TUCK_OK);
@@ -518,7 +518,7 @@ static void test_args_wrong(void **state)
     free(before);
     assert_null(tuck_args_new(NULL));
     tuck_graph_free(g);
-    tuck_args_free(a); /* may come after its graph */
+    tuck_args_free(a); /* may be freed after its graph */
     tuck_graph_free(other);
 }
 
@@ -661,7 +661,7 @@ static void test_inputs(void **state)
                 "        return (add_tensor,)\n");
     assert_sound(g);
     char *before = graph_text(g);
-    /* In front of the inputs stands nothing, and no input behind anything else. */
+    /* Nothing comes before the inputs, and no input after anything else. */
     assert_int_equal(try_at(g, tuck_before(x), TUCK_CALL_FUNCTION, "torch.neg", NULL, "x", NULL),
                      TUCK_EINVAL);
     assert_int_equal(try_at(g, tuck_after(x), TUCK_CALL_FUNCTION, "torch.neg", NULL, "x", NULL),
@@ -669,14 +669,14 @@ static void test_inputs(void **state)
     assert_int_equal(try_at(g, tuck_after(add), TUCK_PLACEHOLDER, "z", NULL, NULL), TUCK_EINVAL);
     assert_int_equal(tuck_node_move(g, add, tuck_before(x)), TUCK_EINVAL);
     assert_int_equal(tuck_node_move(g, x, tuck_after(add)), TUCK_EINVAL);
-    /* A parameter hides a global, so that neither may come to the other. */
+    /* A parameter hides a global, so neither may be added if the other exists. */
     assert_int_equal(try_at(g, tuck_at_end(), TUCK_CALL_FUNCTION, "L_a_", NULL, "x", NULL),
                      TUCK_EINVAL);
     tuck_node h = call(g, "helper", "x", NULL);
     assert_int_equal(try_at(g, tuck_at_end(), TUCK_PLACEHOLDER, "helper", NULL, NULL), TUCK_EINVAL);
     assert_int_equal(tuck_node_set_target(g, x, "helper"), TUCK_EINVAL);
     assert_int_equal(tuck_node_erase(g, h), TUCK_OK);
-    /* Names of parameters are unique, and no names of nodes. */
+    /* Names of parameters are unique, and not names of nodes. */
     static const char *const bad[] = {"x",   "L_a_", "l_a_", "add_tensor", "self",
                                       "a b", "",     "***k", "1x",         "*"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -726,7 +726,7 @@ static void test_inputs(void **state)
     tuck_graph_free(g);
 }
 
-/* Behind a flattening the inputs are what they are. */
+/* After a flattening the inputs cannot be changed. */
 static void test_flattened(void **state)
 {
     (void)state;
@@ -847,7 +847,7 @@ static void test_annotations(void **state)
             fail_msg("%s is not in\n%s", text, s);
         free(s);
         assert_sound(g);
-        /* What is there can be set again, and nothing changes. */
+        /* Setting the same again changes nothing. */
         s = graph_text(g);
         assert_int_equal(tuck_node_set_annotation(g, n, tuck_node_annotation(g, n)), TUCK_OK);
         assert_text(g, s);
@@ -977,9 +977,10 @@ static void test_refused(void **state)
     assert_int_equal(tuck_use_next(g, (tuck_use){99999}).id, 0);
     assert_true(tuck_is_none(tuck_use_user(g, (tuck_use){99999})));
 
-    assert_int_equal(tuck_node_erase(g, a), TUCK_EINVAL);                   /* used */
-    assert_int_equal(tuck_node_replace_uses(g, a, out, none), TUCK_EINVAL); /* gives nothing */
-    assert_int_equal(tuck_node_replace_uses(g, a, find(g, "b"), none), TUCK_EINVAL); /* itself */
+    assert_int_equal(tuck_node_erase(g, a), TUCK_EINVAL);                   /* it is used */
+    assert_int_equal(tuck_node_replace_uses(g, a, out, none), TUCK_EINVAL); /* has no result */
+    /* would use itself */
+    assert_int_equal(tuck_node_replace_uses(g, a, find(g, "b"), none), TUCK_EINVAL);
     assert_int_equal(set_args(g, a, "a", NULL), TUCK_EINVAL);
     assert_int_equal(set_args(g, a, "[x, (a,)]", NULL), TUCK_EINVAL);
     assert_int_equal(set_args(g, x, "a", NULL), TUCK_EINVAL);
@@ -1027,7 +1028,7 @@ static void test_refused(void **state)
     tuck_doc_free(doc);
 }
 
-/* A statement that is kept word for word goes with the names it assigns. */
+/* A statement that is kept verbatim moves with the names it assigns. */
 static void test_opaque(void **state)
 {
     (void)state;
@@ -1060,7 +1061,7 @@ static void test_opaque(void **state)
     assert_int_equal(try_at(g, tuck_after(p), TUCK_CALL_FUNCTION, "torch.neg", &n, "p", NULL),
                      TUCK_OK);
     assert_int_equal(tuck_graph_next(g, q).id, n.id);
-    /* The name of the further result is not its use that could be replaced. */
+    /* The name of the further result is not a use that could be replaced. */
     assert_int_equal(tuck_node_replace_uses(g, p, a, none), TUCK_OK);
     assert_int_equal(tuck_node_use_count(g, p), 1);
     assert_int_equal(tuck_use_user(g, tuck_node_uses(g, p)).id, q.id);
@@ -1080,7 +1081,7 @@ static void test_opaque(void **state)
     tuck_doc_free(doc);
 }
 
-/* What a nested graph mentions of the one around it stays as it is. */
+/* What a nested graph mentions from the graph around it is kept. */
 static void test_nested_names(void **state)
 {
     (void)state;
@@ -1133,7 +1134,7 @@ static void test_output(void **state)
     tuck_graph *g = tuck_doc_graph(doc, 0);
     tuck_node out = tuck_graph_output(g), n;
 
-    /* As many values: the comments are about the places. */
+    /* As many values: the comments stay with their positions. */
     assert_int_equal(set_args(g, out, "(a, y)", NULL), TUCK_OK);
     input(g, "z", "f32[2][1]cpu");
     assert_text(g, "class f(torch.nn.Module):\n"

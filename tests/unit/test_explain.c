@@ -1,5 +1,5 @@
-/* What would help, on graphs with several kinds of collectives on a group: every remedy that
- * is told gains something. */
+/* What would help, on graphs with several kinds of collectives on a group: every remedy that is
+ * reported gains something. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

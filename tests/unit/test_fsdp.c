@@ -1,6 +1,6 @@
-/* The FSDP passes with an allocator that refuses request k, for k = 1, 2, … until they get through:
- * each time they say so, leave the graph as it was, and leak nothing. Random graphs do not have the
- * patterns they look for. */
+/* The FSDP passes with an allocator that refuses request k, for k = 1, 2, … until they succeed:
+ * each time they report it, leave the graph unchanged, and leak nothing. Random graphs do not have
+ * the patterns they look for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static tuck_pipeline *parse(const char *text)
     return p;
 }
 
-/* Run with request k refused, and all behind it if `stay`. True: there was memory for all of it. */
+/* Runs with request k refused, and all later ones if `stay`. True: memory was sufficient. */
 static bool run_refused(const struct subject *s, const tuck_pipeline *p, size_t k, bool stay)
 {
     struct faulty f = {.fail_at = 0};

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "support/support.h"
-#include "graph/graph.h" /* to break a graph as no caller can */
+#include "graph/graph.h" /* to break a graph in ways the interface does not allow */
 
 /* ---- helpers ---- */
 
@@ -141,7 +141,8 @@ static void test_look(void **state)
 
 /* ---- copies ---- */
 
-/* Every graph of a corpus file: the copy prints the same, before and after the original is gone. */
+/* Every graph of a corpus file: the copy prints the same, before and after the original is
+ * freed. */
 static void test_copy_corpus(void **state)
 {
     (void)state;
@@ -186,7 +187,7 @@ static void test_copy(void **state)
 
     assert_int_equal(tuck_graph_copy(g, &copy), TUCK_OK);
     assert_text(copy, text);
-    /* One is edited, the other is not; ids are dense again in the next copy. */
+    /* Editing one does not change the other; ids are dense again in the next copy. */
     tuck_args_text(args, "[a, b]");
     assert_int_equal(tuck_graph_add(g, tuck_before(find(g, "b")), TUCK_CALL_FUNCTION, "torch.neg",
                                     NULL, NULL, NULL, &n),
@@ -200,7 +201,7 @@ static void test_copy(void **state)
     assert_int_equal(tuck_graph_copy(g, &second), TUCK_OK);
     char *s = graph_text(g);
     assert_text(second, s);
-    assert_null(strstr(s, "behind it")); /* no rule says where it belongs after an edit */
+    assert_null(strstr(s, "behind it")); /* after an edit no rule says where it belongs */
     free(s);
     assert_null(check_users(second));
     assert_int_equal(tuck_graph_id_end(second),
@@ -217,7 +218,7 @@ static void test_copy(void **state)
     assert_int_equal(tuck_graph_copy(NULL, &copy), TUCK_EINVAL);
 }
 
-/* What is known of groups of ranks comes along, and its memory is the copy's own. */
+/* Known facts about groups are copied, into the copy's own memory. */
 static void test_copy_groups(void **state)
 {
     (void)state;
@@ -237,7 +238,7 @@ static void test_copy_groups(void **state)
     tuck_graph_free(copy);
 }
 
-/* As deep as the text lets it be: a copy must not need the stack. */
+/* As deep as the text allows: copying must not use the stack. */
 static void test_copy_deep(void **state)
 {
     (void)state;
@@ -305,7 +306,7 @@ static void test_dead(void **state)
     assert_left("        a = self.w\n        b = x + a\n        c = x[0]\n        d = x.shape\n"
                 "        e = x.add(a)\n        f = -x\n        g = max(x, y)\n",
                 "");
-    /* Writes, communicates, checks, draws random numbers, or is not known. */
+    /* Writes, communicates, checks, draws random numbers, or is unknown. */
     assert_left("        a = torch.ops.aten.relu_.default(x)\n", "a ");
     assert_left("        a = torch.ops.aten.copy_.default(x, y)\n", "a ");
     assert_left("        x[0] = y;  a = x\n", "a ");
@@ -452,7 +453,7 @@ static void test_sort(void **state)
     tuck_doc_free(doc);
 }
 
-/* Effects stay in order as long as the uses allow it. */
+/* Effects stay in order as long as uses allow it. */
 static void test_sort_effects(void **state)
 {
     (void)state;
@@ -465,12 +466,12 @@ static void test_sort_effects(void **state)
     tuck_graph *g = tuck_doc_graph(doc, 0);
     tuck_args *args = tuck_args_new(g);
 
-    /* p now needs a: q waits for p, though it could go first. */
+    /* p now needs a: q waits for p, although it could go first. */
     tuck_args_text(args, "a");
     assert_int_equal(tuck_node_set_args(g, find(g, "p"), args), TUCK_OK);
     assert_int_equal(tuck_graph_sort(g, NULL), TUCK_OK);
     assert_order(g, "a p q r s b ");
-    /* p needs q: then there is no choice. The second name of r goes with it. */
+    /* p needs q: then there is no choice. The second name of r moves with it. */
     tuck_args_clear(args);
     tuck_args_text(args, "[q, r]");
     assert_int_equal(tuck_node_set_args(g, find(g, "p"), args), TUCK_OK);
@@ -533,7 +534,7 @@ static void test_lint_structure(void **state)
     assert_int_equal(tuck_graph_lint(NULL, NULL), TUCK_EINVAL);
 }
 
-/* What the interface does not let happen is found all the same. */
+/* What the interface does not allow is detected all the same. */
 static void test_lint_broken(void **state)
 {
     (void)state;
@@ -661,14 +662,14 @@ static void test_lint_collectives(void **state)
                    "        return (i,)\n",
                    "t.txt:4:9: warning: 'i' of 'a' is returned without a wait (the caller must "
                    "wait for it)\n");
-    /* Another collective reads as well as anything else. */
+    /* Another collective also counts as a reader. */
     assert_lint_of("        a = " C10D "all_reduce.default(x, 'sum', '0')\n"
                    "        b = " C10D "all_reduce.default(a, 'sum', '0')\n"
                    "        w = " C10D "wait_tensor.default(b)\n"
                    "        return (w,)\n",
                    "t.txt:4:9: error: 'b' reads 'a' without a wait (the result of "
                    "_c10d_functional.all_reduce.default is valid only after a wait)\n");
-    /* What is not known may be a wait. */
+    /* An unknown operator may be a wait. */
     assert_lint_of("        a = " C10D "all_reduce.default(x, 'sum', '0')\n"
                    "        b = torch.ops.my.wait.default(a)\n"
                    "        return (b,)\n",
@@ -741,7 +742,7 @@ static void test_lint_waits(void **state)
                    "        w = " C10D "wait_tensor.default(n)\n"
                    "        return (w,)\n",
                    "t.txt:4:9: warning: 'w' waits for 'n', which is not a collective\n");
-    /* An input may be one, and so may what is not known. */
+    /* An input may be one, and so may an unknown value. */
     assert_lint_of("        n = torch.ops.my.op.default(x)\n"
                    "        i = n[0]\n"
                    "        v = " C10D "wait_tensor.default(x)\n"

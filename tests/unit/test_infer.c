@@ -19,7 +19,7 @@
 #include "infer/infer.h"
 #include "op/ops.h"
 
-struct symbol_map { /* symbols that data makes: ours → the text's */
+struct symbol_map { /* data-dependent symbols: ours → the text's */
     sym_id ours, theirs;
 };
 
@@ -64,7 +64,7 @@ static bool is_fresh(const struct symtab *t, sym_id id)
            name[0] == 'u';
 }
 
-/* Equal at five random assignments, symbols that data makes up to their names. */
+/* Equal at five random assignments, data-dependent symbols up to their names. */
 static bool same_sym(struct check *c, struct symtab *t, sym_id ours, sym_id theirs)
 {
     if (ours == theirs)
@@ -151,7 +151,7 @@ static void do_infer(void *p)
     infer_graph(r->c->top, r->o, NULL);
 }
 
-/* The number of nodes that come out otherwise; -1 = it could not be read. */
+/* The number of nodes that differ; -1 if the file could not be read. */
 static long check_file(const char *path, bool verbose, size_t *nodes)
 {
     static struct check c;
@@ -217,7 +217,8 @@ static void corpus_infers_as_printed(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* The same text as print_readable() gives it by default: "f32[8, 4][4, 1]cuda:0" is "f32[8, 4]". */
+/* The same text as print_readable() prints it by default: "f32[8, 4][4, 1]cuda:0" becomes "f32[8,
+ * 4]". */
 static char *without_strides(const char *path, size_t *len)
 {
     FILE *f = fopen(path, "rb");

@@ -1,10 +1,10 @@
-/* tests/results/kernels.txt: what the graphs of the corpus become here,
- * and in Inductor. Each line is
+/* tests/results/kernels.txt: the kernels of the graphs of the corpus here and in
+ * Inductor. Each line is
  *
  *   GRAPH NODES OPS KERNELS LOOPS UNFUSED | what Inductor makes of it
  *
- * What is left of the bar must be what lowering gives; TUCK_BLESS=1 writes it anew. What is right
- * of it is Inductor's, and tests/torch/record_kernels.py writes it. */
+ * The part before the bar must be what lowering gives; TUCK_BLESS=1 rewrites it. The part after it
+ * is Inductor's; tests/torch/record_kernels.py writes it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static struct counts count(tuck_graph *g, bool fuse)
     return c;
 }
 
-/* The rest of a graph's line in the old table, or "?": nobody has asked Inductor yet. */
+/* The rest of a graph's line in the old table, or "?" if it is not recorded yet. */
 static const char *inductor_of(const struct text *old, const char *name, size_t *len)
 {
     size_t n = strlen(name);

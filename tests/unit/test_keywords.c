@@ -1,6 +1,6 @@
-/* An operand means the same at its place and behind its name: graphs of the corpus with
- * every operand written by keyword are lowered, costed, linted and rewritten as they are
- * with operands by place. */
+/* An operand means the same by position and by name: graphs of the corpus with every operand
+ * written as a keyword are lowered, costed, linted and rewritten like those with positional
+ * operands. */
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,7 +111,7 @@ static struct text lowered(tuck_graph *g, const tuck_cluster *c)
     return t;
 }
 
-/* How it was after a pipeline; "failed" is an answer, too. */
+/* The text after a pipeline; "failed" counts, too. */
 static struct text optimized(tuck_graph *g, const char *passes, const tuck_cluster *c)
 {
     tuck_pipeline *p = NULL;
@@ -166,7 +166,7 @@ static tuck_graph *read(const char *file, tuck_doc **doc)
     return g;
 }
 
-/* As somebody else would have written it. */
+/* As if someone else had written it. */
 static tuck_graph *read_again(tuck_graph *g, tuck_doc **doc)
 {
     struct text t = {NULL, 0};

@@ -1,6 +1,6 @@
-/* What is known of a graph stays known in the text that is written: every graph of the corpus with
- * its side-car, written with tuck_graph_remember() and read again without one, has the same groups
- * and simulates to the same step. */
+/* Known facts about a graph are kept in the written text: every graph of the corpus with its
+ * side-car, written with tuck_graph_remember() and read again without the side-car, has the same
+ * groups and the same simulated step. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,10 +16,10 @@
 #include "study/evaluate.h"
 #include "support/support.h"
 
-enum { SIMULATED = 2000 }; /* nodes; larger graphs are compared but for their times */
+enum { SIMULATED = 2000 }; /* nodes; for larger graphs times are not compared */
 
 static const char *const folder[] = {"big", "ddp", "exec", "forms", "fsdp", "moe", "tp"};
-static const int64_t VALUE = 6; /* of every symbol that nobody gives */
+static const int64_t VALUE = 6; /* of every symbol without a given value */
 
 struct known {
     size_t graphs, simulated, lines;
@@ -58,7 +58,7 @@ static void same_hints(const char *path, const tuck_graph *a, const tuck_graph *
     }
 }
 
-/* The step as it stands, or -1: there is none. */
+/* The step time of the graph as it is, or -1 if there is none. */
 static int64_t step_of(tuck_graph *g, int64_t *peak)
 {
     struct fx_hint hint[300];

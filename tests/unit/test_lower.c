@@ -1,6 +1,6 @@
 /* Programs of every graph of the corpus: their text is read back the same, their plan is valid,
- * their peak is what counting it by hand gives, no operand of a collective is touched before its
- * wait, and their order, shuffled, goes into the graph and comes out again. */
+ * their peak equals a recount, no operand of a collective is used before its wait, and a shuffled
+ * order can be applied to the graph and is found again. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void check(char *why, const char *name)
         fail_msg("%s: %s", name, why);
 }
 
-/* A random order goes into the graph, and the graph as text is lowered to that order. */
+/* Applies a random order to the graph; the graph's text is lowered to that order. */
 static void check_order(const tuck_graph *g, const char *path, const char *name, bool fuse)
 {
     tuck_graph *copy;
@@ -166,7 +166,7 @@ static double ratio(const struct result *r)
     return r->least ? (double)r->arena / (double)r->least : 1;
 }
 
-/* tests/results/memory.txt says the same. TUCK_BLESS=1 writes it anew. */
+/* Compares with tests/results/memory.txt. TUCK_BLESS=1 rewrites it. */
 static void kept_numbers(void **unused)
 {
     static const char *const path = "tests/results/memory.txt";

@@ -1,4 +1,4 @@
-/* Numbers are read and written the same whatever locale the host has set. */
+/* Numbers are read and written the same in any locale of the host program. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include "base/num.h"
 #include "support/support.h"
 
-/* In the C locale strtod() is the judge. */
+/* In the C locale strtod() decides. */
 static void same_as_strtod(const char *text)
 {
     double got = 0, want = strtod(text, NULL);
@@ -112,7 +112,7 @@ static void test_refused(void **state)
             fail_msg("'%s' is no number", all[i]);
 }
 
-/* A locale that writes 0,5: one that is there, or one made for the test. NULL = neither. */
+/* A locale that writes 0,5: an installed one, or one made for the test. NULL if neither. */
 static const char *comma_locale(char dir[])
 {
     static const char *const known[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR",
@@ -146,7 +146,7 @@ static void test_locale(void **state)
         skip();
     }
     double v = 0, wrong = strtod("0.25", NULL);
-    assert_true(wrong == 0.0); /* the locale is at work */
+    assert_true(wrong == 0.0); /* the locale is active */
     assert_true(num_float("0.25", 4, &v) && v == 0.25);
 
     tuck_doc *doc = read_or_die(graph);

@@ -1,7 +1,8 @@
 /* No memory: every operation is run with an allocator that refuses request k, for k = 1, 2, … until
- * it gets through. Each time it must say so, leave its graph as it was, and leak nothing.
+ * it succeeds. Each time it must report that, leave its graph unchanged, and leak nothing.
  *
- * An operation runs twice for each k: once only request k is refused, once all from k on are. */
+ * An operation runs twice for each k: with only request k refused, and with all from k on.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 
 struct op {
     const char *name;
-    /* What is done; anything it makes it frees again. */
+    /* The operation; it frees everything it makes. */
     tuck_status (*run)(tuck_graph *g);
 };
 
@@ -30,7 +31,7 @@ static tuck_node node(tuck_graph *g, const char *name)
     return n;
 }
 
-/* A list from texts; its own errors come out when it is used. */
+/* A list from texts; its errors are reported when it is used. */
 static tuck_args *list(tuck_graph *g, const char *a, const char *b)
 {
     tuck_args *x = tuck_args_new(g);
@@ -242,7 +243,7 @@ static const char small[] =
     "            unused = torch.ops.aten.neg.default(x);  unused = None\n"
     "            return x\n";
 
-/* The text with a graph of this allocator's, and what is printed of it. */
+/* A document that uses this allocator, and its printed text. */
 static tuck_doc *read_with(const char *text, const tuck_allocator *alloc)
 {
     tuck_read_options opt = {.size = sizeof(opt), .alloc = alloc};
@@ -252,7 +253,7 @@ static tuck_doc *read_with(const char *text, const tuck_allocator *alloc)
     return doc;
 }
 
-/* Run op with request k refused on a fresh graph. True: there was memory for all of it. */
+/* Runs op with request k refused on a new graph. True: memory was sufficient. */
 static bool run_once(const struct op *op, const char *text, size_t graph, size_t k, bool stay,
                      bool edited_first)
 {
@@ -262,7 +263,7 @@ static bool run_once(const struct op *op, const char *text, size_t graph, size_t
     tuck_graph *g = tuck_doc_graph(doc, graph);
 
     tuck_node first = tuck_graph_first(g);
-    if (edited_first) /* with and without what the first edit makes: names, order of writes */
+    if (edited_first) /* with and without what the first edit creates: names, order of writes */
         (void)!tuck_node_set_annotation(g, first, tuck_node_annotation(g, first));
     char *before = graph_text(g);
     f.fail_at = f.calls + k;
@@ -272,7 +273,7 @@ static bool run_once(const struct op *op, const char *text, size_t graph, size_t
     bool failed = f.failed;
     if (!failed && st != TUCK_OK)
         fail_msg("%s: %s without need", op->name, tuck_status_text(st));
-    /* A refused request may be one it can do without. */
+    /* A refused request may be optional. */
     if (failed && st != TUCK_OK && st != TUCK_ENOMEM)
         fail_msg("%s, request %zu: %s", op->name, k, tuck_status_text(st));
     char *after = graph_text(g), *why = check_users(g);
@@ -282,7 +283,7 @@ static bool run_once(const struct op *op, const char *text, size_t graph, size_t
         fail_msg("%s, request %zu: %s", op->name, k, why);
     assert_int_not_equal(tuck_graph_lint(g, NULL), TUCK_ENOMEM);
     free(after);
-    if (st != TUCK_OK) { /* what failed for want of memory goes through with it */
+    if (st != TUCK_OK) { /* what failed without memory succeeds with it */
         assert_int_equal(op->run(g), TUCK_OK);
         why = check_users(g);
         if (why != NULL)
@@ -340,7 +341,8 @@ static void test_build(void **state)
         tuck_status st = tuck_graph_new("made", &alloc, &g);
         if (st == TUCK_OK) {
             st = tuck_graph_add(g, tuck_at_end(), TUCK_PLACEHOLDER, "x", NULL, NULL, "f32[4]", &x);
-            for (int i = 0; i < 40 && st == TUCK_OK; i++) { /* past the first sizes of everything */
+            /* beyond the initial sizes of everything */
+            for (int i = 0; i < 40 && st == TUCK_OK; i++) {
                 tuck_args *a = list(g, "[x, x]", i % 2 ? "x" : NULL);
                 st = a ? tuck_graph_add(g, tuck_at_end(), TUCK_CALL_FUNCTION,
                                         "torch.ops.aten.cat.default", a, NULL, NULL, &n)

@@ -108,7 +108,7 @@ static void test_signatures_parse(void **state)
         if ((row->shape == OP_SHAPE_void) != (sig.n_results == 0))
             if (row->shape != OP_SHAPE_none)
                 fail_msg("%s: shape 'void' is for operators without result", row->name);
-        /* A letter on a result that no parameter has would be a slip. */
+        /* A letter on a result that no parameter has would be a mistake. */
         for (uint32_t r = 0; r < sig.n_results; r++)
             if (sig.results[r].alias && op_result_alias_of(&sig, r) < 0)
                 fail_msg("%s: result %u aliases nothing", row->name, (unsigned)r);
@@ -160,7 +160,7 @@ static void test_every_row_is_found(void **state)
         assert_int_equal(find(name), op);
         snprintf(text, sizeof(text), "torch.ops.%s", name);
         assert_int_equal(find(text), op);
-        /* Only as many bytes as it is told to. */
+        /* Only as many bytes as its length says. */
         snprintf(text, sizeof(text), "%s!", name);
         assert_int_equal(op_find(text, strlen(name)), op);
         assert_int_equal(find(text), 0);
@@ -345,7 +345,7 @@ static void test_aliases(void **state)
     assert_false(op_at(find("aten.view.default"))->flags & OP_F_MAYBE);
 }
 
-/* Where the schema says one thing and the operator does another. */
+/* Where the schema and the operator's behavior differ. */
 static void test_lies(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
-/* What callers put into pipelines: steps one by one, functions on graphs and on orders,
- * caps and filters as functions; and comm blocks. With functions that fail, that break the
- * graph, and with no memory. */
+/* What callers can put into pipelines: single steps, functions on graphs and on orders, caps and
+ * filters as functions; and comm blocks. With functions that fail, that break the graph, and
+ * without memory. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static const char four[] =
                                          " = " WAIT("gc") "        wd: " LARGE " = " WAIT(
                                              "gd") "        return (wa, wb, wc, wd)\n";
 
-/* Compute that could hide the collective stands before it. */
+/* The compute that could hide the collective comes before it. */
 static const char late[] = "class f(torch.nn.Module):\n"
                            "    def forward(self, a: " SMALL ", b: " SMALL "):\n"
                            "        x: " SMALL " = torch.ops.aten.mm.default(a, b)\n"
@@ -63,7 +63,7 @@ static char *report_text(const tuck_report *t)
     return s.at;
 }
 
-/* The graph after a run that must end so; what was said and reported, where somebody asks. */
+/* The graph after a run that must end with this status; its messages and report, if requested. */
 static char *run(const tuck_pipeline *p, const char *text, tuck_status want, char **said,
                  char **report)
 {
@@ -104,7 +104,7 @@ static void test_steps(void **state)
     assert_int_equal(tuck_pipeline_add(p, "fuse_ddp_communication", "", d), TUCK_OK);
     assert_int_equal(tuck_pipeline_count(p), 4);
     assert_int_equal(tuck_diags_count(d), 0);
-    /* What fails adds nothing, also of a name for several. */
+    /* A failed call adds nothing, also for a name of several passes. */
     assert_int_equal(tuck_pipeline_add(p, "bucket_all_gathr", NULL, d), TUCK_EINVAL);
     assert_int_equal(tuck_pipeline_add(p, "bucket_all_gather", "cap=1", d), TUCK_EINVAL);
     assert_int_equal(tuck_pipeline_add(p, "bucket_all_gather", "cap_mb=1) x", d), TUCK_EINVAL);
@@ -180,7 +180,7 @@ static tuck_status add_relus(void *ctx, tuck_graph *g, tuck_diags *diags)
         next = tuck_graph_next(g, n);
         if (strstr(tuck_node_target(g, n), "wait_tensor") == NULL)
             continue;
-        assert_true(tuck_node_bytes(g, n, &bytes)); /* types are there */
+        assert_true(tuck_node_bytes(g, n, &bytes)); /* types are available */
         tuck_args *args = tuck_args_new(g);
         if (args == NULL)
             return TUCK_ENOMEM;
@@ -236,7 +236,7 @@ struct failure {
     int calls;
 };
 
-/* Changes the graph, and then gives up. */
+/* Changes the graph, and then fails. */
 static tuck_status fails(void *ctx, tuck_graph *g, tuck_diags *diags)
 {
     const struct failure *f = ctx;
@@ -275,7 +275,7 @@ static void test_failing(void **state)
         assert_int_equal(tuck_pipeline_append(p, "mine", fails, &f), TUCK_OK);
         assert_int_equal(tuck_pipeline_add(p, "bucket_all_gather", NULL, NULL), TUCK_OK);
         char *after = run(p, four, cases[i].want, &said, &report);
-        assert_string_equal(after, four); /* as it was, and the next step was not run */
+        assert_string_equal(after, four); /* unchanged, and the next step was not run */
         assert_has(said, cases[i].says);
         assert_has(report, "\"failed\": true");
         assert_null(strstr(report, "bucket_all_gather"));
@@ -288,7 +288,7 @@ static void test_failing(void **state)
     }
 }
 
-/* A wait before its collective; a collective's result returned; nothing left that is returned. */
+/* A wait before its collective; a collective's result returned; nothing returned at all. */
 static tuck_status breaks(void *ctx, tuck_graph *g, tuck_diags *diags)
 {
     const int *how = ctx;
@@ -325,7 +325,7 @@ static void test_breaking(void **state)
     }
 }
 
-/* A pipeline inside of a pass. */
+/* A pipeline inside a pass. */
 static tuck_status runs_another(void *ctx, tuck_graph *g, tuck_diags *diags)
 {
     return tuck_pipeline_run(ctx, g, NULL, diags, NULL);
@@ -567,7 +567,7 @@ static void test_blocks(void **state)
     (void)state;
     assert_int_equal(tuck_graph_comm_blocks(g, NULL), TUCK_EINVAL);
     assert_int_equal(tuck_graph_comm_blocks(g, &b), TUCK_OK);
-    assert_int_equal(tuck_comm_blocks_count(b), 2); /* nobody waits for the third */
+    assert_int_equal(tuck_comm_blocks_count(b), 2); /* the third has no wait */
     assert_string_equal(tuck_node_name(g, tuck_comm_block_collective(b, 0)), "ga");
     assert_string_equal(tuck_node_name(g, tuck_comm_block_collective(b, 1)), "many");
     for (size_t i = 0; i < 2; i++)
@@ -584,7 +584,7 @@ static void test_blocks(void **state)
 
 /* ---- no memory ---- */
 
-/* Everything of the above with request k refused. False: there are not so many. */
+/* Everything above with request k refused. False: there are fewer requests. */
 static bool refuse(size_t k)
 {
     struct faulty f = {.fail_at = k, .stay = k % 2 == 0};

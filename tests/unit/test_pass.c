@@ -57,7 +57,7 @@ static void assert_has(const char *text, const char *part)
 
 /* ---- the table ---- */
 
-/* Rows can be told apart, and every option takes its own default. */
+/* Rows are distinct, and every option accepts its own default. */
 static void test_table(void **state)
 {
     size_t n = tuck_pass_count();
@@ -183,7 +183,7 @@ static void test_bad_calls(void **state)
 
 struct watch {
     struct text seen;
-    size_t stop_at; /* the call that ends the run; 0: none */
+    size_t stop_at; /* the call that ends the run; 0 if none */
     size_t calls;
 };
 
@@ -198,7 +198,7 @@ static bool watch(void *ctx, const char *pass, size_t step, bool after, const tu
     return ++w->calls != w->stop_at;
 }
 
-/* Before and after each step; whoever says no ends the run, with what was done until then. */
+/* Before and after each step; returning false ends the run, keeping what was done until then. */
 static void test_observer(void **state)
 {
     static const size_t nodes_at_end[] = {7, 8, 7, 7, 7};
@@ -267,7 +267,7 @@ static void test_report(void **state)
 
     (void)state;
     assert_int_equal(tuck_pipeline_run(p, tuck_doc_graph(doc, 0), &o, NULL, &t), TUCK_OK);
-    tuck_doc_free(doc); /* the report stands by itself */
+    tuck_doc_free(doc); /* the report does not need it */
     char *table = report_text(t, false), *json = report_text(t, true);
     assert_has(table, "deduplicate_wait_tensors: 8 \xe2\x86\x92 7 nodes");
     assert_has(table, "bucket_all_gather(mode=coalesced): ");
@@ -282,7 +282,7 @@ static void test_report(void **state)
     tuck_pipeline_free(p);
 }
 
-/* Where a pass fails the graph is what the passes before it made of it, and the report says so. */
+/* If a pass fails, the graph is the result of the passes before it, and the report says so. */
 static void test_failure(void **state)
 {
     tuck_pipeline *p = parse("deduplicate_wait_tensors, "
@@ -332,7 +332,8 @@ static void test_parse_no_memory(void **state)
     }
 }
 
-/* Run with request k refused, and all behind it where it stays so. How many requests there were. */
+/* Runs with request k refused, and all later ones if it stays so. Returns the number of
+ * requests. */
 static size_t run_refused(const struct random_graph *x, const tuck_pipeline *p, size_t k, bool stay)
 {
     struct faulty f = {.fail_at = 0};
@@ -366,7 +367,7 @@ static size_t run_refused(const struct random_graph *x, const tuck_pipeline *p, 
     if (st == TUCK_ENOMEM ? !failed : st != TUCK_OK && st != TUCK_EINVAL)
         fail_msg("request %zu: %s", k, tuck_status_text(st));
     char *after = graph_text(g), *why = check_users(g);
-    bool whole = tuck_pipeline_count(p) == 1; /* of several steps the first may be done */
+    bool whole = tuck_pipeline_count(p) == 1; /* with several steps the first may have been done */
     if ((st != TUCK_OK && whole && strcmp(before, after) != 0) || why != NULL)
         fail_msg("request %zu: failed, and yet\n%s%s", k, after, why ? why : "");
     free(before);
@@ -382,7 +383,7 @@ static size_t run_refused(const struct random_graph *x, const tuck_pipeline *p, 
 /* Every pass on a graph that it changes, if one is found among the first. */
 static void test_run_no_memory(void **state)
 {
-    enum { MOST = 150 }; /* requests that are refused, evenly spread where there are more */
+    enum { MOST = 150 }; /* refused requests, evenly spread if there are more */
     size_t refused = 0;
 
     (void)state;

@@ -1,5 +1,5 @@
-/* Things are found by name however many there are: nested graphs, attributes and storages of a
- * script. A walk over all of them for each would take minutes here. */
+/* Lookups by name are fast for any number of nested graphs, attributes and storages of a script. A
+ * linear search for each would take minutes here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +93,7 @@ static void test_same_name(void **state)
     tuck_doc_free(doc);
 }
 
-/* Each is asked for, and as many names that are none. */
+/* Looks up each one, and as many names that do not exist. */
 static void test_many(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_script(void **state)
     text_done(&t);
 }
 
-/* The name of a storage says nothing of a function that is called the same. */
+/* The name of a storage does not affect a function with the same name. */
 static void test_storage_name(void **state)
 {
     (void)state;

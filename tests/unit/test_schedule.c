@@ -202,9 +202,9 @@ static void simple_overlap(void **state)
     assert_int_equal(n_runs, 300);
 }
 
-/* ---- our own ways on the same problems ---- */
+/* ---- our own passes on the same problems ---- */
 
-/* What our own ways promise and this order breaks, or NULL. */
+/* What our own passes guarantee and this order breaks, or NULL. */
 static const char *broken_promise(const struct schedule *s)
 {
     const struct problem *p = s->p;
@@ -259,7 +259,7 @@ static void own_ways(void **state)
     n_runs = 0;
     each_case("tests/schedule/captured.jsonl", check_own);
     each_case("tests/schedule/random.jsonl", check_own);
-    assert_true(n_runs > 500); /* not by doing nothing */
+    assert_true(n_runs > 500); /* something must have moved */
 }
 
 /* ---- options ---- */
@@ -292,7 +292,7 @@ struct rank {
     pthread_t thread;
     tuck_transport transport;
     const struct problem *p;
-    double times; /* this rank's runtimes are so many times the problem's */
+    double times; /* this rank's runtimes are this many times the problem's */
     double got;
     size_t warnings;
 };

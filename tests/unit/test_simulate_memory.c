@@ -1,5 +1,5 @@
 /* Requests for memory are refused one after the other while ranks are simulated together and graphs
- * compared: each time the answer is TUCK_ENOMEM, and nothing is left behind. */
+ * are compared: each time the result is TUCK_ENOMEM, and nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

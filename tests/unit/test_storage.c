@@ -1,4 +1,4 @@
-/* Storages: who shares memory with whom, and the order of reads and writes over edits. */
+/* Storages: which values share memory, and the order of reads and writes across edits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,9 +93,9 @@ static void views_waits_and_out_share(void **state)
     assert_int_equal(storage(&w, "gather"), storage(&w, "y"));
     assert_int_equal(storage(&w, "wait"), storage(&w, "y"));
     assert_int_equal(storage(&w, "add_"), storage(&w, "clone"));
-    assert_int_equal(storage(&w, "unsafe"), storage(&w, "clone")); /* the schema says fresh */
+    assert_int_equal(storage(&w, "unsafe"), storage(&w, "clone")); /* the schema says new */
     assert_int_not_equal(storage(&w, "values"), storage(&w, "indices"));
-    assert_int_equal(storage(&w, "mine"), storage(&w, "clone")); /* nobody knows: with all */
+    assert_int_equal(storage(&w, "mine"), storage(&w, "clone")); /* unknown: with all */
     assert_int_equal(storage(&w, "mine"), storage(&w, "values"));
     assert_int_not_equal(storage(&w, "mine"), storage(&w, "x"));
     stop(&w);
@@ -127,7 +127,7 @@ static void nested_graphs_hand_on_what_they_share(void **state)
     stop(&w);
 }
 
-/* x and y come in with 64 bytes each; a 64, b 64 made while a lives, a freed behind c. */
+/* x and y come in with 64 bytes each; a has 64, b 64, made while a lives; a is freed after c. */
 static void peak_counts_what_lives(void **state)
 {
     struct world w;
@@ -193,8 +193,7 @@ static void lint_sees_a_read_moved_over_a_write(void **state)
     }
 }
 
-/* What a control_deps holds back may write: the operand that the operator inside
- * it writes, and no other. */
+/* An operator inside control_deps may write: the operand that its signature says, and no other. */
 static void a_write_that_is_held_back_is_one(void **state)
 {
     static const char text[] = "class GraphModule(torch.nn.Module):\n"
@@ -261,7 +260,7 @@ static void sorting_keeps_reads_and_writes_in_order(void **state)
     tuck_node late;
 
     (void)state;
-    /* r now also needs a node that stands at the end: it must move down, and mul_ with it. */
+    /* r now also needs a node at the end: it must move down, and mul_ with it. */
     tuck_args_float(a, 1.0);
     assert_int_equal(tuck_graph_add(g, tuck_before(find(g, "t")), TUCK_CALL_FUNCTION,
                                     "torch.ops.aten.scalar_tensor.default", a, "late", NULL, &late),

@@ -377,7 +377,7 @@ static void test_building(void **state)
     assert_true(with_table(NULL, 0, check_building));
 }
 
-/* What differs once symbols are known to be non-negative. */
+/* What differs if symbols are known to be non-negative. */
 static void check_assumed(struct fixture *f)
 {
     assert_string_equal(print(f, parse(f, "s0 % 4")), "Mod(s0, 4)");
@@ -430,7 +430,7 @@ static void check_same(struct fixture *f)
         if (sym_same(&f->t, parse(f, different[i][0]), parse(f, different[i][1])))
             fail_msg("%s and %s are not the same", different[i][0], different[i][1]);
     assert_false(sym_same(&f->t, 0, 0));
-    /* Too much to multiply out: no answer, but one soon. */
+    /* Too much to multiply out: no answer, but quickly. */
     assert_false(
         sym_same(&f->t, parse(f, "(s0 + s1 + s2)**100"), parse(f, "(s0 + s1 + s2)**100 + 1")));
     assert_true(sym_same(&f->t, parse(f, "(s0 + s1 + s2)**100"), parse(f, "(s2 + s1 + s0)**100")));
@@ -520,8 +520,9 @@ static void test_values(void **state)
 
 /* ---- Against a reference ------------------------------------------------------------------------
  *
- * Random trees: written out with all parentheses, computed by a few lines that know nothing of
- * canonical forms. */
+ * Random trees: written with all parentheses, and computed by a few lines that know nothing about
+ * canonical forms.
+ */
 
 static uint64_t random_state;
 
@@ -686,7 +687,8 @@ static bool lookup_random(void *ctx, const char *name, struct sym_num *out)
     return false;
 }
 
-/* A form that was multiplied out can be too large on the way to a small value. */
+/* A form that was multiplied out may have too large intermediate values although the result is
+ * small. */
 static void check_value(struct fixture *f, sym_id id, int64_t *symbols, int64_t expected,
                         bool may_overflow, const char *text)
 {
@@ -789,7 +791,7 @@ static void check_sizes(struct fixture *f)
     assert_int_equal(wide, parse(f, print(f, wide)));
     buf_destroy(&b);
 
-    /* Doubled in every step: 2**k leaves on paper, and refused before that matters. */
+    /* Doubled in every step: 2**k leaves in theory, and refused before that matters. */
     sym_id x = parse(f, "s0"), last = x;
     for (int i = 0; i < 100 && x != 0; i++) {
         last = x;

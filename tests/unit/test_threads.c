@@ -1,7 +1,7 @@
-/* The rule of tuck.h about threads: one document, with its graphs and their copies, is for one
- * thread at a time, and may go from one to another; different documents may be used at once,
- * and so may a cluster or a pipeline, which nobody changes. `make test` runs this in the build
- * that finds races (V=tsan). */
+/* The rule of tuck.h about threads: a document, its graphs and their copies are used by one thread
+ * at a time, and may move between threads; different documents may be used at the same time, and so
+ * may a cluster or a pipeline that nothing changes. `make test` runs this in the build that finds
+ * races (V=tsan). */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,14 +24,14 @@ static const char *const path[] = {
 };
 enum { PATHS = sizeof(path) / sizeof(*path) };
 
-struct shared { /* by all threads, and never changed */
+struct shared { /* used by all threads, and never changed */
     const tuck_cluster *cluster;
     const tuck_pipeline *pipeline;
 };
 
 struct job {
     const struct shared *shared;
-    struct text out[PATHS]; /* what came of each graph, as text */
+    struct text out[PATHS]; /* the result of each graph, as text */
     bool wrong;
     tuck_doc *doc; /* handed over from another thread */
 };
@@ -48,7 +48,7 @@ static bool fine(struct job *j, tuck_status st)
     return st == TUCK_OK;
 }
 
-/* All that the library does with a graph. */
+/* Everything the library does with a graph. */
 static void work(struct job *j, tuck_graph *g, const char *file, tuck_diags *d, struct text *out)
 {
     static const tuck_hint hint[] = {{"s77", 6}, {"s0", 6}, {"s27", 6}};

@@ -1,5 +1,5 @@
-/* Sorting with edges of a pass's own: what must keep its order, points of erased
- * nodes, and the verdict. */
+/* Sorting with a pass's own edges: what must keep its order, points of erased nodes, and the
+ * result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,15 +107,15 @@ static void test_points(void **state)
     topo_edge_add(&w.a, &w.e, q, a);
     assert_true(topo_sort_with(w.g, &w.a, &w.e));
     assert_order(&w, "b c a ");
-    /* A point behind what is behind it. */
+    /* A point after what comes after it. */
     topo_edge_add(&w.a, &w.e, a, p);
     assert_false(topo_sort_with(w.g, &w.a, &w.e));
-    /* One that nothing stands before holds nothing up. */
+    /* A point without predecessors delays nothing. */
     w.e.edge.len = 0;
     topo_edge_add(&w.a, &w.e, p, b);
     topo_edge_add(&w.a, &w.e, p, c);
     assert_true(topo_sort_with(w.g, &w.a, &w.e));
-    /* Who stands in for an erased node is bound by what bound it. */
+    /* The replacement of an erased node has the same constraints. */
     uint32_t stand_in[FX_FIRST_ID + 16] = {0};
     w.e.edge.len = 0;
     topo_edge_add(&w.a, &w.e, b, p);
@@ -154,12 +154,12 @@ static void test_keep(void **state)
     assert_true(has_edge(&w, "s", "c")); /* a read before the write, through a view */
     assert_true(has_edge(&w, "t", "c")); /* the transfer ends at the wait */
     assert_false(has_edge(&w, "v", "c"));
-    assert_true(has_edge(&w, "r", "u")); /* it may write what it is given */
+    assert_true(has_edge(&w, "r", "u")); /* it may write its operands */
     assert_true(has_edge(&w, "d", "f"));
     assert_false(has_edge(&w, "d", "h")); /* over u */
     assert_true(has_edge(&w, "d", "u") && has_edge(&w, "f", "u") && has_edge(&w, "u", "h"));
     assert_true(has_edge(&w, "c", "u"));
-    /* Whatever stands where: only what is bound comes back. */
+    /* Whatever the positions: only constrained nodes come back. */
     move(&w, "c", "v");
     move(&w, "h", "v");
     move(&w, "f", "d");
@@ -168,8 +168,7 @@ static void test_keep(void **state)
     stop(&w);
 }
 
-/* What an in-place collective writes is written until the wait, which may name
- * the result or the buffer. */
+/* An in-place collective writes until its wait, which may name the result or the buffer. */
 static void test_in_flight(void **state)
 {
     static const char *const waited[] = {"s", "b"};
@@ -191,7 +190,7 @@ static void test_in_flight(void **state)
         topo_keep(w.g, &w.a, &w.e);
         assert_true(has_edge(&w, "s", "t"));
         assert_true(has_edge(&w, "t", "r"));
-        assert_false(has_edge(&w, "r", "u")); /* that one ends nothing more */
+        assert_false(has_edge(&w, "r", "u")); /* that one ends nothing else */
         stop(&w);
     }
 }

@@ -1,4 +1,4 @@
-/* The checker of programs: each of its rules is broken once, and it says so. */
+/* The checker of programs: each of its rules is broken once, and it reports that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ static void test_orders(void **state)
     tuck_doc_free(doc);
 }
 
-/* Lists and buffers that say something else than they should. */
+/* Lists and buffers with wrong contents. */
 static void test_lists(void **state)
 {
     tuck_doc *doc;
@@ -104,7 +104,7 @@ static void test_lists(void **state)
     tuck_doc_free(doc);
 }
 
-/* b works on what the collective writes. */
+/* b uses what the collective writes. */
 static void test_races(void **state)
 {
     tuck_doc *doc;
