@@ -18,7 +18,8 @@ import sys
 import traceback
 
 PR_SET_PDEATHSIG = 1
-# Whatever ends the launcher ends its ranks; set before torch is imported, which takes seconds.
+# The ranks end with the launcher, however that ends; set before torch is imported, which takes
+# seconds.
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 import torch
@@ -33,7 +34,7 @@ torch_groups = torch._C._distributed_c10d
 
 
 class Mesh:
-    """Stands for an input that the graph only hands on."""
+    """Represents an input that the graph only passes on."""
 
 
 def main(plan_path, rank, run_job):
@@ -66,7 +67,7 @@ def main(plan_path, rank, run_job):
 
 
 def meet(store, rank, world):
-    """No rank leaves, and closes its connections, while another still needs them."""
+    """No rank exits, closing its connections, while another still needs them."""
     store.set(f"finished.{rank}", "")
     store.wait([f"finished.{r}" for r in range(world)])
 
@@ -91,7 +92,7 @@ def reason(error, text):
 
 def make_groups(plan, world, limit):
     """A process group for each set of ranks that some graph names. torch's own names for them are
-    withdrawn: a graph must find exactly the groups its side-car lists."""
+    removed: a graph must find exactly the groups its side-car lists."""
     every = [g for job in plan["jobs"] for groups in job["groups_by_rank"] for g in groups.values()]
     made = {tuple(range(world)): dist.group.WORLD}
     for ranks in sorted({tuple(group["ranks"]) for group in every} - made.keys()):
@@ -115,7 +116,7 @@ def run(job, rank, groups, line):
 
 
 def run_with_groups(module, given, named, groups):
-    """What the graph returns, while its groups have the names that it calls them by."""
+    """What the graph returns, while its groups have the names that it uses."""
     for name, group in named.items():
         torch_groups._register_process_group(name, groups[tuple(group["ranks"])])
     try:
@@ -127,7 +128,7 @@ def run_with_groups(module, given, named, groups):
 
 
 def make_inputs(job, rank, text, tensors):
-    """Inputs in the order of the signature, with the strides that the text's annotations say."""
+    """Inputs in the order of the signature, with the strides of the text's annotations."""
     inputs = {}
     described = {i["name"]: i for i in job["inputs_by_rank"][rank]}
     nodes = parameters(text)
@@ -200,7 +201,7 @@ def check_results(job, rank, results, given, tensors, line):
 
 
 def check_inputs(given, copies, tensors, line):
-    """Inputs the graph writes into have the new value, all others the old one."""
+    """Inputs that the graph writes have the new value, all others the old one."""
     for name, before in copies.items():
         if not isinstance(before, torch.Tensor):
             continue

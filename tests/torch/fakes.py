@@ -27,14 +27,14 @@ native_groups = torch._C._distributed_c10d
 
 
 def sidecar(path):
-    """What stands beside a graph: X.json of X.txt, of X.rankR.txt too."""
+    """The side-car of a graph: X.json for X.txt, also for X.rankR.txt."""
     name = re.sub(r"\.rank\d+$", "", path.with_suffix("").name)
     found = path.with_name(name + ".json")
     return json.loads(found.read_text()) if found.exists() else {}
 
 
 def groups_of(path):
-    """(rank, {name: members}) as the side-car has it."""
+    """(rank, {name: members}) from the side-car."""
     side = sidecar(path)
     rank = re.search(r"\.rank(\d+)$", path.with_suffix("").name)
     rank = int(rank[1]) if rank else side.get("printed_on_rank", 0)
@@ -52,7 +52,7 @@ def groups(path):
     for ranks in named.values():
         if tuple(ranks) not in made:
             made[tuple(ranks)] = dist.new_group(ranks)
-    # torch's own names make room for those of the graph, and come back for the end.
+    # torch's own names are replaced by those of the graph, and restored at the end.
     mine = [g for g in made.values() if g is not dist.GroupMember.NON_GROUP_MEMBER]
     for group in mine:
         native_groups._unregister_process_group(group.group_name)
@@ -70,7 +70,7 @@ def groups(path):
 
 
 class Symbols(dict):
-    """SymInts by the names of symbols, made when first asked for."""
+    """SymInts by the names of symbols, made when first needed."""
 
     def __init__(self, env, hints):
         self.env, self.hints = env, hints
@@ -95,7 +95,7 @@ def numbers(text, symbols):
 
 
 def value_of(annotation, mode, symbols):
-    """The fake value that an annotation stands for, or None."""
+    """The fake value that an annotation describes, or None."""
     annotation = (annotation or "").strip("\"'")
     if annotation.startswith("Sym("):
         try:
@@ -113,12 +113,12 @@ def value_of(annotation, mode, symbols):
         return torch.empty_strided(size, numbers(found[3], symbols), dtype=dtype, device=device)
 
 
-# torch without CUDA stumbles over ~x of a fake CUDA tensor, which some decompositions ask for; not over this.
+# torch without CUDA fails on ~x of a fake CUDA tensor, which some decompositions use; not on this.
 torch.Tensor.__invert__ = lambda self: torch.bitwise_not(self)
 
 
 def inputs_of(module):
-    """Fake values for its placeholders; what has no annotation is a DeviceMesh that nobody looks at."""
+    """Fake values for its placeholders; one without annotation is a DeviceMesh that nothing reads."""
     return [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
 
 

@@ -98,18 +98,19 @@ UNARY = {ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Invert: operator.in
 
 
 class LoadError(Exception):
-    """The text is not a graph this loader understands; the message says which line."""
+    """The loader does not understand the text; the message says which line."""
 
 
 class Global:
-    """A function known by its printed name only; one object a name: compare by `is`."""
+    """A function known by its printed name only; one object per name: compare with `is`."""
 
     _known = {}
 
     def __new__(cls, name):
         if name not in cls._known:
             self = super().__new__(cls)
-            # A printed name joins module and name by "_"; cut at one, and fx prints the same again.
+            # A printed name joins module and name by "_"; splitting at any of them makes fx print
+            # the same again.
             cut = name.rfind("_", 1, len(name) - 1)
             self.printed = name
             self.__module__, self.__name__ = (
@@ -130,7 +131,7 @@ class Global:
 
 @dataclass(frozen=True)
 class Opaque:
-    """An operand that has no value here, as normalised source text."""
+    """An operand that has no value here, as normalized source text."""
 
     text: str
 
@@ -147,7 +148,7 @@ class Loaded:
     unresolved: list = field(default_factory=list)  # targets that stayed a Global
 
     def module(self):
-        """A GraphModule around the graph; what the text names but does not hold is a stand-in."""
+        """A GraphModule around the graph; what the text names but does not contain is a stand-in."""
         root = {}
         for node in self.graph.nodes:
             if node.op not in ("get_attr", "call_module"):
@@ -177,7 +178,7 @@ class Loaded:
 
 
 def fix_class_name(text, name="GraphModule"):
-    """Replace class names that are not Python (`<lambda>`), as --exec must."""
+    """Replaces class names that are not Python (`<lambda>`), as --exec must."""
 
     def put(match):
         old = match.group(2)
@@ -293,7 +294,7 @@ class _Function:
     # ---- placeholders ----
 
     def prologue(self, function):
-        """Make the placeholders; return the statements that are left."""
+        """Makes the placeholders; returns the remaining statements."""
         parameters = self.parameters(function.args)
         self.loaded.signature = [p[0] for p in parameters]
         body = list(function.body)
@@ -375,7 +376,7 @@ class _Function:
             raise LoadError(f"line {s.lineno}: unknown statement {ast.unparse(s)}")
 
     def expression(self, s):
-        """Statements that are no nodes: `pass`, documentation strings, the profiler's calls."""
+        """Statements that are not nodes: `pass`, docstrings, the profiler's calls."""
         if isinstance(s, ast.Pass) or isinstance(s.value, ast.Constant):
             return
         if re.match(r"_rf\w*\.__(enter|exit)__\(", ast.unparse(s.value)):
@@ -420,7 +421,7 @@ class _Function:
             self.nodes[name] = node
 
     def output(self, expr):
-        """The returned value, without the call that makes a nested result of a flat one."""
+        """The returned value, without the call that makes a nested result from a flat one."""
         if _called(expr, "pytree.tree_unflatten"):
             return self.value(expr.args[0])
         if _called(expr, "self._dynamo_bytecode_unflatten"):
@@ -430,7 +431,7 @@ class _Function:
     # ---- right-hand sides ----
 
     def operation(self, e):
-        """(op, target, args, kwargs) of the one operation that a statement holds."""
+        """(op, target, args, kwargs) of the operation in a statement."""
         base, parts = self.path(e)
         if base == "self":
             return "get_attr", ".".join(parts), (), {}
@@ -560,7 +561,7 @@ class _Function:
 
 
 def _plain(v):
-    """A value in which == means: the same type, the same number, the same node name."""
+    """A value for which == means: the same type, the same number, the same node name."""
     if isinstance(v, torch.fx.Node):
         return "node", v.name
     if isinstance(v, (float, complex)):
@@ -598,7 +599,7 @@ def _each(visit, *values):
 
 
 def differences(a, b, annotations=True):
-    """What distinguishes two loaded graphs, nested ones included; [] when nothing does."""
+    """The differences between two loaded graphs, including nested ones; [] if there are none."""
     found = []
     if a.name != b.name:
         found.append(f"class {a.name} against {b.name}")

@@ -11,7 +11,7 @@ GRAPHS = ROOT / "tests" / "graphs"
 TUCK = os.environ.get("TUCK") or str(ROOT / "build" / "release" / "tuck")
 SECONDS = 600  # for one call of tuck, however busy the machine is
 
-# Folders whose graphs must come back from torch as they went in.
+# Folders whose graphs must be the same after a round trip through torch.
 REBUILT = ("big", "ddp", "fsdp", "tp", "moe", "exec")
 
 
@@ -21,7 +21,7 @@ def graphs(*folders):
 
 
 def tuck(*args):
-    """Standard output of `tuck ARGS`; if it fails, so does the test, with what tuck said."""
+    """Standard output of `tuck ARGS`; if it fails, so does the test, with tuck's message."""
     args = [str(a) for a in args]
     done = subprocess.run(
         [TUCK, *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS
@@ -42,7 +42,7 @@ def test_name(path):
 
 
 def one_test_each(paths, name=test_name):
-    """Class decorator: `check(self, item)` becomes one test method an item."""
+    """Class decorator: `check(self, item)` becomes one test method per item."""
 
     def decorate(cls):
         for item in paths:

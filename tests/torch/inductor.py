@@ -40,7 +40,8 @@ def properties(device):
 
 
 class Values(torch.fx.Interpreter):
-    """Gives nodes, and those of nested graphs, the values of a run; where an operator does not run, what is annotated."""
+    """Gives nodes, and those of nested graphs, the values of a run; if an operator does not run,
+    the annotated one."""
 
     def __init__(self, module, mode):
         super().__init__(module)

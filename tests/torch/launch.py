@@ -41,7 +41,7 @@ def run_jobs(world, jobs, worker="exec_worker.py", collective_seconds=COLLECTIVE
 
 
 def one_launch(world, jobs, worker, collective_seconds):
-    """{graph: problems} of finished graphs, and the same of the one it stopped in, or None."""
+    """{graph: problems} of finished graphs, and of the one it stopped in, or None."""
     with tempfile.TemporaryDirectory(prefix="tuck-torch-") as folder:
         folder = Path(folder)
         reports = [str(folder / f"report.{r}") for r in range(world)]
@@ -76,7 +76,7 @@ def one_launch(world, jobs, worker, collective_seconds):
 
 
 def watch(world, folder, worker):
-    """Run the ranks until all have ended, or one failed, or time is up; return the exit codes."""
+    """Runs the ranks until all have ended, one failed, or time is up; returns the exit codes."""
     settings = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "GLOO_SOCKET_IFNAME": "lo"}
     ranks = []
     try:

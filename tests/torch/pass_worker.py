@@ -36,9 +36,9 @@ GOLDEN = -7046029254386353131  # 2^64 over the golden ratio, as a signed number
 
 
 class Reductions(TorchDispatchMode):
-    """Looks at what is summed over ranks, and mixes it if asked: each element becomes a multiple of
-    1/8 between -4 and 4 that depends on every bit of it. Sums of those are exact, and since it is done
-    element by element it does not matter how tensors were cut up or put together before."""
+    """Checks what is summed over ranks, and mixes it if requested: each element becomes a multiple
+    of 1/8 between -4 and 4 that depends on every bit of it. Sums of those are exact, and because
+    it is done element by element it does not matter how tensors were cut or joined before."""
 
     def __init__(self, world, mix):
         super().__init__()
@@ -88,7 +88,7 @@ def run(job, rank, groups, line):
 
 
 def look_at_integers(job, expected, watch, line):
-    """Small integers are worth something: nothing overflows, and sums are as exact as is said."""
+    """Small integers must be useful: nothing overflows, and sums are as exact as claimed."""
     tensors = [t for part in expected for t in part if isinstance(t, torch.Tensor)]
     for t in tensors:
         if t.untyped_storage().size() > 0 and not t.isfinite().all():
@@ -130,8 +130,8 @@ def generator(job, rank, name, fill):
 
 
 def like_stored(job, rank, name, stored, fill):
-    """Indices stay what they are, so only floats come here; sign and size of random ones stay about
-    what they are, since some are variances, sums of exponents and the like."""
+    """Indices keep their values, so only floats come here; random ones keep about the same sign and
+    size, because some are variances, sums of exponentials and so on."""
     random = generator(job, rank, name, fill)
     if fill == "integers" and stored.numel() == 1:
         return torch.full(stored.shape, job["most"])  # such as what all gradients are multiplied by

@@ -17,7 +17,7 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# Those that take longest, and so go first.
+# Those that take longest run first.
 LONG = ("test_shapes_pointwise.PointwiseTest", "test_shapes_hops.GraphTest", "test_shapes_sym.ArithmeticTest")
 
 
@@ -30,7 +30,7 @@ def every(suite):
 
 
 class Result(unittest.TextTestResult):
-    """Counts what passed, too."""
+    """Also counts what passed."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)

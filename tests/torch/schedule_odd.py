@@ -1,7 +1,7 @@
-"""Problems unlike a training step: what no compiler gives, and a file may say all the same.
+"""Problems unlike a training step: what no compiler produces, but a file may contain.
 
-Each has a few traits of its own, drawn anew: what ops there are, what needs what, how large and how long
-things are, how they are called. `odd_options` goes to the ends of what the options allow, too.
+Each has a few random traits: which ops there are, what needs what, how large and how long things
+are, and their names. `odd_options` also goes to the limits of the options.
 """
 import schedule_stubs as stubs
 

@@ -21,7 +21,7 @@ PEAK = {"lpmf": memory.topological_sort_lpmf, "bfs": memory.topological_sort_bfs
 
 
 def ir_node(op):
-    """Kernels are told apart by class and by name."""
+    """Kernels are distinguished by class and by name."""
     cls = {"collective": ir._CollectiveKernel, "wait": ir._WaitKernel}.get(op["kind"])
     node = object.__new__(cls) if cls else type("Kernel", (), {})()
     name = op.get("kernel")
@@ -124,7 +124,7 @@ class Stubs:
 
 
 def run_pass(name, nodes):
-    """The order, and what became of each collective or wait."""
+    """The order, and what happened to each collective or wait."""
     stats = {}
     if name == REORDER:
         nodes, stats = comms._reorder_communication_preserving_peak_memory_internal(nodes)
@@ -138,7 +138,7 @@ def run_pass(name, nodes):
 
 
 def answer(problem, passes, set_options, inductor_options=None):
-    """{"order", "peak", "stats", "deps"} as PyTorch has them."""
+    """{"order", "peak", "stats", "deps"} from PyTorch."""
     stubs = Stubs(problem)
     nodes, stats = stubs.nodes, {}
     with V.set_graph_handler(stubs), options.patch(set_options), \
@@ -157,7 +157,7 @@ def answer(problem, passes, set_options, inductor_options=None):
 # ---------------------------------------------------------------- random problems
 
 class Making:
-    """A program that grows op by op, each reading what was made lately."""
+    """A program that grows op by op, each reading recent results."""
 
     def __init__(self, rng):
         self.rng = rng

@@ -102,8 +102,8 @@ def operator_of(name):
         return None
 
 
-# Rows with a shape rule that torch 2.13 cannot run without a GPU, and why; None: it has no such operator.
-# test_shapes_instead.py shows it and compares them with something else.
+# Rows with a shape rule that torch 2.13 cannot run without a GPU, and why; None: it has no such
+# operator. test_shapes_instead.py demonstrates that and compares them with something else.
 NO_KERNEL = "no kernel for tensors on a cpu, and none for fake ones"
 NOT_RUN = {
     **dict.fromkeys(
@@ -134,7 +134,8 @@ NOT_RUN = {
 }
 
 
-# Rows of which some calls are not answered, and why: the layout is decided by a library that is not there.
+# Rows for which some calls have no answer, and why: the layout is decided by a library that is not
+# installed.
 CUDNN = "cuDNN, if torch is built with it, follows a channels-last operand"
 MAY_BE_UNKNOWN = dict.fromkeys(
     """aten._convolution.default aten.conv1d.default aten.conv1d.padding aten.conv2d.default
@@ -149,7 +150,7 @@ MAY_BE_UNKNOWN = dict.fromkeys(
 
 
 class Tensor:
-    """What is printed of a tensor; a fake one is made of it for each run."""
+    """The printed part of a tensor; a fake one is made from it for each run."""
 
     def __init__(self, dtype, size, stride, device):
         self.dtype, self.size, self.stride, self.device = dtype, list(size), list(stride), device
@@ -167,14 +168,15 @@ class Tensor:
 
 
 class Opaque:
-    """An operand that is no tensor and nothing that can be written down: a stream, a process group, a handle."""
+    """An operand that is not a tensor and cannot be written as text: a stream, a process group, a
+    handle."""
 
     def __init__(self, make):
         self.make = make
 
 
 class Made:
-    """An operand that another operator gives: a line of its own in the graph."""
+    """An operand that another operator returns: a line of its own in the graph."""
 
     def __init__(self, name, *args):
         self.name, self.args = name, args
@@ -448,7 +450,8 @@ class Call:
 
 
 def draw_calls(row, make, count=CALLS, data=False, op=None):
-    """[(call, what torch gives)], as many as asked for unless torch refuses most. op: run in the row's place."""
+    """[(call, torch's result)], as many as requested unless torch refuses most. op: run instead of
+    the row's."""
     op, found = op or operator_of(row["name"]), []
     if op is None:
         return found
@@ -512,7 +515,7 @@ def same(got, wanted):
 
 
 def is_part(got, wanted):
-    """Nothing is said that is wrong, but strides are left out, or everything."""
+    """Nothing wrong is stated, but strides are missing, or everything."""
     if got == "?":
         return True
     tensor = r"(\w+\[[^]]*\])(\[[^]]*\])?([\w:]*)"
@@ -525,7 +528,8 @@ def is_part(got, wanted):
 
 
 def compare(generators, groups=None, data=()):
-    """generators: row name -> generator. ({row: calls}, {row: unknown}, sentences about what differs)."""
+    """generators: row name -> generator. Returns ({row: calls}, {row: unknown}, sentences about
+    differences)."""
     drawn, complaints, counts, unknown = [], [], {}, {}
     for name, make in generators.items():
         calls = draw_calls(rows()[name], make, data=name in data)
@@ -552,7 +556,8 @@ def compare(generators, groups=None, data=()):
 
 
 class ShapeTest(unittest.TestCase):
-    """Subclasses set RULES and ROWS, and SKIP rows and libraries that another class has. Every row of theirs is compared."""
+    """Subclasses set RULES and ROWS, and SKIP rows and libraries that another class has. Every row
+    of theirs is compared."""
 
     RULES, ROWS, SKIP, GROUPS, REAL = {}, {}, (), {}, ()
 

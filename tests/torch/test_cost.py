@@ -63,7 +63,7 @@ def annotation(t):
 
 
 class Flops(unittest.TestCase):
-    """Calls with random sizes, all in one graph; each formula of torch is asked for the same."""
+    """Calls with random sizes, all in one graph; each of torch's formulas is used for the same."""
 
     def calls(self, r):
         def t(*size, dtype=torch.float32):
@@ -119,7 +119,7 @@ class Flops(unittest.TestCase):
         self.assertEqual(wrong, [], some(wrong))
 
     def test_all_have_one(self):
-        """What torch has a formula for, Tuck has one for."""
+        """Tuck has a formula for everything torch has one for."""
         rows = json.loads(tuck("ops", "--json"))["operators"]
         ours = {row["name"].rsplit(".", 1)[0] if row["name"].startswith("aten.") else row["name"]
                 for row in rows if row["flops"] != "none"}

@@ -1,6 +1,6 @@
-"""The small graphs of docs/differences.md, run by PyTorch: what tests/golden/passes/differences.txt has for
-compat=torch is what PyTorch makes of them, buckets or graphs up to names and order, or the exception it raises; and
-what it has without compat is something else."""
+"""The small graphs of docs/differences.md, run by PyTorch: the output in
+tests/golden/passes/differences.txt for compat=torch is what PyTorch does with them, buckets or
+graphs up to names and order, or the exception it raises; and the output without compat differs."""
 
 import logging
 import re
@@ -27,7 +27,7 @@ logging.getLogger("torch._subclasses.fake_tensor").setLevel("CRITICAL")  # refus
 
 
 def read_cases():
-    """One of each graph: {title, passes, options, graph, compat: {stdout, stderr}, none: …}"""
+    """One per graph: {title, passes, options, graph, compat: {stdout, stderr}, none: …}"""
     found = {}
     for part in re.split(r"^--- # ", GOLDEN.read_text(), flags=re.M)[1:]:
         title, rest = part.split("\n", 1)
@@ -66,12 +66,12 @@ def buckets_in(report):
 
 
 def buckets_text(pieces):
-    """A report without its first lines, which repeat the options; an error as it is."""
+    """A report without its first lines, which repeat the options; an error unchanged."""
     return "\n".join(x for x in pieces["stderr"].splitlines() if not x.startswith(("bucket_", "fuse_", "sched")))
 
 
 def without_hint(module, mode):
-    """A size that only data decides."""
+    """A data-dependent size."""
     size = mode.shape_env.create_unbacked_symint()
     for node in module.graph.nodes:
         if "val" in node.meta:
@@ -80,7 +80,7 @@ def without_hint(module, mode):
 
 
 def run_torch(case):
-    """The finder's buckets, or the graph behind the pass."""
+    """The finder's buckets, or the graph after the pass."""
     module, mode = fakes.fake_module(case["graph"])
     if "[u0]" in case["graph"]:
         without_hint(module, mode)
@@ -114,7 +114,8 @@ def run_torch(case):
 
 
 def values_of(text, graph=None):
-    """What a graph gives for inputs that follow from their places. Nobody else answers its collectives."""
+    """The results of a graph for inputs derived from their positions. Its collectives have no other
+    participants."""
     module = fxload.load(fxload.fix_class_name(text)).module()
     fake = fakes.inputs_of(fakes.fake_module(text)[0])
     run = torch.fx.GraphModule(torch.nn.Module(), graph or module.graph)

@@ -13,7 +13,7 @@ _outcomes = {}  # world size -> {graph: problems}
 
 
 def job_of(path, folder):
-    """What the ranks need to know of one graph. Texts are printed by tuck into the folder."""
+    """What the ranks need to know about one graph. tuck prints the texts into the folder."""
     about = json.loads(path.read_text())
     world, name = about["world_size"], path.stem
     texts = []
@@ -28,7 +28,7 @@ def job_of(path, folder):
 
 
 def make_job(graph, path, about, texts):
-    """A job of exec_worker.py: one text a rank, the rest as the side-car says."""
+    """A job of exec_worker.py: one text per rank, the rest from the side-car."""
     return {
         "graph": graph,
         "texts": [str(text) for text in texts],
@@ -40,7 +40,7 @@ def make_job(graph, path, about, texts):
 
 
 def outcomes(world):
-    """Run all graphs of a world size, once."""
+    """Runs all graphs of a world size, once."""
     if world not in _outcomes:
         found, jobs = {}, []
         with tempfile.TemporaryDirectory(prefix="tuck-exec-") as folder:

@@ -27,7 +27,7 @@ def globals_used(code):
 
 
 def run_class(text, what):
-    """Execute a text with nothing but the globals it asks for; return the class it defines."""
+    """Executes a text with only the globals it lists; returns the class it defines."""
     space = {"__name__": "graph", **{name: fxload.global_value(name) for name in needs(text)}}
     before = set(space)
     exec(compile(text, str(what), "exec"), space)

@@ -24,7 +24,7 @@ def python_texts():
 
 
 def rename(loaded, like):
-    """Where a text names no class or no parameters, how they are called is not compared."""
+    """If a text names no class or no parameters, their names are not compared."""
     loaded.name, loaded.signature = like.name, like.signature
     return loaded
 
@@ -46,7 +46,7 @@ def case_name(case):
 
 @one_test_each(list(python_texts()), case_name)
 class OtherForms(unittest.TestCase):
-    """A graph whose operands all have values must be printed; another may be refused."""
+    """A graph whose operands all have values must be printed; others may be refused."""
 
     def check(self, case):
         path, number, expected = case

@@ -1,5 +1,5 @@
-"""The FSDP passes: against torch 2.12.1's recorded answers where 2.13 has them no longer, against 2.13
-itself where it has them."""
+"""The FSDP passes: compared with torch 2.12.1's recorded answers for those that 2.13 no longer has,
+and with 2.13 itself for the others."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ from unordered import differences_but_order
 
 RECORDED = json.loads((Path(__file__).parent / "old_fsdp.json").read_text())["cases"]
 
-# Where Tuck does otherwise, and why: docs/differences.md.
+# Where Tuck behaves differently, and why: docs/differences.md.
 OTHERWISE = {
     "getitem_1_used": "torch raises; Tuck leaves the all-gather alone",
     "CU": "torch drops a copy that the caller sees; Tuck leaves the parameter alone",
@@ -46,7 +46,7 @@ LEAVES = {"buffer_is_input": "pattern", "FCVCW0": "shared", "FCYU0": "mutated", 
 
 
 def optimize(text, passes, side=None):
-    """The text that `tuck optimize` makes of this one, and its report."""
+    """The text that `tuck optimize` writes for this one, and its report."""
     with tempfile.TemporaryDirectory(prefix="tuck-fsdp-") as folder:
         before, after = Path(folder, "before.txt"), Path(folder, "after.txt")
         before.write_text(text)
@@ -139,7 +139,7 @@ DEDUP = {
 
 
 def torch_dedup(text):
-    """What torch 2.13 makes of it."""
+    """What torch 2.13 does with it."""
     mode = FakeTensorMode()
     module = fxload.load(text).module()
     with mode:
@@ -176,7 +176,7 @@ PRE_BUCKETED = [
 
 @one_test_each(PRE_BUCKETED, name=test_name)
 class PreBucket(unittest.TestCase):
-    """With a cap that is given: the same graph, up to names and order."""
+    """With a given cap: the same graph, up to names and order."""
 
     @classmethod
     def setUpClass(cls):

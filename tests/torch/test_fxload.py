@@ -1,4 +1,4 @@
-"""The loader the other tests lean on: it reads what torch printed, and it sees every difference."""
+"""The loader that other tests rely on: it reads what torch printed, and detects every difference."""
 
 import unittest
 

@@ -1,5 +1,5 @@
-"""The launcher itself: a wrong value, a rank that raises and one that stays away are found and told
-apart, and the graphs after them still run."""
+"""The launcher itself: a wrong value, a rank that raises and one that never arrives are detected
+and distinguished, and the graphs after them still run."""
 
 import json
 import tempfile

@@ -44,7 +44,7 @@ REGISTER = """torch.distributed._functional_collectives torch.distributed._symme
     torch._inductor.fx_passes.bucketing torch._inductor.inductor_prims torch._inductor.lowering
     torch._inductor.fx_passes.control_dependencies torch._export.wrappers"""
 
-# Rows of other releases.
+# Rows that only other releases have.
 ABSENT = {
     "_c10d_functional.wait_tensors.default",
     "bucketing._pre_bucket_all_gather_symm_mem.default",
@@ -54,7 +54,7 @@ ABSENT = {
 }
 PYTHON = {"operator": operator, "builtins": builtins, "math": math, "torch": torch}
 
-# Namespaces in the graphs that are made up, or a third party's.
+# Namespaces in the graphs that are invented, or third-party.
 FOREIGN = {"my", "my_ns", "apex", "tg", "megatron", "vllm", "mylib"}
 
 
@@ -192,7 +192,7 @@ class Schemas(unittest.TestCase):
         self.assertGreater(sum(1 for _ in with_schema()), 1500)
 
     def test_mutable(self):
-        """torch's own summary of a schema, a second opinion on how marks were read."""
+        """torch's own summary of a schema, to double-check how marks were read."""
         found = []
         for row, op in with_schema():
             written = any(p["mutated"] for p in row["schema"]["params"])
@@ -239,7 +239,7 @@ class Schemas(unittest.TestCase):
 
 class Flags(unittest.TestCase):
     def test_tags(self):
-        """Flags that torch has as tags of operators: none is forgotten."""
+        """Flags that torch has as tags of operators: none is missing."""
         pairs = [
             ("nondeterministic_seeded", "random"), ("needs_contiguous_strides", "contig"),
             ("needs_exact_strides", "exact"), ("needs_fixed_stride_order", "fixed"),
@@ -254,7 +254,7 @@ class Flags(unittest.TestCase):
         self.assertEqual(found, [], some(found))
 
     def test_lowered(self):
-        """What torch's estimates take for fusible."""
+        """What torch's estimates treat as fusible."""
         from torch._inductor.lowering import fallbacks, lowerings
         from torch.utils.flop_counter import flop_registry
 
@@ -269,7 +269,7 @@ class Flags(unittest.TestCase):
         self.assertEqual(found, [], some(found))
 
     def test_effects(self):
-        """What torch keeps though nobody uses it, Tuck keeps."""
+        """What torch keeps although it is unused, Tuck keeps."""
         found = []
         for row, op in with_schema():
             if op in torch.fx.node._side_effectful_functions and "effect" not in row["flags"]:
@@ -296,13 +296,13 @@ def storage(t):
 
 
 def storages(value):
-    """Those in use: an empty tensor shares nothing with anybody."""
+    """Only those in use: an empty tensor shares nothing."""
     bare = [s for s in pytree.tree_leaves(value) if isinstance(s, torch.UntypedStorage)]
     return {storage(t) for t in tensors(value) if t.numel()} | {s._cdata for s in bare}
 
 
 def picture(t):
-    """All that a call could change about a tensor."""
+    """Everything that a call could change about a tensor."""
     data = t.detach().clone() if t.untyped_storage().nbytes() and t.numel() else None
     return t.shape, t.stride(), storage(t), t.untyped_storage().nbytes(), data, t.grad is None
 
@@ -339,7 +339,7 @@ class Call:
 
 
 def told(row, which="truth"):
-    """What the table tells: operands that are written, pairs that share storage."""
+    """What the table says: written operands, pairs that share storage."""
     sig = row[which]
     written = {p["name"] for p in sig["params"] if p["mutated"]}
     shared = set()
@@ -360,7 +360,8 @@ def running(n=3):
     return {"running_mean": torch.zeros(n), "running_var": torch.ones(n)}
 
 
-# One call for each lie, on the CPU, that shows all of it: (operands, keywords).
+# One call on the CPU for each correction (`lies`) that demonstrates all of it: (operands,
+# keywords).
 SHOWN = {
     "aten._batch_norm_impl_index.default": lambda: (
         [tensor(2, 3), None, None, *running().values(), True, 0.1, 1e-5, False], {}),
@@ -432,7 +433,7 @@ NOT_RUN = {
 
 class Lies(unittest.TestCase):
     def test_each_is_shown(self):
-        """A lie is shown by a run, or there is a reason why it is not."""
+        """Each correction is demonstrated by a run, or there is a reason why not."""
         storage_lies = {n for n, r in rows().items() if r["lies"] and "(" in r["lies"]}
         none_lies = {n for n, r in rows().items() if r["lies"] and "?" in r["lies"]}
         listed = [set(SHOWN), SHOWN_ON_RANKS, SHOWN_BY_HAND, set(NOT_RUN)]
@@ -455,7 +456,7 @@ class Lies(unittest.TestCase):
         self.assertEqual(found, [], some(found))
 
     def test_accumulate_grad(self):
-        """It writes the gradient that hangs on the variable, and returns it."""
+        """It writes and returns the gradient of the variable."""
         accumulate = torch.ops.inductor.accumulate_grad_.default
         with torch.no_grad():
             variable = tensor(3).requires_grad_()
@@ -467,7 +468,7 @@ class Lies(unittest.TestCase):
             self.assertEqual(storage(again), storage(variable.grad))
 
     def test_none_for_a_tensor(self):
-        """The schema says Tensor, and None is taken."""
+        """The schema says Tensor, but None is accepted."""
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         for name, operands in NONES.items():
@@ -507,7 +508,7 @@ NONES = {
 
 
 class Capture(TorchDispatchMode):
-    """Gets hold of the operands that torch.distributed hands down, which Python cannot make."""
+    """Captures the operands that torch.distributed passes on, which Python cannot make."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.args = args
@@ -560,7 +561,7 @@ def rank_calls(rank, name, group, add):
 
 
 def finish(result):
-    """Wait for a call: until then nothing need have been written."""
+    """Waits for a call: until then nothing need have been written."""
     for item in pytree.tree_leaves(result):
         if isinstance(item, torch.Tensor):
             torch.ops._c10d_functional.wait_tensor(item)
@@ -569,7 +570,7 @@ def finish(result):
 
 
 def on_rank(rank, folder):
-    """One of two ranks: run the calls, write down what each did."""
+    """One of two ranks: runs the calls, records what each did."""
     register()
     store = dist.FileStore(os.path.join(folder, "store"), 2)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=WAIT)
@@ -591,7 +592,8 @@ def on_rank(rank, folder):
 
 
 def run_ranks():
-    """What two ranks show: contradictions of the table, and the lies that were seen in full."""
+    """What two ranks show: contradictions to the table, and the corrections that were fully
+    demonstrated."""
     env = dict(os.environ, GLOO_SOCKET_IFNAME="lo", TORCH_CPP_LOG_LEVEL="ERROR")
     with tempfile.TemporaryDirectory(prefix="tuck-ops-") as folder:
         with open(os.path.join(folder, "rows"), "wb") as f:
@@ -626,7 +628,7 @@ UNFIT = ("aten.record_stream", "aten._print")
 
 
 class Sampler:
-    """Operands at random, by type and a little by name. Many calls fail; the others count."""
+    """Random operands, by type and partly by name. Many calls fail; the others count."""
 
     def __init__(self, row):
         self.row = row
@@ -700,8 +702,8 @@ def sample(row, op, tries=60, enough=6):
 
 
 def sample_all(work, seconds=300):
-    """{name: outcome}. Some operators bring the process down when they are called in a wild way:
-    they run in children, and the next one goes on behind the operator that died."""
+    """{name: outcome}. Some operators crash the process when called with odd arguments: they run in
+    children, and the next one continues after the operator that crashed."""
     outcome, at, deadline = {}, 0, time.monotonic() + seconds
     while at < len(work) and time.monotonic() < deadline:
         read, write = os.pipe()

@@ -51,7 +51,7 @@ INTEGERS = {
     "ring_attention_bw": (1, 2, True, "softmax; and it takes logarithms of an input"),
 }
 
-# For every graph of tests/graphs/exec; (pipeline, what it does to sums: see above)
+# For every graph of tests/graphs/exec: (pipeline, its effect on sums: see above)
 PIPELINES = [
     ("deduplicate_wait_tensors", "exact"),
     ("dedup_fsdp_reduce_scatter", "sums"),
@@ -91,7 +91,7 @@ def head(text):
 
 
 def optimize(source, passes, rank, groups, after):
-    """Runs the passes; False: they changed nothing."""
+    """Runs the passes; False if they changed nothing."""
     said = [f"--group={n}={','.join(map(str, g['ranks']))}" for n, g in groups.items()]
     annotations = " ".join(re.findall(r'"([^"\n]*)"', source.read_text()))
     said += [f"--assume={s}=8" for s in sorted(set(re.findall(r"\bs\d+\b", annotations)))]
@@ -196,7 +196,7 @@ def case_job(path, world, folder):
 
 
 def outcomes(world):
-    """Everything of one world size, in one launch."""
+    """Everything for one world size, in one launch."""
     if world in _outcomes:
         return _outcomes[world]
     found, jobs = {}, []

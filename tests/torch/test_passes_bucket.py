@@ -1,5 +1,5 @@
-"""Bucketing beside torch 2.13's: with compat=torch the same buckets and the same merged graphs; without, only
-the differences that docs/differences.md lists."""
+"""Bucketing compared with torch 2.13's: with compat=torch the same buckets and the same merged
+graphs; without, only the differences that docs/differences.md lists."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def on_cpu(text):
 
 
 def kinds_in(text):
-    """Kinds of which there is more than one."""
+    """Kinds that occur more than once."""
     return [kind for kind, call in KINDS.items() if text.count(call) > 1]
 
 
@@ -55,7 +55,7 @@ def text_of(path):
 
 
 def optimize(path, passes, text=None):
-    """What `tuck optimize` makes of the graph on cpu, and its report."""
+    """What `tuck optimize` writes for the graph on cpu, and its report."""
     text = text or text_of(path)
     with tempfile.TemporaryDirectory(prefix="tuck-bucket-") as folder:
         before, after = Path(folder, path.name), Path(folder, "after.out")
@@ -151,13 +151,13 @@ def inline_numbers(graph, value_of):
 
 
 def hinted(node):
-    """Of a node that torch made."""
+    """For a node that torch made."""
     value = node.meta.get("val")
     return value.node.hint if isinstance(value, torch.SymInt) else None
 
 
 def stated(node):
-    """Of a node that Tuck printed."""
+    """For a node that Tuck printed."""
     found = re.match(r"Sym\((.*)\)$", (node.meta.get("annotation") or "").strip("\"'"))
     if not found:
         return None
@@ -239,7 +239,7 @@ class Big(unittest.TestCase):
             compare(self, path, kind, 2000, "default")
 
 
-# ---- each difference of docs/differences.md, on a graph as small as it gets ----
+# ---- each difference of docs/differences.md, on a minimal graph ----
 
 AR, AG = "_c10d_functional.all_reduce.default(", "_c10d_functional.all_gather_into_tensor.default("
 

@@ -1,4 +1,5 @@
-"""DDP fusion beside torch's own: the same buckets, the same merged graphs, an error where torch raises."""
+"""DDP fusion compared with torch's own: the same buckets, the same merged graphs, an error where
+torch raises."""
 
 import collections
 import json
@@ -60,7 +61,7 @@ def numbers(text):
 
 
 def fake_value(mode, annotation):
-    """The tensor an annotation tells of, on the CPU; None where a size is a symbol."""
+    """The tensor that an annotation describes, on the CPU; None if a size is a symbol."""
     found = TENSOR.match(annotation or "")
     if not found or found.group(1) not in DTYPES:
         return None
@@ -72,7 +73,8 @@ def fake_value(mode, annotation):
 
 
 def in_torch(path):
-    """The graph of a file, rebuilt from what --exec prints, with the values that torch's passes ask for."""
+    """The graph of a file, rebuilt from what --exec prints, with the values that torch's passes
+    need."""
     mode = FakeTensorMode()
     module = fxload.load(tuck("show", "--exec", path)).module()
     for node in module.graph.nodes:
@@ -117,7 +119,7 @@ def tuck_buckets(path, size, compat):
 
 
 def overload(target, args):
-    """What torch's DDP fusion calls by a bare name, with its overload."""
+    """What torch's DDP fusion calls without overload, with its overload."""
     if target is torch.ops.aten.cat:
         return torch.ops.aten.cat.default
     if target is torch.ops.aten.reshape:
@@ -128,8 +130,8 @@ def overload(target, args):
 
 
 def structure(graph):
-    """Every node as a number that its operator, its operands and theirs decide: equal graphs, whatever their
-    names and order, have the same numbers the same number of times."""
+    """Every node as a number that depends on its operator, its operands and theirs: equal graphs,
+    whatever their names and order, have the same numbers equally often."""
     number, known = {}, {}
 
     def plain(v):
@@ -149,7 +151,7 @@ def structure(graph):
 
 
 def in_order(graph):
-    """Nodes behind what they use: torch's schedule_comm_wait leaves others."""
+    """Nodes after what they use: torch's schedule_comm_wait leaves others."""
     done, order = set(), []
     for last in graph.nodes:
         stack = [last]
@@ -236,7 +238,7 @@ class Merged(Driven):
 
 @one_test_each(PATHS)
 class WaitPlaces(Driven):
-    """schedule_comm_wait: how many of the other nodes stand before each wait."""
+    """schedule_comm_wait: how many of the other nodes come before each wait."""
 
     def places(self, graph, moved):
         before, at = 0, {}

@@ -1,4 +1,5 @@
-"""`tuck lower --peak fx` beside PyTorch's own estimate of a graph's peak, memory_estimator.py."""
+"""`tuck lower --peak fx` compared with PyTorch's own estimate of a graph's peak,
+memory_estimator.py."""
 
 import re
 import unittest
@@ -20,7 +21,8 @@ HINT = 8  # of every symbol of a size that is given, as fakes.py has it
 def of_torch(path):
     with fakes.groups(path):
         gm, mode = fakes.fake_module(path.read_text())
-        # Values from annotations share nothing; those of a run under fake tensors do as the operators say.
+        # Values from annotations share nothing; those of a run with fake tensors share as the
+        # operators say.
         FakeTensorProp(gm, mode).propagate_dont_convert_inputs(*fakes.inputs_of(gm))
         with V.set_fake_mode(mode):
             return max(memory_estimator.build_memory_profile(gm.graph, memory_estimator._is_releasable))

@@ -38,7 +38,7 @@ def ask(cases):
 
 
 def plain(answer, deps):
-    """PyTorch's answer in our words."""
+    """PyTorch's answer in our format."""
     stats = {name: [x[key] for key in NUMBERS] + [code(x["limiting_factor"])]
              for name, x in answer["stats"].items()}
     return {"order": answer["order"], "peak": answer["peak"], "stats": stats,
@@ -73,7 +73,7 @@ class Schedules(unittest.TestCase):
         self.compare(cases, wanted)
 
     def test_odd_problems(self):
-        """Unlike a training step; those where PyTorch itself fails are left out."""
+        """Unlike a training step; those on which PyTorch itself fails are skipped."""
         rng = random.Random(int(os.environ.get("TUCK_SEED") or time.time()))
         cases, wanted, own = [], [], []
         for _ in range(PROBLEMS // 4):

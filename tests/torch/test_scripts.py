@@ -33,7 +33,7 @@ def run(script, out):
 
 
 def around(text):
-    """What stands before and behind the body of forward."""
+    """What comes before and after the body of forward."""
     head, rest = re.split(r"(?<=\n)(?=    def forward\()", text, maxsplit=1)
     signature, body = rest.split("\n", 1)
     tail = body[re.search(r"^        return .*\n", body, flags=re.M).end():]

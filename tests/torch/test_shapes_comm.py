@@ -1,4 +1,5 @@
-"""Collectives, what is fused with them and flat buffers: random calls over a group of four that is not there."""
+"""Collectives, operators fused with them and flat buffers: random calls on a simulated group of
+four."""
 
 import importlib
 import math
@@ -29,7 +30,7 @@ def tearDownModule():
 
 
 def multiple(r, size, dim=0):
-    """Sizes with one that the ranks divide."""
+    """Sizes with one that the number of ranks divides."""
     size = list(size)
     size[dim] *= RANKS
     return size

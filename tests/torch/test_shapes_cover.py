@@ -1,7 +1,7 @@
 """Every row with a shape rule is compared with torch by some test.
 
-A class of test_shapes_*.py names the rows it compares (rows_compared()), and fails where fewer than 20 calls of
-one were drawn and compared: an answer of ours that says nothing does not count.
+A class of test_shapes_*.py names the rows it compares (rows_compared()), and fails if fewer than
+20 calls of one were drawn and compared: an answer without information does not count.
 """
 
 import importlib

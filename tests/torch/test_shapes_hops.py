@@ -142,7 +142,7 @@ def attended(r):
 
 
 def arithmetic(r):
-    """Sizes of a view by what Python makes of other sizes."""
+    """Sizes of a view computed in Python from other sizes."""
 
     def f(x, y):
         a, b = x.shape
@@ -162,7 +162,7 @@ def traced(mode="fake"):
 
 
 def ordered(f, args):
-    """Behind something that it does not need, by a graph of its own."""
+    """After something that it does not need, in a graph of its own."""
     module = make_fx(f, tracing_mode="fake")(*args)
     calls = [n for n in module.graph.nodes if n.op == "call_function" and isinstance(n.meta.get("val"), torch.Tensor)]
     preserve_node_ordering(module.graph, {calls[-1]: OrderedSet(calls[:1])})
@@ -171,7 +171,7 @@ def ordered(f, args):
 
 
 def compiled(f, args):
-    """The graph that a compiler gets of f."""
+    """The graph of f that a compiler gets."""
     graphs = []
 
     def take(module, inputs):
@@ -242,7 +242,7 @@ HOPS = {
 
 
 def differences(module):
-    """What is inferred otherwise than annotated, or None."""
+    """Where inference and annotation differ, or None."""
     text = module.print_readable(print_output=False, include_stride=True, include_device=True)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "graph.txt")
@@ -268,7 +268,7 @@ class GraphTest(unittest.TestCase):
             module = graph_of(*draw_(random.Random(SEED * 1000 + i)))
             calls = [n for n in module.graph.nodes if n.target is target]
             self.assertTrue(calls, module.code)
-            # What it gives is annotated: itself, or what is picked of it.
+            # Its results are annotated: itself, or items picked from it.
             given = [n for call in calls for n in (call, *call.users)]
             self.assertTrue(any(isinstance(value_of(n), torch.Tensor) for n in given), module.code)
             self.assertIsNone(differences(module))

@@ -1,4 +1,4 @@
-"""Indexing and what numbers are read from tensors: random calls give torch's sizes and strides."""
+"""Indexing, and numbers read from tensors: random calls give torch's sizes and strides."""
 
 import torch
 

@@ -1,7 +1,7 @@
-"""Rows that torch cannot run without a GPU, or no longer has: it is shown that it cannot, and random calls are
-compared with what torch gives for another operator that computes the same.
+"""Rows that torch cannot run without a GPU, or no longer has: this shows that it cannot, and
+compares random calls with torch's results for another operator that computes the same.
 
-An operator that torch begins to support fails here: it then belongs into the test of its family.
+If torch begins to support an operator, it fails here: it then belongs in the test of its family.
 """
 
 import unittest
@@ -105,7 +105,7 @@ def nothing(*args):
 
 
 def written(name):
-    """Given back by its schema: the operand that is written."""
+    """Returned according to its schema: the operand that is written."""
     schema = operator_of(name)._schema
     alias = schema.returns[0].alias_info
     assert len(schema.returns) == 1 and alias.is_write

@@ -17,7 +17,7 @@ def is_last(x):
 
 
 def is_tidy(x):
-    """Contiguous to the letter, or without a dimension of size 1."""
+    """Strictly contiguous, or without a dimension of size 1."""
     return 1 not in x.size or x.stride == dense(x.size)
 
 
@@ -58,7 +58,8 @@ def extent(r, n, *among):
 
 
 def wide(x, dims):
-    """As torch computes with it: with a batch, and with two spatial dimensions in place of one."""
+    """As torch computes with it: with a batch dimension, and with two spatial dimensions instead of
+    one."""
     size, stride = list(x.size), list(x.stride)
     if len(size) == dims + 1:
         size.insert(0, 1), stride.insert(0, size[1] * stride[0])
@@ -169,7 +170,7 @@ def upsample(r, row):
 
 
 def upsample_linear(r, row):
-    """Without sizes of 1, but in a contiguous tensor."""
+    """Without sizes of 1, except in a contiguous tensor."""
     args, kwargs = upsample(r, row)
     x, size = args[:2]
     if size is None:
@@ -352,7 +353,7 @@ def loss_steps(r, row):
 
 
 def heads(r, size, dtype, layout=None):
-    """[B, H, L, E], with the heads before or behind the length in memory, or in any other layout."""
+    """[B, H, L, E], with the heads before or after the length in memory, or in any other layout."""
     layout = layout or r.choice(["plain", "inside", "any", "padded"])
     if layout == "any":
         return r.tensor(size, dtype)

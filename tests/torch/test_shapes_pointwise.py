@@ -178,7 +178,7 @@ def aliased(r, row):
 
 
 def inplace(r, row):
-    """The first operand is what it is; the others fit into it."""
+    """The first operand stays as it is; the others must fit it."""
     drawn = by_schema(r, row)
     if drawn is None or not hasattr(drawn[0][0], "size"):
         return None

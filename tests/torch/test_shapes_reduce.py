@@ -48,7 +48,8 @@ def reduction(dtypes, empty=True):
 
 
 def norm(r, row):
-    """Over sizes of 1 only in contiguous tensors: elsewhere the layout may be the operand's, and is not inferred."""
+    """Sizes of 1 only in contiguous tensors: otherwise the layout may be the operand's, and is not
+    inferred."""
     args, kwargs = reduction(FLOATS + ("complex64",))(r, row)
     x = args[0]
     if 1 in x.size or not x.size:

@@ -1,7 +1,7 @@
-"""Arithmetic on sizes: what Python, math and torch make of symbolic numbers, by value.
+"""Arithmetic on sizes: what Python, math and torch compute from symbolic numbers, by value.
 
-A call is drawn once and run with symbols that stand for five random pairs of sizes each; what is inferred for
-it is one expression, which must have torch's value, of torch's type, at all five.
+A call is drawn once and run with symbols for five random pairs of sizes each; what is inferred
+for it is one expression, which must have torch's value and type at all five.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ for noisy in ("sym_node", "symbolic_shapes"):  # they report refused calls
 ASSIGNMENTS = 5
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
-# What operands may be, of two sizes.
+# Possible operands, from two sizes.
 INTS = [
     lambda a, b: a,
     lambda a, b: b,

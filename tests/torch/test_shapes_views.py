@@ -20,7 +20,7 @@ def factors(r, n, parts):
 
 
 def other_sizes(r, size, hole=True):
-    """Sizes of as many elements: dimensions cut, joined, and ones strewn in."""
+    """Sizes with as many elements: dimensions cut and joined, and ones inserted."""
     n = math.prod(size)
     how = r.randrange(4)
     if how == 0:

@@ -1,4 +1,4 @@
-"""Operators without a result: torch gives nothing for random calls of theirs, and so does inference."""
+"""Operators without a result: torch returns nothing for random calls, and so does inference."""
 
 import torch
 
@@ -22,7 +22,7 @@ def plain(r, size, dtype):
 
 
 def alike(r, n, size_of=None):
-    """n lists of equal length; what stands at one place of them is of one size and dtype."""
+    """n lists of equal length; items at the same position have one size and dtype."""
     count, dtype = r.randrange(1, 4), r.dtype(("float32", "float64", "bfloat16"))
     sizes = [size_of(r) if size_of else r.size() for _ in range(count)]
     return [[plain(r, size, dtype) for size in sizes] for _ in range(n)], dtype
@@ -135,7 +135,7 @@ def delete_item(r, row):
     return [tensors, r.randrange(len(tensors))], {}
 
 
-# ---- what is around ------------------------------------------------------------------------------
+# ---- environment ---------------------------------------------------------------------------------
 
 
 def say(r, row):

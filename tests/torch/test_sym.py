@@ -1,6 +1,7 @@
-"""Sizes as expressions: the same text and the same values as PyTorch's own sympy functions give.
+"""Sizes as expressions: the same text and the same values as PyTorch's own sympy functions.
 
-Drives `test_sym --print` and `test_sym --eval` (tests/unit/test_sym.c); nothing is compiled here.
+Drives `test_sym --print` and `test_sym --eval` (tests/unit/test_sym.c); nothing is compiled
+here.
 """
 import ast
 import os
@@ -99,7 +100,8 @@ def corpus():
 
 class Corpus(unittest.TestCase):
     def test_texts(self):
-        """The normal printer's texts come back unchanged, the fast one's in the normal form."""
+        """Texts of the normal printer are printed unchanged, those of the fast one in the normal
+        form."""
         texts = corpus()
         self.assertGreater(len(texts), 90)
         bad = []
@@ -175,7 +177,7 @@ def random_value(rng, name):
 
 
 def check_values(test, texts, rng, times):
-    """Our value of each text is that of torch's functions, at random assignments."""
+    """Our value of each text equals that of torch's functions, at random assignments."""
     lines, expected = [], []
     for text in texts:
         for _ in range(times):
@@ -198,7 +200,7 @@ def check_values(test, texts, rng, times):
 
 
 def is_value(value, ours):
-    """Integers and booleans to the last digit, floats but for rounding."""
+    """Integers and booleans exactly, floats up to rounding."""
     if value in (sympy.true, sympy.false):
         return ours == str(value)
     if ours == "overflow":
@@ -216,8 +218,8 @@ class Random(unittest.TestCase):
         check_values(self, random_texts(2, 1500), random.Random(3), 4)
 
     def test_texts(self):
-        """print(parse(x)) == x for what sympy prints. How large operands of And, Or, Min and Max
-        are sorted is not sympy's way to the last detail: a few may differ, and are read the same.
+        """print(parse(x)) == x for what sympy prints. Large operands of And, Or, Min and Max are
+        not sorted exactly as in sympy: a few may differ, and are read as equal.
         """
         texts = []
         for text in random_texts(4, 2000):

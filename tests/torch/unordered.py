@@ -1,8 +1,8 @@
-"""Graphs compared up to the names of their nodes and their order.
+"""Compares graphs up to the names of their nodes and their order.
 
-A node is what it calls on what: its operands are replaced by what they are, down to the inputs, which
-are told apart by their number. Two graphs are the same when they hold the same nodes, each as often,
-and return the same.
+A node is described by what it calls on what: its operands are replaced by their descriptions,
+down to the inputs, which are distinguished by their number. Two graphs are the same if they have
+the same nodes, each equally often, and return the same.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from fxload import _plain
 
 
 def shape_of(graph):
-    """({what a node is: how often}, what is returned), of a torch.fx.Graph."""
+    """({description of a node: how often}, what is returned), for a torch.fx.Graph."""
     known, inputs, returned = {}, 0, None
 
     def operand(v):
@@ -42,13 +42,13 @@ def shape_of(graph):
 
 
 def short(what):
-    """Nested descriptions grow without end: long ones by their digest."""
+    """Nested descriptions grow without limit: long ones are replaced by their digest."""
     text = repr(what)
     return text if len(text) < 80 else hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def differences_but_order(a, b):
-    """Sentences; [] when the graphs are the same up to names and order."""
+    """Sentences; [] if the graphs are the same up to names and order."""
     (nodes_a, out_a), (nodes_b, out_b) = shape_of(a), shape_of(b)
     found = [f"only the first has {n} of {w}" for w, n in (nodes_a - nodes_b).items()]
     found += [f"only the second has {n} of {w}" for w, n in (nodes_b - nodes_a).items()]
