@@ -82,6 +82,12 @@ typedef bool (*tuck_write_fn)(void *ctx, const char *text, size_t len);
 /* One for files: ctx is a FILE * of <stdio.h>; false for NULL, a file that was not opened. */
 TUCK_API bool tuck_write_file(void *ctx, const char *text, size_t len);
 
+/* "4096", "25MB", "1.5GiB": 1 KB = 1 KiB = 1024 bytes, and so on. -1: not a size. */
+TUCK_API int64_t tuck_parse_bytes(const char *text);
+enum { TUCK_BYTES_TEXT = 32 };
+/* 1536 → "1.50 KiB"; below 0: "?". Returns `out`. */
+TUCK_API const char *tuck_format_bytes(int64_t bytes, char out[TUCK_BYTES_TEXT]);
+
 /* How results are printed. */
 typedef enum tuck_print_form {
     TUCK_PRINT_TABLE, /* for people */
@@ -396,6 +402,45 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_read_sidecar(tuck_graph *g, cons
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_inherit_groups(const tuck_graph *from,
                                                                tuck_graph *to);
 
+/* ---- Symbols ----
+ * Sizes that the text leaves open: s0, u1. Bytes and times need their values. Those of a graph come
+ * from a runnable script, from the line above the graph and from its side-car, then from
+ * tuck_graph_set_symbol(); later values win. A machine's hints win over all of them. */
+
+typedef struct tuck_hint { /* the value of a symbol; "*" is every symbol that has no other value */
+    const char *symbol;
+    int64_t value;
+} tuck_hint;
+
+/* The values a graph has been given, in that order; the last one of a symbol counts. */
+TUCK_API size_t tuck_graph_hint_count(const tuck_graph *g);
+TUCK_API bool tuck_graph_hint(const tuck_graph *g, size_t i, tuck_hint *out); /* false: no such */
+/* TUCK_EINVAL: a value below 0, or no name. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_symbol(tuck_graph *g, const char *symbol,
+                                                           int64_t value);
+
+typedef enum tuck_symbol_state {
+    TUCK_SYMBOL_KNOWN,
+    TUCK_SYMBOL_ASSUMED, /* only data decides it (u0): a default value is used */
+    TUCK_SYMBOL_MISSING, /* nothing is known: what depends on it has neither bytes nor a time */
+} tuck_symbol_state;
+
+typedef struct tuck_symbol {
+    const char *name;
+    tuck_symbol_state state;
+    int64_t value;
+    bool in_sizes; /* a size or a stride in the graph depends on it */
+} tuck_symbol;
+
+typedef struct tuck_symbols tuck_symbols;
+
+/* Every symbol that has a value or is in a size of the graph. Those in sizes need
+ * tuck_graph_infer(). */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_symbols(const tuck_graph *g, tuck_symbols **out);
+TUCK_API void tuck_symbols_free(tuck_symbols *s);
+TUCK_API size_t tuck_symbols_count(const tuck_symbols *s);
+TUCK_API const tuck_symbol *tuck_symbols_at(const tuck_symbols *s, size_t i); /* NULL: no such */
+
 /* From here on the text of the graph has what is known of it and the text does not say by itself:
  * groups, the rank, values of symbols. It is a line `# tuck: {…}` above the graph, which the reader
  * understands (docs/graph-text.md). Where nothing is missing there is no such line. */
@@ -404,11 +449,6 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_remember(tuck_graph *g);
 /* ---- Descriptions ----
  * What the graphs of a document are: nodes by class, inputs and outputs, collectives by group, the
  * most that is live at once. Needs tuck_graph_infer(). */
-
-typedef struct tuck_hint { /* a value for a symbolic size */
-    const char *symbol;
-    int64_t value;
-} tuck_hint;
 
 typedef struct tuck_describe_options {
     size_t size;
@@ -581,8 +621,11 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_profile_read_text(const char *text, si
                                                             tuck_diags *diags, tuck_profile **out);
 TUCK_API void tuck_profile_free(tuck_profile *p);
 TUCK_API size_t tuck_profile_count(const tuck_profile *p);
+TUCK_API const char *tuck_profile_name(const tuck_profile *p, size_t i); /* NULL: no such */
 /* The time of a node of that name; false: it is not in the profile. */
 TUCK_API bool tuck_profile_ns(const tuck_profile *p, const char *name, double *ns_out);
+/* Can a node take time at all? Views, waits and inputs do not, whatever a profile says. */
+TUCK_API bool tuck_node_takes_time(const tuck_graph *g, tuck_node n);
 /* A caller's own estimate of a node in ns; below 0: none, and the model's, `otherwise`, is used. */
 typedef double (*tuck_estimate_fn)(void *ctx, const tuck_graph *g, tuck_node n, double otherwise);
 
@@ -610,7 +653,7 @@ typedef struct tuck_machine {
     tuck_cost_model model;       /* of collectives */
     tuck_estimate_fn estimate;   /* used before profile and model; or NULL */
     void *estimate_ctx;
-    const tuck_hint *hints; /* values of symbolic sizes; those a graph's text gives come first */
+    const tuck_hint *hints; /* values of symbols; they win over those of the graph */
     size_t n_hints;
     double bandwidth; /* link speed factor; 0 means 1 */
     tuck_contention contention;

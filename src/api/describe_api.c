@@ -94,8 +94,11 @@ tuck_status tuck_doc_describe(const tuck_doc *doc, const tuck_describe_options *
         const tuck_graph *g = tuck_doc_graph(doc, o.from + i);
         d->at[i] = (struct described){.doc = doc, .file = d->file, .graph = o.from + i};
         d->at[i].d.g = g;
-        d->at[i].d.assume = (struct assume){
-            .store = g->store, .given = d->hint, .n_given = d->n_hint};
+        d->at[i].d.assume = (struct assume){.store = g->store,
+                                            .given = d->hint,
+                                            .n_given = d->n_hint,
+                                            .own = g->hint.at,
+                                            .n_own = g->hint.len};
     }
     arena_init(&x.scratch, &d->mem);
     bool ok = mem_guard(&doc->store->mem, do_intern, &in) && mem_guard(&d->mem, do_gather, &x);

@@ -126,15 +126,20 @@ struct hint_args {
     tuck_graph *g;
 };
 
+/* What the graph says of itself, then what the caller does: later values win. */
 static void do_hints(void *arg)
 {
     struct hint_args *a = arg;
     struct given_machine *x = a->x;
 
-    x->hint = mem_resize(x->mem, NULL, 0, a->m->n_hints * sizeof(*x->hint));
-    x->n_hint = a->m->n_hints;
-    for (size_t i = 0; i < x->n_hint; i++) {
-        const tuck_hint *h = &a->m->hints[i];
+    size_t own = a->g->hint.len;
+
+    x->hint = mem_resize(x->mem, NULL, 0, (own + a->m->n_hints) * sizeof(*x->hint));
+    x->n_hint = own + a->m->n_hints;
+    for (size_t i = 0; i < own; i++)
+        x->hint[i] = a->g->hint.at[i];
+    for (size_t i = own; i < x->n_hint; i++) {
+        const tuck_hint *h = &a->m->hints[i - own];
         x->hint[i] = (struct fx_hint){str_intern(&a->g->store->str, h->symbol, strlen(h->symbol)),
                                       h->value};
     }
@@ -196,7 +201,7 @@ static tuck_status fill(struct given_machine *x, const tuck_machine *m, tuck_gra
         x->machine.bandwidth = m->bandwidth;
     x->machine.contention = m->contention == TUCK_LINKS_SHARED;
     x->machine.strict = m->unknown == TUCK_REFUSE;
-    return m->n_hints == 0 || mem_guard(x->mem, do_hints, &h) ? TUCK_OK : TUCK_ENOMEM;
+    return g->hint.len + m->n_hints == 0 || mem_guard(x->mem, do_hints, &h) ? TUCK_OK : TUCK_ENOMEM;
 }
 
 tuck_status machine_take(const tuck_machine *given, tuck_graph *g, enum machine_need need,

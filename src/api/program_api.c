@@ -296,7 +296,7 @@ tuck_status tuck_graph_torch_peak(tuck_graph *g, const tuck_hint *hints, size_t 
         return TUCK_EINVAL;
     tuck_status st = machine_take(&machine, g, MACHINE_SYMBOLS, NULL, &given);
     if (st == TUCK_OK)
-        st = memory_graph_peak(g, given->machine.hint, n_hints, &peak);
+        st = memory_graph_peak(g, given->machine.hint, given->machine.n_hint, &peak);
     machine_drop(given);
     if (st == TUCK_OK)
         *peak_out = (tuck_torch_peak){.peak = peak.peak,

@@ -1,6 +1,8 @@
 #include "base/units.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 const char *text_of_bytes(int64_t bytes, char out[32])
 {
@@ -19,6 +21,28 @@ const char *text_of_bytes(int64_t bytes, char out[32])
                        : "%.0f %s",
              v, unit[u]);
     return out;
+}
+
+int64_t bytes_of_text(const char *text)
+{
+    static const char *const unit[] = {"", "K", "M", "G", "T"};
+    char *end;
+    double v = strtod(text, &end);
+
+    if (end == text || !(v >= 0) || (text[0] < '0' || text[0] > '9'))
+        return -1;
+    for (int u = 0; u < 5; u++) {
+        size_t n = strlen(unit[u]);
+        if (strncmp(end, unit[u], n) != 0)
+            continue;
+        const char *rest = end + n;
+        if (*rest != '\0' && strcmp(rest, "B") != 0 && (u == 0 || strcmp(rest, "iB") != 0))
+            continue;
+        for (int i = 0; i < u; i++)
+            v *= 1024;
+        return v <= 9.0e18 ? (int64_t)v : -1;
+    }
+    return -1;
 }
 
 const char *text_of_us(double us, char out[32])

@@ -7,8 +7,6 @@
 #include "cli/options.h"
 #include "cli/out.h"
 #include "cli/output.h"
-#include "graph/graph.h"
-#include "cost/machine.h"
 #include "tuck_experimental.h"
 
 /* One exit code a kind of failure; `tuck --help` prints them. */
@@ -52,11 +50,11 @@ struct input {
     size_t n_instances;
     const char **assume; /* --assume, n_assume of them */
     size_t n_assume;
-    struct fx_hint *hint; /* what --assume and a script say of symbols */
+    tuck_hint *hints; /* what the graphs know of symbols, then what --assume says */
     size_t n_hint;
-    tuck_hint *hints; /* the same, n_hint of them, for tuck_machine */
-    bool optional;    /* the command can do without a file */
-    size_t n_warned;  /* warnings while it was opened */
+    char *assumed;   /* the names in --assume, for hints */
+    bool optional;   /* the command can do without a file */
+    size_t n_warned; /* warnings while it was opened */
     tuck_diags *diags;
     tuck_doc *doc;
 };
@@ -71,9 +69,6 @@ void input_close(struct input *in);
 
 /* The texts of the chosen graphs say what is known of them, whatever told us. An exit code. */
 int input_remember(struct input *in);
-
-/* The values of symbols as the library takes them, n_hint of them; free(). NULL: no memory. */
-tuck_hint *input_hints(const struct input *in);
 
 /* Was there an option about the graph, or about the machine? */
 bool input_is_asked(const struct input *in);
@@ -127,9 +122,8 @@ void model_close(struct model *m);
 
 /* Both, and which graphs: input_open(), input_range(), model_open(). An exit code. */
 int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to);
-/* The machine, with what is known of symbols in this file. */
-void model_machine(const struct model *m, const struct input *in, struct machine *out);
-/* The same for the library's functions; what it points to lives as long as both. */
+/* The machine, with what is known of symbols in this file; what it points to lives as long as
+ * both. */
 void model_public(const struct model *m, const struct input *in, tuck_machine *out);
 /* "GRAPH on MACHINE", the title of tables. */
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed);
@@ -158,12 +152,6 @@ extern const struct argp_child question_children[];
 error_t question_parse(struct question *q, const char *most, int key, char *arg,
                        struct argp_state *state);
 
-/* 25MB: 1 KB = 1 KiB = 1024 bytes, and so on. -1: not a size. */
-int64_t parse_bytes(const char *text);
-
-/* 12.345 us, 1.23 ms … */
-const char *human_us(double us, char out[32]);
-
 /* Warn about groups whose size nothing says. How many warnings. */
 size_t input_warn_groups(struct input *in);
 
@@ -173,8 +161,5 @@ void keep_diags(
         *all); /* from now on what would be printed is collected there instead; NULL: no more */
 int exit_code_of(tuck_status st);
 int refused_or(tuck_status st); /* the same, where EINVAL says that the graph has no such thing */
-
-/* 1536 → "1.5 KiB". */
-const char *human_bytes(int64_t bytes, char out[32]);
 
 #endif

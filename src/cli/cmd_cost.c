@@ -91,7 +91,7 @@ static error_t parse_arg(struct cost *c, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN; /* the file of a graph */
     if (c->sized)
         argp_error(state, "one size only, found '%s' too", arg);
-    c->q.bytes = parse_bytes(arg);
+    c->q.bytes = tuck_parse_bytes(arg);
     c->sized = true;
     if (c->q.bytes < 0)
         argp_error(state, "'%s' is not a size: 4096, 64KB, 25MB, 1.5GB (1 KB = 1 KiB = 1024 bytes)",
@@ -118,7 +118,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_WRITE: c->write_profile = true; break;
     case OPT_ONE_SHOT:
         c->one_shot = true;
-        c->q.one_shot_bytes = parse_bytes(arg);
+        c->q.one_shot_bytes = tuck_parse_bytes(arg);
         if (c->q.one_shot_bytes < 0)
             argp_error(state, "--one-shot: '%s' is not a size", arg);
         break;

@@ -147,7 +147,7 @@ static int show_torch_peak(const struct input *in, tuck_graph *g)
         printf("%s: %s%lld bytes (%s), as PyTorch's graph passes estimate it%s%s%s\n",
                *tuck_graph_name(g) ? tuck_graph_name(g) : "forward",
                peak.unknown > 0 ? "at least " : "", (long long)peak.peak,
-               human_bytes(peak.peak, text), tuck_is_none(peak.node) ? "" : "; at ",
+               tuck_format_bytes(peak.peak, text), tuck_is_none(peak.node) ? "" : "; at ",
                tuck_is_none(peak.node) ? "" : tuck_node_name(g, peak.node),
                peak.unknown > 0 ? "; some sizes are not known" : "");
     return code;

@@ -104,7 +104,7 @@ static void parse_memory(struct argp_state *state, struct optimize *o, const cha
             return;
         }
     } else {
-        int64_t bytes = parse_bytes(number);
+        int64_t bytes = tuck_parse_bytes(number);
         if (*arg == '+' ? bytes >= 0 : bytes > 0) {
             *(*arg == '+' ? &o->memory_more : &o->memory) = bytes;
             return;

@@ -58,21 +58,19 @@ static const struct argp argp = {
 
 static int describe(struct show *s, size_t from, size_t to)
 {
-    tuck_hint *hint = input_hints(&s->in);
     tuck_describe_options o = {.size = sizeof(o),
                                .file = s->in.path,
                                .from = from,
                                .count = to - from,
-                               .hints = hint,
+                               .hints = s->in.hints,
                                .n_hints = s->in.n_hint};
     tuck_print_options how = print_how(s->form == AS_JSON);
     tuck_description *d = NULL;
-    tuck_status st = hint != NULL ? tuck_doc_describe(s->in.doc, &o, &d) : TUCK_ENOMEM;
+    tuck_status st = tuck_doc_describe(s->in.doc, &o, &d);
 
     if (st == TUCK_OK)
         st = tuck_description_print(d, &how, to_file, stdout);
     tuck_description_free(d);
-    free(hint);
     if (s->form == AS_SUMMARY)
         input_warn_groups(&s->in);
     return exit_code_of(st);

@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/colour.h"
-#include "base/suggest.h"
-
 /* ---- which graph ---- */
 
 static bool is_number(const char *s)
@@ -135,50 +132,9 @@ void graph_item(const struct input *in, const char *key, size_t index, size_t gr
     out->rank = tuck_doc_rank(in->doc, graph);
 }
 
-static void graph_head(const struct input *in, size_t i, struct json_head *out)
-{
-    *out = (struct json_head){.graph = (int64_t)i,
-                              .title = tuck_doc_title(in->doc, i),
-                              .line = tuck_doc_line(in->doc, i),
-                              .rank = tuck_doc_rank(in->doc, i)};
-}
-
 void graph_list_begin(struct graph_list *l, const struct input *in, const char *key, bool many)
 {
     *l = (struct graph_list){.in = in, .key = key, .many = many};
-}
-
-struct item {
-    const struct graph_list *l;
-    struct json_head head;
-    void (*fn)(struct buf *b, const void *ctx);
-    const void *ctx;
-};
-
-static void print_item(struct buf *b, const void *ctx)
-{
-    const struct item *x = ctx;
-
-    if (x->l->n == 0)
-        json_list_open(b, x->l->in->path, x->l->key);
-    json_list_item(b, x->l->n == 0);
-    b->head = &x->head;
-    x->fn(b, x->ctx);
-    b->head = NULL;
-}
-
-int graph_list_print(struct graph_list *l, size_t graph, int64_t world,
-                     void (*fn)(struct buf *b, const void *ctx), const void *ctx)
-{
-    struct item x = {.l = l, .fn = fn, .ctx = ctx};
-
-    if (!l->many)
-        return print_through(fn, ctx);
-    graph_head(l->in, graph, &x.head);
-    x.head.world = world;
-    int code = print_through(print_item, &x);
-    l->n++;
-    return code;
 }
 
 void graph_list_item(struct graph_list *l, size_t graph, tuck_print_options *how,
@@ -203,16 +159,10 @@ int graph_list_show(struct graph_list *l, size_t graph, int64_t world, tuck_prin
     return code;
 }
 
-static void print_end(struct buf *b, const void *ctx)
-{
-    (void)ctx;
-    json_list_close(b);
-}
-
 void graph_list_end(struct graph_list *l)
 {
     if (l->n > 0)
-        print_through(print_end, NULL);
+        (void)!tuck_print_items_end(to_file, stdout);
 }
 
 int graph_only_one(const struct input *in, const char *what, size_t from, size_t to)
@@ -236,9 +186,9 @@ static const char *group_name(const tuck_graph *g, size_t k)
 
 static const char *input_name(const tuck_graph *g, size_t k)
 {
-    for_each_node (g, n)
-        if (node_at(g, n)->kind == TUCK_PLACEHOLDER && k-- == 0)
-            return graph_str(g, node_at(g, n)->name);
+    for (tuck_node n = tuck_graph_first(g); !tuck_is_none(n); n = tuck_graph_next(g, n))
+        if (tuck_node_kind(g, n) == TUCK_PLACEHOLDER && k-- == 0)
+            return tuck_node_name(g, n);
     return NULL;
 }
 
@@ -247,7 +197,7 @@ struct names {
     item_name *at;
 };
 
-/* Of all chosen graphs, one after the other, for near_name(). */
+/* Of all chosen graphs, one after the other, for tuck_suggest(). */
 static const char *any_name(const void *ctx, size_t i)
 {
     const struct names *x = ctx;
@@ -287,7 +237,7 @@ static int check_names(const struct names *x, const char *option, const char *wh
     for (size_t i = 0; i < n; i++) {
         if (is_there(x, name[i]))
             continue;
-        const char *near = near_name(name[i], strlen(name[i]), any_name, x);
+        const char *near = tuck_suggest(name[i], any_name, x);
         fprintf(stderr, "tuck: %s: %s has no %s '%s'", option, x->in->path, what, name[i]);
         if (near != NULL)
             fprintf(stderr, "; did you mean '%s'?", near);

@@ -3,7 +3,6 @@
 #ifndef TUCK_CLI_GRAPHS_H
 #define TUCK_CLI_GRAPHS_H
 
-#include "base/json.h"
 #include "cli/cli.h"
 
 /* Which graph a word means: its number, its title, or its name, or what only one title
@@ -29,8 +28,6 @@ struct graph_list {
     size_t n; /* printed so far */
 };
 void graph_list_begin(struct graph_list *l, const struct input *in, const char *key, bool many);
-int graph_list_print(struct graph_list *l, size_t graph, int64_t world,
-                     void (*fn)(struct buf *b, const void *ctx), const void *ctx);
 /* The same for what the library prints: `how` is given its item where
  * there are several documents. */
 void graph_list_item(struct graph_list *l, size_t graph, tuck_print_options *how,

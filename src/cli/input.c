@@ -7,7 +7,6 @@
 
 #include "cli/graphs.h"
 #include "cli/progress.h"
-#include "text/known.h"
 
 enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 
@@ -114,11 +113,10 @@ void keep_diags(tuck_diags *all)
 static void keep(const tuck_diags *d)
 {
     for (size_t i = 0; i < tuck_diags_count(d); i++) {
-        const tuck_diag *x = tuck_diags_at(d, i);
-        struct diag_source src = {.file = x->file};
-        struct diag_pos pos = {.source = &src, .line = x->line, .column = x->column};
+        tuck_diag x = *tuck_diags_at(d, i);
 
-        diag_add(kept, x->severity, pos, x->note, "%s", x->message);
+        x.source = NULL;
+        tuck_diags_append(kept, &x);
     }
 }
 
@@ -293,26 +291,12 @@ int input_range(const struct input *in, size_t *from, size_t *to)
     return EXIT_FINE;
 }
 
-struct intern_args {
-    struct fx_store *store;
-    const char *s;
-    size_t len;
-    str_id out;
-};
-
-static void do_intern(void *p)
-{
-    struct intern_args *a = p;
-
-    a->out = str_intern(&a->store->str, a->s, a->len);
-}
-
 /* What is known of a symbol already, by the graphs before this one. */
-static const struct fx_hint *hint_of(const struct input *in, str_id symbol)
+static const tuck_hint *hint_of(const struct input *in, const char *symbol)
 {
     for (size_t i = in->n_hint; i > 0; i--)
-        if (in->hint[i - 1].symbol == symbol)
-            return &in->hint[i - 1];
+        if (strcmp(in->hints[i - 1].symbol, symbol) == 0)
+            return &in->hints[i - 1];
     return NULL;
 }
 
@@ -320,51 +304,54 @@ static const struct fx_hint *hint_of(const struct input *in, str_id symbol)
 static void collect_known(struct input *in, const tuck_graph *g)
 {
     size_t before = in->n_hint;
+    tuck_hint h;
 
-    for (uint32_t i = 0; i < g->hint.len; i++) {
-        const struct fx_hint *h = &g->hint.at[i], *had = hint_of(in, h->symbol);
+    for (size_t i = 0; tuck_graph_hint(g, i, &h); i++) {
+        const tuck_hint *had = hint_of(in, h.symbol);
 
-        if (had != NULL && had->value == h->value)
+        if (had != NULL && had->value == h.value)
             continue;
-        if (had != NULL && had < in->hint + before)
+        if (had != NULL && had < in->hints + before)
             put_warning(in->path,
                         "symbol '%s' is %" PRId64 " in one graph and %" PRId64
                         " in another; using %" PRId64 ", --graph picks one",
-                        graph_str(g, h->symbol), had->value, h->value, h->value);
-        in->hint[in->n_hint++] = *h;
+                        h.symbol, had->value, h.value, h.value);
+        in->hints[in->n_hint++] = h;
     }
+}
+
+/* The names in --assume, one after the other; false: no memory. */
+static bool copy_assumed(struct input *in)
+{
+    size_t len = 1;
+
+    for (size_t i = 0; i < in->n_assume; i++)
+        len += strlen(in->assume[i]) + 1;
+    in->assumed = malloc(len);
+    return in->assumed != NULL;
 }
 
 /* What is known of symbols, then what --assume says. */
 static int collect_hints(struct input *in, size_t from, size_t to)
 {
-    const tuck_doc *doc = in->doc;
     size_t n = in->n_assume;
 
     for (size_t i = from; i < to; i++)
-        n += tuck_doc_graph(doc, i)->hint.len;
-    in->hint = n ? malloc(n * sizeof(*in->hint)) : NULL;
-    if (n > 0 && in->hint == NULL)
+        n += tuck_graph_hint_count(tuck_doc_graph(in->doc, i));
+    in->hints = calloc(n + 1, sizeof(*in->hints));
+    if (in->hints == NULL || !copy_assumed(in))
         return exit_code_of(TUCK_ENOMEM);
     for (size_t i = from; i < to; i++)
-        collect_known(in, tuck_doc_graph(doc, i));
+        collect_known(in, tuck_doc_graph(in->doc, i));
+    char *name = in->assumed;
     for (size_t i = 0; i < in->n_assume; i++) {
-        const char *s = in->assume[i], *eq = strchr(s, '=');
-        str_id symbol = str_find(&doc->store->str, s, (size_t)(eq - s));
-        /* A symbol that never occurs alone may still be part of an expression. */
-        if (symbol == 0) {
-            struct intern_args a = {doc->store, s, (size_t)(eq - s), 0};
-            if (!mem_guard(&doc->store->mem, do_intern, &a))
-                return exit_code_of(TUCK_ENOMEM);
-            symbol = a.out;
-        }
-        in->hint[in->n_hint++] = (struct fx_hint){symbol, strtoll(eq + 1, NULL, 10)};
+        const char *eq = strchr(in->assume[i], '=');
+        char *end = mempcpy(name, in->assume[i], (size_t)(eq - in->assume[i]));
+        *end = '\0';
+        in->hints[in->n_hint++] = (tuck_hint){name, strtoll(eq + 1, NULL, 10)};
+        name = end + 1;
     }
-    in->hints = calloc(in->n_hint + 1, sizeof(*in->hints));
-    for (size_t i = 0; in->hints != NULL && i < in->n_hint; i++)
-        in->hints[i] = (tuck_hint){str_text(&doc->store->str, in->hint[i].symbol),
-                                   in->hint[i].value};
-    return in->hints != NULL ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+    return EXIT_FINE;
 }
 
 /* Is --rank in a group whose members are known? Where none is, all of them may be. */
@@ -429,13 +416,22 @@ int input_open(struct input *in)
     return code;
 }
 
+static int remember(const struct input *in, tuck_graph *g)
+{
+    tuck_status st = TUCK_OK;
+
+    for (size_t k = 0; k < in->n_hint && st == TUCK_OK; k++)
+        st = tuck_graph_set_symbol(g, in->hints[k].symbol, in->hints[k].value);
+    return exit_code_of(st == TUCK_OK ? tuck_graph_remember(g) : st);
+}
+
 int input_remember(struct input *in)
 {
     size_t from, to;
     int code = input_range(in, &from, &to);
 
     for (size_t i = from; i < to && code == EXIT_FINE; i++)
-        code = exit_code_of(known_remember(tuck_doc_graph(in->doc, i), in->hint, in->n_hint));
+        code = remember(in, tuck_doc_graph(in->doc, i));
     return code;
 }
 
@@ -450,8 +446,8 @@ void input_close(struct input *in)
     tuck_diags_free(in->diags);
     free(in->group);
     free(in->assume);
-    free(in->hint);
     free(in->hints);
+    free(in->assumed);
     for (size_t i = 0; i < in->n_instances; i++) {
         free((char *)(uintptr_t)in->instances[i].name);
         free((int64_t *)(uintptr_t)in->instances[i].ranks);
@@ -504,23 +500,17 @@ static bool unknown_before(const struct input *in, size_t from, size_t to, const
 
 static void warn_unknown(const struct input *in, const char *name)
 {
-    struct diag_source src = {.file = in->path};
-    char note[256];
+    char *message = NULL, *note = NULL;
 
-    snprintf(note, sizeof(note), "give it with --group '%s=SIZE', or in a side-car file", name);
-    diag_add(in->diags, TUCK_WARNING, (struct diag_pos){.source = &src}, note,
-             "the size of group '%s' is unknown", name);
+    if (asprintf(&message, "the size of group '%s' is unknown", name) >= 0 &&
+        asprintf(&note, "give it with --group '%s=SIZE', or in a side-car file", name) >= 0) {
+        tuck_diag d = {
+            .severity = TUCK_WARNING, .file = in->path, .message = message, .note = note};
+        tuck_diags_append(in->diags, &d);
+    }
+    free(message);
+    free(note);
     print_diags(in->diags);
-}
-
-tuck_hint *input_hints(const struct input *in)
-{
-    tuck_hint *hint = calloc(in->n_hint + 1, sizeof(*hint));
-
-    for (size_t k = 0; hint != NULL && k < in->n_hint; k++)
-        hint[k] = (tuck_hint){graph_str(tuck_doc_graph(in->doc, 0), in->hint[k].symbol),
-                              in->hint[k].value};
-    return hint;
 }
 
 size_t input_warn_groups(struct input *in)
@@ -540,23 +530,4 @@ size_t input_warn_groups(struct input *in)
         }
     }
     return n;
-}
-
-const char *human_bytes(int64_t bytes, char out[32])
-{
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double v = (double)bytes;
-    int u = 0;
-
-    while (v >= 1024 && u < 4) {
-        v /= 1024;
-        u++;
-    }
-    snprintf(out, 32,
-             u == 0    ? "%.0f %s"
-             : v < 10  ? "%.2f %s"
-             : v < 100 ? "%.1f %s"
-                       : "%.0f %s",
-             v, unit[u]);
-    return out;
 }

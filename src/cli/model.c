@@ -8,7 +8,6 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "cost/profile.h"
 
 enum { OPT_CLUSTER = 0x300, OPT_MODEL, OPT_PROFILE, OPT_STRICT };
 
@@ -181,11 +180,12 @@ enum { NO_NODE, TAKES_TIME, TAKES_NONE }; /* what a name of a profile is in the 
 static void warn_names(const struct model *m, const uint8_t *seen, uint8_t what, const char *text)
 {
     uint32_t n = 0;
+    const char *name;
     double ns;
 
-    for (uint32_t i = 0; i < profile_end(m->profile); i++) {
-        const char *name = profile_at(m->profile, i, &ns);
-        if (seen[i] != what || ns < 0 || (what == TAKES_NONE && ns == 0))
+    for (size_t i = 0; (name = tuck_profile_name(m->profile, i)) != NULL; i++) {
+        if (seen[i] != what ||
+            (what == TAKES_NONE && tuck_profile_ns(m->profile, name, &ns) && ns == 0))
             continue;
         if (n == 0)
             put_warning(m->profile_path, "%s:", text);
@@ -199,22 +199,20 @@ static void warn_names(const struct model *m, const uint8_t *seen, uint8_t what,
 /* Names that match nothing, and times on nodes that take none, change nothing: a warning. */
 static int check_profile(const struct model *m, const struct input *in, size_t from, size_t to)
 {
-    uint8_t *seen = calloc(profile_end(m->profile) + 1, 1);
+    uint8_t *seen = calloc(tuck_profile_count(m->profile) + 1, 1);
+    const char *name;
 
     if (seen == NULL)
         return exit_code_of(TUCK_ENOMEM);
-    for (uint32_t k = 0; k < profile_end(m->profile); k++) {
-        double ns;
-        const char *name = profile_at(m->profile, k, &ns);
-        for (size_t i = from; i < to && ns >= 0; i++) {
+    for (size_t k = 0; (name = tuck_profile_name(m->profile, k)) != NULL; k++)
+        for (size_t i = from; i < to; i++) {
             tuck_graph *g = tuck_doc_graph(in->doc, i);
-            uint32_t n = tuck_graph_find(g, name).id;
-            if (n != 0 && seen[k] != TAKES_TIME)
-                seen[k] = cost_takes_none(g, n) ? TAKES_NONE : TAKES_TIME;
-            else if (n == 0 && seen[k] == NO_NODE && g->child.len > 0)
+            tuck_node n = tuck_graph_find(g, name);
+            if (!tuck_is_none(n) && seen[k] != TAKES_TIME)
+                seen[k] = tuck_node_takes_time(g, n) ? TAKES_TIME : TAKES_NONE;
+            else if (tuck_is_none(n) && seen[k] == NO_NODE && tuck_graph_child_count(g) > 0)
                 seen[k] = TAKES_TIME; /* of a nested graph, perhaps */
         }
-    }
     warn_names(m, seen, NO_NODE, "these names match no node");
     warn_names(m, seen, TAKES_NONE, "these are views, waits or inputs, and take no time");
     free(seen);
@@ -237,16 +235,6 @@ int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to
     if (code == EXIT_FINE && m->profile != NULL && !m->any_name)
         code = check_profile(m, in, *from, *to);
     return code;
-}
-
-void model_machine(const struct model *m, const struct input *in, struct machine *out)
-{
-    machine_init(out, m->cluster);
-    out->cost.collective.model = m->kind;
-    out->cost.profile = m->profile;
-    out->contention = m->contention;
-    out->hint = in->hint;
-    out->n_hint = in->n_hint;
 }
 
 void model_public(const struct model *m, const struct input *in, tuck_machine *out)
@@ -325,39 +313,4 @@ error_t question_parse(struct question *q, const char *most, int key, char *arg,
         return 0;
     default: return listing_parse(&q->list, key, arg, state);
     }
-}
-
-int64_t parse_bytes(const char *text)
-{
-    static const char *const unit[] = {"", "K", "M", "G", "T"};
-    char *end;
-    double v = strtod(text, &end);
-
-    if (end == text || !(v >= 0) || (text[0] < '0' || text[0] > '9'))
-        return -1;
-    for (int u = 0; u < 5; u++) {
-        size_t n = strlen(unit[u]);
-        if (strncmp(end, unit[u], n) != 0)
-            continue;
-        const char *rest = end + n;
-        if (*rest != '\0' && strcmp(rest, "B") != 0 && (u == 0 || strcmp(rest, "iB") != 0))
-            continue;
-        for (int i = 0; i < u; i++)
-            v *= 1024;
-        return v <= 9.0e18 ? (int64_t)v : -1;
-    }
-    return -1;
-}
-
-const char *human_us(double us, char out[32])
-{
-    if (us < 0)
-        snprintf(out, 32, "?");
-    else if (us < 1000)
-        snprintf(out, 32, us < 10 ? "%.2f us" : "%.1f us", us);
-    else if (us < 1e6)
-        snprintf(out, 32, us < 1e4 ? "%.2f ms" : "%.1f ms", us / 1e3);
-    else
-        snprintf(out, 32, "%.2f s", us / 1e6);
-    return out;
 }

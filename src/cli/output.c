@@ -159,59 +159,6 @@ int output_close(struct output *o, int code)
     return error != 0 ? complain_of(o->name, error) : code;
 }
 
-struct through {
-    void (*fn)(struct buf *b, const void *ctx);
-    const void *ctx;
-    struct buf b;
-};
-
-static void do_print(void *arg)
-{
-    struct through *x = arg;
-
-    x->fn(&x->b, x->ctx);
-    buf_flush(&x->b);
-}
-
-/* Errors of the sink are reported by the code that opened it. */
-static int print_into(tuck_write_fn sink, void *to, bool colour, uint32_t width,
-                      void (*fn)(struct buf *b, const void *ctx), const void *ctx)
-{
-    struct mem m;
-    struct through x = {.fn = fn, .ctx = ctx};
-
-    mem_init(&m, NULL);
-    buf_to(&x.b, &m, sink, to);
-    x.b.colour = colour;
-    x.b.width = width;
-    bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
-    buf_destroy(&x.b);
-    return !ok ? exit_code_of(TUCK_ENOMEM) : failed ? EXIT_FILE : EXIT_FINE;
-}
-
-int output_print(const char *path, void (*fn)(struct buf *b, const void *ctx), const void *ctx)
-{
-    struct output o;
-    int code = output_open(&o, path);
-
-    if (code != EXIT_FINE)
-        return code;
-    bool standard = o.name == NULL;
-    code = print_into(output_put, &o, standard && out_colour(stdout),
-                      standard ? out_width(stdout) : 0, fn, ctx);
-    return output_close(&o, code);
-}
-
-int print_through(void (*fn)(struct buf *b, const void *ctx), const void *ctx)
-{
-    return output_print(NULL, fn, ctx);
-}
-
-int print_to_stderr(void (*fn)(struct buf *b, const void *ctx), const void *ctx)
-{
-    return print_into(to_file, stderr, out_colour(stderr), out_width(stderr), fn, ctx);
-}
-
 int outputs_apart(const struct output_name *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)

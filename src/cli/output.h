@@ -3,7 +3,9 @@
 #ifndef TUCK_CLI_OUTPUT_H
 #define TUCK_CLI_OUTPUT_H
 
-#include "base/buf.h"
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "cli/whole_file.h"
 
 /* Before anything else in main(): signals remove unfinished files, a limit of file sizes is an
@@ -21,12 +23,6 @@ int output_open(struct output *o, const char *path);
 bool output_put(void *o, const char *text, size_t len); /* a tuck_write_fn */
 /* With EXIT_FINE complete and into place; with another code dropped, and that code returned. */
 int output_close(struct output *o, int code);
-
-/* All of it with a buffer, in a guard of its own. An exit code. */
-int output_print(const char *path, void (*fn)(struct buf *b, const void *ctx), const void *ctx);
-int print_through(void (*fn)(struct buf *b, const void *ctx),
-                  const void *ctx); /* standard output */
-int print_to_stderr(void (*fn)(struct buf *b, const void *ctx), const void *ctx);
 
 /* Options that name files to write, path NULL: not given. EXIT_USAGE
  * where two lead to one place. */

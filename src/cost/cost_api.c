@@ -42,9 +42,14 @@ tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
     for (uint32_t i = 0; i < tuck_graph_id_end(g); i++)
         ns_out[i] = 0;
     mem_init(&a.mem, &g->store->mem.alloc);
-    a.assume = (struct assume){.store = g->store};
+    a.assume = (struct assume){.store = g->store, .own = g->hint.at, .n_own = g->hint.len};
     cost_run_init(&a.run, &a.mem, c, &a.options, &a.assume);
     bool ok = mem_guard(&a.mem, do_cost, &a);
     cost_run_done(&a.run);
     return ok ? TUCK_OK : TUCK_ENOMEM;
+}
+
+bool tuck_node_takes_time(const tuck_graph *g, tuck_node n)
+{
+    return tuck_node_kind(g, n) != 0 && !cost_takes_none(g, n.id);
 }

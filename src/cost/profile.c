@@ -10,7 +10,7 @@
 struct tuck_profile {
     struct mem mem;
     struct strtab name;
-    VEC(double) ns; /* by id of the name */
+    VEC(double) ns; /* by id of the name; ids are 1, 2, … and each has a time */
 };
 
 struct reading {
@@ -120,11 +120,7 @@ void tuck_profile_free(tuck_profile *p)
 
 size_t tuck_profile_count(const tuck_profile *p)
 {
-    size_t n = 0;
-
-    for (uint32_t i = 0; i < p->ns.len; i++)
-        n += p->ns.at[i] >= 0;
-    return n;
+    return p != NULL && p->ns.len > 0 ? p->ns.len - 1 : 0;
 }
 
 bool profile_find(const tuck_profile *p, const char *name, size_t len, double *ns)
@@ -137,15 +133,9 @@ bool profile_find(const tuck_profile *p, const char *name, size_t len, double *n
     return true;
 }
 
-uint32_t profile_end(const tuck_profile *p)
+const char *tuck_profile_name(const tuck_profile *p, size_t i)
 {
-    return p->ns.len;
-}
-
-const char *profile_at(const tuck_profile *p, uint32_t i, double *ns)
-{
-    *ns = p->ns.at[i];
-    return str_text(&p->name, i);
+    return i < tuck_profile_count(p) ? str_text(&p->name, (str_id)i + 1) : NULL;
 }
 
 bool tuck_profile_ns(const tuck_profile *p, const char *name, double *ns_out)

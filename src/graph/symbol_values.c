@@ -1,13 +1,19 @@
 #include "graph/symbol_values.h"
 
-static bool given(const struct assume *a, const char *name, struct sym_num *out)
+static bool listed(const struct assume *a, const struct fx_hint *list, size_t n, const char *name,
+                   struct sym_num *out)
 {
-    for (size_t i = a->n_given; i > 0; i--)
-        if (strcmp(str_text(&a->store->str, a->given[i - 1].symbol), name) == 0) {
-            *out = (struct sym_num){.kind = SYM_T_INT, .i = a->given[i - 1].value};
+    for (size_t i = n; i > 0; i--)
+        if (strcmp(str_text(&a->store->str, list[i - 1].symbol), name) == 0) {
+            *out = (struct sym_num){.kind = SYM_T_INT, .i = list[i - 1].value};
             return true;
         }
     return false;
+}
+
+static bool given(const struct assume *a, const char *name, struct sym_num *out)
+{
+    return listed(a, a->given, a->n_given, name, out) || listed(a, a->own, a->n_own, name, out);
 }
 
 static void miss(struct assume *a, const char *name)
@@ -20,13 +26,18 @@ static void miss(struct assume *a, const char *name)
         a->missing_name[a->n_missing++] = name;
 }
 
+bool assume_is_unbacked(const char *name)
+{
+    return name[0] == 'u' && name[1] >= '0' && name[1] <= '9';
+}
+
 static bool lookup(void *ctx, const char *name, struct sym_num *out)
 {
     struct assume *a = ctx;
 
     if (given(a, name, out) || given(a, "*", out))
         return true;
-    if (name[0] == 'u' && name[1] >= '0' && name[1] <= '9') {
+    if (assume_is_unbacked(name)) {
         a->used_default = true;
         *out = (struct sym_num){.kind = SYM_T_INT, .i = ASSUME_UNBACKED};
         return true;
