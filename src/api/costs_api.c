@@ -20,7 +20,7 @@ tuck_status tuck_collective_cost_print(const tuck_cluster *c, const tuck_collect
 {
     struct collective_answer a = {c, q, x};
 
-    if (c == NULL || q == NULL || x == NULL || tuck_coll_name(q->coll) == NULL)
+    if (c == NULL || q == NULL || x == NULL || *tuck_coll_name(q->coll) == '\0')
         return TUCK_EINVAL;
     return api_print(NULL, how, write, ctx, print_collective, &a);
 }
@@ -109,23 +109,22 @@ static void print_costs(struct buf *b, const tuck_print_options *how, const void
     if (how->form == TUCK_PRINT_JSON)
         node_costs_json(&x->c, b);
     else
-        node_costs_table(&x->c, how->top ? how->top : ROWS, b);
+        node_costs_table(&x->c, api_top(how, ROWS), b);
 }
 
 tuck_status tuck_costs_print(const tuck_costs *x, const tuck_print_options *how,
                              tuck_write_fn write, void *ctx)
 {
-    return api_print(&x->c.mem.alloc, how, write, ctx, print_costs, x);
+    return x ? api_print(&x->c.mem.alloc, how, write, ctx, print_costs, x) : TUCK_EINVAL;
 }
 
 tuck_status tuck_costs_write_profile(const tuck_costs *x, tuck_diags *diags, tuck_write_fn write,
                                      void *ctx)
 {
+    if (x == NULL || write == NULL)
+        return TUCK_EINVAL;
     const tuck_allocator *alloc = &x->c.mem.alloc;
     size_t bytes = ((size_t)tuck_graph_id_end(x->c.g) + 1) * sizeof(double);
-
-    if (write == NULL)
-        return TUCK_EINVAL;
     double *ns = alloc->resize(alloc->ctx, NULL, 0, bytes);
     if (ns == NULL)
         return TUCK_ENOMEM;

@@ -169,7 +169,7 @@ static void write_text(struct buf *b, const void *arg)
 
 tuck_status tuck_program_write(const tuck_program *p, tuck_write_fn write, void *ctx)
 {
-    if (write == NULL)
+    if (p == NULL || write == NULL)
         return TUCK_EINVAL;
     return buf_print(&p->p->mem.alloc, false, write, ctx, write_text, p);
 }
@@ -189,7 +189,7 @@ tuck_status tuck_program_print(const tuck_program *p, const tuck_print_options *
 {
     tuck_print_options own = {.size = sizeof(own)};
 
-    if (p->p->peak < 0 || options_take(&own, sizeof(own), how) != TUCK_OK ||
+    if (p == NULL || p->p->peak < 0 || options_take(&own, sizeof(own), how) != TUCK_OK ||
         own.form == TUCK_PRINT_JSON)
         return TUCK_EINVAL;
     return api_print(&p->p->mem.alloc, how, write, ctx, print_summary, p);
@@ -238,7 +238,7 @@ uint32_t tuck_program_unknown_count(const tuck_program *p)
 
 tuck_status tuck_program_check_times(const tuck_program *p, tuck_unknown unknown, tuck_diags *diags)
 {
-    return gaps_tell(p->p, unknown == TUCK_REFUSE, diags);
+    return p ? gaps_tell(p->p, unknown == TUCK_REFUSE, diags) : TUCK_EINVAL;
 }
 
 /* Does every op occur once, after what it depends on? The caller passes `place`, [n_op] zeros. */
@@ -273,7 +273,7 @@ static tuck_status check_order(const struct program *p, const uint32_t *order)
 
 tuck_status tuck_program_plan(tuck_program *p, const uint32_t *order, tuck_memory *memory_out)
 {
-    tuck_status st = check_order(p->p, order);
+    tuck_status st = p ? check_order(p->p, order) : TUCK_EINVAL;
 
     if (st == TUCK_OK)
         st = memory_plan(p->p, order);
@@ -310,7 +310,7 @@ tuck_status tuck_program_problem(const tuck_program *p, tuck_diags *diags, tuck_
 {
     struct problem *problem = NULL;
 
-    if (out == NULL)
+    if (p == NULL || out == NULL)
         return TUCK_EINVAL;
     tuck_status st = problem_of_program(p->p, diags, &problem);
     return st == TUCK_OK ? problem_wrap(problem, out) : st;
@@ -332,13 +332,13 @@ static void do_apply(void *arg)
 
 tuck_status tuck_program_apply(const tuck_program *p, const uint32_t *order, tuck_graph *g)
 {
-    struct apply x = {.p = p->p, .order = order, .g = g};
-
-    if (g == NULL || p->store != g->store || p->n_node != g->node.len || p->n_nodes != g->n_nodes)
+    if (p == NULL || g == NULL || p->store != g->store || p->n_node != g->node.len ||
+        p->n_nodes != g->n_nodes)
         return TUCK_EINVAL;
     tuck_status st = check_order(p->p, order);
     if (st != TUCK_OK)
         return st;
+    struct apply x = {.p = p->p, .order = order, .g = g};
     arena_init(&x.a, &g->store->mem);
     bool ok = mem_guard(&g->store->mem, do_apply, &x);
     arena_destroy(&x.a);

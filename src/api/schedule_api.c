@@ -89,9 +89,10 @@ static void write_problem(struct buf *b, const void *arg)
 tuck_status tuck_problem_write(const tuck_problem *p, const uint32_t *order, tuck_write_fn write,
                                void *ctx)
 {
+    if (p == NULL || write == NULL)
+        return TUCK_EINVAL;
     struct writing x = {p->p, order};
-
-    return write ? buf_print(&p->p->mem.alloc, false, write, ctx, write_problem, &x) : TUCK_EINVAL;
+    return buf_print(&p->p->mem.alloc, false, write, ctx, write_problem, &x);
 }
 
 /* ---- schedules ---- */
@@ -325,7 +326,7 @@ static void print(struct buf *b, const tuck_print_options *how, const void *arg)
 tuck_status tuck_schedule_print(const tuck_schedule *s, const tuck_print_options *how,
                                 tuck_write_fn write, void *ctx)
 {
-    return api_print(&s->s.mem.alloc, how, write, ctx, print, &s->s);
+    return s ? api_print(&s->s.mem.alloc, how, write, ctx, print, &s->s) : TUCK_EINVAL;
 }
 
 static void print_overlap(struct buf *b, const tuck_print_options *how, const void *arg)
@@ -337,16 +338,18 @@ static void print_overlap(struct buf *b, const tuck_print_options *how, const vo
 tuck_status tuck_schedule_print_overlap(const tuck_schedule *s, const tuck_print_options *how,
                                         tuck_write_fn write, void *ctx)
 {
-    return api_print(&s->s.mem.alloc, how, write, ctx, print_overlap, &s->s);
+    return s ? api_print(&s->s.mem.alloc, how, write, ctx, print_overlap, &s->s) : TUCK_EINVAL;
 }
 
 tuck_status tuck_schedule_write_problem(const tuck_schedule *s, tuck_write_fn write, void *ctx)
 {
+    if (s == NULL || write == NULL)
+        return TUCK_EINVAL;
     struct problem p = *s->s.p;
     struct writing x = {&p, s->s.order};
 
     p.runtime = s->s.runtime;
-    return write ? buf_print(&s->s.mem.alloc, false, write, ctx, write_problem, &x) : TUCK_EINVAL;
+    return buf_print(&s->s.mem.alloc, false, write, ctx, write_problem, &x);
 }
 
 /* ---- PyTorch's slips ---- */

@@ -132,7 +132,7 @@ bool tuck_simulation_op(const tuck_simulation *s, uint32_t i, tuck_sim_op *out)
     *out = (tuck_sim_op){.name = program_str(p, op->name),
                          .kind = program_kind_name[op->kind],
                          .group = "",
-                         .coll = coll ? program_str(p, op->coll) : "",
+                         .coll = coll ? tuck_coll_name((tuck_coll)op->coll) : "",
                          .algorithm = coll ? program_str(p, op->algorithm) : "",
                          .bytes = coll ? op->message : -1,
                          .start_ps = span->start,

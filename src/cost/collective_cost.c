@@ -30,7 +30,7 @@ const char *tuck_cost_model_name(tuck_cost_model m)
 
 int tuck_cost_model_by_name(const char *name)
 {
-    for (int i = 0; i < N_MODEL; i++)
+    for (int i = 0; name != NULL && i < N_MODEL; i++)
         if (strcmp(model_names[i], name) == 0)
             return i;
     return -1;

@@ -613,10 +613,10 @@ static void do_set_rank(void *p)
 tuck_status tuck_graph_set_rank(tuck_graph *g, int64_t rank, tuck_diags *diags)
 {
     struct rank_args a = {.g = g, .rank = rank, .diags = diags};
-    struct mem *m = &g->store->mem;
 
-    if (rank < 0)
+    if (g == NULL || rank < 0)
         return TUCK_EINVAL;
+    struct mem *m = &g->store->mem;
     bool ok = mem_guard(m, do_set_rank, &a);
     vec_free(m, &a.todo);
     return ok ? TUCK_OK : TUCK_ENOMEM;

@@ -23,7 +23,7 @@ const char *tuck_coll_name(tuck_coll coll)
 
 tuck_coll tuck_coll_by_name(const char *name)
 {
-    for (int i = 1; i < N_KIND; i++)
+    for (int i = 1; name != NULL && i < N_KIND; i++)
         if (strcmp(names[i], name) == 0)
             return (tuck_coll)i;
     return (tuck_coll)0;

@@ -256,6 +256,109 @@ static void lint(void **state)
     tuck_diags_free(found);
 }
 
+static void tables_of_passes(void **state)
+{
+    tuck_print_options how;
+    struct text out = {0};
+
+    (void)state;
+    assert_int_equal(tuck_passes_print(NULL, text_add, &out), TUCK_OK);
+    for (size_t i = 0; i < tuck_pass_count(); i++)
+        assert_non_null(strstr(out.at, tuck_pass_name(i)));
+    tuck_print_options_init(&how);
+    how.form = TUCK_PRINT_JSON;
+    text_clear(&out);
+    assert_int_equal(tuck_passes_print(&how, text_add, &out), TUCK_OK);
+    assert_int_equal(strncmp(out.at, "{\n  \"schema\": 1,\n", 17), 0);
+    text_clear(&out);
+    assert_int_equal(tuck_reasons_print(NULL, text_add, &out), TUCK_OK);
+    assert_non_null(strstr(out.at, "filtered"));
+    assert_int_equal(tuck_passes_print(NULL, NULL, NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_reasons_print(NULL, NULL, NULL), TUCK_EINVAL);
+    text_done(&out);
+}
+
+/* ---- diagnostics ---- */
+
+static void diagnostics(void **state)
+{
+    static const tuck_diag made = {.severity = TUCK_ERROR,
+                                   .file = "a.txt",
+                                   .line = 3,
+                                   .column = 5,
+                                   .message = "wrong",
+                                   .note = "why",
+                                   .source = "abc def",
+                                   .caret = 4,
+                                   .length = 3};
+    static const char one[] = "a.txt:3:5: error: wrong\n     3 | abc def\n"
+                              "       |     ^~~\n  note: why\n";
+    tuck_diags *d = tuck_diags_new(NULL);
+    struct sink s = {.len = 0};
+    char twice[2 * sizeof(one)];
+
+    (void)state;
+    assert_int_equal(tuck_diags_print(d, TUCK_PLAIN, into, &s), TUCK_OK);
+    assert_int_equal(s.len, 0);
+    tuck_diags_append(d, &made);
+    tuck_diags_append(d, tuck_diags_at(d, 0));
+    assert_int_equal(tuck_diag_print(tuck_diags_at(d, 0), TUCK_PLAIN, into, &s), TUCK_OK);
+    assert_string_equal(s.text, one);
+    s.len = 0;
+    assert_int_equal(tuck_diags_print(d, TUCK_PLAIN, into, &s), TUCK_OK);
+    snprintf(twice, sizeof(twice), "%s%s", one, one);
+    assert_string_equal(s.text, twice);
+    s.len = 0;
+    assert_int_equal(tuck_diags_print(d, TUCK_COLOURED, into, &s), TUCK_OK);
+    assert_non_null(strstr(s.text, "\033["));
+    s.refuse = true;
+    assert_int_equal(tuck_diags_print(d, TUCK_PLAIN, into, &s), TUCK_EIO);
+    assert_int_equal(tuck_diags_print(NULL, TUCK_PLAIN, into, &s), TUCK_EINVAL);
+    assert_int_equal(tuck_diags_print(d, TUCK_PLAIN, NULL, NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_diag_print(NULL, TUCK_PLAIN, into, &s), TUCK_EINVAL);
+    assert_null(tuck_diags_at(d, 2));
+    tuck_diags_free(d);
+}
+
+/* A log says of which rank a graph is, and what it is called. */
+static void where_graphs_come_from(void **state)
+{
+    tuck_doc *doc = NULL;
+    uint32_t line[2];
+
+    (void)state;
+    assert_int_equal(
+        tuck_doc_read_file("tests/graphs/synthetic/s11_rank_interleaved_log.txt", NULL, NULL, &doc),
+        TUCK_OK);
+    assert_int_equal(tuck_doc_count(doc), 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(tuck_doc_rank(doc, i), i);
+        assert_string_equal(tuck_doc_title(doc, i), "AFTER POST GRAD");
+        line[i] = tuck_doc_line(doc, i);
+    }
+    assert_true(line[0] > 0 && line[1] > 0 && line[0] != line[1]);
+    assert_string_equal(tuck_doc_title(doc, 2), "");
+    assert_int_equal(tuck_doc_line(doc, 2), 0);
+    assert_int_equal(tuck_doc_rank(doc, 2), -1);
+    assert_null(tuck_doc_graph(doc, 2));
+    tuck_doc_free(doc);
+}
+
+static void files_to_write_to(void **state)
+{
+    char text[8] = "";
+    FILE *f = tmpfile();
+
+    (void)state;
+    assert_non_null(f);
+    assert_true(tuck_write_file(f, "abcdef", 3) && tuck_write_file(f, "", 0));
+    rewind(f);
+    assert_int_equal(fread(text, 1, sizeof(text), f), 3);
+    assert_string_equal(text, "abc");
+    fclose(f);
+    assert_false(tuck_write_file(NULL, "abc", 3));
+}
+
 /* ---- descriptions ---- */
 
 static const char two[] =
@@ -373,6 +476,10 @@ int main(void)
         cmocka_unit_test(items),
         cmocka_unit_test(tables),
         cmocka_unit_test(lint),
+        cmocka_unit_test(tables_of_passes),
+        cmocka_unit_test(diagnostics),
+        cmocka_unit_test(where_graphs_come_from),
+        cmocka_unit_test(files_to_write_to),
         cmocka_unit_test(descriptions),
         cmocka_unit_test(describe_without_memory),
     };
