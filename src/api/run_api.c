@@ -76,6 +76,9 @@ static tuck_status give_out(struct run *r, struct evaluation *before, struct eva
         s->keep_order = r->eval.keep_order;
         r->before = NULL;
         *r->o.before_out = s;
+    } else if (r->o.after_out != NULL) { /* both or neither */
+        tuck_simulation_free(*r->o.after_out);
+        *r->o.after_out = NULL;
     }
     return st;
 }

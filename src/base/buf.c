@@ -1,5 +1,6 @@
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/owner.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -175,12 +176,15 @@ tuck_status buf_print(const tuck_allocator *alloc, bool colour, tuck_write_fn wr
                       buf_print_fn fn, const void *arg)
 {
     struct print_args x = {.fn = fn, .arg = arg};
+    struct owner owner;
     struct mem m;
 
-    mem_init(&m, alloc);
+    owner_init(&owner, alloc);
+    tuck_allocator owned = owner_allocator(&owner);
+    mem_init(&m, &owned);
     buf_to(&x.b, &m, write, ctx);
     x.b.colour = colour;
     bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
-    buf_destroy(&x.b);
+    owner_end(&owner);
     return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;
 }
