@@ -154,6 +154,7 @@ all_tests() {
     check "an operator added by the book" tests/add_operator.sh
     check "layers" tools/check-layers
     check "the tool sees public headers only" tools/check-cli
+    check "public functions are tested" tools/check-called
     built release && check "tables of 80 columns" tools/check-width build/release/tuck
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
     check "words and line lengths" tools/check-words
@@ -176,6 +177,7 @@ quick_tests() {
     build release tests
     check "layers" tools/check-layers
     check "the tool sees public headers only" tools/check-cli
+    check "public functions are tested" tools/check-called
     built release && check "tables of 80 columns" tools/check-width build/release/tuck
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
     check "words and line lengths" tools/check-words

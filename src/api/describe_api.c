@@ -150,34 +150,22 @@ bool tuck_description_facts(const tuck_description *d, size_t i, tuck_graph_fact
     return true;
 }
 
-struct print_args {
-    const tuck_description *d;
-    struct buf *text;
-};
-
 static void print(struct buf *b, const tuck_print_options *how, const void *arg)
 {
-    const struct print_args *x = arg;
+    const tuck_description *d = arg;
+    struct buf text;
 
-    buf_init(x->text, b->mem);
+    buf_init(&text, b->mem);
     if (how->form == TUCK_PRINT_JSON)
-        describe_json(x->d->file, x->d->at, x->d->n, x->text, b);
+        describe_json(d->file, d->at, d->n, &text, b);
     else
-        for (size_t i = 0; i < x->d->n; i++)
-            describe_table(&x->d->at[i], b);
+        for (size_t i = 0; i < d->n; i++)
+            describe_table(&d->at[i], b);
+    buf_destroy(&text);
 }
 
 tuck_status tuck_description_print(const tuck_description *d, const tuck_print_options *how,
                                    tuck_write_fn write, void *ctx)
 {
-    struct buf text = {.at = NULL};
-    struct mem m;
-
-    if (d == NULL)
-        return TUCK_EINVAL;
-    mem_init(&m, &d->mem.alloc);
-    tuck_status st = api_print(&m.alloc, how, write, ctx, print, &(struct print_args){d, &text});
-    text.mem = &m; /* the guard under which it was filled no longer exists */
-    buf_destroy(&text);
-    return st;
+    return d ? api_print(&d->mem.alloc, how, write, ctx, print, d) : TUCK_EINVAL;
 }
