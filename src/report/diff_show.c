@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "rewrite/comm_order.h"
 #include "study/diff.h"
+#include "cost/assumed.h"
 
 static const char *name(const struct diff_side *s, uint32_t n)
 {
@@ -209,12 +210,15 @@ void diff_table(const struct diff *d, uint32_t most, struct buf *b)
 
     for (uint32_t i = 0; i < d->b.n; i++)
         same += d->b.match[d->b.node[i]] != 0;
+    cost_assumed_table(b, NULL, 0, x->program->used_default || y->program->used_default);
     ink_line(b, INK_HEAD, "  %-20s %12s %12s", "", "before", "after");
     row(b, "step ms", (double)x->time.makespan / 1e9, (double)y->time.makespan / 1e9, true);
     row(b, "compute ms", (double)x->time.compute / 1e9, (double)y->time.compute / 1e9, true);
     row(b, "communication ms", (double)x->time.comm / 1e9, (double)y->time.comm / 1e9, true);
     row(b, "exposed ms", (double)x->time.exposed / 1e9, (double)y->time.exposed / 1e9, true);
     row(b, "peak memory MiB", (double)x->peak / 1048576, (double)y->peak / 1048576, true);
+    if (x->gaps.n_buf + y->gaps.n_buf > 0)
+        wrap_line(b, INK_LIMIT, LAYOUT_SAY, "at least: buffers of unknown size are left out");
     if (evaluation_is_bounded(x) && evaluation_is_bounded(y))
         row(b, "bound ms", (double)x->any.ps / 1e9, (double)y->any.ps / 1e9, false);
     buf_printf(b, "  %-20s %12u %12u\n", "collectives", collectives(&d->a), collectives(&d->b));

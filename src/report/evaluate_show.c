@@ -4,6 +4,7 @@
 #include "base/layout.h"
 #include "base/json.h"
 #include "study/evaluate.h"
+#include "cost/assumed.h"
 
 const char evaluation_no_collectives[] =
     "no collectives: DDP's reducer and FSDP2's hooks communicate outside the graph. To have them "
@@ -238,6 +239,7 @@ static void put_bounds(const struct evaluation *e, struct buf *b)
 
 void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, struct buf *b)
 {
+    cost_assumed_table(b, NULL, 0, e->program->used_default);
     put_ms(b, INK_HEAD, "step", e->time.makespan, 0);
     put_ms(b, INK_PLAIN, "compute", e->time.compute, e->time.makespan);
     put_ms(b, INK_PLAIN, "communication", e->time.comm, e->time.makespan);
@@ -248,6 +250,9 @@ void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, str
         put_ms(b, INK_PLAIN, "launches", e->time.launch, e->time.makespan);
     buf_printf(b, "  %-23s %10.2f MiB", "peak memory", (double)e->peak / 1048576);
     ink_line(b, INK_DIM, ", plus %.2f MiB of resident inputs", (double)e->resident / 1048576);
+    if (e->gaps.n_buf > 0)
+        wrap_line(b, INK_LIMIT, LAYOUT_SAY, "at least: %u buffer%s of unknown size %s left out",
+                  e->gaps.n_buf, e->gaps.n_buf == 1 ? "" : "s", e->gaps.n_buf == 1 ? "is" : "are");
     put_bounds(e, b);
     if (!evaluation_communicates(e))
         wrap_hang(b, INK_LIMIT, 2, "%s", evaluation_no_collectives);

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cost/cluster.h"
 #include "lower/gaps.h"
+#include "graph/symbol_values.h"
 
 static void line(struct buf *out, const char *what, int64_t bytes)
 {
@@ -104,4 +105,8 @@ void program_notes(const struct program *p, const tuck_cluster *c, struct buf *o
                        "# group %s: %" PRId64 " ranks, assumed; give it with --group %s=SIZE\n",
                        name, shape_of_group(c, name, 0, NULL).p, name);
     }
+    if (p->used_default)
+        buf_printf(out,
+                   "# %d, assumed, for sizes that only data decides; give it with --assume u0=N\n",
+                   ASSUME_UNBACKED);
 }
