@@ -107,6 +107,6 @@ void program_notes(const struct program *p, const tuck_cluster *c, struct buf *o
     }
     if (p->used_default)
         buf_printf(out,
-                   "# %d, assumed, for sizes that only data decides; give it with --assume u0=N\n",
+                   "# %d, assumed, for sizes that depend on data; give it with --assume u0=N\n",
                    ASSUME_UNBACKED);
 }
