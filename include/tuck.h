@@ -995,6 +995,8 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_parse(const char *text, size_
                                                          tuck_diags *diags, tuck_pipeline **out);
 TUCK_API void tuck_pipeline_free(tuck_pipeline *p);
 TUCK_API size_t tuck_pipeline_count(const tuck_pipeline *p);
+/* Is there a pass in it that looks at times, and so at the machine? */
+TUCK_API bool tuck_pipeline_is_timed(const tuck_pipeline *p);
 
 /* The same step by step. What fails adds nothing. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_new(const tuck_allocator *alloc,

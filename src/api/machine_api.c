@@ -12,13 +12,14 @@ void tuck_machine_init(tuck_machine *m)
 
 const char *tuck_cluster_contention(const tuck_cluster *c)
 {
-    return c->slowdown.len > 0 ? "links are shared;\n      kernels slow down next to collectives "
-                                 "by the cluster file's factors"
+    return c->slowdown.len > 0 ? "links are shared; kernels slow down next to collectives by the "
+                                 "cluster file's factors"
            : c->beside > 0
-               ? "links are shared;\n      kernels take 1.189 times as long next to a collective "
-                 "(assumed,\n      from a published mean; \"slowdown\" of a cluster file gives it)"
-               : "links are shared;\n      how kernels slow down next to collectives is not known "
-                 "for this machine\n      (\"slowdown\" of a cluster file gives it)";
+               ? "links are shared; kernels take 1.189 times as long next to a collective "
+                 "(assumed, "
+                 "from a published mean; \"slowdown\" of a cluster file gives it)"
+               : "links are shared; how kernels slow down next to collectives is not known for "
+                 "this machine (\"slowdown\" of a cluster file gives it)";
 }
 
 /* ---- assumptions ---- */

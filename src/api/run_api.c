@@ -120,6 +120,39 @@ static bool has_orders(const struct pipeline *p)
     return false;
 }
 
+bool tuck_pipeline_is_timed(const tuck_pipeline *p)
+{
+    return p != NULL && has_orders(&p->p);
+}
+
+struct assumed_args {
+    const struct run *r;
+    tuck_report *report;
+};
+
+static void do_note_assumed(void *arg)
+{
+    struct assumed_args *x = arg;
+
+    report_assume(x->report, x->r->g, x->r->given->machine.cluster);
+}
+
+/* Passes on orders report times, also where nobody asked for the step's. */
+static tuck_status note_assumed(struct run *r, tuck_report *report)
+{
+    struct assumed_args x = {r, report};
+
+    return mem_guard(&report->mem, do_note_assumed, &x) ? TUCK_OK : TUCK_ENOMEM;
+}
+
+static void note_contention(const struct run *r, tuck_report *report)
+{
+    const struct machine *m = &r->given->machine;
+
+    if (m->contention && report->judged)
+        report->contention = tuck_cluster_contention(m->cluster);
+}
+
 tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
                               const tuck_run_options *options, tuck_diags *diags,
                               tuck_report **report_out)
@@ -134,9 +167,13 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
         st = TUCK_ENOMEM;
     if (st == TUCK_OK) {
         struct runner runner = {.study = &r.study, .observer = {r.o.observe, r.o.ctx}};
-        st = pipeline_run(&p->p, g, &runner, report, diags);
+        if (has_orders(&p->p))
+            st = note_assumed(&r, report);
+        if (st == TUCK_OK)
+            st = pipeline_run(&p->p, g, &runner, report, diags);
         if (st == TUCK_OK)
             st = compare(&r, r.o.judge == TUCK_JUDGE_RESULT, report);
+        note_contention(&r, report);
         report->work = r.study.work;
     }
     run_end(&r);
@@ -167,8 +204,10 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
     }
     if (st == TUCK_OK)
         st = compare(&r, false, report);
-    if (report != NULL)
+    if (report != NULL) {
         report->work = r.study.work;
+        note_contention(&r, report);
+    }
     run_end(&r);
     if (st == TUCK_OK && report_out != NULL)
         *report_out = report;

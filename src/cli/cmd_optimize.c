@@ -297,6 +297,28 @@ static int machine_for(struct optimize *o, tuck_graph *g)
     return st == TUCK_OK ? model_for(&o->model, &o->in, g, &assumed) : exit_code_of(st);
 }
 
+/* Warns about what the times of a pipeline rest on. With --strict all must be known, whatever the
+ * passes look at. */
+static int check_known(struct optimize *o, const tuck_pipeline *p, tuck_graph *g)
+{
+    tuck_machine machine;
+    tuck_simulation *s = NULL;
+    bool timed = !o->no_times || tuck_pipeline_is_timed(p);
+
+    if ((!timed && !o->model.strict) ||
+        tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, NULL) != TUCK_OK)
+        return EXIT_FINE; /* errors in the graph are reported by the run */
+    bool assumed;
+    int code = model_for(&o->model, &o->in, g, &assumed);
+    if (code != EXIT_FINE || !o->model.strict)
+        return code;
+    model_public(&o->model, &o->in, &machine);
+    code = refused_or(tuck_graph_simulate(g, &machine, o->in.diags, &s));
+    print_diags(o->in.diags);
+    tuck_simulation_free(s);
+    return code;
+}
+
 /* The graph before and after; NULL if it cannot be simulated, or was not requested. */
 struct both {
     tuck_simulation *s[2];
@@ -310,13 +332,12 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct b
     tuck_machine machine;
     tuck_run_options run;
 
-    int code = p == NULL ? machine_for(o, g) : EXIT_FINE;
+    int code = p == NULL ? machine_for(o, g) : check_known(o, p, g);
     if (code != EXIT_FINE)
         return code;
     if (p != NULL)
         model_forget(&o->model);
     model_public(&o->model, in, &machine);
-    machine.unknown = TUCK_ASSUME; /* with --strict, assumptions were refused before */
     tuck_run_options_init(&run);
     run.machine = &machine;
     run.order = o->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS;
@@ -349,7 +370,6 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, struct both *b
     int code = machine_for(o, before);
 
     model_public(&o->model, &o->in, &machine);
-    machine.unknown = TUCK_ASSUME;
     for (int k = 0; k < 2 && code == EXIT_FINE; k++)
         if (both->s[k] == NULL) {
             machine.like = k > 0 ? both->s[0] : NULL;

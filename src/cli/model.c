@@ -265,8 +265,11 @@ void put_machine(const struct model *m, const tuck_graph *g, bool assumed)
     printf(" on %s", tuck_cluster_name(m->cluster));
     put_line(TINT_DIM, "%s", assumed ? " (assumed; --cluster names another)" : "");
     put_assumed(m, g);
-    if (m->contention)
-        put_line(TINT_DIM, "  contention: %s", tuck_cluster_contention(m->cluster));
+    if (m->contention) {
+        char text[400];
+        snprintf(text, sizeof(text), "contention: %s", tuck_cluster_contention(m->cluster));
+        put_wrapped(TINT_DIM, 2, text);
+    }
 }
 
 void listing_how(const struct listing *l, tuck_print_options *out)

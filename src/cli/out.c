@@ -170,6 +170,26 @@ void put_line(enum tint k, const char *fmt, ...)
     putchar('\n');
 }
 
+void put_wrapped(enum tint k, int indent, const char *text)
+{
+    enum { COLUMNS = 80, HANG = 4 };
+
+    for (bool first = true; *text != '\0'; first = false) {
+        int from = indent + (first ? 0 : HANG);
+        size_t n = (size_t)(COLUMNS - from);
+        if (strlen(text) <= n) {
+            put_line(k, "%*s%s", from, "", text);
+            return;
+        }
+        while (n > 0 && text[n] != ' ')
+            n--;
+        if (n == 0)
+            n = strcspn(text, " ");
+        put_line(k, "%*s%.*s", from, "", (int)n, text);
+        text += n + (text[n] == ' ');
+    }
+}
+
 void put_to(FILE *f, enum tint k, const char *fmt, ...)
 {
     va_list ap;

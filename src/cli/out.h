@@ -32,6 +32,8 @@ uint32_t out_width(FILE *f);
 void put(enum tint k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void put_line(enum tint k, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* the last cell */
+/* A sentence that begins with `indent` spaces; lines after the first have four more. */
+void put_wrapped(enum tint k, int indent, const char *text);
 void put_to(FILE *f, enum tint k, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Prints "WHERE: warning: …" on standard error. */

@@ -290,7 +290,11 @@ void report_json(const struct tuck_report *t, const struct report_form *how, str
             json_float(&j, "bound_ns", ns(t->gain.bound_ps));
             json_str(&j, "bound_by", t->gain.bound_kind);
         }
+    } else if (t->assumed.len > 0) {
+        cost_assumed_json(&j, t->assumed.at, t->assumed.len, t->unbacked);
     }
+    if (t->contention != NULL)
+        json_str(&j, "contention", t->contention);
     if (crosses(t))
         json_bool(&j, "assumes_same_graph_on_all_ranks", true);
     json_open(&j, "passes", '[');
@@ -474,6 +478,8 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
                  t->ops_unknown, t->ops_unknown == 1 ? "" : "s");
     }
     cost_assumed_table(b, t->assumed.at, t->assumed.len, t->unbacked);
+    if (t->contention != NULL)
+        wrap_hang(b, INK_DIM, 2, "contention: %s", t->contention);
     if (t->remark != NULL)
         wrap_hang(b, INK_LIMIT, 0, "%s", t->remark);
     if (g->over_limit)
@@ -542,6 +548,8 @@ void report_table(const struct tuck_report *t, const struct report_form *how, st
         put_gain(b, t);
         if (t->pass.len > 0)
             buf_chr(b, '\n');
+    } else {
+        cost_assumed_table(b, t->assumed.at, t->assumed.len, t->unbacked);
     }
     for (uint32_t i = 0; i < t->pass.len; i++) {
         const struct pass_report *p = &t->pass.at[i];

@@ -114,7 +114,8 @@ struct tuck_report {
     VEC(struct cost_assumed) assumed; /* groups whose size was assumed */
     bool unbacked;                    /* unbacked sizes were assumed */
     uint32_t ops_unknown, buffers_unknown;
-    const char *remark; /* a remark about the whole, or NULL */
+    const char *contention; /* how it was modelled, or NULL if it was not */
+    const char *remark;     /* a remark about the whole, or NULL */
     struct report_work work;
 };
 

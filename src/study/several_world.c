@@ -234,7 +234,7 @@ static void learn(struct world *w)
     for (uint32_t k = 0; k < p->n_group; k++) {
         struct layout *l = &w->at[k];
         *l = (struct layout){.name = program_str(p, p->group[k].name),
-                             .size = p->group[k].size,
+                             .size = facts_shape(g->g, p, b->o->machine->cluster, k).p,
                              .ranks = p->group[k].size > 0 ? facts_ranks(g->g, k) : NULL};
         l->stride = l->ranks != NULL ? stride_of(l->ranks, l->size)
                                      : stride_by_cluster(b->o->machine->cluster, l->name);
