@@ -23,7 +23,9 @@ static void put_limit(struct buf *b, const struct program *p, const struct expla
     ink_begin(b, k);
     switch (r->limit) {
     case EXPLAIN_HIDDEN: buf_str(b, "hidden"); break;
-    case EXPLAIN_ORDER_HELPS: buf_str(b, "its position: another order hides it"); break;
+    case EXPLAIN_ORDER_HELPS:
+        buf_printf(b, "its position: another order hides %sit", r->in_part ? "part of " : "");
+        break;
     case EXPLAIN_DEPENDENCY: buf_printf(b, "dependency: it needs %s right before it", op); break;
     case EXPLAIN_MEMORY:
         buf_printf(b, "memory: before %s it would take %.1f %s more", op,

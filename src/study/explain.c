@@ -28,6 +28,22 @@ static bool holds_up(const struct explanation *x, const struct explained *r)
            (r->wait == PROGRAM_NONE || x->e->span[r->wait].stood == 0);
 }
 
+/* Would it be hidden if it started earlier, or if its wait came later? Then its position limits it.
+ * A lack of compute does not where even a part of it would be hidden. */
+static void find_position(const struct why *w, struct explained *r)
+{
+    const struct schedule_stat *start = w->stat[r->op];
+    const struct schedule_stat *wait = r->wait != PROGRAM_NONE ? w->stat[r->wait] : NULL;
+    double left = start->final_exposed, all = start->initial_exposed;
+
+    if (wait != NULL && wait->final_exposed < left)
+        left = wait->final_exposed;
+    if (r->limit == EXPLAIN_MEMORY || left >= (r->limit == EXPLAIN_NOTHING ? all * 0.99 : all / 2))
+        return;
+    r->limit = EXPLAIN_ORDER_HELPS;
+    r->in_part = left > 0;
+}
+
 /* Finds what stopped the scheduler from hiding the collective within the same peak. */
 static void find_limit(const struct why *w, struct explained *r)
 {
@@ -57,8 +73,7 @@ static void find_limit(const struct why *w, struct explained *r)
         case LIMIT_DEPENDENCY: r->limit = EXPLAIN_DEPENDENCY; break;
         default: r->limit = EXPLAIN_NOTHING; break;
         }
-        if (r->limit != EXPLAIN_MEMORY && t->final_exposed < t->initial_exposed / 2)
-            r->limit = EXPLAIN_ORDER_HELPS;
+        find_position(w, r);
     }
 }
 
@@ -133,6 +148,8 @@ static tuck_status ask_why(struct explanation *x, bool keep_order)
         return TUCK_ENOMEM;
     tuck_status st = schedule_run(&w.s, "reorder_communication_preserving_peak_memory",
                                   schedule_reorder_iterative);
+    if (st == TUCK_OK)
+        st = schedule_run(&w.s, "sink_waits_iterative", schedule_sink_iterative);
     if (st == TUCK_OK && !mem_guard(&x->e->mem, do_why, &w))
         st = TUCK_ENOMEM;
     x->crosses = st == TUCK_OK && schedule_crosses_groups(x->e->problem, w.s.order);

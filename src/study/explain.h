@@ -28,6 +28,7 @@ struct explained {
     uint32_t n_under; /* compute ops that run while it runs */
     enum explain_limit limit;
     uint32_t limit_op; /* the op that limits it, or PROGRAM_NONE */
+    bool in_part;      /* EXPLAIN_ORDER_HELPS: another order hides only a part of it */
     int64_t more;      /* EXPLAIN_MEMORY: the bytes above the peak that it would need */
 };
 
