@@ -576,12 +576,12 @@ typedef struct tuck_collective {
 
 enum { TUCK_MAX_ALTERNATIVES = 16 };
 
-/* An answer, with how it came about. Times in us; latency_us + ramp_us + bytes_us = us. */
+/* An answer, with how it came about; latency_ps + ramp_ps + bytes_ps = ps. */
 typedef struct tuck_collective_cost {
-    double us;
-    double latency_us; /* whatever the size */
-    double ramp_us;  /* of a three-term law: the part that grows with the square root of the size */
-    double bytes_us; /* moving the bytes */
+    int64_t ps;
+    int64_t latency_ps; /* whatever the size */
+    int64_t ramp_ps;    /* of a three-term law: what grows with the square root of the size */
+    int64_t bytes_ps;   /* moving the bytes */
     tuck_cost_model model;
     tuck_algorithm algorithm;
     const char *protocol;    /* of NCCL: "LL", "LL128", "SIMPLE", "NVLS"; else "" */
@@ -589,7 +589,7 @@ typedef struct tuck_collective_cost {
     int64_t nodes, per_node; /* how the group lies: nodes, most ranks on one */
     uint32_t n_alternatives; /* includes the chosen one; cheapest first */
     struct {
-        double us;
+        int64_t ps;
         tuck_cost_model model;
         tuck_algorithm algorithm;
         const char *protocol;
@@ -623,11 +623,13 @@ TUCK_API void tuck_profile_free(tuck_profile *p);
 TUCK_API size_t tuck_profile_count(const tuck_profile *p);
 TUCK_API const char *tuck_profile_name(const tuck_profile *p, size_t i); /* NULL: no such */
 /* The time of a node of that name; false: it is not in the profile. */
-TUCK_API bool tuck_profile_ns(const tuck_profile *p, const char *name, double *ns_out);
+TUCK_API bool tuck_profile_ps(const tuck_profile *p, const char *name, int64_t *ps_out);
 /* Can a node take time at all? Views, waits and inputs do not, whatever a profile says. */
 TUCK_API bool tuck_node_takes_time(const tuck_graph *g, tuck_node n);
-/* A caller's own estimate of a node in ns; below 0: none, and the model's, `otherwise`, is used. */
-typedef double (*tuck_estimate_fn)(void *ctx, const tuck_graph *g, tuck_node n, double otherwise);
+/* A caller's own estimate of a node; -1: none, and the profile's or the model's is used.
+ * otherwise_ps is the model's, -1 where it has none. */
+typedef int64_t (*tuck_estimate_fn)(void *ctx, const tuck_graph *g, tuck_node n,
+                                    int64_t otherwise_ps);
 
 /* ---- The machine ----
  * What times and sizes are worked out for. Lowering, simulating, explaining, optimizing and

@@ -149,16 +149,16 @@ typedef struct tuck_cost_options {
 
 TUCK_API void tuck_cost_options_init(tuck_cost_options *o);
 
-/* The time of every node by itself, in ns, into ns_out[id] for all ids below tuck_graph_id_end().
+/* The time of every node by itself into ps_out[id], for all ids below tuck_graph_id_end().
  * Views, waits, numbers take nothing; a node whose sizes are not known has -1. Needs
  * tuck_graph_infer(). options may be NULL. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
                                                      const tuck_cost_options *options,
-                                                     double *ns_out);
+                                                     int64_t *ps_out);
 
 /* A profile file from times by node id, such as tuck_graph_cost() gives;
  * those below 0 are left out. */
-TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const double *ns, tuck_write_fn write,
+TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const int64_t *ps, tuck_write_fn write,
                                         void *ctx);
 
 /* ---- Programs ----
@@ -309,7 +309,8 @@ TUCK_API tuck_status tuck_problem_write(const tuck_problem *p, const uint32_t *o
 
 /* How ranks exchange their runtimes, for
  * align_runtime_estimations_across_all_distributed_ranks: each op then takes the (lower) median
- * of all ranks, so that every rank decides in the same way. */
+ * of all ranks, so that every rank decides in the same way. They are numbers in the problem's unit,
+ * not times in ps, as PyTorch's schedulers are given them. */
 typedef struct tuck_estimates {
     const double *at;
     uint32_t n;

@@ -81,19 +81,14 @@ size_t tuck_costs_count(const tuck_costs *x)
     return x->c.node.len;
 }
 
-static int64_t ps_of(double ns)
-{
-    return ns < 0 ? -1 : cost_ps(ns / 1000);
-}
-
 bool tuck_costs_row(const tuck_costs *x, size_t i, tuck_node_cost *out)
 {
     if (i >= x->c.node.len || out == NULL)
         return false;
     const struct node_cost *n = &x->c.node.at[i];
     *out = (tuck_node_cost){.node = {n->node},
-                            .ps = ps_of(n->part.ns),
-                            .comm_ps = ps_of(n->part.comm_ns),
+                            .ps = n->part.ps,
+                            .comm_ps = n->part.comm_ps,
                             .flops = n->part.flops,
                             .bytes = n->part.bytes,
                             .coll = (tuck_coll)n->part.coll,
@@ -124,13 +119,13 @@ tuck_status tuck_costs_write_profile(const tuck_costs *x, tuck_diags *diags, tuc
     if (x == NULL || write == NULL)
         return TUCK_EINVAL;
     const tuck_allocator *alloc = &x->c.mem.alloc;
-    size_t bytes = ((size_t)tuck_graph_id_end(x->c.g) + 1) * sizeof(double);
-    double *ns = alloc->resize(alloc->ctx, NULL, 0, bytes);
-    if (ns == NULL)
+    size_t bytes = ((size_t)tuck_graph_id_end(x->c.g) + 1) * sizeof(int64_t);
+    int64_t *ps = alloc->resize(alloc->ctx, NULL, 0, bytes);
+    if (ps == NULL)
         return TUCK_ENOMEM;
-    tuck_status st = node_costs_of_ops(&x->c, diags, ns);
+    tuck_status st = node_costs_of_ops(&x->c, diags, ps);
     if (st == TUCK_OK)
-        st = tuck_profile_write(x->c.g, ns, write, ctx);
-    alloc->resize(alloc->ctx, ns, bytes, 0);
+        st = tuck_profile_write(x->c.g, ps, write, ctx);
+    alloc->resize(alloc->ctx, ps, bytes, 0);
     return st;
 }

@@ -214,7 +214,7 @@ tuck_op_kind tuck_program_op_kind(const tuck_program *p, uint32_t op)
 
 int64_t tuck_program_op_ps(const tuck_program *p, uint32_t op)
 {
-    return op < p->p->n_op && p->p->op[op].ns >= 0 ? cost_ps(p->p->op[op].ns / 1000) : -1;
+    return op < p->p->n_op && p->p->op[op].ps >= 0 ? p->p->op[op].ps : -1;
 }
 
 uint32_t tuck_program_kernel_count(const tuck_program *p)

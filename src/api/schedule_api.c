@@ -154,7 +154,7 @@ static void do_others(void *arg)
     x->s->row = arena_array(&s->arena, tuck_estimates, x->n + 1);
     for (size_t i = 0; i < x->n; i++) {
         const struct problem *p = x->at[i]->p;
-        double scale = problem_unit_ns(p) / problem_unit_ns(s->p);
+        double scale = p->unit_ps / s->p->unit_ps;
         double *runtime = arena_array(&s->arena, double, p->n_op);
 
         for (uint32_t op = 0; op < p->n_op; op++)

@@ -181,11 +181,11 @@ static void warn_names(const struct model *m, const uint8_t *seen, uint8_t what,
 {
     uint32_t n = 0;
     const char *name;
-    double ns;
+    int64_t ps;
 
     for (size_t i = 0; (name = tuck_profile_name(m->profile, i)) != NULL; i++) {
         if (seen[i] != what ||
-            (what == TAKES_NONE && tuck_profile_ns(m->profile, name, &ns) && ns == 0))
+            (what == TAKES_NONE && tuck_profile_ps(m->profile, name, &ps) && ps == 0))
             continue;
         if (n == 0)
             put_warning(m->profile_path, "%s:", text);

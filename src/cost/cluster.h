@@ -67,8 +67,8 @@ struct tuck_cluster {
     VEC(struct cost_slowdown) slowdown; /* from a cluster file */
     /* without those: how much longer kernels take while a collective runs; 0 if unknown */
     double beside;
-    double launch_us; /* host time per kernel; used by the simulator */
-    bool assumed;     /* chosen by tuck_cluster_for_graph(), not by the user */
+    int64_t launch_ps; /* host time per kernel; used by the simulator */
+    bool assumed;      /* chosen by tuck_cluster_for_graph(), not by the user */
 };
 
 /* How a group is placed: p ranks on `nodes` nodes, at most per_node on one. */

@@ -5,6 +5,7 @@
 
 #include "base/json_in.h"
 #include "base/suggest.h"
+#include "base/units.h"
 #include "cost/cluster.h"
 #include "graph/graph.h"
 #include "infer/infer.h"
@@ -340,6 +341,14 @@ static void read_slowdown(struct reading *r, const struct jin_at *root)
 
 /* ---- the whole ---- */
 
+static void read_launch(struct reading *r, const struct jin_at *at)
+{
+    double us;
+
+    if (jin_want_number(&r->in, at, 0, true, 1e6, &us))
+        r->c->launch_ps = ps_round(us * PS_PER_US);
+}
+
 static void read_root(struct reading *r)
 {
     struct jin *in = &r->in;
@@ -363,7 +372,7 @@ static void read_root(struct reading *r)
     if (nodes.v != NULL)
         jin_want_int(in, &nodes, 1, MOST_RANKS, &r->c->nodes);
     if (launch.v != NULL)
-        jin_want_number(in, &launch, 0, true, 1e6, &r->c->launch_us);
+        read_launch(r, &launch);
     read_links(r, &root);
     read_compute(r, &root);
     read_groups(r, &root);

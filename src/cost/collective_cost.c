@@ -285,6 +285,23 @@ static uint32_t answer(const tuck_cluster *c, struct cost_shape s, tuck_coll col
     return choose(w, coll, bytes, how);
 }
 
+static int64_t ps_of_way(const struct cost_way *w)
+{
+    return ps_round(way_us(w) * PS_PER_US);
+}
+
+/* The whole and its parts: each sum of the first parts is rounded, so that they add up. */
+static void put_parts(const struct cost_way *w, tuck_collective_cost *out)
+{
+    int64_t start = ps_round(w->latency * PS_PER_US),
+            ramp = ps_round((w->latency + w->ramp) * PS_PER_US);
+
+    out->ps = ps_of_way(w);
+    out->latency_ps = start;
+    out->ramp_ps = ramp - start;
+    out->bytes_ps = out->ps - ramp;
+}
+
 void cost_collective(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t bytes,
                      const struct cost_choice *how, tuck_collective_cost *out)
 {
@@ -301,16 +318,13 @@ void cost_collective(const tuck_cluster *c, struct cost_shape s, tuck_coll coll,
         return;
     uint32_t best = answer(c, s, coll, bytes, how, &w, &source);
     out->source = w.at[best].model == TUCK_MODEL_ALPHA_BETA ? hockney_source : source;
-    out->us = way_us(&w.at[best]);
-    out->latency_us = w.at[best].latency;
-    out->ramp_us = w.at[best].ramp;
-    out->bytes_us = w.at[best].moving;
+    put_parts(&w.at[best], out);
     out->model = (tuck_cost_model)w.at[best].model;
     out->algorithm = (tuck_algorithm)w.at[best].algo;
     out->protocol = w.at[best].protocol;
     out->n_alternatives = w.n;
     for (uint32_t i = 0; i < w.n; i++) {
-        out->alternative[i].us = way_us(&w.at[i]);
+        out->alternative[i].ps = ps_of_way(&w.at[i]);
         out->alternative[i].model = (tuck_cost_model)w.at[i].model;
         out->alternative[i].algorithm = (tuck_algorithm)w.at[i].algo;
         out->alternative[i].protocol = w.at[i].protocol;
@@ -372,15 +386,6 @@ int64_t cost_saturation(const tuck_cluster *c, struct cost_shape s, tuck_coll co
             low = mid + 1;
     }
     return low;
-}
-
-int64_t cost_ps(double us)
-{
-    double ps = us * 1e6;
-
-    if (!(ps > 0))
-        return 0;
-    return ps < 9.2e18 ? (int64_t)llround(ps) : INT64_MAX;
 }
 
 /* ---- public ---- */

@@ -2,6 +2,7 @@
 #ifndef TUCK_COST_COLLECTIVE_COST_H
 #define TUCK_COST_COLLECTIVE_COST_H
 
+#include "base/units.h"
 #include "cost/cluster.h"
 
 /* One way to run a collective. */
@@ -50,6 +51,8 @@ struct cost_choice {
  * grow (except with the model TORCH, which is exactly PyTorch's). */
 void cost_collective(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t bytes,
                      const struct cost_choice *how, tuck_collective_cost *out);
+/* The time alone, before it is rounded: what is added to it or divided is rounded once, at the
+ * end. */
 double cost_collective_us(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t bytes,
                           const struct cost_choice *how);
 
@@ -62,8 +65,4 @@ double cost_best_rate(const tuck_cluster *c, struct cost_shape s, tuck_coll coll
  * torch_saturation() for AUTO and TORCH. */
 int64_t cost_saturation(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double e,
                         const struct cost_choice *how);
-
-/* us as whole picoseconds, the unit of programs and simulations; INT64_MAX if it does not fit. */
-int64_t cost_ps(double us);
-
 #endif

@@ -10,7 +10,7 @@ struct graph_cost {
     struct mem mem;
     struct cost_run run;
     struct assume assume;
-    double *ns;
+    int64_t *ps;
 };
 
 static void do_cost(void *p)
@@ -21,17 +21,17 @@ static void do_cost(void *p)
     for_each_node (a->g, n) {
         struct cost_part part;
         cost_node(&a->run, n, &part);
-        a->ns[n] = part.ns;
+        a->ps[n] = part.ps;
     }
 }
 
 tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
-                            const tuck_cost_options *options, double *ns_out)
+                            const tuck_cost_options *options, int64_t *ps_out)
 {
-    struct graph_cost a = {.g = g, .c = c, .ns = ns_out};
+    struct graph_cost a = {.g = g, .c = c, .ps = ps_out};
     tuck_cost_options o = {.size = sizeof(o)};
 
-    if (g == NULL || c == NULL || ns_out == NULL ||
+    if (g == NULL || c == NULL || ps_out == NULL ||
         options_take(&o, sizeof(o), options) != TUCK_OK || o.model < TUCK_MODEL_AUTO ||
         o.model > TUCK_MODEL_TORCH_OLD)
         return TUCK_EINVAL;
@@ -40,7 +40,7 @@ tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
                                       .estimate = o.estimate,
                                       .estimate_ctx = o.estimate_ctx};
     for (uint32_t i = 0; i < tuck_graph_id_end(g); i++)
-        ns_out[i] = 0;
+        ps_out[i] = 0;
     mem_init(&a.mem, &g->store->mem.alloc);
     a.assume = (struct assume){.store = g->store, .own = g->hint.at, .n_own = g->hint.len};
     cost_run_init(&a.run, &a.mem, c, &a.options, &a.assume);

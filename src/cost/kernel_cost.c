@@ -97,8 +97,8 @@ static enum cost_rate rate_of(enum dtype d)
                              : RATE_F8;
 }
 
-double cost_kernel_ns(const tuck_cluster *c, enum dtype dtype, double flops, double bytes,
-                      enum cost_bound *bound_out)
+int64_t cost_kernel_ps(const tuck_cluster *c, enum dtype dtype, double flops, double bytes,
+                       enum cost_bound *bound_out)
 {
     const struct cost_machine *m = &c->m;
     int rate = rate_of(dtype);
@@ -114,7 +114,7 @@ double cost_kernel_ns(const tuck_cluster *c, enum dtype dtype, double flops, dou
     *bound_out = least >= compute && least >= memory ? BOUND_KERNEL
                  : compute >= memory                 ? BOUND_COMPUTE
                                                      : BOUND_MEMORY;
-    return fmax(least, fmax(compute, memory));
+    return ps_round(fmax(least, fmax(compute, memory)) * PS_PER_NS);
 }
 
 /* Adds, and stays unknown once unknown. */
@@ -256,7 +256,7 @@ static void collective_part(struct cost_run *r, uint32_t n, const struct op_row 
     out->coll = (uint8_t)cost_coll_of(row);
     out->group = r->node_group != NULL ? r->node_group[n] : group_of(r->g, n);
     out->bound = BOUND_UNKNOWN;
-    out->ns = UNKNOWN;
+    out->ps = UNKNOWN;
     if (out->group < 0 || r->group[out->group].p < 1)
         return;
     struct cost_shape s = r->group[out->group];
@@ -275,7 +275,10 @@ static void collective_part(struct cost_run *r, uint32_t n, const struct op_row 
     out->flops = flops;
     out->bound = BOUND_COLLECTIVE;
     /* A matrix product fused with a collective runs at the same time. */
-    out->ns = fmax(1000 * us, cost_kernel_ns(r->c, dtype, flops, 0, &bound));
+    int64_t product = cost_kernel_ps(r->c, dtype, flops, 0, &bound);
+    out->ps = ps_round(us * PS_PER_US);
+    if (out->ps < product)
+        out->ps = product;
 }
 
 /* ---- nodes ---- */
@@ -314,17 +317,17 @@ static void nested_part(struct cost_run *r, uint32_t n, const struct op_row *row
         if (child == NULL)
             continue;
         const struct cost_inside *in = &r->inside[r->child[child->name]];
-        if (in->ns < 0 || runs < 0) {
-            *out = (struct cost_part){.ns = UNKNOWN, .bound = BOUND_UNKNOWN, .group = -1};
+        if (in->ps < 0 || runs < 0) {
+            *out = (struct cost_part){.ps = UNKNOWN, .bound = BOUND_UNKNOWN, .group = -1};
             return;
         }
-        if (row->moves == OP_MOVES_branches && in->ns <= out->ns)
+        if (row->moves == OP_MOVES_branches && in->ps <= out->ps)
             continue;
         if (row->moves == OP_MOVES_branches)
-            out->ns = out->comm_ns = 0;
+            out->ps = out->comm_ps = 0;
         out->bytes = row->moves == OP_MOVES_branches ? 0 : out->bytes;
-        out->ns += in->ns * (double)runs;
-        out->comm_ns += in->comm_ns * (double)runs;
+        out->ps = ps_add(out->ps, ps_times(in->ps, runs));
+        out->comm_ps = ps_add(out->comm_ps, ps_times(in->comm_ps, runs));
         out->bytes += in->bytes;
     }
 }
@@ -351,10 +354,10 @@ static void model_part(struct cost_run *r, uint32_t n, struct cost_part *out)
     }
     out->bytes = moved_bytes(r, n, row);
     if (out->bytes < 0 || !cost_flops(r, n, row, &out->flops, &dtype)) {
-        *out = (struct cost_part){.ns = UNKNOWN, .bound = BOUND_UNKNOWN, .group = -1};
+        *out = (struct cost_part){.ps = UNKNOWN, .bound = BOUND_UNKNOWN, .group = -1};
         return;
     }
-    out->ns = cost_kernel_ns(r->c, dtype, out->flops, (double)out->bytes, &bound);
+    out->ps = cost_kernel_ps(r->c, dtype, out->flops, (double)out->bytes, &bound);
     out->bound = (uint8_t)bound;
 }
 
@@ -370,35 +373,35 @@ bool cost_takes_none(const tuck_graph *g, uint32_t n)
 }
 
 /* A time that overrides the model's. False: there is none. */
-static bool told(struct cost_run *r, uint32_t n, double otherwise, double *ns,
+static bool told(struct cost_run *r, uint32_t n, int64_t otherwise_ps, int64_t *ps,
                  enum cost_bound *bound)
 {
     const struct str *name = str_at(&r->g->store->str, node_at(r->g, n)->name);
 
     if (r->options.estimate != NULL) {
-        *ns = r->options.estimate(r->options.estimate_ctx, r->g, (tuck_node){n}, otherwise);
+        *ps = r->options.estimate(r->options.estimate_ctx, r->g, (tuck_node){n}, otherwise_ps);
         *bound = BOUND_CALLER;
-        if (*ns >= 0)
+        if (*ps >= 0)
             return true;
     }
     *bound = BOUND_PROFILE;
     return r->options.profile != NULL && !cost_takes_none(r->g, n) &&
-           profile_find(r->options.profile, name->at, name->len, ns);
+           profile_find(r->options.profile, name->at, name->len, ps);
 }
 
 void cost_node(struct cost_run *r, uint32_t n, struct cost_part *out)
 {
     enum cost_bound bound;
-    double ns;
+    int64_t ps;
 
     model_part(r, n, out);
     if ((r->options.estimate != NULL || r->options.profile != NULL) &&
-        told(r, n, out->ns, &ns, &bound)) {
-        out->comm_ns *= out->ns > 0 ? ns / out->ns : 0; /* keeps the same share */
-        out->ns = ns;
+        told(r, n, out->ps, &ps, &bound)) {
+        double share = out->ps > 0 ? (double)out->comm_ps / (double)out->ps : 0;
+        out->comm_ps = ps_round((double)ps * share);
+        out->ps = ps;
         out->bound = (uint8_t)bound;
     }
-    out->ps = cost_ps(out->ns / 1000);
 }
 
 /* ---- graphs ---- */
@@ -441,16 +444,16 @@ static void enter(struct cost_run *r, const tuck_graph *g, struct cost_inside *i
 
 static struct cost_inside inside_of(struct cost_run *r)
 {
-    struct cost_inside sum = {.ns = 0};
+    struct cost_inside sum = {.ps = 0};
 
     for_each_node (r->g, n) {
         struct cost_part part;
         cost_node(r, n, &part);
-        if (part.ns < 0)
-            return (struct cost_inside){.ns = UNKNOWN};
-        sum.ns += part.ns;
-        sum.comm_ns += part.coll != 0 ? part.ns : part.comm_ns;
-        if (part.coll != 0 || part.comm_ns > 0)
+        if (part.ps < 0)
+            return (struct cost_inside){.ps = UNKNOWN};
+        sum.ps = ps_add(sum.ps, part.ps);
+        sum.comm_ps = ps_add(sum.comm_ps, part.coll != 0 ? part.ps : part.comm_ps);
+        if (part.coll != 0 || part.comm_ps > 0)
             add_bytes(&sum.bytes, part.bytes);
     }
     return sum;

@@ -9,7 +9,7 @@
  *   cost_run_done(&r);
  *
  * When memory runs out, these jump to mem's guard. Times are of a node by itself: the host's time
- * to launch it (launch_us of a cluster) and how kernels slow each other down are left to the
+ * to launch it (launch_ps of a cluster) and how kernels slow each other down are left to the
  * simulation.
  */
 #ifndef TUCK_COST_KERNEL_COST_H
@@ -32,13 +32,12 @@ enum cost_bound {
     BOUND_NESTED,     /* the graphs it calls */
     BOUND_PROFILE,    /* from a profile */
     BOUND_CALLER,     /* the caller's function */
-    BOUND_UNKNOWN,    /* unknown sizes: ns is -1, ps 0 */
+    BOUND_UNKNOWN,    /* unknown sizes: ps is -1 */
 };
 
 struct cost_part {
-    double ns;
-    double comm_ns; /* the part spent in collectives of the graphs it calls */
-    int64_t ps;
+    int64_t ps;      /* -1 if unknown */
+    int64_t comm_ps; /* the part spent in collectives of the graphs it calls */
     double flops;
     /* read and written; for a collective its message, for a call the sum of the graphs */
     int64_t bytes;
@@ -56,9 +55,9 @@ struct cost_options {
     void *estimate_ctx;
 };
 
-/* Time of one call of a graph; ns is -1 if unknown. */
+/* Time of one call of a graph; ps is -1 if unknown. */
 struct cost_inside {
-    double ns, comm_ns;
+    int64_t ps, comm_ps;
     int64_t bytes; /* sum of its messages */
 };
 
@@ -107,8 +106,8 @@ void cost_node(struct cost_run *r, uint32_t n, struct cost_part *out);
 void cost_loop(struct cost_run *r, const uint32_t *node, uint32_t n, struct cost_part *out);
 
 /* The time of a kernel with this much work. */
-double cost_kernel_ns(const tuck_cluster *c, enum dtype dtype, double flops, double bytes,
-                      enum cost_bound *bound_out);
+int64_t cost_kernel_ps(const tuck_cluster *c, enum dtype dtype, double flops, double bytes,
+                       enum cost_bound *bound_out);
 
 /* Bytes of a node's results; -1 if unknown. */
 int64_t cost_result_bytes(struct cost_run *r, uint32_t n);

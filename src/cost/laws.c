@@ -54,19 +54,19 @@ static void gather(struct fitting *f)
     for_each_node (f->g, n) {
         const struct str *name = str_at(&f->g->store->str, node_at(f->g, n)->name);
         struct cost_part part;
-        double ns;
+        int64_t ps;
 
         if (cost_coll_of(op_at(node_op(f->g, n))) == 0 ||
-            !profile_find(f->o->profile, name->at, name->len, &ns) || ns <= 0)
+            !profile_find(f->o->profile, name->at, name->len, &ps) || ps <= 0)
             continue;
         cost_node(&f->run, n, &part);
-        if (part.ns <= 0 || part.group < 0 || part.bytes <= 0)
+        if (part.ps <= 0 || part.group < 0 || part.bytes <= 0)
             continue;
         const char *group = graph_str(f->g, f->g->group.at[part.group].name);
         if (strlen(group) < LAWS_NAME)
             vec_push(&f->mem, &f->m,
-                     ((struct measured){.at = {(double)part.bytes, ns / 1000},
-                                        .modelled = part.ns / 1000,
+                     ((struct measured){.at = {(double)part.bytes, (double)ps / PS_PER_US},
+                                        .modelled = (double)part.ps / PS_PER_US,
                                         .coll = part.coll,
                                         .group = group}));
     }

@@ -122,25 +122,25 @@ static bool told_sum(struct cost_run *r, const uint32_t *node, uint32_t n, struc
 {
     const tuck_graph *g = r->g;
     bool any = false;
-    double sum = 0;
+    int64_t sum = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         const struct str *name = str_at(&g->store->str, node_at(g, node[i])->name);
-        double ns = -1;
+        int64_t ps = -1;
         if (r->options.estimate != NULL)
-            ns = r->options.estimate(r->options.estimate_ctx, g, (tuck_node){node[i]}, out->ns);
-        if (ns >= 0)
+            ps = r->options.estimate(r->options.estimate_ctx, g, (tuck_node){node[i]}, out->ps);
+        if (ps >= 0)
             out->bound = BOUND_CALLER;
         else if (r->options.profile != NULL && !cost_takes_none(g, node[i]) &&
-                 profile_find(r->options.profile, name->at, name->len, &ns))
+                 profile_find(r->options.profile, name->at, name->len, &ps))
             out->bound = BOUND_PROFILE;
-        if (ns >= 0) {
+        if (ps >= 0) {
             any = true;
-            sum += ns;
+            sum = ps_add(sum, ps);
         }
     }
     if (any)
-        out->ns = sum;
+        out->ps = sum;
     return any;
 }
 
@@ -150,7 +150,7 @@ void cost_loop(struct cost_run *r, const uint32_t *node, uint32_t n, struct cost
     enum dtype dtype = DTYPE_NONE;
     bool known = true;
 
-    *out = (struct cost_part){.ns = -1, .bound = BOUND_UNKNOWN, .group = -1};
+    *out = (struct cost_part){.ps = -1, .bound = BOUND_UNKNOWN, .group = -1};
     grow(r, &r->mark);
     grow(r, &r->seen);
     grow(r, &r->base);
@@ -170,10 +170,9 @@ void cost_loop(struct cost_run *r, const uint32_t *node, uint32_t n, struct cost
     int64_t bytes = loop_bytes(r, node, n);
     if (known && bytes >= 0) {
         out->bytes = bytes;
-        out->ns = cost_kernel_ns(r->c, dtype, out->flops, (double)bytes, &bound);
+        out->ps = cost_kernel_ps(r->c, dtype, out->flops, (double)bytes, &bound);
         out->bound = (uint8_t)bound;
     }
     if (r->options.estimate != NULL || r->options.profile != NULL)
         told_sum(r, node, n, out);
-    out->ps = cost_ps(out->ns / 1000);
 }

@@ -1,16 +1,15 @@
 /* Profile files: measured times of nodes. */
 #include "cost/profile.h"
 
-#include <math.h>
-
 #include "base/json.h"
 #include "base/json_in.h"
+#include "base/units.h"
 #include "graph/graph.h"
 
 struct tuck_profile {
     struct mem mem;
     struct strtab name;
-    VEC(double) ns; /* by id of the name; ids are 1, 2, … and each has a time */
+    VEC(int64_t) ps; /* by id of the name; ids are 1, 2, … and each has a time */
 };
 
 struct reading {
@@ -18,24 +17,16 @@ struct reading {
     tuck_profile *p;
 };
 
-/* Factors to ns, by the unit of the file. */
-static const struct {
-    const char *name;
-    double ns;
-} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-
+/* Picoseconds of the file's unit. */
 static double read_unit(struct jin *in, const struct jin_at *root)
 {
     struct jin_at at = jin_member(root, "unit");
     const char *word;
+    double ps = PS_PER_NS;
 
-    if (at.v == NULL || !jin_want_str(in, &at, &word))
-        return 1;
-    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-        if (strcmp(units[i].name, word) == 0)
-            return units[i].ns;
-    jin_error(in, &at, "no unit '%.40s'; units are ns, us, ms, s", word);
-    return 1;
+    if (at.v != NULL && jin_want_str(in, &at, &word) && !unit_by_name(word, &ps))
+        jin_error(in, &at, "no unit '%.40s'; units are ns, us, ms, s", word);
+    return ps;
 }
 
 static void do_read(void *arg)
@@ -51,7 +42,7 @@ static void do_read(void *arg)
     jin_known(in, &root, known, 3);
     struct jin_at version = jin_member(&root, "schema"), nodes = jin_member(&root, "nodes");
     jin_want_int(in, &version, 1, 1, &schema);
-    double factor = read_unit(in, &root);
+    double unit = read_unit(in, &root);
     if (!jin_want_object(in, &nodes))
         return;
     for (void *i = jin_first(&nodes); i != NULL; i = jin_next(&nodes, i)) {
@@ -61,9 +52,9 @@ static void do_read(void *arg)
         if (!jin_want_number(in, &at, 0, true, 1e15, &v))
             continue;
         str_id id = str_intern(&r->p->name, at.key, strlen(at.key));
-        while (r->p->ns.len <= id)
-            vec_push(&r->p->mem, &r->p->ns, -1.0);
-        r->p->ns.at[id] = v * factor;
+        while (r->p->ps.len <= id)
+            vec_push(&r->p->mem, &r->p->ps, -1);
+        r->p->ps.at[id] = ps_round(v * unit);
     }
 }
 
@@ -113,23 +104,23 @@ void tuck_profile_free(tuck_profile *p)
         return;
     struct mem m = p->mem;
 
-    vec_free(&p->mem, &p->ns);
+    vec_free(&p->mem, &p->ps);
     strtab_destroy(&p->name);
     m.alloc.resize(m.alloc.ctx, p, sizeof(*p), 0);
 }
 
 size_t tuck_profile_count(const tuck_profile *p)
 {
-    return p != NULL && p->ns.len > 0 ? p->ns.len - 1 : 0;
+    return p != NULL && p->ps.len > 0 ? p->ps.len - 1 : 0;
 }
 
-bool profile_find(const tuck_profile *p, const char *name, size_t len, double *ns)
+bool profile_find(const tuck_profile *p, const char *name, size_t len, int64_t *ps)
 {
     str_id id = str_find(&p->name, name, len);
 
-    if (id == 0 || id >= p->ns.len || p->ns.at[id] < 0)
+    if (id == 0 || id >= p->ps.len || p->ps.at[id] < 0)
         return false;
-    *ns = p->ns.at[id];
+    *ps = p->ps.at[id];
     return true;
 }
 
@@ -138,15 +129,15 @@ const char *tuck_profile_name(const tuck_profile *p, size_t i)
     return i < tuck_profile_count(p) ? str_text(&p->name, (str_id)i + 1) : NULL;
 }
 
-bool tuck_profile_ns(const tuck_profile *p, const char *name, double *ns_out)
+bool tuck_profile_ps(const tuck_profile *p, const char *name, int64_t *ps_out)
 {
-    return p != NULL && name != NULL && ns_out != NULL &&
-           profile_find(p, name, strlen(name), ns_out);
+    return p != NULL && name != NULL && ps_out != NULL &&
+           profile_find(p, name, strlen(name), ps_out);
 }
 
 struct write_args {
     const tuck_graph *g;
-    const double *ns;
+    const int64_t *ps;
     struct buf b;
 };
 
@@ -161,23 +152,23 @@ static void do_write(void *arg)
     json_str(&j, "unit", "ns");
     json_open(&j, "nodes", '{');
     for_each_node (a->g, n)
-        if (a->ns[n] >= 0 && isfinite(a->ns[n]))
-            json_float(&j, graph_str(a->g, node_at(a->g, n)->name), a->ns[n]);
+        if (a->ps[n] >= 0)
+            json_float(&j, graph_str(a->g, node_at(a->g, n)->name), ns_of_ps(a->ps[n]));
     json_close(&j, '}');
     json_close(&j, '}');
     json_end(&j);
     buf_flush(&a->b);
 }
 
-tuck_status tuck_profile_write(const tuck_graph *g, const double *ns, tuck_write_fn write,
+tuck_status tuck_profile_write(const tuck_graph *g, const int64_t *ps, tuck_write_fn write,
                                void *ctx)
 {
     struct mem m;
 
-    if (g == NULL || ns == NULL || write == NULL)
+    if (g == NULL || ps == NULL || write == NULL)
         return TUCK_EINVAL;
     mem_init(&m, &g->store->mem.alloc);
-    struct write_args a = {.g = g, .ns = ns};
+    struct write_args a = {.g = g, .ps = ps};
     buf_to(&a.b, &m, write, ctx);
     bool ok = mem_guard(&m, do_write, &a), failed = a.b.failed;
     buf_destroy(&a.b);

@@ -4,6 +4,6 @@
 
 #include "tuck_experimental.h"
 
-bool profile_find(const tuck_profile *p, const char *name, size_t len, double *ns);
+bool profile_find(const tuck_profile *p, const char *name, size_t len, int64_t *ps);
 
 #endif

@@ -11,7 +11,7 @@ struct estimate {
 
 static void take(struct program_op *op, const struct cost_part *part)
 {
-    op->ns = part->ns;
+    op->ps = part->ps;
     op->flops = part->flops < 9e18 ? (int64_t)part->flops : INT64_MAX;
     op->moved = part->bytes;
 }
@@ -31,7 +31,7 @@ static void copy_op(struct estimate *e, uint32_t i)
     }
     enum cost_bound bound;
     e->p->op[i].moved = 2 * bytes;
-    e->p->op[i].ns = cost_kernel_ns(e->c, DTYPE_NONE, 0, 2.0 * (double)bytes, &bound);
+    e->p->op[i].ps = cost_kernel_ps(e->c, DTYPE_NONE, 0, 2.0 * (double)bytes, &bound);
 }
 
 static void collective_op(struct estimate *e, uint32_t i)
@@ -44,14 +44,14 @@ static void collective_op(struct estimate *e, uint32_t i)
     cost_node(&e->run, op->node, &part);
     if (program_is_nested(op) && part.bound != BOUND_UNKNOWN) {
         /* communication of nested graphs; their compute is the op before this one */
-        op->ns = part.comm_ns;
+        op->ps = part.comm_ps;
         op->message = part.bytes;
         return;
     }
     take(op, &part);
     if (op->message < 0)
         op->message = part.bytes > 0 ? part.bytes : -1; /* e.g. on a group whose size is assumed */
-    if (coll == 0 || op->group >= e->g->group.len || op->message < 0 || part.ns < 0)
+    if (coll == 0 || op->group >= e->g->group.len || op->message < 0 || part.ps < 0)
         return;
     struct cost_choice how = e->o->collective;
     /* lowering chose one-shot, so the operand is in symmetric memory */
@@ -66,7 +66,7 @@ static void collective_op(struct estimate *e, uint32_t i)
         /* The chosen algorithm is kept; its time is used if the model has it. */
         for (uint32_t k = 0; k < cost.n_alternatives; k++)
             if (cost.alternative[k].algorithm == TUCK_ALGO_ONE_SHOT)
-                op->ns = cost.alternative[k].us * 1000;
+                op->ps = cost.alternative[k].ps;
         return;
     }
     if (cost.algorithm != 0)
@@ -85,7 +85,7 @@ static void do_estimate(void *arg)
         uint32_t first = p->node_at[i], n = p->node_at[i + 1] - first;
 
         switch ((enum program_kind)p->op[i].kind) {
-        case PROGRAM_WAIT: p->op[i].ns = 0; break;
+        case PROGRAM_WAIT: p->op[i].ps = 0; break;
         case PROGRAM_COPY: copy_op(e, i); break;
         case PROGRAM_COLLECTIVE: collective_op(e, i); break;
         case PROGRAM_FUSED:
@@ -95,8 +95,8 @@ static void do_estimate(void *arg)
         default:
             cost_node(&e->run, p->op[i].node, &part);
             take(&p->op[i], &part);
-            if (part.comm_ns > 0) {
-                p->op[i].ns -= part.comm_ns;
+            if (part.comm_ps > 0) {
+                p->op[i].ps -= part.comm_ps;
                 p->op[i].moved = 0;
             }
             break;

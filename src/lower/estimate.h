@@ -5,7 +5,7 @@
 #include "cost/machine.h"
 #include "lower/program.h"
 
-/* Fills in ns, flops and bytes of every op, and the algorithm of collectives. A loop costs what it
+/* Fills in ps, flops and bytes of every op, and the algorithm of collectives. A loop costs what it
  * reads from outside and writes for others, a copy what it moves, a collective what the model gives
  * for its message on its group. The graph must be the one the program was lowered from. */
 TUCK_MUST_CHECK tuck_status lower_estimate(struct program *p, const tuck_graph *g,

@@ -44,7 +44,7 @@ struct gaps gaps_of(const struct program *p)
         if (!takes_time(&p->op[i]))
             continue;
         g.n_op++;
-        if (p->op[i].ns >= 0)
+        if (p->op[i].ps >= 0)
             continue;
         g.n_unknown++;
         g.n_coll += p->op[i].kind == PROGRAM_COLLECTIVE;
@@ -85,7 +85,7 @@ static void do_list(void *arg)
         of += (t->p->buf[i].flags & PROGRAM_UNKNOWN) != 0;
     list_inputs(t, &n);
     for (uint32_t i = t->gaps->first; n < GAPS_NAMED && i <= t->gaps->last && i < t->p->n_op; i++)
-        if (takes_time(&t->p->op[i]) && t->p->op[i].ns < 0) {
+        if (takes_time(&t->p->op[i]) && t->p->op[i].ps < 0) {
             buf_printf(&t->names, "%s%s", n > 0 ? ", " : "", program_str(t->p, t->p->op[i].name));
             n++;
         }

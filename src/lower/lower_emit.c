@@ -52,7 +52,7 @@ uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const 
                             .node = node,
                             .group = PROGRAM_NONE,
                             .message = -1,
-                            .ns = -1};
+                            .ps = -1};
 
     vec_push_in(a, &l->op, op);
     vec_push_in(a, &l->use_from, l->use.len);

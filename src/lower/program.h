@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/units.h"
 #include "base/vec.h"
 #include "graph/symbol_values.h"
 #include "graph/graph.h"
@@ -103,7 +104,7 @@ struct program_op {
     str_id reduce_op;     /* or 0 */
     str_id algorithm;     /* "ring", "library", …; 0 if not chosen */
     int64_t message;      /* bytes of a collective's full message; -1 if unknown */
-    double ns;            /* estimated time; -1: not estimated */
+    int64_t ps;           /* estimated time; -1: not estimated */
     int64_t flops, moved; /* basis of the estimate: operations, and bytes read and written */
 };
 

@@ -110,9 +110,9 @@ static void put_op(struct buf *b, const struct program *p, uint32_t i)
         buf_str(b, " loop");
     if (op->flags & PROGRAM_NOP)
         buf_str(b, " nop");
-    if (op->ns >= 0) {
+    if (op->ps >= 0) {
         buf_str(b, " ns ");
-        buf_float(b, op->ns);
+        buf_float(b, ns_of_ps(op->ps));
     }
     if (op->flops > 0)
         buf_printf(b, " flops %" PRId64, op->flops);

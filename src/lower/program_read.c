@@ -159,7 +159,7 @@ static int64_t need_number(struct reader *r, const char *what)
     return r->status == TUCK_OK ? v : 0;
 }
 
-static double need_time(struct reader *r)
+static int64_t need_time(struct reader *r)
 {
     char text[64], *end;
 
@@ -174,7 +174,7 @@ static double need_time(struct reader *r)
     double v = strtod(text, &end);
     if (*end != '\0' || end == text || !(v >= 0) || v > 9e15)
         fail(r, "a time must be a number of ns from 0 on, found '%s'", text);
-    return v;
+    return r->status == TUCK_OK ? ps_round(v * PS_PER_NS) : 0;
 }
 
 /* A name that must be new. */
@@ -373,7 +373,7 @@ static void read_op_word(struct reader *r, uint32_t id, struct program_op *op)
     else if (is(r, "nop"))
         op->flags |= PROGRAM_NOP;
     else if (is(r, "ns"))
-        op->ns = need_time(r);
+        op->ps = need_time(r);
     else if (is(r, "flops"))
         op->flops = need_number(r, "the number of operations");
     else
@@ -383,7 +383,7 @@ static void read_op_word(struct reader *r, uint32_t id, struct program_op *op)
 static void read_op(struct reader *r)
 {
     uint32_t id = r->op.len;
-    struct program_op op = {.group = PROGRAM_NONE, .message = -1, .ns = -1};
+    struct program_op op = {.group = PROGRAM_NONE, .message = -1, .ps = -1};
     uint32_t nodes = r->node.len;
     int kind = 0;
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/layout.h"
+#include "base/units.h"
 
 static const char *const reason_name[] = {
 #define X(id, name, meaning) name,
@@ -174,10 +175,10 @@ static void move_json(struct json_out *j, const struct report_move *m)
     json_str(j, "node", m->node);
     json_int(j, "moves", m->moves);
     json_int(j, "grouped", m->grouped);
-    json_float(j, "comm_ns", m->comm);
-    json_float(j, "comp_ns", m->comp);
-    json_float(j, "exposed_before_ns", m->exposed_before);
-    json_float(j, "exposed_after_ns", m->exposed_after);
+    json_float(j, "comm_ns", ns_of_ps(m->comm_ps));
+    json_float(j, "comp_ns", ns_of_ps(m->comp_ps));
+    json_float(j, "exposed_before_ns", ns_of_ps(m->exposed_before_ps));
+    json_float(j, "exposed_after_ns", ns_of_ps(m->exposed_after_ps));
     json_str(j, "limit", m->limit);
     json_str(j, "limit_node", m->limit_node);
     json_close(j, '}');
@@ -196,13 +197,13 @@ static void pass_json(struct json_out *j, const struct pass_report *p, bool time
     json_int(j, "nodes_before", p->before);
     json_int(j, "nodes_after", p->after);
     if (p->scheduled) {
-        json_float(j, "exposed_before_ns", (double)p->exposed_before / 1e3);
-        json_float(j, "exposed_after_ns", (double)p->exposed_after / 1e3);
+        json_float(j, "exposed_before_ns", ns_of_ps(p->exposed_before));
+        json_float(j, "exposed_after_ns", ns_of_ps(p->exposed_after));
         json_int(j, "peak_before_bytes", p->peak_before);
         json_int(j, "peak_after_bytes", p->peak_after);
     }
     if (p->judged) {
-        json_float(j, "step_ns", (double)p->step_ps / 1e3);
+        json_float(j, "step_ns", ns_of_ps(p->step_ps));
         json_int(j, "peak_bytes", p->step_peak);
     }
     if (p->note != NULL)
@@ -234,18 +235,13 @@ static void pass_json(struct json_out *j, const struct pass_report *p, bool time
     json_close(j, '}');
 }
 
-static double ns(int64_t ps)
-{
-    return (double)ps / 1e3;
-}
-
 static void times_json(struct json_out *j, const char *key, const tuck_times *t)
 {
     json_open(j, key, '{');
-    json_float(j, "step_ns", ns(t->step_ps));
-    json_float(j, "compute_ns", ns(t->compute_ps));
-    json_float(j, "comm_ns", ns(t->comm_ps));
-    json_float(j, "exposed_ns", ns(t->exposed_ps));
+    json_float(j, "step_ns", ns_of_ps(t->step_ps));
+    json_float(j, "compute_ns", ns_of_ps(t->compute_ps));
+    json_float(j, "comm_ns", ns_of_ps(t->comm_ps));
+    json_float(j, "exposed_ns", ns_of_ps(t->exposed_ps));
     json_int(j, "peak_bytes", t->peak_bytes);
     json_close(j, '}');
 }
@@ -287,7 +283,7 @@ void report_json(const struct tuck_report *t, const struct report_form *how, str
         json_int(&j, "ops_unknown", t->ops_unknown);
         json_int(&j, "buffers_unknown", t->buffers_unknown);
         if (t->ops_unknown == 0) {
-            json_float(&j, "bound_ns", ns(t->gain.bound_ps));
+            json_float(&j, "bound_ns", ns_of_ps(t->gain.bound_ps));
             json_str(&j, "bound_by", t->gain.bound_kind);
         }
     } else if (t->assumed.len > 0) {
@@ -396,9 +392,10 @@ static int by_exposed(const void *x, const void *y)
     const struct report_move *a = *(const struct report_move *const *)x,
                              *b = *(const struct report_move *const *)y;
 
-    return a->exposed_after != b->exposed_after ? (a->exposed_after > b->exposed_after ? -1 : 1)
-           : a < b                              ? -1
-                                                : a > b;
+    return a->exposed_after_ps != b->exposed_after_ps
+               ? (a->exposed_after_ps > b->exposed_after_ps ? -1 : 1)
+           : a < b ? -1
+                   : a > b;
 }
 
 /* The collectives that are still exposed the most. */
@@ -410,7 +407,7 @@ static void put_moves(struct buf *b, const struct pass_report *p)
 
     for (uint32_t i = 0; i < p->move.len; i++) {
         const struct report_move *m = &p->move.at[i];
-        if (m->exposed_after <= 0 || (n == SHOWN && by_exposed(&m, &top[SHOWN - 1]) > 0))
+        if (m->exposed_after_ps <= 0 || (n == SHOWN && by_exposed(&m, &top[SHOWN - 1]) > 0))
             continue;
         n -= n == SHOWN;
         top[n++] = m;
@@ -426,9 +423,9 @@ static void put_moves(struct buf *b, const struct pass_report *p)
     for (uint32_t i = 0; i < n; i++) {
         buf_str(b, "  ");
         put_name(b, top[i]->node, wide);
-        buf_printf(b, " %6u %10.1f ", top[i]->moves, top[i]->comm / 1e3);
-        ink_printf(b, INK_BAD, "%10.1f", top[i]->exposed_after / 1e3);
-        buf_printf(b, " %10.1f\n", top[i]->exposed_before / 1e3);
+        buf_printf(b, " %6u %10.1f ", top[i]->moves, (double)top[i]->comm_ps / PS_PER_US);
+        ink_printf(b, INK_BAD, "%10.1f", (double)top[i]->exposed_after_ps / PS_PER_US);
+        buf_printf(b, " %10.1f\n", (double)top[i]->exposed_before_ps / PS_PER_US);
         wrap_line(b, INK_LIMIT, LAYOUT_SAY, "limit: %s%s%s", top[i]->limit,
                   *top[i]->limit_node ? ", " : "", top[i]->limit_node);
     }
@@ -446,20 +443,20 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
 {
     const tuck_gain *g = &t->gain;
     const tuck_times *x = &g->before, *y = &g->after;
-    double gap_x = g->bound_ps > 0 ? 100 * (ns(x->step_ps) / ns(g->bound_ps) - 1) : 0;
-    double gap_y = g->bound_ps > 0 ? 100 * (ns(y->step_ps) / ns(g->bound_ps) - 1) : 0;
+    double gap_x = g->bound_ps > 0 ? 100 * (ns_of_ps(x->step_ps) / ns_of_ps(g->bound_ps) - 1) : 0;
+    double gap_y = g->bound_ps > 0 ? 100 * (ns_of_ps(y->step_ps) / ns_of_ps(g->bound_ps) - 1) : 0;
 
     bool unsized = t->buffers_unknown > 0 || t->ops_unknown > 0;
 
     ink_line(b, INK_HEAD, "%-22s %12s %12s", "", "before", "after");
-    put_pair(b, "step ms", ns(x->step_ps) / 1e6, ns(y->step_ps) / 1e6, 3);
-    ink_line(b, ink_change(ns(y->step_ps) - ns(x->step_ps)), "  %+.1f %%",
-             x->step_ps > 0 ? 100 * (ns(y->step_ps) / ns(x->step_ps) - 1) : 0);
-    put_pair(b, "compute ms", ns(x->compute_ps) / 1e6, ns(y->compute_ps) / 1e6, 3);
+    put_pair(b, "step ms", ns_of_ps(x->step_ps) / 1e6, ns_of_ps(y->step_ps) / 1e6, 3);
+    ink_line(b, ink_change(ns_of_ps(y->step_ps) - ns_of_ps(x->step_ps)), "  %+.1f %%",
+             x->step_ps > 0 ? 100 * (ns_of_ps(y->step_ps) / ns_of_ps(x->step_ps) - 1) : 0);
+    put_pair(b, "compute ms", ns_of_ps(x->compute_ps) / 1e6, ns_of_ps(y->compute_ps) / 1e6, 3);
     buf_chr(b, '\n');
-    put_pair(b, "communication ms", ns(x->comm_ps) / 1e6, ns(y->comm_ps) / 1e6, 3);
+    put_pair(b, "communication ms", ns_of_ps(x->comm_ps) / 1e6, ns_of_ps(y->comm_ps) / 1e6, 3);
     buf_chr(b, '\n');
-    put_pair(b, "exposed ms", ns(x->exposed_ps) / 1e6, ns(y->exposed_ps) / 1e6, 3);
+    put_pair(b, "exposed ms", ns_of_ps(x->exposed_ps) / 1e6, ns_of_ps(y->exposed_ps) / 1e6, 3);
     buf_chr(b, '\n');
     put_pair(b, "peak memory MiB", (double)x->peak_bytes / 1048576, (double)y->peak_bytes / 1048576,
              2);
@@ -470,7 +467,7 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
     buf_chr(b, '\n');
     if (t->ops_unknown == 0) {
         put_pair(b, "gap %", gap_x, gap_y, 1);
-        ink_printf(b, INK_DIM, "  above the bound of %.3f ms", ns(g->bound_ps) / 1e6);
+        ink_printf(b, INK_DIM, "  above the bound of %.3f ms", ns_of_ps(g->bound_ps) / 1e6);
         buf_chr(b, '\n');
         wrap_hang(b, INK_LIMIT, 0, "the bound: %s", g->bound_meaning);
     } else {

@@ -64,10 +64,10 @@ struct report_left {
     enum left_reason why;
 };
 
-struct report_move { /* what a scheduler did with a collective or a wait; times in ns */
+struct report_move { /* what a scheduler did with a collective or a wait */
     const char *node;
     uint32_t moves, grouped;
-    double comm, comp, exposed_before, exposed_after;
+    int64_t comm_ps, comp_ps, exposed_before_ps, exposed_after_ps;
     const char *limit, *limit_node; /* why it stopped, and at what ("" if nothing limits it) */
 };
 

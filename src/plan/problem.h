@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/units.h"
 #include "base/vec.h"
 
 #define PROBLEM_NONE UINT32_MAX
@@ -49,15 +50,20 @@ struct problem {
     struct mem mem;
     struct arena arena;
     struct strtab str;
-    str_id source; /* file name, for messages */
-    str_id unit;   /* unit of runtimes: "ns", "us", "ms", "s"; 0 if not given, which means ns */
+    str_id source;  /* file name, for messages */
+    str_id unit;    /* unit of runtimes: "ns", "us", "ms", "s"; 0 if not given, which means ns */
+    double unit_ps; /* picoseconds per unit */
 
     /* ---- ops ---- */
     uint32_t n_op;
-    str_id *name;      /* [n_op], unique */
-    uint8_t *kind;     /* enum problem_kind */
-    uint8_t *flags;    /* PROBLEM_ASYNC, PROBLEM_LIKE_GEMM, PROBLEM_FENCE */
-    double *runtime;   /* in `unit`, finite and not negative: exactly as given */
+    str_id *name;   /* [n_op], unique */
+    uint8_t *kind;  /* enum problem_kind */
+    uint8_t *flags; /* PROBLEM_ASYNC, PROBLEM_LIKE_GEMM, PROBLEM_FENCE */
+    int64_t *ps;    /* time: what simulations, bounds and reports use */
+    /* The same in `unit`, finite and not negative, exactly as given: PyTorch's schedulers add up
+     * and compare such doubles, and to get their orders ours must decide by the same sums. Only
+     * schedulers and files use it. */
+    double *runtime;
     uint32_t *group;   /* process group of a collective, 0 … n_group-1; PROBLEM_NONE if unknown */
     int64_t *bytes;    /* message size of a collective; -1 if unknown */
     uint8_t *coll;     /* tuck_coll; 0 if unknown */
@@ -152,12 +158,6 @@ static inline uint32_t problem_dep_op(const struct problem *p, uint32_t d)
     return p->dep_flags[d] & PROBLEM_ON_OP ? p->dep[d] : p->producer[p->dep[d]];
 }
 
-/* Nanoseconds of one `unit`. */
-double problem_unit_ns(const struct problem *p);
-
-/* An op's runtime in whole picoseconds, so that sums are the same on every machine. */
-int64_t problem_ps(const struct problem *p, uint32_t op);
-
 void problem_free(struct problem *p); /* p may be NULL */
 
 /* ---- building ----
@@ -207,8 +207,8 @@ struct problem_builder {
     VEC(str_id) graph_input, graph_output, mutation;
 };
 
-/* False: out of memory. `source` is used in messages and must live until building ends. If times
- * are not in ns, set b->p->unit. */
+/* False: out of memory. `source` is used in messages and must live until building ends. If
+ * runtimes are not in ns, set b->p->unit and unit_ps. */
 bool problem_begin(struct problem_builder *b, const tuck_allocator *alloc, const char *source);
 void problem_abandon(struct problem_builder *b);
 

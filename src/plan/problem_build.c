@@ -1,5 +1,4 @@
 /* Turns what a caller says about ops and buffers into the arrays of a problem. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "plan/problem.h"
@@ -35,7 +34,7 @@ bool problem_begin(struct problem_builder *b, const tuck_allocator *alloc, const
     struct problem *p = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*p));
     if (p == NULL)
         return false;
-    *p = (struct problem){.mem = m};
+    *p = (struct problem){.mem = m, .unit_ps = PS_PER_NS};
     arena_init(&p->arena, &p->mem);
     strtab_init(&p->str, &p->mem);
     b->p = p;
@@ -302,16 +301,6 @@ static struct problem_fault check_order(struct problem_builder *b)
     return (struct problem_fault){.kind = PROBLEM_FINE};
 }
 
-static double unit_ns(const struct problem *p)
-{
-    const char *unit = str_text(&p->str, p->unit);
-
-    return strcmp(unit, "us") == 0   ? 1e3
-           : strcmp(unit, "ms") == 0 ? 1e6
-           : strcmp(unit, "s") == 0  ? 1e9
-                                     : 1;
-}
-
 static struct problem_fault check_sums(struct problem_builder *b)
 {
     int64_t alloc = 0, freed = 0;
@@ -322,7 +311,7 @@ static struct problem_fault check_sums(struct problem_builder *b)
             !size_add(freed, b->buf.at[i].size_free, &freed) || freed > LARGEST)
             return at_buf(b, PROBLEM_BYTES, i);
     for (uint32_t i = 0; i < b->op.len; i++) {
-        ps += b->op.at[i].runtime * unit_ns(b->p) * 1e3 + 1;
+        ps += b->op.at[i].runtime * b->p->unit_ps + 1;
         if (!(ps < (double)LARGEST))
             return (struct problem_fault){.kind = PROBLEM_TIME, .op = i};
     }
@@ -401,6 +390,7 @@ static void fill_ops(struct problem_builder *b)
     p->name = arena_array(a, str_id, n);
     p->kind = arena_array(a, uint8_t, n);
     p->flags = arena_array(a, uint8_t, n);
+    p->ps = arena_array(a, int64_t, n);
     p->runtime = arena_array(a, double, n);
     p->group = arena_array(a, uint32_t, n);
     p->bytes = arena_array(a, int64_t, n);
@@ -423,6 +413,7 @@ static void fill_ops(struct problem_builder *b)
         p->flags[i] = (uint8_t)((coll && x->is_async ? PROBLEM_ASYNC : 0) |
                                 (gemm ? PROBLEM_LIKE_GEMM : 0) | (fence ? PROBLEM_FENCE : 0));
         p->runtime[i] = x->runtime;
+        p->ps[i] = ps_round(x->runtime * p->unit_ps);
         p->group[i] = x->group;
         p->bytes[i] = x->bytes;
         p->coll_name[i] = x->coll;
@@ -599,16 +590,4 @@ tuck_status problem_finish(struct problem_builder *b, tuck_diags *diags, struct 
     *p_out = b->p;
     b->p = NULL;
     return TUCK_OK;
-}
-
-/* ---- times ---- */
-
-double problem_unit_ns(const struct problem *p)
-{
-    return unit_ns(p);
-}
-
-int64_t problem_ps(const struct problem *p, uint32_t op)
-{
-    return llround(p->runtime[op] * unit_ns(p) * 1e3);
 }

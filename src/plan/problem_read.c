@@ -323,8 +323,7 @@ static void read_unit(struct reader *r, const struct jin_at *root)
 
     if (unit == NULL)
         return;
-    if (strcmp(unit, "ns") != 0 && strcmp(unit, "us") != 0 && strcmp(unit, "ms") != 0 &&
-        strcmp(unit, "s") != 0)
+    if (!unit_by_name(unit, &r->b.p->unit_ps))
         jin_expected(&r->in, &at, "ns, us, ms or s");
     r->b.p->unit = str_intern(&r->b.p->str, unit, strlen(unit));
 }

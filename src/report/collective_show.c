@@ -17,14 +17,14 @@ static void put_time(const tuck_collective *q, const tuck_collective_cost *x, st
 {
     char t[32];
 
-    ink_line(out, INK_HEAD, "  time       %s", text_of_us(x->us, t));
-    buf_printf(out, "  latency    %s for any size\n", text_of_us(x->latency_us, t));
-    if (x->ramp_us > 0)
+    ink_line(out, INK_HEAD, "  time       %s", text_of_ps(x->ps, t));
+    buf_printf(out, "  latency    %s for any size\n", text_of_ps(x->latency_ps, t));
+    if (x->ramp_ps > 0)
         buf_printf(out, "  ramp       %s, grows with the square root of the size\n",
-                   text_of_us(x->ramp_us, t));
-    buf_printf(out, "  bytes      %s", text_of_us(x->bytes_us, t));
-    if (x->us > 0)
-        ink_printf(out, INK_DIM, "; %.1f GB/s over all", (double)q->bytes / (1000 * x->us));
+                   text_of_ps(x->ramp_ps, t));
+    buf_printf(out, "  bytes      %s", text_of_ps(x->bytes_ps, t));
+    if (x->ps > 0)
+        ink_printf(out, INK_DIM, "; %.1f GB/s over all", (double)q->bytes / ns_of_ps(x->ps));
     buf_chr(out, '\n');
 }
 
@@ -33,10 +33,10 @@ static void put_ways(const tuck_collective_cost *x, struct buf *out)
     char t[32], way[48];
 
     for (uint32_t i = 0; i < x->n_alternatives && x->n_alternatives > 1; i++)
-        ink_line(out, x->alternative[i].us == x->us ? INK_GOOD : INK_PLAIN,
+        ink_line(out, x->alternative[i].ps == x->ps ? INK_GOOD : INK_PLAIN,
                  "  %-10s %-20s %-11s %s%s", i == 0 ? "all ways" : "",
                  way_name(x->alternative[i].algorithm, x->alternative[i].protocol, way),
-                 tuck_cost_model_name(x->alternative[i].model), text_of_us(x->alternative[i].us, t),
+                 tuck_cost_model_name(x->alternative[i].model), text_of_ps(x->alternative[i].ps, t),
                  x->alternative[i].symmetric ? ", with symmetric memory" : "");
 }
 
@@ -69,7 +69,7 @@ static void json_ways(const tuck_collective_cost *x, struct json_out *j)
     for (uint32_t i = 0; i < x->n_alternatives; i++) {
         json_open(j, NULL, '{');
         j->flat = true;
-        json_float(j, "ns", 1e3 * x->alternative[i].us);
+        json_float(j, "ns", ns_of_ps(x->alternative[i].ps));
         json_str(j, "model", tuck_cost_model_name(x->alternative[i].model));
         json_str(j, "algorithm", tuck_algorithm_name(x->alternative[i].algorithm));
         json_str(j, "protocol", x->alternative[i].protocol);
@@ -94,10 +94,10 @@ void collective_json(const struct collective_answer *a, struct buf *out)
     json_int(&j, "ranks", a->q->ranks);
     json_int(&j, "nodes", x->nodes);
     json_int(&j, "per_node", x->per_node);
-    json_float(&j, "ns", 1e3 * x->us);
-    json_float(&j, "latency_ns", 1e3 * x->latency_us);
-    json_float(&j, "ramp_ns", 1e3 * x->ramp_us);
-    json_float(&j, "bytes_ns", 1e3 * x->bytes_us);
+    json_float(&j, "ns", ns_of_ps(x->ps));
+    json_float(&j, "latency_ns", ns_of_ps(x->latency_ps));
+    json_float(&j, "ramp_ns", ns_of_ps(x->ramp_ps));
+    json_float(&j, "bytes_ns", ns_of_ps(x->bytes_ps));
     json_str(&j, "model", tuck_cost_model_name(x->model));
     json_str(&j, "algorithm", tuck_algorithm_name(x->algorithm));
     json_str(&j, "protocol", x->protocol);

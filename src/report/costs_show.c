@@ -52,22 +52,20 @@ static void put_title(const struct node_costs *c, struct buf *out)
 
 static void put_kernels(const struct node_costs *c, struct buf *out)
 {
-    double all = 0;
+    int64_t all = 0;
     char t[32], u[32], v[32];
 
     for (int i = 0; i <= BOUND_UNKNOWN; i++)
-        all += c->total[i];
-    double kernels = all - c->total[BOUND_COLLECTIVE] - c->inside_ns;
+        all = i == BOUND_COLLECTIVE ? all : ps_add(all, c->total_ps[i]);
+    int64_t kernels = all - c->inside_ps;
     size_t from = wrap_begin(out);
-    buf_printf(out, "  kernels      %s: arithmetic %s, memory %s", text_of_us(kernels / 1000, t),
-               text_of_us(c->total[BOUND_COMPUTE] / 1000, u),
-               text_of_us(c->total[BOUND_MEMORY] / 1000, v));
-    buf_printf(out, ", too small %s", text_of_us(c->total[BOUND_KERNEL] / 1000, t));
+    buf_printf(out, "  kernels      %s: arithmetic %s, memory %s", text_of_ps(kernels, t),
+               text_of_ps(c->total_ps[BOUND_COMPUTE], u), text_of_ps(c->total_ps[BOUND_MEMORY], v));
+    buf_printf(out, ", too small %s", text_of_ps(c->total_ps[BOUND_KERNEL], t));
     if (c->count[BOUND_NESTED] > 0)
-        buf_printf(out, ", nested %s",
-                   text_of_us((c->total[BOUND_NESTED] - c->inside_ns) / 1000, t));
+        buf_printf(out, ", nested %s", text_of_ps(c->total_ps[BOUND_NESTED] - c->inside_ps, t));
     if (c->count[BOUND_PROFILE] > 0)
-        buf_printf(out, ", by profile %s", text_of_us(c->total[BOUND_PROFILE] / 1000, t));
+        buf_printf(out, ", by profile %s", text_of_ps(c->total_ps[BOUND_PROFILE], t));
     wrap_end(out, from, 15);
     buf_chr(out, '\n');
 }
@@ -77,10 +75,10 @@ static void put_head(const struct node_costs *c, struct buf *out)
     char t[32];
 
     put_kernels(c, out);
-    buf_printf(out, "  collectives  %s, %zu of them",
-               text_of_us(c->total[BOUND_COLLECTIVE] / 1000, t), c->count[BOUND_COLLECTIVE]);
-    if (c->inside_ns > 0)
-        buf_printf(out, ", and %s in nested graphs", text_of_us(c->inside_ns / 1000, t));
+    buf_printf(out, "  collectives  %s, %zu of them", text_of_ps(c->total_ps[BOUND_COLLECTIVE], t),
+               c->count[BOUND_COLLECTIVE]);
+    if (c->inside_ps > 0)
+        buf_printf(out, ", and %s in nested graphs", text_of_ps(c->inside_ps, t));
     buf_chr(out, '\n');
     if (c->count[BOUND_UNKNOWN] > 0)
         ink_line(out, INK_LIMIT, "  unknown      %zu node%s whose sizes or groups are not known",
@@ -98,7 +96,7 @@ static void put_node(const struct node_costs *c, const struct node_cost *x, int 
     if (x->part.flops > 0)
         snprintf(flops, sizeof(flops), "%.2f", x->part.flops / 1e9);
     size_t from = wrap_begin(out);
-    buf_printf(out, "  %8s  ", text_of_us(x->part.ns / 1000, t));
+    buf_printf(out, "  %8s  ", text_of_ps(x->part.ps, t));
     ink_printf(out, x->part.bound == BOUND_COLLECTIVE ? INK_LIMIT : INK_PLAIN, "%-10s",
                cost_bound_name((enum cost_bound)x->part.bound));
     buf_printf(out, " %9s %9s  ", flops, text_of_bytes(x->part.bytes, b));
@@ -137,12 +135,12 @@ static void json_node(const struct node_costs *c, const struct node_cost *x, str
     if (x->part.bound == BOUND_UNKNOWN)
         json_null(j, "ns");
     else
-        json_float(j, "ns", x->part.ns);
+        json_float(j, "ns", ns_of_ps(x->part.ps));
     json_str(j, "bound", cost_bound_name((enum cost_bound)x->part.bound));
     json_float(j, "flops", x->part.flops);
     json_int(j, "bytes", x->part.bytes);
-    if (x->part.comm_ns > 0)
-        json_float(j, "communication_ns", x->part.comm_ns);
+    if (x->part.comm_ps > 0)
+        json_float(j, "communication_ns", ns_of_ps(x->part.comm_ps));
     if (x->part.coll != 0)
         json_str(j, "coll", tuck_coll_name((tuck_coll)x->part.coll));
     json_close(j, '}');

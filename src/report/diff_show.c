@@ -20,15 +20,15 @@ static bool talks(const struct diff_side *s, uint32_t n)
 static void side_json(struct json_out *j, const char *key, const struct evaluation *e)
 {
     json_open(j, key, '{');
-    json_float(j, "step_ns", (double)e->time.makespan / 1e3);
-    json_float(j, "compute_ns", (double)e->time.compute / 1e3);
-    json_float(j, "comm_ns", (double)e->time.comm / 1e3);
-    json_float(j, "exposed_ns", (double)e->time.exposed / 1e3);
+    json_float(j, "step_ns", ns_of_ps(e->time.makespan));
+    json_float(j, "compute_ns", ns_of_ps(e->time.compute));
+    json_float(j, "comm_ns", ns_of_ps(e->time.comm));
+    json_float(j, "exposed_ns", ns_of_ps(e->time.exposed));
     json_int(j, "peak_bytes", e->peak);
     cost_assumed_json(j, e->assumed, e->n_assumed, e->program->used_default);
     json_int(j, "ops_unknown", e->gaps.n_unknown);
     if (evaluation_is_bounded(e))
-        json_float(j, "bound_ns", (double)e->any.ps / 1e3);
+        json_float(j, "bound_ns", ns_of_ps(e->any.ps));
     json_close(j, '}');
 }
 

@@ -14,11 +14,6 @@ const char evaluation_no_collectives[] =
     "calls backward();\n"
     "  sharding: DTensor parameters that are gathered by redistribute() in a parametrization";
 
-static double ns(int64_t ps)
-{
-    return (double)ps / 1000;
-}
-
 static const char *group_name(const struct program *p, uint32_t group)
 {
     return group == PROGRAM_NONE ? "" : program_str(p, p->group[group].name);
@@ -36,10 +31,10 @@ static void collective_json(struct json_out *j, const struct evaluation *e, uint
     json_int(j, "bytes", op->message);
     json_str(j, "algorithm", program_str(p, op->algorithm));
     json_bool(j, "async", (op->flags & PROGRAM_ASYNC) != 0);
-    json_float(j, "ns", ns(e->span[i].end - e->span[i].start));
-    json_float(j, "start_ns", ns(e->span[i].start));
-    json_float(j, "end_ns", ns(e->span[i].end));
-    json_float(j, "exposed_ns", ns(e->span[i].exposed));
+    json_float(j, "ns", ns_of_ps(e->span[i].end - e->span[i].start));
+    json_float(j, "start_ns", ns_of_ps(e->span[i].start));
+    json_float(j, "end_ns", ns_of_ps(e->span[i].end));
+    json_float(j, "exposed_ns", ns_of_ps(e->span[i].exposed));
     json_close(j, '}');
 }
 
@@ -52,8 +47,8 @@ static void op_json(struct json_out *j, const struct evaluation *e, uint32_t i)
     json_str(j, "name", program_str(p, op->name));
     json_str(j, "kind", program_kind_name[op->kind]);
     json_str(j, "stream", op->kind == PROGRAM_COLLECTIVE ? group_name(p, op->group) : "compute");
-    json_float(j, "start_ns", ns(e->span[i].start));
-    json_float(j, "end_ns", ns(e->span[i].end));
+    json_float(j, "start_ns", ns_of_ps(e->span[i].start));
+    json_float(j, "end_ns", ns_of_ps(e->span[i].end));
     json_close(j, '}');
 }
 
@@ -62,7 +57,7 @@ static void bound_json(struct json_out *j, const char *key, const struct bound *
     json_open(j, key, '{');
     json_str(j, "binds", bound_name(b->kind));
     for (int k = 0; k < BOUND_BY_END; k++)
-        json_float(j, bound_name((enum bound_kind)k), ns(b->each[k]));
+        json_float(j, bound_name((enum bound_kind)k), ns_of_ps(b->each[k]));
     json_close(j, '}');
 }
 
@@ -75,20 +70,20 @@ void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
     json_open(&j, NULL, '{');
     json_schema(&j, 1);
     json_str(&j, "name", program_str(p, p->name));
-    json_float(&j, "step_ns", ns(e->time.makespan));
-    json_float(&j, "compute_ns", ns(e->time.compute));
-    json_float(&j, "comm_ns", ns(e->time.comm));
-    json_float(&j, "launch_ns", ns(e->time.launch));
-    json_float(&j, "exposed_ns", ns(e->time.exposed));
-    json_float(&j, "slowed_ns", ns(e->slowed));
+    json_float(&j, "step_ns", ns_of_ps(e->time.makespan));
+    json_float(&j, "compute_ns", ns_of_ps(e->time.compute));
+    json_float(&j, "comm_ns", ns_of_ps(e->time.comm));
+    json_float(&j, "launch_ns", ns_of_ps(e->time.launch));
+    json_float(&j, "exposed_ns", ns_of_ps(e->time.exposed));
+    json_float(&j, "slowed_ns", ns_of_ps(e->slowed));
     json_int(&j, "peak_bytes", e->peak);
     json_int(&j, "resident_bytes", e->resident);
     cost_assumed_json(&j, e->assumed, e->n_assumed, p->used_default);
     json_int(&j, "ops_unknown", e->gaps.n_unknown);
     json_int(&j, "buffers_unknown", e->gaps.n_buf);
     if (evaluation_is_bounded(e)) {
-        json_float(&j, "bound_ns", ns(e->any.ps));
-        json_float(&j, "bound_order_ns", ns(e->order.ps));
+        json_float(&j, "bound_ns", ns_of_ps(e->any.ps));
+        json_float(&j, "bound_order_ns", ns_of_ps(e->order.ps));
         json_float(&j, "gap", evaluation_gap(e));
         bound_json(&j, "bound", &e->any);
         bound_json(&j, "bound_order", &e->order);

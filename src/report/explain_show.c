@@ -8,6 +8,11 @@ static const char *op_name(const struct program *p, uint32_t op)
     return op == PROGRAM_NONE ? "" : program_str(p, p->op[op].name);
 }
 
+static double us(int64_t ps)
+{
+    return (double)ps / PS_PER_US;
+}
+
 static double ms(int64_t ps)
 {
     return (double)ps / 1e9;
@@ -151,14 +156,14 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
     json_begin(&j, out);
     json_open(&j, NULL, '{');
     json_schema(&j, 1);
-    json_float(&j, "step_ns", (double)x->e->time.makespan / 1e3);
-    json_float(&j, "exposed_ns", (double)x->e->time.exposed / 1e3);
+    json_float(&j, "step_ns", ns_of_ps(x->e->time.makespan));
+    json_float(&j, "exposed_ns", ns_of_ps(x->e->time.exposed));
     cost_assumed_json(&j, x->e->assumed, x->e->n_assumed, p->used_default);
     json_int(&j, "ops_unknown", x->e->gaps.n_unknown);
     json_int(&j, "buffers_unknown", x->e->gaps.n_buf);
     if (evaluation_is_bounded(x->e)) {
-        json_float(&j, "bound_ns", (double)x->e->any.ps / 1e3);
-        json_float(&j, "bound_order_ns", (double)x->e->order.ps / 1e3);
+        json_float(&j, "bound_ns", ns_of_ps(x->e->any.ps));
+        json_float(&j, "bound_order_ns", ns_of_ps(x->e->order.ps));
         json_str(&j, "bound_by", bound_name(x->e->any.kind));
     }
     json_int(&j, "peak_bytes", x->e->peak);
@@ -174,9 +179,9 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
         json_str(&j, "node", op_name(p, r->op));
         json_str(&j, "wait", op_name(p, r->wait));
         json_int(&j, "bytes", p->op[r->op].message);
-        json_float(&j, "ns", (double)r->ps / 1e3);
-        json_float(&j, "exposed_ns", (double)r->exposed / 1e3);
-        json_float(&j, "queued_ns", (double)r->queued / 1e3);
+        json_float(&j, "ns", ns_of_ps(r->ps));
+        json_float(&j, "exposed_ns", ns_of_ps(r->exposed));
+        json_float(&j, "queued_ns", ns_of_ps(r->queued));
         json_int(&j, "ops_under", r->n_under);
         json_str(&j, "limit", explain_limit_name(r->limit));
         json_str(&j, "limit_op", op_name(p, r->limit_op));
@@ -201,11 +206,11 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
             json_str(&j, "command", buf_text(&text));
             buf_destroy(&text);
         }
-        json_float(&j, "step_ns", (double)x->remedy[i].ps / 1e3);
+        json_float(&j, "step_ns", ns_of_ps(x->remedy[i].ps));
         json_int(&j, "peak_bytes", x->remedy[i].peak);
         json_int(&j, "hides", x->remedy[i].hidden);
         if (x->remedy[i].own >= 0)
-            json_float(&j, "own_exposed_ns", (double)x->remedy[i].own / 1e3);
+            json_float(&j, "own_exposed_ns", ns_of_ps(x->remedy[i].own));
         json_close(&j, '}');
     }
     json_close(&j, ']');
@@ -230,14 +235,15 @@ static void put_cost(const struct explanation *x, const struct machine *m, uint3
     cost_collective(m->cluster, shape, coll, c->message, &m->cost.collective, &cost);
     size_t from = wrap_begin(b);
     buf_printf(b, "  cost        %.1f us = %.1f us for any size + %.1f us for %.2f MiB (%s, %s)",
-               cost.us, cost.latency_us, cost.ramp_us + cost.bytes_us, (double)c->message / 1048576,
-               tuck_algorithm_name(cost.algorithm), cost.source);
+               us(cost.ps), us(cost.latency_ps), us(cost.ramp_ps + cost.bytes_ps),
+               (double)c->message / 1048576, tuck_algorithm_name(cost.algorithm), cost.source);
     wrap_end(b, from, 14);
     buf_chr(b, '\n');
     for (uint32_t i = 0; i < cost.n_alternatives; i++)
-        buf_printf(
-            b, "              %s%s: %.1f us\n", tuck_algorithm_name(cost.alternative[i].algorithm),
-            cost.alternative[i].symmetric ? " over symmetric memory" : "", cost.alternative[i].us);
+        buf_printf(b, "              %s%s: %.1f us\n",
+                   tuck_algorithm_name(cost.alternative[i].algorithm),
+                   cost.alternative[i].symmetric ? " over symmetric memory" : "",
+                   us(cost.alternative[i].ps));
 }
 
 static void put_fact(struct buf *b, const char *what, const char *fmt, ...)

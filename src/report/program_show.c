@@ -61,7 +61,7 @@ static void put_memory(const struct program *p, struct buf *out)
 
 void program_summary(const struct program *p, const char *machine, struct buf *out)
 {
-    double ns = 0;
+    int64_t ps = 0;
     uint32_t unknown = 0;
     char text[32];
 
@@ -73,10 +73,10 @@ void program_summary(const struct program *p, const char *machine, struct buf *o
     for (uint32_t i = 0; i < p->n_op; i++) {
         if (p->op[i].kind == PROGRAM_COLLECTIVE)
             continue;
-        unknown += p->op[i].ns < 0;
-        ns += p->op[i].ns > 0 ? p->op[i].ns : 0;
+        unknown += p->op[i].ps < 0;
+        ps = p->op[i].ps > 0 ? ps_add(ps, p->op[i].ps) : ps;
     }
-    buf_printf(out, "  %-18s %15s", "compute", text_of_us(ns / 1000, text));
+    buf_printf(out, "  %-18s %15s", "compute", text_of_ps(ps, text));
     ink_line(out, INK_DIM, "  on %s", machine);
     if (unknown > 0)
         ink_line(out, INK_LIMIT, "  %-18s %15u  counted as 0", "of unknown time", unknown);

@@ -46,7 +46,7 @@ static const char *bytes_text(int64_t bytes, char out[24])
 
 static void put_stats(const struct schedule *s, const struct schedule_report *r, struct buf *out)
 {
-    double ps = problem_unit_ns(s->p) * 1e3;
+    double ps = s->p->unit_ps;
     size_t longest = 0;
     char a[24], b[24], c[24], d[24];
 
@@ -184,8 +184,8 @@ static void json_passes(struct json_out *j, const struct schedule *s)
         json_str(j, "name", r->pass);
         json_int(j, "peak_before_bytes", r->peak_before);
         json_int(j, "peak_after_bytes", r->peak_after);
-        json_float(j, "exposed_before_ns", (double)r->exposed_before / 1e3);
-        json_float(j, "exposed_after_ns", (double)r->exposed_after / 1e3);
+        json_float(j, "exposed_before_ns", ns_of_ps(r->exposed_before));
+        json_float(j, "exposed_after_ns", ns_of_ps(r->exposed_after));
         json_int(j, "displaced", r->displaced);
         if (r->note != NULL)
             json_str(j, "note", r->note);

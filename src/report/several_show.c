@@ -5,11 +5,6 @@
 #include "base/json.h"
 #include "study/several_ranks.h"
 
-static double ns(int64_t ps)
-{
-    return (double)ps / 1000;
-}
-
 static double ms(int64_t ps)
 {
     return (double)ps / 1e9;
@@ -86,7 +81,7 @@ static void fault_json(const struct ranks *x, struct json_out *j)
             json_open(j, NULL, '{');
             json_int(j, "rank", x->number[s->rank]);
             json_str(j, "node", op_name(x, s->rank, s->op));
-            json_float(j, "since_ns", ns(s->ps));
+            json_float(j, "since_ns", ns_of_ps(s->ps));
             if (s->held != PROBLEM_NONE)
                 json_str(j, "stands_at", op_name(x, s->rank, s->held));
             if (s->absent != PROBLEM_NONE)
@@ -118,8 +113,8 @@ static void timeline_json(const struct ranks *x, struct json_out *j, uint32_t r)
         json_str(j, "kind", program_kind_name[p->op[i].kind]);
         json_str(j, "stream",
                  p->op[i].kind == PROGRAM_COLLECTIVE ? group_name(x, r, i) : "compute");
-        json_float(j, "start_ns", ns(s->start));
-        json_float(j, "end_ns", ns(s->end));
+        json_float(j, "start_ns", ns_of_ps(s->start));
+        json_float(j, "end_ns", ns_of_ps(s->end));
         json_close(j, '}');
     }
     json_close(j, ']');
@@ -135,8 +130,8 @@ void ranks_json(const struct ranks *x, bool timeline, struct buf *out)
     if (x->fault.kind != SIM_FINE) {
         fault_json(x, &j);
     } else {
-        json_float(&j, "step_ns", ns(x->makespan));
-        json_float(&j, "bound_ns", ns(bound(x)));
+        json_float(&j, "step_ns", ns_of_ps(x->makespan));
+        json_float(&j, "bound_ns", ns_of_ps(bound(x)));
         json_open(&j, "ranks", '[');
         for (uint32_t r = 0; r < x->n_rank; r++) {
             const struct sim_rank_result *t = &x->result[r];
@@ -144,13 +139,13 @@ void ranks_json(const struct ranks *x, bool timeline, struct buf *out)
             json_int(&j, "rank", x->number[r]);
             json_str(&j, "graph", x->graph[x->of[r]].name);
             json_float(&j, "slower", x->factor[r]);
-            json_float(&j, "step_ns", ns(t->time.makespan));
-            json_float(&j, "compute_ns", ns(t->time.compute));
-            json_float(&j, "comm_ns", ns(t->time.comm));
-            json_float(&j, "launch_ns", ns(t->time.launch));
-            json_float(&j, "exposed_ns", ns(t->time.exposed));
-            json_float(&j, "for_others_ns", ns(t->others));
-            json_float(&j, "slowed_ns", ns(t->slowed));
+            json_float(&j, "step_ns", ns_of_ps(t->time.makespan));
+            json_float(&j, "compute_ns", ns_of_ps(t->time.compute));
+            json_float(&j, "comm_ns", ns_of_ps(t->time.comm));
+            json_float(&j, "launch_ns", ns_of_ps(t->time.launch));
+            json_float(&j, "exposed_ns", ns_of_ps(t->time.exposed));
+            json_float(&j, "for_others_ns", ns_of_ps(t->others));
+            json_float(&j, "slowed_ns", ns_of_ps(t->slowed));
             json_int(&j, "peak_bytes", of(x, r)->peak);
             if (timeline)
                 timeline_json(x, &j, r);

@@ -66,16 +66,17 @@ void schedule_estimate_runtimes(struct schedule *s, schedule_estimate_fn estimat
 
 void schedule_show_runtimes(struct schedule *s)
 {
-    double unit = problem_unit_ns(s->p), compute = 0, comm = 0;
+    double compute = 0, comm = 0; /* in the problem's unit */
     char *note = arena_array(&s->arena, char, 96);
 
     for (uint32_t x = 0; x < s->p->n_op; x++) {
         if (problem_is_coll(s->p, x))
-            comm += s->runtime[x] * unit;
+            comm += s->runtime[x];
         else if (!problem_is_wait(s->p, x))
-            compute += s->runtime[x] * unit;
+            compute += s->runtime[x];
     }
-    snprintf(note, 96, "%.6g us of compute, %.6g us of communication", compute / 1e3, comm / 1e3);
+    double us = s->p->unit_ps / PS_PER_US;
+    snprintf(note, 96, "%.6g us of compute, %.6g us of communication", compute * us, comm * us);
     step_note(s, note);
 }
 

@@ -1,6 +1,4 @@
 /* The time of an order, and whether it is valid. */
-#include <math.h>
-
 #include "schedule/schedule.h"
 
 struct sim_result schedule_spans(const struct problem *p, const double *runtime,
@@ -8,12 +6,11 @@ struct sim_result schedule_spans(const struct problem *p, const double *runtime,
 {
     struct arena_mark mark = arena_mark(a);
     int64_t *ps = arena_array(a, int64_t, p->n_op);
-    double unit = problem_unit_ns(p) * 1e3;
     struct sim sim;
     struct sim_result r;
 
     for (uint32_t i = 0; i < p->n_op; i++)
-        ps[i] = llround(runtime[i] * unit);
+        ps[i] = ps_round(runtime[i] * p->unit_ps);
     sim_init(&sim, p, &(struct sim_options){.ps = ps}, a);
     sim_run(&sim, order, &r, span);
     arena_release(a, mark);

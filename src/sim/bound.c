@@ -237,7 +237,7 @@ void bound_of(const struct problem *p, const struct bound_options *o, struct are
     w.done = arena_zeroed(a, p->n_op * sizeof(*w.done));
     w.tail = arena_zeroed(a, p->n_op * sizeof(*w.tail));
     for (uint32_t i = 0; i < p->n_op; i++)
-        w.ps[i] = problem_is_wait(p, i) ? 0 : o->ps ? o->ps[i] : problem_ps(p, i);
+        w.ps[i] = problem_is_wait(p, i) ? 0 : o->ps ? o->ps[i] : p->ps[i];
     heads(&w);
     tails(&w);
     out->each[BOUND_BY_COMPUTE] = o->more_compute_ps;

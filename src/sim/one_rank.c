@@ -66,7 +66,7 @@ void sim_init(struct sim *s, const struct problem *p, const struct sim_options *
     s->before = arena_array(a, uint32_t, p->n_op);
     s->latest = arena_array(a, uint32_t, (size_t)p->n_group + 1);
     for (uint32_t i = 0; i < p->n_op; i++)
-        s->ps[i] = s->o.ps ? s->o.ps[i] : problem_ps(p, i);
+        s->ps[i] = s->o.ps ? s->o.ps[i] : p->ps[i];
     for (uint32_t i = 0; i < p->n_op; i++)
         assert_hot(s->ps[i] >= 0);
     look_up(s, a);

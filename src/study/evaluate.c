@@ -27,7 +27,7 @@ static void with_contention(struct args *x, int64_t launch_ps)
 
     facts_of(x->g, e->program, e->problem, x->o->machine, &e->arena, &facts);
     for (uint32_t i = 0; i < e->problem->n_op; i++)
-        ps[i] = problem_ps(e->problem, i);
+        ps[i] = e->problem->ps[i];
     struct sim_rank rank = {.p = e->problem, .ps = ps, .call = facts.call, .cls = facts.cls};
     struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch_ps, .contention = true};
     job.slow = facts_slow(x->o->machine->cluster, &e->arena, &job.n_kind);
@@ -42,7 +42,7 @@ static void do_evaluate(void *arg)
     struct args *x = arg;
     struct evaluation *e = x->e;
     struct sim sim;
-    struct sim_options so = {.launch_ps = cost_ps(x->o->machine->cluster->launch_us)};
+    struct sim_options so = {.launch_ps = x->o->machine->cluster->launch_ps};
     struct memory_life *life = arena_array(&e->arena, struct memory_life, e->program->n_buf);
     struct memory_peak peak;
 
@@ -65,7 +65,7 @@ static void do_bounds(void *arg)
 {
     struct args *x = arg;
     struct evaluation *e = x->e;
-    struct bound_options bo = {.launch_ps = cost_ps(x->o->machine->cluster->launch_us),
+    struct bound_options bo = {.launch_ps = x->o->machine->cluster->launch_ps,
                                .memory = x->o->memory_limit ? x->o->memory_limit : e->peak};
 
     bound_of(e->problem, &bo, &e->arena, &e->order);
@@ -87,8 +87,8 @@ tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *
 static void scale_links(struct program *p, double bandwidth)
 {
     for (uint32_t i = 0; i < p->n_op; i++)
-        if (p->op[i].kind == PROGRAM_COLLECTIVE && p->op[i].ns > 0)
-            p->op[i].ns /= bandwidth;
+        if (p->op[i].kind == PROGRAM_COLLECTIVE && p->op[i].ps > 0)
+            p->op[i].ps = ps_round((double)p->op[i].ps / bandwidth);
 }
 
 tuck_status evaluate_lower(tuck_graph *g, const struct lower_options *o, struct machine *m,
@@ -154,7 +154,7 @@ static bool stands_for_collectives(const struct evaluation *e)
 {
     for (uint32_t i = 0; i < e->program->n_op; i++) {
         const struct program_op *op = &e->program->op[i];
-        if (op->kind == PROGRAM_COLLECTIVE && !(op->flags & PROGRAM_ASYNC) && op->ns > 0)
+        if (op->kind == PROGRAM_COLLECTIVE && !(op->flags & PROGRAM_ASYNC) && op->ps > 0)
             return true;
     }
     return false;

@@ -141,7 +141,7 @@ static int64_t must_be_written(const struct leaving *x, const struct problem *pr
         bool needed = read[i] || (p->buf[i].flags & PROGRAM_OUTPUT);
         /* An op that takes no time only allocates memory. */
         if (needed && by != PROGRAM_NONE && vanishes[by] && p->op[by].kind != PROGRAM_COPY &&
-            p->op[by].kind != PROGRAM_COLLECTIVE && problem_ps(problem, by) > 0)
+            p->op[by].kind != PROGRAM_COLLECTIVE && problem->ps[by] > 0)
             bytes += p->buf[i].bytes;
     }
     return bytes;
@@ -181,7 +181,7 @@ static int64_t *least_times(const tuck_graph *graph, const struct machine *m, st
             total[p->op[i].group] += p->op[i].message;
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *op = &p->op[i];
-        int64_t own = problem_ps(e->problem, i);
+        int64_t own = e->problem->ps[i];
         tuck_coll coll = coll_modelled(op->coll);
 
         if (vanishes[i])
@@ -194,7 +194,8 @@ static int64_t *least_times(const tuck_graph *graph, const struct machine *m, st
             double us = rate_of(m, laws_find(&e->laws, (int)coll, name), shape, coll,
                                 total[op->group], &rate[(size_t)op->group * KINDS + (size_t)coll]) *
                         (double)op->message;
-            ps[i] = cost_ps(us) < own ? cost_ps(us) : own;
+            int64_t least = ps_round(us * PS_PER_US);
+            ps[i] = least < own ? least : own;
         } else if (program_is_nested(op) && op->group != PROGRAM_NONE && op->message > 0) {
             /* The kinds of collectives in nested graphs are not known here: assume the cheapest. */
             struct cost_shape shape = facts_shape(graph, p, m->cluster, op->group);
@@ -204,8 +205,8 @@ static int64_t *least_times(const tuck_graph *graph, const struct machine *m, st
                 least = fmin(least,
                              rate_of(m, laws_find(&e->laws, (int)k, name), shape, (tuck_coll)k,
                                      total[op->group], &rate[(size_t)op->group * KINDS + k]));
-            int64_t us = cost_ps(least * (double)op->message);
-            ps[i] = us < own ? us : own;
+            int64_t all = ps_round(least * (double)op->message * PS_PER_US);
+            ps[i] = all < own ? all : own;
         }
     }
     return ps;
@@ -227,10 +228,10 @@ void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct ev
     /* Only the transfer rate counts, not a kernel's minimum time: a thousand small kernels may be
      * fused into one. */
     double large = 0x1p40, bytes = (double)must_be_written(&x, e->problem, vanishes);
-    double ns = (cost_kernel_ns(m->cluster, DTYPE_NONE, 0, 2 * large, &ignored) -
-                 cost_kernel_ns(m->cluster, DTYPE_NONE, 0, large, &ignored)) /
+    double ps = (double)(cost_kernel_ps(m->cluster, DTYPE_NONE, 0, 2 * large, &ignored) -
+                         cost_kernel_ps(m->cluster, DTYPE_NONE, 0, large, &ignored)) /
                 large * bytes;
     struct bound_options bo = {.ps = least_times(g, m, e, vanishes),
-                               .more_compute_ps = ns > 0 ? cost_ps(ns / 1000) : 0};
+                               .more_compute_ps = ps > 0 ? ps_round(ps) : 0};
     bound_of(e->problem, &bo, &e->arena, &e->any);
 }

@@ -8,8 +8,8 @@ static int longer(const void *a, const void *b, void *all)
     const struct node_cost *x = (struct node_cost *)all + *(const uint32_t *)a;
     const struct node_cost *y = (struct node_cost *)all + *(const uint32_t *)b;
 
-    if (x->part.ns != y->part.ns)
-        return x->part.ns > y->part.ns ? -1 : 1;
+    if (x->part.ps != y->part.ps)
+        return x->part.ps > y->part.ps ? -1 : 1;
     return (x > y) - (x < y);
 }
 
@@ -28,10 +28,11 @@ static void add_node(struct node_costs *c, uint32_t n)
     cost_node(&c->run, n, &x.part);
     enum cost_bound as = counts_as(&x.part);
     c->count[as]++;
-    c->inside_ns += x.part.bound == BOUND_NESTED ? x.part.comm_ns : 0;
+    if (x.part.bound == BOUND_NESTED)
+        c->inside_ps = ps_add(c->inside_ps, x.part.comm_ps);
     c->unknown_colls += x.part.bound == BOUND_UNKNOWN && x.part.coll != 0;
-    if (x.part.ns > 0) {
-        c->total[as] += x.part.ns;
+    if (x.part.ps > 0) {
+        c->total_ps[as] = ps_add(c->total_ps[as], x.part.ps);
         vec_push(&c->mem, &c->order, c->node.len);
     }
     vec_push(&c->mem, &c->node, x);
@@ -136,20 +137,20 @@ tuck_status node_costs_tell(struct node_costs *c, bool strict, tuck_diags *diags
 
 /* ---- the times of ops ---- */
 
-static void times_by_node(const tuck_graph *g, const struct program *p, double *ns)
+static void times_by_node(const tuck_graph *g, const struct program *p, int64_t *ps)
 {
     for (uint32_t i = 0; i < p->n_op; i++) {
         if (p->op[i].kind == PROGRAM_COPY || p->op[i].kind == PROGRAM_WAIT)
             continue; /* copies have no node of their own */
         for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
             if (p->op[i].kind == PROGRAM_FUSED && !cost_takes_none(g, p->node_id[k]))
-                ns[p->node_id[k]] = 0;
+                ps[p->node_id[k]] = 0;
         if (!cost_takes_none(g, p->op[i].node))
-            ns[p->op[i].node] = p->op[i].ns;
+            ps[p->op[i].node] = p->op[i].ps;
     }
 }
 
-tuck_status node_costs_of_ops(const struct node_costs *c, tuck_diags *diags, double *ns)
+tuck_status node_costs_of_ops(const struct node_costs *c, tuck_diags *diags, int64_t *ps)
 {
     struct lower_options lower;
     struct machine machine = c->machine;
@@ -159,9 +160,9 @@ tuck_status node_costs_of_ops(const struct node_costs *c, tuck_diags *diags, dou
     tuck_status st = evaluate_lower(c->g, &lower, &machine, diags, &p);
 
     for (uint32_t i = 0; i < tuck_graph_id_end(c->g); i++)
-        ns[i] = -1;
+        ps[i] = -1;
     if (st == TUCK_OK)
-        times_by_node(c->g, p, ns);
+        times_by_node(c->g, p, ps);
     program_free(p);
     return st;
 }

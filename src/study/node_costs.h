@@ -17,10 +17,10 @@ struct node_costs {
     struct assume assume;
     VEC(struct node_cost) node; /* every node, in order */
     VEC(uint32_t) order;        /* nodes with a time, longest first: indices into `node` */
-    /* ns by bound; a measured collective counts as BOUND_COLLECTIVE */
-    double total[BOUND_UNKNOWN + 1];
+    /* by bound; a measured collective counts as BOUND_COLLECTIVE */
+    int64_t total_ps[BOUND_UNKNOWN + 1];
     size_t count[BOUND_UNKNOWN + 1];
-    double inside_ns;             /* the part of it spent in collectives of nested graphs */
+    int64_t inside_ps;            /* the part of it spent in collectives of nested graphs */
     uint32_t unknown_colls;       /* collectives among the unknown nodes */
     struct cost_assumed *assumed; /* in run's arena */
     uint32_t n_assumed;
@@ -38,9 +38,9 @@ TUCK_MUST_CHECK tuck_status node_costs_tell(struct node_costs *c, bool strict, t
 
 /* The times of the ops, of which a step consists, by node id. A loop's time is on the node it is
  * named after, and its other nodes have 0; nodes without a time have -1. So a profile that is read
- * back gives the same step. ns has tuck_graph_id_end() entries. */
+ * back gives the same step. ps has tuck_graph_id_end() entries. */
 TUCK_MUST_CHECK tuck_status node_costs_of_ops(const struct node_costs *c, tuck_diags *diags,
-                                              double *ns);
+                                              int64_t *ps);
 
 /* In report/costs_show.c: a table of the `top` longest nodes, and a JSON document with all of
  * them. */

@@ -36,7 +36,7 @@ static int64_t latency_ps(const struct machine *m, const struct program_op *op,
     if (coll == 0 || op->message < 0 || shape.p < 2)
         return 0;
     cost_collective(m->cluster, shape, coll, op->message, &m->cost.collective, &cost);
-    double share = cost.us > 0 ? cost.latency_us / cost.us : 0;
+    double share = cost.ps > 0 ? (double)cost.latency_ps / (double)cost.ps : 0;
     return share < 1 ? (int64_t)((double)ps * share) : ps;
 }
 
@@ -67,7 +67,7 @@ void facts_of(const tuck_graph *g, const struct program *p, const struct problem
             .reduce_op = program_str(p, op->reduce_op),
             .dtype = dtype_of(g, op->node),
             .bytes = op->message,
-            .latency = latency_ps(m, op, s, coll, problem_ps(problem, i)),
+            .latency = latency_ps(m, op, s, coll, problem->ps[i]),
             .link = (uint8_t)shape_link(s),
             .kind = (uint8_t)coll,
             .alone = op_at(acting_op(g, op->node))->cls == OP_P2P,

@@ -24,19 +24,19 @@ static const char *op_name(const struct problem *p, uint32_t op)
 static void report_stats(const struct step_args *x, const struct schedule_report *s)
 {
     const struct problem *p = x->was->problem;
-    double ns = problem_unit_ns(p);
 
     for (uint32_t i = 0; i < s->n_stat; i++) {
         const struct schedule_stat *t = &s->stat[i];
-        struct report_move m = {.node = problem_name(p, t->op),
-                                .moves = t->moves,
-                                .grouped = t->grouped,
-                                .comm = t->comm_time * ns,
-                                .comp = t->comp_time * ns,
-                                .exposed_before = t->initial_exposed * ns,
-                                .exposed_after = t->final_exposed * ns,
-                                .limit = schedule_limit_name(t->limit),
-                                .limit_node = op_name(p, t->limit_op)};
+        struct report_move m = {
+            .node = problem_name(p, t->op),
+            .moves = t->moves,
+            .grouped = t->grouped,
+            .comm_ps = ps_round(t->comm_time * p->unit_ps),
+            .comp_ps = ps_round(t->comp_time * p->unit_ps),
+            .exposed_before_ps = ps_round_difference(t->initial_exposed * p->unit_ps),
+            .exposed_after_ps = ps_round_difference(t->final_exposed * p->unit_ps),
+            .limit = schedule_limit_name(t->limit),
+            .limit_node = op_name(p, t->limit_op)};
 
         report_move(x->r->report, &m);
     }
@@ -139,7 +139,7 @@ static tuck_status order_graph(struct step_args *x, const struct pipeline_step *
         return TUCK_ENOMEM;
     /* Only the evaluation counts launches and contention; schedulers do not. */
     const struct machine *m = x->study->o->machine;
-    if (m->cluster->launch_us == 0 && !m->contention)
+    if (m->cluster->launch_ps == 0 && !m->contention)
         schedule_knows(&x->schedule, x->was->peak, x->was->time.exposed);
     tuck_status st = step->pass->on_order(&x->schedule, &x->options, x->r->diags);
     x->study->work.orders += x->schedule.n_measured;

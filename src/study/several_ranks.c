@@ -62,8 +62,8 @@ static void slow_down(struct ranks_building *b)
         int64_t *ps = own ? arena_array(&x->arena, int64_t, p->n_op) : plain[at];
 
         for (uint32_t op = 0; own && op < p->n_op; op++) {
-            double slow = round((double)problem_ps(p, op) * x->factor[r]);
-            ps[op] = problem_is_coll(p, op) || x->factor[r] == 1 ? problem_ps(p, op)
+            double slow = round((double)p->ps[op] * x->factor[r]);
+            ps[op] = problem_is_coll(p, op) || x->factor[r] == 1 ? p->ps[op]
                      : slow < 9e18                               ? (int64_t)slow
                                                                  : INT64_MAX;
         }
@@ -98,7 +98,7 @@ static void do_simulate(void *arg)
         return;
     x->job.n_rank = x->n_rank;
     x->job.rank = b->rank;
-    x->job.launch_ps = cost_ps(m->cluster->launch_us);
+    x->job.launch_ps = m->cluster->launch_ps;
     x->job.contention = m->contention;
     x->job.slow = facts_slow(m->cluster, &x->arena, &x->job.n_kind);
     x->result = arena_zeroed(&x->arena, x->n_rank * sizeof(*x->result));

@@ -61,7 +61,7 @@ static tuck_status find_order(struct trying *x)
 static void simulate(struct trying *x, const int64_t *ps, struct sim_span *span)
 {
     const struct problem *p = x->p;
-    int64_t launch = cost_ps(x->o->machine->cluster->launch_us);
+    int64_t launch = x->o->machine->cluster->launch_ps;
     struct sim_result r;
 
     if (x->t->group == NULL && !x->o->machine->contention) {
@@ -96,8 +96,7 @@ static void do_judge(void *arg)
     struct sim_span *span = arena_zeroed(x->a, p->n_op * sizeof(*span));
 
     for (uint32_t i = 0; i < p->n_op; i++)
-        ps[i] = is_faster(x, i) ? (int64_t)((double)problem_ps(p, i) / x->t->faster)
-                                : problem_ps(p, i);
+        ps[i] = is_faster(x, i) ? (int64_t)((double)p->ps[i] / x->t->faster) : p->ps[i];
     x->out->order = arena_array(x->a, uint32_t, p->n_op);
     memcpy(x->out->order, x->s.order, p->n_op * sizeof(*x->s.order));
     simulate(x, ps, span);

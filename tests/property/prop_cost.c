@@ -77,12 +77,12 @@ static void check_answer(const tuck_cluster *c, struct cost_shape s, tuck_coll c
     tuck_collective_cost out;
 
     cost_collective(c, s, coll, bytes, how, &out);
-    double sum = out.latency_us + out.ramp_us + out.bytes_us;
-    if (!(out.us >= 0) || !isfinite(out.us) || fabs(sum - out.us) > 1e-9 * out.us)
-        wrong("parts", c->name, s, coll, how->model, bytes, bytes, out.us, sum);
+    int64_t sum = out.latency_ps + out.ramp_ps + out.bytes_ps;
+    if (out.latency_ps < 0 || out.ramp_ps < 0 || out.bytes_ps < 0 || sum != out.ps)
+        wrong("parts", c->name, s, coll, how->model, bytes, bytes, (double)out.ps, (double)sum);
     for (uint32_t i = 1; i < out.n_alternatives; i++)
-        if (out.alternative[i].us < out.alternative[i - 1].us)
-            wrong("order", c->name, s, coll, how->model, bytes, bytes, out.us, sum);
+        if (out.alternative[i].ps < out.alternative[i - 1].ps)
+            wrong("order", c->name, s, coll, how->model, bytes, bytes, (double)out.ps, (double)sum);
 }
 
 static void check_one(struct rng *r)

@@ -222,7 +222,7 @@ static void make_world(struct world *w, uint64_t seed, uint32_t n_rank, bool con
         assert_true(mem_guard(&m->b.p->mem, do_make, &x));
         assert_int_equal(problem_finish(&m->b, NULL, &w->p[r]), TUCK_OK);
         for (uint32_t op = 0; op < w->p[r]->n_op; op++)
-            w->ps[r][op] = problem_ps(w->p[r], op);
+            w->ps[r][op] = w->p[r]->ps[op];
         for (uint32_t k = 0; k < w->p[r]->n_group; k++)
             w->group[r][k] = (uint32_t)(*str_text(&w->p[r]->str, w->p[r]->group_name[k]) - 'a');
         w->rank[r] = (struct sim_rank){
@@ -268,7 +268,7 @@ static void slow_s0(const struct problem *p, const uint32_t *order, int64_t laun
     memset(out, 0, sizeof(*out));
     for (uint32_t i = 0; i < p->n_op; i++) {
         uint32_t op = order[i];
-        int64_t d = problem_ps(p, op), stood = 0;
+        int64_t d = p->ps[op], stood = 0;
 
         clk += launch;
         out->launch += launch;

@@ -77,7 +77,7 @@ static void options_without_size(void **state)
     tuck_explanation *explanation = NULL;
     tuck_doc *doc = NULL, *none = NULL;
     tuck_program *program = NULL;
-    double ns[8] = {0};
+    int64_t ps[8] = {0};
 
     (void)state;
     assert_int_equal(tuck_doc_read_text(text, strlen(text), "", &read, NULL, &none), TUCK_EINVAL);
@@ -97,7 +97,7 @@ static void options_without_size(void **state)
     assert_true(simulation == NULL && explanation == NULL);
     tuck_cluster *c = NULL;
     assert_int_equal(tuck_cluster_preset("h100", NULL, NULL, &c), TUCK_OK);
-    assert_int_equal(tuck_graph_cost(g, c, &cost, ns), TUCK_EINVAL);
+    assert_int_equal(tuck_graph_cost(g, c, &cost, ps), TUCK_EINVAL);
     tuck_cluster_free(c);
     tuck_doc_free(doc);
 }

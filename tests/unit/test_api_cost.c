@@ -201,14 +201,14 @@ static void profile_goes_round(void **state)
     tuck_machine m;
     tuck_times a, b;
     struct text out = {0};
-    double ns = -1;
+    int64_t ps = -1;
 
     (void)state;
     assert_int_equal(tuck_graph_costs(g, NULL, NULL, &costs), TUCK_OK);
     assert_int_equal(tuck_costs_write_profile(costs, NULL, text_add, &out), TUCK_OK);
     write_file(path, out.at);
     assert_int_equal(tuck_profile_read_file(path, NULL, NULL, &p), TUCK_OK);
-    assert_true(tuck_profile_count(p) > 0 && tuck_profile_ns(p, "y", &ns) && ns > 0);
+    assert_true(tuck_profile_count(p) > 0 && tuck_profile_ps(p, "y", &ps) && ps > 0);
     tuck_machine_init(&m);
     m.profile = p;
     assert_int_equal(tuck_graph_simulate(g, NULL, NULL, &by_model), TUCK_OK);
@@ -228,10 +228,10 @@ static void profile_goes_round(void **state)
     unlink(path);
 }
 
-static double double_mm(void *ctx, const tuck_graph *g, tuck_node n, double otherwise)
+static int64_t double_mm(void *ctx, const tuck_graph *g, tuck_node n, int64_t otherwise_ps)
 {
     (*(int *)ctx)++;
-    return strstr(tuck_node_target(g, n), "mm") ? 2 * otherwise : -1;
+    return strstr(tuck_node_target(g, n), "mm") ? 2 * otherwise_ps : -1;
 }
 
 static void estimates_of_a_caller(void **state)
@@ -245,7 +245,7 @@ static void estimates_of_a_caller(void **state)
     (void)state;
     assert_int_equal(tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, NULL), TUCK_OK);
     size_t n = tuck_graph_id_end(g);
-    double *model = calloc(n, sizeof(*model)), *own = calloc(n, sizeof(*own));
+    int64_t *model = calloc(n, sizeof(*model)), *own = calloc(n, sizeof(*own));
     tuck_cost_options_init(&o);
     assert_true(o.size == sizeof(o) && o.model == TUCK_MODEL_AUTO && o.estimate == NULL);
     assert_int_equal(tuck_graph_cost(g, c, NULL, model), TUCK_OK);

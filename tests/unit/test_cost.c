@@ -3,7 +3,7 @@
  * groups lie, what is chosen.
  *
  * test_cost --ask answers lines "DEVICE nvlink|pcie COLLECTIVE RANKS BYTES" by the model
- * torch: us, algorithm/protocol, saturation bytes; tests/torch/test_cost.py compares
+ * torch: ps, algorithm/protocol, saturation bytes; tests/torch/test_cost.py compares
  * that with what PyTorch says.
  */
 #include <math.h>
@@ -48,6 +48,12 @@ static tuck_collective_cost ask(const tuck_cluster *c, tuck_cost_model model, tu
 
     assert_int_equal(tuck_cost_collective(c, &q, &out), TUCK_OK);
     return out;
+}
+
+static double ask_us(const tuck_cluster *c, tuck_cost_model model, tuck_coll coll, int64_t p,
+                     int64_t bytes)
+{
+    return (double)ask(c, model, coll, p, bytes).ps / 1e6;
 }
 
 static void near(const char *what, double found, double wanted, double relative)
@@ -114,25 +120,25 @@ static void test_torch(void **state)
                                        torch_vectors[i].p, torch_vectors[i].bytes);
         char way[64];
 
-        assert_true(fabs(out.us - torch_vectors[i].us) < 1e-4);
+        assert_true(fabs((double)out.ps / 1e6 - torch_vectors[i].us) < 1e-4);
         snprintf(way, sizeof(way), "%s/%s", tuck_algorithm_name(out.algorithm), out.protocol);
         assert_string_equal(way, torch_vectors[i].way);
-        assert_true(fabs(out.latency_us + out.ramp_us + out.bytes_us - out.us) < 1e-9);
+        assert_true(out.latency_ps + out.ramp_ps + out.bytes_ps == out.ps);
         tuck_cluster_free(c);
     }
     tuck_cluster *pcie = cluster("{\"schema\": 1, \"device\": \"h100\", \"links\": "
                                  "{\"intra\": {\"gbps\": 24, \"us\": 1.0, \"kind\": \"pcie\"}}}");
-    assert_true(fabs(ask(pcie, TUCK_MODEL_TORCH, AR, 8, 67108864).us - 4981.5547) < 1e-4);
+    assert_true(fabs(ask_us(pcie, TUCK_MODEL_TORCH, AR, 8, 67108864) - 4981.5547) < 1e-4);
     tuck_cluster_free(pcie);
     tuck_cluster *c = preset("h100");
-    assert_true(ask(c, TUCK_MODEL_TORCH, BC, 8, 4096).us == 0);
-    assert_true(ask(c, TUCK_MODEL_TORCH, AR, 1, 4096).us == 0);
+    assert_true(ask_us(c, TUCK_MODEL_TORCH, BC, 8, 4096) == 0);
+    assert_true(ask_us(c, TUCK_MODEL_TORCH, AR, 1, 4096) == 0);
     /* One byte more takes less time: a step in the tree's bandwidth. PyTorch's model, kept as it
      * is; ours never does that. */
-    assert_true(ask(c, TUCK_MODEL_TORCH, AR, 64, 2097151).us >
-                ask(c, TUCK_MODEL_TORCH, AR, 64, 2097152).us);
-    assert_true(ask(c, TUCK_MODEL_NCCL, AR, 64, 2097151).us <=
-                ask(c, TUCK_MODEL_NCCL, AR, 64, 2097152).us);
+    assert_true(ask_us(c, TUCK_MODEL_TORCH, AR, 64, 2097151) >
+                ask_us(c, TUCK_MODEL_TORCH, AR, 64, 2097152));
+    assert_true(ask_us(c, TUCK_MODEL_NCCL, AR, 64, 2097151) <=
+                ask_us(c, TUCK_MODEL_NCCL, AR, 64, 2097152));
     tuck_cluster_free(c);
 }
 
@@ -151,7 +157,7 @@ static void test_torch_old(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++) {
         tuck_cluster *c = preset(v[i].cluster);
-        double us = ask(c, TUCK_MODEL_TORCH_OLD, v[i].coll, v[i].p, v[i].bytes).us;
+        double us = ask_us(c, TUCK_MODEL_TORCH_OLD, v[i].coll, v[i].p, v[i].bytes);
         near("old model, ns", us * 1000, v[i].ns, 1e-5);
         tuck_cluster_free(c);
     }
@@ -188,8 +194,8 @@ static void test_saturation(void **state)
     tuck_cluster *c = preset("h100");
     q.model = TUCK_MODEL_LAW;
     assert_int_equal(tuck_cost_saturation(c, &q, 0.9, &bytes), TUCK_OK);
-    double limit = 1e12 / ask(c, TUCK_MODEL_LAW, AG, 8, 1000000000000).us;
-    near("share", (double)bytes / ask(c, TUCK_MODEL_LAW, AG, 8, bytes).us / limit, 0.9, 0.01);
+    double limit = 1e12 / ask_us(c, TUCK_MODEL_LAW, AG, 8, 1000000000000);
+    near("share", (double)bytes / ask_us(c, TUCK_MODEL_LAW, AG, 8, bytes) / limit, 0.9, 0.01);
     assert_int_equal(tuck_cost_saturation(c, &q, 1.0, &bytes), TUCK_EINVAL);
     tuck_cluster_free(c);
 }
@@ -315,20 +321,20 @@ static void test_preference(void **state)
     tuck_collective_cost out = ask(c, TUCK_MODEL_AUTO, AR, 8, 1 << 20);
     assert_int_equal(out.model, TUCK_MODEL_TABLE);
     assert_int_equal(out.algorithm, TUCK_ALGO_LIBRARY);
-    near("a measured point", out.us, 51.9, 1e-9);
+    near("a measured point", (double)out.ps / 1e6, 51.9, 1e-9);
     assert_int_equal(ask(c, TUCK_MODEL_AUTO, AR, 4, 1 << 20).model, TUCK_MODEL_LAW);
-    near("the law at 4", ask(c, TUCK_MODEL_AUTO, AR, 4, 1 << 20).us,
-         16.2 + 14.5e-3 * 1024 + 1048576 / 233e3, 1e-9);
-    double t4 = ask(c, TUCK_MODEL_LAW, AR, 4, 1 << 28).us,
-           t6 = ask(c, TUCK_MODEL_LAW, AR, 6, 1 << 28).us,
-           t8 = ask(c, TUCK_MODEL_LAW, AR, 8, 1 << 28).us;
+    near("the law at 4", ask_us(c, TUCK_MODEL_AUTO, AR, 4, 1 << 20),
+         16.2 + 14.5e-3 * 1024 + 1048576 / 233e3, 1e-7);
+    double t4 = ask_us(c, TUCK_MODEL_LAW, AR, 4, 1 << 28),
+           t6 = ask_us(c, TUCK_MODEL_LAW, AR, 6, 1 << 28),
+           t8 = ask_us(c, TUCK_MODEL_LAW, AR, 8, 1 << 28);
     assert_true((t4 <= t6 && t6 <= t8) || (t8 <= t6 && t6 <= t4));
     assert_int_equal(ask(c, TUCK_MODEL_AUTO, BC, 8, 1 << 20).model, TUCK_MODEL_NCCL);
     assert_int_equal(ask(c, TUCK_MODEL_AUTO, AR, 32, 1 << 20).model, TUCK_MODEL_NCCL);
     assert_int_equal(ask(c, TUCK_MODEL_ALPHA_BETA, AR, 8, 1).model, TUCK_MODEL_ALPHA_BETA);
     near("an all-to-all by another name",
-         ask(c, TUCK_MODEL_AUTO, TUCK_SHARD_DIM_ALLTOALL, 8, 1 << 25).us,
-         ask(c, TUCK_MODEL_AUTO, A2A, 8, 1 << 25).us, 1e-12);
+         ask_us(c, TUCK_MODEL_AUTO, TUCK_SHARD_DIM_ALLTOALL, 8, 1 << 25),
+         ask_us(c, TUCK_MODEL_AUTO, A2A, 8, 1 << 25), 1e-12);
     tuck_cluster_free(c);
     c = preset("cpu-loopback");
     assert_int_equal(ask(c, TUCK_MODEL_AUTO, AR, 4, 1 << 20).model, TUCK_MODEL_ALPHA_BETA);
@@ -336,8 +342,8 @@ static void test_preference(void **state)
     /* Laws with c < 0 are used without it. */
     c = preset("mi350x");
     out = ask(c, TUCK_MODEL_AUTO, AR, 2, 1 << 20);
-    near("two terms", out.us, 71.6 + 1048576 / 66e3, 1e-9);
-    assert_true(out.ramp_us == 0);
+    near("two terms", (double)out.ps / 1e6, 71.6 + 1048576 / 66e3, 1e-7);
+    assert_true(out.ramp_ps == 0);
     tuck_cluster_free(c);
     /* For links other than the measured ones: formulas. */
     c = cluster("{\"schema\": 1, \"device\": \"h100\", \"links\": {\"intra\": {\"gbps\": 200}}}");
@@ -358,9 +364,9 @@ static void test_own_table(void **state)
 
     (void)state;
     tuck_collective_cost out = ask(c, TUCK_MODEL_AUTO, AG, 8, 32768);
-    near("log-log", out.us, sqrt(200), 1e-9);
+    near("log-log", (double)out.ps / 1e6, sqrt(200), 1e-7);
     assert_int_equal(out.algorithm, TUCK_ALGO_LIBRARY);
-    assert_true(ask(c, TUCK_MODEL_AUTO, AG, 8, (int64_t)1 << 34).us > 20000);
+    assert_true(ask_us(c, TUCK_MODEL_AUTO, AG, 8, (int64_t)1 << 34) > 20000);
     assert_int_equal(ask(c, TUCK_MODEL_AUTO, AR, 8, 1 << 20).model,
                      TUCK_MODEL_TABLE); /* built in */
     out = ask(c, TUCK_MODEL_AUTO, AR, 16, 1024);
@@ -397,8 +403,8 @@ static void test_accuracy(void **state)
                 double us = t->raw[j].us, bytes = t->raw[j].bytes;
                 if (bytes < 1 << 20)
                     continue;
-                torch += fabs(ask(c, TUCK_MODEL_TORCH, v[i].coll, 8, (int64_t)bytes).us / us - 1);
-                law += fabs(ask(c, TUCK_MODEL_LAW, v[i].coll, 8, (int64_t)bytes).us / us - 1);
+                torch += fabs(ask_us(c, TUCK_MODEL_TORCH, v[i].coll, 8, (int64_t)bytes) / us - 1);
+                law += fabs(ask_us(c, TUCK_MODEL_LAW, v[i].coll, 8, (int64_t)bytes) / us - 1);
                 n++;
                 if (j + 1 < t->n) {
                     left_out += fabs(sqrt(t->raw[j - 1].us * t->raw[j + 1].us) / us - 1);
@@ -564,10 +570,7 @@ static void test_nonsense(void **state)
     assert_int_equal(tuck_cost_collective(c, &q, &out), TUCK_EINVAL);
     q = (tuck_collective){.coll = AR, .ranks = 8, .bytes = INT64_MAX};
     assert_int_equal(tuck_cost_collective(c, &q, &out), TUCK_OK);
-    assert_true(isfinite(out.us));
-    assert_int_equal(cost_ps(1e30), INT64_MAX);
-    assert_int_equal(cost_ps(2.5), 2500000);
-    assert_int_equal(cost_ps(NAN), 0);
+    assert_true(out.ps > 0);
     tuck_cluster_free(c);
     tuck_cluster_free(NULL);
 }
@@ -596,7 +599,7 @@ static int answer_lines(void)
             tuck_cost_collective(c, &q, &x) != TUCK_OK ||
             tuck_cost_saturation(c, &q, 0.9, &enough) != TUCK_OK)
             return 1;
-        printf("%.17g %s/%s %lld\n", x.us, tuck_algorithm_name(x.algorithm), x.protocol,
+        printf("%lld %s/%s %lld\n", (long long)x.ps, tuck_algorithm_name(x.algorithm), x.protocol,
                (long long)enough);
         tuck_cluster_free(c);
     }

@@ -1,4 +1,5 @@
-/* Numbers are read and written the same in any locale of the host program. */
+/* Numbers are read and written the same in any locale of the host program; how times are rounded
+ * and added up. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/units.h"
 #include "base/num.h"
 #include "support/support.h"
 
@@ -174,13 +176,32 @@ static void test_locale(void **state)
     }
 }
 
+static void test_times(void **state)
+{
+    double ps = 0;
+    char text[32];
+
+    (void)state;
+    assert_true(ps_round(2.5) == 3 && ps_round(2.4999) == 2 && ps_round(-0.4) == 0);
+    assert_true(ps_round(0x1p62) == (int64_t)1 << 62 && ps_round(0x1p63) == INT64_MAX);
+    assert_true(ps_round(-0.5) == -1 && ps_round(-7e9) == -1 && ps_round(NAN) == -1);
+    assert_true(ps_round_difference(-7.5) == -8 && ps_round_difference(-INFINITY) == INT64_MIN);
+    /* What is not known is not a number, wherever it stands. */
+    assert_true(ps_add(5, -1) == -1 && ps_add(-1, 5) == -1 && ps_add(5, 6) == 11);
+    assert_true(ps_add(INT64_MAX, 1) == INT64_MAX && ps_add(INT64_MAX, -1) == -1);
+    assert_true(ps_times(7, 6) == 42 && ps_times(-1, 0) == -1 && ps_times(0, -1) == -1);
+    assert_true(ps_times(INT64_MAX / 2, 3) == INT64_MAX);
+    assert_true(unit_by_name("ms", &ps) && ps == 1e9 && !unit_by_name("min", &ps));
+    assert_string_equal(text_of_ps(-1, text), "?");
+    assert_string_equal(text_of_ps(12345678, text), "12.3 us");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_many_digits),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_many_digits),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_times),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

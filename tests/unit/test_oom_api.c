@@ -133,14 +133,14 @@ static tuck_status costs(struct world *w)
 static tuck_status cost_by_node(struct world *w)
 {
     tuck_cluster *c = NULL;
-    double *ns = calloc(tuck_graph_id_end(w->g), sizeof(*ns));
+    int64_t *ps = calloc(tuck_graph_id_end(w->g), sizeof(*ps));
     tuck_status st = tuck_graph_infer(w->g, TUCK_TRUST_ANNOTATIONS, NULL);
 
     THEN(st, tuck_cluster_preset("h100x8", NULL, NULL, &c));
-    THEN(st, tuck_graph_cost(w->g, c, NULL, ns));
-    THEN(st, tuck_profile_write(w->g, ns, drop, NULL));
+    THEN(st, tuck_graph_cost(w->g, c, NULL, ps));
+    THEN(st, tuck_profile_write(w->g, ps, drop, NULL));
     tuck_cluster_free(c);
-    free(ns);
+    free(ps);
     return st;
 }
 
