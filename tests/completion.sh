@@ -1,8 +1,7 @@
 #!/bin/bash
 # usage: tests/completion.sh TUCK
 #
-# Shell completion: asks bash what it offers; for zsh and fish, loads the files if those shells are
-# installed.
+# Shell completion: bash is asked what it offers, and so are zsh and fish where they are installed.
 tuck=$(realpath "$1") || exit 2
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d) || exit 2
@@ -56,5 +55,33 @@ done
 for shell in bash zsh fish; do
     if command -v $shell >/dev/null; then check "$shell reads its file" $shell -n "$work/$shell"; fi
 done
+
+# What the other shells make of a line when TAB is pressed.
+mkdir "$work/folder" && cp "$work/zsh" "$work/folder/_tuck" && touch "$work/folder/page.html"
+tab() {                                         # tab LINE: what the line becomes
+    case $shell in
+    zsh) timeout 60 zsh -f tests/completion.zsh "$work/folder" "$1" | grep -a '^<' | sed 's/^<\(.*\)>$/\1/' ;;
+    fish) echo "${1% *} $(fish -c 'source $argv[1]; complete -C $argv[2]' "$work/fish" "$1" 2>&1 | cut -f 1)" ;;
+    esac
+}
+becomes() { local line; line=$(tab "$1"); [ "${line%/}" = "$2" ]; } # zsh takes the last / away again
+for shell in zsh fish; do
+    if ! command -v $shell >/dev/null; then echo "note: $shell is not installed"; continue; fi
+    check "$shell: a command" becomes 'tuck sim' 'tuck simulate'
+    check "$shell: help" becomes 'tuck help expl' 'tuck help explain'
+    check "$shell: an option" becomes 'tuck simulate --timel' 'tuck simulate --timeline'
+    check "$shell: of this command only" becomes 'tuck lint --timel' "tuck lint $([ $shell = zsh ] && echo --timel)"
+    check "$shell: a pass" becomes 'tuck passes raise' 'tuck passes raise_comms'
+    check "$shell: a file" becomes "tuck optimize -o $work/folder/pa" "tuck optimize -o $work/folder/page.html"
+    check "$shell: a folder" becomes "tuck optimize --dump $work/fold" "tuck optimize --dump $work/folder"
+done
+if command -v zsh >/dev/null; then
+    shell=zsh
+    check "zsh: a value" becomes 'tuck simulate --model=ncc' 'tuck simulate --model=nccl'
+fi
+if command -v fish >/dev/null; then
+    shell=fish
+    check "fish: a value" becomes 'tuck simulate --model ncc' 'tuck simulate --model nccl'
+fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

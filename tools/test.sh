@@ -156,6 +156,7 @@ all_tests() {
     check "the tool sees public headers only" tools/check-cli
     check "public functions are tested" tools/check-called
     built release && check "tables of 80 columns" tools/check-width build/release/tuck
+    built release && check "options in the manual" tools/check-options build/release/tuck
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
     check "words and line lengths" tools/check-words
     check "format" make -s check-format
@@ -179,6 +180,7 @@ quick_tests() {
     check "the tool sees public headers only" tools/check-cli
     check "public functions are tested" tools/check-called
     built release && check "tables of 80 columns" tools/check-width build/release/tuck
+    built release && check "options in the manual" tools/check-options build/release/tuck
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
     check "words and line lengths" tools/check-words
     check "format" make -s check-format

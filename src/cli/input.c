@@ -20,7 +20,9 @@ static const struct argp_option options[] = {
     {"rank", OPT_RANK, "R", 0,
      "The global rank the text is of (default: the side-car's, or of the file's name)", 1},
     {"assume", OPT_ASSUME, "SYMBOL=N", OPTION_MANY,
-     "A value for a symbolic size, s0=4096, where bytes are needed", 1},
+     "A value for a symbolic size, s0=4096, where bytes are needed; '*=4096': for all that nothing "
+     "else gives one",
+     1},
     {0},
 };
 
