@@ -60,6 +60,7 @@ LIB_C      := $(filter-out src/cli/%,$(wildcard src/*/*.c src/*/*/*.c))
 CLI_C      := $(wildcard src/cli/*.c)
 SUPPORT_C  := $(wildcard tests/support/*.c)
 TEST_C     := $(wildcard tests/unit/*.c tests/property/*.c)
+RUNNER_C   := $(wildcard tests/runner/*.c)
 FUZZ_C     := $(wildcard tests/fuzz/*.c)
 EXAMPLE_C  := $(wildcard examples/*.c)
 FORMATTED   = $(wildcard $(foreach d,include src/* src/*/* tests tests/* bench examples tools,$d/*.[ch]))
@@ -144,9 +145,9 @@ $(EXAMPLES): $(B)/%: %.c $(B)/libtuck.so $(B)/flags
 	@echo "  CC    $<"
 	$(Q)$(C17) $(STRICT) -Iinclude -MMD -MP -MF $@.d -o $@ $< -L$(B) -ltuck -Wl,-rpath,'$$ORIGIN/..'
 
-$(RUNNER): $(B)/tests/golden_run.o
+$(RUNNER): $(B)/tests/golden_run.o $(call obj,$(RUNNER_C))
 	@echo "  LINK  $@"
-	$(Q)$(LINK) -o $@ $<
+	$(Q)$(LINK) -o $@ $^
 
 # ---------------------------------------------------------------- running
 
@@ -201,7 +202,7 @@ check-format:     ## fail if clang-format would change something
 compile_commands.json:   ## how each source file is compiled
 	@{ echo '['; tools/compile-commands '$(COMPILE)' $(LIB_C) $(CLI_C); echo ','; \
 	   tools/compile-commands '$(COMPILE) -Itests' $(TEST_C) $(SUPPORT_C) $(FUZZ_C) \
-	       tests/golden_run.c; echo; echo ']'; } >$@
+	       tests/golden_run.c $(RUNNER_C); echo; echo ']'; } >$@
 
 DIST := tuck-$(VERSION)
 

@@ -39,6 +39,18 @@ bool text_add(void *ctx, const char *s, size_t n)
     return true;
 }
 
+bool text_drop(void *ctx, const char *s, size_t n)
+{
+    (void)ctx, (void)s, (void)n;
+    return true;
+}
+
+bool text_refuse(void *ctx, const char *s, size_t n)
+{
+    (void)ctx, (void)s, (void)n;
+    return false;
+}
+
 void text_clear(struct text *t)
 {
     t->len = 0;

@@ -379,14 +379,6 @@ static const char two[] =
     "    def forward(self, y: \"f32[4][1]cpu\"):\n"
     "        return (y,)\n";
 
-static bool drop(void *ctx, const char *s, size_t n)
-{
-    (void)ctx;
-    (void)s;
-    (void)n;
-    return true;
-}
-
 static void descriptions(void **state)
 {
     const tuck_hint hint = {"s0", 8};
@@ -456,7 +448,7 @@ static void describe_without_memory(void **state)
         f.fail_at = f.calls + k;
         tuck_status st = tuck_doc_describe(doc, &o, &d);
         if (st == TUCK_OK)
-            st = tuck_description_print(d, &how, drop, NULL);
+            st = tuck_description_print(d, &how, text_drop, NULL);
         failed = f.failed;
         assert_true(st == TUCK_OK || (failed && st == TUCK_ENOMEM)); /* a cache is optional */
         tuck_description_free(d);

@@ -1,5 +1,5 @@
 /* Machines, simulations, explanations, comparisons, pages and runs of the public interface: what
- * they answer, what they refuse, what happens where a callback or the memory fails. */
+ * they answer, what they text_refuse, what happens where a callback or the memory fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -342,12 +342,6 @@ static void comparison(void **state)
     tuck_doc_free(copy);
 }
 
-static bool refuse(void *ctx, const char *text, size_t len)
-{
-    (void)ctx, (void)text, (void)len;
-    return false;
-}
-
 static void pages(void **state)
 {
     tuck_doc *doc = read_or_die(step);
@@ -371,7 +365,7 @@ static void pages(void **state)
     text_clear(&out);
     assert_int_equal(tuck_page_trace(p, text_add, &out), TUCK_OK);
     assert_non_null(strstr(out.at, "\"now\""));
-    assert_int_equal(tuck_page_html(p, refuse, NULL), TUCK_EIO);
+    assert_int_equal(tuck_page_html(p, text_refuse, NULL), TUCK_EIO);
     assert_int_equal(tuck_page_html(NULL, text_add, &out), TUCK_EINVAL);
     assert_int_equal(tuck_page_trace(NULL, text_add, &out), TUCK_EINVAL);
     assert_int_equal(tuck_page_new(NULL, NULL, &p), TUCK_EINVAL);

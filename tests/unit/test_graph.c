@@ -272,22 +272,14 @@ static void test_dot(void **state)
     tuck_doc_free(doc);
 }
 
-static bool refuse(void *ctx, const char *s, size_t n)
-{
-    (void)ctx;
-    (void)s;
-    (void)n;
-    return false;
-}
-
 static void test_dot_refused(void **state)
 {
     (void)state;
     tuck_graph *g;
 
     assert_int_equal(tuck_graph_new(NULL, NULL, &g), TUCK_OK);
-    assert_int_equal(tuck_graph_dot(g, refuse, NULL), TUCK_EIO);
-    assert_int_equal(tuck_graph_print(g, TUCK_FORM_TEXT, NULL, refuse, NULL), TUCK_EIO);
+    assert_int_equal(tuck_graph_dot(g, text_refuse, NULL), TUCK_EIO);
+    assert_int_equal(tuck_graph_print(g, TUCK_FORM_TEXT, NULL, text_refuse, NULL), TUCK_EIO);
     tuck_graph_free(g);
 }
 

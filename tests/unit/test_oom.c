@@ -152,34 +152,26 @@ static tuck_status sort(tuck_graph *g)
 
 /* ---- what changes nothing ---- */
 
-static bool drop(void *ctx, const char *s, size_t n)
-{
-    (void)ctx;
-    (void)s;
-    (void)n;
-    return true;
-}
-
 static tuck_status print_text(tuck_graph *g)
 {
-    return tuck_graph_print(g, TUCK_FORM_TEXT, NULL, drop, NULL);
+    return tuck_graph_print(g, TUCK_FORM_TEXT, NULL, text_drop, NULL);
 }
 
 static tuck_status print_code(tuck_graph *g)
 {
-    return tuck_graph_print(g, TUCK_FORM_CODE, NULL, drop, NULL);
+    return tuck_graph_print(g, TUCK_FORM_CODE, NULL, text_drop, NULL);
 }
 
 static tuck_status print_exec(tuck_graph *g)
 {
-    tuck_status st = tuck_graph_print(g, TUCK_FORM_EXEC, NULL, drop, NULL);
+    tuck_status st = tuck_graph_print(g, TUCK_FORM_EXEC, NULL, text_drop, NULL);
 
     return st == TUCK_EEXEC ? TUCK_OK : st;
 }
 
 static tuck_status dot(tuck_graph *g)
 {
-    return tuck_graph_dot(g, drop, NULL);
+    return tuck_graph_dot(g, text_drop, NULL);
 }
 
 static tuck_status lint(tuck_graph *g)

@@ -39,12 +39,6 @@ struct world {
     tuck_machine m;
 };
 
-static bool drop(void *ctx, const char *s, size_t n)
-{
-    (void)ctx, (void)s, (void)n;
-    return true;
-}
-
 static const tuck_print_options json = {.size = sizeof(json), .form = TUCK_PRINT_JSON};
 
 /* The next call of a chain, if all went well so far. */
@@ -57,11 +51,11 @@ static tuck_status know(struct world *w)
     static const int64_t members[] = {0, 2, 4, 6};
     tuck_status st = tuck_graph_infer(w->g, TUCK_CHECK_ANNOTATIONS, NULL);
 
-    THEN(st, tuck_node_type(w->g, tuck_graph_last(w->g), drop, NULL));
+    THEN(st, tuck_node_type(w->g, tuck_graph_last(w->g), text_drop, NULL));
     THEN(st, tuck_graph_set_group(w->g, "7", 4, members, NULL));
     THEN(st, tuck_graph_set_rank(w->g, 2, NULL));
     THEN(st, tuck_graph_remember(w->g));
-    THEN(st, tuck_graph_print(w->g, TUCK_FORM_EXEC, NULL, drop, NULL));
+    THEN(st, tuck_graph_print(w->g, TUCK_FORM_EXEC, NULL, text_drop, NULL));
     return st;
 }
 
@@ -123,9 +117,9 @@ static tuck_status costs(struct world *w)
     tuck_costs *c = NULL;
     tuck_status st = tuck_graph_costs(w->g, &w->m, NULL, &c);
 
-    THEN(st, tuck_costs_print(c, NULL, drop, NULL));
-    THEN(st, tuck_costs_print(c, &json, drop, NULL));
-    THEN(st, tuck_costs_write_profile(c, NULL, drop, NULL));
+    THEN(st, tuck_costs_print(c, NULL, text_drop, NULL));
+    THEN(st, tuck_costs_print(c, &json, text_drop, NULL));
+    THEN(st, tuck_costs_write_profile(c, NULL, text_drop, NULL));
     tuck_costs_free(c);
     return st;
 }
@@ -138,7 +132,7 @@ static tuck_status cost_by_node(struct world *w)
 
     THEN(st, tuck_cluster_preset("h100x8", NULL, NULL, &c));
     THEN(st, tuck_graph_cost(w->g, c, NULL, ps));
-    THEN(st, tuck_profile_write(w->g, ps, drop, NULL));
+    THEN(st, tuck_profile_write(w->g, ps, text_drop, NULL));
     tuck_cluster_free(c);
     free(ps);
     return st;
@@ -151,9 +145,9 @@ static tuck_status simulate(struct world *w)
     tuck_simulation *s = NULL;
     tuck_status st = tuck_graph_simulate(w->g, &w->m, NULL, &s);
 
-    THEN(st, tuck_simulation_print(s, NULL, drop, NULL));
-    THEN(st, tuck_simulation_print(s, &json, drop, NULL));
-    THEN(st, tuck_assumptions_print(tuck_simulation_assumptions(s), NULL, drop, NULL));
+    THEN(st, tuck_simulation_print(s, NULL, text_drop, NULL));
+    THEN(st, tuck_simulation_print(s, &json, text_drop, NULL));
+    THEN(st, tuck_assumptions_print(tuck_simulation_assumptions(s), NULL, text_drop, NULL));
     tuck_simulation_free(s);
     return st;
 }
@@ -167,9 +161,9 @@ static tuck_status compare(struct world *w)
     w->m.contention = TUCK_LINKS_SHARED;
     THEN(st, tuck_graph_simulate(w->g, &w->m, NULL, &t));
     THEN(st, tuck_simulation_diff(s, t, &d));
-    THEN(st, tuck_diff_print(d, NULL, drop, NULL));
-    THEN(st, tuck_diff_print(d, &json, drop, NULL));
-    THEN(st, tuck_simulation_html(s, t, "t", drop, NULL));
+    THEN(st, tuck_diff_print(d, NULL, text_drop, NULL));
+    THEN(st, tuck_diff_print(d, &json, text_drop, NULL));
+    THEN(st, tuck_simulation_html(s, t, "t", text_drop, NULL));
     tuck_diff_free(d);
     tuck_simulation_free(s);
     tuck_simulation_free(t);
@@ -185,8 +179,8 @@ static tuck_status draw(struct world *w)
 
     THEN(st, tuck_page_new("a title", w->alloc, &p));
     THEN(st, tuck_page_add(p, "graph", &s, label, 1));
-    THEN(st, tuck_page_html(p, drop, NULL));
-    THEN(st, tuck_page_trace(p, drop, NULL));
+    THEN(st, tuck_page_html(p, text_drop, NULL));
+    THEN(st, tuck_page_trace(p, text_drop, NULL));
     tuck_page_free(p);
     tuck_simulation_free(s);
     return st;
@@ -198,10 +192,10 @@ static tuck_status explain(struct world *w)
     tuck_explanation *x = NULL, *y = NULL;
     tuck_status st = tuck_graph_explain(w->g, &w->m, NULL, NULL, &x);
 
-    THEN(st, tuck_explanation_print(x, NULL, drop, NULL));
+    THEN(st, tuck_explanation_print(x, NULL, text_drop, NULL));
     THEN(st, tuck_graph_explain(w->g, &w->m, &o, NULL, &y));
-    THEN(st, tuck_explanation_print(y, NULL, drop, NULL));
-    THEN(st, tuck_explanation_print(y, &json, drop, NULL));
+    THEN(st, tuck_explanation_print(y, NULL, text_drop, NULL));
+    THEN(st, tuck_explanation_print(y, &json, text_drop, NULL));
     tuck_explanation_free(x);
     tuck_explanation_free(y);
     return st;
@@ -216,8 +210,8 @@ static tuck_status ranks(struct world *w)
     THEN(st, tuck_graph_simulate(w->g, &w->m, NULL, &s));
     const tuck_rank rank = {s, "step.txt", -1};
     THEN(st, tuck_ranks_simulate(&rank, 1, NULL, NULL, &r));
-    THEN(st, tuck_rank_simulation_print(r, NULL, drop, NULL));
-    THEN(st, tuck_rank_simulation_print(r, &json, drop, NULL));
+    THEN(st, tuck_rank_simulation_print(r, NULL, text_drop, NULL));
+    THEN(st, tuck_rank_simulation_print(r, &json, text_drop, NULL));
     tuck_rank_simulation_free(r);
     tuck_simulation_free(s);
     return st;
@@ -257,8 +251,8 @@ static tuck_status run_passes(struct world *w)
     THEN(st, tuck_pipeline_append_order(p, "mine_too", same_order, NULL));
     THEN(st, tuck_pipeline_run(p, w->g, &o, NULL, &t));
     bool ran = st == TUCK_OK; /* only then the simulations are the caller's */
-    THEN(st, tuck_report_print(t, NULL, drop, NULL));
-    THEN(st, tuck_report_print(t, &json, drop, NULL));
+    THEN(st, tuck_report_print(t, NULL, text_drop, NULL));
+    THEN(st, tuck_report_print(t, &json, text_drop, NULL));
     tuck_report_free(t);
     if (ran) {
         tuck_simulation_free(before);
@@ -294,7 +288,7 @@ static tuck_status programs(struct world *w)
     tuck_status st = tuck_graph_lower(w->g, &o, NULL, &p);
 
     THEN(st, tuck_program_plan(p, NULL, NULL));
-    THEN(st, tuck_program_print(p, NULL, drop, NULL));
+    THEN(st, tuck_program_print(p, NULL, text_drop, NULL));
     THEN(st, tuck_program_write(p, text_add, &text));
     THEN(st, tuck_program_read_text(text.at, text.len, "p", w->alloc, NULL, &again));
     THEN(st, tuck_program_apply(p, NULL, w->g));
@@ -327,10 +321,10 @@ static tuck_status schedules(struct world *w)
     THEN(st, tuck_schedule_new(problem, &options, NULL, &s));
     THEN(st, tuck_schedule_run(s, "raise_comms,sink_waits", NULL));
     THEN(st, tuck_schedule_call(s, keep_order, NULL));
-    THEN(st, tuck_schedule_print(s, NULL, drop, NULL));
-    THEN(st, tuck_schedule_print(s, &json, drop, NULL));
-    THEN(st, tuck_schedule_print_overlap(s, NULL, drop, NULL));
-    THEN(st, tuck_schedule_write_problem(s, drop, NULL));
+    THEN(st, tuck_schedule_print(s, NULL, text_drop, NULL));
+    THEN(st, tuck_schedule_print(s, &json, text_drop, NULL));
+    THEN(st, tuck_schedule_print_overlap(s, NULL, text_drop, NULL));
+    THEN(st, tuck_schedule_write_problem(s, text_drop, NULL));
     tuck_schedule_free(s);
     tuck_problem_free(again);
     tuck_problem_free(problem);
