@@ -95,7 +95,7 @@ typedef enum tuck_print_form {
     TUCK_PRINT_BRIEF, /* a shorter table, if there is one */
 } tuck_print_form;
 
-typedef enum tuck_colour { TUCK_PLAIN, TUCK_COLOURED } tuck_colour;
+typedef enum tuck_color { TUCK_PLAIN, TUCK_COLORED } tuck_color;
 
 /* Flags: what to print in addition to the default. */
 typedef enum tuck_detail {
@@ -124,7 +124,7 @@ typedef struct tuck_print_item {
 typedef struct tuck_print_options {
     size_t size;
     tuck_print_form form;
-    tuck_colour colour;
+    tuck_color color;
     uint32_t top;                /* rows of a list; 0 means the default; TUCK_NO_ROWS: none */
     uint32_t width;              /* columns of the terminal; 0 means no limit */
     uint32_t detail;             /* of tuck_detail */
@@ -163,10 +163,10 @@ TUCK_API const tuck_diag *tuck_diags_at(const tuck_diags *d, size_t i);
 TUCK_API void tuck_diags_append(tuck_diags *d, const tuck_diag *diag);
 
 /* Prints one diagnostic as compilers do: file:line:column: error: message, the line, a caret. */
-TUCK_API tuck_status tuck_diag_print(const tuck_diag *d, tuck_colour colour, tuck_write_fn write,
+TUCK_API tuck_status tuck_diag_print(const tuck_diag *d, tuck_color color, tuck_write_fn write,
                                      void *ctx);
 /* All of a list, in order. */
-TUCK_API tuck_status tuck_diags_print(const tuck_diags *d, tuck_colour colour, tuck_write_fn write,
+TUCK_API tuck_status tuck_diags_print(const tuck_diags *d, tuck_color color, tuck_write_fn write,
                                       void *ctx);
 
 /* ---- Documents: a text with one or more graphs in it ---- */

@@ -106,7 +106,7 @@ tuck_status api_print(const tuck_allocator *alloc, const tuck_print_options *how
         x.how.item = NULL;
     if (x.how.item != NULL && (st = take_item(&x)) != TUCK_OK)
         return st;
-    return buf_print(alloc, x.how.colour == TUCK_COLOURED, write, ctx, print, &x);
+    return buf_print(alloc, x.how.color == TUCK_COLORED, write, ctx, print, &x);
 }
 
 static void print_end(struct buf *b, const void *arg)

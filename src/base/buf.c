@@ -172,7 +172,7 @@ static void do_print(void *p)
     buf_flush(&x->b);
 }
 
-tuck_status buf_print(const tuck_allocator *alloc, bool colour, tuck_write_fn write, void *ctx,
+tuck_status buf_print(const tuck_allocator *alloc, bool color, tuck_write_fn write, void *ctx,
                       buf_print_fn fn, const void *arg)
 {
     struct print_args x = {.fn = fn, .arg = arg};
@@ -183,7 +183,7 @@ tuck_status buf_print(const tuck_allocator *alloc, bool colour, tuck_write_fn wr
     tuck_allocator owned = owner_allocator(&owner);
     mem_init(&m, &owned);
     buf_to(&x.b, &m, write, ctx);
-    x.b.colour = colour;
+    x.b.color = color;
     bool ok = mem_guard(&m, do_print, &x), failed = x.b.failed;
     owner_end(&owner);
     return !ok ? TUCK_ENOMEM : failed ? TUCK_EIO : TUCK_OK;

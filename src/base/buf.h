@@ -15,7 +15,7 @@ struct buf {
     tuck_write_fn sink; /* NULL: keep everything */
     void *sink_ctx;
     bool failed;    /* the sink failed; later text is dropped */
-    bool colour;    /* whether tables use color: base/color.h */
+    bool color;     /* whether tables use color: base/color.h */
     uint32_t width; /* columns of the terminal; 0 means no limit */
     bool hold;      /* a line is being laid out (base/layout.h): do not flush */
     /* of what is printed as JSON; NULL if it is a document by itself */
@@ -29,7 +29,7 @@ void buf_destroy(struct buf *b);
 /* The common end of every printing function: fn writes into a buffer that goes to `write`, with its
  * own guard. TUCK_OK, TUCK_ENOMEM, or TUCK_EIO if `write` refused. */
 typedef void (*buf_print_fn)(struct buf *b, const void *arg);
-tuck_status buf_print(const tuck_allocator *alloc, bool colour, tuck_write_fn write, void *ctx,
+tuck_status buf_print(const tuck_allocator *alloc, bool color, tuck_write_fn write, void *ctx,
                       buf_print_fn fn, const void *arg);
 
 void buf_flush(struct buf *b);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/colour.h"
+#include "base/color.h"
 
 enum {
     EXCERPT = 100,     /* longer source lines are cut to this */
@@ -208,11 +208,11 @@ static void print(struct buf *b, const void *arg)
         ink_line(b, INK_DIM, "  note: %s", d->note);
 }
 
-tuck_status tuck_diag_print(const tuck_diag *d, tuck_colour colour, tuck_write_fn write, void *ctx)
+tuck_status tuck_diag_print(const tuck_diag *d, tuck_color color, tuck_write_fn write, void *ctx)
 {
     if (d == NULL || write == NULL)
         return TUCK_EINVAL;
-    return buf_print(NULL, colour == TUCK_COLOURED, write, ctx, print, d);
+    return buf_print(NULL, color == TUCK_COLORED, write, ctx, print, d);
 }
 
 static void print_all(struct buf *b, const void *arg)
@@ -223,10 +223,9 @@ static void print_all(struct buf *b, const void *arg)
         print(b, tuck_diags_at(list, i));
 }
 
-tuck_status tuck_diags_print(const tuck_diags *d, tuck_colour colour, tuck_write_fn write,
-                             void *ctx)
+tuck_status tuck_diags_print(const tuck_diags *d, tuck_color color, tuck_write_fn write, void *ctx)
 {
     if (d == NULL || write == NULL)
         return TUCK_EINVAL;
-    return buf_print(NULL, colour == TUCK_COLOURED, write, ctx, print_all, d);
+    return buf_print(NULL, color == TUCK_COLORED, write, ctx, print_all, d);
 }

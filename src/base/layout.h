@@ -4,7 +4,7 @@
 #ifndef TUCK_BASE_LAYOUT_H
 #define TUCK_BASE_LAYOUT_H
 
-#include "base/colour.h"
+#include "base/color.h"
 
 enum {
     LAYOUT_COLUMNS = 80,

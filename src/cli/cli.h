@@ -133,7 +133,7 @@ struct listing {
     bool json;
     uint32_t top;
 };
-/* … as the library prints results; colour: of standard output. */
+/* … as the library prints results; color: of standard output. */
 void listing_how(const struct listing *l, tuck_print_options *out);
 enum { OPT_TOP = 0x7F0, OPT_KEEP_ORDER };
 /* For argp's parse functions to end with. */

@@ -243,14 +243,14 @@ static tuck_status print_report(const struct optimize *o, const tuck_report *t, 
 {
     tuck_status st = how->form == TUCK_PRINT_JSON
                          ? TUCK_OK
-                         : graph_title(&o->in, graph, how->colour, write, ctx);
+                         : graph_title(&o->in, graph, how->color, write, ctx);
 
     return st == TUCK_OK ? tuck_report_print(t, how, write, ctx) : st;
 }
 
 /* The reports of all graphs, one after the other; one JSON document. */
 static tuck_status print_all(const struct optimize *o, tuck_report *const *t, size_t from, size_t n,
-                             tuck_colour colour, uint32_t width, tuck_write_fn write, void *ctx)
+                             tuck_color color, uint32_t width, tuck_write_fn write, void *ctx)
 {
     tuck_print_options how;
     tuck_print_item item;
@@ -259,7 +259,7 @@ static tuck_status print_all(const struct optimize *o, tuck_report *const *t, si
 
     tuck_print_options_init(&how);
     how.form = o->form;
-    how.colour = colour;
+    how.color = color;
     how.width = width;
     how.detail = o->no_times ? TUCK_DETAIL_NONE : TUCK_DETAIL_TIMES;
     how.detail |= o->stats ? TUCK_DETAIL_STATS : TUCK_DETAIL_NONE;
@@ -276,14 +276,13 @@ static int write_reports(const struct optimize *o, tuck_report *const *t, size_t
     struct output f;
 
     if (o->report == NULL && o->out == NULL)
-        return exit_code_of(print_all(o, t, from, n,
-                                      out_colour(stderr) ? TUCK_COLOURED : TUCK_PLAIN,
+        return exit_code_of(print_all(o, t, from, n, out_color(stderr) ? TUCK_COLORED : TUCK_PLAIN,
                                       out_width(stderr), to_file, stderr));
     int code = output_open(&f, o->report);
     if (code != EXIT_FINE)
         return code;
-    bool colour = f.name == NULL && out_colour(stdout);
-    tuck_status st = print_all(o, t, from, n, colour ? TUCK_COLOURED : TUCK_PLAIN,
+    bool color = f.name == NULL && out_color(stdout);
+    tuck_status st = print_all(o, t, from, n, color ? TUCK_COLORED : TUCK_PLAIN,
                                f.name == NULL ? out_width(stdout) : 0, output_put, &f);
     return output_close(&f, exit_code_of(st));
 }

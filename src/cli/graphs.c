@@ -91,11 +91,11 @@ int graph_pick(const struct input *in, const char *option, const char *word, lon
 
 /* ---- above tables ---- */
 
-tuck_status graph_title(const struct input *in, size_t i, tuck_colour colour, tuck_write_fn write,
+tuck_status graph_title(const struct input *in, size_t i, tuck_color color, tuck_write_fn write,
                         void *ctx)
 {
     const char *title = tuck_doc_title(in->doc, i);
-    bool on = colour == TUCK_COLOURED;
+    bool on = color == TUCK_COLORED;
     char rank[32] = "", *line = NULL;
 
     if (tuck_doc_count(in->doc) <= 1)
@@ -114,7 +114,7 @@ tuck_status graph_title(const struct input *in, size_t i, tuck_colour colour, tu
 
 void put_graph(const struct input *in, size_t i)
 {
-    (void)!graph_title(in, i, out_colour(stdout) ? TUCK_COLOURED : TUCK_PLAIN, to_file, stdout);
+    (void)!graph_title(in, i, out_color(stdout) ? TUCK_COLORED : TUCK_PLAIN, to_file, stdout);
 }
 
 /* ---- JSON ---- */

@@ -12,7 +12,7 @@ int graph_pick(const struct input *in, const char *option, const char *word, lon
 /* "graph 1 of 3: "AFTER POST GRAD", rank 0, in.txt:12", a line above tables; nothing where
  * the file has one graph. */
 void put_graph(const struct input *in, size_t i);
-tuck_status graph_title(const struct input *in, size_t i, tuck_colour colour, tuck_write_fn write,
+tuck_status graph_title(const struct input *in, size_t i, tuck_color color, tuck_write_fn write,
                         void *ctx);
 
 /* What a JSON document says of the graph that it is of: number `index` of a list. */

@@ -132,7 +132,7 @@ void print_diags(tuck_diags *d)
     if (tuck_diags_count(d) > 0)
         progress_clear();
     for (size_t i = 0; i < tuck_diags_count(d); i++)
-        tuck_diag_print(tuck_diags_at(d, i), out_colour(stderr), to_file, stderr);
+        tuck_diag_print(tuck_diags_at(d, i), out_color(stderr), to_file, stderr);
     tuck_diags_clear(d);
 }
 

@@ -38,7 +38,7 @@ static void print_help(FILE *f)
         "  help       the options of a command: tuck help show\n\n"
         "  -?, --help     this text\n"
         "  -V, --version  the version\n"
-        "  --color WHEN   colour in tables and messages: auto (on a terminal, unless NO_COLOR is\n"
+        "  --color WHEN   color in tables and messages: auto (on a terminal, unless NO_COLOR is\n"
         "                 set), always, never; of every command\n"
         "  --width N      shorten names so that tables have at most N columns, 0: never; else the\n"
         "                 variable COLUMNS or the terminal says it; of every command\n\n"

@@ -115,7 +115,7 @@ uint32_t out_width(FILE *f)
     return at.ws_col < 20 ? 0 : at.ws_col;
 }
 
-bool out_colour(FILE *f)
+bool out_color(FILE *f)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -142,7 +142,7 @@ static void vput(FILE *f, enum tint k, const char *fmt, va_list ap)
     va_list again;
 
     va_copy(again, ap);
-    bool on = k != TINT_PLAIN && out_colour(f) && vsnprintf(NULL, 0, fmt, again) > 0;
+    bool on = k != TINT_PLAIN && out_color(f) && vsnprintf(NULL, 0, fmt, again) > 0;
     va_end(again);
     if (on)
         fputs(escape[k], f);
@@ -232,7 +232,7 @@ tuck_print_options print_how(bool json)
 
     tuck_print_options_init(&how);
     how.form = json ? TUCK_PRINT_JSON : TUCK_PRINT_TABLE;
-    how.colour = out_colour(stdout) ? TUCK_COLOURED : TUCK_PLAIN;
+    how.color = out_color(stdout) ? TUCK_COLORED : TUCK_PLAIN;
     how.width = out_width(stdout);
     return how;
 }

@@ -23,7 +23,7 @@ enum tint {
  * invalid, and was reported. */
 bool out_options(int *argc, char **argv);
 /* Only standard output and standard error may have color, files never. */
-bool out_colour(FILE *f);
+bool out_color(FILE *f);
 /* Columns that tables must fit into, 0 if there is no limit: from --width, COLUMNS or the terminal;
  * files have no limit. */
 uint32_t out_width(FILE *f);

@@ -91,16 +91,16 @@ static const struct {
 
 /* The laws for the next smaller and larger number of ranks, or p itself if it was measured. Of two
  * for the same p, the one with more ranks active at once. */
-struct neighbour {
+struct neighbor {
     struct cost_law law;
     int64_t p, width; /* p = 0 if none */
 };
 
-struct neighbours {
-    struct neighbour below, above;
+struct neighbors {
+    struct neighbor below, above;
 };
 
-static void meet(struct neighbours *n, int64_t p, struct neighbour x)
+static void meet(struct neighbors *n, int64_t p, struct neighbor x)
 {
     if (x.p <= p && (x.p > n->below.p || (x.p == n->below.p && x.width > n->below.width)))
         n->below = x;
@@ -112,7 +112,7 @@ static void meet(struct neighbours *n, int64_t p, struct neighbour x)
 static void law_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double bytes,
                      struct cost_ways *out, const char **source)
 {
-    struct neighbours n = {.below = {.p = 0}};
+    struct neighbors n = {.below = {.p = 0}};
     bool own = false;
 
     for (uint32_t i = 0; i < c->table.len; i++) {
@@ -121,7 +121,7 @@ static void law_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll,
             t->where != (uint8_t)shape_link(s))
             continue;
         own = true;
-        meet(&n, s.p, (struct neighbour){t->law, t->p, 0});
+        meet(&n, s.p, (struct neighbor){t->law, t->p, 0});
     }
     if (!own && shape_link(s) == LINK_INTRA && c->standard[LINK_INTRA])
         for (size_t i = 0; i < sizeof(fits) / sizeof(*fits); i++) {
@@ -130,7 +130,7 @@ static void law_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll,
             struct cost_law law = {fits[i].a, fits[i].c / 1000, fits[i].b * 1000};
             if (fits[i].c < 0)
                 law = (struct cost_law){fits[i].a2, 0, fits[i].b2 * 1000};
-            meet(&n, s.p, (struct neighbour){law, fits[i].p, fits[i].groups * fits[i].p});
+            meet(&n, s.p, (struct neighbor){law, fits[i].p, fits[i].groups * fits[i].p});
         }
     if (n.below.p == 0 || n.above.p == 0)
         return;

@@ -351,7 +351,7 @@ static void do_set_target(void *p)
         q.text = now.target;
         q.aliased = strcmp(edit_raw_name(g, &q), graph_str(g, now.name)) != 0;
         names_add_param(g, q.text);
-        struct fx_param old = edit_remove_param(g, at); /* it must fit between its neighbours */
+        struct fx_param old = edit_remove_param(g, at); /* it must fit between its neighbors */
         bool fits = edit_param_fits(g, &q, at);
         edit_insert_param(g, at, fits ? q : old);
         if (!fits)

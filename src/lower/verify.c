@@ -223,7 +223,7 @@ const char *graph_order_wrong(const tuck_graph *g, struct arena *a)
         const struct fx_node *x = node_at(g, n);
 
         if (there[n] || x->kind == 0 || x->prev != before) {
-            wrong(&v, "node %u is linked twice, erased, or does not know its neighbour", n);
+            wrong(&v, "node %u is linked twice, erased, or does not know its neighbor", n);
             break;
         }
         for (uint32_t i = 0; i < x->n_vals; i++)

@@ -1,6 +1,6 @@
 #include "report/lint_show.h"
 
-#include "base/colour.h"
+#include "base/color.h"
 #include "base/json.h"
 
 void lint_sum(const tuck_lint_sum *sum, struct buf *out)

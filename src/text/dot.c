@@ -28,7 +28,7 @@ static void put_escaped(struct buf *b, const char *s)
     }
 }
 
-static const char *colour(const tuck_graph *g, const struct fx_node *x)
+static const char *color(const tuck_graph *g, const struct fx_node *x)
 {
     (void)g;
     switch (x->kind) {
@@ -98,7 +98,7 @@ static void put_nodes(struct dot *x, const tuck_graph *g, uint32_t number)
             buf_str(b, "\\n");
             put_escaped(b, graph_str(g, ann_at(g->store, node->ann)->inner));
         }
-        buf_printf(b, "\", fillcolor=%s];\n", colour(g, node));
+        buf_printf(b, "\", fillcolor=%s];\n", color(g, node));
     }
     for_each_node (g, n) {
         const struct fx_node *node = node_at(g, n);

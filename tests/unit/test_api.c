@@ -127,7 +127,7 @@ static void number(struct buf *b, const tuck_print_options *how, const void *arg
     struct json_out j;
 
     if (how->form != TUCK_PRINT_JSON) {
-        buf_printf(b, "%d %s %u", *(const int *)arg, b->colour ? "coloured" : "plain", b->width);
+        buf_printf(b, "%d %s %u", *(const int *)arg, b->color ? "colored" : "plain", b->width);
         return;
     }
     json_begin(&j, b);
@@ -148,11 +148,11 @@ static void printing(void **state)
     assert_int_equal(api_print(NULL, NULL, into, &s, number, &seven), TUCK_OK);
     assert_string_equal(s.text, "7 plain 0");
     tuck_print_options_init(&how);
-    how.colour = TUCK_COLOURED;
+    how.color = TUCK_COLORED;
     how.width = 80;
     s.len = 0;
     assert_int_equal(api_print(NULL, &how, into, &s, number, &seven), TUCK_OK);
-    assert_string_equal(s.text, "7 coloured 80");
+    assert_string_equal(s.text, "7 colored 80");
     s.refuse = true;
     assert_int_equal(api_print(NULL, &how, into, &s, number, &seven), TUCK_EIO);
     assert_int_equal(api_print(NULL, &how, NULL, NULL, number, &seven), TUCK_EINVAL);
@@ -194,7 +194,7 @@ static void items(void **state)
 
 /* ---- tables ---- */
 
-static const char *colour_name(const void *ctx, size_t i)
+static const char *color_name(const void *ctx, size_t i)
 {
     return i < 3 ? ((const char *const *)ctx)[i] : NULL;
 }
@@ -206,8 +206,8 @@ static void tables(void **state)
     struct sink s = {.len = 0};
 
     (void)state;
-    assert_string_equal(tuck_suggest("gren", colour_name, names), "green");
-    assert_null(tuck_suggest("completely else", colour_name, names));
+    assert_string_equal(tuck_suggest("gren", color_name, names), "green");
+    assert_null(tuck_suggest("completely else", color_name, names));
     assert_true(tuck_op_count() > 100);
     assert_int_equal(tuck_op_find("none.such"), 0);
     assert_true(tuck_op_info(tuck_op_find("torch.ops.aten.mm.default"), &op));
@@ -309,7 +309,7 @@ static void diagnostics(void **state)
     snprintf(twice, sizeof(twice), "%s%s", one, one);
     assert_string_equal(s.text, twice);
     s.len = 0;
-    assert_int_equal(tuck_diags_print(d, TUCK_COLOURED, into, &s), TUCK_OK);
+    assert_int_equal(tuck_diags_print(d, TUCK_COLORED, into, &s), TUCK_OK);
     assert_non_null(strstr(s.text, "\033["));
     s.refuse = true;
     assert_int_equal(tuck_diags_print(d, TUCK_PLAIN, into, &s), TUCK_EIO);

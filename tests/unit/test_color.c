@@ -1,4 +1,4 @@
-/* Colour: escapes around cells, and who gets them. */
+/* Color: escapes around cells, and who gets them. */
 #include <pty.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "base/colour.h"
+#include "base/color.h"
 #include "pass/pass_report.h"
 
 struct cells {
-    struct buf plain, colour;
+    struct buf plain, color;
 };
 
 static void write_cells(struct buf *b)
@@ -32,7 +32,7 @@ static void do_cells(void *arg)
     struct cells *x = arg;
 
     write_cells(&x->plain);
-    write_cells(&x->colour);
+    write_cells(&x->color);
 }
 
 static void test_cells(void **state)
@@ -43,14 +43,14 @@ static void test_cells(void **state)
     (void)state;
     mem_init(&m, NULL);
     buf_init(&x.plain, &m);
-    buf_init(&x.colour, &m);
-    x.colour.colour = true;
+    buf_init(&x.color, &m);
+    x.color.color = true;
     assert_true(mem_guard(&m, do_cells, &x));
     assert_string_equal(buf_text(&x.plain), "  op          us\n  mm         1.5\nas it is\n");
-    assert_string_equal(buf_text(&x.colour), "\033[1m  op          us\033[0m\n"
-                                             "\033[31m  mm         1.5\033[0m\nas it is\n");
+    assert_string_equal(buf_text(&x.color), "\033[1m  op          us\033[0m\n"
+                                            "\033[31m  mm         1.5\033[0m\nas it is\n");
     buf_destroy(&x.plain);
-    buf_destroy(&x.colour);
+    buf_destroy(&x.color);
 }
 
 static void do_gain(void *arg)
@@ -66,7 +66,7 @@ static void do_gain(void *arg)
         .bound_ps = 1000000000,
         .bound_meaning = "words",
         .changed = true};
-    report_table(t, &(struct report_form){.times = false}, &x->colour);
+    report_table(t, &(struct report_form){.times = false}, &x->color);
     tuck_report_free(t);
 }
 
@@ -78,20 +78,20 @@ static void test_gain(void **state)
 
     (void)state;
     mem_init(&m, NULL);
-    buf_init(&x.colour, &m);
-    x.colour.colour = true;
+    buf_init(&x.color, &m);
+    x.color.color = true;
     assert_true(mem_guard(&m, do_gain, &x));
-    const char *text = buf_text(&x.colour);
+    const char *text = buf_text(&x.color);
     assert_non_null(
         strstr(text, "\033[1m                             before        after\033[0m\n"));
     assert_non_null(strstr(text, "2.000 \033[32m       1.000\033[0m\033[32m  -50.0 %\033[0m\n"));
     assert_non_null(strstr(text, "compute ms                    1.000        1.000\n"));
     assert_non_null(strstr(text, "1.00 \033[31m        2.00\033[0m\n"));
-    buf_destroy(&x.colour);
+    buf_destroy(&x.color);
 }
 
 /* Does the tool beside this program write escapes on a terminal? */
-static bool colourful(const char *term, const char *no_color, const char *when)
+static bool colorful(const char *term, const char *no_color, const char *when)
 {
     char self[4096], tool[4200], text[65536];
     ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -128,13 +128,13 @@ static bool colourful(const char *term, const char *no_color, const char *when)
 static void test_terminals(void **state)
 {
     (void)state;
-    assert_true(colourful("xterm", NULL, "auto"));
-    assert_true(colourful("xterm", "", "auto"));
-    assert_false(colourful("xterm", "1", "auto"));
-    assert_false(colourful("dumb", NULL, "auto"));
-    assert_false(colourful(NULL, NULL, "auto"));
-    assert_false(colourful("xterm", NULL, "never"));
-    assert_true(colourful("dumb", "1", "always"));
+    assert_true(colorful("xterm", NULL, "auto"));
+    assert_true(colorful("xterm", "", "auto"));
+    assert_false(colorful("xterm", "1", "auto"));
+    assert_false(colorful("dumb", NULL, "auto"));
+    assert_false(colorful(NULL, NULL, "auto"));
+    assert_false(colorful("xterm", NULL, "never"));
+    assert_true(colorful("dumb", "1", "always"));
 }
 
 int main(void)

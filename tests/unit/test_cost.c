@@ -384,7 +384,7 @@ static void test_accuracy(void **state)
         const char *cluster;
         tuck_coll coll;
         double torch, law,
-            left_out; /* percent; left_out: the point interpolated from its neighbours */
+            left_out; /* percent; left_out: the point interpolated from its neighbors */
     } v[] = {
         {"h100", AR, 13.41, 3.73, 4.14},  {"h100", AG, 15.97, 4.82, 6.65},
         {"h100", RS, 15.03, 8.23, 14.09}, {"h100", A2A, 60.87, 13.01, 15.34},

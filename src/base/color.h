@@ -1,7 +1,7 @@
 /* Color for terminals. A buffer with buf.color set gets escapes around a cell; others get the cell
  * alone. Padding is part of the cell, so that columns are aligned either way. */
-#ifndef TUCK_BASE_COLOUR_H
-#define TUCK_BASE_COLOUR_H
+#ifndef TUCK_BASE_COLOR_H
+#define TUCK_BASE_COLOR_H
 
 #include "base/buf.h"
 

@@ -1,4 +1,4 @@
-#include "base/colour.h"
+#include "base/color.h"
 
 const char *ink_escape(enum ink k)
 {
@@ -10,13 +10,13 @@ const char *ink_escape(enum ink k)
 
 void ink_begin(struct buf *b, enum ink k)
 {
-    if (b->colour)
+    if (b->color)
         buf_str(b, ink_escape(k));
 }
 
 void ink_end(struct buf *b, enum ink k)
 {
-    if (b->colour && k != INK_PLAIN)
+    if (b->color && k != INK_PLAIN)
         buf_str(b, INK_OFF);
 }
 
@@ -30,7 +30,7 @@ static void ink_vprintf(struct buf *b, enum ink k, const char *fmt, va_list ap)
     buf_vprintf(b, fmt, ap);
     if (b->len != before)
         ink_end(b, k);
-    else if (b->colour)
+    else if (b->color)
         b->len -= strlen(ink_escape(k)); /* nothing was written between */
 }
 
