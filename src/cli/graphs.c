@@ -24,7 +24,7 @@ static bool matches(const struct input *in, size_t i, const char *word, enum mat
     }
 }
 
-/* Of several matches the one of --rank, if that says it. */
+/* If there are several matches, the one of --rank, if given. */
 static size_t count(const struct input *in, const char *word, enum match how, bool of_rank,
                     long *graph)
 {
@@ -89,7 +89,7 @@ int graph_pick(const struct input *in, const char *option, const char *word, lon
     return EXIT_USAGE;
 }
 
-/* ---- above tables ---- */
+/* ---- titles ---- */
 
 tuck_status graph_title(const struct input *in, size_t i, tuck_color color, tuck_write_fn write,
                         void *ctx)
@@ -197,7 +197,7 @@ struct names {
     item_name *at;
 };
 
-/* Of all chosen graphs, one after the other, for tuck_suggest(). */
+/* Names of all chosen graphs, one after the other, for tuck_suggest(). */
 static const char *any_name(const void *ctx, size_t i)
 {
     const struct names *x = ctx;

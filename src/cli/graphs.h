@@ -1,26 +1,25 @@
-/* Files with several graphs: which of them, what heads their tables, and
- * one JSON document for all. */
+/* Files with several graphs: choosing one, titles above tables, and one JSON document for all. */
 #ifndef TUCK_CLI_GRAPHS_H
 #define TUCK_CLI_GRAPHS_H
 
 #include "cli/cli.h"
 
-/* Which graph a word means: its number, its title, or its name, or what only one title
- * contains. An exit code. */
+/* Finds the graph that a word means: its number, title or name, or a part of only one title.
+ * Returns an exit code. */
 int graph_pick(const struct input *in, const char *option, const char *word, long *graph);
 
-/* "graph 1 of 3: "AFTER POST GRAD", rank 0, in.txt:12", a line above tables; nothing where
- * the file has one graph. */
+/* Prints "graph 1 of 3: "AFTER POST GRAD", rank 0, in.txt:12" above a table; nothing if the file
+ * has one graph. */
 void put_graph(const struct input *in, size_t i);
 tuck_status graph_title(const struct input *in, size_t i, tuck_color color, tuck_write_fn write,
                         void *ctx);
 
-/* What a JSON document says of the graph that it is of: number `index` of a list. */
+/* What a JSON document says about its graph: number `index` of a list. */
 void graph_item(const struct input *in, const char *key, size_t index, size_t graph,
                 tuck_print_item *out);
 
-/* Documents one after another: one is printed as it is, several become {"schema":
- * 1, "file": …, KEY: […]}. */
+/* JSON documents one after another: a single one is printed alone, several become {"schema": 1,
+ * "file": …, KEY: […]}. */
 struct graph_list {
     const struct input *in;
     const char *key;
@@ -28,8 +27,7 @@ struct graph_list {
     size_t n; /* printed so far */
 };
 void graph_list_begin(struct graph_list *l, const struct input *in, const char *key, bool many);
-/* The same for what the library prints: `how` is given its item where
- * there are several documents. */
+/* The same for what the library prints: sets the item of `how` if there are several documents. */
 void graph_list_item(struct graph_list *l, size_t graph, tuck_print_options *how,
                      tuck_print_item *item);
 /* The same for results of the library. */
@@ -39,14 +37,14 @@ int graph_list_show(struct graph_list *l, size_t graph, int64_t world, tuck_prin
                     result_print *fn, const void *result);
 void graph_list_end(struct graph_list *l);
 
-/* EXIT_USAGE, and what there is, where one of the names of an option is of no group, or of
- * no input, of any graph. */
+/* EXIT_USAGE, with suggestions, if a name in an option is not that of a group, or of an input, in
+ * any graph. */
 int graph_check_groups(const struct input *in, const char *option, const char *const *name,
                        size_t n);
 int graph_check_inputs(const struct input *in, const char *option, const char *const *name,
                        size_t n);
 
-/* EXIT_USAGE, and why, where `what` is for one graph and there are several. */
+/* EXIT_USAGE, with the reason, if `what` is for one graph and there are several. */
 int graph_only_one(const struct input *in, const char *what, size_t from, size_t to);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading a graph for a command, with the options about it. */
+/* Reads a graph for a command, with the options about it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ void option_append(struct argp_state *state, const char ***list, size_t *n, cons
     (*list)[(*n)++] = arg;
 }
 
-/* NAME=…; each name may come once. */
+/* NAME=…; each name may be given once. */
 static void once(struct argp_state *state, const char *option, const char *const *list, size_t n,
                  const char *arg, const char *eq)
 {
@@ -105,7 +105,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp input_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
-static tuck_diags *kept; /* by keep_diags() */
+static tuck_diags *kept; /* set by keep_diags() */
 
 void keep_diags(tuck_diags *all)
 {
@@ -162,7 +162,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A rank that a list has twice; -1: none. */
+/* A rank that occurs twice in a list; -1 if none. */
 static int64_t listed_twice(const int64_t *ranks, size_t n)
 {
     int64_t *sorted = malloc(n * sizeof(*sorted)), twice = -1;
@@ -191,7 +191,7 @@ static bool member(const char **s, char next, int64_t least, int64_t most, int64
 }
 
 /* "8", "0,2,4,6" or "0,2/4,6"; the ranks of all groups in a new array, or NULL for a plain size.
- * The size of one group; 0: invalid, and why. */
+ * Returns the size of one group; 0 and `why` if it is invalid. */
 static int64_t parse_members(const char *s, int64_t **ranks, size_t *n_group, char why[160])
 {
     size_t n = 1;
@@ -228,7 +228,7 @@ static int64_t parse_members(const char *s, int64_t **ranks, size_t *n_group, ch
     return 0;
 }
 
-/* Of several groups of one name, the one that a rank is in; the first where none is. */
+/* If there are several groups of one name, the one that contains the rank, or else the first. */
 static const int64_t *own_group(const int64_t *ranks, size_t n, int64_t size, int64_t rank)
 {
     for (size_t i = 0; ranks != NULL && i < n * (size_t)size; i++)
@@ -293,7 +293,7 @@ int input_range(const struct input *in, size_t *from, size_t *to)
     return EXIT_FINE;
 }
 
-/* What is known of a symbol already, by the graphs before this one. */
+/* The known value of a symbol, from earlier graphs. */
 static const tuck_hint *hint_of(const struct input *in, const char *symbol)
 {
     for (size_t i = in->n_hint; i > 0; i--)
@@ -302,7 +302,7 @@ static const tuck_hint *hint_of(const struct input *in, const char *symbol)
     return NULL;
 }
 
-/* The values of symbols that a script, the line above a graph and a side-car give. */
+/* The values of symbols from a script, the line above a graph and a side-car. */
 static void collect_known(struct input *in, const tuck_graph *g)
 {
     size_t before = in->n_hint;
@@ -322,7 +322,7 @@ static void collect_known(struct input *in, const tuck_graph *g)
     }
 }
 
-/* The names in --assume, one after the other; false: no memory. */
+/* Copies the names in --assume, one after the other. False: out of memory. */
 static bool copy_assumed(struct input *in)
 {
     size_t len = 1;
@@ -333,7 +333,7 @@ static bool copy_assumed(struct input *in)
     return in->assumed != NULL;
 }
 
-/* What is known of symbols, then what --assume says. */
+/* Known values of symbols, then those of --assume. */
 static int collect_hints(struct input *in, size_t from, size_t to)
 {
     size_t n = in->n_assume;
@@ -356,7 +356,7 @@ static int collect_hints(struct input *in, size_t from, size_t to)
     return EXIT_FINE;
 }
 
-/* Is --rank in a group whose members are known? Where none is, all of them may be. */
+/* Is --rank in a group with known members? If no members are known, it may be in all. */
 static int check_rank(const struct input *in, size_t from, size_t to)
 {
     bool listed = false;
@@ -372,7 +372,7 @@ static int check_rank(const struct input *in, size_t from, size_t to)
     }
     if (!listed)
         return EXIT_FINE;
-    tuck_diags_clear(in->diags); /* which say it of each group */
+    tuck_diags_clear(in->diags); /* they say the same for each group */
     fprintf(stderr, "tuck: --rank %ld: %s has no group with that rank in it\n", in->rank, in->path);
     return EXIT_USAGE;
 }
@@ -474,7 +474,7 @@ struct input input_like(const struct input *first, const char *path)
 
 void input_close_like(struct input *in)
 {
-    in->group = in->assume = NULL; /* those of the first */
+    in->group = in->assume = NULL; /* they belong to the first */
     input_close(in);
 }
 

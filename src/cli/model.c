@@ -1,4 +1,4 @@
-/* --cluster, --model, --profile: on what machine, by which model, with which measurements. */
+/* --cluster, --model, --profile: the machine, the model, the measurements. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp model_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
-/* A file, if it looks like one or is there. */
+/* Is it a file: does it look like one, or does it exist? */
 static bool is_path(const char *s)
 {
     size_t n = strlen(s);
@@ -82,8 +82,7 @@ static bool warned_before(struct model *m, const char *name)
     return false;
 }
 
-/* Of a loop, how often it runs. The most expensive branch is an upper
- * bound, and the tables say so. */
+/* How often a loop runs. The most expensive branch is an upper bound, and the tables say so. */
 static void say_trips(struct model *m, const char *file, const tuck_assumption *x)
 {
     if (m->strict)
@@ -134,7 +133,7 @@ void model_forget(struct model *m)
     if (m->cluster_name != NULL || m->cluster == NULL)
         return;
     tuck_cluster **more = realloc(m->old, (m->n_old + 1) * sizeof(*more));
-    if (more != NULL) { /* else it is not freed: pictures may still use it */
+    if (more != NULL) { /* otherwise it is not freed: pictures may still use it */
         m->old = more;
         m->old[m->n_old++] = m->cluster;
     }
@@ -174,9 +173,9 @@ void model_close(struct model *m)
 }
 
 enum { NAMED = 5 };
-enum { NO_NODE, TAKES_TIME, TAKES_NONE }; /* what a name of a profile is in the graphs */
+enum { NO_NODE, TAKES_TIME, TAKES_NONE }; /* what a name in a profile refers to */
 
-/* A warning with the first of those names of the profile. */
+/* Warns about names of the profile, naming the first. */
 static void warn_names(const struct model *m, const uint8_t *seen, uint8_t what, const char *text)
 {
     uint32_t n = 0;
@@ -196,7 +195,8 @@ static void warn_names(const struct model *m, const uint8_t *seen, uint8_t what,
         fprintf(stderr, n > NAMED ? ", … (%u more)\n" : "\n", n - NAMED);
 }
 
-/* Names that match nothing, and times on nodes that take none, change nothing: a warning. */
+/* Warns about names that match nothing and times on nodes that take no time: both have no
+ * effect. */
 static int check_profile(const struct model *m, const struct input *in, size_t from, size_t to)
 {
     uint8_t *seen = calloc(tuck_profile_count(m->profile) + 1, 1);
@@ -211,7 +211,7 @@ static int check_profile(const struct model *m, const struct input *in, size_t f
             if (!tuck_is_none(n) && seen[k] != TAKES_TIME)
                 seen[k] = tuck_node_takes_time(g, n) ? TAKES_TIME : TAKES_NONE;
             else if (tuck_is_none(n) && seen[k] == NO_NODE && tuck_graph_child_count(g) > 0)
-                seen[k] = TAKES_TIME; /* of a nested graph, perhaps */
+                seen[k] = TAKES_TIME; /* perhaps in a nested graph */
         }
     warn_names(m, seen, NO_NODE, "these names match no node");
     warn_names(m, seen, TAKES_NONE, "these are views, waits or inputs, and take no time");
@@ -309,7 +309,7 @@ error_t question_parse(struct question *q, const char *most, int key, char *arg,
         return 0;
     case ARGP_KEY_ARG:
         if (q->in.path == NULL)
-            return ARGP_ERR_UNKNOWN; /* the file: the child's */
+            return ARGP_ERR_UNKNOWN; /* the file belongs to the child parser */
         if (q->word != NULL)
             argp_error(state, "%s, found '%s' after '%s'", most, arg, q->word);
         q->word = arg;
