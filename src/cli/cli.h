@@ -50,9 +50,10 @@ struct input {
     size_t n_instances;
     const char **assume; /* --assume, n_assume entries */
     size_t n_assume;
-    tuck_hint *hints; /* the graphs' values of symbols, then those of --assume */
+    tuck_hint *hints; /* values of symbols from --assume */
     size_t n_hint;
     char *assumed;   /* the names in --assume, for hints */
+    bool several;    /* the command reads other files, too: options may be for those */
     bool optional;   /* the command also works without a file */
     size_t n_warned; /* number of warnings while opening */
     tuck_diags *diags;

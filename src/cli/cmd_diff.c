@@ -110,7 +110,7 @@ int cmd_diff(int argc, char **argv)
         x.in.graph_word = x.graph_before;
     if (x.graph_after != NULL)
         after.graph_word = x.graph_after;
-    x.model.any_name = true;
+    x.model.any_name = x.in.several = true;
     int code = model_input_open(&x.model, &x.in, &from, &to);
     if (code == EXIT_FINE)
         code = input_open(&after);

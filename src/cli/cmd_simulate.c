@@ -440,7 +440,7 @@ int cmd_simulate(int argc, char **argv)
     size_t from = 0, to = 0;
 
     options_parse(&argp, argc, argv, &s);
-    s.model.any_name = s.n_more > 0;
+    s.model.any_name = s.in.several = s.n_more > 0;
     int code = outputs_apart((struct output_name[]){{"standard output", "-"},
                                                     {"--html", s.picture.html},
                                                     {"--trace", s.picture.trace}},

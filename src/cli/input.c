@@ -268,13 +268,17 @@ static int apply_group(struct input *in, const char *text, size_t from, size_t t
             st = TUCK_ENOMEM;
         }
     }
-    if (st != TUCK_ENOMEM && !met)
-        put_warning("tuck", "--group %s: no collective is on a group '%s'", text, name);
+    bool unused = st != TUCK_ENOMEM && !met;
+    if (unused && in->several)
+        put_warning(in->path, "--group %s: no collective is on a group '%s'", text, name);
+    else if (unused)
+        fprintf(stderr, "tuck: --group %s: no collective in %s is on a group '%s'\n", text,
+                in->path, name);
     if (n == 1 || st == TUCK_ENOMEM) {
         free(name);
         free(ranks);
     }
-    return st == TUCK_ENOMEM ? exit_code_of(st) : EXIT_FINE;
+    return st == TUCK_ENOMEM ? exit_code_of(st) : unused && !in->several ? EXIT_USAGE : EXIT_FINE;
 }
 
 static int apply_groups(struct input *in, size_t from, size_t to)
@@ -293,35 +297,6 @@ int input_range(const struct input *in, size_t *from, size_t *to)
     return EXIT_FINE;
 }
 
-/* The known value of a symbol, from earlier graphs. */
-static const tuck_hint *hint_of(const struct input *in, const char *symbol)
-{
-    for (size_t i = in->n_hint; i > 0; i--)
-        if (strcmp(in->hints[i - 1].symbol, symbol) == 0)
-            return &in->hints[i - 1];
-    return NULL;
-}
-
-/* The values of symbols from a script, the line above a graph and a side-car. */
-static void collect_known(struct input *in, const tuck_graph *g)
-{
-    size_t before = in->n_hint;
-    tuck_hint h;
-
-    for (size_t i = 0; tuck_graph_hint(g, i, &h); i++) {
-        const tuck_hint *had = hint_of(in, h.symbol);
-
-        if (had != NULL && had->value == h.value)
-            continue;
-        if (had != NULL && had < in->hints + before)
-            put_warning(in->path,
-                        "symbol '%s' is %" PRId64 " in one graph and %" PRId64
-                        " in another; using %" PRId64 ", --graph picks one",
-                        h.symbol, had->value, h.value, h.value);
-        in->hints[in->n_hint++] = h;
-    }
-}
-
 /* Copies the names in --assume, one after the other. False: out of memory. */
 static bool copy_assumed(struct input *in)
 {
@@ -333,18 +308,12 @@ static bool copy_assumed(struct input *in)
     return in->assumed != NULL;
 }
 
-/* Known values of symbols, then those of --assume. */
-static int collect_hints(struct input *in, size_t from, size_t to)
+/* The values of --assume, which override those that a graph has itself. */
+static int collect_hints(struct input *in)
 {
-    size_t n = in->n_assume;
-
-    for (size_t i = from; i < to; i++)
-        n += tuck_graph_hint_count(tuck_doc_graph(in->doc, i));
-    in->hints = calloc(n + 1, sizeof(*in->hints));
+    in->hints = calloc(in->n_assume + 1, sizeof(*in->hints));
     if (in->hints == NULL || !copy_assumed(in))
         return exit_code_of(TUCK_ENOMEM);
-    for (size_t i = from; i < to; i++)
-        collect_known(in, tuck_doc_graph(in->doc, i));
     char *name = in->assumed;
     for (size_t i = 0; i < in->n_assume; i++) {
         const char *eq = strchr(in->assume[i], '=');
@@ -354,6 +323,38 @@ static int collect_hints(struct input *in, size_t from, size_t to)
         name = end + 1;
     }
     return EXIT_FINE;
+}
+
+/* Does the graph mention the symbol? Also true where that cannot be known. */
+static bool mentions(const tuck_graph *g, const char *symbol)
+{
+    tuck_graph *copy = NULL;
+    tuck_symbols *all = NULL;
+    bool found = tuck_graph_copy(g, &copy) != TUCK_OK ||
+                 tuck_graph_infer(copy, TUCK_TRUST_ANNOTATIONS, NULL) != TUCK_OK ||
+                 tuck_graph_symbols(copy, &all) != TUCK_OK;
+
+    for (size_t i = 0; !found && i < tuck_symbols_count(all); i++)
+        found = strcmp(tuck_symbols_at(all, i)->name, symbol) == 0;
+    tuck_symbols_free(all);
+    tuck_graph_free(copy);
+    return found;
+}
+
+/* Warns about values for symbols that no graph has. */
+static void check_assumed(struct input *in, size_t from, size_t to)
+{
+    for (size_t k = 0; k < in->n_hint; k++) {
+        bool found = strcmp(in->hints[k].symbol, "*") == 0;
+
+        for (size_t i = from; i < to && !found; i++)
+            found = mentions(tuck_doc_graph(in->doc, i), in->hints[k].symbol);
+        if (found)
+            continue;
+        put_warning(in->path, "--assume %s=%" PRId64 ": no size depends on a symbol '%s'",
+                    in->hints[k].symbol, in->hints[k].value, in->hints[k].symbol);
+        in->n_warned++;
+    }
 }
 
 /* Is --rank in a group with known members? If no members are known, it may be in all. */
@@ -406,7 +407,9 @@ int input_open(struct input *in)
     if (code == EXIT_FINE)
         code = apply_groups(in, from, to);
     if (code == EXIT_FINE)
-        code = collect_hints(in, from, to);
+        code = collect_hints(in);
+    if (code == EXIT_FINE)
+        check_assumed(in, from, to);
     if (code == EXIT_FINE && in->rank >= 0 && in->n_group > 0)
         for (size_t i = from; i < to && code == EXIT_FINE; i++)
             code = exit_code_of(
@@ -465,6 +468,7 @@ struct input input_like(const struct input *first, const char *path)
     return (struct input){.path = path,
                           .graph = -1,
                           .graph_word = first->graph_word,
+                          .several = true,
                           .rank = -1,
                           .group = first->group,
                           .n_group = first->n_group,

@@ -462,9 +462,9 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
              2);
     if (g->memory_limit > 0 && g->memory_limit != x->peak_bytes)
         ink_printf(b, INK_DIM, "  within %.2f", (double)g->memory_limit / 1048576);
-    if (unsized)
-        ink_str(b, INK_LIMIT, "  without what is of unknown size");
     buf_chr(b, '\n');
+    if (unsized)
+        ink_line(b, INK_LIMIT, "    without what is of unknown size");
     if (t->ops_unknown == 0) {
         put_pair(b, "gap %", gap_x, gap_y, 1);
         ink_printf(b, INK_DIM, "  above the bound of %.3f ms", ns_of_ps(g->bound_ps) / 1e6);
