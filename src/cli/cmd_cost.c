@@ -249,8 +249,8 @@ static int cost_of_graphs(struct cost *c)
     if (code == EXIT_FINE && c->write_profile)
         code = graph_only_one(&c->in, "--write-profile", from, to);
     graph_list_begin(&list, &c->in, "graphs", c->json && to - from > 1);
-    for (size_t i = from; code == EXIT_FINE && i < to; i++)
-        code = cost_of_graph(c, i, &list);
+    for (size_t i = code == EXIT_FINE ? from : to; graph_go_on(code) && i < to; i++)
+        code = graph_with(&c->in, i, code, cost_of_graph(c, i, &list));
     graph_list_end(&list);
     input_close(&c->in);
     return code;

@@ -145,8 +145,8 @@ int cmd_explain(int argc, char **argv)
     options_parse(&argp, argc, argv, &x);
     int code = model_input_open(&x.model, &x.in, &from, &to);
     graph_list_begin(&list, &x.in, "graphs", x.list.json && to - from > 1);
-    for (size_t i = from; code == EXIT_FINE && i < to; i++)
-        code = explain(&x, i, &list);
+    for (size_t i = code == EXIT_FINE ? from : to; graph_go_on(code) && i < to; i++)
+        code = graph_with(&x.in, i, code, explain(&x, i, &list));
     graph_list_end(&list);
     model_close(&x.model);
     input_close(&x.in);

@@ -227,8 +227,8 @@ static int lower_all(struct lower_command *c)
         code = check_names(c);
     if (code == EXIT_FINE && c->form == FORM_PROBLEM)
         code = graph_only_one(&c->in, "--problem", from, to);
-    for (size_t i = from; code == EXIT_FINE && i < to; i++)
-        code = lower(c, i);
+    for (size_t i = code == EXIT_FINE ? from : to; graph_go_on(code) && i < to; i++)
+        code = graph_with(&c->in, i, code, lower(c, i));
     return code;
 }
 

@@ -290,8 +290,9 @@ static int run_graphs(struct args *a)
     if (code == EXIT_FINE && a->form == FORM_PROBLEM)
         code = graph_only_one(&a->in, "--problem", from, to);
     graph_list_begin(&a->list, &a->in, "graphs", a->form == FORM_JSON && to - from > 1);
-    for (a->graph = from; code == EXIT_FINE && a->graph < to; a->graph++)
-        code = run_graph(a, tuck_doc_graph(a->in.doc, a->graph));
+    for (a->graph = code == EXIT_FINE ? from : to; graph_go_on(code) && a->graph < to; a->graph++)
+        code = graph_with(&a->in, a->graph, code,
+                          run_graph(a, tuck_doc_graph(a->in.doc, a->graph)));
     graph_list_end(&a->list);
     model_close(&a->model);
     return code;

@@ -453,8 +453,10 @@ int cmd_simulate(int argc, char **argv)
         code = several_files(&s);
     graph_list_begin(&s.docs, &s.in, s.world_from ? "points" : "graphs",
                      s.list.json && s.n_more == 0 && (s.world_from || to - from > 1));
-    for (size_t i = from; code == EXIT_FINE && s.n_more == 0 && i < to; i++)
-        code = s.world_from ? curve(&s, i) : simulate(&s, i);
+    if (code != EXIT_FINE || s.n_more > 0)
+        from = to;
+    for (size_t i = from; graph_go_on(code) && i < to; i++)
+        code = graph_with(&s.in, i, code, s.world_from ? curve(&s, i) : simulate(&s, i));
     graph_list_end(&s.docs);
     code = picture_end(&s.picture, s.in.path, code);
     free(s.scale);

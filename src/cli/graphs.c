@@ -261,3 +261,15 @@ int graph_check_inputs(const struct input *in, const char *option, const char *c
 {
     return check_names(&(struct names){in, input_name}, option, "input", name, n);
 }
+
+bool graph_go_on(int code)
+{
+    return code == EXIT_FINE || code == EXIT_REFUSED;
+}
+
+int graph_with(const struct input *in, size_t i, int code, int now)
+{
+    if (now == EXIT_REFUSED && tuck_doc_count(in->doc) > 1)
+        fprintf(stderr, "  note: graph %zu of %zu is left out\n", i, tuck_doc_count(in->doc));
+    return now == EXIT_FINE ? code : now;
+}

@@ -44,6 +44,11 @@ int graph_check_groups(const struct input *in, const char *option, const char *c
 int graph_check_inputs(const struct input *in, const char *option, const char *const *name,
                        size_t n);
 
+/* One graph of several after another: a graph that is refused does not hide the others. `code` is
+ * that of the graphs so far, `now` that of graph i; the result is that of all of them. */
+bool graph_go_on(int code);
+int graph_with(const struct input *in, size_t i, int code, int now);
+
 /* EXIT_USAGE, with the reason, if `what` is for one graph and there are several. */
 int graph_only_one(const struct input *in, const char *what, size_t from, size_t to);
 
