@@ -411,15 +411,17 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_inherit_groups(const tuck_graph 
  * runnable script, from the line above the graph and from its side-car, then from
  * tuck_graph_set_symbol(); later values win. A machine's hints override all of them. */
 
-typedef struct tuck_hint { /* the value of a symbol; "*" is every symbol that has no other value */
+/* the value of a symbol; "*" means every symbol without a value of its own */
+typedef struct tuck_hint {
     const char *symbol;
     int64_t value;
 } tuck_hint;
 
-/* The values a graph has been given, in that order; the last one of a symbol counts. */
+/* The values that a graph was given, in that order; the last one of a symbol counts. */
 TUCK_API size_t tuck_graph_hint_count(const tuck_graph *g);
-TUCK_API bool tuck_graph_hint(const tuck_graph *g, size_t i, tuck_hint *out); /* false: no such */
-/* TUCK_EINVAL: a value below 0, or no name. */
+/* false if there is no such entry */
+TUCK_API bool tuck_graph_hint(const tuck_graph *g, size_t i, tuck_hint *out);
+/* TUCK_EINVAL: a negative value, or no name. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_set_symbol(tuck_graph *g, const char *symbol,
                                                            int64_t value);
 

@@ -56,7 +56,7 @@ for shell in bash zsh fish; do
     if command -v $shell >/dev/null; then check "$shell reads its file" $shell -n "$work/$shell"; fi
 done
 
-# What the other shells make of a line when TAB is pressed.
+# What the other shells do with a line when TAB is pressed.
 mkdir "$work/folder" && cp "$work/zsh" "$work/folder/_tuck" && touch "$work/folder/page.html"
 tab() {                                         # tab LINE: what the line becomes
     case $shell in
@@ -64,7 +64,7 @@ tab() {                                         # tab LINE: what the line become
     fish) echo "${1% *} $(fish -c 'source $argv[1]; complete -C $argv[2]' "$work/fish" "$1" 2>&1 | cut -f 1)" ;;
     esac
 }
-becomes() { local line; line=$(tab "$1"); [ "${line%/}" = "$2" ]; } # zsh takes the last / away again
+becomes() { local line; line=$(tab "$1"); [ "${line%/}" = "$2" ]; } # zsh removes the last / again
 for shell in zsh fish; do
     if ! command -v $shell >/dev/null; then echo "note: $shell is not installed"; continue; fi
     check "$shell: a command" becomes 'tuck sim' 'tuck simulate'

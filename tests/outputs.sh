@@ -165,7 +165,7 @@ for command in "${outputs[@]}"; do
     done
 done
 
-# Dumps in a folder of their own: each file is the old one or the new one.
+# Dumps in a separate folder: each file is either the old one or the new one.
 dump='optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait,raise_comms -o /dev/null --dump'
 run "$dump new_dumps" -; want '[ $? = 0 ] && [ "$(ls new_dumps | wc -l)" = 4 ] && ! left new_dumps' "dumps"
 old_dumps() { rm -rf dumps; mkdir dumps; for name in new_dumps/*; do cp old dumps/"${name##*/}"; done; }
@@ -187,7 +187,7 @@ for ((at = 1; at < 100; at++)); do
     want '[ $status = 4 ] && grep -q "dumps/0.*: No space left" said && ! left dumps' "dumps, call $at fails"
     for name in new_dumps/*; do old_or_new dumps/"${name##*/}" "$name" "dumps, call $at fails"; done
 done
-# Tuck's own passes are tried again and again: no file of one try is another's.
+# Tuck's own passes are tried repeatedly: no two tries use the same file.
 "$tuck" optimize in.txt --group 0=8 -o /dev/null --dump tries >/dev/null 2>&1
 want '[ $? = 0 ] && [ "$(ls tries | cut -d. -f1 | uniq -c | sed "s/ *\([0-9]*\) .*/\1/" | sort -u)" = 2 ]' "dumps of tries"
 

@@ -127,7 +127,7 @@ struct hint_args {
     tuck_graph *g;
 };
 
-/* What the graph says of itself, then what the caller does: later values win. */
+/* The graph's own values, then the caller's: later ones win. */
 static void do_hints(void *arg)
 {
     struct hint_args *a = arg;

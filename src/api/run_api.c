@@ -137,7 +137,7 @@ static void do_note_assumed(void *arg)
     report_assume(x->report, x->r->g, x->r->given->machine.cluster);
 }
 
-/* Passes on orders report times, also where nobody asked for the step's. */
+/* Passes on orders report times, even if the step's times were not requested. */
 static tuck_status note_assumed(struct run *r, tuck_report *report)
 {
     struct assumed_args x = {r, report};

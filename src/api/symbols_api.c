@@ -1,4 +1,4 @@
-/* Symbols of a graph: which there are, and what is known of them. */
+/* The symbols of a graph, and what is known about them. */
 #include "graph/symbol_values.h"
 
 /* ---- what is known ---- */
@@ -51,14 +51,14 @@ tuck_status tuck_graph_set_symbol(tuck_graph *g, const char *symbol, int64_t val
 
 struct tuck_symbols {
     struct mem mem;
-    struct strtab name; /* number i is that of row i - 1 */
+    struct strtab name; /* number i belongs to row i - 1 */
     VEC(tuck_symbol) row;
 };
 
 struct list_args {
     const tuck_graph *g;
     tuck_symbols *out;
-    struct arena arena; /* of what is needed while the list is made */
+    struct arena arena; /* scratch while the list is made */
     VEC(type_id) todo;
     uint8_t *seen; /* by type */
 };
@@ -93,7 +93,7 @@ static void meet_type(struct list_args *x, const struct type *t)
         vec_push_in(&x->arena, &x->todo, t->item[i]);
 }
 
-/* Equal types are one: each is looked at once. */
+/* Equal types have one id: each is visited once. */
 static void meet_types(struct list_args *x)
 {
     const struct typetab *types = &x->g->store->type;
@@ -111,7 +111,8 @@ static void meet_types(struct list_args *x)
     }
 }
 
-/* Symbols that nobody named have the value of "*", or that of sizes which only data decides. */
+/* Symbols without a name of their own have the value of "*", or the default of data-dependent
+ * sizes. */
 static void fill_in(tuck_symbols *s)
 {
     str_id star = str_find(&s->name, "*", 1);

@@ -1,4 +1,4 @@
-/* Sizes as people write them. */
+/* Sizes as text. */
 #include "base/units.h"
 
 #include "tuck.h"

@@ -2,9 +2,9 @@
 
 #include <stdalign.h>
 
-struct owned { /* in front of each block */
+struct owned { /* header of each block */
     struct owned *next, *prev;
-    size_t size; /* with this header */
+    size_t size; /* including this header */
 };
 
 enum { HEADER = (sizeof(struct owned) + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1) };
@@ -53,7 +53,7 @@ static void *resize(void *ctx, void *p, size_t old_size, size_t new_size)
         return (char *)y + HEADER;
     }
     if (x != NULL && size > 0)
-        enter(o, x); /* it could not be moved, and is still there */
+        enter(o, x); /* it could not be moved, and still exists */
     return NULL;
 }
 

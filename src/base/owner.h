@@ -1,5 +1,5 @@
-/* An allocator that remembers what it handed out. Work that may end anywhere, for want of memory,
- * allocates from it and needs no guard of its own: what is left goes with the owner. */
+/* An allocator that remembers what it handed out. Work that may end anywhere when memory runs out
+ * allocates from it and needs no guard: whatever is left is freed with the owner. */
 #ifndef TUCK_BASE_OWNER_H
 #define TUCK_BASE_OWNER_H
 
@@ -12,7 +12,7 @@ struct owner {
 
 void owner_init(struct owner *o, const tuck_allocator *alloc); /* NULL: malloc */
 tuck_allocator owner_allocator(struct owner *o);
-/* Frees everything that is still there. */
+/* Frees everything that is left. */
 void owner_end(struct owner *o);
 
 #endif

@@ -296,8 +296,8 @@ static int machine_for(struct optimize *o, tuck_graph *g)
     return st == TUCK_OK ? model_for(&o->model, &o->in, g, &assumed) : exit_code_of(st);
 }
 
-/* Warns about what the times of a pipeline rest on. With --strict all must be known, whatever the
- * passes look at. */
+/* Warns about what the times of a pipeline assume. With --strict everything must be known, even if
+ * no pass uses it. */
 static int check_known(struct optimize *o, const tuck_pipeline *p, tuck_graph *g)
 {
     tuck_machine machine;

@@ -18,7 +18,7 @@ static bool ends_in(const char *name, const char *end, const char *suffix)
            strcmp(name + n - strlen(suffix), suffix) == 0;
 }
 
-/* "00.PASS.before.txt", "graph1.00.PASS.after.dot": what dump_graph() makes. */
+/* "00.PASS.before.txt", "graph1.00.PASS.after.dot": names that dump_graph() makes. */
 static bool is_dump(const struct dump *d, const char *name)
 {
     const char *suffix = d->dot ? ".dot" : ".txt";
@@ -69,7 +69,7 @@ static int path_of(struct dump *d, const char *pass, size_t step, bool after, ch
     errno = ENAMETOOLONG;
     if (n < 0 || n >= PATH_MAX)
         return complain(d->folder);
-    /* By links, which their names do not show. */
+    /* Through links, which their names do not show. */
     for (size_t i = 0; i < N_OTHER; i++)
         if (d->other[i].path != NULL && file_same(d->other[i].path, path))
             return refuse(&d->other[i], path);

@@ -203,8 +203,8 @@ bool file_write(void *ctx, const char *text, size_t len)
     return f->error == 0;
 }
 
-/* What is renamed is on the disk: a machine that stops leaves the old file or the new one. There
- * are file systems that cannot say so. */
+/* Makes sure that the renamed file is on the disk: after a crash of the machine there is either the
+ * old file or the new one. Some file systems do not support this. */
 static void settle(struct file_out *f)
 {
     if (f->error == 0 && f->temp[0] != '\0' && fsync(f->fd) != 0 && errno != EINVAL)

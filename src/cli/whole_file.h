@@ -33,7 +33,7 @@ bool file_write(void *f, const char *text, size_t len); /* a tuck_write_fn */
  * the same. */
 bool file_same(const char *a, const char *b);
 
-/* Does a path lead to a file in that folder, by the name that is written to `name`? */
+/* Does a path lead to a file in that folder? Writes its name there to `name`. */
 bool file_in_folder(const char *path, const char *folder, char name[NAME_MAX + 1]);
 
 /* NULL and errno on failure; EISDIR also for a directory, which fopen() would open. */

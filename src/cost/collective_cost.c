@@ -290,7 +290,7 @@ static int64_t ps_of_way(const struct cost_way *w)
     return ps_round(way_us(w) * PS_PER_US);
 }
 
-/* The whole and its parts: each sum of the first parts is rounded, so that they add up. */
+/* The whole and its parts: sums of the first parts are rounded, so that the parts add up. */
 static void put_parts(const struct cost_way *w, tuck_collective_cost *out)
 {
     int64_t start = ps_round(w->latency * PS_PER_US),

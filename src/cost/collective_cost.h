@@ -51,8 +51,7 @@ struct cost_choice {
  * grow (except with the model TORCH, which is exactly PyTorch's). */
 void cost_collective(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t bytes,
                      const struct cost_choice *how, tuck_collective_cost *out);
-/* The time alone, before it is rounded: what is added to it or divided is rounded once, at the
- * end. */
+/* The time before rounding, so that what is computed from it is rounded only once, at the end. */
 double cost_collective_us(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t bytes,
                           const struct cost_choice *how);
 

@@ -16,7 +16,7 @@ struct assume {
     struct fx_store *store;
     const struct fx_hint *given; /* later entries win; "*" means every symbol that is not named */
     size_t n_given;
-    const struct fx_hint *own; /* what the graph says of itself, where `given` says nothing */
+    const struct fx_hint *own; /* the graph's own values, for symbols that `given` does not have */
     size_t n_own;
     bool used_default; /* some u<number> was assumed to be ASSUME_UNBACKED */
     bool missing;      /* some symbol has no value at all: */
@@ -25,7 +25,7 @@ struct assume {
     bool failed;                            /* for the current expression */
 };
 
-/* Is this a size that only data decides: u0, u1, … */
+/* Is it a data-dependent size: u0, u1, …? */
 bool assume_is_unbacked(const char *name);
 
 /* Visits every size and stride of a graph's nodes, to find all symbols without a value. */

@@ -26,7 +26,7 @@ static void copy_op(struct estimate *e, uint32_t i)
         if (p->use[k].how == PROGRAM_READS)
             continue;
         if (p->buf[p->use[k].buf].flags & PROGRAM_UNKNOWN)
-            return; /* and so is its time */
+            return; /* its time is unknown, too */
         bytes += p->buf[p->use[k].buf].bytes;
     }
     enum cost_bound bound;

@@ -25,7 +25,7 @@ static bool counts_in_peak(const struct program_buf *b)
     return !(b->flags & PROGRAM_INPUT) || (b->flags & PROGRAM_FREEABLE);
 }
 
-/* Is the size of something that the op works on unknown? */
+/* Does the op use something of unknown size? */
 static bool is_unsized(const struct program *p, uint32_t op)
 {
     for (uint32_t k = p->use_at[op]; k < p->use_at[op + 1]; k++)

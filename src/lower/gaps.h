@@ -18,7 +18,7 @@ struct gaps {
     uint32_t n_op;        /* ops that take time */
     uint32_t n_unknown;   /* those with an unknown time */
     uint32_t n_coll;      /* collectives among the unknown */
-    uint32_t n_unsized;   /* … and ops on something whose size is not known */
+    uint32_t n_unsized;   /* ops that use something of unknown size */
     uint32_t n_buf;       /* buffers of unknown size, which the peak leaves out */
     uint32_t first, last; /* the first and the last unknown op, or PROGRAM_NONE */
 };

@@ -95,12 +95,12 @@ struct report_count { /* e.g. "waits removed": 3 */
     int64_t n;
 };
 
-/* How much work it was: a graph that is new is lowered, made a schedule problem and simulated once,
- * and so is an order in the passes on orders. */
+/* How much work was done: a new graph is lowered, turned into a schedule problem and simulated
+ * once; so is each order in the passes on orders. */
 struct report_work {
-    uint32_t graphs;                       /* different ones */
-    uint32_t lowered, problems, simulated; /* how often that was done to them */
-    uint32_t reused;                       /* times that one was asked for again */
+    uint32_t graphs;                       /* number of different graphs */
+    uint32_t lowered, problems, simulated; /* how often each of these was done */
+    uint32_t reused;                       /* how often an evaluation was reused */
     uint32_t orders;                       /* simulated inside passes on orders */
 };
 
@@ -114,7 +114,7 @@ struct tuck_report {
     VEC(struct cost_assumed) assumed; /* groups whose size was assumed */
     bool unbacked;                    /* unbacked sizes were assumed */
     uint32_t ops_unknown, buffers_unknown;
-    const char *contention; /* how it was modelled, or NULL if it was not */
+    const char *contention; /* how it was modeled, or NULL if it was not */
     const char *remark;     /* a remark about the whole, or NULL */
     struct report_work work;
 };
@@ -139,8 +139,8 @@ void report_assume(struct tuck_report *t, const tuck_graph *g, const tuck_cluste
 
 struct report_form {
     bool times; /* how long each pass took */
-    bool brief; /* a line a pass */
-    bool work;  /* what was lowered and simulated for it */
+    bool brief; /* one line per pass */
+    bool work;  /* also show the work that was done */
 };
 
 void report_json(const struct tuck_report *t, const struct report_form *how, struct buf *b);

@@ -31,7 +31,8 @@ static bool size_of(void *ctx, sym_id v, int64_t *out)
     return assume_value(ctx, v, out);
 }
 
-/* An input without a type that is only returned: torch annotates tensors, so it is none. */
+/* Is it an input without a type that is only returned? torch annotates tensors, so it is not a
+ * tensor. */
 static bool is_handed_through(const tuck_graph *g, uint32_t n)
 {
     if (node_at(g, n)->kind != TUCK_PLACEHOLDER)

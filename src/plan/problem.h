@@ -60,9 +60,9 @@ struct problem {
     uint8_t *kind;  /* enum problem_kind */
     uint8_t *flags; /* PROBLEM_ASYNC, PROBLEM_LIKE_GEMM, PROBLEM_FENCE */
     int64_t *ps;    /* time: what simulations, bounds and reports use */
-    /* The same in `unit`, finite and not negative, exactly as given: PyTorch's schedulers add up
-     * and compare such doubles, and to get their orders ours must decide by the same sums. Only
-     * schedulers and files use it. */
+    /* The same in `unit`, finite and not negative, exactly as given: PyTorch's schedulers add and
+     * compare such doubles, and to get the same orders ours must use the same sums. Only schedulers
+     * and files use it. */
     double *runtime;
     uint32_t *group;   /* process group of a collective, 0 … n_group-1; PROBLEM_NONE if unknown */
     int64_t *bytes;    /* message size of a collective; -1 if unknown */

@@ -26,7 +26,7 @@ struct evaluation {
     /* For the study that made it (study.h): */
     uint64_t revision; /* of the graph */
     uint32_t refs;
-    struct study *study; /* NULL: none, or it has ended */
+    struct study *study; /* NULL if there is none, or it has ended */
     struct evaluation *next;
     struct program *program;
     struct problem *problem;

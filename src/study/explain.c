@@ -29,7 +29,7 @@ static bool holds_up(const struct explanation *x, const struct explained *r)
 }
 
 /* Would it be hidden if it started earlier, or if its wait came later? Then its position limits it.
- * A lack of compute does not where even a part of it would be hidden. */
+ * If even a part of it would be hidden, a lack of compute is not the limit. */
 static void find_position(const struct why *w, struct explained *r)
 {
     const struct schedule_stat *start = w->stat[r->op];

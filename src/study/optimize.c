@@ -12,7 +12,7 @@
 #include "study/stage.h"
 
 struct best {
-    tuck_graph *g; /* NULL: nothing is better than the original */
+    tuck_graph *g; /* NULL if nothing is better than the original */
     tuck_report *report;
     int64_t ps;
 };
@@ -67,7 +67,7 @@ static tuck_status next_bucket(struct search *s, const struct stage *from, const
     return next(s, from, pass, "cap_mb", cap_mb(s, from->g, coll, share), to);
 }
 
-/* Take x if it fits and is the best so far. */
+/* Keeps x if it fits and is the best so far. */
 static tuck_status offer(struct search *s, const struct stage *x, bool *fits)
 {
     struct best b = {.ps = x->e->time.makespan};
@@ -92,11 +92,12 @@ static tuck_status offer(struct search *s, const struct stage *x, bool *fits)
 
 /* ---- orders ---- */
 
-/* Which passes on orders may use memory beyond the peak there is. Each may spend all there is, so
- * that several may spend too much: then fewer are allowed to. */
+/* Which passes on orders may use memory beyond the current peak. Each may use all the spare memory,
+ * so together they may use too much: then fewer of them may. */
 enum spend { SPEND_ON_BOTH, SPEND_ON_COLLECTIVES, SPEND_NOTHING };
 
-/* Collectives up, waits down, what that uncovered up again, compute under what is exposed. */
+/* Moves collectives up, waits down, then collectives up again, then compute next to what is
+ * exposed. */
 enum { N_MOVES = 4 };
 
 static tuck_status run_moves(struct search *s, const struct stage *from, enum spend spend,
@@ -119,8 +120,8 @@ static tuck_status run_moves(struct search *s, const struct stage *from, enum sp
     return st;
 }
 
-/* All moves, then with loops joined. Joined loops may hold their operands longer: where
- * the result does not fit, the order without that is offered. */
+/* All moves, then with fused loops. Fused loops may hold their operands longer: if the result does
+ * not fit, the order without fusion is offered. */
 static tuck_status try_moves(struct search *s, const struct stage *from, enum spend spend,
                              bool *fits)
 {
@@ -139,8 +140,7 @@ static tuck_status try_moves(struct search *s, const struct stage *from, enum sp
     return st;
 }
 
-/* What fits at all: the moves with the memory there is to spend, with less of it, or only compute
- * that is moved. */
+/* Tries what may fit: the moves with the spare memory, with less of it, or only moving compute. */
 static tuck_status try_orders(struct search *s, const struct stage *start)
 {
     struct stage least = {.from = NULL}, overlap = {.from = NULL};
@@ -162,8 +162,8 @@ static tuck_status try_orders(struct search *s, const struct stage *start)
     return st;
 }
 
-/* List scheduling finds compute to hide collectives that moving them one by one does not; where it
- * ends in a worse place, the order of the graph may be the better start. */
+/* List scheduling hides collectives that moving them one by one does not; if it ends in a worse
+ * place, the graph's own order may be the better start. */
 static tuck_status try_starts(struct search *s, const struct stage *bucketed)
 {
     struct stage listed = {.from = NULL};
@@ -178,8 +178,8 @@ static tuck_status try_starts(struct search *s, const struct stage *bucketed)
 
 /* ---- buckets ---- */
 
-/* Gathers come last among the buckets: theirs are written in place, which other rewrites stay away
- * from. */
+/* Gathers are bucketed last: their buckets are written in place, and other rewrites leave those
+ * alone. */
 static tuck_status try_gathers(struct search *s, const struct stage *from, double share)
 {
     struct stage x = {.from = NULL};
@@ -191,8 +191,8 @@ static tuck_status try_gathers(struct search *s, const struct stage *from, doubl
     return st;
 }
 
-/* Reduce-scatters and all-reduces in buckets of that share of the size that keeps
- * the link busy; then the gathers as well. */
+/* Puts reduce-scatters and all-reduces into buckets of that share of the size that keeps the link
+ * busy; then the gathers as well. */
 static tuck_status try_buckets(struct search *s, const struct stage *from, double share)
 {
     struct stage x = {.from = NULL}, y = {.from = NULL};
@@ -242,7 +242,7 @@ static int64_t limit_of(const struct optimize_options *o, int64_t peak)
     return limit < 9e18 ? (int64_t)limit : INT64_MAX;
 }
 
-/* Every way to bucket with every order; the best of them is in s->best. */
+/* Tries every way to bucket with every order; the best is in s->best. */
 static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e)
 {
     struct stage first, x;
@@ -259,7 +259,7 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
     return st;
 }
 
-/* What there is to know of the original graph before anything is tried. */
+/* Finds out about the original graph before anything is tried. */
 static tuck_status look(struct search *s, tuck_graph *g, struct evaluation *e, tuck_gain *gain)
 {
     s->limit = gain->memory_limit = limit_of(s->o, e->peak);
@@ -277,7 +277,7 @@ static tuck_status look(struct search *s, tuck_graph *g, struct evaluation *e, t
     return st == TUCK_OK ? gaps_tell(e->program, s->machine->strict, s->diags) : st;
 }
 
-/* The original graph, what is tried, and the winner. */
+/* Evaluates the original graph, tries everything, and takes the best. */
 static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck_report **report)
 {
     struct evaluation *e;

@@ -81,7 +81,7 @@ struct gather {
     tuck_report *all;
 };
 
-/* Rows are counted first, so that the last stage can be followed back to the first. */
+/* Rows are counted first, so that stages can be followed back from the last to the first. */
 static void do_gather(void *arg)
 {
     struct gather *w = arg;

@@ -73,7 +73,7 @@ static void do_see(void *arg)
     x->s->work.graphs++;
 }
 
-/* Revisions rise, so one that is new is usually the largest. */
+/* Revisions increase, so a new one is usually the largest. */
 static tuck_status see(struct study *s, uint64_t revision)
 {
     struct see x = {s, revision};

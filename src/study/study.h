@@ -1,8 +1,8 @@
 /* Keeps what one command finds out about its graphs on its machine.
  *
  * A graph is lowered, estimated, turned into a schedule problem and simulated only once: judging it
- * and then scheduling it use the same evaluation, as long as somebody holds it and the graph has
- * the same revision (graph/graph.h).
+ * and then scheduling it use the same evaluation, as long as a reference to it exists and the graph
+ * has the same revision (graph/graph.h).
  */
 #ifndef TUCK_STUDY_STUDY_H
 #define TUCK_STUDY_STUDY_H
@@ -13,11 +13,11 @@
 struct study {
     const struct evaluate_options *o;
     struct mem mem;
-    struct evaluation *live; /* all that somebody holds, the newest first */
-    /* Held by the study itself; NULL: none. */
-    struct evaluation *first, *last; /* the first that was asked for, and the last */
+    struct evaluation *live; /* all with references, the newest first */
+    /* Referenced by the study itself; NULL if none. */
+    struct evaluation *first, *last; /* the first and the last that were requested */
     struct evaluation *best;         /* the one named by study_best() */
-    VEC(uint64_t) seen;              /* revisions of all graphs there were */
+    VEC(uint64_t) seen;              /* revisions of all graphs so far */
     struct report_work work;
 };
 
@@ -28,7 +28,7 @@ void study_end(struct study *s);
  * study_give_back(), which may also happen after the end of the study. */
 TUCK_MUST_CHECK tuck_status study_get(struct study *s, tuck_graph *g, tuck_diags *diags,
                                       struct evaluation **out);
-/* Keep e instead of the best so far. */
+/* Keeps e as the best so far. */
 void study_best(struct study *s, struct evaluation *e);
 /* Fill in its bounds, if they are not there yet. g is the graph of e. */
 TUCK_MUST_CHECK tuck_status study_bounds(struct study *s, const tuck_graph *g,

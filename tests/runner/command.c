@@ -1,4 +1,4 @@
-/* Runs a command as a test has it, in a directory and an environment of its own. */
+/* Runs a command of a test, in its own directory and environment. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

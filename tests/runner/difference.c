@@ -1,4 +1,4 @@
-/* Shows what was expected and what came out, line by line. */
+/* Shows the expected and the actual output, line by line. */
 #include <stdlib.h>
 
 #include "runner/runner.h"

@@ -1,4 +1,4 @@
-/* -u: rewrites what a test expects. */
+/* -u: rewrites the expected output of a test. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

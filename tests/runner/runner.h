@@ -1,5 +1,5 @@
-/* Inside the runner of golden tests. Memory is not freed: each test file has a process of its own,
- * which ends after it. */
+/* Internals of the runner of golden tests. Memory is not freed: each test file has a process of its
+ * own, which ends after it. */
 #ifndef TUCK_TESTS_RUNNER_H
 #define TUCK_TESTS_RUNNER_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* What the command line asks for; in golden_run.c. */
+/* The options of the command line; in golden_run.c. */
 struct runner_options {
     bool bless, verbose;
     int seconds; /* CPU time that a command may take */

@@ -1,4 +1,4 @@
-/* How unit tests of edits make graphs and what they assert after each. */
+/* Helpers for unit tests of edits: making graphs, and checks after each edit. */
 #ifndef TUCK_TESTS_EDIT_TEST_H
 #define TUCK_TESTS_EDIT_TEST_H
 

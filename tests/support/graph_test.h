@@ -1,4 +1,4 @@
-/* What unit tests of graphs assert. */
+/* Checks for unit tests of graphs. */
 #ifndef TUCK_TESTS_GRAPH_TEST_H
 #define TUCK_TESTS_GRAPH_TEST_H
 

@@ -1,4 +1,4 @@
-/* How unit tests assert what lint says. */
+/* Checks of what lint reports, for unit tests. */
 #ifndef TUCK_TESTS_LINT_TEST_H
 #define TUCK_TESTS_LINT_TEST_H
 

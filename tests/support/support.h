@@ -11,9 +11,9 @@ struct text {
     size_t len, cap;
 };
 
-bool text_add(void *ctx, const char *s, size_t n);    /* a tuck_write_fn, and so are the next two */
-bool text_drop(void *ctx, const char *s, size_t n);   /* takes it, and forgets it */
-bool text_refuse(void *ctx, const char *s, size_t n); /* takes nothing */
+bool text_add(void *ctx, const char *s, size_t n);    /* a tuck_write_fn, like the next two */
+bool text_drop(void *ctx, const char *s, size_t n);   /* accepts and drops the text */
+bool text_refuse(void *ctx, const char *s, size_t n); /* refuses the text */
 void text_clear(struct text *t);
 void text_done(struct text *t);
 

@@ -320,7 +320,7 @@ static void diagnostics(void **state)
     tuck_diags_free(d);
 }
 
-/* A log says of which rank a graph is, and what it is called. */
+/* A log gives the rank and the title of a graph. */
 static void where_graphs_come_from(void **state)
 {
     tuck_doc *doc = NULL;

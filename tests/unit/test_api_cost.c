@@ -1,4 +1,4 @@
-/* Clusters, models, profiles and costs of nodes in the public interface, and what it says of
+/* Clusters, models, profiles and costs of nodes in the public interface, and its functions about
  * groups, ranks and types. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,7 +189,7 @@ static void costs_of_nodes(void **state)
     tuck_doc_free(doc);
 }
 
-/* A profile that was written gives the same step when it is read. */
+/* A profile that is written and read again gives the same step. */
 static void profile_goes_round(void **state)
 {
     char path[] = "/tmp/tuck_profile_XXXXXX";
@@ -299,7 +299,7 @@ static void types(void **state)
 
     (void)state;
     assert_int_equal(tuck_node_type(g, y, text_add, &out), TUCK_OK);
-    assert_string_equal(out.at, "?"); /* nothing was inferred yet */
+    assert_string_equal(out.at, "?"); /* nothing is inferred yet */
     assert_int_equal(tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, NULL), TUCK_OK);
     text_clear(&out);
     assert_int_equal(tuck_node_type(g, y, text_add, &out), TUCK_OK);

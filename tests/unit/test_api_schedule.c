@@ -11,7 +11,7 @@
 
 #include "support/support.h"
 
-/* A gather that could run beside the first product. */
+/* A gather that could overlap with the first product. */
 static const char step[] =
     "class step(torch.nn.Module):\n"
     "    def forward(self, x: \"f32[2048, 2048][2048, 1]cuda:0\", "
@@ -142,7 +142,7 @@ static void program_of_a_file(void **state)
     unlink(path);
 }
 
-/* Times and sizes that nobody knows: -1, counted, and an error where nothing may be assumed. */
+/* Unknown times and sizes: -1, counted, and an error if nothing may be assumed. */
 static void program_of_unknown_operators(void **state)
 {
     tuck_doc *doc = read_or_die(unknown);
@@ -176,7 +176,7 @@ static void peak_by_pytorch(void **state)
     assert_int_equal(tuck_graph_torch_peak(g, NULL, 0, &peak), TUCK_OK);
     assert_int_equal(peak.unknown, 0);
     assert_int_equal(peak.initial, square + square / 8);
-    assert_int_equal(peak.peak, 3 * square); /* y, and what is gathered, twice */
+    assert_int_equal(peak.peak, 3 * square); /* y, and the gathered tensor, twice */
     assert_int_equal(peak.node.id, tuck_graph_find(g, "w").id);
     tuck_doc_free(doc);
 }
@@ -229,7 +229,7 @@ static void schedule_runs_a_pipeline(void **state)
     tuck_doc_free(doc);
 }
 
-/* A problem that was written is read again, in the order and with the runtimes it was given. */
+/* A problem that is written can be read again, with its order and runtimes. */
 static void problem_of_a_file(void **state)
 {
     char path[] = "/tmp/tuck_problem_XXXXXX", graph[] = "/tmp/tuck_graph_XXXXXX";

@@ -1,5 +1,5 @@
 /* Machines, simulations, explanations, comparisons, pages and runs of the public interface: what
- * they answer, what they text_refuse, what happens where a callback or the memory fails. */
+ * they answer, what they refuse, and what happens if a callback or an allocation fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static const char step[] =
     "        z: \"f32[4096, 4096][4096, 1]cuda:0\" = torch.ops.aten.mm.default(y, wb)\n"
     "        return (z,)\n";
 
-/* The size of the group is not known. */
+/* The size of the group is unknown. */
 static const char reduce[] = "class step(torch.nn.Module):\n"
                              "    def forward(self, x: \"f32[s0, 64][64, 1]cuda:0\"):\n"
                              "        r: \"f32[s0, 64][64, 1]cuda:0\" = "
@@ -116,7 +116,7 @@ static void simulation_is_printed(void **state)
     tuck_doc_free(doc);
 }
 
-/* A struct of an older header ends early; what it does not have is the default. */
+/* A struct of an older header is shorter; missing members have their defaults. */
 static void machine_of_an_older_header(void **state)
 {
     tuck_doc *doc = read_or_die(step);
@@ -278,7 +278,7 @@ static void explanation(void **state)
     tuck_doc_free(doc);
 }
 
-/* An observer that says no ends the work, and there is no explanation. */
+/* An observer that returns false ends the work, and there is no explanation. */
 static void explanation_that_is_stopped(void **state)
 {
     tuck_doc *doc = read_or_die(step);

@@ -1,4 +1,4 @@
-/* What the public interface says of symbols, of profiles' names, and of sizes as text. */
+/* Symbols, names of profiles, and sizes as text in the public interface. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,9 +63,9 @@ static void symbols(void **state)
     expect(g, "u0", TUCK_SYMBOL_ASSUMED, 8192, true);
 
     assert_int_equal(tuck_graph_set_symbol(g, "s0", 16), TUCK_OK);
-    assert_int_equal(tuck_graph_set_symbol(g, "s9", 1), TUCK_OK); /* of no size */
+    assert_int_equal(tuck_graph_set_symbol(g, "s9", 1), TUCK_OK); /* in no size */
     assert_int_equal(tuck_graph_set_symbol(g, "u0", 7), TUCK_OK);
-    assert_int_equal(tuck_graph_set_symbol(g, "s0", 16), TUCK_OK); /* says nothing new */
+    assert_int_equal(tuck_graph_set_symbol(g, "s0", 16), TUCK_OK); /* nothing new */
     assert_int_equal(tuck_graph_hint_count(g), 3);
     assert_int_equal(tuck_graph_set_symbol(g, "s0", 32), TUCK_OK);
     assert_int_equal(tuck_graph_hint_count(g), 4);
@@ -79,7 +79,7 @@ static void symbols(void **state)
     expect(g, "s1", TUCK_SYMBOL_MISSING, 0, true);
     assert_int_equal(count(g), 4);
 
-    /* All that has no other value. */
+    /* Everything without a value of its own. */
     assert_int_equal(tuck_graph_set_symbol(g, "*", 5), TUCK_OK);
     expect(g, "s1", TUCK_SYMBOL_KNOWN, 5, true);
     expect(g, "s0", TUCK_SYMBOL_KNOWN, 32, true);
@@ -93,7 +93,7 @@ static void symbols(void **state)
     tuck_doc_free(doc);
 }
 
-/* The list may outlive the graph, and copies of a graph know what it knows. */
+/* The list may outlive the graph, and copies of a graph know the same. */
 static void lifetimes(void **state)
 {
     tuck_doc *doc = read_or_die(text);
@@ -135,7 +135,7 @@ static int64_t peak_with(tuck_graph *g, const tuck_hint *hints, size_t n)
     return t.peak_bytes;
 }
 
-/* What the text says needs no hints; hints win over it. */
+/* Values in the text need no hints; hints override them. */
 static void values_of_the_graph(void **state)
 {
     tuck_doc *doc = read_or_die(script), *without = read_or_die(strchr(script, '\n') + 1);
@@ -163,7 +163,7 @@ static void values_of_the_graph(void **state)
     tuck_doc_free(without);
 }
 
-/* A set value is in the text that is written, and read again from it. */
+/* A value that was set is in the written text, and is read again from it. */
 static void remembered(void **state)
 {
     tuck_doc *doc = read_or_die(text), *again;
@@ -232,7 +232,7 @@ static void profile_names(void **state)
     tuck_profile_free(p);
 
     assert_true(tuck_node_takes_time(g, tuck_graph_find(g, "neg")));
-    assert_true(tuck_node_takes_time(g, tuck_graph_find(g, "sum_1"))); /* not known: perhaps */
+    assert_true(tuck_node_takes_time(g, tuck_graph_find(g, "sum_1"))); /* unknown: perhaps */
     assert_false(tuck_node_takes_time(g, tuck_graph_find(g, "x")));
     assert_false(tuck_node_takes_time(g, tuck_graph_output(g)));
     assert_false(tuck_node_takes_time(g, tuck_graph_find(g, "nobody")));

@@ -1,10 +1,9 @@
-/* Models of collectives against the numbers they must give: PyTorch's to 1e-4, what NCCL
- * logged, the fits of measured points; isotonic regression, names of clusters, how
- * groups lie, what is chosen.
+/* Models of collectives compared with the numbers they must give: PyTorch's to 1e-4, what NCCL
+ * logged, the fits of measured points; isotonic regression, names of clusters, placement of groups,
+ * the choice of algorithms.
  *
- * test_cost --ask answers lines "DEVICE nvlink|pcie COLLECTIVE RANKS BYTES" by the model
- * torch: ps, algorithm/protocol, saturation bytes; tests/torch/test_cost.py compares
- * that with what PyTorch says.
+ * test_cost --ask answers lines "DEVICE nvlink|pcie COLLECTIVE RANKS BYTES" with the model torch:
+ * ps, algorithm/protocol, saturation bytes; tests/torch/test_cost.py compares that with PyTorch.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Changing nodes of a graph that is there: what comes out as text, what is refused. */
+/* Changing nodes of an existing graph: the resulting text, and what is refused. */
 #include "support/edit_test.h"
 
 /* ---- changing nodes ---- */

@@ -1,6 +1,6 @@
-/* Looking at graphs, copying and drawing them. */
+/* Reading, copying and drawing graphs. */
 #include "support/lint_test.h"
-#include "graph/graph.h" /* to look at, and break, what the interface hides */
+#include "graph/graph.h" /* to read and break what the interface hides */
 
 /* ---- accessors ---- */
 

@@ -186,7 +186,7 @@ static void test_times(void **state)
     assert_true(ps_round(0x1p62) == (int64_t)1 << 62 && ps_round(0x1p63) == INT64_MAX);
     assert_true(ps_round(-0.5) == -1 && ps_round(-7e9) == -1 && ps_round(NAN) == -1);
     assert_true(ps_round_difference(-7.5) == -8 && ps_round_difference(-INFINITY) == INT64_MIN);
-    /* What is not known is not a number, wherever it stands. */
+    /* Unknown stays unknown, in any position. */
     assert_true(ps_add(5, -1) == -1 && ps_add(-1, 5) == -1 && ps_add(5, 6) == 11);
     assert_true(ps_add(INT64_MAX, 1) == INT64_MAX && ps_add(INT64_MAX, -1) == -1);
     assert_true(ps_times(7, 6) == 42 && ps_times(-1, 0) == -1 && ps_times(0, -1) == -1);

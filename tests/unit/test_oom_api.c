@@ -1,6 +1,6 @@
 /* No memory in the functions above graphs: studies, costs, programs, schedules, pipelines. Each job
- * is a chain of public calls on a graph of its own; it is run again and again with request 1, 2, …
- * refused, must say TUCK_ENOMEM exactly then, and leave nothing behind. */
+ * is a chain of public calls on its own graph; it is run with request 1, 2, … refused, must return
+ * TUCK_ENOMEM exactly then, and leak nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ struct world {
 
 static const tuck_print_options json = {.size = sizeof(json), .form = TUCK_PRINT_JSON};
 
-/* The next call of a chain, if all went well so far. */
+/* The next call of a chain, if everything succeeded so far. */
 #define THEN(st, call) ((st) = (st) == TUCK_OK ? (call) : (st))
 
 /* ---- what is known of a graph ---- */
@@ -250,7 +250,7 @@ static tuck_status run_passes(struct world *w)
     THEN(st, tuck_pipeline_append(p, "mine", nothing, NULL));
     THEN(st, tuck_pipeline_append_order(p, "mine_too", same_order, NULL));
     THEN(st, tuck_pipeline_run(p, w->g, &o, NULL, &t));
-    bool ran = st == TUCK_OK; /* only then the simulations are the caller's */
+    bool ran = st == TUCK_OK; /* only then does the caller own the simulations */
     THEN(st, tuck_report_print(t, NULL, text_drop, NULL));
     THEN(st, tuck_report_print(t, &json, text_drop, NULL));
     tuck_report_free(t);
@@ -335,9 +335,9 @@ static tuck_status schedules(struct world *w)
 
 /* ---- each of them ---- */
 
-enum { MOST = 150 }; /* requests that are refused, spread over all there are */
+enum { MOST = 150 }; /* refused requests, spread over all of them */
 
-/* Request k is refused, with `stay` all from there on. The number of requests. */
+/* Refuses request k, with `stay` also all later ones. Returns the number of requests. */
 static size_t run_job(tuck_status (*run)(struct world *w), size_t k, bool stay)
 {
     struct faulty f = {.fail_at = 0};
@@ -351,7 +351,7 @@ static size_t run_job(tuck_status (*run)(struct world *w), size_t k, bool stay)
     tuck_machine_init(&w.m);
     w.m.hints = &hint;
     w.m.n_hints = 1;
-    tuck_graph_find(w.g, "x"); /* the table of names: without memory for it nodes are still found */
+    tuck_graph_find(w.g, "x"); /* the table of names: nodes are found even without memory for it */
     size_t calls = f.calls;
     f.fail_at = k == 0 ? 0 : calls + k;
     f.stay = stay;

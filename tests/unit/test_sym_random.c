@@ -1,4 +1,4 @@
-/* Expressions at random against a reference, large ones, and no memory for them. */
+/* Random expressions compared with a reference, large ones, and no memory for them. */
 #include "support/sym_test.h"
 
 /* ---- Against a reference ------------------------------------------------------------------------
