@@ -448,6 +448,20 @@ static void run_that_is_not_judged(void **state)
     tuck_doc_free(doc);
 }
 
+static void pipeline_that_uses_times(void **state)
+{
+    tuck_pipeline *p = NULL;
+
+    (void)state;
+    assert_int_equal(tuck_pipeline_new(NULL, &p), TUCK_OK);
+    assert_false(tuck_pipeline_is_timed(p));
+    assert_int_equal(tuck_pipeline_add(p, "deduplicate_wait_tensors", NULL, NULL), TUCK_OK);
+    assert_false(tuck_pipeline_is_timed(p));
+    assert_int_equal(tuck_pipeline_add(p, "sink_waits_iterative", NULL, NULL), TUCK_OK);
+    assert_true(tuck_pipeline_is_timed(p));
+    tuck_pipeline_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +476,7 @@ int main(void)
         cmocka_unit_test(pages),
         cmocka_unit_test(run_gives_its_steps),
         cmocka_unit_test(run_that_is_not_judged),
+        cmocka_unit_test(pipeline_that_uses_times),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

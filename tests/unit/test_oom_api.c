@@ -49,13 +49,17 @@ static const tuck_print_options json = {.size = sizeof(json), .form = TUCK_PRINT
 static tuck_status know(struct world *w)
 {
     static const int64_t members[] = {0, 2, 4, 6};
+    tuck_symbols *symbols = NULL;
     tuck_status st = tuck_graph_infer(w->g, TUCK_CHECK_ANNOTATIONS, NULL);
 
     THEN(st, tuck_node_type(w->g, tuck_graph_last(w->g), text_drop, NULL));
     THEN(st, tuck_graph_set_group(w->g, "7", 4, members, NULL));
     THEN(st, tuck_graph_set_rank(w->g, 2, NULL));
+    THEN(st, tuck_graph_set_symbol(w->g, "s0", 8));
+    THEN(st, tuck_graph_symbols(w->g, &symbols));
     THEN(st, tuck_graph_remember(w->g));
     THEN(st, tuck_graph_print(w->g, TUCK_FORM_EXEC, NULL, text_drop, NULL));
+    tuck_symbols_free(symbols);
     return st;
 }
 
