@@ -109,17 +109,4 @@ tuck_status storage_order_check(const tuck_graph *g, tuck_diags *diags);
 bool storage_bytes(const tuck_graph *g, type_id id, bool (*size)(void *ctx, sym_id v, int64_t *out),
                    void *ctx, int64_t *out);
 
-struct storage_peak {
-    int64_t peak;   /* bytes live at once if inputs are never freed */
-    int64_t inputs; /* the inputs and attributes among them */
-    uint32_t node;  /* at which node */
-    size_t unknown; /* storages of unknown size, counted as 0 */
-};
-
-/* The peak of live storage in the order of the graph. Needs infer_graph(). `size` gives values to
- * sizes with symbols; NULL: those are unknown. */
-void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a,
-                  bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx,
-                  struct storage_peak *out);
-
 #endif

@@ -25,7 +25,7 @@ void memory_lives(const struct program *p, const uint32_t *order, struct memory_
 
 struct memory_peak {
     int64_t peak, resident;
-    uint32_t op; /* the op at the peak; PROGRAM_NONE in an empty program */
+    int64_t *live; /* [op] bytes live while it runs, in the scratch arena */
 };
 void memory_peak(const struct program *p, const uint32_t *order, const struct memory_life *life,
                  struct arena *scratch, struct memory_peak *out);

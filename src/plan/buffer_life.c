@@ -1,4 +1,5 @@
 #include "plan/arena_plan.h"
+#include "plan/liveness.h"
 
 static bool to_the_end(const struct program_buf *b)
 {
@@ -34,26 +35,26 @@ static bool counts(const struct program_buf *b)
 void memory_peak(const struct program *p, const uint32_t *order, const struct memory_life *life,
                  struct arena *scratch, struct memory_peak *out)
 {
-    int64_t *delta = arena_zeroed(scratch, ((size_t)p->n_op + 1) * sizeof(*delta)), live = 0;
+    size_t bytes = ((size_t)p->n_op + 1) * sizeof(int64_t);
+    int64_t *alloc = arena_zeroed(scratch, bytes), *freed = arena_zeroed(scratch, bytes);
+    struct live_walk w = {.order = order, .n = p->n_op, .alloc = alloc, .freed = freed};
 
-    *out = (struct memory_peak){.op = PROGRAM_NONE};
+    *out = (struct memory_peak){.live = arena_zeroed(scratch, bytes)};
     for (uint32_t i = 0; i < p->n_buf; i++) {
-        if (!counts(&p->buf[i])) {
-            out->resident += p->buf[i].bytes;
+        const struct program_buf *b = &p->buf[i];
+
+        if (!counts(b)) {
+            out->resident += b->bytes;
             continue;
         }
-        if (p->buf[i].flags & PROGRAM_INPUT)
-            out->peak += p->buf[i].bytes; /* live before the first op */
-        if (life[i].from <= life[i].to) {
-            delta[life[i].from] += p->buf[i].bytes;
-            delta[life[i].to + 1] -= p->buf[i].bytes;
-        }
+        if (b->flags & PROGRAM_INPUT)
+            w.input += b->bytes;
+        if (life[i].from > life[i].to || p->n_op == 0)
+            continue;
+        if (!(b->flags & PROGRAM_INPUT))
+            alloc[order ? order[life[i].from] : life[i].from] += b->bytes;
+        freed[order ? order[life[i].to] : life[i].to] += b->bytes;
     }
-    for (uint32_t step = 0; step < p->n_op; step++) {
-        live += delta[step];
-        if (live > out->peak || (step == 0 && live == out->peak)) {
-            out->peak = live;
-            out->op = order ? order[step] : step;
-        }
-    }
+    w.post_alloc = out->live;
+    out->peak = live_walk(&w).bytes;
 }

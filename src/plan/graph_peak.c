@@ -2,6 +2,7 @@
 
 #include "graph/storage.h"
 #include "lower/copies.h"
+#include "plan/liveness.h"
 
 struct storage {
     int64_t bytes;
@@ -143,7 +144,7 @@ static void do_peak(void *arg)
     struct peak_args *x = arg;
     tuck_graph *g = x->g;
     struct copies c = {.g = g, .assume = &x->assume, .sigs = &x->sigs};
-    int64_t live = 0;
+    struct live_walk w = {.n = 0};
 
     infer_need(g);
     copies_find(&c, &x->arena);
@@ -161,19 +162,25 @@ static void do_peak(void *arg)
                 x->at[storage_of(&x->s, node->vals[i].a, k)].last = n;
         }
         if (is_input(node))
-            live += allocate(x, n);
+            w.input += allocate(x, n);
     }
-    x->out->peak = x->out->initial = live;
+    uint32_t *order = arena_array(&x->arena, uint32_t, g->node.len);
+    int64_t *alloc = arena_zeroed(&x->arena, g->node.len * sizeof(*alloc));
+    int64_t *freed = arena_zeroed(&x->arena, g->node.len * sizeof(*freed));
     for_each_node (g, n) {
         if (is_input(node_at(g, n)) || n == g->output)
             continue;
-        live += allocate(x, n);
-        if (live > x->out->peak) {
-            x->out->peak = live;
-            x->out->node = n;
-        }
-        live -= release(x, n);
+        order[w.n++] = n;
+        alloc[n] = allocate(x, n);
+        freed[n] = release(x, n);
     }
+    w.order = order;
+    w.alloc = alloc;
+    w.freed = freed;
+    struct live_most most = live_walk(&w);
+    x->out->initial = w.input;
+    x->out->peak = most.bytes;
+    x->out->node = most.op != PROBLEM_NONE ? most.op : 0;
 }
 
 tuck_status memory_graph_peak(tuck_graph *g, const struct fx_hint *hint, size_t n_hint,

@@ -1,5 +1,25 @@
 #include "plan/liveness.h"
 
+struct live_most live_walk(const struct live_walk *w)
+{
+    struct live_most most = {w->input, PROBLEM_NONE};
+    int64_t now = w->input;
+
+    for (uint32_t i = 0; i < w->n; i++) {
+        uint32_t x = w->order ? w->order[i] : i;
+
+        now += w->alloc[x];
+        if (w->post_alloc)
+            w->post_alloc[x] = now;
+        if (now > most.bytes)
+            most = (struct live_most){now, x};
+        now -= w->freed[x];
+        if (w->post_free)
+            w->post_free[x] = now;
+    }
+    return most;
+}
+
 static int64_t *zeroes(struct arena *a, uint32_t n)
 {
     return arena_zeroed(a, (size_t)n * sizeof(int64_t));
@@ -36,15 +56,14 @@ void live_of(const struct problem *p, const uint32_t *order, struct arena *a, st
         if (last != PROBLEM_NONE)
             l.freed[last] += p->size_free[b];
     }
-    int64_t now = l.peak = l.input;
-    for (uint32_t i = 0; i < p->n_op; i++) {
-        uint32_t x = order[i];
-
-        l.post_alloc[x] = now += l.alloc[x];
-        if (now > l.peak)
-            l.peak = now;
-        l.post_free[x] = now -= l.freed[x];
-    }
+    l.peak = live_walk(&(struct live_walk){.order = order,
+                                           .n = p->n_op,
+                                           .input = l.input,
+                                           .alloc = l.alloc,
+                                           .freed = l.freed,
+                                           .post_alloc = l.post_alloc,
+                                           .post_free = l.post_free})
+                 .bytes;
     assert(l.peak >= l.input);
     *out = l;
 }

@@ -10,6 +10,28 @@
 
 #include "plan/problem.h"
 
+/* ---- the walk ----
+ * Each op allocates, runs and frees. All curves and peaks of memory come from here: of problems,
+ * programs, storages of a graph, and as PyTorch counts a graph's. */
+
+struct live_walk {
+    const uint32_t *order; /* ops in order; NULL: 0 … n-1 */
+    uint32_t n;
+    int64_t input;                /* bytes live before the first op */
+    const int64_t *alloc, *freed; /* [op] bytes */
+    int64_t *post_alloc;          /* [op] filled in: bytes live while it runs; or NULL */
+    int64_t *post_free;           /* [op] … and when it is done; or NULL */
+};
+
+struct live_most {
+    int64_t bytes;
+    uint32_t op; /* the first that needs as much; PROBLEM_NONE: none needs more than `input` */
+};
+
+struct live_most live_walk(const struct live_walk *w);
+
+/* ---- problems ---- */
+
 struct live {
     int64_t input;       /* bytes of the freeable inputs */
     int64_t peak;        /* including the inputs */

@@ -47,37 +47,22 @@ static void op_json(struct json_out *j, const struct report_run *r, uint32_t i)
 }
 
 /* Live bytes from the start of each op. */
-struct curve {
-    int64_t *after; /* by step */
-    uint32_t n;
-};
-
-static void live_bytes(const struct program *p, struct arena *a, struct curve *c)
+static const int64_t *live_bytes(const struct program *p, struct arena *a)
 {
     struct memory_life *life = arena_array(a, struct memory_life, p->n_buf);
-    int64_t live = 0;
+    struct memory_peak peak;
 
     memory_lives(p, NULL, life);
-    c->n = p->n_op;
-    c->after = arena_zeroed(a, ((size_t)p->n_op + 1) * sizeof(*c->after));
-    for (uint32_t i = 0; i < p->n_buf; i++) {
-        bool counts = !(p->buf[i].flags & PROGRAM_INPUT) || (p->buf[i].flags & PROGRAM_FREEABLE);
-        if (!counts || life[i].from > life[i].to)
-            continue;
-        c->after[life[i].from] += p->buf[i].bytes;
-        c->after[life[i].to + 1] -= p->buf[i].bytes;
-    }
-    for (uint32_t i = 0; i < c->n; i++)
-        c->after[i] = live += c->after[i];
+    memory_peak(p, NULL, life, a, &peak);
+    return peak.live;
 }
 
 static void run_json(struct json_out *j, const struct report_run *r)
 {
     struct arena a;
-    struct curve c;
 
     arena_init(&a, j->b->mem);
-    live_bytes(r->p, &a, &c);
+    const int64_t *live = live_bytes(r->p, &a);
     json_open(j, NULL, '{');
     json_str(j, "label", r->label);
     json_int(j, "step_ps", r->time.makespan);
@@ -93,10 +78,10 @@ static void run_json(struct json_out *j, const struct report_run *r)
         op_json(j, r, i);
     json_close(j, ']');
     json_open(j, "memory", '[');
-    for (uint32_t i = 0; i < c.n; i++) {
+    for (uint32_t i = 0; i < r->p->n_op; i++) {
         json_open(j, NULL, '[');
         json_int(j, NULL, r->span[i].issued); /* a queued collective already holds its memory */
-        json_int(j, NULL, c.after[i]);
+        json_int(j, NULL, live[i]);
         json_close(j, ']');
     }
     json_close(j, ']');

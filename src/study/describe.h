@@ -3,9 +3,9 @@
 #define TUCK_STUDY_DESCRIBE_H
 
 #include "graph/graph.h"
-#include "graph/storage.h"
 #include "graph/symbol_values.h"
 #include "op/ops.h"
+#include "plan/storage_peak.h"
 
 /* Collectives of one kind on one group. */
 struct described_collectives {

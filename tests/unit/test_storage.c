@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "infer/infer.h"
-#include "graph/storage.h"
+#include "plan/storage_peak.h"
 
 static tuck_doc *read(const char *text)
 {
