@@ -12,15 +12,15 @@ enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
 
 static const struct argp_option options[] = {
     {"graph", OPT_GRAPH, "N|TITLE", 0,
-     "Of several graphs in the file, number N, from 0, or the one with this title or name", 1},
+     "If the file has several graphs: number N, from 0, or the one with this title or name", 1},
     {"group", OPT_GROUP, "NAME=SIZE", OPTION_MANY,
      "The size of a process group, or its members: NAME=0,2,4,6 (global ranks); for --straggler "
      "all groups of a name: NAME=0,2/4,6",
      1},
     {"rank", OPT_RANK, "R", 0,
-     "The global rank the text is of (default: the side-car's, or of the file's name)", 1},
+     "The global rank that the text belongs to (default: from the side-car or the file's name)", 1},
     {"assume", OPT_ASSUME, "SYMBOL=N", OPTION_MANY,
-     "A value for a symbolic size, s0=4096, where bytes are needed; '*=4096': for all that nothing "
+     "A value for a symbolic size, s0=4096, if bytes are needed; '*=4096': for all that nothing "
      "else gives one",
      1},
     {0},
@@ -96,7 +96,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (in->path == NULL && !in->optional)
-            argp_error(state, "which file? `-' is standard input");
+            argp_error(state, "the file is missing; `-' is standard input");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }

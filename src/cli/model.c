@@ -17,12 +17,12 @@ static const struct argp_option options[] = {
      "graph)",
      2},
     {"model", OPT_MODEL, "MODEL", 0,
-     "Of collectives: auto, table, law, nccl, alpha-beta, torch, torch-old (default: auto, the "
-     "first of the next four that knows the case)",
+     "The model of collectives: auto, table, law, nccl, alpha-beta, torch, torch-old (default: "
+     "auto, the first of the next four that covers the case)",
      2},
-    {"profile", OPT_PROFILE, "FILE", 0, "Measured times of nodes, which go before the model's", 2},
-    {"strict", OPT_STRICT, NULL, 0,
-     "Assume nothing: refuse graphs with groups or sizes that are not known", 2},
+    {"profile", OPT_PROFILE, "FILE", 0, "Measured times of nodes, used instead of the model's", 2},
+    {"strict", OPT_STRICT, NULL, 0, "Assume nothing: refuse graphs with unknown groups or sizes",
+     2},
     {0},
 };
 
