@@ -1,7 +1,6 @@
-/* Explanations and comparisons in the public interface. */
+/* Explanations in the public interface. */
 #include "api/api.h"
 #include "api/simulate_api.h"
-#include "study/diff.h"
 #include "study/explain.h"
 
 struct tuck_explanation {
@@ -172,57 +171,4 @@ tuck_status tuck_explanation_print(const tuck_explanation *x, const tuck_print_o
                                    tuck_write_fn write, void *ctx)
 {
     return x ? api_print(&x->mem.alloc, how, write, ctx, print, x) : TUCK_EINVAL;
-}
-
-/* ---- comparing ---- */
-
-struct tuck_diff {
-    struct diff d;
-};
-
-tuck_status tuck_simulation_diff(const tuck_simulation *before, const tuck_simulation *after,
-                                 tuck_diff **out)
-{
-    if (before == NULL || after == NULL || out == NULL)
-        return TUCK_EINVAL;
-    const tuck_allocator *alloc = &before->mem.alloc;
-    tuck_diff *x = alloc->resize(alloc->ctx, NULL, 0, sizeof(*x));
-    if (x == NULL)
-        return TUCK_ENOMEM;
-    tuck_status st = diff_graphs(before->g, before->e, after->g, after->e, &x->d);
-    if (st == TUCK_OK)
-        *out = x;
-    else
-        tuck_diff_free(x);
-    return st;
-}
-
-void tuck_diff_free(tuck_diff *x)
-{
-    if (x == NULL)
-        return;
-    struct mem m = x->d.mem;
-    diff_end(&x->d);
-    mem_free(&m, x, sizeof(*x));
-}
-
-size_t tuck_diff_moved(const tuck_diff *x)
-{
-    return x->d.n_move;
-}
-
-static void print_diff(struct buf *b, const tuck_print_options *how, const void *arg)
-{
-    const tuck_diff *x = arg;
-
-    if (how->form == TUCK_PRINT_JSON)
-        diff_json(&x->d, b);
-    else
-        diff_table(&x->d, api_top(how, 10), b);
-}
-
-tuck_status tuck_diff_print(const tuck_diff *x, const tuck_print_options *how, tuck_write_fn write,
-                            void *ctx)
-{
-    return x ? api_print(&x->d.mem.alloc, how, write, ctx, print_diff, x) : TUCK_EINVAL;
 }

@@ -198,89 +198,105 @@ static int evaluate(struct simulate *s, struct input *in, tuck_graph *g, bool sa
 
 /* ---- scaling ---- */
 
-static size_t largest_group(const tuck_graph *g)
-{
-    size_t largest = 0;
+struct curve {
+    struct simulate *s;
+    size_t graph;
+    tuck_scaling_options o;
+    int code; /* of a point that could not be printed */
+};
 
-    for (size_t k = 1; k < tuck_graph_group_count(g); k++)
-        if (tuck_graph_group_size(g, k) > tuck_graph_group_size(g, largest))
-            largest = k;
-    return largest;
+static bool print_point(void *ctx, int64_t ranks, const tuck_simulation *e)
+{
+    struct curve *x = ctx;
+    struct simulate *s = x->s;
+    tuck_print_options how;
+
+    print_diags(s->in.diags);
+    if (!s->list.json)
+        return true; /* all of them are one table */
+    choose_how(s, &how);
+    x->code = graph_list_show(&s->docs, x->graph, ranks, &how, print, e);
+    return x->code == EXIT_FINE;
 }
 
-static bool grows(const struct simulate *s, const tuck_graph *g, size_t i, size_t largest)
+static bool has_group(const tuck_graph *g, const char *name)
 {
-    for (size_t k = 0; k < s->n_scale; k++)
-        if (strcmp(s->scale[k], tuck_graph_group_name(g, i)) == 0)
+    for (size_t k = 0; k < tuck_graph_group_count(g); k++)
+        if (strcmp(tuck_graph_group_name(g, k), name) == 0)
             return true;
-    return s->n_scale == 0 && i == largest;
+    return false;
 }
 
-static void put_point(int64_t ranks, const tuck_simulation *e)
+/* The groups of --scale that this graph has, in a new array. False: no memory. */
+static bool choose_groups(const struct simulate *s, const tuck_graph *g, tuck_scaling_options *o,
+                          const char ***list)
 {
-    tuck_times t;
-    tuck_bound bound;
-
-    tuck_simulation_times(e, &t);
-    tuck_simulation_bound(e, &bound);
-    int64_t least = bound.any_ps > 0 ? bound.any_ps : 0;
-    printf("%8lld %12.3f %12.3f", (long long)ranks, (double)t.step_ps / 1e9,
-           (double)t.comm_ps / 1e9);
-    put(t.exposed_ps > 0 ? TINT_BAD : TINT_GOOD, " %12.3f", (double)t.exposed_ps / 1e9);
-    printf(" %12.3f", (double)least / 1e9);
-    put_line(TINT_DIM, " %7.1f%%", 100 * (least > 0 ? (double)t.step_ps / (double)least - 1 : 0));
+    *list = s->n_scale > 0 ? calloc(s->n_scale, sizeof(**list)) : NULL;
+    if (s->n_scale > 0 && *list == NULL)
+        return false;
+    for (size_t i = 0; i < s->n_scale; i++)
+        if (has_group(g, s->scale[i]))
+            (*list)[o->n_groups++] = s->scale[i];
+    o->groups = *list;
+    return true;
 }
 
-/* The graph with this many ranks in the groups that grow. */
-static int grow(const struct simulate *s, const tuck_graph *original, int64_t ranks,
-                tuck_graph **out)
-{
-    int code = exit_code_of(tuck_graph_copy(original, out));
-    size_t largest = largest_group(original);
-
-    for (size_t i = 0; code == EXIT_FINE && i < tuck_graph_group_count(*out); i++)
-        if (grows(s, original, i, largest) &&
-            tuck_graph_set_group(*out, tuck_graph_group_name(*out, i), ranks, NULL, NULL) !=
-                TUCK_OK)
-            code = EXIT_USAGE;
-    return code;
-}
-
-static int point(struct simulate *s, size_t graph, int64_t ranks)
+/* Warnings about what is assumed, with the groups as large as at the first point. */
+static int warn_of_assumed(struct simulate *s, const tuck_graph *original, const struct curve *x)
 {
     tuck_graph *g = NULL;
-    tuck_simulation *e = NULL;
-    tuck_print_options how;
     bool assumed;
-    int code = grow(s, tuck_doc_graph(s->in.doc, graph), ranks, &g);
+    tuck_status st = tuck_graph_grow(original, x->o.groups, x->o.n_groups, x->o.from, &g);
 
-    if (code == EXIT_FINE)
-        code = evaluate(s, &s->in, g, false, &e, &assumed);
-    if (code == EXIT_FINE && s->list.json) {
-        choose_how(s, &how);
-        code = graph_list_show(&s->docs, graph, ranks, &how, print, e);
-    } else if (code == EXIT_FINE) {
-        put_point(ranks, e);
-    }
-    tuck_simulation_free(e);
+    if (st == TUCK_OK)
+        st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, s->in.diags);
+    int code = st == TUCK_OK ? model_for(&s->model, &s->in, g, &assumed) : exit_code_of(st);
+    print_diags(s->in.diags);
     tuck_graph_free(g);
     return code;
 }
 
+static int simulate_curve(struct simulate *s, struct curve *x)
+{
+    const tuck_graph *g = tuck_doc_graph(s->in.doc, x->graph);
+    tuck_print_options how = print_how(false);
+    tuck_scaling *scaling = NULL;
+    tuck_machine machine;
+    int code = warn_of_assumed(s, g, x);
+
+    if (code != EXIT_FINE)
+        return code;
+    model_public(&s->model, &s->in, &machine);
+    machine.bandwidth = s->bandwidth;
+    if (s->model.cluster_name == NULL)
+        machine.cluster = NULL; /* each point has its own */
+    progress_begin("tuck simulate");
+    progress_stage("lowering, simulating, bounding");
+    tuck_status st = tuck_graph_scale(g, &machine, &x->o, s->in.diags, &scaling);
+    progress_end();
+    print_diags(s->in.diags);
+    if (st == TUCK_OK && !s->list.json)
+        st = tuck_scaling_print(scaling, &how, to_file, stdout);
+    tuck_scaling_free(scaling);
+    return x->code != EXIT_FINE ? x->code : refused_or(st);
+}
+
 static int curve(struct simulate *s, size_t graph)
 {
-    int code = EXIT_FINE;
+    struct curve x = {.s = s, .graph = graph};
+    const char **groups = NULL;
 
+    tuck_scaling_options_init(&x.o);
+    x.o.from = s->world_from;
+    x.o.to = s->world_to;
+    x.o.point = print_point;
+    x.o.ctx = &x;
     if (!s->list.json)
         put_graph(&s->in, graph);
-    if (!s->list.json)
-        put_line(TINT_HEAD, "%8s %12s %12s %12s %12s %8s", "ranks", "step ms", "comm ms",
-                 "exposed ms", "bound ms", "gap");
-    for (int64_t w = s->world_from; code == EXIT_FINE && w <= s->world_to; w *= 2)
-        code = point(s, graph, w);
-    if (!s->list.json && code == EXIT_FINE)
-        put_line(TINT_DIM, "Full messages and compute are those of the graph;\nthe machine has as "
-                           "many nodes as the ranks need.");
+    int code = choose_groups(s, tuck_doc_graph(s->in.doc, graph), &x.o, &groups)
+                   ? simulate_curve(s, &x)
+                   : exit_code_of(TUCK_ENOMEM);
+    free(groups);
     return code;
 }
 

@@ -318,10 +318,10 @@ static void comparison(void **state)
         TUCK_OK);
     after = simulate(g, NULL);
     assert_int_equal(tuck_simulation_diff(before, before, &d), TUCK_OK);
-    assert_int_equal(tuck_diff_moved(d), 0);
+    assert_int_equal(tuck_diff_count(d, TUCK_MOVED), 0);
     tuck_diff_free(d);
     assert_int_equal(tuck_simulation_diff(before, after, &d), TUCK_OK);
-    assert_int_equal(tuck_diff_moved(d), 1);
+    assert_int_equal(tuck_diff_count(d, TUCK_MOVED), 1);
     assert_int_equal(tuck_diff_print(d, NULL, text_add, &out), TUCK_OK);
     assert_non_null(strstr(out.at, "1 of them "));
     tuck_print_options_init(&how);
