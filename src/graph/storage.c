@@ -5,14 +5,24 @@
 
 /* ---- union-find ---- */
 
+static uint32_t root_in(uint32_t *up, uint32_t x)
+{
+    assert_hot(up[x] <= x); /* the smaller number wins, so there are no cycles */
+    while (up[x] != x) {
+        up[x] = up[up[x]]; /* halve the path */
+        x = up[x];
+    }
+    return x;
+}
+
 uint32_t storage_root(const struct storages *s, uint32_t storage)
 {
-    assert_hot(s->join[storage] <= storage); /* the smaller number wins, so there are no cycles */
-    while (s->join[storage] != storage) {
-        s->join[storage] = s->join[s->join[storage]]; /* halve the path */
-        storage = s->join[storage];
-    }
-    return storage;
+    return root_in(s->kin, storage);
+}
+
+uint32_t memory_root(const struct storages *s, uint32_t storage)
+{
+    return root_in(s->same, storage);
 }
 
 struct build {
@@ -20,35 +30,58 @@ struct build {
     const tuck_graph *g;
     struct arena *a;
     struct mem *mem;
-    VEC(uint32_t) join;
+    VEC(uint32_t) same, kin;
 };
 
 static uint32_t fresh(struct build *b)
 {
-    if (b->join.len == 0)
-        vec_push(b->mem, &b->join, 0);
-    uint32_t id = b->join.len;
-    vec_push(b->mem, &b->join, id); /* its own root */
-    b->s->join = b->join.at;
+    if (b->same.len == 0) {
+        vec_push(b->mem, &b->same, 0);
+        vec_push(b->mem, &b->kin, 0);
+    }
+    uint32_t id = b->same.len;
+    vec_push(b->mem, &b->same, id); /* its own root */
+    vec_push(b->mem, &b->kin, id);
+    b->s->same = b->same.at;
+    b->s->kin = b->kin.at;
     return id;
 }
 
 /* The smaller number wins, so that roots do not depend on the order of joins. */
+static void unite(uint32_t *up, uint32_t x, uint32_t y)
+{
+    x = root_in(up, x);
+    y = root_in(up, y);
+    if (x < y)
+        up[y] = x;
+    else
+        up[x] = y;
+}
+
+/* They may be the same memory. */
+static void may_share(struct build *b, uint32_t x, uint32_t y)
+{
+    if (x != 0 && y != 0)
+        unite(b->kin.at, x, y);
+}
+
+/* They are the same memory. */
 static void join(struct build *b, uint32_t x, uint32_t y)
 {
     if (x == 0 || y == 0)
         return;
-    x = storage_root(b->s, x);
-    y = storage_root(b->s, y);
-    if (x < y)
-        b->join.at[y] = x;
-    else
-        b->join.at[x] = y;
+    unite(b->same.at, x, y);
+    unite(b->kin.at, x, y);
 }
 
 uint32_t storage_of(const struct storages *s, uint32_t node, uint32_t item)
 {
     return item < s->count[node] ? storage_root(s, s->of[s->first[node] + item]) : 0;
+}
+
+uint32_t memory_of(const struct storages *s, uint32_t node, uint32_t item)
+{
+    return item < s->count[node] ? memory_root(s, s->of[s->first[node] + item]) : 0;
 }
 
 /* ---- results ---- */
@@ -100,33 +133,29 @@ static uint32_t operand_storage(const struct build *b, const tuck_value *v, uint
     return item->kind == TUCK_V_NODE ? operand_storage(b, item, 0) : 0;
 }
 
-/* Joins everything that an argument list mentions from vals[first] on into one storage and returns
- * it; 0 if nothing is mentioned. */
-static uint32_t join_operands(struct build *b, const struct fx_node *x, uint32_t first)
+/* The storage may be that of any result of node d. */
+static void may_share_with(struct build *b, uint32_t storage, uint32_t d)
 {
-    uint32_t all = 0;
-
-    for (uint32_t i = first; i < x->n_vals; i++) {
-        if (x->vals[i].kind != TUCK_V_NODE)
-            continue;
-        uint32_t d = x->vals[i].a;
-        for (uint32_t k = 0; k < b->s->count[d]; k++) {
-            uint32_t one = b->s->pool.at[b->s->first[d] + k];
-            if (all != 0)
-                join(b, all, one);
-            all = one;
-        }
-    }
-    return all;
+    for (uint32_t k = 0; k < b->s->count[d]; k++)
+        may_share(b, storage, b->s->pool.at[b->s->first[d] + k]);
 }
 
-/* Nothing is known: the results share with every operand. */
-static void unknown_results(struct build *b, uint32_t n, const struct fx_node *x)
+/* Nothing is known: the results from number `from` on may share with each other and with everything
+ * that the argument list mentions from vals[first] on. */
+static void unknown_results(struct build *b, uint32_t n, uint32_t first, uint32_t from)
 {
-    uint32_t all = join_operands(b, x, 0), items = items_of(b->g, x);
+    const struct fx_node *x = node_at(b->g, n);
+    uint32_t items = items_of(b->g, x), one = 0;
 
-    for (uint32_t k = 0; k < items; k++)
-        give(b, n, all ? all : fresh(b));
+    for (uint32_t k = from; k < items; k++) {
+        uint32_t own = fresh(b);
+        may_share(b, own, one);
+        one = own;
+        give(b, n, own);
+    }
+    for (uint32_t i = first; i < x->n_vals && one != 0; i++)
+        if (x->vals[i].kind == TUCK_V_NODE)
+            may_share_with(b, one, x->vals[i].a);
 }
 
 static void fresh_results(struct build *b, uint32_t n, uint32_t items)
@@ -155,11 +184,11 @@ static uint32_t nested_storage(const struct storages *in, const tuck_value *out,
 
     if (n == 0)
         return 0;
-    return storage_of(in, v->a, value_is_container(out) ? 0 : k < n ? k : n - 1);
+    return in->of[in->first[v->a] + (value_is_container(out) ? 0 : k < n ? k : n - 1)];
 }
 
 /* The operand's storage that result k of a nested graph shares. For an operand that is a list: what
- * a getitem takes out of it, or else all items joined. */
+ * a getitem takes out of it, or 0 if it is unknown which. */
 static uint32_t passed_storage(struct build *b, const tuck_graph *child, uint32_t k,
                                const tuck_value *operand)
 {
@@ -173,10 +202,44 @@ static uint32_t passed_storage(struct build *b, const tuck_graph *child, uint32_
         node_at(child, y->vals[0].a)->kind == TUCK_PLACEHOLDER && y->vals[1].kind == TUCK_V_INT &&
         y->vals[1].u.i >= 0 && y->vals[1].u.i < b->s->count[operand->a])
         return operand_storage(b, operand, (uint32_t)y->vals[1].u.i);
-    uint32_t first = b->s->first[operand->a];
-    for (uint32_t i = 1; i < b->s->count[operand->a]; i++)
-        join(b, b->s->pool.at[first], b->s->pool.at[first + i]);
-    return b->s->pool.at[first];
+    return 0;
+}
+
+/* Result k of a nested graph, whose storage there is `inner`, given the operands from `operand` on:
+ * what is passed for an input that has the same storage there. It may share with all that is
+ * passed for inputs with which that storage may share. */
+static uint32_t nested_result(struct build *b, const struct fx_node *x, const tuck_graph *child,
+                              const struct storages *in, uint32_t inner, uint32_t k,
+                              const tuck_value *operand)
+{
+    uint32_t shared = 0, i = 2, maybe = 0;
+    const tuck_value *first = operand;
+
+    for_each_node (child, p) {
+        if (node_at(child, p)->kind != TUCK_PLACEHOLDER || i >= x->n_args)
+            break;
+        if (inner != 0 && memory_of(in, p, 0) == memory_root(in, inner))
+            shared = passed_storage(b, child, k, operand);
+        maybe += inner != 0 && storage_of(in, p, 0) == storage_root(in, inner);
+        operand = value_next(operand);
+        i++;
+    }
+    if (maybe == (shared != 0))
+        return shared ? shared : fresh(b);
+    if (shared == 0)
+        shared = fresh(b);
+    i = 2;
+    for_each_node (child, p) {
+        if (node_at(child, p)->kind != TUCK_PLACEHOLDER || i >= x->n_args)
+            break;
+        if (storage_of(in, p, 0) == storage_root(in, inner))
+            for (const tuck_value *v = first, *end = value_next(first); v < end; v++)
+                if (v->kind == TUCK_V_NODE)
+                    may_share_with(b, shared, v->a);
+        first = value_next(first);
+        i++;
+    }
+    return shared;
 }
 
 /* control_deps(deps, graph, operands…) and invoke_subgraph(graph, name, operands…): the operands
@@ -191,23 +254,13 @@ static void subgraph_results(struct build *b, uint32_t n, const struct fx_node *
     bool apart = b->s->copies != NULL && b->s->copies[n];
 
     if (results == 0) {
-        unknown_results(b, n, x);
+        unknown_results(b, n, 0, 0);
         return;
     }
     const tuck_value *out = node_at(child, child->output)->vals;
     for (uint32_t k = 0; k < results; k++) {
-        uint32_t inner = apart ? 0 : nested_storage(&in, out, k), shared = 0;
-        const tuck_value *operand = value_next(second);
-        uint32_t i = 2;
-        for_each_node (child, p) {
-            if (node_at(child, p)->kind != TUCK_PLACEHOLDER || i >= x->n_args)
-                break;
-            if (inner != 0 && storage_of(&in, p, 0) == inner)
-                shared = passed_storage(b, child, k, operand);
-            operand = value_next(operand);
-            i++;
-        }
-        give(b, n, shared ? shared : fresh(b));
+        uint32_t inner = apart ? 0 : nested_storage(&in, out, k);
+        give(b, n, nested_result(b, x, child, &in, inner, k, value_next(second)));
     }
 }
 
@@ -257,9 +310,7 @@ static void effect_results(struct build *b, uint32_t n, const struct fx_node *x)
         known_results(b, n, call, items - 1);
         return;
     }
-    uint32_t all = join_operands(b, x, 1);
-    for (uint32_t k = 1; k < items; k++)
-        give(b, n, all ? all : fresh(b));
+    unknown_results(b, n, 1, 1);
 }
 
 static void getitem_result(struct build *b, uint32_t n, const struct fx_node *x)
@@ -299,11 +350,11 @@ static void results_of(struct build *b, uint32_t n)
         else if (row->shape == OP_SHAPE_with_effects)
             effect_results(b, n, x);
         else if (x->op == 0 || row->cls == OP_HOP)
-            unknown_results(b, n, x);
+            unknown_results(b, n, 0, 0);
         else if (row->cls != OP_SCALAR && row->cls != OP_ASSERT && row->cls != OP_GROUP)
             known_results(b, n, x, items_of(b->g, x));
         break;
-    default: unknown_results(b, n, x); break;
+    default: unknown_results(b, n, 0, 0); break;
     }
 }
 
@@ -500,6 +551,16 @@ static uint32_t writing_op(const tuck_graph *g, uint32_t n)
     return op != 0 ? op : x->op;
 }
 
+/* At least one number, 0. */
+static uint32_t *copied(struct arena *a, const uint32_t *from, uint32_t n)
+{
+    uint32_t *to = arena_zeroed(a, ((size_t)n + 1) * sizeof(*to));
+
+    if (n > 0)
+        memcpy(to, from, n * sizeof(*to));
+    return to;
+}
+
 static void do_build(void *p)
 {
     struct build *b = p;
@@ -519,18 +580,13 @@ static void do_build(void *p)
             find_held(b, n, node_at(g, n));
         results_of(b, n);
     }
-    if (b->join.len > 0)
+    if (b->same.len > 0)
         join_inputs(b);
     /* Moves everything that grew into the arena. */
-    s->n = b->join.len ? b->join.len - 1 : 0;
-    s->of = arena_array(b->a, uint32_t, s->pool.len);
-    uint32_t *join_copy = arena_array(b->a, uint32_t, (size_t)s->n + 1);
-    if (s->pool.len > 0)
-        memcpy(s->of, s->pool.at, s->pool.len * sizeof(*s->of));
-    join_copy[0] = 0;
-    if (s->n > 0)
-        memcpy(join_copy, b->join.at, ((size_t)s->n + 1) * sizeof(*join_copy));
-    s->join = join_copy;
+    s->n = b->same.len ? b->same.len - 1 : 0;
+    s->of = copied(b->a, s->pool.at, s->pool.len);
+    s->same = copied(b->a, b->same.at, b->same.len);
+    s->kin = copied(b->a, b->kin.at, b->kin.len);
 }
 
 void storages_build(const tuck_graph *g, struct arena *a, struct storages *s)
@@ -545,7 +601,8 @@ void storages_build_apart(const tuck_graph *g, struct arena *a, const bool *copi
 
     *s = (struct storages){.g = g, .copies = copies};
     bool ok = mem_guard(a->mem, do_build, &b);
-    vec_free(a->mem, &b.join);
+    vec_free(a->mem, &b.same);
+    vec_free(a->mem, &b.kin);
     vec_free(a->mem, &s->pool);
     if (!ok)
         mem_exhausted(a->mem);
@@ -578,8 +635,8 @@ static bool touches_nothing(const struct fx_node *x)
            (row->cls == OP_VIEW && !(row->flags & (OP_F_MAYBE | OP_F_MUTATES)));
 }
 
-void storage_accesses(const struct storages *s, uint32_t node,
-                      void (*fn)(void *ctx, uint32_t storage, enum access how), void *ctx)
+static void find_accesses(const struct storages *s, uint32_t *up, uint32_t node, access_fn fn,
+                          void *ctx)
 {
     const tuck_graph *g = s->g;
     const struct fx_node *x = node_at(g, node);
@@ -608,8 +665,17 @@ void storage_accesses(const struct storages *s, uint32_t node,
         for (; v < end; v++) {
             bool here = written || (held != NULL && held[v - x->vals]);
             for (uint32_t k = 0; v->kind == TUCK_V_NODE && k < s->count[v->a]; k++)
-                fn(ctx, storage_root(s, s->of[s->first[v->a] + k]),
-                   here ? ACCESS_WRITE : ACCESS_READ);
+                fn(ctx, root_in(up, s->of[s->first[v->a] + k]), here ? ACCESS_WRITE : ACCESS_READ);
         }
     }
+}
+
+void storage_accesses(const struct storages *s, uint32_t node, access_fn fn, void *ctx)
+{
+    find_accesses(s, s->kin, node, fn, ctx);
+}
+
+void memory_accesses(const struct storages *s, uint32_t node, access_fn fn, void *ctx)
+{
+    find_accesses(s, s->same, node, fn, ctx);
 }

@@ -1,9 +1,12 @@
 /* Storages: which values share memory, which nodes write it, when it is live.
  *
  * Every tensor has a storage; views, waits, out= and in-place operators return an operand's.
- * ops.def says which, including its column `lies`. If it is unknown whether two values share (an
- * unknown operator, a reshape that may copy), they are assumed to: that never allows a wrong
- * reordering.
+ * ops.def says which, including its column `lies`. A reshape that may copy counts as a view.
+ *
+ * There are two questions. Are two values the same memory? Then it is counted once: memory_of().
+ * May they be the same memory? Then reads and writes must keep their order: storage_of(). The
+ * results of an unknown operator have memory of their own and may share with every operand, so
+ * they all have the same storage_of().
  */
 #ifndef TUCK_GRAPH_STORAGE_H
 #define TUCK_GRAPH_STORAGE_H
@@ -20,7 +23,8 @@ struct storages {
     uint32_t *first;           /* by node: where its results begin in `of` */
     uint32_t *count;           /* by node: how many results it has; 0 for numbers and nothing */
     uint32_t *of;              /* storage of each result; each item of a list has its own */
-    uint32_t *join;            /* storages found to be the same: a forest, see storage_root() */
+    uint32_t *same;            /* storages that are the same: a forest, see memory_root() */
+    uint32_t *kin;             /* storages that may be the same: a forest, see storage_root() */
     const struct op_sig **sig; /* by operator, for those seen */
     const bool *copies;        /* by node, or NULL: known to copy, see below */
     /* by node, or NULL: for a call of a graph that writes, by value: does it write it? */
@@ -35,10 +39,15 @@ void storages_build(const tuck_graph *g, struct arena *a, struct storages *s);
 void storages_build_apart(const tuck_graph *g, struct arena *a, const bool *copies,
                           struct storages *s);
 
+/* One number for all storages that may be the same memory: for the order of reads and writes. */
 uint32_t storage_root(const struct storages *s, uint32_t storage);
+/* One number for all storages that are the same memory: for sizes and lifetimes. */
+uint32_t memory_root(const struct storages *s, uint32_t storage);
 
-/* The storage of a node's result number `item` (0 for a single result); 0 if none. */
+/* That of a node's result number `item` (0 for a single result); 0 if none. Two values with
+ * different storage_of() never share; two with the same memory_of() always do. */
 uint32_t storage_of(const struct storages *s, uint32_t node, uint32_t item);
+uint32_t memory_of(const struct storages *s, uint32_t node, uint32_t item);
 
 /* Which results of its operand number `slot`, a node, n mentions: [*first, *end). Usually all, but
  * a getitem by number mentions only that one: otherwise n getitems would take n * n time. */
@@ -47,10 +56,13 @@ void storage_mentions(const struct storages *s, uint32_t n, uint32_t slot, uint3
 
 enum access { ACCESS_READ, ACCESS_WRITE };
 
-/* Calls fn for everything a node reads or writes, with a storage (a root) and the kind of access,
+typedef void (*access_fn)(void *ctx, uint32_t storage, enum access how);
+
+/* Calls fn for everything a node reads or writes, with a storage_root() and the kind of access,
  * possibly repeated. Making a view accesses nothing. */
-void storage_accesses(const struct storages *s, uint32_t node,
-                      void (*fn)(void *ctx, uint32_t storage, enum access how), void *ctx);
+void storage_accesses(const struct storages *s, uint32_t node, access_fn fn, void *ctx);
+/* The same with memory_root(). */
+void memory_accesses(const struct storages *s, uint32_t node, access_fn fn, void *ctx);
 
 /* A barrier reads and writes everything it can reach, and keeps its position among all other
  * barriers and all writes. */

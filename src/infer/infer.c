@@ -1,5 +1,6 @@
 #include "infer/infer.h"
 
+#include "graph/call.h"
 #include "graph/effect.h"
 #include "op/ops.h"
 #include "infer/infer_run.h"
@@ -370,6 +371,34 @@ static bool outdated(const struct infer_options *o, const tuck_graph *g, uint32_
     return n >= o->n_before;
 }
 
+/* What a call gives of which nothing is known, as the annotations of what is taken out of it tell:
+ * texts have none for lists. 0: nothing is taken out. */
+static type_id taken_out(struct infer_run *r, const tuck_graph *g, uint32_t n)
+{
+    enum { MOST = 65536 };
+    uint32_t items = 0, k;
+
+    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
+        const struct fx_node *y = node_at(g, g->use.at[u].user);
+        if (op_at(y->op)->form == OP_FORM_GETITEM && g->use.at[u].slot == 0 &&
+            call_item(g, y, &k) && k < MOST && k >= items)
+            items = k + 1;
+    }
+    if (items == 0)
+        return 0;
+    struct arena_mark mark = arena_mark(&r->scratch);
+    type_id *item = arena_zeroed(&r->scratch, items * sizeof(*item));
+    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
+        const struct fx_node *y = node_at(g, g->use.at[u].user);
+        if (op_at(y->op)->form == OP_FORM_GETITEM && g->use.at[u].slot == 0 &&
+            call_item(g, y, &k) && k < items)
+            item[k] = type_of_ann(g->store, y->ann);
+    }
+    type_id list = type_list(&g->store->type, item, items);
+    arena_release(&r->scratch, mark);
+    return list;
+}
+
 static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
 {
     const struct infer_options *o = r->options;
@@ -386,6 +415,8 @@ static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
             report(r, g, n, stated, inferred);
         bool anew = o->ignore_annotations || (inferred != 0 && outdated(o, g, n));
         g->type.at[n] = anew ? inferred : fuller(g->store, stated, inferred);
+        if (g->type.at[n] == 0 && !o->ignore_annotations)
+            g->type.at[n] = taken_out(r, g, n);
     } else if (stated != 0) {
         g->type.at[n] = stated; /* otherwise what the caller passes, if anything */
     }

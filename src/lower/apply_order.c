@@ -104,7 +104,7 @@ static bool overlap(const struct storages *s, uint32_t n, uint32_t other)
 {
     for (uint32_t i = 0; i < s->count[n]; i++)
         for (uint32_t k = 0; k < s->count[other]; k++)
-            if (storage_root(s, storage_of(s, n, i)) == storage_root(s, storage_of(s, other, k)))
+            if (storage_of(s, n, i) == storage_of(s, other, k))
                 return true;
     return false;
 }

@@ -25,11 +25,11 @@ static bool counts_in_peak(const struct program_buf *b)
     return !(b->flags & PROGRAM_INPUT) || (b->flags & PROGRAM_FREEABLE);
 }
 
-/* Does the op use something of unknown size? */
+/* Is the size of something that the op reads or writes in place unknown? Not of its results. */
 static bool is_unsized(const struct program *p, uint32_t op)
 {
     for (uint32_t k = p->use_at[op]; k < p->use_at[op + 1]; k++)
-        if (p->buf[p->use[k].buf].flags & PROGRAM_UNKNOWN)
+        if (p->use[k].how != PROGRAM_WRITES && (p->buf[p->use[k].buf].flags & PROGRAM_UNKNOWN))
             return true;
     return false;
 }

@@ -24,7 +24,7 @@ static void mark_access(void *ctx, uint32_t root, enum access how)
     uint32_t region = m->l->region[m->node];
 
     (void)how;
-    s->last_access = m->l->place[m->node];
+    lower_kin_of(m->l, root)->last_access = m->l->place[m->node];
     if (region == 0 || (s->region != 0 && s->region != region))
         s->region = UINT32_MAX;
     else
@@ -36,7 +36,7 @@ static void mark_results(struct lower *l, uint32_t n)
     struct mark m = {l, n};
 
     for (uint32_t k = 0; k < l->s.count[n]; k++)
-        mark_access(&m, storage_of(&l->s, n, k), ACCESS_WRITE);
+        mark_access(&m, memory_of(&l->s, n, k), ACCESS_WRITE);
 }
 
 /* ---- running transfers: their operands are in use until the first wait ---- */
@@ -46,7 +46,7 @@ static void begin_transfer(void *ctx, uint32_t root, enum access how)
     const struct mark *m = ctx;
 
     if (how == ACCESS_WRITE)
-        m->l->storage[root].transfer = m->node;
+        lower_kin_of(m->l, root)->transfer = m->node;
 }
 
 static void mark_transfer(struct lower *l, uint32_t n, bool *unwaited)
@@ -58,7 +58,7 @@ static void mark_transfer(struct lower *l, uint32_t n, bool *unwaited)
     unwaited[n] = true;
     lower_touches(l, n, begin_transfer, &m);
     for (uint32_t k = 0; k < l->s.count[n]; k++)
-        begin_transfer(&m, storage_of(&l->s, n, k), ACCESS_WRITE);
+        begin_transfer(&m, memory_of(&l->s, n, k), ACCESS_WRITE);
 }
 
 struct late {
@@ -71,7 +71,7 @@ static void late_access(void *ctx, uint32_t root, enum access how)
     const struct late *x = ctx;
 
     (void)how;
-    x->l->storage[root].last_access = x->place;
+    lower_kin_of(x->l, root)->last_access = x->place;
 }
 
 /* Operands that are cloned, or would be, are no longer used once the transfer is running. */
@@ -88,7 +88,7 @@ static void end_transfer(struct lower *l, uint32_t n, uint32_t place)
     if (!works_on_clones(op_at(lower_call(l, n)->op)))
         lower_touches(l, n, late_access, &x);
     for (uint32_t k = 0; k < l->s.count[n]; k++)
-        late_access(&x, storage_of(&l->s, n, k), ACCESS_WRITE);
+        late_access(&x, memory_of(&l->s, n, k), ACCESS_WRITE);
 }
 
 static void mark_wait(struct lower *l, uint32_t n, bool *unwaited)
@@ -97,12 +97,43 @@ static void mark_wait(struct lower *l, uint32_t n, bool *unwaited)
 
     for (uint32_t i = 0; i < x->n_vals; i++)
         for (uint32_t k = 0; x->vals[i].kind == TUCK_V_NODE && k < l->s.count[x->vals[i].a]; k++) {
-            uint32_t c = l->storage[storage_of(&l->s, x->vals[i].a, k)].transfer;
+            uint32_t c = l->kin[storage_of(&l->s, x->vals[i].a, k)].transfer;
             if (!unwaited[c])
                 continue;
             unwaited[c] = false;
             end_transfer(l, c, l->place[n]);
         }
+}
+
+static void begin_storages(struct lower *l)
+{
+    size_t n = (size_t)l->s.n + 1;
+
+    l->storage = arena_zeroed(&l->scratch, n * sizeof(*l->storage));
+    l->kin = arena_zeroed(&l->scratch, n * sizeof(*l->kin));
+    for (uint32_t i = 0; i <= l->s.n; i++) {
+        l->storage[i].buf = PROGRAM_NONE;
+        l->kin[i].written_by = l->kin[i].works = PROGRAM_NONE;
+    }
+    for (uint32_t i = 1; i <= l->s.n; i++)
+        if (memory_root(&l->s, i) == i && storage_root(&l->s, i) != i)
+            lower_kin_of(l, i)->several = true;
+}
+
+static void mark_output(struct lower *l, uint32_t value)
+{
+    for (uint32_t k = 0; k < l->s.count[value]; k++) {
+        uint32_t root = memory_of(&l->s, value, k);
+        l->storage[root].output = lower_kin_of(l, root)->output = true;
+    }
+}
+
+static void mark_input(struct lower *l, uint32_t value)
+{
+    for (uint32_t k = 0; k < l->s.count[value]; k++) {
+        uint32_t root = memory_of(&l->s, value, k);
+        l->storage[root].input = lower_kin_of(l, root)->input = true;
+    }
 }
 
 static void prepare_storages(struct lower *l)
@@ -111,22 +142,18 @@ static void prepare_storages(struct lower *l)
 
     bool *unwaited = arena_zeroed(&l->scratch, g->node.len * sizeof(*unwaited));
 
-    l->storage = arena_zeroed(&l->scratch, ((size_t)l->s.n + 1) * sizeof(*l->storage));
-    for (uint32_t i = 0; i <= l->s.n; i++)
-        l->storage[i].buf = PROGRAM_NONE;
+    begin_storages(l);
     for_each_node (g, n) {
         struct mark m = {l, n};
         uint8_t kind = node_at(g, n)->kind;
 
         if (kind == TUCK_PLACEHOLDER || kind == TUCK_GET_ATTR) {
-            for (uint32_t k = 0; k < l->s.count[n]; k++)
-                l->storage[storage_of(&l->s, n, k)].input = true;
+            mark_input(l, n);
         } else if (kind == TUCK_OUTPUT) {
             const struct fx_node *x = node_at(g, n);
             for (uint32_t i = 0; i < x->n_vals; i++)
-                for (uint32_t k = 0; x->vals[i].kind == TUCK_V_NODE && k < l->s.count[x->vals[i].a];
-                     k++)
-                    l->storage[storage_of(&l->s, x->vals[i].a, k)].output = true;
+                if (x->vals[i].kind == TUCK_V_NODE)
+                    mark_output(l, x->vals[i].a);
         } else if (l->role[n] != ROLE_VIEW) {
             lower_touches(l, n, mark_access, &m);
             if (l->role[n] != ROLE_NOTHING)
@@ -172,18 +199,20 @@ static bool is_freeable(const struct lower *l, uint32_t node)
 static void lower_input(struct lower *l, uint32_t node)
 {
     for (uint32_t k = 0; k < l->s.count[node]; k++) {
-        struct lower_storage *s = &l->storage[storage_of(&l->s, node, k)];
+        uint32_t root = memory_of(&l->s, node, k);
+        struct lower_storage *s = &l->storage[root];
+        bool touched = lower_kin_of(l, root)->last_access > 0;
         type_id type = lower_result_type(l, node, k);
 
-        if (type == 0 && s->last_access == 0 && !s->output)
+        if (type == 0 && !touched && !s->output)
             continue; /* a number or a group: its type does not matter */
         if (s->buf == PROGRAM_NONE)
-            s->buf = lower_buf(l, PROGRAM_NONE, node, type, "");
+            lower_place(l, root, lower_buf(l, PROGRAM_NONE, node, type, ""));
         if (s->buf == PROGRAM_NONE)
             continue;
         struct program_buf *b = &l->buf.at[s->buf];
         /* Unused inputs stay with the caller. */
-        bool ours = (s->last_access > 0 || s->output) && is_freeable(l, node);
+        bool ours = (touched || s->output) && is_freeable(l, node);
         b->flags |= PROGRAM_INPUT | (ours ? PROGRAM_FREEABLE : 0) |
                     (s->output ? PROGRAM_OUTPUT : 0);
         b->layout = PROGRAM_FIXED;

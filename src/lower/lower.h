@@ -24,14 +24,23 @@ enum lower_role {
 
 enum { ROLE_ENDS = 128 }; /* added to a role: no loop continues after this node */
 
-/* State of a storage during the walk over the graph; by storage root. */
+/* State of a storage during the walk over the graph; by memory_root(). */
 struct lower_storage {
-    uint32_t buf;         /* PROGRAM_NONE if not made yet, or inside a loop */
-    uint32_t last_access; /* position of the last node that uses it, including running transfers */
-    uint32_t transfer;    /* the last collective that works on it; a node, 0 if none */
-    uint32_t claimed;     /* the last collective that reused it; a node, 0 if none */
-    uint32_t region;      /* the only region that uses it; 0 if none yet, UINT32_MAX if several */
-    bool output, input;   /* the graph returns it; it is an input */
+    uint32_t buf;       /* PROGRAM_NONE if not made yet, or inside a loop */
+    uint32_t region;    /* the only region that uses it; 0 if none yet, UINT32_MAX if several */
+    bool output, input; /* the graph returns it; it is an input */
+};
+
+/* State of all storages that may be the same memory; by storage_root(). */
+struct lower_kin {
+    uint32_t last_access; /* position of the last node that uses one, including running transfers */
+    uint32_t transfer;    /* the last collective that works on one; a node, 0 if none */
+    uint32_t claimed;     /* the last collective that reused one; a node, 0 if none */
+    bool output, input;   /* the graph returns one; one is an input */
+    bool several;         /* there is more than one: no buffer tells the whole order */
+    uint32_t written_by;  /* the op that wrote one last, or PROGRAM_NONE */
+    uint32_t readers;     /* the ops that read one since then, entry in link; 0 if none */
+    uint32_t works;       /* the last collective that writes one until a wait, or PROGRAM_NONE */
 };
 
 struct lower_link { /* entry of a linked list; 0 ends it */
@@ -43,6 +52,7 @@ struct lower_track {
     uint32_t read_by, written_by;
     uint32_t works; /* the last collective that writes it until a wait, or PROGRAM_NONE */
     bool is_static; /* no symbols in its sizes: the same bytes in every step */
+    uint32_t kin;   /* storage_root() of it and of buffers that may share with it; 0 if none do */
 };
 
 struct lower_use_row {
@@ -86,7 +96,8 @@ struct lower {
     uint32_t *region;    /* by node: the loop it belongs to, from 1; 0 if none */
     uint32_t *region_op; /* by region: its op, or PROGRAM_NONE */
     uint32_t n_region;
-    struct lower_storage *storage; /* by root */
+    struct lower_storage *storage; /* by memory_root() */
+    struct lower_kin *kin;         /* by storage_root() */
     uint32_t *made_by;             /* by node: the op that makes its result, or PROGRAM_NONE */
     uint32_t *more_from;           /* by node: further such ops, entry in link; 0 if none */
     uint32_t *copied;              /* by node: the collective that works on a copy of it */
@@ -120,15 +131,16 @@ uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, co
 /* The same, but always contiguous: for copies. */
 uint32_t lower_buf_dense(struct lower *l, uint32_t op, uint32_t node, type_id type,
                          const char *suffix);
+/* The storage with that memory_root() is in that buffer. */
+void lower_place(struct lower *l, uint32_t root, uint32_t buf);
 void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access how);
 /* An order that does not follow from buffers. */
 void lower_depends(struct lower *l, uint32_t op, uint32_t on, unsigned flags);
 /* Puts the op after those that make the node's operands. */
 void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node);
 void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node);
-/* Calls fn for everything the node reads or writes, like storage_accesses(). */
-void lower_touches(struct lower *l, uint32_t node,
-                   void (*fn)(void *ctx, uint32_t storage, enum access how), void *ctx);
+/* Calls fn for everything the node reads or writes, like memory_accesses(). */
+void lower_touches(struct lower *l, uint32_t node, access_fn fn, void *ctx);
 /* Records what the node reads and writes, and adds the buffers of its results, made by op if they
  * are new. */
 void lower_accesses(struct lower *l, uint32_t op, uint32_t node);
@@ -165,6 +177,12 @@ uint32_t lower_group_of(struct lower *l, uint32_t node); /* index in l->groups, 
 static inline const struct fx_node *lower_call(const struct lower *l, uint32_t node)
 {
     return l->inner != NULL && l->inner[node] != NULL ? l->inner[node] : node_at(l->g, node);
+}
+
+/* What is known of a storage with that memory_root() and of all that may be the same. */
+static inline struct lower_kin *lower_kin_of(const struct lower *l, uint32_t root)
+{
+    return &l->kin[storage_root(&l->s, root)];
 }
 
 static inline bool lower_may_write(const struct lower *l, uint32_t node)

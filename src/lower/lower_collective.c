@@ -25,7 +25,7 @@ struct coll {
 
 static uint32_t buf_of_value(const struct lower *l, uint32_t node)
 {
-    uint32_t root = storage_of(&l->s, node, 0);
+    uint32_t root = memory_of(&l->s, node, 0);
 
     return root ? l->storage[root].buf : PROGRAM_NONE;
 }
@@ -83,16 +83,17 @@ static void copy_back(struct coll *c, uint32_t from, uint32_t to)
 static bool may_reuse(const struct coll *c, uint32_t from)
 {
     const struct lower *l = c->l;
-    uint32_t root = storage_of(&l->s, from, 0);
+    uint32_t root = memory_of(&l->s, from, 0);
 
     if (root == 0 || l->o->keep_clones)
         return false;
-    struct lower_storage *s = &l->storage[root];
-    if (s->buf == PROGRAM_NONE || s->input || s->output || s->claimed == c->node ||
-        s->last_access > l->place[c->node] || !lower_is_contiguous(l, node_type(l->g, from)) ||
+    const struct lower_storage *s = &l->storage[root];
+    struct lower_kin *kin = lower_kin_of(l, root);
+    if (s->buf == PROGRAM_NONE || kin->input || kin->output || kin->claimed == c->node ||
+        kin->last_access > l->place[c->node] || !lower_is_contiguous(l, node_type(l->g, from)) ||
         l->buf.at[s->buf].layout == PROGRAM_COMM)
         return false;
-    s->claimed = c->node;
+    kin->claimed = c->node;
     return true;
 }
 
@@ -114,9 +115,9 @@ static bool has_symm_mem(const struct lower *l, uint32_t group)
 static bool may_be_comm(const struct coll *c, uint32_t from, uint32_t group)
 {
     const struct lower *l = c->l;
-    uint32_t root = storage_of(&l->s, from, 0), buf = root ? l->storage[root].buf : PROGRAM_NONE;
+    uint32_t root = memory_of(&l->s, from, 0), buf = root ? l->storage[root].buf : PROGRAM_NONE;
 
-    if (buf == PROGRAM_NONE || l->storage[root].input || l->storage[root].output)
+    if (buf == PROGRAM_NONE || lower_kin_of(l, root)->input || lower_kin_of(l, root)->output)
         return false;
     if (l->buf.at[buf].layout == PROGRAM_COMM)
         return l->buf.at[buf].group == group;
@@ -208,9 +209,9 @@ static void in_place(struct coll *c)
     for (uint32_t i = 0; i < n; i++) {
         lower_uses(l, c->op, buf[i], PROGRAM_MUTATES);
         fix(l, buf[i]);
-        uint32_t root = storage_of(&l->s, c->node, c->first + i);
+        uint32_t root = memory_of(&l->s, c->node, c->first + i);
         if (root != 0 && l->storage[root].buf == PROGRAM_NONE) {
-            l->storage[root].buf = buf[i];
+            lower_place(l, root, buf[i]);
             if (l->storage[root].output && buf[i] != PROGRAM_NONE)
                 l->buf.at[buf[i]].flags |= PROGRAM_OUTPUT;
         }
@@ -275,7 +276,7 @@ static void finish(struct coll *c)
     lower_follows_effects(l, c->op, c->node);
     lower_results(l, c->op, c->node);
     for (uint32_t k = 0; k < l->s.count[c->node]; k++)
-        fix(l, l->storage[storage_of(&l->s, c->node, k)].buf);
+        fix(l, l->storage[memory_of(&l->s, c->node, k)].buf);
     unasked_results(c);
 }
 
@@ -385,7 +386,7 @@ static bool is_one_shot(const struct coll *c, uint32_t group)
 static void one_shot(struct coll *c, uint32_t group)
 {
     struct lower *l = c->l;
-    uint32_t from = call_node(l->g, c->x, 0), root = storage_of(&l->s, c->node, c->first);
+    uint32_t from = call_node(l->g, c->x, 0), root = memory_of(&l->s, c->node, c->first);
     uint32_t source = comm_buffer(c, from, group);
     bool back = (c->row->flags & OP_F_MUTATES) != 0;
 
@@ -404,9 +405,15 @@ static void one_shot(struct coll *c, uint32_t group)
 /* A wait may name the buffer instead of the result. */
 static void works_in(struct lower *l, uint32_t op)
 {
-    for (uint32_t k = l->use_from.at[op]; k < l->use.len; k++)
-        if (l->use.at[k].op == op && l->use.at[k].use.how != PROGRAM_READS)
-            l->track.at[l->use.at[k].use.buf].works = op;
+    for (uint32_t k = l->use_from.at[op]; k < l->use.len; k++) {
+        struct lower_track *t = &l->track.at[l->use.at[k].use.buf];
+
+        if (l->use.at[k].op != op || l->use.at[k].use.how == PROGRAM_READS)
+            continue;
+        t->works = op;
+        if (t->kin != 0)
+            l->kin[t->kin].works = op;
+    }
 }
 
 void lower_collective(struct lower *l, uint32_t node)

@@ -212,7 +212,7 @@ static uint32_t new_buf(struct lower *l, uint32_t op, uint32_t node, type_id typ
     vec_push_in(&l->scratch, &l->buf, b);
     vec_push_in(&l->scratch, &l->track,
                 ((struct lower_track){PROGRAM_NONE, PROGRAM_NONE, PROGRAM_NONE,
-                                      has_static_sizes(l, type)}));
+                                      has_static_sizes(l, type), 0}));
     if (op != PROGRAM_NONE)
         lower_uses(l, op, id, PROGRAM_WRITES);
     return id;
@@ -230,6 +230,31 @@ uint32_t lower_buf_dense(struct lower *l, uint32_t op, uint32_t node, type_id ty
     return new_buf(l, op, node, type, suffix, !lower_is_contiguous(l, type));
 }
 
+void lower_place(struct lower *l, uint32_t root, uint32_t buf)
+{
+    uint32_t kin = storage_root(&l->s, root);
+
+    l->storage[root].buf = buf;
+    if (buf != PROGRAM_NONE)
+        l->track.at[buf].kin = l->kin[kin].several ? kin : 0;
+}
+
+/* What is read or written may be in another buffer, too: the order among those that use any of
+ * them is stated. Making a buffer is no write of the others. */
+static void meet_kin(struct lower *l, uint32_t op, struct lower_kin *k, enum program_access how)
+{
+    lower_depends(l, op, k->written_by, 0);
+    if (how == PROGRAM_READS) {
+        vec_push_in(&l->scratch, &l->link, ((struct lower_link){op, k->readers}));
+        k->readers = l->link.len - 1;
+        return;
+    }
+    for (uint32_t i = k->readers; i != 0; i = l->link.at[i].next)
+        lower_depends(l, op, l->link.at[i].op, PROGRAM_WEAK);
+    k->written_by = op;
+    k->readers = 0;
+}
+
 void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access how)
 {
     if (buf == PROGRAM_NONE)
@@ -238,6 +263,8 @@ void lower_uses(struct lower *l, uint32_t op, uint32_t buf, enum program_access 
 
     if (t->written_by == op || (how == PROGRAM_READS && t->read_by == op))
         return;
+    if (t->kin != 0 && how != PROGRAM_WRITES)
+        meet_kin(l, op, &l->kin[t->kin], how);
     struct lower_use_row row = {op, {buf, (uint8_t)how}};
     vec_push_in(&l->scratch, &l->use, row);
     if (how == PROGRAM_READS)
@@ -261,14 +288,13 @@ static void touch(void *ctx, uint32_t root, enum access how)
                how == ACCESS_WRITE ? PROGRAM_MUTATES : PROGRAM_READS);
 }
 
-void lower_touches(struct lower *l, uint32_t node,
-                   void (*fn)(void *ctx, uint32_t storage, enum access how), void *ctx)
+void lower_touches(struct lower *l, uint32_t node, access_fn fn, void *ctx)
 {
     const struct fx_node *x = lower_call(l, node);
     struct operand o = {.v = NULL};
 
     if (x == node_at(l->g, node)) {
-        storage_accesses(&l->s, node, fn, ctx);
+        memory_accesses(&l->s, node, fn, ctx);
         return;
     }
     const struct op_sig *sig = sigs_get(&l->sigs, x->op);
@@ -276,7 +302,7 @@ void lower_touches(struct lower *l, uint32_t node,
         bool written = o.param != NULL && o.param->mutated;
         for (const tuck_value *v = o.v, *end = value_next(o.v); v < end; v++)
             for (uint32_t k = 0; v->kind == TUCK_V_NODE && k < l->s.count[v->a]; k++)
-                fn(ctx, storage_of(&l->s, v->a, k), written ? ACCESS_WRITE : ACCESS_READ);
+                fn(ctx, memory_of(&l->s, v->a, k), written ? ACCESS_WRITE : ACCESS_READ);
     }
 }
 
@@ -298,7 +324,7 @@ static bool is_inside(const struct lower *l, uint32_t root, uint32_t node)
 void lower_results(struct lower *l, uint32_t op, uint32_t node)
 {
     for (uint32_t k = 0; k < l->s.count[node]; k++) {
-        uint32_t root = storage_of(&l->s, node, k);
+        uint32_t root = memory_of(&l->s, node, k);
         struct lower_storage *s = &l->storage[root];
         char suffix[16] = "";
 
@@ -306,7 +332,7 @@ void lower_results(struct lower *l, uint32_t op, uint32_t node)
             continue;
         if (k > 0)
             snprintf(suffix, sizeof(suffix), ".%u", k);
-        s->buf = lower_buf(l, op, node, lower_result_type(l, node, k), suffix);
+        lower_place(l, root, lower_buf(l, op, node, lower_result_type(l, node, k), suffix));
         if (s->buf != PROGRAM_NONE && s->output) {
             l->buf.at[s->buf].flags |= PROGRAM_OUTPUT;
             l->buf.at[s->buf].layout = PROGRAM_FIXED;

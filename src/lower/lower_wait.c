@@ -20,8 +20,10 @@ static uint32_t transfer_of(const struct lower *l, uint32_t value)
     if (is_transfer(l, by))
         return by;
     for (uint32_t k = 0; k < l->s.count[value]; k++) {
-        uint32_t buf = l->storage[storage_of(&l->s, value, k)].buf;
+        uint32_t root = memory_of(&l->s, value, k), buf = l->storage[root].buf;
         uint32_t op = buf != PROGRAM_NONE ? l->track.at[buf].works : PROGRAM_NONE;
+        if (op == PROGRAM_NONE) /* an unknown operator may have handed it on */
+            op = lower_kin_of(l, root)->works;
         if (op != PROGRAM_NONE)
             return op;
     }
@@ -100,10 +102,11 @@ void lower_wait(struct lower *l, uint32_t node)
     for (uint32_t i = 0; i < x->n_vals; i++)
         if (x->vals[i].kind == TUCK_V_NODE)
             for (uint32_t k = 0; k < l->s.count[x->vals[i].a]; k++) {
-                uint32_t buf = l->storage[storage_of(&l->s, x->vals[i].a, k)].buf;
+                uint32_t root = memory_of(&l->s, x->vals[i].a, k), buf = l->storage[root].buf;
                 lower_uses(l, op, buf, PROGRAM_MUTATES);
                 if (buf != PROGRAM_NONE)
                     l->track.at[buf].works = PROGRAM_NONE;
+                lower_kin_of(l, root)->works = PROGRAM_NONE;
             }
     for (uint32_t i = l->ended_from.at[op]; i < l->wait.len; i++) {
         uint32_t c = l->wait.at[i].what;

@@ -72,7 +72,7 @@ static int64_t allocate(struct peak_args *x, uint32_t n)
     bool made = false;
 
     for (uint32_t k = 0; k < x->s.count[n]; k++) {
-        struct storage *s = &x->at[storage_of(&x->s, n, k)];
+        struct storage *s = &x->at[memory_of(&x->s, n, k)];
         if (s->live)
             continue;
         s->live = true;
@@ -96,7 +96,7 @@ static int64_t release(struct peak_args *x, uint32_t n)
         if (node->vals[i].kind != TUCK_V_NODE)
             continue;
         for (uint32_t k = 0; k < x->s.count[from]; k++) {
-            struct storage *s = &x->at[storage_of(&x->s, from, k)];
+            struct storage *s = &x->at[memory_of(&x->s, from, k)];
             if (s->last != n || s->kept)
                 continue;
             freed += s->bytes;
@@ -159,7 +159,7 @@ static void do_peak(void *arg)
                 continue;
             x->rest[node->vals[i].a].last = n;
             for (uint32_t k = 0; k < x->s.count[node->vals[i].a]; k++)
-                x->at[storage_of(&x->s, node->vals[i].a, k)].last = n;
+                x->at[memory_of(&x->s, node->vals[i].a, k)].last = n;
         }
         if (is_input(node))
             w.input += allocate(x, n);

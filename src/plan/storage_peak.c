@@ -51,7 +51,7 @@ static struct life *find_lives(const tuck_graph *g, const struct storages *s, st
         const struct fx_node *x = node_at(g, n);
 
         for (uint32_t k = 0; k < s->count[n]; k++) {
-            struct life *l = &life[storage_of(s, n, k)];
+            struct life *l = &life[memory_of(s, n, k)];
             grow(g, node_type(g, n), k, size, ctx, l);
             if (l->born == 0) {
                 l->born = l->last = n;
@@ -62,7 +62,7 @@ static struct life *find_lives(const tuck_graph *g, const struct storages *s, st
             uint32_t from = x->vals[i].a;
             if (x->vals[i].kind == TUCK_V_NODE && (last[from] == 0 || last[from] == n))
                 for (uint32_t k = 0; k < s->count[from]; k++)
-                    life[storage_of(s, from, k)].last = x->kind == TUCK_OUTPUT ? UINT32_MAX : n;
+                    life[memory_of(s, from, k)].last = x->kind == TUCK_OUTPUT ? UINT32_MAX : n;
         }
     }
     return life;

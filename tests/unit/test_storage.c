@@ -54,6 +54,14 @@ static void stop(struct world *w)
     tuck_doc_free(w->doc);
 }
 
+static uint32_t memory(struct world *w, const char *name)
+{
+    tuck_node n = tuck_graph_find(w->g, name);
+
+    assert_false(tuck_is_none(n));
+    return memory_of(&w->s, n.id, 0);
+}
+
 static uint32_t storage(struct world *w, const char *name)
 {
     tuck_node n = tuck_graph_find(w->g, name);
@@ -98,6 +106,44 @@ static void views_waits_and_out_share(void **state)
     assert_int_equal(storage(&w, "mine"), storage(&w, "clone")); /* unknown: with all */
     assert_int_equal(storage(&w, "mine"), storage(&w, "values"));
     assert_int_not_equal(storage(&w, "mine"), storage(&w, "x"));
+    stop(&w);
+}
+
+/* Of 64 bytes each: what may share is not counted as one. */
+static void what_may_share_is_not_the_same(void **state)
+{
+    struct world w;
+
+    (void)state;
+    start(&w, "class GraphModule(torch.nn.Module):\n"
+              "    def forward(self, x: \"f32[16]\", y: \"f32[16]\"):\n"
+              "        a = torch.ops.aten.sin.default(x)\n"
+              "        b = torch.ops.aten.sin.default(y)\n"
+              "        mine = torch.ops.my.op.default(a, b)\n"
+              "        one: \"f32[16]\" = mine[0]\n"
+              "        two: \"f32[16]\" = mine[1]\n"
+              "        view = torch.ops.aten.view.default(two, [4, 4])\n"
+              "        graph = self.graph\n"
+              "        call = torch.ops.higher_order.invoke_subgraph(graph, 'graph', x, y)\n"
+              "        three: \"f32[16]\" = call[0]\n"
+              "        four: \"f32[16]\" = call[1]\n"
+              "        return (one, view, three, four)\n\n"
+              "    class graph(torch.nn.Module):\n"
+              "        def forward(self, p: \"f32[16]\", q: \"f32[16]\"):\n"
+              "            own: \"f32[16]\" = torch.ops.my.op.default(p)\n"
+              "            return (own, q)\n");
+    assert_int_equal(storage(&w, "one"), storage(&w, "a"));
+    assert_int_equal(storage(&w, "two"), storage(&w, "b"));
+    assert_int_equal(memory(&w, "view"), memory(&w, "two"));
+    assert_int_not_equal(memory(&w, "one"), memory(&w, "two"));
+    assert_int_not_equal(memory(&w, "one"), memory(&w, "a"));
+    assert_int_not_equal(memory(&w, "a"), memory(&w, "b"));
+    assert_int_equal(storage(&w, "three"), storage(&w, "x"));
+    assert_int_not_equal(memory(&w, "three"), memory(&w, "x"));
+    assert_int_not_equal(storage(&w, "three"), storage(&w, "y"));
+    assert_int_equal(memory(&w, "four"), memory(&w, "y"));
+    assert_int_equal(w.peak.peak, 128 + 4 * 64); /* x, y; a, b, one, two */
+    assert_int_equal(w.peak.unknown, 0);
     stop(&w);
 }
 
@@ -193,6 +239,36 @@ static void lint_sees_a_read_moved_over_a_write(void **state)
     }
 }
 
+/* Through the result of an unknown operator an operand may be written. */
+static void lint_sees_a_write_through_a_result(void **state)
+{
+    static const char text[] = "def forward(self, x: \"f32[4]\", y: \"f32[4]\", z: \"f32[4]\"):\n"
+                               "    mine = torch.ops.my.op.default(x, y)\n"
+                               "    before = torch.ops.aten.sin.default(y)\n"
+                               "    other = torch.ops.aten.sin.default(z)\n"
+                               "    mul_ = torch.ops.aten.mul_.Tensor(mine, 2)\n"
+                               "    after = torch.ops.aten.cos.default(x)\n"
+                               "    return (before, other, after)\n";
+    static const struct {
+        const char *what;
+        bool after;
+        tuck_status status;
+    } cases[] = {
+        {"before", true, TUCK_ELINT}, {"other", true, TUCK_OK}, {"after", false, TUCK_ELINT}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        tuck_doc *doc = read(text);
+        tuck_graph *g = tuck_doc_graph(doc, 0);
+
+        assert_int_equal(tuck_node_move(g, find(g, cases[i].what),
+                                        (tuck_where){find(g, "mul_"), cases[i].after}),
+                         TUCK_OK);
+        assert_int_equal(tuck_graph_lint(g, NULL), cases[i].status);
+        tuck_doc_free(doc);
+    }
+}
+
 /* An operator inside control_deps may write: the operand that its signature says, and no other. */
 static void a_write_that_is_held_back_is_one(void **state)
 {
@@ -280,9 +356,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(views_waits_and_out_share),
+        cmocka_unit_test(what_may_share_is_not_the_same),
         cmocka_unit_test(nested_graphs_hand_on_what_they_share),
         cmocka_unit_test(peak_counts_what_lives),
         cmocka_unit_test(lint_sees_a_read_moved_over_a_write),
+        cmocka_unit_test(lint_sees_a_write_through_a_result),
         cmocka_unit_test(a_write_that_is_held_back_is_one),
         cmocka_unit_test(moves_that_cross_no_write_are_fine),
         cmocka_unit_test(sorting_keeps_reads_and_writes_in_order),
