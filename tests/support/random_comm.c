@@ -1,6 +1,8 @@
 /* Collectives and their waits. */
 #include "support/random_gen.h"
 
+#define C10D "_c10d_functional."
+
 static const char *const reduce_name[] = {"sum", "avg", "max"};
 
 /* ---- collectives ---- */
@@ -49,12 +51,9 @@ int gen_all_reduce(struct gen *g, int v, const char *reduce, int group)
     bool inside = gen_one_in(g, 4) && gen_writable(g, v) && g->val[v].layout == PACKED;
     int out = gen_begin(g, inside ? gen_view_of(g, v) : result_like(g, v), "all_reduce");
 
-    bool named = gen_one_in(g, 8), partly = gen_one_in(g, 8);
-
-    gen_put(&g->body, "_c10d_functional.all_reduce%s.default(%s%s, %s'%s', %s'%s')\n",
-            inside ? "_" : "", gen_key(named, "input = "), g->val[v].name,
-            gen_key(named, "reduce_op = "), reduce, gen_key(named || partly, "group_name = "),
-            g->x->group[group].name);
+    gen_call(g, inside ? C10D "all_reduce_.default" : C10D "all_reduce.default",
+             "input = %s; reduce_op = '%s'; group_name = '%s'", g->val[v].name, reduce,
+             g->x->group[group].name);
     int n = gen_fly(g, out, v);
     struct flight *f = &g->flight[n];
     if (!inside && gen_one_in(g, 2)) { /* it made a copy: the operand may be written again */
@@ -73,12 +72,26 @@ int gen_empty_like(struct gen *g, const struct val *like)
     f.changes = f.begins = true;
     gen_pack(&f);
     int v = gen_begin(g, f, "empty");
-    gen_put(&g->body, "aten.empty.memory_format(");
+    gen_put(&g->body, "aten.empty.memory_format(%s", gen_one_in(g, 8) ? "size = " : "");
     gen_put_dims(&g->body, f.size, f.n_dim);
     gen_put(&g->body, ", dtype = %s, device = %s, pin_memory = False)\n", gen_dtype_python[f.dtype],
             gen_device_python[f.device]);
     g->val[v].taken = true; /* until something is written into it */
     return v;
+}
+
+void gen_put_gather(struct gen *g, int v, int buffer, int group)
+{
+    int size = gen_group_size(g, group);
+    const char *name = g->x->group[group].name;
+
+    if (buffer < 0)
+        gen_call(g, C10D "all_gather_into_tensor.default",
+                 "input = %s; group_size = %d; group_name = '%s'", g->val[v].name, size, name);
+    else
+        gen_call(g, C10D "all_gather_into_tensor_out.default",
+                 "input = %s; group_size = %d; group_name = '%s'; *out = %s", g->val[v].name, size,
+                 name, g->val[buffer].name);
 }
 
 int gen_all_gather(struct gen *g, int v, int group)
@@ -93,14 +106,7 @@ int gen_all_gather(struct gen *g, int v, int group)
         f.storage = g->val[buffer].storage;
     }
     out = gen_begin(g, f, "all_gather_into_tensor");
-    bool named = gen_one_in(g, 8);
-    gen_put(&g->body, "_c10d_functional.all_gather_into_tensor%s.default(%s%s, %s%d, %s'%s'",
-            buffer >= 0 ? "_out" : "", gen_key(named, "input = "), g->val[v].name,
-            gen_key(named, "group_size = "), gen_group_size(g, group),
-            gen_key(named, "group_name = "), g->x->group[group].name);
-    if (buffer >= 0)
-        gen_put(&g->body, ", out = %s", g->val[buffer].name);
-    gen_put(&g->body, ")\n");
+    gen_put_gather(g, v, buffer, group);
     return gen_fly(g, out, v);
 }
 
@@ -119,12 +125,9 @@ int gen_reduce_scatter(struct gen *g, int v, const char *reduce, int group)
     f.size[0].k /= gen_group_size(g, group);
     gen_pack(&f);
     int out = gen_begin(g, f, "reduce_scatter_tensor");
-    bool named = gen_one_in(g, 8);
-    gen_put(&g->body,
-            "_c10d_functional.reduce_scatter_tensor.default(%s%s, %s'%s', %s%d, %s'%s')\n",
-            gen_key(named, "input = "), g->val[v].name, gen_key(named, "reduce_op = "), reduce,
-            gen_key(named, "group_size = "), gen_group_size(g, group),
-            gen_key(named, "group_name = "), g->x->group[group].name);
+    gen_call(g, C10D "reduce_scatter_tensor.default",
+             "input = %s; reduce_op = '%s'; group_size = %d; group_name = '%s'", g->val[v].name,
+             reduce, gen_group_size(g, group), g->x->group[group].name);
     return gen_fly(g, out, v);
 }
 
@@ -133,8 +136,8 @@ static void broadcast(struct gen *g, int v, const char *name)
     bool inside = gen_one_in(g, 2) && gen_writable(g, v) && g->val[v].layout == PACKED;
     int out = gen_begin(g, inside ? gen_view_of(g, v) : result_like(g, v), "broadcast");
 
-    gen_put(&g->body, "_c10d_functional.broadcast%s.default(%s, 0, '%s')\n", inside ? "_" : "",
-            g->val[v].name, name);
+    gen_call(g, inside ? C10D "broadcast_.default" : C10D "broadcast.default",
+             "input = %s; src = 0; group_name = '%s'", g->val[v].name, name);
     gen_fly(g, out, v);
 }
 
@@ -144,10 +147,10 @@ static void all_reduce_list(struct gen *g, int v, const char *name)
     bool inside = gen_one_in(g, 2) && g->val[v].storage != g->val[w].storage &&
                   gen_writable(g, v) && gen_writable(g, w);
 
-    gen_put(&g->body,
-            "        coalesced_%d = torch.ops._c10d_functional.all_reduce_coalesced%s.default([%s, "
-            "%s], '%s', '%s')\n",
-            list, inside ? "_" : "", g->val[v].name, g->val[w].name, g->reduce, name);
+    gen_put(&g->body, "        coalesced_%d = torch.ops.", list);
+    gen_call(g, inside ? C10D "all_reduce_coalesced_.default" : C10D "all_reduce_coalesced.default",
+             "inputs = [%s, %s]; reduce_op = '%s'; group_name = '%s'", g->val[v].name,
+             g->val[w].name, g->reduce, name);
     for (int i = 0; i < 2; i++) {
         int x = i ? w : v;
         gen_fly(g,
@@ -167,10 +170,10 @@ static void reduce_scatter_into(struct gen *g, int v, int group)
     int buffer = gen_empty_like(g, &f);
     f.storage = g->val[buffer].storage;
     int out = gen_begin(g, f, "reduce_scatter_out");
-    gen_put(&g->body,
-            "_c10d_functional.reduce_scatter_tensor_out.default(%s, '%s', %d, '%s', out = %s)\n",
-            g->val[v].name, g->reduce, gen_group_size(g, group), g->x->group[group].name,
-            g->val[buffer].name);
+    gen_call(g, C10D "reduce_scatter_tensor_out.default",
+             "input = %s; reduce_op = '%s'; group_size = %d; group_name = '%s'; *out = %s",
+             g->val[v].name, g->reduce, gen_group_size(g, group), g->x->group[group].name,
+             g->val[buffer].name);
     gen_fly(g, out, v);
 }
 
@@ -194,8 +197,7 @@ int gen_put_wait(struct gen *g, int v)
 
     f.flying = false;
     int out = gen_begin(g, f, "wait_tensor");
-    gen_put(&g->body, "_c10d_functional.wait_tensor.default(%s%s)\n",
-            gen_key(gen_one_in(g, 12), "tensor = "), g->val[v].name);
+    gen_call(g, C10D "wait_tensor.default", "tensor = %s", g->val[v].name);
     return out;
 }
 
@@ -216,9 +218,12 @@ int gen_land(struct gen *g, struct flight *f)
         g->storage[f->from].reads--;
     if (f->sink == SINK_RETURN) {
         gen_give_back(g, w);
+    } else if (f->sink == SINK_CONVERT) {
+        gen_convert_to(g, w, g->dtype);
     } else if (f->sink == SINK_COPY && gen_writable(g, f->into)) {
         gen_begin(g, gen_view_of(g, f->into), "copy_");
-        gen_put(&g->body, "aten.copy_.default(%s, %s)\n", g->val[f->into].name, g->val[w].name);
+        gen_call(g, "aten.copy_.default", "self = %s; src = %s", g->val[f->into].name,
+                 g->val[w].name);
         g->val[w].taken = true;
     } else if (gen_one_in(g, 6)) {
         gen_reinterpret(g, w);

@@ -11,6 +11,9 @@ struct dim {
     int sym; /* 0: k; 1: k*s0; 2: k*s1 */
 };
 
+/* Numbers of gen_dtype_python[]: what most graphs are of, and what only few operators take. */
+enum { F32, BF16, F16, F64, N_FLOATS, C64 = N_FLOATS, C32, BOOL };
+
 enum layout { PACKED, SLICED, PERMUTED }; /* SLICED: strides descend, with gaps */
 
 struct val {
@@ -28,7 +31,7 @@ struct storage {
     int reads, writes; /* collectives in flight */
 };
 
-enum sink { SINK_FREE, SINK_RETURN, SINK_COPY };
+enum sink { SINK_FREE, SINK_RETURN, SINK_COPY, SINK_CONVERT };
 
 struct flight {
     int result, from, to; /* value, storages */
@@ -63,9 +66,14 @@ extern const char *const gen_device_python[];
 
 uint32_t gen_below(struct gen *g, uint32_t n);
 bool gen_one_in(struct gen *g, uint32_t n);
-/* "name = " if the operands of a call are given by name. */
-const char *gen_key(bool by_name, const char *text);
 void gen_put(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "self = %s; dim = 0" as the operands of a call: by place or, from a random one on, by name, and
+ * those by name in any order. What begins with a star is always given by name. */
+void gen_operands(struct gen *g, struct text *t, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same on a new line's end: "aten.slice.Tensor(…)". */
+void gen_call(struct gen *g, const char *op, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- types ---- */
 
@@ -99,7 +107,8 @@ int gen_compute(struct gen *g, int v);
 int gen_convert_to(struct gen *g, int v, int dtype);
 int gen_divide(struct gen *g, int v, int by);
 void gen_view(struct gen *g);
-void gen_reinterpret(struct gen *g, int v); /* through its storage: as_strided, another dtype */
+/* Depends on where v lies: as_strided and its kin, another dtype, complex numbers, the offset. */
+void gen_reinterpret(struct gen *g, int v);
 void gen_write_something(struct gen *g);
 
 /* ---- calls inside other calls ---- */
@@ -108,6 +117,8 @@ void gen_effect(struct gen *g);
 void gen_control_deps(struct gen *g);
 void gen_subgraph(struct gen *g);
 void gen_cond(struct gen *g);
+void gen_unknown(struct gen *g);
+void gen_wrapped_write(struct gen *g, int v); /* in a with_effects or a control_deps */
 
 /* ---- collectives: each returns the number of its flight ---- */
 
@@ -118,6 +129,8 @@ int gen_fly(struct gen *g, int result, int from);
 int gen_all_reduce(struct gen *g, int v, const char *reduce, int group);
 int gen_empty_like(struct gen *g, const struct val *like); /* the value */
 int gen_all_gather(struct gen *g, int v, int group);
+/* The call alone, into a buffer unless that is -1. */
+void gen_put_gather(struct gen *g, int v, int buffer, int group);
 bool gen_scatters(const struct gen *g, int v, int group); /* can it be scattered? */
 int gen_reduce_scatter(struct gen *g, int v, const char *reduce, int group);
 void gen_other_collective(struct gen *g, int v, int group);

@@ -55,9 +55,11 @@ static void ddp(struct gen *g)
             v = gen_divide(g, v, by);
         if (divided && gen_one_in(g, 12)) { /* written again: no longer a quotient */
             gen_begin(g, gen_view_of(g, v), "mul_");
-            gen_put(&g->body, "aten.mul_.Tensor(%s, 5)\n", g->val[v].name);
+            gen_call(g, "aten.mul_.Tensor", "self = %s; other = 5", g->val[v].name);
         }
         int f = gen_all_reduce(g, v, gen_one_in(g, 8) ? "max" : reduce, group);
+        if (gen_one_in(g, 10) && gen_writable(g, v)) /* it took a copy */
+            gen_wrapped_write(g, v);
         g->flight[f].sink = SINK_RETURN;
         int into = gen_pick_like(g, g->flight[f].result);
         if (gen_one_in(g, 2) && into != g->flight[f].result && g->val[into].changes) {
@@ -82,13 +84,17 @@ static void fsdp_gather(struct gen *g)
             gen_pack(&type);
         }
         if (mixed) {
-            type.dtype = (int)gen_below(g, 2);
+            type.dtype = gen_one_in(g, 4) ? BOOL : (int)gen_below(g, 2);
             type.device = 0;
+        } else if (gen_one_in(g, 12)) {
+            type.dtype = BOOL;
         }
         int v = gen_add_input(g, type, "shard");
         if (g->val[v].dtype != g->dtype && !mixed && !gen_one_in(g, 4))
             v = gen_convert_to(g, v, g->dtype);
-        gen_all_gather(g, v, group);
+        int f = gen_all_gather(g, v, group);
+        if (g->val[v].dtype == BOOL) /* few operators take those */
+            g->flight[f].sink = gen_one_in(g, 2) ? SINK_RETURN : SINK_CONVERT;
         if (gen_one_in(g, mixed ? 12 : 3))
             gen_land_one(g);
     }
@@ -132,14 +138,14 @@ static void twice_scattered(struct gen *g)
         a = gen_land(g, &g->flight[a]);
     if (early && gen_writable(g, x)) { /* a sum of the operands would come too late */
         gen_begin(g, gen_view_of(g, x), "mul_");
-        gen_put(&g->body, "aten.mul_.Tensor(%s, 5)\n", g->val[x].name);
+        gen_call(g, "aten.mul_.Tensor", "self = %s; other = 5", g->val[x].name);
     }
     int b = gen_reduce_scatter(g, y, gen_one_in(g, 8) ? "max" : reduce, group);
     if (!early)
         a = gen_land(g, &g->flight[a]);
     b = gen_land(g, &g->flight[b]);
     int out = gen_begin(g, gen_fresh(g, a), "add");
-    gen_put(&g->body, "aten.add.Tensor(%s, %s)\n", g->val[a].name, g->val[b].name);
+    gen_call(g, "aten.add.Tensor", "self = %s; other = %s", g->val[a].name, g->val[b].name);
     g->val[a].taken = g->val[b].taken = !gen_one_in(g, 6);
     if (gen_one_in(g, 2))
         gen_give_back(g, out);
@@ -204,11 +210,13 @@ static void copy_in(struct gen *g)
                                : gen_compute(g, gen_add_input(g, flat, "buffer"));
     g->val[all].taken = true;
     list = g->n_name++;
-    gen_put(&g->body,
-            "        copy_in_%d = torch.ops.fsdp.all_gather_copy_in.default([%s, %s], %s, [%lld, "
-            "%lld], %lld, %c%d)\n",
-            list, g->val[shard[0]].name, g->val[shard[1]].name, g->val[all].name, (long long)n[0],
-            (long long)n[1], (long long)(n[0] + n[1]), RANK_MARK, group);
+    gen_put(&g->body, "        copy_in_%d = torch.ops.", list);
+    gen_call(
+        g, "fsdp.all_gather_copy_in.default",
+        "all_gather_inputs = [%s, %s]; all_gather_output = %s; inp_split_sizes = [%lld, %lld]; "
+        "all_gather_input_numel = %lld; rank = %c%d",
+        g->val[shard[0]].name, g->val[shard[1]].name, g->val[all].name, (long long)n[0],
+        (long long)n[1], (long long)(n[0] + n[1]), RANK_MARK, group);
     g->literal = true;
     flat.storage = g->val[all].storage;
     mine = flat;
@@ -228,16 +236,19 @@ static void copy_in(struct gen *g)
     if (!inside)
         f.storage = gen_new_storage(g);
     int out = gen_begin(g, f, "all_gather_into_tensor");
-    gen_put(&g->body, "_c10d_functional.all_gather_into_tensor%s.default(%s, %d, '%s'",
-            inside ? "_out" : "", g->val[in].name, size, g->x->group[group].name);
-    if (inside)
-        gen_put(&g->body, ", out = %s", g->val[whole].name);
-    gen_put(&g->body, ")\n");
+    gen_put_gather(g, in, inside ? whole : -1, group);
     int f_gather = gen_fly(g, out, in);
     if (whole >= 0 && !inside && gen_one_in(g, 2)) { /* the rest of the buffer is used */
         gen_land(g, &g->flight[f_gather]);
         gen_give_back(g, gen_compute(g, whole));
     }
+}
+
+static void put_resize(struct gen *g, int v, long long bytes)
+{
+    gen_put(&g->body, "        resize_%d = torch.ops.", g->n_name++);
+    gen_call(g, "inductor.resize_storage_bytes_.default", "variable = %s; new_size = %lld",
+             g->val[v].name, bytes);
 }
 
 /* An unsharded parameter: allocated, filled, used, freed; perhaps repeatedly. */
@@ -257,22 +268,19 @@ static void unsharded(struct gen *g)
         int shard = gen_add_input(g, like, "gathered");
         g->val[shard].taken = false;
         int from = gen_compute(g, shard);
-        gen_put(&g->body,
-                "        resize_%d = torch.ops.inductor.resize_storage_bytes_.default(%s, %lld)\n",
-                g->n_name++, g->val[p].name, bytes);
-        gen_put(&g->body, "        copy_%d = torch.ops.fsdp.copy_.default(%s, %s)\n", g->n_name++,
-                g->val[p].name, g->val[from].name);
+        put_resize(g, p, bytes);
+        gen_put(&g->body, "        copy_%d = torch.ops.", g->n_name++);
+        gen_call(g, "fsdp.copy_.default", "tensor = %s; data = %s", g->val[p].name,
+                 g->val[from].name);
         int uses = 1 + (int)gen_below(g, 2);
         for (int u = 0; u < uses; u++) {
             int out = gen_begin(g, gen_fresh(g, p), "relu");
-            gen_put(&g->body, "aten.relu.default(%s)\n", g->val[p].name);
+            gen_call(g, "aten.relu.default", "self = %s", g->val[p].name);
             g->val[out].taken = false;
             if (gen_one_in(g, 2))
                 start_something(g);
         }
-        gen_put(&g->body,
-                "        resize_%d = torch.ops.inductor.resize_storage_bytes_.default(%s, 0)\n",
-                g->n_name++, g->val[p].name);
+        put_resize(g, p, 0);
     }
 }
 
@@ -316,7 +324,7 @@ static void steps(struct gen *g)
 
     for (int i = 0; i < n && !gen_full(g); i++) {
         int v = gen_pick(g, gen_readable);
-        switch (gen_below(g, 21)) {
+        switch (gen_below(g, 22)) {
         case 0: ddp(g); break;
         case 1: fsdp_gather(g); break;
         case 2: fsdp_scatter(g); break;
@@ -342,6 +350,10 @@ static void steps(struct gen *g)
         case 17: gen_reinterpret(g, gen_pick(g, gen_readable_packed)); break;
         case 18: gen_one_in(g, 2) ? gen_effect(g) : gen_control_deps(g); break;
         case 19: gen_one_in(g, 2) ? gen_subgraph(g) : gen_cond(g); break;
+        case 20:
+            if (g->annotated) /* else its sizes are not known */
+                gen_unknown(g);
+            break;
         default:
             if (v >= 0)
                 gen_compute(g, v);

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const dtype_name[] = {"f32", "bf16", "f16", "f64"};
-const char *const gen_dtype_python[] = {"torch.float32", "torch.bfloat16", "torch.float16",
-                                        "torch.float64"};
-const int gen_dtype_size[] = {4, 2, 2, 8};
+static const char *const dtype_name[] = {"f32", "bf16", "f16", "f64", "c64", "c32", "b8"};
+const char *const gen_dtype_python[] = {"torch.float32", "torch.bfloat16",  "torch.float16",
+                                        "torch.float64", "torch.complex64", "torch.complex32",
+                                        "torch.bool"};
+const int gen_dtype_size[] = {4, 2, 2, 8, 8, 4, 1};
 static const char *const device_name[] = {"cuda:0", "cpu"};
 const char *const gen_device_python[] = {"device(type='cuda', index=0)", "device(type='cpu')"};
 
@@ -38,9 +39,62 @@ void gen_put(struct text *t, const char *fmt, ...)
     text_add(t, room, (size_t)n);
 }
 
-const char *gen_key(bool by_name, const char *text)
+enum { MAX_OPERANDS = 8 };
+
+/* Takes "a = x; b = y" apart; the first `cut` of them are written without their names. */
+static void put_operands(struct gen *g, struct text *t, char *all, int cut)
 {
-    return by_name ? text : "";
+    char *part[MAX_OPERANDS], *rest;
+    int n = 0;
+
+    for (char *s = strtok_r(all, ";", &rest); s != NULL; s = strtok_r(NULL, ";", &rest)) {
+        if (n == MAX_OPERANDS)
+            abort();
+        part[n++] = s + strspn(s, " ");
+    }
+    for (int i = 0; i < n; i++)
+        if (*part[i] == '*' && i < cut)
+            cut = i;
+    for (int i = n - 1; i > cut; i--) { /* those by name: in any order */
+        int k = cut + (int)gen_below(g, (uint32_t)(i - cut + 1));
+        char *other = part[i];
+        part[i] = part[k];
+        part[k] = other;
+    }
+    for (int i = 0; i < n; i++) {
+        char *s = part[i] + (*part[i] == '*');
+        gen_put(t, "%s%s", i ? ", " : "", i < cut ? strstr(s, " = ") + 3 : s);
+    }
+}
+
+static void put_formatted(struct gen *g, struct text *t, const char *fmt, va_list ap)
+{
+    char room[400];
+    int n = vsnprintf(room, sizeof(room), fmt, ap);
+
+    if (n < 0 || (size_t)n >= sizeof(room))
+        abort();
+    put_operands(g, t, room, gen_one_in(g, 8) ? (int)gen_below(g, 4) : MAX_OPERANDS);
+}
+
+void gen_operands(struct gen *g, struct text *t, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    put_formatted(g, t, fmt, ap);
+    va_end(ap);
+}
+
+void gen_call(struct gen *g, const char *op, const char *fmt, ...)
+{
+    va_list ap;
+
+    gen_put(&g->body, "%s(", op);
+    va_start(ap, fmt);
+    put_formatted(g, &g->body, fmt, ap);
+    va_end(ap);
+    gen_put(&g->body, ")\n");
 }
 
 /* ---- types ---- */
@@ -186,7 +240,8 @@ struct val gen_fresh(struct gen *g, int v)
 
 bool gen_readable(const struct gen *g, int v)
 {
-    return !g->val[v].flying && !g->val[v].taken && g->storage[g->val[v].storage].writes == 0;
+    return !g->val[v].flying && !g->val[v].taken && g->val[v].dtype < N_FLOATS &&
+           g->storage[g->val[v].storage].writes == 0;
 }
 
 bool gen_writable(const struct gen *g, int v)
@@ -262,26 +317,23 @@ int gen_compute(struct gen *g, int v)
 {
     int w = gen_pick_like(g, v), out;
     const char *a = g->val[v].name, *b = g->val[w].name;
-    bool named = gen_one_in(g, 12);
 
     switch (gen_below(g, 4)) {
     case 0:
         out = gen_begin(g, gen_fresh(g, v), "relu");
-        gen_put(&g->body, "aten.relu.default(%s%s)\n", gen_key(named, "self = "), a);
+        gen_call(g, "aten.relu.default", "self = %s", a);
         break;
     case 1:
         out = gen_begin(g, gen_fresh(g, v), "clone");
-        gen_put(&g->body, "aten.clone.default(%s%s)\n", gen_key(named, "self = "), a);
+        gen_call(g, "aten.clone.default", "self = %s", a);
         break;
     case 2:
         out = gen_begin(g, gen_fresh(g, v), "mul");
-        gen_put(&g->body, "aten.mul.Tensor(%s%s, %s%s)\n", gen_key(named, "self = "), a,
-                gen_key(named, "other = "), gen_one_in(g, 2) ? "3" : b);
+        gen_call(g, "aten.mul.Tensor", "self = %s; other = %s", a, gen_one_in(g, 2) ? "3" : b);
         break;
     default:
         out = gen_begin(g, gen_fresh(g, v), "add");
-        gen_put(&g->body, "aten.add.Tensor(%s%s, %s%s)\n", gen_key(named, "self = "), a,
-                gen_key(named, "other = "), b);
+        gen_call(g, "aten.add.Tensor", "self = %s; other = %s", a, b);
         break;
     }
     return out;
@@ -295,12 +347,12 @@ int gen_convert_to(struct gen *g, int v, int dtype)
     f.dtype = dtype;
     if (gen_one_in(g, 3)) {
         out = gen_begin(g, f, "_to_copy");
-        gen_put(&g->body, "aten._to_copy.default(%s, dtype = %s)\n", g->val[v].name,
-                gen_dtype_python[dtype]);
+        gen_call(g, "aten._to_copy.default", "self = %s; *dtype = %s", g->val[v].name,
+                 gen_dtype_python[dtype]);
     } else {
         out = gen_begin(g, f, "convert_element_type");
-        gen_put(&g->body, "prims.convert_element_type.default(%s, %s)\n", g->val[v].name,
-                gen_dtype_python[dtype]);
+        gen_call(g, "prims.convert_element_type.default", "a = %s; dtype = %s", g->val[v].name,
+                 gen_dtype_python[dtype]);
     }
     return out;
 }
@@ -309,9 +361,7 @@ int gen_divide(struct gen *g, int v, int by)
 {
     int out = gen_begin(g, gen_fresh(g, v), "div");
 
-    bool named = gen_one_in(g, 10);
-    gen_put(&g->body, "aten.div.Tensor(%s%s, %s%d)\n", gen_key(named, "self = "), g->val[v].name,
-            gen_key(named, "other = "), by);
+    gen_call(g, "aten.div.Tensor", "self = %s; other = %d", g->val[v].name, by);
     return out;
 }
 
@@ -329,9 +379,9 @@ static void view_split(struct gen *g, int v)
     int64_t rows = f.size[0].k, a = 1 + (int64_t)gen_below(g, (uint32_t)(rows - 1));
     int list = g->n_name++;
 
-    gen_put(&g->body,
-            "        split_%d = torch.ops.aten.split_with_sizes.default(%s, [%lld, %lld])\n", list,
-            g->val[v].name, (long long)a, (long long)(rows - a));
+    gen_put(&g->body, "        split_%d = torch.ops.", list);
+    gen_call(g, "aten.split_with_sizes.default", "self = %s; split_sizes = [%lld, %lld]",
+             g->val[v].name, (long long)a, (long long)(rows - a));
     for (int i = 0; i < 2; i++) {
         f.size[0].k = i ? rows - a : a;
         f.begins &= i == 0;
@@ -352,16 +402,18 @@ void gen_view(struct gen *g)
         f.n_dim = 1;
         gen_pack(&f);
         gen_begin(g, f, "view");
-        gen_put(&g->body, "aten.%s.default(%s, [-1])\n", gen_one_in(g, 2) ? "view" : "reshape",
-                g->val[v].name);
+        if (gen_one_in(g, 2))
+            gen_call(g, "aten.view.default", "self = %s; size = [-1]", g->val[v].name);
+        else
+            gen_call(g, "aten.reshape.default", "self = %s; shape = [-1]", g->val[v].name);
         break;
     case 1: /* some rows */
         if (f.size[0].sym || f.size[0].k < 2)
             return;
         f.size[0].k = 1 + (int64_t)gen_below(g, (uint32_t)(f.size[0].k - 1));
         gen_begin(g, f, "slice");
-        gen_put(&g->body, "aten.slice.Tensor(%s, 0, 0, %lld)\n", g->val[v].name,
-                (long long)f.size[0].k);
+        gen_call(g, "aten.slice.Tensor", "self = %s; dim = 0; start = 0; end = %lld",
+                 g->val[v].name, (long long)f.size[0].k);
         break;
     case 2: /* some columns */
         if (f.n_dim < 2 || f.size[1].sym || f.size[1].k < 2)
@@ -370,7 +422,8 @@ void gen_view(struct gen *g)
         f.layout = SLICED;
         f.begins = false;
         gen_begin(g, f, "slice");
-        gen_put(&g->body, "aten.slice.Tensor(%s, 1, 1, 9223372036854775807)\n", g->val[v].name);
+        gen_call(g, "aten.slice.Tensor", "self = %s; dim = 1; start = 1; end = 9223372036854775807",
+                 g->val[v].name);
         break;
     case 3:
         if (f.n_dim != 2 || f.size[0].k < 2 || f.size[1].k < 2)
@@ -379,7 +432,7 @@ void gen_view(struct gen *g)
         f.stride[0] = g->val[v].stride[1], f.stride[1] = g->val[v].stride[0];
         f.layout = PERMUTED;
         gen_begin(g, f, "permute");
-        gen_put(&g->body, "aten.permute.default(%s, [1, 0])\n", g->val[v].name);
+        gen_call(g, "aten.permute.default", "self = %s; dims = [1, 0]", g->val[v].name);
         break;
     case 4:
         if (!f.size[0].sym && f.size[0].k > 1)
@@ -387,69 +440,10 @@ void gen_view(struct gen *g)
         break;
     default:
         gen_begin(g, f, "alias");
-        gen_put(&g->body, "aten.%s.default(%s)\n", gen_one_in(g, 2) ? "alias" : "detach",
-                g->val[v].name);
+        gen_call(g, gen_one_in(g, 2) ? "aten.alias.default" : "aten.detach.default", "self = %s",
+                 g->val[v].name);
         break;
     }
-}
-
-/* Every other element, or a row in the middle, of what v reaches in its storage. */
-static void view_strided(struct gen *g, int v)
-{
-    struct val f = gen_view_of(g, v);
-    int64_t n = gen_numel(&f).k, step = 1 + (int64_t)gen_below(g, 2),
-            from = (int64_t)gen_below(g, (uint32_t)n), size = (n - from + step - 1) / step;
-    bool copied = gen_one_in(g, 4), own = f.begins && gen_one_in(g, 3);
-
-    if (own)
-        size = (n + step - 1) / step;
-    step = size == 1 ? 1 : step;
-    f.n_dim = 1;
-    f.size[0] = (struct dim){size, 0};
-    gen_pack(&f);
-    if (copied) {
-        f.storage = gen_new_storage(g);
-        f.begins = f.changes = true;
-    } else {
-        f.stride[0].k = step;
-        f.layout = step > 1 ? SLICED : PACKED;
-        f.begins = own || from == 0;
-    }
-    gen_begin(g, f, "as_strided");
-    gen_put(&g->body, "aten.as_strided%s.default(%s, [%lld], [%lld]", copied ? "_copy" : "",
-            g->val[v].name, (long long)f.size[0].k, (long long)step);
-    if (!own) /* else: at its own beginning */
-        gen_put(&g->body, ", %lld", (long long)from);
-    gen_put(&g->body, ")\n");
-}
-
-/* f32 as f64 or bf16, and so on. */
-static void view_dtype(struct gen *g, int v)
-{
-    static const int wider[] = {3, 0, 0, -1}, narrower[] = {1, -1, -1, 0};
-    struct val f = gen_view_of(g, v);
-    struct dim *last = &f.size[f.n_dim - 1];
-    bool widen = f.begins && last->sym == 0 && last->k % 2 == 0 && gen_one_in(g, 2);
-    int to = (widen ? wider : narrower)[f.dtype];
-
-    if (to < 0 || last->sym != 0)
-        return;
-    last->k = widen ? last->k / 2 : last->k * 2;
-    f.dtype = to;
-    gen_pack(&f);
-    gen_begin(g, f, "view");
-    gen_put(&g->body, "aten.view.dtype(%s, %s)\n", g->val[v].name, gen_dtype_python[to]);
-}
-
-void gen_reinterpret(struct gen *g, int v)
-{
-    if (v < 0 || g->val[v].layout != PACKED || gen_is_symbolic(&g->val[v]) ||
-        gen_numel(&g->val[v]).k == 0 || gen_full(g))
-        return;
-    if (gen_one_in(g, 2))
-        view_strided(g, v);
-    else
-        view_dtype(g, v);
 }
 
 void gen_write_something(struct gen *g)
@@ -465,26 +459,26 @@ void gen_write_something(struct gen *g)
     switch (gen_below(g, 4)) {
     case 0:
         gen_begin(g, f, "mul_");
-        gen_put(&g->body, "aten.mul_.Tensor(%s, 2)\n", g->val[v].name);
+        gen_call(g, "aten.mul_.Tensor", "self = %s; other = 2", g->val[v].name);
         break;
     case 1:
         if (!apart)
             return;
         gen_begin(g, f, "add_");
-        gen_put(&g->body, "aten.add_.Tensor(%s, %s)\n", g->val[v].name, g->val[w].name);
+        gen_call(g, "aten.add_.Tensor", "self = %s; other = %s", g->val[v].name, g->val[w].name);
         break;
     case 2:
         if (!apart)
             return;
         gen_begin(g, f, "copy_");
-        gen_put(&g->body, "aten.copy_.default(%s, %s)\n", g->val[v].name, g->val[w].name);
+        gen_call(g, "aten.copy_.default", "self = %s; src = %s", g->val[v].name, g->val[w].name);
         break;
     default:
         if (!apart)
             return;
         gen_begin(g, f, "add");
-        gen_put(&g->body, "aten.add.out(%s, %s, out = %s)\n", g->val[w].name, g->val[u].name,
-                g->val[v].name);
+        gen_call(g, "aten.add.out", "self = %s; other = %s; *out = %s", g->val[w].name,
+                 g->val[u].name, g->val[v].name);
         break;
     }
 }

@@ -380,10 +380,23 @@ static bool op_waits(const struct call *c, struct value *out)
 
 /* ---- buffers for them ---- */
 
+/* One element, byte by byte unless it is converted: what it is made of stays what it was. */
+static void move(const struct tensor *to, int64_t at, const struct tensor *from, int64_t i)
+{
+    cell one[8];
+
+    if (from->dtype != to->dtype) {
+        tensor_store(to, at, convert(tensor_load(from, i), from->dtype, to->dtype));
+        return;
+    }
+    tensor_take(from, i, one);
+    tensor_put(to, at, one);
+}
+
 static void flat_copy(const struct tensor *to, int64_t at, const struct tensor *from)
 {
     for (int64_t i = 0; i < tensor_numel(from); i++)
-        tensor_store(to, at + i, convert(tensor_load(from, i), from->dtype, to->dtype));
+        move(to, at + i, from, i);
 }
 
 static struct tensor row_of(int dtype, struct sym_storage *st, int64_t off, int64_t n)
@@ -459,7 +472,7 @@ static bool op_pre_reduce_scatter(const struct call *c, struct value *out)
             int64_t n = tensor_numel(x) / group;
             reads(c, x);
             for (int64_t e = 0; e < n; e++)
-                tensor_store(&t, at++, tensor_load(x, k * n + e));
+                move(&t, at++, x, k * n + e);
         }
     *out = tensor_value(c->e, &t);
     return true;
@@ -543,10 +556,12 @@ static bool op_chunk_cat(const struct call *c, struct value *out)
             reads(c, x);
             for (int64_t e = 0; e < part * row; e++, at++) {
                 int64_t from = k * part * row + e;
-                uint64_t v = from < tensor_numel(x) ? tensor_load(x, from) : 0;
                 if (dim != 0 || at >= tensor_numel(&to))
                     return call_fail(c, "it does not fit");
-                tensor_store(&to, at, convert(v, x->dtype, to.dtype));
+                if (from < tensor_numel(x))
+                    move(&to, at, x, from);
+                else
+                    tensor_store(&to, at, convert(0, x->dtype, to.dtype));
             }
         }
     return at == tensor_numel(&to) || call_fail(c, "the result is not filled");

@@ -278,6 +278,37 @@ static bool op_getitem(const struct call *c, struct value *out)
     return true;
 }
 
+/* ---- operators that Tuck does not know ---- */
+
+static bool op_second(const struct call *c, struct value *out)
+{
+    struct tensor b;
+
+    return tensor_operand(c, 1, "b", &b) && yield_tensor(c, &b, out);
+}
+
+static bool op_both(const struct call *c, struct value *out)
+{
+    struct tensor a, t;
+    struct value three = {.kind = V_INT, .i = 3};
+
+    *out = list_value(c->e, 2);
+    return op_second(c, &out->item[0]) && tensor_operand(c, 0, "a", &a) &&
+           joined(c, &a, &three, &t) && pointwise(c, FN_MUL, &a, &three, &t) &&
+           yield_tensor(c, &t, &out->item[1]);
+}
+
+static bool op_bump_(const struct call *c, struct value *out)
+{
+    struct tensor a, b;
+    struct value five = {.kind = V_INT, .i = 5};
+
+    if (!tensor_operand(c, 0, "a", &a) || !tensor_operand(c, 1, "b", &b))
+        return false;
+    writes(c, &b);
+    return pointwise(c, FN_MUL, &b, &five, &b) && yield_tensor(c, &a, out);
+}
+
 /* ---- the list, sorted ---- */
 
 static const struct sym_op number_ops[] = {
@@ -305,6 +336,9 @@ static const struct sym_op number_ops[] = {
     {"aten.sub_.Tensor", op_sub_, NULL},
     {"aten.sym_numel.default", op_sym_numel, NULL},
     {"aten.sym_size.int", op_sym_size, NULL},
+    {"mylib.both.default", op_both, NULL},
+    {"mylib.bump_.default", op_bump_, NULL},
+    {"mylib.second.default", op_second, NULL},
     {"operator.add", op_iadd, NULL},
     {"operator.floordiv", op_ifloordiv, NULL},
     {"operator.getitem", op_getitem, NULL},

@@ -93,14 +93,15 @@ uint64_t field_hash(uint64_t a, uint64_t b)
 /* ---- dtypes ---- */
 
 const struct sym_dtype symeval_dtypes[] = {
-    {"b8", "torch.bool", 1, 7, 0},      {"u8", "torch.uint8", 1, 55, 1},
-    {"i8", "torch.int8", 1, 37, 2},     {"i16", "torch.int16", 2, 28, 3},
-    {"i32", "torch.int32", 4, 26, 4},   {"i64", "torch.int64", 8, 35, 5},
-    {"f16", "torch.float16", 2, 16, 6}, {"bf16", "torch.bfloat16", 2, 0, 7},
-    {"f32", "torch.float32", 4, 15, 8}, {"f64", "torch.float64", 8, 14, 9},
+    {"b8", "torch.bool", 1, 7, 0},         {"u8", "torch.uint8", 1, 55, 1},
+    {"i8", "torch.int8", 1, 37, 2},        {"i16", "torch.int16", 2, 28, 3},
+    {"i32", "torch.int32", 4, 26, 4},      {"i64", "torch.int64", 8, 35, 5},
+    {"f16", "torch.float16", 2, 16, 6},    {"bf16", "torch.bfloat16", 2, 0, 7},
+    {"f32", "torch.float32", 4, 15, 8},    {"f64", "torch.float64", 8, 14, 9},
+    {"c32", "torch.complex32", 4, 10, 10}, {"c64", "torch.complex64", 8, 9, 11},
 };
 
-enum { FIELD_BITS = 54, FIRST_FLOAT = 6, FLOAT_RANK = 6 };
+enum { FIELD_BITS = 54, FIRST_FLOAT = 6, FLOAT_RANK = 6, LAST_FLOAT_RANK = 9, BOOL = 0 };
 enum { N_DTYPES = sizeof(symeval_dtypes) / sizeof(*symeval_dtypes) };
 
 int dtype_named(const char *name, size_t len)
@@ -218,6 +219,9 @@ void tensor_take(const struct tensor *t, int64_t i, cell *to)
     int size = tensor_item(t);
 
     memcpy(to, t->st->at + tensor_place(t, i) * size, (size_t)size * sizeof(cell));
+    /* Any byte that is not 0 is True, and a copy of it may be 1. */
+    if (t->dtype == BOOL && *to != CELL_NOTHING && (*to >> 56 & 31) != BOOL)
+        *to = cell_of(field_hash(*to, 0xB001), BOOL, 0);
 }
 
 void tensor_put(const struct tensor *t, int64_t i, const cell *from)
@@ -314,7 +318,8 @@ static bool is_wider(int from, int to)
 {
     int a = symeval_dtypes[from].rank, b = symeval_dtypes[to].rank;
 
-    return a >= FLOAT_RANK && b > a && b > FLOAT_RANK + 1; /* f16 and bf16 are not comparable */
+    return a >= FLOAT_RANK && b > a && b <= LAST_FLOAT_RANK &&
+           b > FLOAT_RANK + 1; /* f16 and bf16 are not comparable */
 }
 
 uint64_t convert(uint64_t v, int from, int to)

@@ -5,12 +5,12 @@
 
 /* ---- views ---- */
 
-static bool new_sizes(const struct call *c, int64_t numel, int64_t *size, int *n)
+static bool new_sizes(const struct call *c, const char *name, int64_t numel, int64_t *size, int *n)
 {
     int64_t known = 1;
     int open = -1;
 
-    if (!ints_operand(c, 1, "size", size, n, SYM_DIMS))
+    if (!ints_operand(c, 1, name, size, n, SYM_DIMS))
         return false;
     for (int d = 0; d < *n; d++) {
         if (size[d] == -1 && open < 0)
@@ -33,7 +33,7 @@ static bool op_view(const struct call *c, struct value *out)
     int64_t size[SYM_DIMS];
     int n;
 
-    if (!tensor_operand(c, 0, "self", &t) || !new_sizes(c, tensor_numel(&t), size, &n))
+    if (!tensor_operand(c, 0, "self", &t) || !new_sizes(c, "size", tensor_numel(&t), size, &n))
         return false;
     if (!tensor_view(&t, n, size, &v))
         return call_fail(c, "its strides allow no such view");
@@ -46,7 +46,7 @@ static bool op_reshape(const struct call *c, struct value *out)
     int64_t size[SYM_DIMS];
     int n;
 
-    if (!tensor_operand(c, 0, "self", &t) || !new_sizes(c, tensor_numel(&t), size, &n))
+    if (!tensor_operand(c, 0, "self", &t) || !new_sizes(c, "shape", tensor_numel(&t), size, &n))
         return false;
     if (!tensor_view(&t, n, size, &v)) {
         packed_copy(c, &t, &t);
@@ -143,6 +143,69 @@ static bool op_as_strided_copy(const struct call *c, struct value *out)
     if (!op_as_strided(c, out))
         return false;
     packed_copy(c, out->t, &t);
+    return yield_tensor(c, &t, out);
+}
+
+/* The whole storage is copied, so the result lies in the copy where self lies in it. */
+static bool op_as_strided_scatter(const struct call *c, struct value *out)
+{
+    struct tensor t, src, part, whole;
+    int n;
+
+    if (!tensor_operand(c, 0, "self", &t) || !tensor_operand(c, 1, "src", &src))
+        return false;
+    part = t;
+    if (!ints_operand(c, 2, "size", part.size, &part.n_dim, SYM_DIMS) ||
+        !ints_operand(c, 3, "stride", part.stride, &n, SYM_DIMS) ||
+        !int_operand(c, 4, "storage_offset", part.off, &part.off))
+        return false;
+    reads(c, &t);
+    reads(c, &src);
+    whole = t;
+    whole.n_dim = 1;
+    whole.size[0] = t.st->n / tensor_item(&t);
+    whole.stride[0] = 1;
+    tensor_new(&c->e->pool, &whole);
+    memcpy(whole.st->at, t.st->at, (size_t)whole.st->n * sizeof(cell));
+    part.st = t.st = whole.st;
+    if (!tensor_fits(&part) || !tensor_copy(&part, &src))
+        return call_fail(c, "it does not fit");
+    return yield_tensor(c, &t, out);
+}
+
+/* view_as_complex: pairs become one number each; view_as_real: the other way round. */
+static bool op_view_as_complex(const struct call *c, struct value *out)
+{
+    struct tensor t;
+
+    if (!tensor_operand(c, 0, "self", &t))
+        return false;
+    int to = tensor_item(&t) == 4 ? dtype_named("c64", 3) : dtype_named("c32", 3);
+    if (t.n_dim == 0 || t.size[t.n_dim - 1] != 2 || t.stride[t.n_dim - 1] != 1 || t.off % 2 != 0)
+        return call_fail(c, "is not made of pairs that begin at an even place");
+    t.n_dim--;
+    for (int d = 0; d < t.n_dim; d++) {
+        if (t.stride[d] % 2 != 0)
+            return call_fail(c, "has an odd stride");
+        t.stride[d] /= 2;
+    }
+    t.off /= 2;
+    t.dtype = to;
+    return yield_tensor(c, &t, out);
+}
+
+static bool op_view_as_real(const struct call *c, struct value *out)
+{
+    struct tensor t;
+
+    if (!tensor_operand(c, 0, "self", &t) || t.n_dim == SYM_DIMS)
+        return false;
+    t.dtype = tensor_item(&t) == 8 ? dtype_named("f32", 3) : dtype_named("f16", 3);
+    for (int d = 0; d < t.n_dim; d++)
+        t.stride[d] *= 2;
+    t.size[t.n_dim] = 2;
+    t.stride[t.n_dim++] = 1;
+    t.off *= 2;
     return yield_tensor(c, &t, out);
 }
 
@@ -255,13 +318,13 @@ static bool split_by(const struct call *c, struct tensor t, int d, const struct 
            call_fail(c, "split sizes sum to %lld of %lld", (long long)at, (long long)t.size[d]);
 }
 
-static bool op_split(const struct call *c, struct value *out)
+static bool split(const struct call *c, const char *name, struct value *out)
 {
     struct tensor t;
     struct value sizes;
     int d;
 
-    if (!tensor_operand(c, 0, "self", &t) || !operand(c, 1, "split_size", &sizes) ||
+    if (!tensor_operand(c, 0, "self", &t) || !operand(c, 1, name, &sizes) ||
         !dim_operand(c, 2, "dim", t.n_dim, 0, &d))
         return false;
     if (sizes.kind == V_INT && sizes.i > 0) {
@@ -275,6 +338,16 @@ static bool op_split(const struct call *c, struct value *out)
     if (sizes.kind != V_LIST)
         return call_fail(c, "no split sizes");
     return split_by(c, t, d, &sizes, out);
+}
+
+static bool op_split(const struct call *c, struct value *out)
+{
+    return split(c, "split_size", out);
+}
+
+static bool op_split_sizes(const struct call *c, struct value *out)
+{
+    return split(c, "split_sizes", out);
 }
 
 /* ---- copies ---- */
@@ -295,11 +368,11 @@ static bool op_clone(const struct call *c, struct value *out)
     return yield_tensor(c, &p, out);
 }
 
-static bool to_dtype(const struct call *c, size_t pos, struct value *out)
+static bool to_dtype(const struct call *c, const char *name, size_t pos, struct value *out)
 {
     struct tensor t, p;
 
-    if (!tensor_operand(c, 0, "self", &t))
+    if (!tensor_operand(c, 0, name, &t))
         return false;
     p = t;
     if (!dtype_operand(c, pos, t.dtype, &p.dtype))
@@ -314,12 +387,12 @@ static bool to_dtype(const struct call *c, size_t pos, struct value *out)
 
 static bool op_convert(const struct call *c, struct value *out)
 {
-    return to_dtype(c, 1, out);
+    return to_dtype(c, "a", 1, out);
 }
 
 static bool op_to_copy(const struct call *c, struct value *out)
 {
-    return to_dtype(c, BY_KEYWORD, out);
+    return to_dtype(c, "self", BY_KEYWORD, out);
 }
 
 static bool cat_into(const struct call *c, const struct value *ins, int d, const struct tensor *to)
@@ -462,6 +535,7 @@ const struct sym_op symeval_view_ops[] = {
     {"aten.alias.default", op_alias, NULL},
     {"aten.as_strided.default", op_as_strided, NULL},
     {"aten.as_strided_copy.default", op_as_strided_copy, NULL},
+    {"aten.as_strided_scatter.default", op_as_strided_scatter, NULL},
     {"aten.cat.default", op_cat, NULL},
     {"aten.cat.out", op_cat_out, NULL},
     {"aten.clone.default", op_clone, NULL},
@@ -478,13 +552,16 @@ const struct sym_op symeval_view_ops[] = {
     {"aten.split.Tensor", op_split, NULL},
     {"aten.split.default", op_split, NULL},
     {"aten.split.sizes", op_split, NULL},
-    {"aten.split_with_sizes.default", op_split, NULL},
+    {"aten.split_with_sizes.default", op_split_sizes, NULL},
+    {"aten.storage_offset.default", op_storage_offset, NULL},
     {"aten.sym_storage_offset.default", op_storage_offset, NULL},
     {"aten.t.default", op_transpose, NULL},
     {"aten.transpose.int", op_transpose, NULL},
     {"aten.unsqueeze.default", op_unsqueeze, NULL},
     {"aten.view.default", op_view, NULL},
     {"aten.view.dtype", op_view_dtype, NULL},
+    {"aten.view_as_complex.default", op_view_as_complex, NULL},
+    {"aten.view_as_real.default", op_view_as_real, NULL},
     {"aten.zeros.default", op_full, NULL},
     {"prims.convert_element_type.default", op_convert, NULL},
 };
