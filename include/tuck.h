@@ -952,36 +952,36 @@ TUCK_API void tuck_diff_free(tuck_diff *d);
 
 typedef struct tuck_diff_side { /* the graph before, or the graph after */
     tuck_times times;
-    int64_t bound_ps; /* no order, bucketing or algorithm makes it faster; -1: not known */
-    size_t nodes;     /* inputs and the return are not counted */
+    int64_t bound_ps; /* no order, bucketing or algorithm makes it faster; -1 if unknown */
+    size_t nodes;     /* without inputs and the return */
     size_t collectives;
 } tuck_diff_side;
 
 TUCK_API void tuck_diff_before(const tuck_diff *d, tuck_diff_side *out);
 TUCK_API void tuck_diff_after(const tuck_diff *d, tuck_diff_side *out);
 TUCK_API size_t tuck_diff_same(const tuck_diff *d); /* nodes that are in both graphs */
-/* The same node in the other graph, from before to after and back; none: it is not there. */
+/* The same node in the other graph, from before to after and back; none if it is not there. */
 TUCK_API tuck_node tuck_diff_node_after(const tuck_diff *d, tuck_node before);
 TUCK_API tuck_node tuck_diff_node_before(const tuck_diff *d, tuck_node after);
 
 typedef enum tuck_change {
     TUCK_APPEARED, /* only in the graph after */
     TUCK_VANISHED, /* only in the graph before */
-    TUCK_MERGED,   /* a collective of the graph before that is part of a new one after */
-    TUCK_MOVED,    /* in both; the fewest nodes without which the order is the same */
+    TUCK_MERGED,   /* a collective of the graph before that was merged into a new one */
+    TUCK_MOVED,    /* in both; the fewest nodes that explain the new order */
 } tuck_change;
 
 typedef struct tuck_changed {
-    tuck_node before, after; /* none: it is not in that graph */
-    /* Of a node that moved: its place among the nodes of both, before and after, and how many nodes
-     * that did not move it passed: later, or (negative) earlier. */
+    tuck_node before, after; /* none if it is not in that graph */
+    /* For a moved node: its position among the nodes of both, before and after, and how many
+     * unmoved nodes it passed: positive if it is later now, negative if earlier. */
     uint32_t from, to;
     int64_t places;
 } tuck_changed;
 
 TUCK_API size_t tuck_diff_count(const tuck_diff *d, tuck_change change);
-/* In the order of the graph before for TUCK_VANISHED and TUCK_MERGED, else in that of the graph
- * after. False: there is no such change. */
+/* In the order of the graph before for TUCK_VANISHED and TUCK_MERGED, else of the graph after.
+ * False if there is no such change. */
 TUCK_API bool tuck_diff_at(const tuck_diff *d, tuck_change change, size_t i, tuck_changed *out);
 TUCK_API tuck_status tuck_diff_print(const tuck_diff *d, const tuck_print_options *how,
                                      tuck_write_fn write, void *ctx);

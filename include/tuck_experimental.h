@@ -81,19 +81,20 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_costs_write_profile(const tuck_costs *
  * The step with 8, 16, 32, … ranks in some groups of a graph. Full messages and compute stay those
  * of the graph. */
 
-/* A copy of the graph in which these groups have so many ranks; groups NULL: the largest.
+/* A copy of the graph in which these groups have this many ranks; groups NULL: the largest one.
  * TUCK_EINVAL: there is no such group. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_grow(const tuck_graph *g, const char *const *groups,
                                                      size_t n_groups, int64_t ranks,
                                                      tuck_graph **out);
 
-/* The simulation of a point, which is gone after the call. False ends the work with TUCK_EIO. */
+/* The simulation of a point, which is freed after the call. Returning false ends the work with
+ * TUCK_EIO. */
 typedef bool (*tuck_point_fn)(void *ctx, int64_t ranks, const tuck_simulation *s);
 
 typedef struct tuck_scaling_options {
     size_t size;
-    int64_t from, to;          /* ranks: from, twice as many, … up to `to` */
-    const char *const *groups; /* as tuck_graph_grow() has them */
+    int64_t from, to;          /* ranks: `from`, twice as many, … up to `to` */
+    const char *const *groups; /* as for tuck_graph_grow() */
     size_t n_groups;
     tuck_point_fn point; /* called for each point; or NULL */
     void *ctx;
@@ -104,18 +105,18 @@ TUCK_API void tuck_scaling_options_init(tuck_scaling_options *o);
 typedef struct tuck_scaling_point {
     int64_t ranks;
     tuck_times times;
-    int64_t bound_ps; /* no order, bucketing or algorithm makes it faster; -1: not known */
+    int64_t bound_ps; /* no order, bucketing or algorithm makes it faster; -1 if unknown */
 } tuck_scaling_point;
 
 typedef struct tuck_scaling tuck_scaling;
 
-/* The graph itself stays as it is. Without a cluster, the machine of each point has as many nodes
- * as its ranks need. TUCK_EINVAL: as tuck_graph_grow() and tuck_graph_simulate(). */
+/* The graph itself is not changed. Without a cluster, the machine of each point has as many nodes
+ * as its ranks need. TUCK_EINVAL: as for tuck_graph_grow() and tuck_graph_simulate(). */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_scale(const tuck_graph *g, const tuck_machine *m,
                                                       const tuck_scaling_options *options,
                                                       tuck_diags *diags, tuck_scaling **out);
 TUCK_API void tuck_scaling_free(tuck_scaling *s);
-TUCK_API size_t tuck_scaling_count(const tuck_scaling *s); /* points */
+TUCK_API size_t tuck_scaling_count(const tuck_scaling *s); /* number of points */
 TUCK_API bool tuck_scaling_at(const tuck_scaling *s, size_t i, tuck_scaling_point *out);
 TUCK_API tuck_status tuck_scaling_print(const tuck_scaling *s, const tuck_print_options *how,
                                         tuck_write_fn write, void *ctx);

@@ -1,9 +1,10 @@
-/* Scaling curves: a graph with more and more ranks in some of its groups. */
+/* Scaling curves: a graph with a growing number of ranks in some of its groups. */
 #include "api/api.h"
 #include "api/simulate_api.h"
 #include "report/scaling_show.h"
 
-enum { RANKS_MOST = 1 << 24, POINTS_MOST = 26 }; /* each point has twice the ranks of the last */
+/* each point has twice as many ranks as the last */
+enum { RANKS_MOST = 1 << 24, POINTS_MOST = 26 };
 
 struct tuck_scaling {
     struct mem mem;

@@ -53,7 +53,7 @@ struct input {
     tuck_hint *hints; /* values of symbols from --assume */
     size_t n_hint;
     char *assumed;   /* the names in --assume, for hints */
-    bool several;    /* the command reads other files, too: options may be for those */
+    bool several;    /* the command reads other files, too: options may be about those */
     bool optional;   /* the command also works without a file */
     size_t n_warned; /* number of warnings while opening */
     tuck_diags *diags;

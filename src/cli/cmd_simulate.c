@@ -202,7 +202,7 @@ struct curve {
     struct simulate *s;
     size_t graph;
     tuck_scaling_options o;
-    int code; /* of a point that could not be printed */
+    int code; /* if a point could not be printed */
 };
 
 static bool print_point(void *ctx, int64_t ranks, const tuck_simulation *e)
@@ -227,7 +227,7 @@ static bool has_group(const tuck_graph *g, const char *name)
     return false;
 }
 
-/* The groups of --scale that this graph has, in a new array. False: no memory. */
+/* The groups of --scale that this graph has, in a new array. False: out of memory. */
 static bool choose_groups(const struct simulate *s, const tuck_graph *g, tuck_scaling_options *o,
                           const char ***list)
 {
@@ -241,7 +241,7 @@ static bool choose_groups(const struct simulate *s, const tuck_graph *g, tuck_sc
     return true;
 }
 
-/* Warnings about what is assumed, with the groups as large as at the first point. */
+/* Warns about what is assumed, with the groups of the first point. */
 static int warn_of_assumed(struct simulate *s, const tuck_graph *original, const struct curve *x)
 {
     tuck_graph *g = NULL;

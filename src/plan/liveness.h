@@ -15,17 +15,17 @@
  * programs, storages of a graph, and as PyTorch counts a graph's. */
 
 struct live_walk {
-    const uint32_t *order; /* ops in order; NULL: 0 … n-1 */
+    const uint32_t *order; /* ops in order; NULL means 0 … n-1 */
     uint32_t n;
     int64_t input;                /* bytes live before the first op */
     const int64_t *alloc, *freed; /* [op] bytes */
     int64_t *post_alloc;          /* [op] filled in: bytes live while it runs; or NULL */
-    int64_t *post_free;           /* [op] … and when it is done; or NULL */
+    int64_t *post_free;           /* [op] filled in: bytes live after it; or NULL */
 };
 
 struct live_most {
     int64_t bytes;
-    uint32_t op; /* the first that needs as much; PROBLEM_NONE: none needs more than `input` */
+    uint32_t op; /* the first op with this peak; PROBLEM_NONE if none needs more than `input` */
 };
 
 struct live_most live_walk(const struct live_walk *w);

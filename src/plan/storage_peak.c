@@ -4,7 +4,7 @@
 
 struct life {
     int64_t bytes;
-    uint32_t born; /* the node that makes it; 0: none */
+    uint32_t born; /* the node that makes it; 0 if none */
     uint32_t last; /* the last node that uses it; UINT32_MAX if to the end */
     bool known, input;
 };
@@ -40,7 +40,7 @@ static void grow(const tuck_graph *g, type_id t, uint32_t k,
         l->bytes = bytes;
 }
 
-/* By root: from which node to which one it lives. */
+/* By root: the nodes from which to which it lives. */
 static struct life *find_lives(const tuck_graph *g, const struct storages *s, struct arena *a,
                                bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx)
 {
