@@ -1,7 +1,7 @@
 /* Tuck: the part of the public interface that may still change in a new minor version.
  *
- * Names of operators, costs of single nodes, several ranks, programs, schedules, comm blocks. The
- * conventions are those of tuck.h, which comes with this header.
+ * The operator table, costs of single nodes, scaling curves, several ranks, programs, schedules,
+ * comm blocks. The conventions are those of tuck.h, which this header includes.
  */
 #ifndef TUCK_EXPERIMENTAL_H
 #define TUCK_EXPERIMENTAL_H
@@ -76,6 +76,28 @@ TUCK_API tuck_status tuck_costs_print(const tuck_costs *c, const tuck_print_opti
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_costs_write_profile(const tuck_costs *c,
                                                               tuck_diags *diags,
                                                               tuck_write_fn write, void *ctx);
+
+typedef struct tuck_cost_options {
+    size_t size;
+    tuck_cost_model model;       /* of collectives */
+    const tuck_profile *profile; /* overrides the model; or NULL */
+    tuck_estimate_fn estimate;   /* overrides both; or NULL */
+    void *estimate_ctx;
+} tuck_cost_options;
+
+TUCK_API void tuck_cost_options_init(tuck_cost_options *o);
+
+/* The time of every node by itself into ps_out[id], for all ids below tuck_graph_id_end(). Views,
+ * waits and numbers take 0; a node with unknown sizes has -1. Needs tuck_graph_infer(). options may
+ * be NULL. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
+                                                     const tuck_cost_options *options,
+                                                     int64_t *ps_out);
+
+/* Writes a profile file from times by node id, such as those of tuck_graph_cost(); negative ones
+ * are omitted. */
+TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const int64_t *ps, tuck_write_fn write,
+                                        void *ctx);
 
 /* ---- Scaling curves ----
  * The step with 8, 16, 32, … ranks in some groups of a graph. Full messages and compute stay those
@@ -180,30 +202,6 @@ TUCK_API const char *tuck_rank_simulation_fault(const tuck_rank_simulation *s);
 TUCK_API tuck_status tuck_rank_simulation_print(const tuck_rank_simulation *s,
                                                 const tuck_print_options *how, tuck_write_fn write,
                                                 void *ctx);
-
-/* ---- Costs of single nodes ---- */
-
-typedef struct tuck_cost_options {
-    size_t size;
-    tuck_cost_model model;       /* of collectives */
-    const tuck_profile *profile; /* overrides the model; or NULL */
-    tuck_estimate_fn estimate;   /* overrides both; or NULL */
-    void *estimate_ctx;
-} tuck_cost_options;
-
-TUCK_API void tuck_cost_options_init(tuck_cost_options *o);
-
-/* The time of every node by itself into ps_out[id], for all ids below tuck_graph_id_end(). Views,
- * waits and numbers take 0; a node with unknown sizes has -1. Needs tuck_graph_infer(). options may
- * be NULL. */
-TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_cost(const tuck_graph *g, const tuck_cluster *c,
-                                                     const tuck_cost_options *options,
-                                                     int64_t *ps_out);
-
-/* Writes a profile file from times by node id, such as those of tuck_graph_cost(); negative ones
- * are omitted. */
-TUCK_API tuck_status tuck_profile_write(const tuck_graph *g, const int64_t *ps, tuck_write_fn write,
-                                        void *ctx);
 
 /* ---- Programs ----
  * A graph after it is decided which buffer each value lives in and which kernel makes it: ops in
