@@ -225,7 +225,7 @@ int gen_land(struct gen *g, struct flight *f)
         gen_call(g, "aten.copy_.default", "self = %s; src = %s", g->val[f->into].name,
                  g->val[w].name);
         g->val[w].taken = true;
-    } else if (gen_one_in(g, 6)) {
+    } else if (gen_one_in(g, 3)) {
         gen_reinterpret(g, w);
     }
     while (gen_one_in(g, 10)) /* another wait of the same, or of the wait */

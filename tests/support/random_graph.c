@@ -38,6 +38,16 @@ static void start_something(struct gen *g)
     }
 }
 
+/* An odd number of elements, perhaps: what is merged behind it begins anywhere. */
+static int odd_input(struct gen *g)
+{
+    struct val type = gen_random_type(g);
+
+    type.size[0] = (struct dim){1 + (int64_t)gen_below(g, 5), 0};
+    gen_pack(&type);
+    return gen_full(g) ? -1 : gen_add_input(g, type, "odd");
+}
+
 /* Gradients that are divided, reduced, and returned or copied into an input. */
 static void ddp(struct gen *g)
 {
@@ -47,7 +57,7 @@ static void ddp(struct gen *g)
     bool divided = !gen_one_in(g, 3);
 
     for (int i = 0; i < n; i++) {
-        int v = gen_pick(g, gen_readable);
+        int v = gen_one_in(g, 4) ? odd_input(g) : gen_pick(g, gen_readable);
         if (v < 0 || gen_full(g))
             return;
         v = gen_one_in(g, 5) ? v : gen_compute(g, v);
@@ -60,7 +70,7 @@ static void ddp(struct gen *g)
         int f = gen_all_reduce(g, v, gen_one_in(g, 8) ? "max" : reduce, group);
         if (gen_one_in(g, 10) && gen_writable(g, v)) /* it took a copy */
             gen_wrapped_write(g, v);
-        g->flight[f].sink = SINK_RETURN;
+        g->flight[f].sink = gen_one_in(g, 4) ? SINK_FREE : SINK_RETURN;
         int into = gen_pick_like(g, g->flight[f].result);
         if (gen_one_in(g, 2) && into != g->flight[f].result && g->val[into].changes) {
             g->flight[f].sink = SINK_COPY;
