@@ -883,7 +883,11 @@ TUCK_API tuck_status tuck_simulation_print(const tuck_simulation *s, const tuck_
 /* ---- Explaining ---- */
 
 typedef enum tuck_order_rule {
-    /* collectives of one group keep their order: right if all ranks run the same graph */
+    /* the default: right if all ranks run the same graph and decide alike. Sends, receives,
+     * collectives of an unknown kind or group and nested graphs that communicate keep their place
+     * among all others. Passes with PyTorch's names keep the order in groups. */
+    TUCK_ORDER_FREE,
+    /* collectives of one group keep their order, those of different groups may pass each other */
     TUCK_ORDER_IN_GROUPS,
     TUCK_ORDER_OF_ALL, /* no collective may pass another */
 } tuck_order_rule;

@@ -36,6 +36,7 @@ static tuck_status explain(tuck_explanation *x, const tuck_explain_options *o, t
 
     evaluate_defaults(&eval, &s->given->machine);
     eval.keep_order = o->order == TUCK_ORDER_OF_ALL;
+    eval.keep_groups = o->order != TUCK_ORDER_FREE;
     study_begin(&study, &eval, &s->mem.alloc);
     tuck_status st = explain_graph(&study, s->g, &how, diags, &x->x);
     if (st == TUCK_OK) {

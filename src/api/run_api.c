@@ -28,6 +28,7 @@ static tuck_status run_begin(struct run *r, const tuck_run_options *options, enu
         return st;
     evaluate_defaults(&r->eval, &r->given->machine);
     r->eval.keep_order = r->o.order == TUCK_ORDER_OF_ALL;
+    r->eval.keep_groups = r->o.order != TUCK_ORDER_FREE;
     study_begin(&r->study, &r->eval, alloc);
     if (r->o.judge == TUCK_JUDGE_NOTHING && r->o.before_out == NULL && r->o.after_out == NULL)
         return TUCK_OK;

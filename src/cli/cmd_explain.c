@@ -99,7 +99,7 @@ static int ask(struct question *x, tuck_graph *g, tuck_explanation **out)
     tuck_explain_options_init(&o);
     o.node = x->word;
     o.subject = subject != NULL ? subject + 1 : NULL; /* after the first space */
-    o.order = x->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS;
+    o.order = x->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_FREE;
     o.observe = progress_observe;
     progress_begin("tuck explain");
     tuck_status st = tuck_graph_explain(g, &machine, &o, x->in.diags, out);

@@ -42,8 +42,8 @@ static const struct argp_option options[] = {
     {"set", OPT_SET, "KEY=VALUE", OPTION_MANY, "A key of PyTorch's configuration; may be repeated",
      0},
     {"keep-order", OPT_KEEP_ORDER, NULL, 0,
-     "No collective may pass another, even of another group (default: each group keeps its own "
-     "order, which is right if all ranks run the same graph)",
+     "No collective may pass another (default: they may, which is right if all ranks run the same "
+     "graph)",
      0},
     {"output", 'o', "FILE", 0, "The resulting text (default: standard output)", 0},
     {"json", 'j', NULL, 0, "The report as JSON instead of a table", 0},
@@ -339,7 +339,7 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct b
     model_public(&o->model, in, &machine);
     tuck_run_options_init(&run);
     run.machine = &machine;
-    run.order = o->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS;
+    run.order = o->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_FREE;
     run.judge = o->no_times ? TUCK_JUDGE_NOTHING : TUCK_JUDGE_RESULT;
     o->dump.graph = i;
     o->dump.n = 0;

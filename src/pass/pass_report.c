@@ -18,8 +18,8 @@ static const char *const reason_meaning[] = {
 #undef X
 };
 
-const char report_crossed[] = "collectives of different groups changed places: all ranks must run "
-                              "this graph (--keep-order prevents it)";
+const char report_crossed[] =
+    "collectives changed places: all ranks must run this graph, or use --keep-order";
 
 static const char *const closed_name[] = {"cap", "key", "dependence", "order", "end"};
 
@@ -543,6 +543,8 @@ void report_table(const struct tuck_report *t, const struct report_form *how, st
 {
     if (t->judged) {
         put_gain(b, t);
+        if (crosses(t))
+            wrap_line(b, INK_DIM, 0, "%s", report_crossed);
         if (t->pass.len > 0)
             buf_chr(b, '\n');
     } else {
@@ -559,7 +561,7 @@ void report_table(const struct tuck_report *t, const struct report_form *how, st
         put_left(b, p);
         put_moves(b, p);
     }
-    if (crosses(t))
+    if (crosses(t) && !t->judged)
         wrap_line(b, INK_DIM, 0, "%s", report_crossed);
     if (how->work)
         put_work(b, &t->work);

@@ -64,8 +64,6 @@ bool comm_crossed(const tuck_graph *before, const tuck_graph *after, struct aren
 {
     uint32_t k = 0, latest = 0;
 
-    if (before->group.len < 2)
-        return false;
     uint32_t *at = arena_zeroed(a, before->node.len * sizeof(*at));
     for_each_node (before, n)
         if (comm_communicates(before, n))

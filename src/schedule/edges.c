@@ -50,6 +50,34 @@ static void each_link(const struct schedule *s, uint32_t *previous, uint32_t *op
     }
 }
 
+/* The same where collectives are free: only fences keep their place among all of them, and
+ * synchronous ones their order in the group. */
+static void each_fence(const struct schedule *s, uint32_t *previous, struct sink *k)
+{
+    const struct problem *p = s->p;
+    uint32_t fence = PROBLEM_NONE, since = 0;
+
+    for (uint32_t g = 0; g < p->n_group; g++)
+        previous[g] = PROBLEM_NONE;
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        uint32_t x = s->order[i];
+        if (!problem_is_coll(p, x))
+            continue;
+        if (fence != PROBLEM_NONE)
+            add(k, x, fence);
+        if (schedule_freedom(s, x) == FREE_NOT) {
+            for (; since < i; since++)
+                if (problem_is_coll(p, s->order[since]) && s->order[since] != fence)
+                    add(k, x, s->order[since]);
+            fence = x;
+        } else if (schedule_freedom(s, x) == FREE_IN_GROUP) {
+            if (previous[p->group[x]] != PROBLEM_NONE)
+                add(k, x, previous[p->group[x]]);
+            previous[p->group[x]] = x;
+        }
+    }
+}
+
 static void each_edge(const struct schedule *s, unsigned which, uint32_t *groups, struct sink *k)
 {
     const struct problem *p = s->p;
@@ -66,6 +94,8 @@ static void each_edge(const struct schedule *s, unsigned which, uint32_t *groups
             add(k, s->dep.at[i].op, p->producer[s->dep.at[i].buf]);
     if (which & EDGE_CHAIN)
         each_link(s, groups, groups + p->n_group, k);
+    if (which & EDGE_FENCES)
+        each_fence(s, groups, k);
 }
 
 static void build(const struct schedule *s, unsigned which, bool by_user, struct arena *a,

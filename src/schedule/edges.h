@@ -8,7 +8,8 @@ enum {
     EDGE_REAL = 1,      /* all dependences of the problem except fake ones */
     EDGE_FILE_FAKE = 2, /* the fake ones */
     EDGE_ADDED = 4,     /* those that passes added */
-    EDGE_CHAIN = 8, /* from each collective to the next it must not pass, in the current order */
+    EDGE_CHAIN = 8,   /* from each collective to the next it must not pass, in the current order */
+    EDGE_FENCES = 16, /* the same where the order of collectives is free: schedule_freedom() */
 };
 
 struct edges {

@@ -78,6 +78,8 @@ struct schedule {
         bool known;
         int64_t peak, exposed; /* bytes; picoseconds */
     } worth;
+    /* [group] its collectives keep their place among all others: its size is assumed; NULL: none */
+    const bool *fixed_group;
     uint32_t n_measured; /* number of simulated orders */
 };
 
@@ -102,6 +104,7 @@ void schedule_decide_global_ordering(struct schedule *s);
 void schedule_raise_comms(struct schedule *s);
 void schedule_sink_waits(struct schedule *s);
 void schedule_reorder_compute(struct schedule *s);
+void schedule_list_overlap(struct schedule *s);
 void schedule_reorder_iterative(struct schedule *s);
 void schedule_sink_iterative(struct schedule *s);
 void schedule_simple_overlap(struct schedule *s);
@@ -128,9 +131,10 @@ void schedule_append_call(struct pipeline *p, const char *name, const struct ord
 extern const struct pass pass_estimate_op_runtime,
     pass_align_runtime_estimations_across_all_distributed_ranks,
     pass_decide_global_ordering_of_comms, pass_raise_comms, pass_sink_waits,
-    pass_reorder_compute_for_overlap, pass_reorder_communication_preserving_peak_memory,
-    pass_sink_waits_iterative, pass_simple_overlap, pass_enforce_comm_ordering_for_fsdp,
-    pass_reorder_for_peak_memory, pass_reorder_compute_and_comm_for_overlap;
+    pass_reorder_compute_for_overlap, pass_list_overlap,
+    pass_reorder_communication_preserving_peak_memory, pass_sink_waits_iterative,
+    pass_simple_overlap, pass_enforce_comm_ordering_for_fsdp, pass_reorder_for_peak_memory,
+    pass_reorder_compute_and_comm_for_overlap;
 
 /* Bytes by which a budget, a share of the peak, lets the peak grow; NaN means any. Whole bytes, so
  * that comparisons are exact beyond 2^53. */
@@ -158,6 +162,19 @@ bool schedule_is_valid(const struct problem *p, const uint32_t *order, bool fake
  * keep_order: are all collectives? */
 bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, bool keep_order,
                           struct arena *a);
+/* What a collective may pass where all ranks run the same program and the order is free. */
+enum schedule_freedom {
+    FREE_NOT, /* nothing: a fence, of an unknown kind, nested graphs, a group of assumed size */
+    FREE_IN_GROUP, /* all but synchronous ones of its group: it may use their symmetric memory */
+    FREE_ALL,
+};
+static inline bool schedule_is_free(const struct schedule *s)
+{
+    return !s->opt.keep_order && !s->opt.keep_groups;
+}
+enum schedule_freedom schedule_freedom(const struct schedule *s, uint32_t coll);
+/* Are the collectives in an order that this freedom allows, compared with the problem's own? */
+bool schedule_keeps_fences(const struct schedule *s, struct arena *a);
 /* Did any collectives change places? That is only correct if all ranks run the same program. */
 bool schedule_crosses_groups(const struct problem *p, const uint32_t *order);
 

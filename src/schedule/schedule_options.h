@@ -59,6 +59,7 @@ struct schedule_options {
 
     double list_peak_memory_budget; /* for the list schedulers; NaN means no limit */
     bool keep_order;                /* no collective may pass another, even of another group */
+    bool keep_groups;               /* no collective may pass another of its group */
     bool allow_more_exposed;        /* accept an order even if its exposed time is longer */
     const struct order_call *call;  /* for a step that is the caller's own, else NULL */
 };

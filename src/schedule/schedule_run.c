@@ -128,7 +128,7 @@ static double budget_of(const struct schedule *s, void (*pass)(struct schedule *
     if (pass == schedule_sink_iterative)
         return o->sink_iterative_peak_memory_budget;
     if (pass == schedule_raise_comms || pass == schedule_sink_waits ||
-        pass == schedule_reorder_compute)
+        pass == schedule_reorder_compute || pass == schedule_list_overlap)
         return o->list_peak_memory_budget;
     return pass == schedule_call_own ? (double)NAN : 0; /* a caller's own pass has no limit */
 }
@@ -145,19 +145,30 @@ int64_t schedule_allowance(int64_t peak, double budget)
 static const char more_exposed[] = "kept: more communication would be exposed";
 static const char more_memory[] = "kept: the peak would grow beyond the budget";
 
+/* Do the collectives keep the order that the pass must keep? */
+static bool keeps_comms(const struct run *r)
+{
+    struct schedule *s = r->s;
+
+    if (r->pass == schedule_reorder_iterative &&
+        s->opt.reorder_iterative_unsafe_collectives_reorder)
+        return true;
+    if (r->pass == schedule_list_overlap && schedule_is_free(s))
+        return schedule_keeps_fences(s, &s->arena);
+    return schedule_keeps_comms(s->p, s->order, s->opt.keep_order, &s->arena) ||
+           !schedule_keeps_comms(s->p, r->before, s->opt.keep_order, &s->arena);
+}
+
 /* Why an order is rejected, or NULL. */
 static const char *objection(const struct run *r, struct schedule_report *report)
 {
     struct schedule *s = r->s;
-    bool unsafe = s->opt.reorder_iterative_unsafe_collectives_reorder &&
-                  r->pass == schedule_reorder_iterative;
 
     if (!schedule_is_valid(s->p, s->order, false, &s->arena))
         return "kept: the order found was invalid";
     if (s->opt.torch)
         return NULL;
-    if (!unsafe && !schedule_keeps_comms(s->p, s->order, s->opt.keep_order, &s->arena) &&
-        schedule_keeps_comms(s->p, r->before, s->opt.keep_order, &s->arena))
+    if (!keeps_comms(r))
         return s->opt.keep_order ? "kept: collectives would change places"
                                  : "kept: collectives of a group would change places";
     if (report->peak_after - report->peak_before > report->allowance)

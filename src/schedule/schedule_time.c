@@ -70,6 +70,46 @@ bool schedule_keeps_comms(const struct problem *p, const uint32_t *order, bool k
     return fine;
 }
 
+enum schedule_freedom schedule_freedom(const struct schedule *s, uint32_t coll)
+{
+    static const bool known[] = {
+        [TUCK_ALL_REDUCE] = true, [TUCK_ALL_GATHER] = true, [TUCK_REDUCE_SCATTER] = true,
+        [TUCK_ALL_TO_ALL] = true, [TUCK_BROADCAST] = true,  [TUCK_SHARD_DIM_ALLTOALL] = true};
+    const struct problem *p = s->p;
+    uint8_t kind = p->coll[coll];
+
+    if ((p->flags[coll] & PROBLEM_FENCE) || kind >= sizeof(known) || !known[kind])
+        return FREE_NOT;
+    if (s->fixed_group != NULL && s->fixed_group[p->group[coll]])
+        return FREE_NOT;
+    return problem_is_async(p, coll) ? FREE_ALL : FREE_IN_GROUP;
+}
+
+bool schedule_keeps_fences(const struct schedule *s, struct arena *a)
+{
+    const struct problem *p = s->p;
+    struct arena_mark mark = arena_mark(a);
+    uint32_t *latest = arena_zeroed(a, ((size_t)p->n_group + 1) * sizeof(*latest));
+    uint32_t all = 0, fences = 0;
+    bool fine = true;
+
+    /* Ids ascend in the problem's own order. */
+    for (uint32_t i = 0; fine && i < p->n_op; i++) {
+        uint32_t x = s->order[i];
+        if (!problem_is_coll(p, x))
+            continue;
+        enum schedule_freedom free = schedule_freedom(s, x);
+        uint32_t *l = &latest[p->group[x] == PROBLEM_NONE ? p->n_group : p->group[x]];
+        fine = x + 1 > fences && (free != FREE_NOT || x + 1 > all) &&
+               (free != FREE_IN_GROUP || x + 1 > *l);
+        all = x + 1 > all ? x + 1 : all;
+        fences = free == FREE_NOT ? x + 1 : fences;
+        *l = free == FREE_IN_GROUP ? x + 1 : *l;
+    }
+    arena_release(a, mark);
+    return fine;
+}
+
 bool schedule_crosses_groups(const struct problem *p, const uint32_t *order)
 {
     uint32_t all = 0;

@@ -20,6 +20,7 @@ struct evaluate_options {
     bool no_bounds;       /* skip the lower bounds: much quicker */
     int64_t memory_limit; /* for the bound by memory; 0 means the graph's own peak */
     bool keep_order;      /* no collective may pass another, even of another group */
+    bool keep_groups;     /* no collective may pass another of its group */
 };
 
 struct evaluation {

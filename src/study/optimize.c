@@ -14,7 +14,8 @@
 struct best {
     tuck_graph *g; /* NULL if nothing is better than the original */
     tuck_report *report;
-    int64_t ps;
+    int64_t ps, peak;
+    int64_t least_ps; /* of those that fit: the best may be a little slower with less memory */
 };
 
 struct search {
@@ -67,14 +68,26 @@ static tuck_status next_bucket(struct search *s, const struct stage *from, const
     return next(s, from, pass, "cap_mb", cap_mb(s, from->g, coll, share), to);
 }
 
-/* Keeps x if it fits and is the best so far. */
+/* A thousandth of the time is not worth more memory. */
+static bool is_better(const struct search *s, int64_t ps, int64_t peak)
+{
+    const struct best *b = &s->best;
+    int64_t slack = b->least_ps / 1000;
+
+    if (b->g == NULL || ps + slack < b->ps)
+        return ps < b->ps;
+    return ps <= b->least_ps + slack && (peak < b->peak || (peak == b->peak && ps < b->ps));
+}
+
+/* Take x if it fits and is the best so far. */
 static tuck_status offer(struct search *s, const struct stage *x, bool *fits)
 {
-    struct best b = {.ps = x->e->time.makespan};
+    struct best b = {.ps = x->e->time.makespan, .peak = x->e->peak};
 
-    *fits = x->e->peak <= s->limit;
-    if (!*fits || b.ps >= s->best.ps)
+    *fits = b.peak <= s->limit;
+    if (!*fits || !is_better(s, b.ps, b.peak))
         return TUCK_OK;
+    b.least_ps = s->best.g != NULL && s->best.least_ps < b.ps ? s->best.least_ps : b.ps;
     tuck_status st = stage_report(x, &b.report);
     if (st != TUCK_OK)
         return st;
@@ -162,18 +175,49 @@ static tuck_status try_orders(struct search *s, const struct stage *start)
     return st;
 }
 
-/* List scheduling hides collectives that moving them one by one does not; if it ends in a worse
- * place, the graph's own order may be the better start. */
-static tuck_status try_starts(struct search *s, const struct stage *bucketed)
+/* By time, and then with loops joined. */
+static tuck_status try_timed(struct search *s, const struct stage *bucketed, struct stage *timed)
 {
-    struct stage listed = {.from = NULL};
-    tuck_status st = next(s, bucketed, &pass_reorder_compute_for_overlap, NULL, 0, &listed);
+    struct stage joined = {.from = NULL};
+    const char *option = s->budget > 0 ? "list_peak_memory_budget" : NULL;
+    tuck_status st = next(s, bucketed, &pass_list_overlap, option, s->budget, timed);
+    bool fits = false;
 
     if (st == TUCK_OK)
+        st = next(s, timed, &pass_join_loops, NULL, 0, &joined);
+    if (st == TUCK_OK)
+        st = offer(s, &joined, &fits);
+    if (st == TUCK_OK)
+        st = offer(s, timed, &fits);
+    stage_end(&joined);
+    return st;
+}
+
+/* May orders that begin at x still win? Not where x is far behind: they gain little on it. */
+static bool may_win(const struct search *s, const struct stage *x)
+{
+    return s->best.g == NULL || x->e->time.makespan - s->best.ps <= s->best.ps / 10;
+}
+
+/* Where an order begins from: one by time, one by PyTorch's list scheduling, the graph's own. */
+static tuck_status try_starts(struct search *s, const struct stage *bucketed)
+{
+    struct stage timed = {.from = NULL}, listed = {.from = NULL};
+    tuck_status st = try_timed(s, bucketed, &timed);
+    bool more = st == TUCK_OK && may_win(s, &timed);
+
+    if (more)
+        st = try_orders(s, &timed);
+    stage_end(&timed);
+    if (st != TUCK_OK || !more)
+        return st;
+    st = next(s, bucketed, &pass_reorder_compute_for_overlap, NULL, 0, &listed);
+    more = st == TUCK_OK && may_win(s, &listed);
+    if (more)
         st = try_orders(s, &listed);
     bool same = st == TUCK_OK && listed.g->revision == bucketed->g->revision;
     stage_end(&listed);
-    return st == TUCK_OK && !same ? try_orders(s, bucketed) : st;
+    return st == TUCK_OK && more && !same ? try_orders(s, bucketed) : st;
 }
 
 /* ---- buckets ---- */
@@ -205,6 +249,29 @@ static tuck_status try_buckets(struct search *s, const struct stage *from, doubl
         st = try_gathers(s, &y, share);
     if (st == TUCK_OK && y.g->revision != from->g->revision)
         st = try_starts(s, &y);
+    stage_end(&y);
+    stage_end(&x);
+    return st;
+}
+
+/* FSDP's own alone, of parameters and gradients: others are on the way of the compute. */
+static tuck_status try_fsdp_buckets(struct search *s, const struct stage *from, double share)
+{
+    struct stage x = {.from = NULL}, y = {.from = NULL}, z = {.from = NULL}, timed = {.from = NULL};
+    tuck_status st = next_bucket(s, from, &pass_bucket_fsdp_reduce_scatter, TUCK_REDUCE_SCATTER,
+                                 share, &x);
+
+    if (st == TUCK_OK)
+        st = next_bucket(s, &x, &pass_bucket_fsdp_all_gather, TUCK_ALL_GATHER, share, &y);
+    if (st == TUCK_OK && y.g->revision != from->g->revision)
+        st = try_timed(s, &y, &timed);
+    stage_end(&timed);
+    if (st == TUCK_OK)
+        st = next_bucket(s, &y, &pass_bucket_all_reduce, TUCK_ALL_REDUCE, share, &z);
+    if (st == TUCK_OK && z.g->revision != y.g->revision)
+        st = try_timed(s, &z, &timed);
+    stage_end(&timed);
+    stage_end(&z);
     stage_end(&y);
     stage_end(&x);
     return st;
@@ -255,6 +322,8 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
         st = try_buckets(s, &x, 1);
     if (st == TUCK_OK && has_candidates(g))
         st = try_buckets(s, &x, 0.25);
+    for (double share = 0.5; share <= 4 && st == TUCK_OK && has_candidates(g); share *= 2)
+        st = try_fsdp_buckets(s, &x, share);
     stage_end(&x);
     return st;
 }

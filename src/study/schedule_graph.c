@@ -130,6 +130,20 @@ static tuck_status take_order(struct step_args *x)
     return st;
 }
 
+/* Groups whose size is assumed: which ranks are in them is not known. */
+static void do_fix_groups(void *arg)
+{
+    struct step_args *x = arg;
+    const struct problem *p = x->was->problem;
+    bool *fixed = arena_zeroed(&x->schedule.arena, p->n_group);
+
+    for (uint32_t i = 0; i < x->was->n_assumed; i++)
+        for (uint32_t g = 0; g < p->n_group; g++)
+            fixed[g] |= x->was->assumed[i].what == ASSUMED_RANKS &&
+                        strcmp(str_text(&p->str, p->group_name[g]), x->was->assumed[i].name) == 0;
+    x->schedule.fixed_group = fixed;
+}
+
 static tuck_status order_graph(struct step_args *x, const struct pipeline_step *step)
 {
     struct schedule_options defaults;
@@ -137,6 +151,10 @@ static tuck_status order_graph(struct step_args *x, const struct pipeline_step *
     schedule_defaults(&defaults, false);
     if (!schedule_begin(&x->schedule, x->was->problem, &defaults))
         return TUCK_ENOMEM;
+    if (x->was->n_assumed > 0 && !mem_guard(&x->schedule.mem, do_fix_groups, x)) {
+        schedule_end(&x->schedule);
+        return TUCK_ENOMEM;
+    }
     /* Only the evaluation counts launches and contention; schedulers do not. */
     const struct machine *m = x->study->o->machine;
     if (m->cluster->launch_ps == 0 && !m->contention)
@@ -158,6 +176,7 @@ tuck_status schedule_graph_step(struct study *study, struct pass_run *r,
 
     x.options = *(const struct schedule_options *)step->options;
     x.options.keep_order |= study->o->keep_order;
+    x.options.keep_groups |= study->o->keep_groups;
     tuck_status st = study_get(study, r->g, r->diags, &x.was);
 
     if (st == TUCK_OK)

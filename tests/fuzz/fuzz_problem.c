@@ -11,6 +11,7 @@ static const struct pass *const passes[] = {
     &pass_raise_comms,
     &pass_sink_waits,
     &pass_reorder_compute_for_overlap,
+    &pass_list_overlap,
     &pass_reorder_communication_preserving_peak_memory,
     &pass_sink_waits_iterative,
     &pass_simple_overlap,
@@ -76,8 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         o.reorder_iterative_use_runtime_estimations ^= (data[0] & 16) != 0;
         o.sink_waits_iterative_swap_with_collectives ^= (data[0] & 32) != 0;
         o.size_threshold_for_succ_based_strategy = data[0] & 64 ? 100 : 0;
-        run_pass(&s, p, &o, passes[data[0] & 7]);
-        const char *why = p->n_op < 2000 ? order_fault(p, s.order, !torch) : NULL;
+        const struct pass *pass = passes[(data[0] & 7) + (data[0] >> 7)];
+        run_pass(&s, p, &o, pass);
+        enum order_rule rule = torch ? ORDER_OF_OPS : order_rule_of(pass);
+        const char *why = p->n_op < 2000 ? order_fault(p, s.order, rule) : NULL;
         if (why != NULL)
             fail(why);
         if (!torch && s.report.at[0].peak_after > s.report.at[0].peak_before)

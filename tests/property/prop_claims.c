@@ -146,7 +146,7 @@ static bool check_pipeline(const struct case_of *c, tuck_graph *g, struct sums *
     tuck_machine machine = machine_of(c);
     tuck_run_options o = {.size = sizeof(o),
                           .machine = &machine,
-                          .order = c->plan.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_IN_GROUPS,
+                          .order = c->plan.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_FREE,
                           .observe = observe,
                           .ctx = &t};
     char *steps = plan_text(&c->plan);

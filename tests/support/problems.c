@@ -64,6 +64,7 @@ static void do_random(void *ctx)
     uint32_t *buf = calloc(3 * (size_t)n + 16, sizeof(*buf)), *open = calloc(n, sizeof(*open));
     uint32_t *operand = calloc(n, sizeof(*operand)), n_input = rng_below(g, 5);
     char name[32], group[8];
+    static const char *const kinds[] = {"all_gather", "reduce_scatter", "all_reduce", NULL};
 
     for (uint32_t i = 0; i < n_input; i++) {
         snprintf(name, sizeof(name), "in%u", i);
@@ -86,6 +87,7 @@ static void do_random(void *ctx)
         op.runtime = wait ? 0 : some_time(m, coll ? 60 : 20);
         if (coll && m->how->n_group > 1)
             op.group = group;
+        op.coll = coll ? kinds[rng_below(g, 4)] : NULL;
         problem_op(&m->b, &op);
         if (wait) {
             uint32_t i = rng_below(g, n_open);
@@ -359,7 +361,20 @@ int64_t slow_exposed(const struct problem *p, const uint32_t *order)
     return (last > clock ? last : clock) - compute;
 }
 
-const char *order_fault(const struct problem *p, const uint32_t *order, bool comms)
+/* May two collectives change places? */
+static bool may_change(const struct problem *p, uint32_t x, uint32_t y, enum order_rule rule)
+{
+    bool one_group = p->group[x] == p->group[y];
+    bool known = p->coll[x] != 0 && p->coll[y] != 0 && p->coll[x] != TUCK_P2P &&
+                 p->coll[y] != TUCK_P2P && p->group[x] != PROBLEM_NONE &&
+                 p->group[y] != PROBLEM_NONE;
+
+    if (rule == ORDER_IN_GROUPS)
+        return !one_group;
+    return known && !(one_group && !problem_is_async(p, x) && !problem_is_async(p, y));
+}
+
+const char *order_fault(const struct problem *p, const uint32_t *order, enum order_rule rule)
 {
     uint32_t *at = calloc((size_t)p->n_op + 1, sizeof(*at));
     const char *why = NULL;
@@ -376,13 +391,18 @@ const char *order_fault(const struct problem *p, const uint32_t *order, bool com
             if (y != PROBLEM_NONE && !(p->dep_flags[d] & PROBLEM_FAKE) && at[y] > at[x])
                 why = "an op before what it needs";
         }
-    for (uint32_t x = 0; x < p->n_op && comms && why == NULL; x++)
+    for (uint32_t x = 0; x < p->n_op && rule != ORDER_OF_OPS && why == NULL; x++)
         for (uint32_t y = 0; y < x; y++)
             if (p->kind[x] == PROBLEM_COLLECTIVE && p->kind[y] == PROBLEM_COLLECTIVE &&
-                p->group[x] == p->group[y] && at[y] > at[x])
-                why = "collectives of a group that changed places";
+                at[y] > at[x] && !may_change(p, x, y, rule))
+                why = "collectives that must not change places did";
     free(at);
     return why;
+}
+
+enum order_rule order_rule_of(const struct pass *pass)
+{
+    return pass == &pass_list_overlap ? ORDER_OF_FENCES : ORDER_IN_GROUPS;
 }
 
 void run_pass(struct schedule *s, const struct problem *p, const struct schedule_options *o,

@@ -37,7 +37,14 @@ int64_t slow_exposed(const struct problem *p, const uint32_t *order);
 
 /* NULL, or what is wrong with an order: not all ops, an op before what it needs, collectives of a
  * group that changed places. */
-const char *order_fault(const struct problem *p, const uint32_t *order, bool comms);
+enum order_rule {
+    ORDER_OF_OPS,    /* every op comes after what it needs */
+    ORDER_IN_GROUPS, /* … and collectives of a group keep their order */
+    ORDER_OF_FENCES, /* … or only those that nothing may pass, and synchronous ones of a group */
+};
+const char *order_fault(const struct problem *p, const uint32_t *order, enum order_rule rule);
+/* The rule that our own passes follow by default. */
+enum order_rule order_rule_of(const struct pass *pass);
 
 /* The order after running only this pass, in a new array; *s keeps the schedule. */
 void run_pass(struct schedule *s, const struct problem *p, const struct schedule_options *o,

@@ -265,7 +265,7 @@ static void explanation(void **state)
     tuck_explanation_free(x);
 
     tuck_explain_options_init(&o);
-    assert_true(o.size == sizeof(o) && o.node == NULL && o.order == TUCK_ORDER_IN_GROUPS);
+    assert_true(o.size == sizeof(o) && o.node == NULL && o.order == TUCK_ORDER_FREE);
     o.node = "gb";
     o.subject = "my_step.txt";
     assert_int_equal(tuck_graph_explain(g, NULL, &o, NULL, &x), TUCK_OK);
@@ -291,7 +291,7 @@ static void explanation_that_is_stopped(void **state)
     o.observe = stop_at;
     o.ctx = &left;
     assert_int_equal(tuck_graph_explain(tuck_doc_graph(doc, 0), NULL, &o, NULL, &x), TUCK_EIO);
-    o.order = (tuck_order_rule)2;
+    o.order = (tuck_order_rule)3;
     assert_int_equal(tuck_graph_explain(tuck_doc_graph(doc, 0), NULL, &o, NULL, &x), TUCK_EINVAL);
     assert_int_equal(tuck_graph_explain(NULL, NULL, NULL, NULL, &x), TUCK_EINVAL);
     assert_int_equal(tuck_graph_explain(tuck_doc_graph(doc, 0), NULL, NULL, NULL, NULL),

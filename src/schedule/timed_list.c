@@ -1,0 +1,499 @@
+/* list_overlap: list scheduling by time.
+ *
+ * A clock runs along: the end of the compute so far, and for each channel the end of its last
+ * transfer. At each step
+ *
+ *   waits whose transfer has ended come at once: they cost nothing and let operands go;
+ *   a channel that is about to run dry gets the collective whose result is needed first; a gather
+ *   of a parameter brings the casts and copies before it along, but not before it is time;
+ *   then comes compute: of the ops that are ready within a window behind the first that is left,
+ *   the one with the most work behind it. Where all of these are blocked by waits, one further
+ *   away; where nothing is ready, the clock moves to the end of the next transfer.
+ *
+ * Nothing may come out of turn if the rest, in its old order, would need too much memory. Several
+ * settings are tried, and the fastest order is taken. Collectives change places freely, except
+ * with fences: right where every rank runs the same graph.
+ */
+
+#include <math.h>
+
+#include "base/heap.h"
+#include "base/units.h"
+#include "plan/liveness.h"
+#include "schedule/edges.h"
+#include "schedule/remaining_peak.h"
+#include "schedule/step.h"
+
+/* ---- what there is to know of the ops, whatever the setting ---- */
+
+struct op_facts {
+    struct schedule *s;
+    const struct problem *p;
+    struct arena *a;
+    struct edges e;
+    uint32_t n, n_channel;
+    uint32_t *at;     /* [op] its position in the order that is given */
+    int64_t *ps;      /* [op] */
+    int64_t *tail;    /* [op] from its start to the end of the step, if nothing else was to do */
+    int64_t *work;    /* [position] compute before it */
+    bool *feeder;     /* [op] cheap, made of inputs, for gathers only */
+    bool *gather;     /* [op] a collective that needs nothing but inputs and feeders */
+    uint32_t *needed; /* [collective] position of the first op that computes with its result; n:
+                         none does */
+    int64_t *due;     /* [gather] the work that may come before it at most */
+};
+
+static bool computes(const struct problem *p, uint32_t x)
+{
+    return !problem_is_coll(p, x) && !problem_is_wait(p, x);
+}
+
+static uint32_t channel_of(const struct op_facts *f, uint32_t x)
+{
+    return f->p->group[x] == PROBLEM_NONE ? f->n_channel - 1 : f->p->group[x];
+}
+
+static bool is_one_of_waits(const struct problem *p, uint32_t wait, uint32_t coll)
+{
+    for (uint32_t i = p->wait_at[wait]; i < p->wait_at[wait + 1]; i++)
+        if (p->wait[i] == coll)
+            return true;
+    return false;
+}
+
+/* From the last op to the first: what lies behind each. */
+static void look_back(struct op_facts *f)
+{
+    const struct problem *p = f->p;
+
+    for (uint32_t i = f->n; i-- > 0;) {
+        uint32_t x = f->s->order[i];
+        bool async = problem_is_async(p, x);
+        bool for_gathers = p->kind[x] == PROBLEM_COMPUTE && !(p->flags[x] & PROBLEM_LIKE_GEMM);
+        int64_t after = 0;
+
+        f->needed[x] = f->n;
+        for (uint32_t k = f->e.user_at[x]; k < f->e.user_at[x + 1]; k++) {
+            uint32_t y = f->e.user[k];
+            bool ends = async && problem_is_wait(p, y) && is_one_of_waits(p, y, x);
+            int64_t tail = f->tail[y] + (ends ? f->ps[x] : 0);
+            uint32_t first = computes(p, y) && f->ps[y] > 0 && !f->feeder[y] ? f->at[y]
+                                                                             : f->needed[y];
+            if (tail > after)
+                after = tail;
+            if (first < f->needed[x])
+                f->needed[x] = first;
+            for_gathers &= f->feeder[y] ||
+                           (problem_is_async(p, y) && p->coll[y] == TUCK_ALL_GATHER);
+        }
+        f->tail[x] = after + (async ? 0 : f->ps[x]);
+        f->feeder[x] = for_gathers && f->e.user_at[x] < f->e.user_at[x + 1];
+    }
+}
+
+/* From the first to the last: what comes before. */
+static void look_ahead(struct op_facts *f)
+{
+    const struct problem *p = f->p;
+    int64_t work = 0;
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        uint32_t x = f->s->order[i];
+        bool from_inputs = true;
+
+        for (uint32_t k = f->e.need_at[x]; k < f->e.need_at[x + 1]; k++)
+            from_inputs &= f->feeder[f->e.need[k]];
+        f->feeder[x] &= from_inputs;
+        f->gather[x] = problem_is_async(p, x) && from_inputs && f->needed[x] < f->n;
+        f->work[i] = work;
+        if (computes(p, x) && !f->feeder[x])
+            work += f->ps[x];
+    }
+    f->work[f->n] = work;
+}
+
+static int by_needed(const void *ctx, uint32_t x, uint32_t y)
+{
+    const struct op_facts *f = ctx;
+
+    if (f->needed[x] != f->needed[y])
+        return f->needed[x] < f->needed[y] ? -1 : 1;
+    return f->at[x] < f->at[y] ? -1 : f->at[x] > f->at[y];
+}
+
+/* When the gathers of a channel must begin at the latest so that each is there when it is needed:
+ * from the last to the first, one after the other. */
+static void find_due(struct op_facts *f)
+{
+    int64_t *next = arena_array(f->a, int64_t, f->n_channel);
+    struct heap h;
+    uint32_t n = 0, *sorted = arena_array(f->a, uint32_t, f->n);
+
+    heap_begin(&h, f->a, f->n, by_needed, f);
+    for (uint32_t x = 0; x < f->n; x++)
+        if (f->gather[x])
+            heap_push(&h, x);
+    while (h.n > 0)
+        sorted[n++] = heap_pop(&h);
+    for (uint32_t c = 0; c < f->n_channel; c++)
+        next[c] = INT64_MAX;
+    while (n-- > 0) {
+        uint32_t x = sorted[n], c = channel_of(f, x);
+        int64_t end = f->work[f->needed[x]];
+        if (next[c] < end)
+            end = next[c];
+        f->due[x] = next[c] = end - f->ps[x];
+    }
+}
+
+static void find_facts(struct op_facts *f, struct schedule *s, struct arena *a)
+{
+    uint32_t n = s->p->n_op;
+
+    *f = (struct op_facts){.s = s, .p = s->p, .a = a, .n = n, .n_channel = s->p->n_group + 1};
+    edges_build(s, EDGE_REAL | EDGE_ADDED | (schedule_is_free(s) ? EDGE_FENCES : EDGE_CHAIN), a,
+                &f->e);
+    f->at = arena_array(a, uint32_t, n);
+    f->ps = arena_array(a, int64_t, n);
+    f->tail = arena_array(a, int64_t, n);
+    f->work = arena_array(a, int64_t, (size_t)n + 1);
+    f->feeder = arena_zeroed(a, n);
+    f->gather = arena_zeroed(a, n);
+    f->needed = arena_array(a, uint32_t, n);
+    f->due = arena_zeroed(a, n * sizeof(*f->due));
+    for (uint32_t i = 0; i < n; i++) {
+        f->at[s->order[i]] = i;
+        f->ps[i] = problem_is_wait(s->p, i) ? 0 : ps_round(s->runtime[i] * s->p->unit_ps);
+    }
+    look_back(f);
+    look_ahead(f);
+    find_due(f);
+}
+
+/* ---- one setting ---- */
+
+struct setting {
+    uint32_t window; /* positions behind the first op that is left */
+    int64_t ahead;   /* picoseconds: a channel that has less to do is about to run dry */
+};
+
+struct timed {
+    const struct op_facts *f;
+    struct setting how;
+    struct rest *rest;
+    uint32_t *missing; /* [op] edges it still waits for */
+    bool *done;
+    int64_t clock, *channel, *end; /* [channel], [op] */
+    int64_t worked;                /* compute so far that no feeder did */
+    struct heap *ready;            /* [channel] collectives, those needed first come first … */
+    struct heap *gathers;          /* … and gathers of parameters, ready or not */
+    struct heap near, far;         /* compute in the window, by tail; beyond it, by position */
+    struct heap ended;             /* waits, by the end of their transfers */
+    uint32_t first;                /* position of the first op that is left */
+    uint32_t n_out, *out;
+    uint32_t *stack; /* feeders to be brought along */
+};
+
+static int by_tail(const void *ctx, uint32_t x, uint32_t y)
+{
+    const struct timed *t = ctx;
+    const struct op_facts *f = t->f;
+
+    if (f->tail[x] != f->tail[y])
+        return f->tail[x] > f->tail[y] ? -1 : 1;
+    return f->at[x] < f->at[y] ? -1 : f->at[x] > f->at[y];
+}
+
+static int by_position(const void *ctx, uint32_t x, uint32_t y)
+{
+    const struct timed *t = ctx;
+
+    return t->f->at[x] < t->f->at[y] ? -1 : t->f->at[x] > t->f->at[y];
+}
+
+static int64_t ends_at(const struct timed *t, uint32_t wait)
+{
+    const struct problem *p = t->f->p;
+    int64_t end = 0;
+
+    for (uint32_t i = p->wait_at[wait]; i < p->wait_at[wait + 1]; i++)
+        if (t->end[p->wait[i]] > end)
+            end = t->end[p->wait[i]];
+    return end;
+}
+
+static int by_end(const void *ctx, uint32_t x, uint32_t y)
+{
+    const struct timed *t = ctx;
+    int64_t ex = ends_at(t, x), ey = ends_at(t, y);
+
+    if (ex != ey)
+        return ex < ey ? -1 : 1;
+    return by_position(ctx, x, y);
+}
+
+static void make_ready(struct timed *t, uint32_t x)
+{
+    const struct op_facts *f = t->f;
+
+    if (f->gather[x])
+        return; /* it is in the heap of its channel since the beginning */
+    if (problem_is_coll(f->p, x))
+        heap_push(&t->ready[channel_of(f, x)], x);
+    else if (problem_is_wait(f->p, x))
+        heap_push(&t->ended, x);
+    else if (!f->feeder[x])
+        heap_push(f->at[x] - t->first <= t->how.window || f->at[x] < t->first ? &t->near : &t->far,
+                  x);
+}
+
+static void run_clock(struct timed *t, uint32_t x)
+{
+    const struct op_facts *f = t->f;
+
+    if (problem_is_wait(f->p, x)) {
+        int64_t end = ends_at(t, x);
+        if (end > t->clock)
+            t->clock = end;
+    } else if (problem_is_coll(f->p, x)) {
+        int64_t *c = &t->channel[channel_of(f, x)];
+        *c = t->end[x] = (*c > t->clock ? *c : t->clock) + f->ps[x];
+        if (!problem_is_async(f->p, x))
+            t->clock = *c;
+    } else {
+        t->clock += f->ps[x];
+        t->worked += f->feeder[x] ? 0 : f->ps[x];
+    }
+}
+
+/* Ops nearer to the front than before may now be in the window. */
+static void advance(struct timed *t)
+{
+    const struct op_facts *f = t->f;
+
+    while (t->first < f->n && t->done[f->s->order[t->first]])
+        t->first++;
+    while (t->far.n > 0) {
+        uint32_t x = heap_top(&t->far);
+        if (!t->done[x] && f->at[x] > t->first + t->how.window)
+            break;
+        heap_pop(&t->far);
+        if (!t->done[x])
+            heap_push(&t->near, x);
+    }
+}
+
+static void emit(struct timed *t, uint32_t x)
+{
+    const struct op_facts *f = t->f;
+
+    assert(!t->done[x] && t->missing[x] == 0);
+    t->out[t->n_out++] = x;
+    t->done[x] = true;
+    run_clock(t, x);
+    for (uint32_t i = f->e.user_at[x]; i < f->e.user_at[x + 1]; i++)
+        if (--t->missing[f->e.user[i]] == 0)
+            make_ready(t, f->e.user[i]);
+    advance(t);
+}
+
+static bool take(struct timed *t, uint32_t x)
+{
+    if (t->rest != NULL && !rest_take(t->rest, x))
+        return false;
+    emit(t, x);
+    return true;
+}
+
+/* The next one of a heap that is not done; PROBLEM_NONE: none. */
+static uint32_t peek(struct timed *t, struct heap *h)
+{
+    while (h->n > 0 && t->done[heap_top(h)])
+        heap_pop(h);
+    return h->n > 0 ? heap_top(h) : PROBLEM_NONE;
+}
+
+static bool take_ended_wait(struct timed *t)
+{
+    uint32_t x = peek(t, &t->ended);
+
+    return x != PROBLEM_NONE && ends_at(t, x) <= t->clock && take(t, x);
+}
+
+/* Take a collective and, where they are missing, the feeders before it, in their order. False: too
+ * much memory. */
+static bool take_with_feeders(struct timed *t, uint32_t x)
+{
+    const struct op_facts *f = t->f;
+    uint32_t n = 0;
+
+    if (t->missing[x] == 0)
+        return take(t, x);
+    t->stack[n++] = x;
+    while (n > 0) {
+        uint32_t y = t->stack[n - 1], lacks = PROBLEM_NONE;
+        for (uint32_t k = f->e.need_at[y]; k < f->e.need_at[y + 1]; k++)
+            if (!t->done[f->e.need[k]])
+                lacks = f->e.need[k];
+        if (lacks == PROBLEM_NONE) {
+            if (!take(t, y))
+                return false;
+            n--;
+        } else {
+            t->stack[n++] = lacks;
+        }
+    }
+    return true;
+}
+
+/* Give a channel that is about to run dry the collective that is needed first; gathers only when it
+ * is time for them and there is room. */
+static bool feed_channel(struct timed *t, uint32_t c)
+{
+    const struct op_facts *f = t->f;
+
+    if (t->channel[c] - t->clock > t->how.ahead)
+        return false;
+    uint32_t x = peek(t, &t->ready[c]), g = peek(t, &t->gathers[c]);
+    if (g != PROBLEM_NONE && (x == PROBLEM_NONE || by_needed(f, g, x) < 0) &&
+        f->due[g] - t->worked <= t->how.ahead && take_with_feeders(t, g))
+        return true;
+    return x != PROBLEM_NONE && take(t, x);
+}
+
+/* An op out of the window, else the first beyond it. */
+static bool take_compute(struct timed *t)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        struct heap *h = i == 0 ? &t->near : &t->far;
+        uint32_t x = peek(t, h);
+        if (x != PROBLEM_NONE && take(t, x))
+            return true;
+    }
+    return false;
+}
+
+/* Nothing can be done before the next transfer ends; or memory allows nothing but the order
+ * that is known to fit. */
+static void take_anything(struct timed *t)
+{
+    uint32_t x = peek(t, &t->ended);
+
+    if (x != PROBLEM_NONE && t->near.n == 0 && t->far.n == 0 && take(t, x))
+        return;
+    bool fits = take(t, t->f->s->order[t->first]);
+    assert(fits);
+    (void)fits;
+}
+
+static void begin(struct timed *t, const struct op_facts *f, const struct setting *how,
+                  struct arena *a)
+{
+    uint32_t n = f->n;
+
+    *t = (struct timed){.f = f, .how = *how};
+    t->missing = arena_array(a, uint32_t, n);
+    t->done = arena_zeroed(a, n);
+    t->channel = arena_zeroed(a, f->n_channel * sizeof(*t->channel));
+    t->end = arena_zeroed(a, n * sizeof(*t->end));
+    t->out = arena_array(a, uint32_t, n);
+    t->stack = arena_array(a, uint32_t, n);
+    t->ready = arena_array(a, struct heap, f->n_channel);
+    t->gathers = arena_array(a, struct heap, f->n_channel);
+    heap_begin(&t->near, a, n, by_tail, t);
+    heap_begin(&t->far, a, n, by_position, t);
+    heap_begin(&t->ended, a, n, by_end, t);
+    uint32_t *count = arena_zeroed(a, f->n_channel * sizeof(*count));
+    for (uint32_t x = 0; x < n; x++)
+        if (problem_is_coll(f->p, x))
+            count[channel_of(f, x)]++;
+    for (uint32_t c = 0; c < f->n_channel; c++) {
+        heap_begin(&t->ready[c], a, count[c], by_needed, f);
+        heap_begin(&t->gathers[c], a, count[c], by_needed, f);
+    }
+    if (!isnan(f->s->opt.list_peak_memory_budget))
+        t->rest = rest_begin(f->p, f->s->order, f->s->opt.list_peak_memory_budget, a);
+    for (uint32_t x = 0; x < n; x++) {
+        t->missing[x] = f->e.need_at[x + 1] - f->e.need_at[x];
+        if (f->gather[x])
+            heap_push(&t->gathers[channel_of(f, x)], x);
+    }
+    for (uint32_t x = 0; x < n; x++)
+        if (t->missing[x] == 0)
+            make_ready(t, x);
+}
+
+static void run(struct timed *t)
+{
+    while (t->n_out < t->f->n) {
+        bool any = take_ended_wait(t);
+        for (uint32_t c = 0; c < t->f->n_channel && !any; c++)
+            any = feed_channel(t, c);
+        if (!any && !take_compute(t))
+            take_anything(t);
+    }
+}
+
+/* ---- all settings ---- */
+
+#define MS INT64_C(1000000000)
+
+/* Little freedom for compute is often best, sometimes much is. */
+static const struct setting settings[] = {
+    {0, MS / 2},   {0, 2 * MS},   {0, 8 * MS},   {50, MS / 2},   {50, 4 * MS},
+    {200, MS / 2}, {200, 4 * MS}, {400, 2 * MS}, {2000, 2 * MS},
+};
+
+/* Bytes of messages times the time from issue to wait: what an order holds without need. */
+static double held(const struct problem *p, const struct sim_span *span, const uint32_t *order)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        uint32_t x = order[i];
+        for (uint32_t k = p->wait_at[x]; k < p->wait_at[x + 1]; k++) {
+            uint32_t c = p->wait[k];
+            if (p->bytes[c] > 0)
+                sum += (double)p->bytes[c] * (double)(span[x].end - span[c].issued);
+        }
+    }
+    return sum;
+}
+
+/* A thousandth of the time is not worth more bytes in flight. */
+static bool better(int64_t ms, double bytes, int64_t best_ms, double best_bytes)
+{
+    int64_t slack = best_ms / 1000;
+
+    if (ms < best_ms - slack || ms > best_ms + slack)
+        return ms < best_ms;
+    return bytes < best_bytes;
+}
+
+void schedule_list_overlap(struct schedule *s)
+{
+    struct op_facts f;
+    uint32_t n = s->p->n_op, *best = arena_array(&s->arena, uint32_t, n);
+    struct sim_span *span = arena_array(&s->arena, struct sim_span, n);
+    int64_t least = INT64_MAX;
+    double least_held = 0;
+
+    find_facts(&f, s, &s->arena);
+    for (uint32_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+        struct arena_mark mark = arena_mark(&s->arena);
+        struct timed t;
+
+        begin(&t, &f, &settings[i], &s->arena);
+        run(&t);
+        int64_t ps = schedule_spans(s->p, s->runtime, t.out, span, &s->arena).makespan;
+        double bytes = held(s->p, span, t.out);
+        s->n_measured++;
+        if (i == 0 || better(ps, bytes, least, least_held)) {
+            least = ps;
+            least_held = bytes;
+            memcpy(best, t.out, n * sizeof(*best));
+        }
+        arena_release(&s->arena, mark);
+    }
+    memcpy(s->order, best, n * sizeof(*best));
+}
