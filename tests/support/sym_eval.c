@@ -334,8 +334,8 @@ static bool same_cells(const struct tensor *a, int64_t i, const struct tensor *b
     tensor_take(a, i, x);
     tensor_take(b, k, y);
     for (int p = 0; p < tensor_item(a); p++)
-        if (x[p] != CELL_NOTHING && x[p] != y[p])
-            return false;
+        if (x[p] != CELL_NOTHING && x[p] != y[p]) /* the same number, of whatever bytes? */
+            return tensor_load(a, i) == tensor_load(b, k);
     return true;
 }
 
