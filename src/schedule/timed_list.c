@@ -192,6 +192,7 @@ struct timed {
     uint32_t first;                /* position of the first op that is left */
     uint32_t n_out, *out;
     uint32_t *stack; /* feeders to be brought along */
+    uint32_t *seen;  /* [op] the need that was found missing last */
 };
 
 static int by_tail(const void *ctx, uint32_t x, uint32_t y)
@@ -320,28 +321,31 @@ static bool take_ended_wait(struct timed *t)
     return x != PROBLEM_NONE && ends_at(t, x) <= t->clock && take(t, x);
 }
 
-/* Take a collective and, where they are missing, the feeders before it, in their order. False: too
- * much memory. */
+/* The next op that x needs and that is not done; PROBLEM_NONE if there is none. */
+static uint32_t lacks(struct timed *t, uint32_t x)
+{
+    const struct edges *e = &t->f->e;
+
+    while (t->seen[x] < e->need_at[x + 1] && t->done[e->need[t->seen[x]]])
+        t->seen[x]++;
+    return t->seen[x] < e->need_at[x + 1] ? e->need[t->seen[x]] : PROBLEM_NONE;
+}
+
+/* Takes a collective and the missing feeders before it. False if memory does not allow it; feeders
+ * that were taken until then stay. */
 static bool take_with_feeders(struct timed *t, uint32_t x)
 {
-    const struct op_facts *f = t->f;
     uint32_t n = 0;
 
-    if (t->missing[x] == 0)
-        return take(t, x);
     t->stack[n++] = x;
     while (n > 0) {
-        uint32_t y = t->stack[n - 1], lacks = PROBLEM_NONE;
-        for (uint32_t k = f->e.need_at[y]; k < f->e.need_at[y + 1]; k++)
-            if (!t->done[f->e.need[k]])
-                lacks = f->e.need[k];
-        if (lacks == PROBLEM_NONE) {
-            if (!take(t, y))
-                return false;
+        uint32_t y = lacks(t, t->stack[n - 1]);
+        if (y != PROBLEM_NONE)
+            t->stack[n++] = y;
+        else if (take(t, t->stack[n - 1]))
             n--;
-        } else {
-            t->stack[n++] = lacks;
-        }
+        else
+            return false;
     }
     return true;
 }
@@ -398,6 +402,8 @@ static void begin(struct timed *t, const struct op_facts *f, const struct settin
     t->end = arena_zeroed(a, n * sizeof(*t->end));
     t->out = arena_array(a, uint32_t, n);
     t->stack = arena_array(a, uint32_t, n);
+    t->seen = arena_array(a, uint32_t, n);
+    memcpy(t->seen, f->e.need_at, n * sizeof(*t->seen));
     t->ready = arena_array(a, struct heap, f->n_channel);
     t->gathers = arena_array(a, struct heap, f->n_channel);
     heap_begin(&t->near, a, n, by_tail, t);
