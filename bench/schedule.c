@@ -38,13 +38,12 @@ static struct result measure(const struct problem *p, const struct schedule_opti
 
     for (int i = 0; i < runs; i++) {
         struct schedule s;
-        struct pass_run r = {.schedule = &s};
         uint64_t moves = 0;
 
         if (!schedule_begin(&s, p, o))
             exit(2);
         double start = cpu();
-        if (pass->run(&r, o) != TUCK_OK)
+        if (pass->on_order(&s, o, NULL) != TUCK_OK)
             exit(2);
         double took = cpu() - start;
         for (uint32_t k = 0; k < s.report.at[0].n_stat; k++)

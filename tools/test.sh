@@ -155,6 +155,7 @@ all_tests() {
     check "layers" tools/check-layers
     check "the tool sees public headers only" tools/check-cli
     check "public functions are tested" tools/check-called
+    check "benchmarks compile" tools/check-bench
     built release && check "tables of 80 columns" tools/check-width build/release/tuck
     built release && check "options in the manual" tools/check-options build/release/tuck
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
@@ -179,6 +180,7 @@ quick_tests() {
     check "layers" tools/check-layers
     check "the tool sees public headers only" tools/check-cli
     check "public functions are tested" tools/check-called
+    check "benchmarks compile" tools/check-bench
     built release && check "tables of 80 columns" tools/check-width build/release/tuck
     built release && check "options in the manual" tools/check-options build/release/tuck
     built release && check "exported symbols" tools/check-symbols build/release/libtuck.so
