@@ -161,6 +161,51 @@ static void second_generation(struct text *t, unsigned nodes)
     add(t, ")\n");
 }
 
+#define M64 "\"f32[64, 64][64, 1]cuda:0\""
+#define M8 "\"f32[8, 64][64, 1]cuda:0\""
+
+/* A step with matrix products: a parameter is gathered before each, forward and backward, and its
+ * gradient is scattered and returned. */
+static void training(struct text *t, unsigned nodes)
+{
+    unsigned layers = nodes / 18;
+
+    add(t, "class step(torch.nn.Module):\n    def forward(self, x: " M64 ", d: " M64);
+    for (unsigned i = 0; i < layers; i++)
+        add(t, ", p%u: " M8, i);
+    add(t, "):\n");
+    for (unsigned i = 0; i < 2 * layers; i++) {
+        unsigned k = i < layers ? i : 2 * layers - 1 - i;
+        line(t,
+             "g%u: " M64
+             " = torch.ops._c10d_functional.all_gather_into_tensor.default(p%u, 8, '0')",
+             i, k);
+        line(t, "a%u: " M64 " = torch.ops._c10d_functional.wait_tensor.default(g%u)", i, i);
+        if (i == 0)
+            line(t, "m0: " M64 " = torch.ops.aten.mm.default(x, a0)");
+        else if (i == layers)
+            line(t, "m%u: " M64 " = torch.ops.aten.mm.default(d, a%u)", i, i);
+        else
+            line(t, "m%u: " M64 " = torch.ops.aten.mm.default(r%u_3, a%u)", i, i - 1, i);
+        line(t, "r%u_0: " M64 " = torch.ops.aten.relu.default(m%u)", i, i);
+        for (unsigned n = 1; n < 4; n++)
+            line(t, "r%u_%u: " M64 " = torch.ops.aten.sin.default(r%u_%u)", i, n, i, n - 1);
+        if (i < layers)
+            continue;
+        line(t, "w%u: " M64 " = torch.ops.aten.mm.default(r%u_3, r%u_3)", i, k, i);
+        line(t,
+             "s%u: " M8
+             " = torch.ops._c10d_functional.reduce_scatter_tensor.default(w%u, 'avg', 8, '0')",
+             i, i);
+        line(t, "b%u: " M8 " = torch.ops._c10d_functional.wait_tensor.default(s%u)", i, i);
+        line(t, "c%u: " M8 " = torch.ops.aten.neg.default(b%u)", i, i);
+    }
+    add(t, "        return (");
+    for (unsigned i = layers; i < 2 * layers; i++)
+        add(t, "c%u, ", i);
+    add(t, ")\n");
+}
+
 static const struct row {
     const char *passes;
     void (*make)(struct text *t, unsigned nodes);
@@ -187,6 +232,8 @@ static const struct row {
     {"pre_bucket_fsdp_collectives(cap_mb=0.01)", fully_sharded},
     {"dedup_fsdp_reduce_scatter", fully_sharded},
     {"insert_control_deps", fully_sharded},
+    {"overlap_scheduling(compat=torch)", training},
+    {"overlap_scheduling(max_off_bucket_gb=0.001)", training},
     {"reinplace_fsdp_all_gather", second_generation},
     {"remove_fsdp2_unsharded_param_graph_input_usage", second_generation},
 };
@@ -215,7 +262,10 @@ static bool run(const tuck_doc *doc, const char *passes, double *all, double *al
 
     pipeline_init(&p, &all_passes, NULL);
     mem_init(&report.mem, NULL);
-    machine_init(&machine, NULL);
+    tuck_cluster *cluster = NULL;
+    if (tuck_cluster_preset("h100x8", NULL, NULL, &cluster) != TUCK_OK)
+        return false;
+    machine_init(&machine, cluster);
     evaluate_defaults(&eval, &machine);
     study_begin(&study, &eval, &report.mem.alloc);
     arena_init(&report.arena, &report.mem);
@@ -230,6 +280,7 @@ static bool run(const tuck_doc *doc, const char *passes, double *all, double *al
         *changed |= report.pass.at[i].changed;
     }
     tuck_graph_free(g);
+    tuck_cluster_free(cluster);
     arena_destroy(&report.arena);
     pipeline_destroy(&p);
     return ok;

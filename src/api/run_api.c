@@ -113,17 +113,17 @@ static tuck_status compare(struct run *r, bool judge, tuck_report *report)
 
 /* ---- a pipeline ---- */
 
-static bool has_orders(const struct pipeline *p)
+static bool needs_times(const struct pipeline *p)
 {
     for (uint32_t i = 0; i < p->step.len; i++)
-        if (p->step.at[i].pass->on_order != NULL)
+        if (p->step.at[i].pass->on_order != NULL || (p->step.at[i].pass->needs & PASS_TIMES))
             return true;
     return false;
 }
 
 bool tuck_pipeline_is_timed(const tuck_pipeline *p)
 {
-    return p != NULL && has_orders(&p->p);
+    return p != NULL && needs_times(&p->p);
 }
 
 struct assumed_args {
@@ -162,13 +162,13 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
 
     if (p == NULL || g == NULL)
         return TUCK_EINVAL;
-    tuck_status st = run_begin(&r, options, has_orders(&p->p) ? MACHINE_TIMES : MACHINE_SYMBOLS);
+    tuck_status st = run_begin(&r, options, needs_times(&p->p) ? MACHINE_TIMES : MACHINE_SYMBOLS);
     tuck_report *report = st == TUCK_OK ? report_new(&g->store->mem.alloc) : NULL;
     if (st == TUCK_OK && report == NULL)
         st = TUCK_ENOMEM;
     if (st == TUCK_OK) {
         struct runner runner = {.study = &r.study, .observer = {r.o.observe, r.o.ctx}};
-        if (has_orders(&p->p))
+        if (needs_times(&p->p))
             st = note_assumed(&r, report);
         if (st == TUCK_OK)
             st = pipeline_run(&p->p, g, &runner, report, diags);

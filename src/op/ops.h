@@ -82,6 +82,10 @@ enum op_class {
       "shares a storage, but not under PyTorch's fake tensors: its estimates count another one")   \
     X(FRESH, "fresh", "a higher-order operator whose results share storage with no operand")       \
     X(PLACE, "place", "depends on where its operand lies in the storage")                          \
+    X(UNCOUNTED, "uncounted",                                                                      \
+      "torch 2.13 has no formula of its flops, and takes it for no compute")                       \
+    X(ODD_TAGS, "odd_tags",                                                                        \
+      "torch 2.13's tags call it a view or element-wise though its class is another, or not so")   \
     X(VERSIONS, "versions", "a list as operand 1: the form of older releases, the next row")
 
 enum op_flag_bit {

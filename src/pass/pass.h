@@ -67,8 +67,10 @@ enum pass_facts {
     PASS_TYPES = 1,  /* g->type: infer_graph() */
     PASS_PLACES = 2, /* node.pos: graph_number() */
     PASS_NAMES = 4,  /* the table of names, for passes that make or erase nodes: names_need() */
+    PASS_TIMES = 8,  /* r->machine, with a cluster: the times of nodes decide what it does */
 };
 
+struct machine;
 struct pass_run;
 struct pipeline;
 struct schedule;
@@ -188,7 +190,8 @@ struct pass_run {
     /* for this pass, freed when it ends; use vec_push_in() for arrays that grow */
     struct arena arena;
     struct assume assume;
-    struct sigs sigs; /* signatures of operators: comm_operand() */
+    const struct machine *machine; /* whose times decide; cost/machine.h; NULL: there is none */
+    struct sigs sigs;              /* signatures of operators: comm_operand() */
     struct pass_report *report;
     tuck_diags *diags;
     tuck_args *args;                  /* for the builder */

@@ -5,6 +5,7 @@
 #include "rewrite/bucket/bucket.h"
 #include "rewrite/fsdp/fsdp_passes.h"
 #include "rewrite/ddp/ddp_passes.h"
+#include "overlap/overlap.h"
 #include "rewrite/control_deps.h"
 #include "rewrite/loops.h"
 #include "rewrite/waits.h"
@@ -43,6 +44,8 @@ static const struct pass *const rows[] = {
     &pass_enforce_comm_ordering_for_fsdp,
     &pass_reorder_for_peak_memory,
     &pass_reorder_compute_and_comm_for_overlap,
+    &pass_schedule_overlap_bucketing,
+    &pass_overlap_scheduling,
     &pass_join_loops,
     &pass_insert_control_deps,
 };
@@ -50,6 +53,13 @@ static const struct pass *const rows[] = {
 
 /* Which pass each value of a flag turns on. */
 #define FLAG(pass) "True=" pass "|true=" pass "|1=" pass "|False=|false=|0="
+
+/* An option of the overlap scheduler. */
+#define OVERLAP(key, text)                                                                         \
+    {                                                                                              \
+        .name = "aten_distributed_optimizations." key, .help = text, .option = key,                \
+        .passes = "schedule_overlap_bucketing|overlap_scheduling"                                  \
+    }
 
 /* Keys of torch._inductor.config, as PyTorch's users know them. */
 static const struct pass_key keys[] = {
@@ -105,6 +115,32 @@ static const struct pass_key keys[] = {
      .help = "its multiplier",
      .option = "multiplier",
      .passes = "pre_bucket_fsdp_collectives"},
+    {.name = "aten_distributed_optimizations.enable_overlap_scheduling",
+     .help = "True or False: schedule_overlap_bucketing",
+     .turns_on = FLAG("schedule_overlap_bucketing")},
+    OVERLAP("collective_bucketing", "True or False: its own buckets"),
+    OVERLAP("max_compute_pre_fetch", "how many matrix products ahead a collective may start"),
+    OVERLAP("compute_overlap_multipler", "factor on what a kernel can hide"),
+    OVERLAP("max_memory_increase_gb", "GiB above the peak of the graph as it came"),
+    OVERLAP("max_memory_increase_ratio", "the same as a share of it"),
+    OVERLAP("max_in_flight_gb", "GiB of collectives in flight"),
+    OVERLAP("max_coll_distance", "candidates that are looked at"),
+    OVERLAP("bucket_exposed_first", "None, True or False: merge exposed collectives first"),
+    OVERLAP("bucket_only_internode_comms",
+            "True or False: merge only on groups that gather parameters"),
+    OVERLAP("enable_fusion_regions", "True or False: times of kernels that Inductor fuses"),
+    OVERLAP("bucket_mode", "how collectives are merged"),
+    OVERLAP("prioritize_bucketing_during_scheduling",
+            "True or False: start together what could be merged"),
+    OVERLAP("overlap_scheduling_autofix_cycles",
+            "True or False: drop edges that contradict the schedule"),
+    OVERLAP("insert_overlap_deps", "False; insert_control_deps is a pass"),
+    {.name = "aten_distributed_optimizations.collective_estimator",
+     .help = "analytical or benchmark: accepted; the machine or a profile gives the times",
+     .turns_on = "analytical=|benchmark="},
+    {.name = "aten_distributed_optimizations.compute_estimator",
+     .help = "analytical or benchmark: accepted; the machine or a profile gives the times",
+     .turns_on = "analytical=|benchmark="},
     {.name = "_fuse_ddp_communication",
      .help = "True or False: fuse_ddp_communication",
      .turns_on = FLAG("fuse_ddp_communication")},

@@ -169,6 +169,7 @@ tuck_status runner_step(const struct runner *r, const struct pipeline_step *what
                             .mem = &g->store->mem,
                             .diags = diags,
                             .keep_order = o->keep_order,
+                            .machine = o->machine,
                             .assume = machine_symbols(o->machine, g->store)};
     arena_init(&s.r.arena, s.r.mem);
     sigs_init(&s.r.sigs, s.r.mem);

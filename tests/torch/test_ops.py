@@ -268,6 +268,20 @@ class Flags(unittest.TestCase):
                 found.append(row["name"])
         self.assertEqual(found, [], some(found))
 
+    def test_compute(self):
+        """What torch's overlap scheduler takes for compute, and for cheap."""
+        from torch.utils.flop_counter import flop_registry
+
+        found = []
+        for row, op in with_schema():
+            counted = row["flops"] != "none" and "uncounted" not in row["flags"]
+            cheap = (row["class"] in ("view", "pointwise")) != ("odd_tags" in row["flags"])
+            if counted != (op.overloadpacket in flop_registry):
+                found.append(f"{row['name']}: flops")
+            if cheap != (op.is_view or torch.Tag.pointwise in op.tags):
+                found.append(f"{row['name']}: tags")
+        self.assertEqual(found, [], some(found))
+
     def test_effects(self):
         """What torch keeps although it is unused, Tuck keeps."""
         found = []

@@ -111,6 +111,8 @@ void buckets_check(struct bucket_scan *s, struct buckets *b);
 /* May these be merged? If not, sets the reason and the node in the way. */
 bool bucket_possible(struct bucket_scan *s, const struct bucket *b, enum left_reason *why,
                      uint32_t *node);
+/* Before a bucket is emitted: keeps conversions that the copy into it would not do as well. */
+void bucket_settle(struct bucket_scan *s, struct bucket *b);
 /* Merges all buckets and sorts the graph. */
 tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b);
 void buckets_report(struct bucket_scan *s, const struct buckets *b);

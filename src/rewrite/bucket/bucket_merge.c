@@ -30,7 +30,7 @@ static bool survives(enum dtype from, enum dtype to)
            (dtype_at(from)->category == DTYPE_IS_FLOAT && dtype_at(to)->category == DTYPE_IS_FLOAT);
 }
 
-static void settle_conversions(struct bucket_scan *s, struct bucket *b)
+void bucket_settle(struct bucket_scan *s, struct bucket *b)
 {
     const tuck_graph *g = s->r->g;
     const struct bucket_options *o = s->o;
@@ -222,7 +222,7 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
         comm_chain_by(r, s->group, &m.edges);
     for (uint32_t i = 0; i < b->bucket.len; i++) {
         assert(b->bucket.at[i].n > 1 && b->bucket.at[i].result == 0);
-        settle_conversions(s, &b->bucket.at[i]);
+        bucket_settle(s, &b->bucket.at[i]);
         make(&m, &b->bucket.at[i]);
     }
     buckets_report(s, b); /* while the members still exist */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "rewrite/bucket/bucket.h"
-#include "cost/collective_cost.h"
+#include "cost/machine.h"
 #include "rewrite/fsdp/fsdp_passes.h"
 
 static const double mib = 1024 * 1024, efficiency = 0.9;
@@ -30,7 +30,8 @@ static const struct pass_option options[] = {
     OPTION(max_mb, PASS_FLOAT, "500", NULL,
            "upper limit for None, and the cap if the group's size is unknown"),
     OPTION(multiplier, PASS_FLOAT, "1", NULL, "factor for the cap of None"),
-    OPTION(cluster, PASS_TEXT, "h100x8", NULL, "the machine that None is computed for"),
+    OPTION(cluster, PASS_TEXT, "h100x8", NULL,
+           "the machine that None is computed for; None: the one that times come from"),
     OPTION(mode, PASS_CHOICE, "default", "default|custom_ops|custom_ops_multidtype|coalesced",
            "as in bucket_all_gather"),
     OPTION(compat, PASS_CHOICE, "none", "none|torch", "as in bucket_all_gather"),
@@ -54,17 +55,28 @@ static int64_t group_size(struct pass_run *r, tuck_coll kind)
 }
 
 /* The message size that saturates a link, in MiB. */
+static double filling(const tuck_cluster *c, int64_t ranks)
+{
+    struct cost_shape shape = shape_of_stride(c, ranks, 1);
+
+    return (double)torch_saturation(c, shape, TUCK_ALL_GATHER, efficiency) / mib;
+}
+
 static tuck_status saturation(struct pass_run *r, const char *cluster, int64_t ranks, double *out)
 {
     tuck_cluster *c;
+
+    if (cluster == NULL && r->machine != NULL && r->machine->cluster != NULL) {
+        *out = filling(r->machine->cluster, ranks);
+        return TUCK_OK;
+    }
     tuck_status st = tuck_cluster_preset(cluster ? cluster : "None", &r->mem->alloc, r->diags, &c);
 
     if (st == TUCK_ENOMEM)
         mem_exhausted(r->mem);
     if (st != TUCK_OK)
         return st;
-    struct cost_shape shape = shape_of_stride(c, ranks, 1);
-    *out = (double)torch_saturation(c, shape, TUCK_ALL_GATHER, efficiency) / mib;
+    *out = filling(c, ranks);
     tuck_cluster_free(c);
     return TUCK_OK;
 }
@@ -87,7 +99,8 @@ static tuck_status find_cap(struct pass_run *r, const struct prebucket_options *
         return st;
     *cap = fmax(o->min_mb, fmin(o->max_mb, *cap * o->multiplier));
     report_note(r->report, "cap %.1f MiB: saturates a link of %s in an all-gather of %lld ranks",
-                *cap, o->cluster, (long long)ranks);
+                *cap, o->cluster ? o->cluster : tuck_cluster_name(r->machine->cluster),
+                (long long)ranks);
     return TUCK_OK;
 }
 

@@ -1,0 +1,150 @@
+"""PyTorch's overlap scheduler on a graph's text, with given times, beside Tuck's.
+
+    times = random_times(path, seed)            ns by name of node, for both
+    torch_result(path, times, options)          (order, buckets) or what torch raises
+    tuck_result(path, times, options)           the same from `tuck optimize`
+
+An order is a list of nodes: names of the text, and what a new node calls where merging made it.
+"""
+
+import json
+import logging
+import random
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.utils._runtime_estimation as estimation
+from torch._inductor import config
+from torch._inductor.fx_passes import overlap_scheduling
+from torch._inductor.fx_passes.overlap_preserving_bucketer import OverlapPreservingBucketer
+from torch._inductor.virtualized import V
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+
+import fakes
+from harness import tuck
+
+# Fake tensors of a GPU where there is none: a device guard that does nothing.
+torch._C._ensureCUDADeviceGuardSet()
+torch.Tensor.copy_ = lambda self, src, non_blocking=False: torch.ops.aten.copy_.default(self, src, non_blocking)
+estimation.get_gpu_dram_gbps = lambda *a: 2000.0  # asked for, but every time that counts is given
+estimation.get_device_tflops = lambda *a: 900.0
+logging.getLogger("torch._inductor").setLevel(logging.ERROR)
+
+LATENCY_MS = 0.0078125
+HINT = 64  # of every symbol
+
+
+def symbols(text):
+    return set(re.findall(r"\b[su]\d+\b", text))
+
+
+def text_of(path):
+    return Path(path).read_text()
+
+
+def costed(path):
+    """Names of nodes that take time by themselves, in order."""
+    rows = json.loads(tuck("cost", path, "--json", f"--assume=*={HINT}"))["nodes"]
+    return [(r["name"], r["bound"], r["ns"]) for r in rows if r["bound"] != "nothing"]
+
+
+def random_times(path, seed):
+    """ns: some kernels take next to nothing, some much, and collectives more."""
+    rng = random.Random(f"{Path(path).stem} {seed}")
+    scale = 10 ** rng.uniform(-1, 1)
+    times = {}
+    for name, bound, _ in costed(path):
+        ns = rng.choice([0, 1000, 20000, 300000]) * rng.random()
+        times[name] = round(ns * (1 if bound != "collective" else scale), 3)
+        if bound == "collective":
+            times[name] += 8000
+    return times
+
+
+def modelled_times(path):
+    return {name: ns for name, _, ns in costed(path) if ns is not None}
+
+
+def token(node, names):
+    return node.name if node.name in names else str(node.target)
+
+
+def torch_result(path, times, options=None, text=None):
+    options = dict(options or {})
+    autofix = options.pop("overlap_scheduling_autofix_cycles", False)
+    found = []
+    real = OverlapPreservingBucketer._apply_bucket
+
+    def apply(self, bucket):
+        found.append([n.name for n in bucket.collectives])
+        return real(self, bucket)
+
+    with fakes.groups(Path(path)):
+        gm, mode = fakes.fake_module(text or text_of(path), dict.fromkeys(symbols(text or text_of(path)), HINT))
+        FakeTensorProp(gm, mode).propagate_dont_convert_inputs(*fakes.inputs_of(gm))
+        names = {n.name: n.target for n in gm.graph.nodes}
+
+        def time_of(node, size=None):
+            if size == 0:
+                return LATENCY_MS
+            if node.target is torch.ops._c10d_functional.wait_tensor.default:
+                return None
+            ns = times.get(node.name)
+            return None if ns is None else round(ns * 1000) / 1e9  # whole picoseconds, in ms
+
+        OverlapPreservingBucketer._apply_bucket = apply
+        overlap_scheduling.get_group_name.cache_clear()
+        try:
+            with V.set_fake_mode(mode), torch.no_grad(), mode, config.patch(
+                {"aten_distributed_optimizations.overlap_scheduling_autofix_cycles": autofix}
+            ):
+                out = overlap_scheduling.schedule_overlap_bucketing(
+                    gm, **{"collective_bucketing": True, "pre_bucketing_fsdp_collectives": False,
+                           "compute_estimator": "analytical", "custom_runtime_estimation": time_of,
+                           "enable_fusion_regions": False, **options})
+        finally:
+            OverlapPreservingBucketer._apply_bucket = real
+    order = [token(n, names) for n in out.graph.nodes if n.op not in ("placeholder", "output")]
+    return order, found
+
+
+def word(value):
+    return "None" if value is None else str(value)
+
+
+def tuck_result(path, times, options=None, compat="torch", text=None):
+    given = {"enable_fusion_regions": False, "latency_ms": LATENCY_MS, **(options or {}), "compat": compat}
+    listed = ",".join(f"{k}={word(v)}" for k, v in given.items())
+    with tempfile.TemporaryDirectory(prefix="tuck-overlap-") as folder:
+        before, after, profile = (Path(folder, n) for n in (Path(path).name, "after.out", "times.json"))
+        before.write_text(text or text_of(path))
+        side = Path(path).with_name(re.sub(r"\.rank\d+$", "", Path(path).stem) + ".json")
+        if side.exists():
+            shutil.copy(side, folder)
+        profile.write_text(json.dumps({"schema": 1, "unit": "ns", "nodes": times}))
+        said = tuck("optimize", before, "-p", f"overlap_scheduling({listed})", "-o", after, "--json",
+                    "--profile", profile, "--no-times", f"--assume=*={HINT}")
+        result = after.read_text()
+    import fxload
+
+    names = {n.name for n in fxload.load(fxload.fix_class_name(text or text_of(path))).graph.nodes}
+    graph = fxload.load(fxload.fix_class_name(result)).graph
+    order = [token(n, names) for n in graph.nodes if n.op not in ("placeholder", "output")]
+    return order, [b["members"] for b in json.loads(said)["passes"][0]["buckets"]]
+
+
+def differences(expected, found):
+    """Sentences; [] where both are the same."""
+    said = []
+    for i, (a, b) in enumerate(zip(expected[0], found[0])):
+        if a != b:
+            said.append(f"node {i}: torch has {a}, Tuck {b}")
+            break
+    if len(expected[0]) != len(found[0]):
+        said.append(f"{len(expected[0])} nodes, Tuck has {len(found[0])}")
+    if expected[1] != found[1]:
+        said.append(f"buckets: {expected[1]}, Tuck has {found[1]}")
+    return said
