@@ -32,7 +32,10 @@ static double run_pass(tuck_doc *doc, const char *text)
 
     pipeline_init(&p, &all_passes, NULL);
     mem_init(&report.mem, NULL);
-    machine_init(&machine, NULL);
+    tuck_cluster *cluster = NULL;
+    if (tuck_cluster_preset("h100x8", NULL, NULL, &cluster) != TUCK_OK)
+        return -1;
+    machine_init(&machine, cluster);
     evaluate_defaults(&eval, &machine);
     study_begin(&study, &eval, &report.mem.alloc);
     arena_init(&report.arena, &report.mem);
@@ -41,6 +44,7 @@ static double run_pass(tuck_doc *doc, const char *text)
         pipeline_run(&p, g, &r, &report, NULL) == TUCK_OK)
         ms = report.pass.at[0].ms;
     tuck_graph_free(g);
+    tuck_cluster_free(cluster);
     arena_destroy(&report.arena);
     pipeline_destroy(&p);
     return ms;

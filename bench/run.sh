@@ -87,5 +87,10 @@ END
 300 20 tests/graphs/big/llama32_fsdp_bw.txt bucket_reduce_scatter 2000
 0 0 500 bucket_all_gather 2000
 END
+    echo
+    echo "beside PyTorch's overlap scheduler on a step of 10,000 nodes; CPU seconds"
+    torch_seconds=$($torch -W ignore bench/overlap_torch.py 10000 "$work" 2>/dev/null)
+    "$B/bench/bucket" -p "overlap_scheduling(compat=torch)" -s "$torch_seconds" -x 100 -y 30 \
+        "$B/tuck" "$work/overlap.txt" || status=1
 fi
 exit $status
