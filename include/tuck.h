@@ -1,7 +1,7 @@
 /* Tuck: tucks communication under computation.
  *
  * The public interface of libtuck: read the graph of a training step as PyTorch prints it,
- * inspect it, edit it, print it again.
+ * inspect it, edit it, simulate, explain and optimize it, print it again.
  *
  *   tuck_diags *diags = tuck_diags_new(NULL);
  *   tuck_doc *doc;
@@ -11,6 +11,8 @@
  *           puts(tuck_node_name(g, n));
  *       tuck_doc_free(doc);
  *   }
+ *   tuck_diags_print(diags, TUCK_PLAIN, tuck_write_file, stderr);
+ *   tuck_diags_free(diags);
  *
  * Conventions
  * - A function that can fail returns a tuck_status and adds diagnostics; outputs come last and are
@@ -21,7 +23,7 @@
  * - Results are opaque. Query them with functions, print them as a table or as JSON, free them.
  *   Functions that free objects accept NULL.
  * - Returned strings belong to the object they come from and live as long as it does.
- * - Times are picoseconds in int64_t, and their names end in _ps. -1 means unknown.
+ * - Times are picoseconds in int64_t; their names are ps or end in _ps. -1 means unknown.
  * - The parts that may still change are in tuck_experimental.h.
  *
  * Threads. A document, its graphs, their copies and everything made from them share state: use them
@@ -61,7 +63,7 @@ typedef enum tuck_status {
     TUCK_ENOMEM = -1,  /* out of memory */
     TUCK_EINVAL = -2,  /* invalid call: bad argument, node of another graph, name already used */
     TUCK_ESYNTAX = -3, /* the text is not a graph, or is invalid: see the diagnostics */
-    TUCK_EIO = -4,     /* a file could not be read or written */
+    TUCK_EIO = -4,     /* a file could not be read or written, or a callback returned false */
     TUCK_ELINT = -5,   /* the graph is invalid: see the diagnostics */
     TUCK_EEXEC = -6,   /* the graph has operands that Python cannot evaluate */
 } tuck_status;
@@ -258,6 +260,7 @@ TUCK_API tuck_node tuck_graph_last(const tuck_graph *g);
 TUCK_API tuck_node tuck_graph_next(const tuck_graph *g, tuck_node n);
 TUCK_API tuck_node tuck_graph_prev(const tuck_graph *g, tuck_node n);
 TUCK_API tuck_node tuck_graph_output(const tuck_graph *g); /* none if nothing is returned */
+/* none if no node has that name */
 TUCK_API tuck_node tuck_graph_find(tuck_graph *g, const char *name);
 /* An upper bound of all node ids, for arrays indexed by them. */
 TUCK_API uint32_t tuck_graph_id_end(const tuck_graph *g);
@@ -577,8 +580,8 @@ typedef struct tuck_collective {
     tuck_cost_model model;  /* TABLE and LAW fall back like AUTO if they have no answer */
     bool symmetric;         /* the operand is in symmetric memory: allows one-shot and two-shot */
     bool hierarchical;      /* allow phases within nodes and across nodes */
-    int64_t
-        one_shot_bytes; /* PyTorch's rule: one-shot up to this size, even if slower; 0 means off */
+    /* PyTorch's rule: one-shot up to this size, even if slower; 0 means off */
+    int64_t one_shot_bytes;
 } tuck_collective;
 
 enum { TUCK_MAX_ALTERNATIVES = 16 };
@@ -740,8 +743,8 @@ TUCK_API void tuck_args_node(tuck_args *a, tuck_node n);
 /* Any operand in Python's notation, on one line: "torch.bfloat16", "device(type='cuda', index=0)",
  * "[1, x]". Names of nodes are nodes; other undefined names are an error. */
 TUCK_API void tuck_args_text(tuck_args *a, const char *text);
-TUCK_API void tuck_args_value(tuck_args *a,
-                              const tuck_value *v); /* a copy of one of the same graph */
+/* A copy of a value of the same graph. */
+TUCK_API void tuck_args_value(tuck_args *a, const tuck_value *v);
 /* Opens a list, tuple, dict, set, slice or torch.Size; tuck_args_close() closes the innermost. */
 TUCK_API void tuck_args_open(tuck_args *a, tuck_value_kind container);
 TUCK_API void tuck_args_close(tuck_args *a);
@@ -884,15 +887,18 @@ TUCK_API tuck_status tuck_simulation_print(const tuck_simulation *s, const tuck_
 
 typedef enum tuck_order_rule {
     /* the default: right if all ranks run the same graph and decide alike. Sends, receives,
-     * collectives of an unknown kind or group and nested graphs that communicate keep their place
-     * among all others. Passes with PyTorch's names keep the order in groups. */
+     * collectives of an unknown kind, of an unknown group or of one whose size is assumed, and
+     * nested graphs that communicate keep their place among all others. Passes with PyTorch's names
+     * keep the order in groups. */
     TUCK_ORDER_FREE,
     /* collectives of one group keep their order, those of different groups may pass each other */
     TUCK_ORDER_IN_GROUPS,
     TUCK_ORDER_OF_ALL, /* no collective may pass another */
 } tuck_order_rule;
 
-/* Progress: called with what is tried next; returning false ends the work with TUCK_EIO. */
+/* Progress: called before and after each pass, with its name and how many came before it; while
+ * explaining only before each remedy that is tried. g is the graph at that point. Returning false
+ * ends the work with TUCK_EIO. */
 typedef bool (*tuck_observe_fn)(void *ctx, const char *what, size_t step, bool after,
                                 const tuck_graph *g);
 
@@ -910,7 +916,8 @@ TUCK_API void tuck_explain_options_init(tuck_explain_options *o);
 
 typedef struct tuck_exposed { /* a collective */
     const char *name, *wait;  /* wait: "" if nothing waits for it */
-    int64_t ps, exposed_ps, hidden_ps, queued_ps;
+    int64_t ps, exposed_ps, hidden_ps;
+    int64_t queued_ps;      /* how long it waits for others of its group before it starts */
     uint32_t under;         /* compute ops that run at the same time */
     const char *limit;      /* what keeps it from being hidden, in one word: docs/simulation.md */
     const char *limit_node; /* the op that limits it, or "" */
@@ -933,10 +940,10 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_explain(tuck_graph *g, const tuc
                                                         tuck_diags *diags, tuck_explanation **out);
 TUCK_API void tuck_explanation_free(tuck_explanation *x);
 TUCK_API const tuck_simulation *tuck_explanation_simulation(const tuck_explanation *x);
-/* does it belong to an op? */
+/* Is the node part of an op? */
 TUCK_API bool tuck_explanation_has(const tuck_explanation *x, const char *node);
-TUCK_API size_t
-tuck_explanation_count(const tuck_explanation *x); /* collectives, the most exposed first */
+/* Collectives, the most exposed first. */
+TUCK_API size_t tuck_explanation_count(const tuck_explanation *x);
 TUCK_API bool tuck_explanation_at(const tuck_explanation *x, size_t i, tuck_exposed *out);
 TUCK_API size_t tuck_explanation_remedy_count(const tuck_explanation *x);
 TUCK_API bool tuck_explanation_remedy(const tuck_explanation *x, size_t i, tuck_remedy *out);
@@ -999,7 +1006,7 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_page_new(const char *title, const tuck
                                                    tuck_page **out);
 TUCK_API void tuck_page_free(tuck_page *p);
 /* One graph, simulated n times (before and after), each with a label. The simulations must outlive
- * the page. title "": the page has no other graph. */
+ * the page. The title may be "" if it is the only graph of the page. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_page_add(tuck_page *p, const char *title,
                                                    tuck_simulation *const *s,
                                                    const char *const *label, size_t n);
@@ -1023,8 +1030,9 @@ TUCK_API const char *tuck_pass_name(size_t pass); /* NULL after the last */
 TUCK_API const char *tuck_pass_help(size_t pass); /* one line */
 
 typedef struct tuck_option {
-    const char *name, *type, *dflt,
-        *help; /* type: bool, int, float, text, numbers, names, or a|b|c */
+    const char *name;
+    const char *type; /* bool, int, float, text, numbers, names, or a|b|c */
+    const char *dflt, *help;
 } tuck_option;
 TUCK_API size_t tuck_pass_option_count(size_t pass);
 TUCK_API bool tuck_pass_option(size_t pass, size_t option, tuck_option *out);
@@ -1102,7 +1110,7 @@ typedef struct tuck_run_options {
     const tuck_machine *machine; /* for passes on schedules, and for judging; NULL: the default */
     tuck_observe_fn observe;     /* progress: before and after each pass; or NULL */
     void *ctx;
-    tuck_order_rule order; /* the report says if collectives of different groups changed places */
+    tuck_order_rule order; /* the report says if collectives changed places */
     tuck_judge judge;      /* tuck_graph_optimize() always does */
     /* The peak that tuck_graph_optimize() may reach, in bytes. If `memory` is 0: the graph's own
      * peak times 1 + memory_share, plus memory_more bytes. */
@@ -1126,8 +1134,9 @@ TUCK_API void tuck_report_free(tuck_report *t);
 
 typedef struct tuck_gain {
     tuck_times before, after;
-    int64_t
-        bound_ps; /* no order, bucketing or algorithm makes the original graph faster than this */
+    /* no order, bucketing or algorithm makes the original graph faster than this; 0 if there is no
+     * bound, because the time of an op is unknown */
+    int64_t bound_ps;
     const char *bound_kind, *bound_meaning; /* what limits it, in one word and in one sentence */
     bool changed;
     int64_t memory_limit; /* the allowed peak in bytes */
@@ -1136,8 +1145,9 @@ typedef struct tuck_gain {
 
 /* The default passes: bucketing to the size that saturates the link, and orders that hide
  * communication. Several ways are tried and simulated; the fastest within the memory limit is kept,
- * and if none is faster the graph stays unchanged. observe sees everything that is tried. gain_out
- * and report_out may be NULL. */
+ * or one that is at most a thousandth slower and needs less memory. If none is faster the graph
+ * stays unchanged, unless it does not fit itself: then what fits may be slower. observe sees
+ * everything that is tried. gain_out and report_out may be NULL. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_optimize(tuck_graph *g,
                                                          const tuck_run_options *options,
                                                          tuck_diags *diags, tuck_gain *gain_out,

@@ -156,9 +156,8 @@ typedef struct tuck_straggler { /* a rank whose kernels take `factor` times as l
     double factor;
 } tuck_straggler;
 
-typedef struct
-    /* every group of a name, if one rank's own group does not determine the others */
-    tuck_instances {
+/* Every group of a name, if one rank's own group does not determine the others. */
+typedef struct tuck_instances {
     const char *name;
     size_t n;             /* number of groups */
     int64_t size;         /* members of each */
@@ -195,8 +194,8 @@ TUCK_API void tuck_rank_simulation_free(tuck_rank_simulation *s);
 TUCK_API size_t tuck_rank_simulation_count(const tuck_rank_simulation *s);
 TUCK_API bool tuck_rank_simulation_at(const tuck_rank_simulation *s, size_t i,
                                       tuck_rank_times *out);
-TUCK_API int64_t
-tuck_rank_simulation_step_ps(const tuck_rank_simulation *s); /* -1 if it never ends */
+/* -1 if it never ends */
+TUCK_API int64_t tuck_rank_simulation_step_ps(const tuck_rank_simulation *s);
 /* If ranks do not fit together: "mismatch", "deadlock", "peer"; NULL if all finish. */
 TUCK_API const char *tuck_rank_simulation_fault(const tuck_rank_simulation *s);
 TUCK_API tuck_status tuck_rank_simulation_print(const tuck_rank_simulation *s,

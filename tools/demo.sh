@@ -20,15 +20,15 @@ run explain examples/llama_fsdp_bw.txt
 echo
 echo "Then do it. Never slower, never more memory; the text is PyTorch's again."
 run optimize --brief examples/llama_fsdp_bw.txt -o build/demo.txt --html build/demo.html --trace build/demo.json
-run lint --group 0=8 build/demo.txt
+run lint build/demo.txt
 
 echo
-echo "By hand: the gradients of GPT-2 under DDP, one all-reduce a bucket of 25 MiB, waits as late as can be."
+echo "By hand: the gradients of GPT-2 under DDP, one all-reduce for each bucket of 25 MiB, waits as late as can be."
 run optimize examples/gpt2_ddp_bw.txt -p fuse_ddp_communication -o build/demo2.txt
 
 echo
 echo "And if it ran on more machines?"
-run simulate build/demo.txt --group 0=8 --world 8..256
+run simulate build/demo.txt --world 8..256
 
 echo
-echo "Look at build/demo.html in a browser, or open build/demo.json in Perfetto."
+echo "Look at build/demo.html in a browser, or open build/demo.json in Perfetto. The tool is $tuck."

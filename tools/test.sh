@@ -153,6 +153,7 @@ all_tests() {
     check "build with clang" make -j"$jobs" -Otarget -s WERROR=1 CC=clang B=build/clang all
     check "an operator added by the book" tests/add_operator.sh
     check "layers" tools/check-layers
+    check "the walk in the docs" tools/check-walk
     check "the tool sees public headers only" tools/check-cli
     check "public functions are tested" tools/check-called
     check "benchmarks compile" tools/check-bench
@@ -178,6 +179,7 @@ all_tests() {
 quick_tests() {
     build release tests
     check "layers" tools/check-layers
+    check "the walk in the docs" tools/check-walk
     check "the tool sees public headers only" tools/check-cli
     check "public functions are tested" tools/check-called
     check "benchmarks compile" tools/check-bench

@@ -1,9 +1,9 @@
 /* All memory of the library, and what happens when there is none left.
  *
  * A `struct mem` wraps the caller's allocator. Functions below never return NULL: when the
- * allocator fails, they jump (longjmp) to the innermost mem_guard(), which is set once per public
- * entry point. Everything allocated meanwhile belongs to an arena or a vector of the object being
- * built, so the entry point only has to destroy that object. Code between the two needs no checks.
+ * allocator fails, they jump (longjmp) to the innermost mem_guard(). Everything allocated meanwhile
+ * belongs to an arena or a vector of the object being built, so the function that set the guard
+ * only has to destroy that object. Code between the two needs no checks.
  */
 #ifndef TUCK_BASE_MEM_H
 #define TUCK_BASE_MEM_H

@@ -198,7 +198,7 @@ struct pass_run {
     struct build_known *known;        /* calls the builder has made before */
     const struct comm_places *places; /* rewrite/comm_order.h; NULL until needed */
     bool keep_order;                  /* no collective may pass another, even of another group */
-    bool crossed;                     /* collectives were merged across one of another group */
+    bool crossed;                     /* collectives changed places, or were merged across others */
     bool changed;                     /* set by the pass */
 };
 

@@ -79,7 +79,7 @@ struct pass_report {
     double ms;
     bool changed, failed;
     uint32_t before, after; /* nodes of the graph */
-    bool crossed;           /* collectives of different groups changed places */
+    bool crossed;           /* collectives changed places */
     bool scheduled;         /* a pass on schedules: bytes, and picoseconds of the step */
     int64_t peak_before, peak_after, exposed_before, exposed_after;
     bool judged; /* the graph was simulated after the pass: */
