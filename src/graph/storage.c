@@ -84,6 +84,15 @@ uint32_t memory_of(const struct storages *s, uint32_t node, uint32_t item)
     return item < s->count[node] ? memory_root(s, s->of[s->first[node] + item]) : 0;
 }
 
+const bool *storages_vague(const struct storages *s, struct arena *a)
+{
+    bool *several = arena_zeroed(a, (size_t)s->n + 1);
+
+    for (uint32_t i = 1; i <= s->n; i++)
+        several[storage_root(s, i)] |= memory_root(s, i) != memory_root(s, storage_root(s, i));
+    return several;
+}
+
 /* ---- results ---- */
 
 static const struct op_sig *sig_of(struct build *b, uint32_t op)

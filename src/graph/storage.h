@@ -44,6 +44,9 @@ uint32_t storage_root(const struct storages *s, uint32_t storage);
 /* One number for all storages that are the same memory: for sizes and lifetimes. */
 uint32_t memory_root(const struct storages *s, uint32_t storage);
 
+/* By storage_root(): are there several memories of which it is not known whether they are one? */
+const bool *storages_vague(const struct storages *s, struct arena *a);
+
 /* That of a node's result number `item` (0 for a single result); 0 if none. Two values with
  * different storage_of() never share; two with the same memory_of() always do. */
 uint32_t storage_of(const struct storages *s, uint32_t node, uint32_t item);

@@ -509,11 +509,8 @@ static bool check_status(const struct rank_run *r, const char *graph, struct tex
         "error: merge_bucket: ", "error: mode custom_ops_multidtype is for all-gathers",
         "symbols in sizes have no value", /* schedules need to know all sizes */
     };
-    /* Results that nobody takes out any more have no sizes; and operands of an unknown operator
-     * count as one storage, even before it, so that a merge may seem to have no order. */
-    static const char *const unknown[] = {
-        "Tuck does not know what these operators return",
-        "no order of the merged graph keeps reads, writes and collectives in order"};
+    /* Results that nobody takes out any more have no sizes. */
+    static const char *const unknown[] = {"Tuck does not know what these operators return"};
 
     if (r->status == TUCK_OK)
         return true;

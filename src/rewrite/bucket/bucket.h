@@ -82,6 +82,7 @@ struct bucket_scan {
     struct topo_fan keep_from; /* the same, by node */
     uint32_t *bound;           /* by node: position of the first node that must stay after it */
     const bool *written;       /* by node: the storage of its result is written */
+    const bool *vague;         /* by node: … and may be that of another value, too */
     const bool *unseen;        /* by node: see comm_writes_unseen(); NULL if none works in place */
     /* by node: something depends on where its result lies; NULL if nothing does */
     const bool *watched;

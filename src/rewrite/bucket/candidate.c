@@ -29,8 +29,8 @@ static void mark_written(void *ctx, uint32_t storage, enum access how)
     written[storage] |= how == ACCESS_WRITE;
 }
 
-/* By node: is the storage of its result written? NULL: nothing is written at all. */
-static const bool *find_written(struct bucket_scan *s)
+/* Finds s->written and s->vague, which stay NULL if nothing is written at all. */
+static void find_written(struct bucket_scan *s)
 {
     struct arena *a = &s->r->arena;
     const tuck_graph *g = s->r->g;
@@ -41,16 +41,22 @@ static const bool *find_written(struct bucket_scan *s)
         if ((any = node_may_write(g, n)))
             break;
     if (!any)
-        return NULL;
+        return;
     bool *of_node = arena_zeroed(a, g->node.len * sizeof(*of_node));
+    bool *vague = arena_zeroed(a, g->node.len * sizeof(*vague));
     storages_build(g, a, &st);
+    const bool *several = storages_vague(&st, a);
     bool *written = arena_zeroed(a, (size_t)st.n + 1);
     for_each_node (g, n)
         if (s->unseen == NULL || !s->unseen[n]) /* an unseen write is over after the wait */
             storage_accesses(&st, n, mark_written, written);
-    for_each_node (g, n)
-        of_node[n] = written[storage_of(&st, n, 0)];
-    return of_node;
+    for_each_node (g, n) {
+        uint32_t storage = storage_of(&st, n, 0);
+        of_node[n] = written[storage];
+        vague[n] = written[storage] && several[storage];
+    }
+    s->written = of_node;
+    s->vague = vague;
 }
 
 void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_options *o)
@@ -92,7 +98,7 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
     }
     if (s->op_in_place != 0)
         s->unseen = comm_writes_unseen(r, s->op_in_place);
-    s->written = find_written(s);
+    find_written(s);
     s->watched = o->torch ? NULL : place_watched(r);
 }
 
@@ -282,6 +288,8 @@ bool bucket_read(struct bucket_scan *s, uint32_t start, uint32_t wait, struct bu
         *why = LEFT_SHARED;
         c->in_place = s->op_in_place != 0 && node_at(g, start)->op == s->op_in_place;
         if (c->in_place && !s->unseen[start])
+            return false;
+        if (s->vague != NULL && (s->vague[start] || s->vague[wait]))
             return false;
         *why = LEFT_LAYOUT;
         if (!may_lie_elsewhere(s, c))

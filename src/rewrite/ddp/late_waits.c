@@ -85,6 +85,18 @@ static void meet_operands(struct schedule *x)
     }
 }
 
+/* The first node of `next` that meets a storage of the node. */
+static void limit_by(const struct schedule *x, uint32_t node, const uint32_t *next, uint32_t *limit)
+{
+    const tuck_graph *g = x->r->g;
+
+    for (uint32_t k = 0; k < x->s.count[node]; k++) {
+        uint32_t n = next[storage_of(&x->s, node, k)];
+        if (n != 0 && (*limit == 0 || place(g, n) < place(g, *limit)))
+            *limit = n;
+    }
+}
+
 static void find_limit(struct schedule *x, uint32_t block)
 {
     const struct comm_block *b = &x->blocks.block.at[block - 1];
@@ -93,12 +105,10 @@ static void find_limit(struct schedule *x, uint32_t block)
     uint32_t *limit = &x->limit[block - 1];
 
     for (uint32_t i = 0; i < b->n_input; i++)
-        for (uint32_t k = 0; k < x->s.count[b->input[i]]; k++) {
-            uint32_t root = storage_of(&x->s, b->input[i], k);
-            uint32_t n = in_place ? x->next_touch[root] : x->next_write[root];
-            if (n != 0 && (*limit == 0 || place(g, n) < place(g, *limit)))
-                *limit = n;
-        }
+        limit_by(x, b->input[i], in_place ? x->next_touch : x->next_write, limit);
+    /* Nobody writes the results without using them, unless they may share with something else. */
+    for (uint32_t i = b->first_wait; i < b->n_node; i++)
+        limit_by(x, b->node[i], x->next_write, limit);
 }
 
 static void find_limits(struct schedule *x)
