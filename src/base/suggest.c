@@ -1,8 +1,16 @@
 #include "base/suggest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { LONGEST = 128 }; /* longer names get no suggestion */
+
+/* At least half of the longer one must stay: every short name is a few edits away from every short
+ * word. */
+static bool is_alike(size_t edits, size_t len_a, size_t len_b)
+{
+    return edits * 2 <= (len_a > len_b ? len_a : len_b);
+}
 
 /* Edits (insert, drop, replace a character) that turn a into b. */
 static size_t distance(const char *a, size_t len_a, const char *b)
@@ -39,7 +47,7 @@ const char *near_name(const char *word, size_t len, const char *(*fn)(const void
         size_t d = distance(word, len, name);
         if (d > 1 && len >= 3 && strncmp(word, name, len) == 0)
             d = 1; /* an abbreviation */
-        if (d < least) {
+        if (d < least && is_alike(d, len, strlen(name))) {
             least = d;
             best = name;
         }

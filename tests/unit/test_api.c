@@ -208,6 +208,7 @@ static void tables(void **state)
     (void)state;
     assert_string_equal(tuck_suggest("gren", color_name, names), "green");
     assert_null(tuck_suggest("completely else", color_name, names));
+    assert_null(tuck_suggest("zz", color_name, names));
     assert_true(tuck_op_count() > 100);
     assert_int_equal(tuck_op_find("none.such"), 0);
     assert_true(tuck_op_info(tuck_op_find("torch.ops.aten.mm.default"), &op));
