@@ -272,10 +272,15 @@ static bool is_placed(const struct program_buf *b)
     return b->layout != PROGRAM_COMM || b->group == PROGRAM_NONE;
 }
 
-static void add_item(struct pack *k, struct item x)
+/* A life in steps of the pack, from `first` on. What lives only before that needs its place too, so
+ * it shares the first step. */
+static void add_item(struct pack *k, uint32_t key, struct life l, uint32_t first, int64_t bytes)
 {
-    if (x.from <= x.to)
-        k->item[k->n++] = x;
+    if (l.made == LIFE_END)
+        return;
+    uint32_t from = l.made > first ? l.made - first : 0;
+    uint32_t to = l.last == LIFE_END ? k->steps - 1 : l.last > first ? l.last - first : 0;
+    k->item[k->n++] = (struct item){key, from, to, aligned(bytes)};
 }
 
 /* Packs the added items into memory of their own; buf_of: by key, NULL if keys are buffers. Sets
@@ -307,14 +312,14 @@ static int64_t pack_items(struct pack *k, struct program *p, const uint32_t *buf
     return total;
 }
 
-static void plan_arena(struct pack *k, struct program *p, const struct memory_life *life)
+static void plan_arena(struct pack *k, struct program *p, const struct life *life)
 {
     k->n = 0;
     k->n_key = p->n_buf;
     k->steps = p->n_op ? p->n_op : 1;
     for (uint32_t i = 0; i < p->n_buf; i++)
         if (is_placed(&p->buf[i]))
-            add_item(k, (struct item){i, life[i].from, life[i].to, aligned(p->buf[i].bytes)});
+            add_item(k, i, life[i], LIFE_START + 1, p->buf[i].bytes);
     p->arena_bytes = pack_items(k, p, NULL, &p->arena_least);
 }
 
@@ -335,8 +340,7 @@ static void plan_heaps(struct pack *k, struct program *p, const struct memory_co
         k->n_key = at[g + 1] - at[g];
         k->steps = 2 * c->n_coll[g] + 1;
         for (uint32_t i = at[g]; i < at[g + 1]; i++)
-            add_item(k, (struct item){i - at[g], c->life[of[i]].from, c->life[of[i]].to,
-                                      aligned(p->buf[of[i]].bytes)});
+            add_item(k, i - at[g], c->life[of[i]], 0, p->buf[of[i]].bytes);
         p->heap[g] = k->n > 0 ? pack_items(k, p, of + at[g], &least) : 0;
     }
 }
@@ -352,7 +356,7 @@ static void do_plan(void *arg)
     struct plan_args *x = arg;
     struct program *p = x->p;
     struct arena *a = &x->scratch;
-    struct memory_life *life = arena_array(a, struct memory_life, p->n_buf);
+    struct life *life = arena_array(a, struct life, p->n_buf);
     struct memory_peak peak;
 
     memory_lives(p, x->order, life);

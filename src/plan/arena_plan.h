@@ -9,25 +9,21 @@
 #define TUCK_PLAN_ARENA_PLAN_H
 
 #include "lower/program.h"
+#include "plan/liveness.h"
 
 enum { MEMORY_ALIGN = 64 };
 
-/* A buffer is live from step `from` to step `to`, inclusive. */
-struct memory_life {
-    uint32_t from, to; /* positions in the order; from > to means never */
-};
-
-/* By buffer: results live from the op that makes them to the last op that uses them; freeable
- * inputs from step 0; returned buffers, and those used by a collective without a wait, to the end.
- * Inputs that stay with the caller are always live and count as resident instead. order: NULL means
- * the order of the ops. */
-void memory_lives(const struct program *p, const uint32_t *order, struct memory_life *life);
+/* By buffer: results live from the op that makes them to the last op that uses them; inputs from
+ * the start; returned buffers, and those used by a collective without a wait, to the end. Inputs
+ * that stay with the caller count as resident, not towards the peak. order: NULL means the order of
+ * the ops. */
+void memory_lives(const struct program *p, const uint32_t *order, struct life *life);
 
 struct memory_peak {
     int64_t peak, resident;
     int64_t *live; /* [op] bytes live while it runs, in the scratch arena */
 };
-void memory_peak(const struct program *p, const uint32_t *order, const struct memory_life *life,
+void memory_peak(const struct program *p, const uint32_t *order, const struct life *life,
                  struct arena *scratch, struct memory_peak *out);
 
 /* Assigns an address to every buffer for this order; fills in offset, heap, comm_digest, peak,

@@ -6,14 +6,14 @@
 
 struct storage {
     int64_t bytes;
-    uint32_t last; /* the last node that uses it, 0 if none */
-    bool live, kept;
+    struct life life;
+    bool kept; /* by the caller */
 };
 
 /* Items of a list that are never taken out of it: they live as long as the list is used. */
 struct rest {
     int64_t bytes;
-    uint32_t last; /* the last node that uses the list, 0 if none */
+    struct life life;
 };
 
 struct peak_args {
@@ -25,6 +25,7 @@ struct peak_args {
     struct storages s;
     struct storage *at; /* by root */
     struct rest *rest;  /* by node */
+    uint32_t *time;     /* by node: LIFE_START for inputs, LIFE_END for the output */
 };
 
 static bool size_of(void *ctx, sym_id v, int64_t *out)
@@ -64,50 +65,49 @@ static int64_t bytes_of(struct peak_args *x, uint32_t n, uint32_t k)
     return 0;
 }
 
-static int64_t allocate(struct peak_args *x, uint32_t n)
+static void allocate(struct peak_args *x, uint32_t n)
 {
     const tuck_graph *g = x->g;
     const struct type *t = type_at(&g->store->type, node_type(g, n));
-    int64_t fresh = 0;
+    struct life life = life_begin(x->time[n]);
     bool made = false;
 
     for (uint32_t k = 0; k < x->s.count[n]; k++) {
         struct storage *s = &x->at[memory_of(&x->s, n, k)];
-        if (s->live)
+        if (s->life.made != LIFE_END)
             continue;
-        s->live = true;
+        s->life = life;
         s->kept = strncmp(graph_str(g, node_at(g, n)->name), "primals", 7) == 0;
         s->bytes = bytes_of(x, n, k);
-        fresh += s->bytes;
         made = true;
     }
-    for (uint32_t k = x->s.count[n]; made && t->kind == TYPE_LIST && k < t->n; k++)
+    for (uint32_t k = x->s.count[n]; made && t->kind == TYPE_LIST && k < t->n; k++) {
+        x->rest[n].life = life;
         x->rest[n].bytes += bytes_of(x, n, k);
-    return fresh + x->rest[n].bytes;
+    }
 }
 
-static int64_t release(struct peak_args *x, uint32_t n)
+/* What node n uses, it keeps alive. */
+static void use(struct peak_args *x, uint32_t n)
 {
     const struct fx_node *node = node_at(x->g, n);
-    int64_t freed = 0;
 
     for (uint32_t i = 0; i < node->n_vals; i++) {
         uint32_t from = node->vals[i].a;
         if (node->vals[i].kind != TUCK_V_NODE)
             continue;
-        for (uint32_t k = 0; k < x->s.count[from]; k++) {
-            struct storage *s = &x->at[memory_of(&x->s, from, k)];
-            if (s->last != n || s->kept)
-                continue;
-            freed += s->bytes;
-            s->kept = true; /* count it once */
-        }
-        if (x->rest[from].last == n) {
-            freed += x->rest[from].bytes;
-            x->rest[from].last = 0;
-        }
+        life_use(&x->rest[from].life, x->time[n]);
+        for (uint32_t k = 0; k < x->s.count[from]; k++)
+            life_use(&x->at[memory_of(&x->s, from, k)].life, x->time[n]);
     }
-    return freed;
+}
+
+/* Only a use frees: what nothing uses lives to the end. */
+static void enter(struct live_walk *w, struct life l, int64_t bytes, bool kept)
+{
+    if (kept || l.last == l.made)
+        life_keep(&l);
+    live_enter(w, l, bytes, bytes);
 }
 
 static bool is_input(const struct fx_node *x)
@@ -139,6 +139,31 @@ static void find_apart(const struct peak_args *x, bool *apart)
             apart[n] = true;
 }
 
+/* Numbers the nodes that run, and makes room for what they make; the order is in w. */
+static void begin(struct peak_args *x, struct live_walk *w)
+{
+    const tuck_graph *g = x->g;
+    uint32_t *order = arena_array(&x->arena, uint32_t, g->node.len);
+
+    x->time = arena_zeroed(&x->arena, g->node.len * sizeof(*x->time));
+    x->at = arena_zeroed(&x->arena, ((size_t)x->s.n + 1) * sizeof(*x->at));
+    x->rest = arena_zeroed(&x->arena, g->node.len * sizeof(*x->rest));
+    for (uint32_t i = 0; i <= x->s.n; i++)
+        x->at[i].life = life_begin(LIFE_END);
+    for_each_node (g, n) {
+        x->rest[n].life = life_begin(LIFE_END);
+        if (n == g->output)
+            x->time[n] = LIFE_END;
+        else if (!is_input(node_at(g, n))) {
+            order[w->n++] = n;
+            x->time[n] = w->n;
+        }
+    }
+    w->order = order;
+    w->alloc = arena_zeroed(&x->arena, g->node.len * sizeof(*w->alloc));
+    w->freed = arena_zeroed(&x->arena, g->node.len * sizeof(*w->freed));
+}
+
 static void do_peak(void *arg)
 {
     struct peak_args *x = arg;
@@ -150,33 +175,18 @@ static void do_peak(void *arg)
     copies_find(&c, &x->arena);
     find_apart(x, c.copies);
     storages_build_apart(g, &x->arena, c.copies, &x->s);
-    x->at = arena_zeroed(&x->arena, ((size_t)x->s.n + 1) * sizeof(*x->at));
-    x->rest = arena_zeroed(&x->arena, g->node.len * sizeof(*x->rest));
-    for_each_node (g, n) {
-        const struct fx_node *node = node_at(g, n);
-        for (uint32_t i = 0; i < node->n_vals; i++) {
-            if (node->vals[i].kind != TUCK_V_NODE)
-                continue;
-            x->rest[node->vals[i].a].last = n;
-            for (uint32_t k = 0; k < x->s.count[node->vals[i].a]; k++)
-                x->at[memory_of(&x->s, node->vals[i].a, k)].last = n;
-        }
-        if (is_input(node))
-            w.input += allocate(x, n);
-    }
-    uint32_t *order = arena_array(&x->arena, uint32_t, g->node.len);
-    int64_t *alloc = arena_zeroed(&x->arena, g->node.len * sizeof(*alloc));
-    int64_t *freed = arena_zeroed(&x->arena, g->node.len * sizeof(*freed));
-    for_each_node (g, n) {
-        if (is_input(node_at(g, n)) || n == g->output)
-            continue;
-        order[w.n++] = n;
-        alloc[n] = allocate(x, n);
-        freed[n] = release(x, n);
-    }
-    w.order = order;
-    w.alloc = alloc;
-    w.freed = freed;
+    begin(x, &w);
+    for_each_node (g, n)
+        if (x->time[n] == LIFE_START)
+            allocate(x, n);
+    for (uint32_t i = 0; i < w.n; i++)
+        allocate(x, w.order[i]);
+    for_each_node (g, n)
+        use(x, n);
+    for (uint32_t i = 0; i <= x->s.n; i++)
+        enter(&w, x->at[i].life, x->at[i].bytes, x->at[i].kept);
+    for_each_node (g, n)
+        enter(&w, x->rest[n].life, x->rest[n].bytes, false);
     struct live_most most = live_walk(&w);
     x->out->initial = w.input;
     x->out->peak = most.bytes;

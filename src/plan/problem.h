@@ -233,7 +233,6 @@ void problem_keeps(struct problem_builder *b, uint32_t buf, uint32_t op);
 void problem_follows(struct problem_builder *b, uint32_t buf, uint32_t op);
 /* buf is returned to the caller. */
 void problem_returns(struct problem_builder *b, uint32_t buf);
-bool problem_is_returned(const struct problem_builder *b, uint32_t buf);
 
 /* Checks that the order of ops is a schedule and that sizes do not overflow, and makes the arrays.
  * The builder cannot be used afterwards, even if this fails. TUCK_ELINT with a diagnostic: a

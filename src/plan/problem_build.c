@@ -183,11 +183,6 @@ void problem_returns(struct problem_builder *b, uint32_t buf)
     b->buf.at[buf].flags |= PROBLEM_OUTPUT;
 }
 
-bool problem_is_returned(const struct problem_builder *b, uint32_t buf)
-{
-    return b->buf.at[buf].flags & PROBLEM_OUTPUT;
-}
-
 /* ---- checks ---- */
 
 static uint32_t target_op(const struct problem_builder *b, uint32_t d)

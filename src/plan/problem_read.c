@@ -273,19 +273,6 @@ static void read_input_users(struct reader *r, const struct jin_at *root)
     }
 }
 
-/* An input that is returned unchanged need not be used. */
-static void check_input_users(struct reader *r, const struct jin_at *root)
-{
-    struct jin_at list = jin_member(root, "freeable_inputs");
-
-    for (size_t i = 0; i < jin_len(&list) && !r->in.bad; i++) {
-        struct jin_at at = jin_item(&list, i), succ = jin_member(&at, "succ");
-        if (jin_len(&succ) == 0 && !problem_is_returned(&r->b, (uint32_t)i))
-            jin_error(&r->in, &succ,
-                      "must name an op: an unused input that is not returned cannot be freeable");
-    }
-}
-
 static void read_outer(struct reader *r, const struct jin_at *root)
 {
     struct problem_builder *b = &r->b;
@@ -391,7 +378,6 @@ static void do_read(void *ctx)
     }
     if (!r->in.bad)
         read_outer(r, &root);
-    check_input_users(r, &root);
     if (r->in.bad)
         return;
     struct problem_fault fault = problem_check(&r->b);

@@ -2,11 +2,10 @@
 
 #include "plan/liveness.h"
 
-struct life {
+struct storage {
     int64_t bytes;
-    uint32_t born; /* the node that makes it; 0 if none */
-    uint32_t last; /* the last node that uses it; UINT32_MAX if to the end */
-    bool known, input;
+    struct life life; /* times are those of nodes, in the order of the graph */
+    bool known;
 };
 
 /* By node with several results: the last node that mentions it. All its results live until then, so
@@ -26,7 +25,7 @@ static uint32_t *last_mentions(const tuck_graph *g, const struct storages *s, st
 
 /* The largest value in a storage counts: views of a part do not make it smaller. */
 static void grow(const tuck_graph *g, type_id t, uint32_t k,
-                 bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx, struct life *l)
+                 bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx, struct storage *l)
 {
     const struct type *ty = type_at(&g->store->type, t);
     int64_t bytes;
@@ -40,59 +39,57 @@ static void grow(const tuck_graph *g, type_id t, uint32_t k,
         l->bytes = bytes;
 }
 
-/* By root: the nodes from which to which it lives. */
-static struct life *find_lives(const tuck_graph *g, const struct storages *s, struct arena *a,
-                               bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx)
+/* By root. Inputs stay with the caller. */
+static struct storage *find_lives(const tuck_graph *g, const struct storages *s, struct arena *a,
+                                  bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx)
 {
-    struct life *life = arena_zeroed(a, ((size_t)s->n + 1) * sizeof(*life));
+    struct storage *at = arena_array(a, struct storage, (size_t)s->n + 1);
     const uint32_t *last = last_mentions(g, s, a);
+    uint32_t time = LIFE_START;
 
+    for (uint32_t i = 0; i <= s->n; i++)
+        at[i] = (struct storage){.life = life_begin(LIFE_END)};
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
+        bool input = x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_GET_ATTR;
 
+        time++;
         for (uint32_t k = 0; k < s->count[n]; k++) {
-            struct life *l = &life[memory_of(s, n, k)];
+            struct storage *l = &at[memory_of(s, n, k)];
             grow(g, node_type(g, n), k, size, ctx, l);
-            if (l->born == 0) {
-                l->born = l->last = n;
-                l->input = x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_GET_ATTR;
-            }
+            if (l->life.made != LIFE_END)
+                continue;
+            l->life = life_begin(input ? LIFE_START : time);
+            if (input)
+                life_keep(&l->life);
         }
         for (uint32_t i = 0; i < x->n_vals; i++) {
             uint32_t from = x->vals[i].a;
             if (x->vals[i].kind == TUCK_V_NODE && (last[from] == 0 || last[from] == n))
                 for (uint32_t k = 0; k < s->count[from]; k++)
-                    life[memory_of(s, from, k)].last = x->kind == TUCK_OUTPUT ? UINT32_MAX : n;
+                    life_use(&at[memory_of(s, from, k)].life,
+                             x->kind == TUCK_OUTPUT ? LIFE_END : time);
         }
     }
-    return life;
+    return at;
 }
 
 void storage_peak(const tuck_graph *g, const struct storages *s, struct arena *a,
                   bool (*size)(void *ctx, sym_id v, int64_t *out), void *ctx,
                   struct storage_peak *out)
 {
-    const struct life *life = find_lives(g, s, a, size, ctx);
+    const struct storage *at = find_lives(g, s, a, size, ctx);
     uint32_t *order = arena_array(a, uint32_t, g->node.len);
-    int64_t *alloc = arena_zeroed(a, g->node.len * sizeof(*alloc));
-    int64_t *freed = arena_zeroed(a, g->node.len * sizeof(*freed));
-    struct live_walk w = {.order = order, .alloc = alloc, .freed = freed};
+    struct live_walk w = {.order = order,
+                          .alloc = arena_zeroed(a, g->node.len * sizeof(*w.alloc)),
+                          .freed = arena_zeroed(a, g->node.len * sizeof(*w.freed))};
 
     *out = (struct storage_peak){.peak = 0};
     for_each_node (g, n)
         order[w.n++] = n;
     for (uint32_t i = 1; i <= s->n; i++) {
-        const struct life *l = &life[i];
-        if (l->born == 0)
-            continue;
-        out->unknown += !l->known;
-        if (l->input) {
-            w.input += l->bytes;
-            continue;
-        }
-        alloc[l->born] += l->bytes;
-        if (l->last != UINT32_MAX)
-            freed[l->last] += l->bytes;
+        out->unknown += at[i].life.made != LIFE_END && !at[i].known;
+        live_enter(&w, at[i].life, at[i].bytes, at[i].bytes);
     }
     struct live_most most = live_walk(&w);
     out->inputs = w.input;

@@ -32,8 +32,8 @@ static void touch(const struct program *p, struct memory_comm *c, const struct p
     if (own)
         meet(c, u.buf);
     if (u.how == PROGRAM_WRITES)
-        c->life[u.buf].from = step;
-    c->life[u.buf].to = step;
+        c->life[u.buf] = life_begin(step);
+    life_use(&c->life[u.buf], step);
 }
 
 void memory_comm_find(const struct program *p, const uint32_t *order, struct arena *a,
@@ -58,7 +58,7 @@ void memory_comm_find(const struct program *p, const uint32_t *order, struct are
             continue;
         meet(c, i); /* no collective uses it */
         if (b->flags & (PROGRAM_OUTPUT | PROGRAM_UNWAITED))
-            c->life[i].to = 2 * c->n_coll[b->group];
+            life_keep(&c->life[i]);
     }
 }
 

@@ -7,9 +7,9 @@
 
 struct memory_comm {
     uint32_t n;
-    uint32_t *buf;            /* [n] comm buffers, ordered by the first collective that uses them */
-    struct memory_life *life; /* by buffer, in steps of its group's own clock */
-    uint32_t *n_coll;         /* by group: number of its collectives; steps are 0 … 2 n_coll */
+    uint32_t *buf;     /* [n] comm buffers, ordered by the first collective that uses them */
+    struct life *life; /* by buffer, in steps of its group's own clock */
+    uint32_t *n_coll;  /* by group: number of its collectives; steps are 0 … 2 n_coll */
     bool *met;
 };
 

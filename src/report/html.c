@@ -49,7 +49,7 @@ static void op_json(struct json_out *j, const struct report_run *r, uint32_t i)
 /* Live bytes from the start of each op. */
 static const int64_t *live_bytes(const struct program *p, struct arena *a)
 {
-    struct memory_life *life = arena_array(a, struct memory_life, p->n_buf);
+    struct life *life = arena_array(a, struct life, p->n_buf);
     struct memory_peak peak;
 
     memory_lives(p, NULL, life);

@@ -69,7 +69,7 @@ void iter_begin(struct iter *it, struct schedule *s, struct arena *a)
     edges_build(s, ignore ? 0 : edges_fake(s), a, &it->fake);
     live_of(p, s->order, a, &it->live);
     if ((it->slips & SLIP_FIRST_OP_OWNS_INPUTS) && n > 0)
-        it->live.alloc[it->head] += it->live.input;
+        it->live.alloc[it->head] += it->live.start;
     find_uses(it);
     it->member_of = numbers(it, n);
     it->index = numbers(it, n);

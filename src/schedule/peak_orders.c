@@ -277,15 +277,20 @@ static bool least_peak_first(struct peaks *k, uint32_t *out)
 {
     const struct problem *p = k->p;
     struct lpmf l;
-    int64_t live = 0, kept = 0, most;
+    int64_t live = 0, kept = 0, unused = 0, most;
     uint32_t n = 0, x;
 
     begin_lpmf(&l, k);
     for (uint32_t b = 0; b < p->n_buf; b++) {
-        live += p->producer[b] == PROBLEM_NONE ? p->size_free[b] : 0;
-        kept += p->buf_flags[b] & PROBLEM_OUTPUT ? p->size_free[b] : 0;
+        bool returned = (p->buf_flags[b] & PROBLEM_OUTPUT) != 0;
+        if (p->producer[b] == PROBLEM_NONE) {
+            live += p->size_free[b];
+            unused += !returned && p->succ_at[b] == p->succ_at[b + 1] ? p->size_free[b] : 0;
+        }
+        kept += returned ? p->size_free[b] : 0;
     }
     most = live > kept ? live : kept;
+    live -= unused;
     while ((x = choose(&l, most - live)) != PROBLEM_NONE) {
         out[n++] = x;
         l.done[x] = true;

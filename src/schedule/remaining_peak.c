@@ -84,7 +84,7 @@ struct rest *rest_begin(const struct problem *p, const uint32_t *order, double b
     r->order = memcpy(arena_array(a, uint32_t, p->n_op), order, p->n_op * sizeof(*order));
     r->at = l.at;
     r->gone = arena_zeroed(a, p->n_op);
-    r->now = l.input;
+    r->now = l.start;
     r->limit = l.peak + schedule_allowance(l.peak, budget < 0 ? 0 : budget);
     sort_users(r, a);
     for (r->n_leaf = 1; r->n_leaf < r->n;)

@@ -43,7 +43,7 @@ static void do_evaluate(void *arg)
     struct evaluation *e = x->e;
     struct sim sim;
     struct sim_options so = {.launch_ps = x->o->machine->cluster->launch_ps};
-    struct memory_life *life = arena_array(&e->arena, struct memory_life, e->program->n_buf);
+    struct life *life = arena_array(&e->arena, struct life, e->program->n_buf);
     struct memory_peak peak;
 
     e->gaps = gaps_of(e->program);

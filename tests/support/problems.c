@@ -118,8 +118,9 @@ static void do_random(void *ctx)
     for (uint32_t i = n_first; i < n_buf; i++)
         if (rng_below(g, 8) == 0)
             problem_returns(&m->b, buf[i]);
-    for (uint32_t i = 0; i < n_first; i++) /* freeable inputs must have a user */
-        problem_keeps(&m->b, buf[i], rng_below(g, n));
+    for (uint32_t i = 0; i < n_first; i++) /* some inputs stay without any user */
+        if (rng_below(g, 3) != 0)
+            problem_keeps(&m->b, buf[i], rng_below(g, n));
     free(buf);
     free(open);
     free(operand);
@@ -307,6 +308,8 @@ int64_t slow_peak(const struct problem *p, const uint32_t *order)
     bool *done = calloc((size_t)p->n_op + 1, 1);
     int64_t peak = 0;
 
+    for (uint32_t b = 0; b < p->n_input; b++) /* all are there before the first op */
+        peak += p->size_alloc[b];
     for (uint32_t i = 0; i < p->n_op; i++) {
         int64_t live = 0;
         /* What has been made up to this op, minus what neither this op nor later ones use. */
