@@ -46,7 +46,7 @@ static void simulate(tuck_graph *g, tuck_diags *d)
             check(strdup("the bound is over the step"));
         if (e.program->n_op < 500 && e.program->n_buf < 500) {
             check(check_program_text(e.program));
-            check(check_program_plan(e.program));
+            check(check_program_plan(e.program, NULL));
         }
     } else if (st != TUCK_ENOMEM && tuck_diags_errors(d) == errors) {
         check(strdup("refused without a word"));

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (program_read((const char *)data, size, "f", NULL, d, &p) == TUCK_OK) {
         check(check_program_text(p));
         if (p->n_op < 500 && p->n_buf < 500) {
-            check(check_program_plan(p));
+            check(check_program_plan(p, NULL));
             if (problem_of_program(p, d, &problem) != TUCK_OK && tuck_diags_count(d) == 0)
                 check(strdup("refused without a word"));
             problem_free(problem);

@@ -206,6 +206,13 @@ static void check_in_graph(tuck_graph *g, const struct program *p, const uint32_
     free(text);
 }
 
+static char *check_one(struct program *p, const uint32_t *order, const char *text)
+{
+    bool unknown = strstr(text, "torch.ops.mylib.") != NULL;
+
+    return unknown ? check_program_plan(p, order) : check_program(p, order);
+}
+
 static void one_graph(struct rng *rng, struct sums *sums)
 {
     struct random_graph x;
@@ -215,7 +222,7 @@ static void one_graph(struct rng *rng, struct sums *sums)
     tuck_doc *doc = read_or_die(x.text[0]);
     tuck_graph *g = tuck_doc_graph(doc, 0);
     struct program *p = lower(g, o);
-    check(check_program(p, NULL), x.text[0], &o);
+    check(check_one(p, NULL, x.text[0]), x.text[0], &o);
     check(check_aliases(p, g), x.text[0], &o);
     check(check_problem(p, NULL), x.text[0], &o);
     check(check_program_text(p), x.text[0], &o);
@@ -225,13 +232,13 @@ static void one_graph(struct rng *rng, struct sums *sums)
         other.no_fuse = !o.no_fuse;
         tuck_doc *doc1 = read_or_die(x.text[x.world.n_ranks - 1]);
         struct program *q = lower(tuck_doc_graph(doc1, 0), other);
-        check(check_program(q, NULL), x.text[0], &other);
+        check(check_one(q, NULL, x.text[0]), x.text[0], &other);
         check(check_rank(p, q), x.text[0], &o);
         program_free(q);
         tuck_doc_free(doc1);
     }
     uint32_t *order = random_order(p, rng);
-    check(check_program(p, order), x.text[0], &o);
+    check(check_one(p, order, x.text[0]), x.text[0], &o);
     check(check_problem(p, order), x.text[0], &o);
     check_in_graph(g, p, order, x.text[0], &o, sums);
     free(order);

@@ -362,26 +362,25 @@ char *check_aliases(const struct program *p, const tuck_graph *g)
 
 /* ---- all of it ---- */
 
-char *check_program_plan(struct program *p)
+static char *check(struct program *p, const uint32_t *order, bool races)
 {
-    char *why = check_ops(p, NULL, false);
-
-    if (why == NULL && memory_plan(p, NULL) != TUCK_OK)
-        why = wrong("no memory");
-    if (why == NULL)
-        why = check_peak(p, NULL);
-    return why != NULL ? why : check_plan(p, NULL);
-}
-
-char *check_program(struct program *p, const uint32_t *order)
-{
-    char *why = check_ops(p, order, true);
+    char *why = check_ops(p, order, races);
 
     if (why == NULL && memory_plan(p, order) != TUCK_OK)
         why = wrong("no memory");
     if (why == NULL)
         why = check_peak(p, order);
     return why != NULL ? why : check_plan(p, order);
+}
+
+char *check_program_plan(struct program *p, const uint32_t *order)
+{
+    return check(p, order, false);
+}
+
+char *check_program(struct program *p, const uint32_t *order)
+{
+    return check(p, order, true);
 }
 
 struct print_args {

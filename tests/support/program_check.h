@@ -23,8 +23,9 @@ char *check_plan(const struct program *p, const uint32_t *order);
 char *check_aliases(const struct program *p, const tuck_graph *g);
 /* All of the above except the last, with a plan made for this order. */
 char *check_program(struct program *p, const uint32_t *order);
-/* Only the plan: a handwritten program may have races. */
-char *check_program_plan(struct program *p);
+/* The same without races: a handwritten program may have some, and an unknown operator, which
+ * counts as writing its operands, may come while a collective reads them. */
+char *check_program_plan(struct program *p, const uint32_t *order);
 /* Is it the same after printing and reading? */
 char *check_program_text(const struct program *p);
 
