@@ -280,13 +280,19 @@ static bool is_input(const tuck_graph *g, uint32_t n)
     return node_at(g, n)->kind == TUCK_PLACEHOLDER;
 }
 
-/* If a node has two ops, name.compute uses what its collective then has. */
-static bool is_first_part(const struct program *p, uint32_t part, uint32_t op)
+/* Is `part` another op of the node, by its name: "all_reduce.back"? */
+static bool is_part(const struct program *p, uint32_t part, uint32_t op, const char *suffix)
 {
     const char *name = op_name(p, op), *other = op_name(p, part);
     size_t n = strlen(name);
 
-    return strncmp(other, name, n) == 0 && strcmp(other + n, ".compute") == 0;
+    return strncmp(other, name, n) == 0 && strcmp(other + n, suffix) == 0;
+}
+
+/* If a node has two ops, name.compute uses what its collective then has. */
+static bool is_first_part(const struct program *p, uint32_t part, uint32_t op)
+{
+    return is_part(p, part, op, ".compute");
 }
 
 /* Does the op use a buffer that the base's op makes or writes, or the input's? */
@@ -302,7 +308,8 @@ static bool works_on(const struct owners *o, uint32_t op, uint32_t base)
             continue;
         }
         uint32_t from = by > 1 && is_first_part(p, by - 2, by - 1) ? by - 2 : by - 1;
-        for (uint32_t i = p->use_at[from]; i < p->use_at[by]; i++)
+        uint32_t to = by < p->n_op && is_part(p, by, by - 1, ".back") ? by + 1 : by;
+        for (uint32_t i = p->use_at[from]; i < p->use_at[to]; i++)
             if (p->use[i].buf == buf && p->use[i].how != PROGRAM_READS)
                 return true;
     }
