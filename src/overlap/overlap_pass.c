@@ -6,6 +6,8 @@
 
 #include "overlap/overlap.h"
 
+#include "graph/nested.h"
+
 #define OPTION(field, kind, value, values, text)                                                   \
     {                                                                                              \
         .name = #field, .type = kind, .at = offsetof(struct list_options, field), .dflt = value,   \
@@ -86,6 +88,11 @@ static tuck_status check_options(struct pass_run *r, const struct overlap_option
 {
     if (o->insert_overlap_deps)
         return pass_fail(r, 0, "insert_overlap_deps: add the pass insert_control_deps instead");
+    if (o->collective_bucketing && o->compat == COMPAT_NONE && !r->keep_order)
+        return pass_fail(r, 0,
+                         "collectives are merged as PyTorch does it, without asking who looks "
+                         "at a result's memory: give compat=torch for that, or "
+                         "collective_bucketing=false for the order alone");
     if (isnan(o->max_in_flight_gb) || isnan(o->compute_overlap_multipler) ||
         o->max_in_flight_gb < 0 || o->compute_overlap_multipler < 0)
         return pass_fail(
@@ -122,6 +129,16 @@ static tuck_status check_sequence(struct facts *f, const struct overlap_result *
     return TUCK_OK;
 }
 
+/* PyTorch does not see collectives in nested graphs, and moves others over them. */
+static tuck_status check_nested(struct pass_run *r)
+{
+    for_each_node (r->g, n)
+        if (node_nests_comm(r->g, n, 0))
+            return pass_fail(r, n, "'%s' calls graphs that communicate: nothing may pass it",
+                             graph_str(r->g, node_at(r->g, n)->name));
+    return TUCK_OK;
+}
+
 static tuck_status run(struct pass_run *r, const void *given)
 {
     const struct overlap_options *o = given;
@@ -130,6 +147,8 @@ static tuck_status run(struct pass_run *r, const void *given)
     struct overlap_buckets buckets = {.extra = NULL};
 
     tuck_status st = check_options(r, o);
+    if (st == TUCK_OK && o->compat == COMPAT_NONE)
+        st = check_nested(r);
     if (st == TUCK_OK)
         st = facts_find(&f, r, o);
     if (st != TUCK_OK || (f.n_coll == 0 && (o->compat == COMPAT_NONE || !has_waits(r->g))))

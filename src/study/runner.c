@@ -92,8 +92,12 @@ static void rewrite_graph(struct step *s)
     double start = now_ms();
     s->status = pass->on_graph(&s->r, s->what->options);
     s->r.report->ms = now_ms() - start;
-    if (s->status == TUCK_OK && s->r.changed)
-        s->r.crossed |= comm_crossed(s->g, g, &s->r.arena);
+    if (s->status == TUCK_OK && s->r.changed && comm_crossed(s->g, g, &s->r.arena)) {
+        s->r.crossed = true;
+        if (s->r.keep_order)
+            s->status = pass_fail(&s->r, 0, "%s would let collectives change places (--keep-order)",
+                                  pass->name);
+    }
     if (s->status == TUCK_OK && s->r.changed && !keeps) {
         infer_again(s);
         annotate(s);
