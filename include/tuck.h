@@ -1134,10 +1134,11 @@ TUCK_API void tuck_report_free(tuck_report *t);
 
 typedef struct tuck_gain {
     tuck_times before, after;
-    /* no order, bucketing or algorithm makes the original graph faster than this; 0 if there is no
+    /* no order, bucketing or algorithm makes the original graph faster than this; -1 if there is no
      * bound, because the time of an op is unknown */
     int64_t bound_ps;
-    const char *bound_kind, *bound_meaning; /* what limits it, in one word and in one sentence */
+    /* what limits it, in one word and in one sentence; NULL if there is no bound */
+    const char *bound_kind, *bound_meaning;
     bool changed;
     int64_t memory_limit; /* the allowed peak in bytes */
     bool over_limit;      /* neither the original graph nor anything that was tried fits */

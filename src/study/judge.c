@@ -12,6 +12,15 @@ void judge_times(const struct evaluation *e, tuck_times *out)
                         .resident_bytes = e->resident};
 }
 
+void judge_bound(const struct evaluation *e, tuck_gain *out)
+{
+    bool bounded = evaluation_is_bounded(e);
+
+    out->bound_ps = bounded ? e->any.ps : -1;
+    out->bound_kind = bounded ? bound_name(e->any.kind) : NULL;
+    out->bound_meaning = bounded ? evaluation_meaning(e) : NULL;
+}
+
 struct judged {
     const tuck_graph *g;
     const tuck_cluster *c;
@@ -27,9 +36,7 @@ static void do_judge(void *arg)
 
     judge_times(e, &t->gain.before);
     judge_times(x->after, &t->gain.after);
-    t->gain.bound_ps = e->any.ps;
-    t->gain.bound_kind = bound_name(e->any.kind);
-    t->gain.bound_meaning = evaluation_meaning(e);
+    judge_bound(e, &t->gain);
     for (uint32_t i = 0; i < t->pass.len; i++)
         t->gain.changed |= t->pass.at[i].changed;
     t->judged = t->chosen = true;

@@ -6,6 +6,8 @@
 #include "study/evaluate.h"
 
 void judge_times(const struct evaluation *e, tuck_times *out);
+/* The bound of the original graph, if it has one. */
+void judge_bound(const struct evaluation *e, tuck_gain *out);
 
 /* g is the graph before the passes, with its bounds; then the result. */
 TUCK_MUST_CHECK tuck_status judge_report(const tuck_graph *g, const tuck_cluster *c,

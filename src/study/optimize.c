@@ -293,11 +293,8 @@ static bool has_candidates(const tuck_graph *g)
 static void fill_gain(const struct evaluation *e, tuck_gain *out, bool after)
 {
     judge_times(e, after ? &out->after : &out->before);
-    if (after)
-        return;
-    out->bound_ps = e->any.ps;
-    out->bound_kind = bound_name(e->any.kind);
-    out->bound_meaning = evaluation_meaning(e);
+    if (!after)
+        judge_bound(e, out);
 }
 
 static int64_t limit_of(const struct optimize_options *o, int64_t peak)
