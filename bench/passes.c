@@ -233,7 +233,7 @@ static const struct row {
     {"dedup_fsdp_reduce_scatter", fully_sharded},
     {"insert_control_deps", fully_sharded},
     {"overlap_scheduling(compat=torch)", training},
-    {"overlap_scheduling(max_off_bucket_gb=0.001)", training},
+    {"overlap_scheduling(compat=torch,max_off_bucket_gb=0.001)", training},
     {"reinplace_fsdp_all_gather", second_generation},
     {"remove_fsdp2_unsharded_param_graph_input_usage", second_generation},
 };
