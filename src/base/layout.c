@@ -184,6 +184,19 @@ void wrap_line(struct buf *b, enum ink k, size_t indent, const char *fmt, ...)
     va_end(ap);
 }
 
+void wrap_fact(struct buf *b, int wide, const char *what, const char *fmt, ...)
+{
+    size_t from = wrap_begin(b);
+    va_list ap;
+
+    buf_printf(b, "  %-*s ", wide, what);
+    va_start(ap, fmt);
+    buf_vprintf(b, fmt, ap);
+    va_end(ap);
+    wrap_end(b, from, (size_t)wide + 3);
+    buf_chr(b, '\n');
+}
+
 void wrap_hang(struct buf *b, enum ink k, size_t indent, const char *fmt, ...)
 {
     va_list ap;

@@ -20,6 +20,9 @@ size_t layout_columns(const char *s, size_t len);
 size_t wrap_begin(struct buf *b);
 void wrap_end(struct buf *b, size_t from, size_t indent);
 
+/* A line of a list of facts: a name in a column of `wide`, then the text, wrapped below itself. */
+void wrap_fact(struct buf *b, int wide, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 /* A sentence on a line of its own: all its lines begin with `indent` spaces. */
 void wrap_line(struct buf *b, enum ink k, size_t indent, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -246,22 +246,6 @@ static void put_cost(const struct explanation *x, const struct machine *m, uint3
                    us(cost.alternative[i].ps));
 }
 
-static void put_fact(struct buf *b, const char *what, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void put_fact(struct buf *b, const char *what, const char *fmt, ...)
-{
-    size_t from = wrap_begin(b);
-    va_list ap;
-
-    buf_printf(b, "  %-11s ", what);
-    va_start(ap, fmt);
-    buf_vprintf(b, fmt, ap);
-    va_end(ap);
-    wrap_end(b, from, 14);
-    buf_chr(b, '\n');
-}
-
 void explain_node(const struct explanation *x, const struct machine *m, const char *node,
                   struct buf *b)
 {
@@ -282,11 +266,11 @@ void explain_node(const struct explanation *x, const struct machine *m, const ch
             continue;
         one = one ? one : r;
         if (r->wait == op)
-            put_fact(b, "ends", "%s", op_name(p, r->op));
+            wrap_fact(b, 11, "ends", "%s", op_name(p, r->op));
         put_cost(x, m, r->op, b);
-        put_fact(b, "exposed", "%.1f of %.1f us; %u compute ops run under it, until %s",
-                 (double)r->exposed / 1e6, (double)r->ps / 1e6, r->n_under,
-                 r->wait == PROGRAM_NONE ? "the end" : op_name(p, r->wait));
+        wrap_fact(b, 11, "exposed", "%.1f of %.1f us; %u compute ops run under it, until %s",
+                  (double)r->exposed / 1e6, (double)r->ps / 1e6, r->n_under,
+                  r->wait == PROGRAM_NONE ? "the end" : op_name(p, r->wait));
         size_t from = wrap_begin(b);
         buf_str(b, "  limit       ");
         put_limit(b, p, r);

@@ -39,40 +39,24 @@ static void put_flags(const struct op_row *row, struct buf *out)
     buf_chr(out, '\n');
 }
 
-static void put_fact(struct buf *out, const char *what, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void put_fact(struct buf *out, const char *what, const char *fmt, ...)
-{
-    size_t from = wrap_begin(out);
-    va_list ap;
-
-    buf_printf(out, "  %-10s ", what);
-    va_start(ap, fmt);
-    buf_vprintf(out, fmt, ap);
-    va_end(ap);
-    wrap_end(out, from, 13);
-    buf_chr(out, '\n');
-}
-
 static void put_one(const struct op_row *row, struct buf *out)
 {
     ink_line(out, INK_HEAD, "%s", row->name);
-    put_fact(out, "class", "%s: %s", op_class_name((enum op_class)row->cls),
-             op_class_meaning((enum op_class)row->cls));
+    wrap_fact(out, 10, "class", "%s: %s", op_class_name((enum op_class)row->cls),
+              op_class_meaning((enum op_class)row->cls));
     if (row->symbol != NULL)
-        put_fact(out, "symbol", "%s", row->symbol);
-    put_fact(out, "signature", "%s", row->signature);
+        wrap_fact(out, 10, "symbol", "%s", row->symbol);
+    wrap_fact(out, 10, "signature", "%s", row->signature);
     if (row->lies != NULL)
-        put_fact(out, "corrected", "%s", row->lies);
+        wrap_fact(out, 10, "corrected", "%s", row->lies);
     put_flags(row, out);
-    put_fact(out, "shape", "%s: %s", op_shape_name((enum op_shape)row->shape),
-             op_shape_meaning((enum op_shape)row->shape));
+    wrap_fact(out, 10, "shape", "%s: %s", op_shape_name((enum op_shape)row->shape),
+              op_shape_meaning((enum op_shape)row->shape));
     if (row->flops != OP_FLOPS_none)
-        put_fact(out, "flops", "%s: %s", op_flops_name((enum op_flops)row->flops),
-                 op_flops_meaning((enum op_flops)row->flops));
-    put_fact(out, "moves", "%s: %s", op_moves_name((enum op_moves)row->moves),
-             op_moves_meaning((enum op_moves)row->moves));
+        wrap_fact(out, 10, "flops", "%s: %s", op_flops_name((enum op_flops)row->flops),
+                  op_flops_meaning((enum op_flops)row->flops));
+    wrap_fact(out, 10, "moves", "%s: %s", op_moves_name((enum op_moves)row->moves),
+              op_moves_meaning((enum op_moves)row->moves));
 }
 
 void ops_table(const char *name, struct buf *out)

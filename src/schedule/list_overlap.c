@@ -1,18 +1,19 @@
 /* list_overlap: list scheduling by time.
  *
- * A clock runs along: the end of the compute so far, and for each channel the end of its last
- * transfer. At each step
+ * The scheduler keeps a clock: the end of the compute so far, and for each channel the end of its
+ * last transfer. At each step
  *
- *   waits whose transfer has ended come at once: they cost nothing and let operands go;
- *   a channel that is about to run dry gets the collective whose result is needed first; a gather
- *   of a parameter brings the casts and copies before it along, but not before it is time;
- *   then comes compute: of the ops that are ready within a window behind the first that is left,
- *   the one with the most work behind it. Where all of these are blocked by waits, one further
- *   away; where nothing is ready, the clock moves to the end of the next transfer.
+ *   1. waits whose transfer has ended are scheduled at once: they cost nothing and free operands;
+ *   2. a channel that is about to run out of work gets the collective whose result is needed first;
+ *      a gather of a parameter takes the casts and copies before it along, but not before it is due;
+ *   3. compute is scheduled: of the ops that are ready within a window after the first remaining
+ *      one, the op with the longest path to the end of the step. If all of these are blocked by
+ *      waits, the first ready op after the window; if nothing is ready, the clock moves to the end
+ *      of the next transfer.
  *
- * Nothing may come out of turn if the rest, in its old order, would need too much memory. Several
- * settings are tried, and the fastest order is taken. Collectives change places freely, except
- * with fences: right where every rank runs the same graph.
+ * An op may come out of turn only if the remaining ops, in their old order, still fit in memory.
+ * Several settings are tried, and the fastest order is kept. Collectives may pass each other, except
+ * fences: that is right if all ranks run the same graph.
  */
 
 #include <math.h>
@@ -24,7 +25,7 @@
 #include "schedule/remaining_peak.h"
 #include "schedule/step.h"
 
-/* ---- what there is to know of the ops, whatever the setting ---- */
+/* ---- facts about the ops that all settings share ---- */
 
 struct op_facts {
     struct schedule *s;
@@ -53,15 +54,7 @@ static uint32_t channel_of(const struct op_facts *f, uint32_t x)
     return f->p->group[x] == PROBLEM_NONE ? f->n_channel - 1 : f->p->group[x];
 }
 
-static bool is_one_of_waits(const struct problem *p, uint32_t wait, uint32_t coll)
-{
-    for (uint32_t i = p->wait_at[wait]; i < p->wait_at[wait + 1]; i++)
-        if (p->wait[i] == coll)
-            return true;
-    return false;
-}
-
-/* From the last op to the first: what lies behind each. */
+/* Walks from the last op to the first: what comes after each op. */
 static void look_back(struct op_facts *f)
 {
     const struct problem *p = f->p;
@@ -75,7 +68,7 @@ static void look_back(struct op_facts *f)
         f->needed[x] = f->n;
         for (uint32_t k = f->e.user_at[x]; k < f->e.user_at[x + 1]; k++) {
             uint32_t y = f->e.user[k];
-            bool ends = async && problem_is_wait(p, y) && is_one_of_waits(p, y, x);
+            bool ends = async && problem_is_wait(p, y);
             int64_t tail = f->tail[y] + (ends ? f->ps[x] : 0);
             uint32_t first = computes(p, y) && f->ps[y] > 0 && !f->feeder[y] ? f->at[y]
                                                                              : f->needed[y];
@@ -91,7 +84,7 @@ static void look_back(struct op_facts *f)
     }
 }
 
-/* From the first to the last: what comes before. */
+/* Walks from the first op to the last: what comes before each op. */
 static void look_ahead(struct op_facts *f)
 {
     const struct problem *p = f->p;
@@ -183,13 +176,14 @@ struct timed {
     struct rest *rest;
     uint32_t *missing; /* [op] edges it still waits for */
     bool *done;
-    int64_t clock, *channel, *end; /* [channel], [op] */
-    int64_t worked;                /* compute so far that no feeder did */
-    struct heap *ready;            /* [channel] collectives, those needed first come first … */
-    struct heap *gathers;          /* … and gathers of parameters, ready or not */
-    struct heap near, far;         /* compute in the window, by tail; beyond it, by position */
-    struct heap ended;             /* waits, by the end of their transfers */
-    uint32_t first;                /* position of the first op that is left */
+    int64_t clock, *channel;
+    int64_t *end;          /* [op] of collectives that were started, and of waits that are ready */
+    int64_t worked;        /* compute so far that no feeder did */
+    struct heap *ready;    /* [channel] collectives, those needed first come first … */
+    struct heap *gathers;  /* … and gathers of parameters, ready or not */
+    struct heap near, far; /* compute in the window, by tail; beyond it, by position */
+    struct heap ended;     /* waits, by the end of their transfers */
+    uint32_t first;        /* position of the first op that is left */
     uint32_t n_out, *out;
     uint32_t *stack; /* feeders to be brought along */
     uint32_t *seen;  /* [op] the need that was found missing last */
@@ -212,6 +206,7 @@ static int by_position(const void *ctx, uint32_t x, uint32_t y)
     return t->f->at[x] < t->f->at[y] ? -1 : t->f->at[x] > t->f->at[y];
 }
 
+/* When the last transfer of a wait ends. */
 static int64_t ends_at(const struct timed *t, uint32_t wait)
 {
     const struct problem *p = t->f->p;
@@ -226,10 +221,9 @@ static int64_t ends_at(const struct timed *t, uint32_t wait)
 static int by_end(const void *ctx, uint32_t x, uint32_t y)
 {
     const struct timed *t = ctx;
-    int64_t ex = ends_at(t, x), ey = ends_at(t, y);
 
-    if (ex != ey)
-        return ex < ey ? -1 : 1;
+    if (t->end[x] != t->end[y])
+        return t->end[x] < t->end[y] ? -1 : 1;
     return by_position(ctx, x, y);
 }
 
@@ -239,13 +233,15 @@ static void make_ready(struct timed *t, uint32_t x)
 
     if (f->gather[x])
         return; /* it is in the heap of its channel since the beginning */
-    if (problem_is_coll(f->p, x))
+    if (problem_is_coll(f->p, x)) {
         heap_push(&t->ready[channel_of(f, x)], x);
-    else if (problem_is_wait(f->p, x))
+    } else if (problem_is_wait(f->p, x)) {
+        t->end[x] = ends_at(t, x);
         heap_push(&t->ended, x);
-    else if (!f->feeder[x])
-        heap_push(f->at[x] - t->first <= t->how.window || f->at[x] < t->first ? &t->near : &t->far,
-                  x);
+    } else if (!f->feeder[x]) {
+        bool in_window = f->at[x] <= t->first + t->how.window;
+        heap_push(in_window ? &t->near : &t->far, x);
+    }
 }
 
 static void run_clock(struct timed *t, uint32_t x)
@@ -253,9 +249,8 @@ static void run_clock(struct timed *t, uint32_t x)
     const struct op_facts *f = t->f;
 
     if (problem_is_wait(f->p, x)) {
-        int64_t end = ends_at(t, x);
-        if (end > t->clock)
-            t->clock = end;
+        if (t->end[x] > t->clock)
+            t->clock = t->end[x];
     } else if (problem_is_coll(f->p, x)) {
         int64_t *c = &t->channel[channel_of(f, x)];
         *c = t->end[x] = (*c > t->clock ? *c : t->clock) + f->ps[x];
@@ -318,7 +313,7 @@ static bool take_ended_wait(struct timed *t)
 {
     uint32_t x = peek(t, &t->ended);
 
-    return x != PROBLEM_NONE && ends_at(t, x) <= t->clock && take(t, x);
+    return x != PROBLEM_NONE && t->end[x] <= t->clock && take(t, x);
 }
 
 /* The next op that x needs and that is not done; PROBLEM_NONE if there is none. */
@@ -467,12 +462,12 @@ static double held(const struct problem *p, const struct sim_span *span, const u
 }
 
 /* A thousandth of the time is not worth more bytes in flight. */
-static bool better(int64_t ms, double bytes, int64_t best_ms, double best_bytes)
+static bool better(int64_t ps, double bytes, int64_t best_ps, double best_bytes)
 {
-    int64_t slack = best_ms / 1000;
+    int64_t slack = best_ps / 1000;
 
-    if (ms < best_ms - slack || ms > best_ms + slack)
-        return ms < best_ms;
+    if (ps < best_ps - slack || ps > best_ps + slack)
+        return ps < best_ps;
     return bytes < best_bytes;
 }
 
