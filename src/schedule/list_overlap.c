@@ -5,15 +5,15 @@
  *
  *   1. waits whose transfer has ended are scheduled at once: they cost nothing and free operands;
  *   2. a channel that is about to run out of work gets the collective whose result is needed first;
- *      a gather of a parameter takes the casts and copies before it along, but not before it is due;
+ *      a gather of a parameter takes the casts and copies before it along, once it is due;
  *   3. compute is scheduled: of the ops that are ready within a window after the first remaining
  *      one, the op with the longest path to the end of the step. If all of these are blocked by
  *      waits, the first ready op after the window; if nothing is ready, the clock moves to the end
  *      of the next transfer.
  *
  * An op may come out of turn only if the remaining ops, in their old order, still fit in memory.
- * Several settings are tried, and the fastest order is kept. Collectives may pass each other, except
- * fences: that is right if all ranks run the same graph.
+ * Several settings are tried, and the fastest order is kept. Collectives may pass each other, but
+ * not fences: that is right if all ranks run the same graph.
  */
 
 #include <math.h>
