@@ -37,52 +37,50 @@ struct work {
     const struct problem *p;
     const struct bound_options *o;
     struct arena *a;
-    int64_t *ps;          /* by op */
-    int64_t *head, *done; /* by op: its earliest start and end */
-    int64_t *tail;        /* by op: the longest chain after its end */
+    int64_t *ps; /* by op */
+    struct sides sides;
 };
+
+static uint32_t channel_of(const struct problem *p, uint32_t op)
+{
+    return p->group[op] == PROBLEM_NONE ? p->n_group : p->group[op];
+}
 
 /* The host takes launch_ps to issue an op, and issues a wait while its collectives still run. So
  * their end delays what comes after the wait, not the wait itself. */
-static void heads(struct work *w)
+static void find_sides(struct work *w)
 {
     const struct problem *p = w->p;
+    struct sides *s = &w->sides;
+    uint32_t n_edge = 0;
 
-    for (uint32_t v = 0; v < p->n_op; v++) {
+    *s = (struct sides){.n = p->n_op,
+                        .n_channel = p->n_group + 1,
+                        .wait_at = p->wait_at,
+                        .wait = p->wait,
+                        .chains_only = w->o->chains_only};
+    s->work = arena_array(w->a, int64_t, s->n);
+    s->transfer = arena_zeroed(w->a, s->n * sizeof(int64_t));
+    s->before = arena_array(w->a, int64_t, s->n);
+    s->channel = arena_array(w->a, uint32_t, s->n);
+    s->is_async = arena_array(w->a, bool, s->n);
+    s->pred_at = arena_array(w->a, uint32_t, s->n + 1);
+    s->pred = arena_array(w->a, uint32_t, p->dep_at[p->n_op]);
+    for (uint32_t v = 0; v < s->n; v++) {
+        s->is_async[v] = problem_is_async(p, v);
+        s->work[v] = w->o->launch_ps + (s->is_async[v] ? 0 : w->ps[v]);
+        s->before[v] = w->o->launch_ps;
+        s->channel[v] = problem_is_coll(p, v) ? channel_of(p, v) : SIDES_NONE;
+        s->transfer[v] = problem_is_coll(p, v) ? w->ps[v] : 0;
+        s->pred_at[v] = n_edge;
         for (uint32_t d = p->dep_at[v]; d < p->dep_at[v + 1]; d++) {
             uint32_t u = problem_dep_op(p, d);
-            if (u == PROBLEM_NONE || p->dep_flags[d] & PROBLEM_FAKE)
-                continue;
-            int64_t from = problem_is_async(p, u) ? w->head[u] + w->o->launch_ps : w->done[u];
-            w->head[v] = max64(w->head[v], from);
-        }
-        w->done[v] = w->head[v] + w->o->launch_ps + w->ps[v];
-        for (uint32_t i = p->wait_at[v]; i < p->wait_at[v + 1]; i++)
-            w->done[v] = max64(w->done[v], w->done[p->wait[i]]);
-    }
-}
-
-/* Walks against the order. `issued`: what follows the issue of an asynchronous collective without
- * waiting for it. */
-static void tails(struct work *w)
-{
-    const struct problem *p = w->p;
-    int64_t *issued = arena_zeroed(w->a, p->n_op * sizeof(*issued));
-
-    for (uint32_t v = p->n_op; v-- > 0;) {
-        /* From the earliest start of v to the end of everything. */
-        int64_t rest = w->o->launch_ps + max64(w->ps[v] + w->tail[v], issued[v]);
-
-        for (uint32_t i = p->wait_at[v]; i < p->wait_at[v + 1]; i++)
-            w->tail[p->wait[i]] = max64(w->tail[p->wait[i]], w->tail[v]);
-        for (uint32_t d = p->dep_at[v]; d < p->dep_at[v + 1]; d++) {
-            uint32_t u = problem_dep_op(p, d);
-            if (u == PROBLEM_NONE || p->dep_flags[d] & PROBLEM_FAKE)
-                continue;
-            int64_t *of = problem_is_async(p, u) ? issued : w->tail;
-            of[u] = max64(of[u], rest);
+            if (u != PROBLEM_NONE && !(p->dep_flags[d] & PROBLEM_FAKE))
+                s->pred[n_edge++] = sides_edge(u, false);
         }
     }
+    s->pred_at[s->n] = n_edge;
+    sides_find(s, w->a);
 }
 
 /* ---- one machine ---- */
@@ -133,47 +131,39 @@ static int64_t one_machine(struct job *job, uint32_t n, struct arena *a)
     return bound;
 }
 
-/* The jobs of the compute stream: all launches, compute, and synchronous collectives. */
-static int64_t stream(struct work *w)
+/* The jobs of the compute stream. */
+static int64_t stream(const struct sides *s, struct arena *a)
 {
-    const struct problem *p = w->p;
-    struct job *job = arena_array(w->a, struct job, p->n_op);
+    struct job *job = arena_array(a, struct job, s->n);
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < p->n_op; i++) {
-        bool there = p->kind[i] != PROBLEM_WAIT && !problem_is_async(p, i);
-        int64_t length = w->o->launch_ps + (there ? w->ps[i] : 0);
-        if (length > 0)
-            job[n++] = (struct job){w->head[i], length, there ? w->tail[i] : 0};
+    for (uint32_t i = 0; i < s->n; i++) {
+        int64_t tail = s->is_async[i] ? s->transfer[i] + s->tail[i] : s->tail[i];
+        if (s->work[i] > 0)
+            job[n++] = (struct job){s->head[i], s->work[i], tail};
     }
-    return one_machine(job, n, w->a);
-}
-
-static uint32_t channel_of(const struct problem *p, uint32_t op)
-{
-    return p->group[op] == PROBLEM_NONE ? p->n_group : p->group[op];
+    return one_machine(job, n, a);
 }
 
 /* The jobs of each channel, all channels in one array. */
-static void links(struct work *w, struct bound *out)
+static void links(const struct sides *s, struct arena *a, struct bound *out)
 {
-    const struct problem *p = w->p;
-    uint32_t *at = csr_begin(w->a, (size_t)p->n_group + 1);
-    struct job *job = arena_array(w->a, struct job, p->n_op);
-    int64_t *load = arena_zeroed(w->a, ((size_t)p->n_group + 1) * sizeof(*load));
+    uint32_t *at = csr_begin(a, s->n_channel);
+    struct job *job = arena_array(a, struct job, s->n);
+    int64_t *load = arena_zeroed(a, s->n_channel * sizeof(*load));
 
-    for (uint32_t i = 0; i < p->n_op; i++)
-        if (problem_is_coll(p, i)) {
-            csr_count(at, channel_of(p, i));
-            load[channel_of(p, i)] += w->ps[i];
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->channel[i] != SIDES_NONE) {
+            csr_count(at, s->channel[i]);
+            load[s->channel[i]] += s->transfer[i];
         }
-    csr_sum(at, (size_t)p->n_group + 1);
-    for (uint32_t i = 0; i < p->n_op; i++)
-        if (problem_is_coll(p, i))
-            job[csr_place(at, channel_of(p, i))] = (struct job){w->head[i] + w->o->launch_ps,
-                                                                w->ps[i], w->tail[i]};
-    for (uint32_t k = 0; k <= p->n_group; k++) {
-        int64_t link = one_machine(job + at[k], at[k + 1] - at[k], w->a);
+    csr_sum(at, s->n_channel);
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->channel[i] != SIDES_NONE)
+            job[csr_place(at, s->channel[i])] = (struct job){s->head[i] + s->before[i],
+                                                             s->transfer[i], s->tail[i]};
+    for (uint32_t k = 0; k < s->n_channel; k++) {
+        int64_t link = one_machine(job + at[k], at[k + 1] - at[k], a);
         if (load[k] > out->each[BOUND_BY_CHANNEL]) {
             out->each[BOUND_BY_CHANNEL] = load[k];
             out->group = k;
@@ -183,6 +173,24 @@ static void links(struct work *w, struct bound *out)
             out->group = k;
         }
     }
+}
+
+void bound_of_sides(const struct sides *s, struct arena *a, struct bound *out)
+{
+    *out = (struct bound){
+        .op = s->last, .weak = !s->exact, .head = s->head, .tail = s->tail, .rest = s->rest};
+    for (uint32_t i = 0; i < s->n; i++)
+        out->each[BOUND_BY_COMPUTE] += s->work[i];
+    out->each[BOUND_BY_PATH] = s->chain;
+    out->each[BOUND_BY_STREAM] = stream(s, a);
+    links(s, a, out);
+    /* An item without work is on no stream, but may still have much before and after it. */
+    for (uint32_t i = 0; i < s->n; i++) {
+        int64_t all = max64(s->arrived[i] + s->tail[i], s->head[i] + s->rest[i]);
+        if (all > out->each[BOUND_BY_LINK])
+            out->each[BOUND_BY_STREAM] = max64(out->each[BOUND_BY_STREAM], all);
+    }
+    bound_choose(out);
 }
 
 /* ---- memory ---- */
@@ -226,36 +234,30 @@ static int64_t energy(const struct work *w)
     return t < (long double)INT64_MAX ? (int64_t)t : INT64_MAX;
 }
 
+void bound_choose(struct bound *b)
+{
+    b->ps = 0;
+    for (int k = 0; k < BOUND_BY_END; k++)
+        if (b->each[k] > b->ps) {
+            b->ps = b->each[k];
+            b->kind = (enum bound_kind)k;
+        }
+    /* The compute stream may stand still only because of a channel. */
+    if (b->kind == BOUND_BY_STREAM && b->each[BOUND_BY_LINK] == b->ps)
+        b->kind = BOUND_BY_LINK;
+}
+
 void bound_of(const struct problem *p, const struct bound_options *o, struct arena *a,
               struct bound *out)
 {
     struct work w = {.p = p, .o = o, .a = a};
 
-    *out = (struct bound){.op = PROBLEM_NONE};
     w.ps = arena_array(a, int64_t, p->n_op);
-    w.head = arena_zeroed(a, p->n_op * sizeof(*w.head));
-    w.done = arena_zeroed(a, p->n_op * sizeof(*w.done));
-    w.tail = arena_zeroed(a, p->n_op * sizeof(*w.tail));
     for (uint32_t i = 0; i < p->n_op; i++)
         w.ps[i] = problem_is_wait(p, i) ? 0 : o->ps ? o->ps[i] : p->ps[i];
-    heads(&w);
-    tails(&w);
-    out->each[BOUND_BY_COMPUTE] = o->more_compute_ps;
-    for (uint32_t i = 0; i < p->n_op; i++) {
-        bool there = p->kind[i] != PROBLEM_WAIT && !problem_is_async(p, i);
-
-        out->each[BOUND_BY_COMPUTE] += o->launch_ps + (there ? w.ps[i] : 0);
-        if (w.done[i] + w.tail[i] > out->each[BOUND_BY_PATH]) {
-            out->each[BOUND_BY_PATH] = w.done[i] + w.tail[i];
-            out->op = i;
-        }
-    }
-    out->each[BOUND_BY_STREAM] = stream(&w);
-    links(&w, out);
+    find_sides(&w);
+    bound_of_sides(&w.sides, a, out);
+    out->each[BOUND_BY_COMPUTE] += o->more_compute_ps;
     out->each[BOUND_BY_MEMORY] = energy(&w);
-    for (int k = 0; k < BOUND_BY_END; k++)
-        if (out->each[k] > out->ps) {
-            out->ps = out->each[k];
-            out->kind = (enum bound_kind)k;
-        }
+    bound_choose(out);
 }

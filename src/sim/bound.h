@@ -7,6 +7,7 @@
 #ifndef TUCK_SIM_BOUND_H
 #define TUCK_SIM_BOUND_H
 
+#include "sim/sides.h"
 #include "sim/sim.h"
 
 enum bound_kind {
@@ -26,6 +27,11 @@ struct bound {
     uint32_t group;
     uint32_t op; /* for BOUND_BY_PATH: the last op of the chain */
     int64_t each[BOUND_BY_END];
+    bool weak; /* the program is too large for sums over ancestors: only chains count (sides.h) */
+    /* By op, in every order: the earliest start, the least time from its end (of an asynchronous
+     * collective: that of its transfer) to the end of the step, and that from its start on. An op
+     * at time t with t + rest[op] >= the best step known cannot be part of a better order. */
+    const int64_t *head, *tail, *rest;
 };
 
 struct bound_options {
@@ -33,11 +39,23 @@ struct bound_options {
     int64_t launch_ps;       /* for each op */
     int64_t more_compute_ps; /* work of the compute stream that belongs to no op */
     int64_t memory;          /* limit on the peak; 0 means none */
+    bool chains_only;        /* quicker and weaker, see sides.h */
 };
 
-/* Arrays live in the arena, which must belong to an armed struct mem. */
+/* For the ops of p in any order that its dependences allow, fake ones aside:
+ *
+ *   struct bound b;
+ *   bound_of(p, &(struct bound_options){.memory = limit}, arena, &b);
+ *   b.ps is the bound; b.head, b.tail and b.rest are by op.
+ *
+ * Arrays live in the arena, which must belong to an armed struct mem. */
 void bound_of(const struct problem *p, const struct bound_options *o, struct arena *a,
               struct bound *out);
+
+/* The same for items that are not a problem's, after sides_find(); without the memory limit. */
+void bound_of_sides(const struct sides *s, struct arena *a, struct bound *out);
+/* Sets ps and kind to the largest of `each`. */
+void bound_choose(struct bound *b);
 
 const char *bound_name(enum bound_kind k);    /* "compute" */
 const char *bound_meaning(enum bound_kind k); /* an explaining sentence */

@@ -1,5 +1,6 @@
-/* Bounds and the simulator, on small random programs: no order is below the bound, checked by
- * trying all orders of programs of up to 10 ops. */
+/* Bounds and the simulator on random programs. No order is below the bound, checked by trying all
+ * orders of programs of up to 10 ops. In random orders of larger ones no op starts before its head
+ * or ends after its tail; and heads and tails are no less than what is found one op at a time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,16 +33,19 @@ static uint32_t draw(uint32_t n)
     return (uint32_t)(state >> 33) % n;
 }
 
+enum { MOST = 400 };
+
 struct made {
     struct problem_builder b;
     uint32_t n_op;
+    uint32_t reach; /* how far back an op reads */
 };
 
 /* Ops that read earlier results; collectives on two groups or none, waits for some of them. */
 static void do_make(void *arg)
 {
     struct made *m = arg;
-    uint32_t buf[16], n_buf = 0, open_coll[16], coll_buf[16], n_coll = 0;
+    uint32_t buf[MOST], n_buf = 0, coll_buf[MOST], n_coll = 0;
     static const char *const groups[] = {NULL, "a", "b"};
 
     for (uint32_t i = 0; i < m->n_op; i++) {
@@ -59,29 +63,26 @@ static void do_make(void *arg)
 
         snprintf(name, sizeof(name), "op%u", i);
         snprintf(out, sizeof(out), "buf%u", i);
-        uint32_t id = problem_op(&m->b, &op);
+        problem_op(&m->b, &op);
         if (wait) {
             uint32_t k = draw(n_coll);
             problem_reads(&m->b, coll_buf[k]);
             coll_buf[k] = coll_buf[--n_coll];
-            open_coll[k] = open_coll[n_coll];
         }
         for (uint32_t k = draw(3); k > 0 && n_buf > 0; k--)
-            problem_reads(&m->b, buf[draw(n_buf)]);
+            problem_reads(&m->b, buf[n_buf - 1 - draw(n_buf < m->reach ? n_buf : m->reach)]);
         uint32_t made = problem_makes(&m->b, out, 64, 64);
         if (coll && op.is_async) {
-            open_coll[n_coll] = id;
             coll_buf[n_coll++] = made;
         } else {
             buf[n_buf++] = made;
         }
     }
-    (void)open_coll;
 }
 
-static struct problem *make(uint32_t n_op)
+static struct problem *make(uint32_t n_op, uint32_t reach)
 {
-    struct made m = {.n_op = n_op};
+    struct made m = {.n_op = n_op, .reach = reach};
     struct problem *p;
 
     assert_true(problem_begin(&m.b, NULL, "test"));
@@ -157,11 +158,14 @@ static void do_one(void *arg)
     struct search s = {.p = x->p, .best = INT64_MAX};
     struct sim_options so = {.launch_ps = x->launch};
     struct bound_options bo = {.launch_ps = x->launch};
-    struct bound b;
+    struct bound b, weak;
 
     sim_init(&s.sim, x->p, &so, &x->arena);
     try_all(&s);
     bound_of(x->p, &bo, &x->arena, &b);
+    bo.chains_only = true;
+    bound_of(x->p, &bo, &x->arena, &weak);
+    assert_true(weak.ps <= b.ps && weak.weak && !b.weak);
     if (b.ps > s.best)
         fail_msg("TUCK_SEED=%llu: bound %lld (%s) is over the best order's %lld",
                  (unsigned long long)x->seed, (long long)b.ps, bound_name(b.kind),
@@ -184,7 +188,7 @@ static void bounds_hold(void **unused)
         state = x.seed * 0x9E3779B97F4A7C15u;
         x.n_op = 1 + draw(10);
         x.launch = draw(3) ? 0 : 1000 * draw(4);
-        x.p = make(x.n_op);
+        x.p = make(x.n_op, x.n_op);
         arena_init(&x.arena, &x.p->mem);
         assert_true(mem_guard(&x.p->mem, do_one, &x));
         gap[i] = x.gap;
@@ -196,10 +200,117 @@ static void bounds_hold(void **unused)
                   100 * gap[n / 2], 100 * gap[n - 1]);
 }
 
+/* ---- heads and tails of larger programs ---- */
+
+/* Ready ops in random order. */
+static void random_order(const struct problem *p, uint32_t *order)
+{
+    bool done[MOST] = {false};
+
+    for (uint32_t n = 0; n < p->n_op; n++) {
+        uint32_t op = draw(p->n_op);
+        for (bool ready = false; !ready; op = ready ? op : (op + 1) % p->n_op) {
+            ready = !done[op];
+            for (uint32_t d = p->dep_at[op]; ready && d < p->dep_at[op + 1]; d++) {
+                uint32_t u = problem_dep_op(p, d);
+                ready = u == PROBLEM_NONE || done[u];
+            }
+        }
+        done[op] = true;
+        order[n] = op;
+    }
+}
+
+static void check_spans(const struct one *x, const struct bound *b, const struct sim_span *span,
+                        int64_t makespan)
+{
+    const struct problem *p = x->p;
+
+    for (uint32_t v = 0; v < p->n_op; v++) {
+        /* `issued` is when the host has issued it. */
+        int64_t start = problem_is_coll(p, v) || problem_is_wait(p, v) ? span[v].issued - x->launch
+                                                                       : span[v].start - x->launch;
+        if (b->head[v] > start || span[v].end + b->tail[v] > makespan ||
+            start + b->rest[v] > makespan)
+            fail_msg("TUCK_SEED=%llu: op %u of kind %u: head %lld, tail %lld, rest %lld; it ran "
+                     "from %lld to %lld of %lld",
+                     (unsigned long long)x->seed, v, p->kind[v], (long long)b->head[v],
+                     (long long)b->tail[v], (long long)b->rest[v], (long long)start,
+                     (long long)span[v].end, (long long)makespan);
+    }
+}
+
+/* The compute of all ancestors, and of all descendants. */
+static void check_sums(const struct one *x, const struct bound *b)
+{
+    const struct problem *p = x->p;
+
+    for (uint32_t v = 0; v < p->n_op; v++) {
+        bool mark[MOST] = {false};
+        int64_t before = 0;
+
+        mark[v] = true;
+        for (uint32_t u = v + 1; u-- > 0;)
+            for (uint32_t d = p->dep_at[u]; mark[u] && d < p->dep_at[u + 1]; d++)
+                if (problem_dep_op(p, d) != PROBLEM_NONE)
+                    mark[problem_dep_op(p, d)] = true;
+        for (uint32_t u = 0; u < v; u++)
+            before += !mark[u]
+                          ? 0
+                          : x->launch +
+                                (problem_is_async(p, u) || problem_is_wait(p, u) ? 0 : p->ps[u]);
+        if (b->head[v] < before)
+            fail_msg("TUCK_SEED=%llu: the head of op %u is %lld, but its ancestors take %lld",
+                     (unsigned long long)x->seed, v, (long long)b->head[v], (long long)before);
+    }
+}
+
+static void do_large(void *arg)
+{
+    struct one *x = arg;
+    struct sim_options so = {.launch_ps = x->launch};
+    struct bound_options bo = {.launch_ps = x->launch};
+    struct sim sim;
+    struct bound b;
+    uint32_t order[MOST];
+    struct sim_span span[MOST];
+
+    sim_init(&sim, x->p, &so, &x->arena);
+    bound_of(x->p, &bo, &x->arena, &b);
+    check_sums(x, &b);
+    for (int i = 0; i < 10; i++) {
+        struct sim_result r;
+        random_order(x->p, order);
+        sim_run(&sim, order, &r, span);
+        check_spans(x, &b, span, r.makespan);
+    }
+}
+
+static void sides_hold(void **unused)
+{
+    uint32_t n = (uint32_t)rounds(600) / FEWER;
+    uint64_t seed = seed_of("prop_bound");
+
+    (void)unused;
+    for (uint32_t i = 0; i < n; i++) {
+        struct one x = {.seed = seed + i};
+
+        state = x.seed * 0x9E3779B97F4A7C15u;
+        x.n_op = 1 + draw(MOST);
+        x.launch = draw(3) ? 0 : 1000 * draw(4);
+        x.p = make(x.n_op, 1 + draw(40));
+        arena_init(&x.arena, &x.p->mem);
+        assert_true(mem_guard(&x.p->mem, do_large, &x));
+        arena_destroy(&x.arena);
+        problem_free(x.p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bounds_hold),
+        cmocka_unit_test(sides_hold),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

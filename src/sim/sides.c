@@ -1,0 +1,385 @@
+#include "sim/sides.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rounds of the second rule: each begins with the heads of the one before. */
+enum { ROUNDS = 2, COLUMNS = 64, BYTE = 256 };
+
+static inline int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* One direction: forward, or against time. Against time the edges are turned around, what was the
+ * time after an item's end is now what comes before its start, and so on. */
+struct way {
+    const struct sides *s;
+    bool back;
+    uint32_t *edge_at, *edge;   /* by item: the edges that lead to it in this direction */
+    bool *joined;               /* by item: one of them is a join */
+    int64_t *start, *end;       /* by item: found so far */
+    int64_t *at_start, *at_end; /* by item: from the second rule */
+};
+
+/* ---- the first rule: chains ---- */
+
+static void forward(const struct way *w, int64_t *arrived)
+{
+    const struct sides *s = w->s;
+
+    for (uint32_t v = 0; v < s->n; v++) {
+        int64_t start = w->at_start[v], end = w->at_end[v];
+
+        for (uint32_t i = w->edge_at[v]; i < w->edge_at[v + 1]; i++) {
+            uint32_t u = sides_from(w->edge[i]);
+            if (sides_is_join(w->edge[i])) {
+                start = max64(start, w->start[u]);
+                end = max64(end, w->end[u]);
+            } else {
+                start = max64(start, w->end[u]);
+            }
+        }
+        for (uint32_t i = s->wait_at[v]; i < s->wait_at[v + 1]; i++)
+            end = max64(end, arrived[s->wait[i]]);
+        w->start[v] = start;
+        w->end[v] = max64(end, start + s->work[v]);
+        arrived[v] = s->is_async[v] ? start + s->before[v] + s->transfer[v] : w->end[v];
+    }
+}
+
+/* `after`: by item, the time from the end of its transfer to the end of all. */
+static void backward(const struct way *w, int64_t *after)
+{
+    const struct sides *s = w->s;
+
+    memset(after, 0, s->n * sizeof(*after));
+    for (uint32_t v = s->n; v-- > 0;) {
+        int64_t tail = w->at_start[v], rest = w->at_end[v];
+
+        for (uint32_t i = w->edge_at[v]; i < w->edge_at[v + 1]; i++) {
+            uint32_t u = sides_from(w->edge[i]);
+            if (sides_is_join(w->edge[i])) {
+                tail = max64(tail, w->start[u]);
+                rest = max64(rest, w->end[u]);
+            } else {
+                tail = max64(tail, w->end[u]);
+            }
+        }
+        w->start[v] = tail;
+        rest = max64(rest, tail + s->work[v]);
+        if (s->is_async[v])
+            rest = max64(rest, s->before[v] + s->transfer[v] + after[v]);
+        else
+            after[v] = tail;
+        w->end[v] = rest;
+        for (uint32_t i = s->wait_at[v]; i < s->wait_at[v + 1]; i++)
+            after[s->wait[i]] = max64(after[s->wait[i]], tail);
+    }
+}
+
+/* ---- the second rule: all work of one stream that an item needs ----
+ *
+ * Of a set of pieces in order of their earliest starts r, with lengths l, the stream is done at
+ * max(c, r) + l after each. For the pieces of a set this is max(c + L, M), where L is the sum of
+ * their lengths and M the result from c = 0. So sets are added in blocks of 64 pieces. */
+
+struct piece {
+    int64_t from, length;
+    uint32_t item;
+};
+
+static int by_from(const void *x, const void *y)
+{
+    const struct piece *a = x, *b = y;
+
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    return a->item < b->item ? -1 : a->item > b->item;
+}
+
+/* Of a set: the sum of lengths, and when it is done if the stream is free from 0 on. */
+struct sum {
+    int64_t length, done;
+};
+
+struct block {
+    struct sum of[COLUMNS / 8][BYTE]; /* by byte of a set */
+    uint64_t last;
+    struct sum of_last;
+};
+
+static void block_begin(struct block *b, const struct piece *piece, uint32_t n)
+{
+    for (uint32_t k = 0; k < COLUMNS / 8; k++)
+        for (uint32_t set = 0, top = 0; set < BYTE; set++) {
+            while (set >> top > 1)
+                top++;
+            if (set == 0 || 8 * k + top >= n) {
+                b->of[k][set] = (struct sum){0, 0};
+                continue;
+            }
+            const struct sum *less = &b->of[k][set & ~(1u << top)];
+            const struct piece *p = &piece[8 * k + top];
+            b->of[k][set] = (struct sum){less->length + p->length,
+                                         max64(less->done, p->from) + p->length};
+        }
+    b->last = 0;
+    b->of_last = (struct sum){0, 0};
+}
+
+static inline int64_t block_add(struct block *b, uint64_t set, int64_t c)
+{
+    if (set != b->last) {
+        struct sum all = {0, 0};
+        for (uint32_t k = 0; k < COLUMNS / 8; k++) {
+            const struct sum *of = &b->of[k][set >> 8 * k & 255];
+            all.done = max64(all.done + of->length, of->done);
+            all.length += of->length;
+        }
+        b->last = set;
+        b->of_last = all;
+    }
+    return max64(c + b->of_last.length, b->of_last.done);
+}
+
+/* Bits of the pieces that are done before an item starts (0), and when it ends (1). */
+typedef uint64_t pair[2];
+
+static inline void gather(const struct way *w, pair *bits, const uint64_t *own, uint32_t v)
+{
+    const uint64_t *all = &bits[0][0];
+    uint64_t start = 0, end = own[v];
+
+    for (uint32_t i = w->edge_at[v]; i < w->edge_at[v + 1]; i++) {
+        uint32_t e = w->edge[i];
+        start |= all[e];
+        end |= e & 1 ? 0 : all[e | 1];
+    }
+    bits[v][0] = start;
+    bits[v][1] = start | end;
+}
+
+struct stream {
+    struct way *w;
+    pair *bits;
+    uint64_t *own; /* by item: the pieces that are done at its end */
+    struct block *block;
+    int64_t *at_start, *at_end; /* by item: when the stream has done the pieces it needs */
+};
+
+/* A piece is done at the end of its item. Only forward, `waits` is given: a transfer is done where
+ * it is waited for, if anywhere. */
+struct waits {
+    const uint32_t *at, *by; /* by asynchronous item: the items that wait for it */
+};
+
+static void set_own(struct stream *x, const struct waits *waits, const struct piece *piece,
+                    uint32_t n, bool set)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = piece[i].item;
+        uint64_t bit = (uint64_t)1 << i;
+        if (waits == NULL || !x->w->s->is_async[v]) {
+            x->own[v] = set ? x->own[v] | bit : 0;
+            continue;
+        }
+        for (uint32_t k = waits->at[v]; k < waits->at[v + 1]; k++)
+            x->own[waits->by[k]] = set ? x->own[waits->by[k]] | bit : 0;
+    }
+}
+
+static inline void visit(struct stream *x, uint32_t v)
+{
+    gather(x->w, x->bits, x->own, v);
+    if (x->bits[v][0] != 0)
+        x->at_start[v] = block_add(x->block, x->bits[v][0], x->at_start[v]);
+    if (x->w->joined[v] && x->bits[v][1] != 0)
+        x->at_end[v] = block_add(x->block, x->bits[v][1], x->at_end[v]);
+}
+
+static void run_block(struct stream *x, const struct waits *waits, const struct piece *piece,
+                      uint32_t n)
+{
+    const struct way *w = x->w;
+    uint32_t all = w->s->n, first = w->back ? 0 : all;
+
+    block_begin(x->block, piece, n);
+    set_own(x, waits, piece, n, true);
+    for (uint32_t i = 0; i < n; i++)
+        first = w->back == (piece[i].item > first) ? piece[i].item : first;
+    if (w->back) {
+        memset(x->bits + first, 0, (all - first) * sizeof(*x->bits));
+        for (uint32_t v = first + 1; v-- > 0;)
+            visit(x, v);
+    } else {
+        memset(x->bits, 0, first * sizeof(*x->bits));
+        for (uint32_t v = first; v < all; v++)
+            visit(x, v);
+    }
+    set_own(x, waits, piece, n, false);
+}
+
+static void run_stream(struct stream *x, const struct waits *waits, struct piece *piece, uint32_t n)
+{
+    struct way *w = x->w;
+
+    if (n == 0)
+        return;
+    qsort(piece, n, sizeof(*piece), by_from);
+    memset(x->at_start, 0, w->s->n * sizeof(*x->at_start));
+    memset(x->at_end, 0, w->s->n * sizeof(*x->at_end));
+    for (uint32_t i = 0; i < n; i += COLUMNS)
+        run_block(x, waits, piece + i, n - i < COLUMNS ? n - i : COLUMNS);
+    for (uint32_t v = 0; v < w->s->n; v++) {
+        w->at_start[v] = max64(w->at_start[v], x->at_start[v]);
+        w->at_end[v] = max64(w->at_end[v], x->at_end[v]);
+    }
+}
+
+static struct waits find_waits(const struct sides *s, struct arena *a)
+{
+    uint32_t *at = csr_begin(a, s->n);
+
+    for (uint32_t i = 0; i < s->wait_at[s->n]; i++)
+        csr_count(at, s->wait[i]);
+    uint32_t *by = arena_array(a, uint32_t, csr_sum(at, s->n));
+    for (uint32_t v = 0; v < s->n; v++)
+        for (uint32_t i = s->wait_at[v]; i < s->wait_at[v + 1]; i++)
+            by[csr_place(at, s->wait[i])] = v;
+    return (struct waits){at, by};
+}
+
+/* The pieces of all channels, in one array. */
+static struct piece *find_transfers(const struct sides *s, bool back, const int64_t *head,
+                                    const int64_t *after, struct arena *a, uint32_t **at_out)
+{
+    uint32_t *at = csr_begin(a, s->n_channel);
+
+    for (uint32_t v = 0; v < s->n; v++)
+        if (s->channel[v] != SIDES_NONE && s->transfer[v] > 0)
+            csr_count(at, s->channel[v]);
+    struct piece *piece = arena_array(a, struct piece, csr_sum(at, s->n_channel));
+    for (uint32_t v = 0; v < s->n; v++)
+        if (s->channel[v] != SIDES_NONE && s->transfer[v] > 0)
+            piece[csr_place(at, s->channel[v])] = (struct piece){
+                back ? after[v] : head[v] + s->before[v], s->transfer[v], v};
+    *at_out = at;
+    return piece;
+}
+
+/* `other`: forward not used, against time the time after transfers. */
+static void all_streams(struct way *w, const int64_t *other, struct arena *a)
+{
+    const struct sides *s = w->s;
+    struct stream x = {.w = w};
+    struct piece *work = arena_array(a, struct piece, s->n);
+    struct waits waits = find_waits(s, a);
+    uint32_t n = 0, *at;
+
+    x.bits = arena_zeroed(a, s->n * sizeof(*x.bits));
+    x.own = arena_zeroed(a, s->n * sizeof(*x.own));
+    x.block = arena_array(a, struct block, 1);
+    x.at_start = arena_array(a, int64_t, s->n);
+    x.at_end = arena_array(a, int64_t, s->n);
+    for (uint32_t v = 0; v < s->n; v++)
+        if (s->work[v] > 0)
+            work[n++] = (struct piece){w->start[v], s->work[v], v};
+    struct piece *transfer = find_transfers(s, w->back, w->start, other, a, &at);
+    run_stream(&x, NULL, work, n);
+    for (uint32_t k = 0; k < s->n_channel; k++)
+        run_stream(&x, w->back ? NULL : &waits, transfer + at[k], at[k + 1] - at[k]);
+}
+
+/* ---- both ---- */
+
+static void way_begin(struct way *w, const struct sides *s, bool back, struct arena *a)
+{
+    *w = (struct way){.s = s, .back = back, .edge_at = s->pred_at, .edge = s->pred};
+    w->joined = arena_zeroed(a, s->n * sizeof(bool));
+    w->start = arena_zeroed(a, s->n * sizeof(int64_t));
+    w->end = arena_zeroed(a, s->n * sizeof(int64_t));
+    w->at_start = arena_zeroed(a, s->n * sizeof(int64_t));
+    w->at_end = arena_zeroed(a, s->n * sizeof(int64_t));
+    if (back) {
+        w->edge_at = csr_begin(a, s->n);
+        for (uint32_t i = 0; i < s->pred_at[s->n]; i++)
+            csr_count(w->edge_at, sides_from(s->pred[i]));
+        w->edge = arena_array(a, uint32_t, csr_sum(w->edge_at, s->n));
+        for (uint32_t v = 0; v < s->n; v++)
+            for (uint32_t i = s->pred_at[v]; i < s->pred_at[v + 1]; i++)
+                w->edge[csr_place(w->edge_at, sides_from(s->pred[i]))] = sides_edge(
+                    v, sides_is_join(s->pred[i]));
+    }
+    for (uint32_t v = 0; v < s->n; v++)
+        for (uint32_t i = w->edge_at[v]; i < w->edge_at[v + 1]; i++)
+            w->joined[v] |= sides_is_join(w->edge[i]);
+}
+
+void sides_find(struct sides *s, struct arena *a)
+{
+    struct way to, from;
+
+    s->exact = s->n <= SIDES_EXACT && !s->chains_only;
+    s->arrived = arena_zeroed(a, s->n * sizeof(int64_t));
+    s->tail = arena_zeroed(a, s->n * sizeof(int64_t));
+    way_begin(&to, s, false, a);
+    way_begin(&from, s, true, a);
+    forward(&to, s->arrived);
+    backward(&from, s->tail);
+    s->chain = 0;
+    s->last = SIDES_NONE;
+    for (uint32_t v = 0; v < s->n; v++)
+        if (s->arrived[v] + s->tail[v] > s->chain) {
+            s->chain = s->arrived[v] + s->tail[v];
+            s->last = v;
+        }
+    for (int round = 0; round < ROUNDS && s->exact; round++) {
+        all_streams(&to, NULL, a);
+        forward(&to, s->arrived);
+        all_streams(&from, s->tail, a);
+        backward(&from, s->tail);
+    }
+    s->head = to.start;
+    s->end = to.end;
+    s->rest = from.end;
+}
+
+/* ---- pairs ---- */
+
+void sides_apart(const struct sides *s, const uint32_t *first, const uint32_t *second, uint32_t n,
+                 struct arena *a, bool *apart)
+{
+    struct way w;
+    struct stream x = {.w = &w};
+    struct waits waits = find_waits(s, a);
+
+    memset(apart, 0, n * sizeof(*apart));
+    if (s->n > SIDES_EXACT)
+        return;
+    way_begin(&w, s, false, a);
+    x.bits = arena_zeroed(a, s->n * sizeof(*x.bits));
+    x.own = arena_zeroed(a, s->n * sizeof(*x.own));
+    for (uint32_t i = 0, end; i < n; i = end) {
+        struct piece piece[COLUMNS];
+        uint32_t m = 0;
+
+        for (end = i; end < n; end++) {
+            if (m > 0 && piece[m - 1].item == first[end])
+                continue;
+            if (m == COLUMNS)
+                break;
+            assert_hot(m == 0 || piece[m - 1].item < first[end]);
+            piece[m++] = (struct piece){.item = first[end]};
+        }
+        set_own(&x, &waits, piece, m, true);
+        memset(x.bits, 0, piece[0].item * sizeof(*x.bits));
+        for (uint32_t v = piece[0].item; v < s->n; v++)
+            gather(&w, x.bits, x.own, v);
+        for (uint32_t k = i, column = 0; k < end; k++) {
+            column += piece[column].item != first[k];
+            apart[k] = (x.bits[second[k]][0] >> column & 1) != 0;
+        }
+        set_own(&x, &waits, piece, m, false);
+    }
+}
