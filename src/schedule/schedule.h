@@ -46,7 +46,8 @@ struct schedule_report {
     int64_t allowance;                     /* bytes by which its budget lets the peak grow */
     int64_t exposed_before, exposed_after; /* picoseconds, of the whole step: see schedule_time() */
     uint32_t displaced;                    /* ops whose position changed */
-    const char *note;                      /* why nothing was done, or NULL */
+    bool saves_compute; /* it is for compute: more communication may be exposed */
+    const char *note;   /* why nothing was done, or NULL */
 };
 
 /* A dependence that a pass added: `op` must come after the producer of `buf`. */
@@ -105,6 +106,7 @@ void schedule_raise_comms(struct schedule *s);
 void schedule_sink_waits(struct schedule *s);
 void schedule_reorder_compute(struct schedule *s);
 void schedule_list_overlap(struct schedule *s);
+void schedule_gather_loops(struct schedule *s);
 void schedule_reorder_iterative(struct schedule *s);
 void schedule_sink_iterative(struct schedule *s);
 void schedule_simple_overlap(struct schedule *s);
@@ -131,7 +133,7 @@ void schedule_append_call(struct pipeline *p, const char *name, const struct ord
 extern const struct pass pass_estimate_op_runtime,
     pass_align_runtime_estimations_across_all_distributed_ranks,
     pass_decide_global_ordering_of_comms, pass_raise_comms, pass_sink_waits,
-    pass_reorder_compute_for_overlap, pass_list_overlap,
+    pass_reorder_compute_for_overlap, pass_list_overlap, pass_gather_loops,
     pass_reorder_communication_preserving_peak_memory, pass_sink_waits_iterative,
     pass_simple_overlap, pass_enforce_comm_ordering_for_fsdp, pass_reorder_for_peak_memory,
     pass_reorder_compute_and_comm_for_overlap;

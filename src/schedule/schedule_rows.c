@@ -123,6 +123,8 @@ PASS(reorder_compute_for_overlap, reorder_compute, list_options,
      "both, and after each collective enough compute to hide it");
 PASS(list_overlap, list_overlap, list_options,
      "compute and collectives by time: channels stay busy, compute fills the waits");
+PASS(gather_loops, gather_loops, any_options,
+     "move loops next to those they pass values to, so that join_loops can fuse them");
 PASS(reorder_communication_preserving_peak_memory, reorder_iterative, reorder_options,
      "move collectives one by one to the front, as far as memory and the others allow");
 PASS(sink_waits_iterative, sink_iterative, sink_options,

@@ -173,7 +173,8 @@ static const char *objection(const struct run *r, struct schedule_report *report
                                  : "kept: collectives of a group would change places";
     if (report->peak_after - report->peak_before > report->allowance)
         return more_memory;
-    if (!s->opt.allow_more_exposed && report->exposed_after > report->exposed_before)
+    if (!s->opt.allow_more_exposed && !report->saves_compute &&
+        report->exposed_after > report->exposed_before)
         return more_exposed;
     return NULL;
 }

@@ -91,15 +91,18 @@ static const char *objection(const struct step_args *x)
 {
     const struct evaluation *was = x->was, *is = x->is;
     int64_t allowance = 0;
+    bool saves = false;
 
-    for (uint32_t k = 0; k < x->schedule.report.len; k++)
+    for (uint32_t k = 0; k < x->schedule.report.len; k++) {
         if (x->schedule.report.at[k].allowance > allowance)
             allowance = x->schedule.report.at[k].allowance;
+        saves |= x->schedule.report.at[k].saves_compute;
+    }
     if (x->r->crossed && x->options.keep_order)
         return "kept: collectives of the graph in that order would change places";
     if (is->peak - was->peak > allowance)
         return "kept: the graph in that order would need more memory than the budget allows";
-    if (x->options.allow_more_exposed)
+    if (x->options.allow_more_exposed || saves)
         return NULL;
     if (is->time.exposed > was->time.exposed)
         return "kept: the graph in that order would expose more communication";
