@@ -1,7 +1,8 @@
 /* Tuck: the part of the public interface that may still change in a new minor version.
  *
- * The operator table, costs of single nodes, scaling curves, several ranks, programs, schedules,
- * comm blocks. The conventions are those of tuck.h, which this header includes.
+ * Options by name, graphs as arrays, the operator table, costs of single nodes, scaling curves,
+ * several ranks, programs, schedules, comm blocks. The conventions are those of tuck.h, which this
+ * header includes.
  */
 #ifndef TUCK_EXPERIMENTAL_H
 #define TUCK_EXPERIMENTAL_H
@@ -18,6 +19,33 @@ extern "C" {
  * NULL) the one with the fewest edits, or that begins with the word; NULL if none is close. */
 TUCK_API const char *tuck_suggest(const char *word, const char *(*name)(const void *ctx, size_t i),
                                   const void *ctx);
+
+/* ---- Options by name ----
+ * For bindings of other languages: they set options by their names and pass on pointers, and need
+ * to know the layout of no struct.
+ *
+ *   tuck_settings_new(NULL, &s);
+ *   tuck_settings_set(s, "cluster", "h100x8x4", diags);
+ *   tuck_graph_simulate(g, tuck_settings_machine(s), diags, &simulation);
+ */
+typedef struct tuck_settings tuck_settings;
+
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_settings_new(const tuck_allocator *alloc,
+                                                       tuck_settings **out);
+/* What was made with its machine may use it: free it last. */
+TUCK_API void tuck_settings_free(tuck_settings *s);
+/* Of the machine: cluster (a name or a file), profile (a file), model, symbol (s0=8; several),
+ * bandwidth, contention, strict. Of runs: order (free, groups, all), memory (40GiB, +5%), judge. Of
+ * printing: form (table, json, brief), top, width, color, times, timeline. Of explaining: node,
+ * subject. Switches are yes or no. TUCK_EINVAL: no such setting, or not a value of it; see the
+ * diagnostics. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_settings_set(tuck_settings *s, const char *key,
+                                                       const char *value, tuck_diags *diags);
+/* They live as long as the settings and change with them. */
+TUCK_API const tuck_machine *tuck_settings_machine(const tuck_settings *s);
+TUCK_API const tuck_run_options *tuck_settings_run(const tuck_settings *s);
+TUCK_API const tuck_print_options *tuck_settings_print(const tuck_settings *s);
+TUCK_API const tuck_explain_options *tuck_settings_explain(const tuck_settings *s);
 
 /* ---- The operator table ----
  * Operators are numbered from 1 in the order of their names. */

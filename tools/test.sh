@@ -171,6 +171,7 @@ all_tests() {
     examples asan
     examples release
     built release && programs "files that are written" "tests/outputs.sh build/release/tuck"
+    built release && programs "the Python package" tests/python/run.sh
     built release && programs "shell completion" "tests/completion.sh build/release/tuck"
     built release && check "what is installed, and removed" tests/install.sh
     built release && programs "pages in a browser" "tests/report/run.sh build/release/tuck"
