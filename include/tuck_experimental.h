@@ -459,6 +459,25 @@ typedef tuck_status (*tuck_order_fn)(void *ctx, const tuck_problem *problem, uin
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_append_order(tuck_pipeline *p, const char *name,
                                                                 tuck_order_fn fn, void *ctx);
 
+/* ---- Digests ----
+ * What ranks of one job must agree on, as 16 hexadecimal digits: ranks compare theirs before they
+ * run. Neither depends on names of nodes and groups, on the index of a device, or on numbers among
+ * the operands. Both infer types. */
+enum { TUCK_DIGEST_TEXT = 17 };
+
+/* The sequence of communication over all groups together, docs/simulation.md: a line for each
+ * collective with its kind, group (numbered by first use), dtype, reduce op and bytes. m gives the
+ * values of symbols and may be NULL. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_sequence_digest(tuck_graph *g,
+                                                                const tuck_machine *m,
+                                                                char out[TUCK_DIGEST_TEXT]);
+/* The lines themselves, to see where two of them differ. */
+TUCK_API tuck_status tuck_graph_sequence_print(tuck_graph *g, const tuck_machine *m,
+                                               tuck_write_fn write, void *ctx);
+/* The program: operators, operands by place, shapes, dtypes, sizes of groups. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_program_digest(tuck_graph *g,
+                                                               char out[TUCK_DIGEST_TEXT]);
+
 /* ---- Comm blocks ----
  * The nodes that belong to one collective, in the order of the graph: the collective, the [i]
  * that pick its results, its waits, and the views right after those. A collective whose result

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/graphs.h"
 
-enum { AS_SUMMARY, AS_TEXT, AS_CODE, AS_EXEC, AS_JSON, AS_DOT };
+enum { AS_SUMMARY, AS_TEXT, AS_CODE, AS_EXEC, AS_JSON, AS_DOT, AS_SEQUENCE };
 
 struct show {
     struct input in;
@@ -20,13 +20,15 @@ static const struct argp_option options[] = {
      0},
     {"json", 'j', NULL, 0, "Everything about every node, as JSON", 0},
     {"dot", 'd', NULL, 0, "Graphviz: tuck show --dot F | dot -Tsvg -o f.svg", 0},
+    {"sequence", 's', NULL, 0,
+     "The sequence of communication, a line for each collective, and its digest", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char keys[] = "tcxjd";
+    static const char keys[] = "tcxjds";
     struct show *s = state->input;
     const char *at = key > 0 && key < 128 ? strchr(keys, key) : NULL;
 
@@ -76,6 +78,30 @@ static int describe(struct show *s, size_t from, size_t to)
     return exit_code_of(st);
 }
 
+/* The same on every rank of a job, or the ranks wait for each other forever. */
+static int show_sequence(struct show *s, size_t from, size_t to)
+{
+    tuck_machine machine;
+    tuck_status st = TUCK_OK;
+
+    tuck_machine_init(&machine);
+    machine.hints = s->in.hints;
+    machine.n_hints = s->in.n_hint;
+    for (size_t i = from; i < to && st == TUCK_OK; i++) {
+        tuck_graph *g = tuck_doc_graph(s->in.doc, i);
+        char digest[TUCK_DIGEST_TEXT];
+
+        if (to - from > 1)
+            put_graph(&s->in, i);
+        st = tuck_graph_sequence_print(g, &machine, to_file, stdout);
+        if (st == TUCK_OK)
+            st = tuck_graph_sequence_digest(g, &machine, digest);
+        if (st == TUCK_OK)
+            printf("digest %s\n", digest);
+    }
+    return exit_code_of(st);
+}
+
 static int show_form(struct show *s, size_t from, size_t to)
 {
     static const tuck_form forms[] = {
@@ -108,6 +134,7 @@ int cmd_show(int argc, char **argv)
         code = input_infer(&s.in, false);
     if (code == EXIT_FINE)
         code = s.form == AS_SUMMARY || s.form == AS_JSON ? describe(&s, from, to)
+               : s.form == AS_SEQUENCE                   ? show_sequence(&s, from, to)
                                                          : show_form(&s, from, to);
     input_close(&s.in);
     return code;

@@ -179,21 +179,26 @@ static bool listed(const char *const *list, size_t n, const char *name)
     return false;
 }
 
-/* Inputs with such names belong to the caller: parameters, states, values from outside. */
-static bool is_freeable(const struct lower *l, uint32_t node)
+bool lower_is_callers(const char *input)
 {
     static const char *const kept[] = {"primals_", "arg", "tangents", "fwd_rng_state",
                                        "bwd_rng_state"};
+
+    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+        if (strncmp(input, kept[i], strlen(kept[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool is_freeable(const struct lower *l, uint32_t node)
+{
     const char *name = graph_str(l->g, node_at(l->g, node)->name);
 
     if (node_at(l->g, node)->kind != TUCK_PLACEHOLDER || listed(l->o->keep, l->o->n_keep, name))
         return false;
     if (listed(l->o->free, l->o->n_free, name))
         return true;
-    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
-        if (strncmp(name, kept[i], strlen(kept[i])) == 0)
-            return false;
-    return true;
+    return !lower_is_callers(name);
 }
 
 static void lower_input(struct lower *l, uint32_t node)

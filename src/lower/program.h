@@ -197,6 +197,9 @@ void lower_defaults(struct lower_options *o);
 /* Infers types if needed. TUCK_EINVAL with a diagnostic: a symbol has no value. */
 TUCK_MUST_CHECK tuck_status lower_graph(tuck_graph *g, const struct lower_options *o,
                                         tuck_diags *diags, struct program **out);
+/* Does an input of that name belong to the caller? Parameters, states, values from outside: these
+ * names are facts that PyTorch puts into the text. */
+bool lower_is_callers(const char *input);
 
 /* Reorders the graph that p was lowered from like p's ops: the nodes of an op stay together in
  * their old order; views, items and numbers follow what they come from; inputs are first and the
