@@ -13,16 +13,22 @@ size_t utf8_check(const char *s, size_t len);
 /* Surrogates, which an escape can name, become U+FFFD. */
 void utf8_put(struct buf *b, uint32_t c);
 
+static inline bool byte_is_digit(unsigned char c)
+{
+    return (unsigned char)(c - '0') < 10;
+}
+
 /* Is s a Python identifier? */
 static inline bool is_identifier(const char *s)
 {
-    if (*s == '\0' || (*s >= '0' && *s <= '9'))
+    const unsigned char *c = (const unsigned char *)s;
+
+    if (*c == '\0' || byte_is_digit(*c))
         return false;
-    for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') ||
-              *s == '_' || (unsigned char)*s >= 0x80))
-            return false;
-    return true;
+    while (((unsigned char)((*c | 0x20) - 'a') < 26) || byte_is_digit(*c) || *c == '_' ||
+           *c >= 0x80)
+        c++;
+    return *c == '\0';
 }
 
 #endif

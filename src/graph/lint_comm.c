@@ -76,7 +76,8 @@ static const struct lint_graph *called_graph(struct lint *x, uint32_t n)
         if (o.param == NULL || o.param->type != OP_T_GRAPH || o.v->kind != TUCK_V_NODE)
             continue;
         const struct fx_node *d = node_alive(g, o.v->a) ? node_at(g, o.v->a) : node;
-        uint32_t k = d->kind == TUCK_GET_ATTR ? x->child.at[d->target] : UINT32_MAX;
+        bool named = d->kind == TUCK_GET_ATTR && g->child.len > 0;
+        uint32_t k = named ? x->child.at[d->target] : UINT32_MAX;
         if (k < g->child.len && g->child.at[k]->name == d->target)
             return &x->all.at[x->all.at[x->number - 1].first_child + k];
     }
@@ -203,7 +204,6 @@ static bool check_buffer(struct lint *x, uint32_t start, uint32_t buffer, uint32
     char note[256];
 
     until = wait < until ? wait : until;
-    snprintf(note, sizeof(note), "wait for '%s' first", lint_name(x, start));
     x->alias.len = 0;
     vec_push(&x->mem, &x->alias, buffer);
     for (uint32_t i = 0; i < x->alias.len; i++) {
@@ -216,9 +216,11 @@ static bool check_buffer(struct lint *x, uint32_t start, uint32_t buffer, uint32
             if (lint_is_view(x, user) || (is_pick(x, user) && of != buffer))
                 vec_push(&x->mem, &x->alias, user); /* also a view made before */
             else if (pos > from && !is_question(x, user) && !is_unknown(x, user) &&
-                     !is_class(x, user, OP_WAIT))
+                     !is_class(x, user, OP_WAIT)) {
+                snprintf(note, sizeof(note), "wait for '%s' first", lint_name(x, start));
                 lint_report(x, TUCK_ERROR, user, note, "'%s' reads '%s' while '%s' writes it",
                             lint_name(x, user), lint_name(x, of), lint_name(x, start));
+            }
         }
     }
     return until != NEVER;
@@ -250,41 +252,44 @@ static bool check_buffers(struct lint *x, uint32_t start)
     return waited;
 }
 
+/* Item `item` of a start, or the start itself, is not waited for. */
+static void check_end(struct lint *x, const struct op_row *row, uint32_t start, uint32_t item,
+                      bool returned)
+{
+    const char *name = lint_name(x, start), *of = "", *end = "";
+    char note[256];
+
+    if (returned && x->nested)
+        return;
+    if (item != start)
+        of = " of '", end = "'";
+    else
+        name = "";
+    snprintf(note, sizeof(note), "%s starts it, a wait ends it", row->name);
+    lint_report(x, TUCK_WARNING, item, returned ? "the caller must wait for it" : note,
+                "'%s'%s%s%s is %s", lint_name(x, item), of, name, end,
+                returned ? "returned without a wait" : "never waited for");
+}
+
 static void check_start(struct lint *x, uint32_t start, uint16_t op)
 {
     const struct op_row *row = op_at(op);
-    char note[256];
+    struct fate all = {.waited = false};
 
     x->flying.len = 0;
     vec_push(&x->mem, &x->flying, start);
-    snprintf(note, sizeof(note), "%s starts it, a wait ends it", row->name);
-    struct fate all = {.waited = false};
     for (uint32_t i = 0; i < x->flying.len; i++) {
         uint32_t n = x->flying.at[i];
         struct fate f = check_result(x, row, start, n);
 
-        if (i == 0) {
+        if (i == 0)
             all = f;
-            continue;
-        }
-        if (f.waited || f.escaped || f.picked || all.waited)
-            continue;
-        if (f.returned && !x->nested)
-            lint_report(x, TUCK_WARNING, n, "the caller must wait for it",
-                        "'%s' of '%s' is returned without a wait", lint_name(x, n),
-                        lint_name(x, start));
-        else if (!f.returned)
-            lint_report(x, TUCK_WARNING, n, note, "'%s' of '%s' is never waited for",
-                        lint_name(x, n), lint_name(x, start));
+        else if (!f.waited && !f.escaped && !f.picked && !all.waited)
+            check_end(x, row, start, n, f.returned);
     }
     bool by_operand = is_start(x, start) && check_buffers(x, start);
-    if (all.waited || all.escaped || all.picked || by_operand)
-        return;
-    if (all.returned && !x->nested)
-        lint_report(x, TUCK_WARNING, start, "the caller must wait for it",
-                    "'%s' is returned without a wait", lint_name(x, start));
-    else if (!all.returned)
-        lint_report(x, TUCK_WARNING, start, note, "'%s' is never waited for", lint_name(x, start));
+    if (!all.waited && !all.escaped && !all.picked && !by_operand)
+        check_end(x, row, start, start, all.returned);
 }
 
 /* Could this value contain something to wait for? */
@@ -384,10 +389,46 @@ void lint_results(struct lint *x, uint32_t graph)
                  item->kind == TUCK_V_NODE ? returned_op(x, item->a) : (uint16_t)0);
 }
 
+void lint_comm_begin(struct lint *x)
+{
+    uint32_t ids = x->g->node.len;
+
+    x->comm.len = x->wait.len = x->base.len = 0;
+    vec_reserve(&x->mem, &x->base, ids);
+    memset(x->base.at, 0, ids * sizeof(*x->base.at));
+}
+
+void lint_comm_note(struct lint *x, uint32_t n)
+{
+    const struct fx_node *node = node_at(x->g, n);
+    const struct op_row *row = op_at(node->op);
+    bool listed = false;
+
+    if (node->kind != TUCK_CALL_FUNCTION)
+        return;
+    switch ((enum op_class)row->cls) {
+    case OP_COLLECTIVE:
+    case OP_P2P: listed = true; break;
+    case OP_WAIT:
+        listed = true;
+        lint_wait(x, n);
+        break;
+    case OP_GETITEM: /* of what a nested graph returns */
+        listed = x->g->child.len > 0;
+        lint_view(x, n);
+        break;
+    case OP_VIEW: lint_view(x, n); break;
+    default: break;
+    }
+    if (listed || row->shape == OP_SHAPE_control_deps || row->shape == OP_SHAPE_invoke_subgraph)
+        vec_push(&x->mem, &x->comm, n);
+}
+
 void lint_comm(struct lint *x)
 {
-    lint_views(x);
-    for_each_node (x->g, n) {
+    lint_waits(x);
+    for (uint32_t i = 0; i < x->comm.len; i++) {
+        uint32_t n = x->comm.at[i];
         uint16_t op = start_op(x, n);
 
         if (op != 0)

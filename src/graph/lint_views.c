@@ -26,57 +26,74 @@ static uint32_t viewed(const struct lint *x, uint32_t n)
     const struct fx_node *node = node_at(x->g, n);
     uint32_t of = calls(x, n, OP_VIEW) || calls(x, n, OP_GETITEM) ? call_base(x->g, node) : 0;
 
-    if (of == 0 || !node_alive(x->g, of) || x->pos.at[of] >= x->pos.at[n])
+    if (of == 0 || !node_alive(x->g, of) || x->pos.at[of] == 0 || of == n)
         return 0;
     if (calls(x, n, OP_GETITEM))
         return calls(x, of, OP_VIEW) ? of : 0;
     return lint_is_view(x, n) ? of : 0;
 }
 
-/* Runs twice: first to count the waits, then to store them. */
-static void list_waits(struct lint *x, bool fill)
+static uint32_t base_of(const struct lint *x, uint32_t n)
 {
-    for_each_node (x->g, n) {
-        const struct fx_node *node = node_at(x->g, n);
-        if (!calls(x, n, OP_WAIT))
-            continue;
-        for (uint32_t i = 0; i < node->n_vals; i++) {
-            if (node->vals[i].kind != TUCK_V_NODE || !node_alive(x->g, node->vals[i].a))
-                continue;
-            uint32_t base = x->base.at[node->vals[i].a];
-            if (fill)
-                x->wait_pos.at[x->wait_at.at[base + 1]++] = x->pos.at[n];
-            else
-                x->wait_at.at[base + 2]++;
-        }
-    }
+    uint32_t base = x->base.at[n];
+
+    return base != 0 ? base : n;
 }
 
-void lint_views(struct lint *x)
+void lint_view(struct lint *x, uint32_t n)
 {
-    uint32_t ids = x->g->node.len;
+    uint32_t of = viewed(x, n);
 
-    x->base.len = x->wait_at.len = x->wait_pos.len = 0;
-    vec_reserve(&x->mem, &x->base, ids);
-    vec_reserve(&x->mem, &x->wait_at, ids + 2);
-    memset(x->wait_at.at, 0, ((size_t)ids + 2) * sizeof(*x->wait_at.at));
-    for (uint32_t n = 0; n < ids; n++)
-        x->base.at[n] = n;
-    for_each_node (x->g, n) {
-        uint32_t of = viewed(x, n);
-        if (of != 0)
-            x->base.at[n] = x->base.at[of];
+    if (of != 0)
+        x->base.at[n] = base_of(x, of);
+}
+
+void lint_wait(struct lint *x, uint32_t n)
+{
+    const struct fx_node *node = node_at(x->g, n);
+
+    for (uint32_t i = 0; i < node->n_vals; i++)
+        if (node->vals[i].kind == TUCK_V_NODE && node_alive(x->g, node->vals[i].a))
+            vec_push(&x->mem, &x->wait,
+                     ((struct lint_wait){base_of(x, node->vals[i].a), x->pos.at[n]}));
+}
+
+void lint_waits(struct lint *x)
+{
+    uint32_t at = 0;
+
+    x->waits_of.len = x->waits.len = x->wait_pos.len = 0;
+    if (x->wait.len == 0)
+        return;
+    vec_reserve(&x->mem, &x->waits_of, x->g->node.len);
+    memset(x->waits_of.at, 0, x->g->node.len * sizeof(*x->waits_of.at));
+    vec_reserve(&x->mem, &x->wait_pos, x->wait.len);
+    for (uint32_t i = 0; i < x->wait.len; i++) {
+        uint32_t *of = &x->waits_of.at[x->wait.at[i].base];
+        if (*of == 0) {
+            vec_push(&x->mem, &x->waits, ((struct lint_waits){.n = 0}));
+            *of = x->waits.len;
+        }
+        x->waits.at[*of - 1].n++;
     }
-    list_waits(x, false);
-    for (uint32_t n = 0; n < ids; n++)
-        x->wait_at.at[n + 2] += x->wait_at.at[n + 1];
-    vec_reserve(&x->mem, &x->wait_pos, x->wait_at.at[ids + 1]);
-    list_waits(x, true);
+    for (uint32_t k = 0; k < x->waits.len; k++) {
+        struct lint_waits *w = &x->waits.at[k];
+        w->at = w->end = at;
+        at += w->n;
+    }
+    for (uint32_t i = 0; i < x->wait.len; i++) {
+        struct lint_waits *w = &x->waits.at[x->waits_of.at[x->wait.at[i].base] - 1];
+        x->wait_pos.at[w->end++] = x->wait.at[i].pos;
+    }
 }
 
 uint32_t lint_wait_after(const struct lint *x, uint32_t n, uint32_t after)
 {
-    uint32_t base = x->base.at[n], low = x->wait_at.at[base], end = x->wait_at.at[base + 1];
+    uint32_t of = x->wait.len > 0 ? x->waits_of.at[base_of(x, n)] : 0;
+
+    if (of == 0)
+        return LINT_NEVER;
+    uint32_t low = x->waits.at[of - 1].at, end = x->waits.at[of - 1].end;
 
     for (uint32_t high = end; low < high;) {
         uint32_t mid = low + (high - low) / 2;

@@ -34,7 +34,7 @@ static void test_lint_structure(void **state)
 static void test_lint_broken(void **state)
 {
     (void)state;
-    for (int k = 0; k < 11; k++) {
+    for (int k = 0; k < 12; k++) {
         tuck_doc *doc = read_or_die(HEAD "        a = torch.neg(x)\n"
                                          "        b = a + x\n"
                                          "        return (b, y)\n");
@@ -95,6 +95,11 @@ static void test_lint_broken(void **state)
                 "t.txt:5:9: error: 'output' uses 'b' before it is defined (it is defined in line "
                 "4)\n"
                 "t.txt:4:9: error: 'b' comes after the return\n";
+            break;
+        case 11:
+            b->vals[0].u.i = g->use.len;
+            vec_push(&g->store->mem, &g->use, g->use.at[a->use_first]);
+            want = "t.txt:1:0: error: internal error: a use belongs to another argument\n";
             break;
         }
         assert_int_equal(tuck_graph_lint(g, d), TUCK_ELINT);
