@@ -153,6 +153,7 @@ struct tuck_graph {
      * with equal numbers are equal, with equal node ids. */
     uint64_t revision;
     uint64_t typed_at; /* the revision that `type` belongs to; 0 if none */
+    uint64_t order_at; /* the revision that `order` was recorded at; 0 if none */
     str_id name;       /* class, 0 for a bare def */
     str_id gap;        /* raw text before it: empty lines, comments */
     str_id known;      /* the `# tuck: {…}` line above it, without its end; 0 = none */

@@ -29,21 +29,17 @@ struct build {
     struct storages *s;
     const tuck_graph *g;
     struct arena *a;
-    struct mem *mem;
-    VEC(uint32_t) same, kin;
+    uint32_t *items; /* by node: results that getitems use; NULL if there are no getitems */
+    bool reads_attr; /* there is a get_attr that is a tensor */
+    VEC(uint32_t) same, kin, pool;
 };
 
 static uint32_t fresh(struct build *b)
 {
-    if (b->same.len == 0) {
-        vec_push(b->mem, &b->same, 0);
-        vec_push(b->mem, &b->kin, 0);
-    }
     uint32_t id = b->same.len;
-    vec_push(b->mem, &b->same, id); /* its own root */
-    vec_push(b->mem, &b->kin, id);
-    b->s->same = b->same.at;
-    b->s->kin = b->kin.at;
+
+    vec_push_in(b->a, &b->same, id); /* its own root */
+    vec_push_in(b->a, &b->kin, id);
     return id;
 }
 
@@ -106,24 +102,33 @@ static const struct op_sig *sig_of(struct build *b, uint32_t op)
     return b->s->sig[op];
 }
 
-/* Results that need separate storages: those that getitems use. */
-static uint32_t items_of(const tuck_graph *g, const struct fx_node *x)
+/* Finds b->items: results that need separate storages are those that getitems use. */
+static void find_items(struct build *b)
 {
-    uint32_t n = 1;
+    const tuck_graph *g = b->g;
 
-    for (uint32_t u = x->use_first; u != 0; u = g->use.at[u].next) {
-        const struct fx_node *y = node_at(g, g->use.at[u].user);
+    for_each_node (g, n) {
+        const struct fx_node *x = node_at(g, n);
         uint32_t k;
-        if (op_at(y->op)->form == OP_FORM_GETITEM && g->use.at[u].slot == 0 &&
-            call_item(g, y, &k) && k < 65536 && k + 1 > n)
-            n = k + 1;
+
+        if (op_at(x->op)->form != OP_FORM_GETITEM || x->n_vals == 0 ||
+            x->vals[0].kind != TUCK_V_NODE || !call_item(g, x, &k) || k >= 65536)
+            continue;
+        if (b->items == NULL)
+            b->items = arena_zeroed(b->a, g->node.len * sizeof(*b->items));
+        if (b->items[x->vals[0].a] < k + 1)
+            b->items[x->vals[0].a] = k + 1;
     }
-    return n;
+}
+
+static uint32_t items_of(const struct build *b, uint32_t n)
+{
+    return b->items != NULL && b->items[n] > 1 ? b->items[n] : 1;
 }
 
 static void give(struct build *b, uint32_t node, uint32_t storage)
 {
-    vec_push(b->mem, &b->s->pool, storage);
+    vec_push_in(b->a, &b->pool, storage);
     b->s->count[node]++;
 }
 
@@ -134,7 +139,7 @@ static uint32_t operand_storage(const struct build *b, const tuck_value *v, uint
         return 0;
     if (v->kind == TUCK_V_NODE) {
         uint32_t n = b->s->count[v->a];
-        return n == 0 ? 0 : b->s->pool.at[b->s->first[v->a] + (k < n ? k : n - 1)];
+        return n == 0 ? 0 : b->pool.at[b->s->first[v->a] + (k < n ? k : n - 1)];
     }
     if (!value_is_container(v) || v->a == 0)
         return 0;
@@ -146,7 +151,7 @@ static uint32_t operand_storage(const struct build *b, const tuck_value *v, uint
 static void may_share_with(struct build *b, uint32_t storage, uint32_t d)
 {
     for (uint32_t k = 0; k < b->s->count[d]; k++)
-        may_share(b, storage, b->s->pool.at[b->s->first[d] + k]);
+        may_share(b, storage, b->pool.at[b->s->first[d] + k]);
 }
 
 /* Nothing is known: the results from number `from` on may share with each other and with everything
@@ -154,7 +159,7 @@ static void may_share_with(struct build *b, uint32_t storage, uint32_t d)
 static void unknown_results(struct build *b, uint32_t n, uint32_t first, uint32_t from)
 {
     const struct fx_node *x = node_at(b->g, n);
-    uint32_t items = items_of(b->g, x), one = 0;
+    uint32_t items = items_of(b, n), one = 0;
 
     for (uint32_t k = from; k < items; k++) {
         uint32_t own = fresh(b);
@@ -174,15 +179,16 @@ static void fresh_results(struct build *b, uint32_t n, uint32_t items)
 }
 
 /* The number of results of a graph without nested ones, and their storages, numbered separately
- * from ours. 0 if it has nested graphs or no result. If it returns one list, x decides. */
-static uint32_t nested_results(struct build *b, const tuck_graph *child, const struct fx_node *x,
+ * from ours. 0 if it has nested graphs or no result. If it returns one list, the uses of n
+ * decide. */
+static uint32_t nested_results(struct build *b, const tuck_graph *child, uint32_t n,
                                struct storages *in)
 {
     if (child == NULL || child->child.len > 0 || child->output == 0)
         return 0;
     storages_build(child, b->a, in);
     const tuck_value *v = node_at(child, child->output)->vals;
-    return value_is_container(v) ? v->a : items_of(b->g, x);
+    return value_is_container(v) ? v->a : items_of(b, n);
 }
 
 /* Storage of result k there; 0 if none. Unused results share the last used result's storage. */
@@ -259,7 +265,7 @@ static void subgraph_results(struct build *b, uint32_t n, const struct fx_node *
     const tuck_value *sub = second && first->kind == TUCK_V_NODE ? first : second;
     tuck_graph *child = sub && sub->kind == TUCK_V_NODE ? child_of(b->g, sub->a) : NULL;
     struct storages in;
-    uint32_t results = nested_results(b, child, x, &in);
+    uint32_t results = nested_results(b, child, n, &in);
     bool apart = b->s->copies != NULL && b->s->copies[n];
 
     if (results == 0) {
@@ -311,7 +317,7 @@ static void known_results(struct build *b, uint32_t n, const struct fx_node *x, 
  * operator these may be any operand except the token. */
 static void effect_results(struct build *b, uint32_t n, const struct fx_node *x)
 {
-    uint32_t token = operand_storage(b, call_operand(b->g, x, 0), 0), items = items_of(b->g, x);
+    uint32_t token = operand_storage(b, call_operand(b->g, x, 0), 0), items = items_of(b, n);
     const struct fx_node *call = acting_call(b->g, n, b->a);
 
     give(b, n, token ? token : fresh(b));
@@ -344,6 +350,7 @@ static void results_of(struct build *b, uint32_t n)
     case TUCK_GET_ATTR:
         if (child_of(b->g, n) != NULL)
             break; /* a nested graph, not a tensor */
+        b->reads_attr = true;
         give(b, n, fresh(b));
         break;
     case TUCK_PLACEHOLDER: give(b, n, fresh(b)); break;
@@ -355,13 +362,13 @@ static void results_of(struct build *b, uint32_t n)
         else if (row->shape == OP_SHAPE_control_deps || row->shape == OP_SHAPE_invoke_subgraph)
             subgraph_results(b, n, x);
         else if (row->flags & OP_F_FRESH)
-            fresh_results(b, n, items_of(b->g, x));
+            fresh_results(b, n, items_of(b, n));
         else if (row->shape == OP_SHAPE_with_effects)
             effect_results(b, n, x);
         else if (x->op == 0 || row->cls == OP_HOP)
             unknown_results(b, n, 0, 0);
         else if (row->cls != OP_SCALAR && row->cls != OP_ASSERT && row->cls != OP_GROUP)
-            known_results(b, n, x, items_of(b->g, x));
+            known_results(b, n, x, items_of(b, n));
         break;
     default: unknown_results(b, n, 0, 0); break;
     }
@@ -384,19 +391,21 @@ static void join_inputs(struct build *b)
             if (k == 0 || n == 0 || b->s->count[n] == 0)
                 continue;
             if (seen[k] != 0)
-                join(b, seen[k], b->s->pool.at[b->s->first[n]]);
-            seen[k] = b->s->pool.at[b->s->first[n]];
+                join(b, seen[k], b->pool.at[b->s->first[n]]);
+            seen[k] = b->pool.at[b->s->first[n]];
         }
     }
     arena_release(b->a, mark);
+    if (!b->reads_attr)
+        return;
     uint32_t *by_target = arena_zeroed(b->a, g->store->str.all.len * sizeof(*by_target));
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
         if (x->kind != TUCK_GET_ATTR || b->s->count[n] == 0)
             continue;
         if (by_target[x->target] != 0)
-            join(b, by_target[x->target], b->s->pool.at[b->s->first[n]]);
-        by_target[x->target] = b->s->pool.at[b->s->first[n]];
+            join(b, by_target[x->target], b->pool.at[b->s->first[n]]);
+        by_target[x->target] = b->pool.at[b->s->first[n]];
     }
 }
 
@@ -560,42 +569,18 @@ static uint32_t writing_op(const tuck_graph *g, uint32_t n)
     return op != 0 ? op : x->op;
 }
 
-/* At least one number, 0. */
-static uint32_t *copied(struct arena *a, const uint32_t *from, uint32_t n)
+static void find_results(struct build *b, uint32_t n)
 {
-    uint32_t *to = arena_zeroed(a, ((size_t)n + 1) * sizeof(*to));
+    const struct fx_node *x = node_at(b->g, n);
+    const struct op_row *row = op_at(x->op);
 
-    if (n > 0)
-        memcpy(to, from, n * sizeof(*to));
-    return to;
-}
-
-static void do_build(void *p)
-{
-    struct build *b = p;
-    struct storages *s = b->s;
-    const tuck_graph *g = b->g;
-
-    s->first = arena_zeroed(b->a, g->node.len * sizeof(*s->first));
-    s->count = arena_zeroed(b->a, g->node.len * sizeof(*s->count));
-    s->sig = arena_zeroed(b->a, ((size_t)op_count() + 1) * sizeof(*s->sig));
-    for_each_node (g, n) {
-        s->first[n] = s->pool.len;
-        if (node_may_write(g, n))
-            sig_of(b, writing_op(g, n));
-        if (op_at(node_at(g, n)->op)->cls == OP_HOP &&
-            op_at(node_at(g, n)->op)->shape != OP_SHAPE_with_effects &&
-            held_may_write(g, node_at(g, n)))
-            find_held(b, n, node_at(g, n));
-        results_of(b, n);
+    b->s->first[n] = b->pool.len;
+    if (node_may_write(b->g, n)) {
+        sig_of(b, writing_op(b->g, n));
+        if (row->cls == OP_HOP && row->shape != OP_SHAPE_with_effects && held_may_write(b->g, x))
+            find_held(b, n, x);
     }
-    if (b->same.len > 0)
-        join_inputs(b);
-    /* Moves everything that grew into the arena. */
-    s->n = b->same.len ? b->same.len - 1 : 0;
-    s->of = copied(b->a, s->pool.at, s->pool.len);
-    s->same = copied(b->a, b->same.at, b->same.len);
-    s->kin = copied(b->a, b->kin.at, b->kin.len);
+    results_of(b, n);
 }
 
 void storages_build(const tuck_graph *g, struct arena *a, struct storages *s)
@@ -606,15 +591,55 @@ void storages_build(const tuck_graph *g, struct arena *a, struct storages *s)
 void storages_build_apart(const tuck_graph *g, struct arena *a, const bool *copies,
                           struct storages *s)
 {
-    struct build b = {.s = s, .g = g, .a = a, .mem = a->mem};
+    struct build b = {.s = s, .g = g, .a = a};
+    size_t some = (size_t)g->n_nodes + g->n_nodes / 8 + 2;
 
     *s = (struct storages){.g = g, .copies = copies};
-    bool ok = mem_guard(a->mem, do_build, &b);
-    vec_free(a->mem, &b.same);
-    vec_free(a->mem, &b.kin);
-    vec_free(a->mem, &s->pool);
-    if (!ok)
-        mem_exhausted(a->mem);
+    s->first = arena_array(a, uint32_t, g->node.len);
+    s->count = arena_zeroed(a, g->node.len * sizeof(*s->count));
+    s->sig = arena_zeroed(a, ((size_t)op_count() + 1) * sizeof(*s->sig));
+    vec_reserve_in(a, &b.same, some);
+    vec_reserve_in(a, &b.kin, some);
+    vec_reserve_in(a, &b.pool, some);
+    vec_push_in(a, &b.same, 0);
+    vec_push_in(a, &b.kin, 0);
+    find_items(&b);
+    for_each_node (g, n)
+        find_results(&b, n);
+    join_inputs(&b);
+    s->n = b.same.len - 1;
+    s->of = b.pool.at;
+    s->same = b.same.at;
+    s->kin = b.kin.at;
+}
+
+/* ---- what is written ---- */
+
+static void note_write(void *ctx, uint32_t storage, enum access how)
+{
+    bool *written = ctx;
+
+    written[storage] |= how == ACCESS_WRITE;
+}
+
+const bool *storages_written(const struct storages *s, struct arena *a)
+{
+    bool *written = arena_zeroed(a, (size_t)s->n + 1);
+
+    for_each_node (s->g, n)
+        if (node_may_write(s->g, n))
+            storage_accesses(s, n, note_write, written);
+    return written;
+}
+
+const bool *storages_touched(const struct storages *s, const bool *written, struct arena *a)
+{
+    bool *touched = arena_zeroed(a, s->g->node.len);
+
+    for (uint32_t n = 0; n < s->g->node.len; n++)
+        for (uint32_t k = 0; k < s->count[n]; k++)
+            touched[n] |= written[storage_root(s, s->of[s->first[n] + k])];
+    return touched;
 }
 
 /* ---- accesses ---- */
@@ -644,18 +669,41 @@ static bool touches_nothing(const struct fx_node *x)
            (row->cls == OP_VIEW && !(row->flags & (OP_F_MAYBE | OP_F_MUTATES)));
 }
 
+/* Does it only read its operands? That is the usual case. */
+static bool only_reads(const struct fx_node *x)
+{
+    const struct op_row *row = op_at(x->op);
+
+    return x->kind == TUCK_OUTPUT ||
+           ((x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) && x->op != 0 &&
+            row->cls != OP_HOP && !(row->flags & OP_F_MUTATES));
+}
+
+static void find_reads(const struct storages *s, uint32_t *up, const struct fx_node *x,
+                       access_fn fn, void *ctx)
+{
+    for (const tuck_value *v = x->vals, *end = v + x->n_vals; v < end; v++)
+        for (uint32_t k = 0; v->kind == TUCK_V_NODE && k < s->count[v->a]; k++)
+            fn(ctx, root_in(up, s->of[s->first[v->a] + k]), ACCESS_READ);
+}
+
 static void find_accesses(const struct storages *s, uint32_t *up, uint32_t node, access_fn fn,
                           void *ctx)
 {
     const tuck_graph *g = s->g;
     const struct fx_node *x = node_at(g, node);
+
+    if (touches_nothing(x))
+        return;
+    if (only_reads(x)) {
+        find_reads(s, up, x, fn, ctx);
+        return;
+    }
     bool barrier = node_is_barrier(g, node);
     const struct op_sig *sig = node_may_write(g, node) ? s->sig[writing_op(g, node)] : NULL;
     uint32_t skipped = sig != NULL && writing_op(g, node) != x->op ? 2 : 0; /* token, operator */
     const tuck_value *v = x->vals;
 
-    if (touches_nothing(x))
-        return;
     for (uint32_t i = 0; i < x->n_args + x->n_kwargs; i++) {
         int p = (int)i - (int)skipped;
         if (i == 0 && x->n_args > 0 && op_at(x->op)->shape == OP_SHAPE_control_deps) {

@@ -29,7 +29,6 @@ struct storages {
     const bool *copies;        /* by node, or NULL: known to copy, see below */
     /* by node, or NULL: for a call of a graph that writes, by value: does it write it? */
     const bool **held;
-    VEC(uint32_t) pool; /* `of` while it grows */
 };
 
 /* All in the arena a, which must belong to the same struct mem as the graph. */
@@ -46,6 +45,22 @@ uint32_t memory_root(const struct storages *s, uint32_t storage);
 
 /* By storage_root(): are there several memories of which it is not known whether they are one? */
 const bool *storages_vague(const struct storages *s, struct arena *a);
+
+/* By storage_root(): is it written by a node? */
+const bool *storages_written(const struct storages *s, struct arena *a);
+/* By node: is one of its results in a storage of which `written` is true? */
+const bool *storages_touched(const struct storages *s, const bool *written, struct arena *a);
+
+/* Does n mention a node of which `touched` is true? */
+static inline bool node_mentions(const tuck_graph *g, uint32_t n, const bool *touched)
+{
+    const struct fx_node *x = node_at(g, n);
+
+    for (uint32_t i = 0; i < x->n_vals; i++)
+        if (x->vals[i].kind == TUCK_V_NODE && touched[x->vals[i].a])
+            return true;
+    return false;
+}
 
 /* That of a node's result number `item` (0 for a single result); 0 if none. Two values with
  * different storage_of() never share; two with the same memory_of() always do. */

@@ -8,19 +8,12 @@
 struct tracker {
     const struct storages *s;
     uint32_t *last;      /* by storage: node that wrote it last */
-    bool *written;       /* by storage: it is written somewhere */
+    const bool *written; /* by storage: it is written somewhere */
+    const bool *touched; /* by node: it is in such a storage */
     VEC(uint32_t) found; /* writers before the accesses of the current node */
     struct mem *mem;
     uint32_t node;
 };
-
-static void mark_written(void *ctx, uint32_t storage, enum access how)
-{
-    struct tracker *t = ctx;
-
-    if (how == ACCESS_WRITE)
-        t->written[storage] = true;
-}
 
 static void note_access(void *ctx, uint32_t storage, enum access how)
 {
@@ -45,9 +38,8 @@ static void tracker_start(struct tracker *t, const struct storages *s, struct ar
 
     *t = (struct tracker){.s = s, .mem = a->mem};
     t->last = arena_zeroed(a, n * sizeof(*t->last));
-    t->written = arena_zeroed(a, n * sizeof(*t->written));
-    for_each_node (s->g, k)
-        storage_accesses(s, k, mark_written, t);
+    t->written = storages_written(s, a);
+    t->touched = storages_touched(s, t->written, a);
 }
 
 /* Puts the writers before node n's accesses into t->found; then its own writes count. */
@@ -55,16 +47,23 @@ static void tracker_step(struct tracker *t, uint32_t n)
 {
     t->node = n;
     t->found.len = 0;
+    if (!node_mentions(t->s->g, n, t->touched))
+        return;
     storage_accesses(t->s, n, note_access, t);
-    storage_accesses(t->s, n, note_write, t);
+    if (node_may_write(t->s->g, n))
+        storage_accesses(t->s, n, note_write, t);
 }
+
+struct entry {
+    uint32_t node, writer;
+};
 
 struct record {
     tuck_graph *g;
     struct arena scratch;
     struct storages s;
     struct tracker t;
-    VEC(uint32_t) writer;
+    VEC(struct entry) entry;
 };
 
 static void do_record(void *p)
@@ -75,26 +74,23 @@ static void do_record(void *p)
 
     storages_build(g, &r->scratch, &r->s);
     tracker_start(&r->t, &r->s, &r->scratch);
-    /* By node id, not by order: entries are stored once all are known. */
-    uint32_t *from = arena_zeroed(&r->scratch, ((size_t)g->node.len + 1) * sizeof(*from));
-    uint32_t *count = arena_zeroed(&r->scratch, ((size_t)g->node.len + 1) * sizeof(*count));
     for_each_node (g, n) {
         tracker_step(&r->t, n);
-        from[n] = r->writer.len;
-        count[n] = r->t.found.len;
         for (uint32_t i = 0; i < r->t.found.len; i++)
-            vec_push(m, &r->writer, r->t.found.at[i]);
+            vec_push(m, &r->entry, ((struct entry){n, r->t.found.at[i]}));
     }
+    /* By node id, not by order. While it is filled, start[n + 1] is where n's next entry goes. */
     struct storage_order *o = arena_new(&g->arena, struct storage_order);
     o->n_node = g->node.len;
-    o->start = arena_array(&g->arena, uint32_t, (size_t)g->node.len + 1);
-    o->writer = arena_array(&g->arena, uint32_t, r->writer.len);
-    for (uint32_t n = 0; n < g->node.len; n++) {
-        o->start[n] = o->n_writer;
-        for (uint32_t i = 0; i < count[n]; i++)
-            o->writer[o->n_writer++] = r->writer.at[from[n] + i];
-    }
-    o->start[g->node.len] = o->n_writer;
+    o->n_writer = r->entry.len;
+    o->start = arena_zeroed(&g->arena, ((size_t)g->node.len + 2) * sizeof(*o->start));
+    o->writer = arena_array(&g->arena, uint32_t, o->n_writer);
+    for (uint32_t i = 0; i < o->n_writer; i++)
+        o->start[r->entry.at[i].node + 2]++;
+    for (uint32_t n = 1; n < g->node.len; n++)
+        o->start[n + 1] += o->start[n];
+    for (uint32_t i = 0; i < o->n_writer; i++)
+        o->writer[o->start[r->entry.at[i].node + 1]++] = r->entry.at[i].writer;
     g->order = o;
 }
 
@@ -107,15 +103,18 @@ void storage_order_record(tuck_graph *g)
     for_each_node (g, n)
         writes |= node_may_write(g, n);
     g->order = NULL;
+    g->order_at = g->revision;
     if (!writes) /* nothing that edits could break */
         return;
     arena_init(&r.scratch, m);
     bool ok = mem_guard(m, do_record, &r);
     vec_free(m, &r.t.found);
-    vec_free(m, &r.writer);
+    vec_free(m, &r.entry);
     arena_destroy(&r.scratch);
-    if (!ok)
+    if (!ok) {
+        g->order_at = 0;
         mem_exhausted(m);
+    }
 }
 
 static void do_begin(void *g)
@@ -125,7 +124,9 @@ static void do_begin(void *g)
 
 bool graph_begin_edit(tuck_graph *g)
 {
-    return g->edited || mem_guard(&g->store->mem, do_begin, g);
+    bool recorded = g->edited || (g->order_at != 0 && g->order_at == g->revision);
+
+    return recorded || mem_guard(&g->store->mem, do_begin, g);
 }
 
 struct check {

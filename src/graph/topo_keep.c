@@ -17,19 +17,12 @@ struct keep {
     struct topo_edges *e;
     uint32_t *writer;          /* by storage: the node that wrote it last */
     uint32_t *reader;          /* by storage: the newest entry of `reads` since then */
-    bool *written;             /* by storage: it is written by some node */
+    const bool *written;       /* by storage: it is written by some node */
     uint8_t *in_flight;        /* by storage: a transfer writes it until a wait */
     bool several;              /* the starting transfer writes several storages */
     VEC(struct reading) reads; /* [0] unused: 0 ends a list */
     uint32_t node;
 };
-
-static void mark_written(void *ctx, uint32_t storage, enum access how)
-{
-    struct keep *k = ctx;
-
-    k->written[storage] |= how == ACCESS_WRITE;
-}
 
 static void meet_access(void *ctx, uint32_t storage, enum access how)
 {
@@ -84,6 +77,15 @@ static uint32_t started(const tuck_graph *g, uint32_t wait, struct arena *a)
     return cls == OP_COLLECTIVE || cls == OP_P2P ? n : 0;
 }
 
+/* A quick check for most nodes: they only return a result. */
+static bool is_plain(const struct fx_node *x)
+{
+    const struct op_row *row = op_at(x->op);
+
+    return x->kind == TUCK_CALL_FUNCTION && x->op != 0 && row->cls != OP_HOP &&
+           !(row->flags & (OP_F_EFFECT | OP_F_MUTATES | OP_F_RANDOM));
+}
+
 static void do_storages(struct keep *k)
 {
     const tuck_graph *g = k->g;
@@ -96,12 +98,13 @@ static void do_storages(struct keep *k)
     size_t n = (size_t)s.n + 1;
     k->writer = arena_zeroed(k->a, n * sizeof(*k->writer));
     k->reader = arena_zeroed(k->a, n * sizeof(*k->reader));
-    k->written = arena_zeroed(k->a, n * sizeof(*k->written));
+    k->written = storages_written(&s, k->a);
+    const bool *touched = storages_touched(&s, k->written, k->a);
     k->in_flight = arena_zeroed(k->a, n * sizeof(*k->in_flight));
     vec_push_in(k->a, &k->reads, ((struct reading){0, 0}));
-    for_each_node (g, x)
-        storage_accesses(&s, x, mark_written, k);
     for_each_node (g, x) {
+        if (is_plain(node_at(g, x)) && !node_mentions(g, x, touched))
+            continue;
         uint32_t start = started(g, x, k->a);
         uint8_t cls = op_at(acting_op(g, x))->cls;
 
@@ -145,15 +148,6 @@ static bool is_kept_in_line(const tuck_graph *g, uint32_t n)
     default:
         return !(row->flags & OP_F_MUTATES) && (node_has_effect(g, n) || node_nests_effect(g, n));
     }
-}
-
-/* A quick check for most nodes: they only return a result. */
-static bool is_plain(const struct fx_node *x)
-{
-    const struct op_row *row = op_at(x->op);
-
-    return x->kind == TUCK_CALL_FUNCTION && x->op != 0 && row->cls != OP_HOP &&
-           !(row->flags & (OP_F_EFFECT | OP_F_MUTATES | OP_F_RANDOM));
 }
 
 static void keep_effects(const tuck_graph *g, struct arena *a, struct topo_edges *e)
