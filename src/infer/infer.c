@@ -399,6 +399,22 @@ static type_id taken_out(struct infer_run *r, const tuck_graph *g, uint32_t n)
     return list;
 }
 
+/* Is the annotation taken, whatever the operands give? Then they need not be looked at. New symbols
+ * are counted, so what makes them is always inferred. */
+static bool is_settled(const struct infer_options *o, const tuck_graph *g, uint32_t n,
+                       type_id stated)
+{
+    const struct type *t = type_at(&g->store->type, stated);
+    const struct op_row *row = op_at(node_at(g, n)->op);
+
+    if (stated == 0 || o->check || o->each != NULL || o->ignore_annotations)
+        return false;
+    if (node_at(g, n)->kind != TUCK_CALL_FUNCTION || node_at(g, n)->op == 0 || row->cls == OP_HOP ||
+        row->flags & OP_F_DATADEP)
+        return false;
+    return (t->kind != TYPE_TENSOR || (t->strided && t->device != 0)) && !outdated(o, g, n);
+}
+
 static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
 {
     const struct infer_options *o = r->options;
@@ -407,6 +423,8 @@ static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
 
     if (x->kind == TUCK_OUTPUT) {
         g->result = value_type(r, g, x->vals);
+    } else if (is_settled(o, g, n, stated)) {
+        g->type.at[n] = stated;
     } else if (x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) {
         type_id inferred = infer_call(r, g, n);
         if (o->each != NULL)
