@@ -17,6 +17,19 @@ void strtab_destroy(struct strtab *t)
     t->n_slot = 0;
 }
 
+/* One to seven bytes as a number; no call of memcpy(), which takes longer than the rest. */
+static uint64_t tail_bytes(const char *s, size_t len)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    uint32_t low, high;
+
+    if (len < 4)
+        return p[0] | (uint64_t)p[len / 2] << len / 2 * 8 | (uint64_t)p[len - 1] << (len - 1) * 8;
+    memcpy(&low, p, 4);
+    memcpy(&high, p + len - 4, 4);
+    return low | (uint64_t)high << (len - 4) * 8;
+}
+
 /* Eight bytes per step: names are short and comments long, and there are millions of both. */
 uint32_t hash_bytes(const char *s, size_t len)
 {
@@ -31,8 +44,7 @@ uint32_t hash_bytes(const char *s, size_t len)
         len -= 8;
     }
     if (len > 0) {
-        uint64_t w = 0;
-        memcpy(&w, s, len);
+        uint64_t w = tail_bytes(s, len);
         h = (h ^ w) * 0xD6E8FEB86659FD93u;
         h ^= h >> 32;
     }

@@ -290,9 +290,10 @@ static struct slot *slot_of(tuck_graph *g, str_id name)
 
     if (s != NULL && s->name != 0)
         return s;
-    if (is_full(t->n_used, t->n_slot))
+    if (is_full(t->n_used, t->n_slot)) {
         grow(g, t->n_slot ? t->n_slot * 2 : 64);
-    s = probe(t->slot, t->n_slot, name);
+        s = probe(t->slot, t->n_slot, name);
+    }
     s->name = name;
     t->n_used++;
     return s;
@@ -314,8 +315,17 @@ static size_t cut(const char *s, size_t len, uint32_t *number)
     return i - 1;
 }
 
-/* The base of an identifier and its trailing number; *numbered if there is one. */
-static str_id base_of(tuck_graph *g, str_id name, uint32_t *number, bool *numbered)
+enum { N_BASES = 256 };
+
+/* Bases found before, as there are few in a graph; 0 = none. */
+struct bases {
+    str_id at[N_BASES];
+};
+
+/* The base of an identifier and its trailing number; *numbered if there is one. `known` may be
+ * NULL. */
+static str_id base_of(tuck_graph *g, struct bases *known, str_id name, uint32_t *number,
+                      bool *numbered)
 {
     struct strtab *t = &g->store->str;
     const char *s = str_at(t, name)->at;
@@ -324,8 +334,16 @@ static str_id base_of(tuck_graph *g, str_id name, uint32_t *number, bool *number
     *numbered = base < len;
     if (base == len)
         return name;
-    str_id id = str_find(t, s, base);
-    return id != 0 ? id : str_intern(t, s, base);
+    unsigned hash = (unsigned char)s[0] + (unsigned char)s[base - 1] * 7u + (unsigned)base * 31u;
+    str_id id = known != NULL ? known->at[hash % N_BASES] : 0;
+    if (id != 0 && str_at(t, id)->len == base && memcmp(str_at(t, id)->at, s, base) == 0)
+        return id;
+    id = str_find(t, s, base);
+    if (id == 0)
+        id = str_intern(t, s, base);
+    if (known != NULL)
+        known->at[hash % N_BASES] = id;
+    return id;
 }
 
 static void take(tuck_graph *g, str_id name, uint32_t node)
@@ -337,11 +355,11 @@ static void take(tuck_graph *g, str_id name, uint32_t node)
 }
 
 /* Enters a name from the text: the highest number of a base counts. */
-static void remember(tuck_graph *g, str_id name, uint32_t node)
+static void remember(tuck_graph *g, struct bases *known, str_id name, uint32_t node)
 {
     uint32_t number = 0;
     bool numbered;
-    str_id base = base_of(g, name, &number, &numbered);
+    str_id base = base_of(g, known, name, &number, &numbered);
 
     take(g, name, node);
     struct slot *b = slot_of(g, base);
@@ -394,6 +412,7 @@ enum { N_SEEN = 1024 };
 struct fill_args {
     tuck_graph *g;
     VEC(const tuck_graph *) todo;
+    struct bases known;
     str_id seen[N_SEEN]; /* texts whose words were added; a graph uses a few hundred operators */
 };
 
@@ -457,13 +476,13 @@ static void fill(void *p)
         names_add_param(g, g->param.at[i].text);
     for_each_node (g, n) {
         if (g->node.at[n].name != 0 && n != g->output)
-            remember(g, g->node.at[n].name, n);
+            remember(g, &x->known, g->node.at[n].name, n);
         add_words_of(x, &g->node.at[n]);
     }
     /* `return` is printed without a name, so a node may be called output. */
     str_id output = g->output ? g->node.at[g->output].name : 0;
     if (output != 0 && !(slot_of(g, output)->flags & NAME_USED))
-        remember(g, output, g->output);
+        remember(g, &x->known, output, g->output);
     add_inner(x);
 }
 
@@ -513,7 +532,7 @@ void name_enter(tuck_graph *g, str_id name, uint32_t node)
 
     if (g->names == NULL)
         return;
-    str_id base = base_of(g, name, &number, &numbered);
+    str_id base = base_of(g, NULL, name, &number, &numbered);
     slot_of(g, name); /* everything that can fail comes first */
     slot_of(g, base)->counted = true;
     if (numbered)
