@@ -87,6 +87,18 @@ static inline uint32_t acting_result(const tuck_graph *g, uint32_t n)
     return op_at(node_at(g, n)->op)->shape == OP_SHAPE_with_effects;
 }
 
+/* Has the node surely nothing to do with communication, neither itself nor in what it wraps or calls?
+ * A quick answer, which holds for most nodes. */
+static inline bool node_is_silent(const struct fx_node *x)
+{
+    enum op_class cls = (enum op_class)op_at(x->op)->cls;
+
+    if (x->kind == TUCK_PLACEHOLDER || x->kind == TUCK_OUTPUT)
+        return true;
+    return x->kind == TUCK_CALL_FUNCTION && x->op != 0 && cls != OP_COLLECTIVE && cls != OP_P2P &&
+           cls != OP_SYNC_COLLECTIVE && cls != OP_WAIT && cls != OP_HOP;
+}
+
 /* ---- calls of graphs ---- */
 
 /* What a call passes for input number k of the graph it takes; NULL if unknown. */

@@ -401,8 +401,16 @@ int group_of(const tuck_graph *g, uint32_t node)
 struct all_of {
     const tuck_graph *g;
     struct walk w;
-    int32_t *of, *by_name;
+    int32_t *of;
+    int32_t *by_name; /* its group and 1; NULL if there are few */
 };
+
+enum { FEW = 8 };
+
+static int32_t group_named(const struct all_of *x, str_id name)
+{
+    return x->by_name != NULL ? x->by_name[name] - 1 : index_of(x->g, name);
+}
 
 static void do_groups_of(void *p)
 {
@@ -410,18 +418,21 @@ static void do_groups_of(void *p)
     const tuck_graph *g = x->g;
 
     x->w.place = arena_zeroed(&x->w.arena, (op_count() + 1) * sizeof(*x->w.place));
-    x->by_name = arena_zeroed(&x->w.arena, g->store->str.all.len * sizeof(*x->by_name));
-    for (uint32_t i = 0; i < g->group.len; i++) /* 0 = no such group */
-        x->by_name[g->group.at[i].name] = (int32_t)i + 1;
+    if (g->group.len > FEW) {
+        x->by_name = arena_zeroed(&x->w.arena, g->store->str.all.len * sizeof(*x->by_name));
+        for (uint32_t i = 0; i < g->group.len; i++) /* 0 = no such group */
+            x->by_name[g->group.at[i].name] = (int32_t)i + 1;
+    }
     for_each_node (g, n) {
+        if (node_is_silent(node_at(g, n)))
+            continue;
         const struct fx_node *node = acting_call(g, n, &x->w.arena);
-
         if (!communicates(node))
             continue;
         const struct places *at = places_of(&x->w, node->op);
         const tuck_value *v = argument(g, node, at->group);
         if (v != NULL)
-            x->of[n] = x->by_name[group_name(g, v, &x->w.name)] - 1;
+            x->of[n] = group_named(x, group_name(g, v, &x->w.name));
         else
             x->of[n] = group_of_ranks(g, argument(g, node, at->ranks));
     }
@@ -432,8 +443,7 @@ const int32_t *groups_of_nodes(const tuck_graph *g, struct arena *a)
     struct all_of x = {.g = g, .w = {.mem = a->mem, .store = g->store}};
 
     x.of = arena_array(a, int32_t, g->node.len);
-    for (uint32_t n = 0; n < g->node.len; n++)
-        x.of[n] = -1;
+    memset(x.of, -1, g->node.len * sizeof(*x.of));
     arena_init(&x.w.arena, a->mem);
     buf_init(&x.w.name, a->mem);
     bool ok = mem_guard(a->mem, do_groups_of, &x);

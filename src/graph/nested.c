@@ -107,6 +107,15 @@ struct memo {
     uint32_t next;
 };
 
+struct node_line {
+    uint32_t node;
+    int32_t line;
+};
+
+struct found {
+    VEC(struct node_line) line; /* in the order of the nodes */
+};
+
 static bool has_simple_groups(const tuck_graph *g)
 {
     bool simple = g->child.len == 0;
@@ -136,49 +145,66 @@ static void add_graph(struct walk *w, struct memo *m, const struct level *in)
     w->any |= m->any[k];
 }
 
+/* The lines of a call of graphs. */
+static void add_call(struct walk *w, struct memo *m, uint32_t n, struct found *f)
+{
+    const tuck_graph *g = w->top;
+    const struct level top = {.g = g};
+    const struct fx_node *x = node_at(g, n);
+
+    memset(w->used, 0, g->group.len);
+    w->any = false;
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        struct level in = {.out = &top, .g = graph_operand(g, x, i), .call = n};
+        if (in.g != NULL)
+            add_graph(w, m, &in);
+    }
+    for (uint32_t q = 0; q < g->group.len; q++)
+        if (w->used[q])
+            vec_push_in(w->a, &f->line, ((struct node_line){n, (int32_t)q}));
+    if (w->any)
+        vec_push_in(w->a, &f->line, ((struct node_line){n, LINE_ANY}));
+}
+
+/* From the order of the nodes to that of their ids. While it is filled, start[n + 1] is where the
+ * next line of n goes. */
+static void sort_lines(const tuck_graph *g, struct arena *a, const struct found *f,
+                       struct comm_lines *out)
+{
+    out->start = arena_zeroed(a, ((size_t)g->node.len + 2) * sizeof(*out->start));
+    out->line = arena_array(a, int32_t, f->line.len + 1);
+    out->node = arena_array(a, uint32_t, f->line.len + 1);
+    out->n_node = 0;
+    for (uint32_t i = 0; i < f->line.len; i++) {
+        uint32_t n = f->line.at[i].node;
+        if (out->n_node == 0 || out->node[out->n_node - 1] != n)
+            out->node[out->n_node++] = n;
+        out->start[n + 2]++;
+    }
+    for (uint32_t n = 1; n < g->node.len; n++)
+        out->start[n + 1] += out->start[n];
+    for (uint32_t i = 0; i < f->line.len; i++)
+        out->line[out->start[f->line.at[i].node + 1]++] = f->line.at[i].line;
+}
+
 void comm_lines_find(const tuck_graph *g, const int32_t *group, struct arena *a,
                      struct comm_lines *out)
 {
-    const struct level top = {.g = g};
     struct walk w = {.a = a, .top = g, .used = arena_zeroed(a, (size_t)g->group.len + 1)};
     struct memo memo = {.next = 0};
-    VEC(int32_t) line = {NULL, 0, 0};
-    uint32_t *from = arena_zeroed(a, ((size_t)g->node.len + 1) * sizeof(*from));
-    uint32_t *count = arena_zeroed(a, ((size_t)g->node.len + 1) * sizeof(*count));
+    struct found f = {.line = {0}};
 
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
 
-        from[n] = line.len;
-        if (x->kind == TUCK_CALL_FUNCTION || x->kind == TUCK_CALL_METHOD) {
-            if (communicates(op_at(acting_op(g, n))))
-                vec_push_in(a, &line, group[n]);
-            else if (g->child.len > 0 && calls_graphs(g, x)) {
-                memset(w.used, 0, g->group.len);
-                w.any = false;
-                for (uint32_t i = 0; i < x->n_vals; i++) {
-                    struct level in = {.out = &top, .g = graph_operand(g, x, i), .call = n};
-                    if (in.g != NULL)
-                        add_graph(&w, &memo, &in);
-                }
-                for (uint32_t q = 0; q < g->group.len; q++)
-                    if (w.used[q])
-                        vec_push_in(a, &line, (int32_t)q);
-                if (w.any)
-                    vec_push_in(a, &line, LINE_ANY);
-            }
-        }
-        count[n] = line.len - from[n];
+        if (node_is_silent(x) || (x->kind != TUCK_CALL_FUNCTION && x->kind != TUCK_CALL_METHOD))
+            continue;
+        if (communicates(op_at(acting_op(g, n))))
+            vec_push_in(a, &f.line, ((struct node_line){n, group[n]}));
+        else if (g->child.len > 0 && calls_graphs(g, x))
+            add_call(&w, &memo, n, &f);
     }
-    out->start = arena_array(a, uint32_t, (size_t)g->node.len + 1);
-    out->line = arena_array(a, int32_t, line.len ? line.len : 1);
-    uint32_t at = 0;
-    for (uint32_t n = 0; n < g->node.len; n++) {
-        out->start[n] = at;
-        for (uint32_t i = 0; i < count[n]; i++)
-            out->line[at++] = line.at[from[n] + i];
-    }
-    out->start[g->node.len] = at;
+    sort_lines(g, a, &f, out);
 }
 
 /* ---- what graphs do ---- */

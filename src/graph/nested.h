@@ -19,6 +19,8 @@ enum { LINE_UNKNOWN = -1, LINE_ANY = -2 };
 struct comm_lines {
     uint32_t *start; /* the lines of n are line[start[n]] … line[start[n + 1] - 1] */
     int32_t *line;
+    uint32_t *node; /* the nodes that have lines, in order */
+    uint32_t n_node;
 };
 
 /* In the arena; group is groups_of_nodes(). When memory runs out, jumps to the arena's guard. */

@@ -443,19 +443,18 @@ static tuck_status check_kept(struct writing *w)
 static tuck_status check_fences(struct writing *w, const struct comm_places *was)
 {
     tuck_graph *g = w->g;
-    struct comm_lines lines;
+    const struct comm_lines *lines = comm_lines_of(w->r);
     uint32_t fences = 0;
 
-    comm_lines_find(g, comm_groups(w->r), &w->r->arena, &lines);
-    for_each_node (g, n) {
-        if (!comm_in_line(&lines, n))
-            continue;
+    for (uint32_t i = 0; i < lines->n_node; i++) {
+        uint32_t n = lines->node[i];
+
         if (n < was->n && was->fences[n] != fences)
             return pass_fail(w->r, n,
                              "PyTorch's order moves '%s' over communication that keeps its place: "
                              "nothing is changed",
                              name_of(w, n));
-        fences += comm_is_fence(g, &lines, n);
+        fences += comm_is_fence(g, lines, n);
     }
     return TUCK_OK;
 }

@@ -196,6 +196,7 @@ struct pass_run {
     tuck_diags *diags;
     tuck_args *args;                  /* for the builder */
     struct build_known *known;        /* calls the builder has made before */
+    struct comm_known *comm;          /* rewrite/comm_order.c; NULL until needed */
     const struct comm_places *places; /* rewrite/comm_order.h; NULL until needed */
     bool keep_order;                  /* no collective may pass another, even of another group */
     bool crossed;                     /* collectives changed places, or were merged across others */

@@ -16,9 +16,37 @@ const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, 
     return NULL;
 }
 
+/* What is known about the collectives of r->g at a revision. */
+struct comm_known {
+    uint64_t at;
+    const int32_t *group;
+    bool has_lines;
+    struct comm_lines lines;
+};
+
+static struct comm_known *known(struct pass_run *r)
+{
+    if (r->comm == NULL)
+        r->comm = arena_new(&r->arena, struct comm_known);
+    if (r->comm->at != r->g->revision)
+        *r->comm = (struct comm_known){.at = r->g->revision,
+                                       .group = groups_of_nodes(r->g, &r->arena)};
+    return r->comm;
+}
+
 const int32_t *comm_groups(struct pass_run *r)
 {
-    return groups_of_nodes(r->g, &r->arena);
+    return known(r)->group;
+}
+
+const struct comm_lines *comm_lines_of(struct pass_run *r)
+{
+    struct comm_known *k = known(r);
+
+    if (!k->has_lines)
+        comm_lines_find(r->g, k->group, &r->arena, &k->lines);
+    k->has_lines = true;
+    return &k->lines;
 }
 
 void comm_chain(struct pass_run *r, struct topo_edges *e)
@@ -33,21 +61,20 @@ const struct comm_places *comm_places(struct pass_run *r)
     if (r->places != NULL)
         return r->places;
     struct comm_places *p = arena_new(&r->arena, struct comm_places);
-    struct comm_lines lines;
+    const struct comm_lines *lines = comm_lines_of(r);
     uint32_t *in_group = arena_zeroed(&r->arena, ((size_t)g->group.len + 1) * sizeof(*in_group));
     uint32_t all = 0, fences = 0;
 
-    comm_lines_find(g, comm_groups(r), &r->arena, &lines);
     p->n = g->node.len;
     p->all = arena_zeroed(&r->arena, p->n * sizeof(*p->all));
     p->own = arena_zeroed(&r->arena, p->n * sizeof(*p->own));
     p->fences = arena_zeroed(&r->arena, p->n * sizeof(*p->fences));
-    for_each_node (g, n) {
-        if (!comm_in_line(&lines, n))
-            continue;
-        bool fence = comm_is_fence(g, &lines, n);
+    for (uint32_t i = 0; i < lines->n_node; i++) {
+        uint32_t n = lines->node[i];
+        bool fence = comm_is_fence(g, lines, n);
+
         p->all[n] = all++;
-        p->own[n] = in_group[fence ? 0 : lines.line[lines.start[n]] + 1]++;
+        p->own[n] = in_group[fence ? 0 : lines->line[lines->start[n]] + 1]++;
         p->fences[n] = fences;
         fences += fence;
     }
@@ -66,10 +93,12 @@ bool comm_crossed(const tuck_graph *before, const tuck_graph *after, struct aren
 
     uint32_t *at = arena_zeroed(a, before->node.len * sizeof(*at));
     for_each_node (before, n)
-        if (comm_communicates(before, n))
+        if (!node_is_silent(node_at(before, n)) && comm_communicates(before, n))
             at[n] = ++k;
     for_each_node (after, n) {
-        uint32_t here = n < before->node.len && comm_communicates(after, n) ? at[n] : 0;
+        if (n >= before->node.len || at[n] == 0)
+            continue;
+        uint32_t here = comm_communicates(after, n) ? at[n] : 0;
         if (here != 0 && here < latest)
             return true;
         latest = here != 0 ? here : latest;
@@ -85,13 +114,17 @@ void comm_chain_by(struct pass_run *r, const int32_t *group, struct topo_edges *
     uint32_t *last = arena_zeroed(&r->arena, bytes);
     uint32_t *open = arena_zeroed(&r->arena, bytes), n_open = 0, fence = 0;
 
-    struct comm_lines lines;
+    struct comm_lines own;
+    const struct comm_lines *lines = &own;
 
-    comm_lines_find(g, group, &r->arena, &lines);
-    for_each_node (g, n) {
-        if (!comm_in_line(&lines, n))
-            continue;
-        if (r->keep_order || comm_is_fence(g, &lines, n)) {
+    if (r->comm != NULL && r->comm->at == g->revision && r->comm->group == group)
+        lines = comm_lines_of(r);
+    else
+        comm_lines_find(g, group, &r->arena, &own);
+    for (uint32_t i = 0; i < lines->n_node; i++) {
+        uint32_t n = lines->node[i];
+
+        if (r->keep_order || comm_is_fence(g, lines, n)) {
             if (n_open == 0 && fence != 0)
                 topo_edge_add(&r->arena, e, fence, n);
             for (; n_open > 0; n_open--) {
@@ -101,7 +134,7 @@ void comm_chain_by(struct pass_run *r, const int32_t *group, struct topo_edges *
             fence = n;
             continue;
         }
-        uint32_t line = (uint32_t)lines.line[lines.start[n]];
+        uint32_t line = (uint32_t)lines->line[lines->start[n]];
         if (last[line] != 0)
             topo_edge_add(&r->arena, e, last[line], n);
         else if (fence != 0)
@@ -145,7 +178,8 @@ void comm_leave_forms(struct pass_run *r, tuck_coll kind, bool (*taken)(void *ct
     const tuck_graph *g = r->g;
 
     for_each_node (g, n)
-        if (comm_kind(g, n) == kind && !call_is_wrapper(node_at(g, n)) && !taken(ctx, n))
+        if (!node_is_silent(node_at(g, n)) && comm_kind(g, n) == kind &&
+            !call_is_wrapper(node_at(g, n)) && !taken(ctx, n))
             report_left(r->report, g, n, LEFT_FORM);
 }
 
@@ -213,6 +247,8 @@ uint32_t comm_dedup_waits(struct pass_run *r)
 
     for (uint32_t n = g->node.at[0].next; n != 0; n = next) {
         next = node_at(g, n)->next;
+        if (node_is_silent(node_at(g, n)))
+            continue;
         if (comm_starts(g, n) && node_may_write(g, n))
             forget(g, n, root, first);
         uint32_t v = comm_is_wait(g, n) ? waited(g, root, n) : 0;

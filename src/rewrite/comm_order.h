@@ -44,6 +44,8 @@ const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, 
 /* The group of each communicating node, by node id: an index into g->group; -1 if none or
  * unknown. */
 const int32_t *comm_groups(struct pass_run *r);
+/* Their lines. Both are kept until the next edit. */
+const struct comm_lines *comm_lines_of(struct pass_run *r);
 
 /* Does n communicate, either itself or in a graph that it calls? */
 static inline bool comm_in_line(const struct comm_lines *l, uint32_t n)

@@ -78,7 +78,7 @@ void bucket_scan(struct bucket_scan *s, struct pass_run *r, const struct bucket_
         s->op_in_place = op_find(op_reduce_in_place, strlen(op_reduce_in_place));
     op_sig_parse(a, op_at(s->op), &s->sig, NULL);
     s->group = comm_groups(r);
-    comm_lines_find(g, s->group, a, &s->lines);
+    s->lines = *comm_lines_of(r);
     r->places = NULL; /* computed from the graph as it is now */
     comm_places(r);
     graph_number(g);

@@ -121,7 +121,7 @@ static tuck_status fuse(struct pass_run *r, const struct ddp_options *o, bool co
         report_count(r->report, "waits removed", waits);
     graph_number(r->g);
     d.group = comm_groups(r);
-    comm_lines_find(r->g, d.group, &r->arena, &d.lines);
+    d.lines = *comm_lines_of(r);
     tuck_status st = ddp_find(&d);
     if (st != TUCK_OK)
         return st;
