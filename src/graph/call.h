@@ -87,8 +87,8 @@ static inline uint32_t acting_result(const tuck_graph *g, uint32_t n)
     return op_at(node_at(g, n)->op)->shape == OP_SHAPE_with_effects;
 }
 
-/* Has the node surely nothing to do with communication, neither itself nor in what it wraps or calls?
- * A quick answer, which holds for most nodes. */
+/* Has the node surely nothing to do with communication, neither itself nor in what it wraps or
+ * calls? A quick answer, which holds for most nodes. */
 static inline bool node_is_silent(const struct fx_node *x)
 {
     enum op_class cls = (enum op_class)op_at(x->op)->cls;
