@@ -13,6 +13,7 @@
 static const struct pass_option any_options[] = {
 #define OPTION_ANY ROW
 #define OPTION_LIST NO_ROW
+#define OPTION_IMPROVE NO_ROW
 #define OPTION_REORDER NO_ROW
 #define OPTION_SINK NO_ROW
 #define OPTION_BOTH NO_ROW
@@ -26,6 +27,18 @@ static const struct pass_option list_options[] = {
 #include "schedule/schedule_options.def"
 #undef OPTION_LIST
 #define OPTION_LIST NO_ROW
+};
+
+static const struct pass_option improve_options[] = {
+#undef OPTION_LIST
+#undef OPTION_IMPROVE
+#define OPTION_LIST ROW
+#define OPTION_IMPROVE ROW
+#include "schedule/schedule_options.def"
+#undef OPTION_LIST
+#undef OPTION_IMPROVE
+#define OPTION_LIST NO_ROW
+#define OPTION_IMPROVE NO_ROW
 };
 
 static const struct pass_option peak_options[] = {
@@ -55,9 +68,11 @@ static const struct pass_option sink_options[] = {
 /* One configuration for all of them, as in PyTorch: any pass accepts any option. */
 static const struct pass_option all_options[] = {
 #undef OPTION_LIST
+#undef OPTION_IMPROVE
 #undef OPTION_REORDER
 #undef OPTION_PEAK
 #define OPTION_LIST ROW
+#define OPTION_IMPROVE ROW
 #define OPTION_REORDER ROW
 #define OPTION_PEAK ROW
 #include "schedule/schedule_options.def"
@@ -125,6 +140,8 @@ PASS(list_overlap, list_overlap, list_options,
      "compute and collectives by time: channels stay busy, compute fills the waits");
 PASS(gather_loops, gather_loops, any_options,
      "move loops next to those they pass values to, so that join_loops can fuse them");
+PASS(improve_order, improve, improve_options,
+     "many small changes, each simulated: what makes the step shorter is kept");
 PASS(reorder_communication_preserving_peak_memory, reorder_iterative, reorder_options,
      "move collectives one by one to the front, as far as memory and the others allow");
 PASS(sink_waits_iterative, sink_iterative, sink_options,

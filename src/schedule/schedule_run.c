@@ -128,7 +128,8 @@ static double budget_of(const struct schedule *s, void (*pass)(struct schedule *
     if (pass == schedule_sink_iterative)
         return o->sink_iterative_peak_memory_budget;
     if (pass == schedule_raise_comms || pass == schedule_sink_waits ||
-        pass == schedule_reorder_compute || pass == schedule_list_overlap)
+        pass == schedule_reorder_compute || pass == schedule_list_overlap ||
+        pass == schedule_improve)
         return o->list_peak_memory_budget;
     return pass == schedule_call_own ? (double)NAN : 0; /* a caller's own pass has no limit */
 }
@@ -153,7 +154,7 @@ static bool keeps_comms(const struct run *r)
     if (r->pass == schedule_reorder_iterative &&
         s->opt.reorder_iterative_unsafe_collectives_reorder)
         return true;
-    if (r->pass == schedule_list_overlap && schedule_is_free(s))
+    if ((r->pass == schedule_list_overlap || r->pass == schedule_improve) && schedule_is_free(s))
         return schedule_keeps_fences(s, &s->arena);
     return schedule_keeps_comms(s->p, s->order, s->opt.keep_order, &s->arena) ||
            !schedule_keeps_comms(s->p, r->before, s->opt.keep_order, &s->arena);

@@ -12,6 +12,7 @@ static const struct pass *const passes[] = {
     &pass_sink_waits,
     &pass_reorder_compute_for_overlap,
     &pass_list_overlap,
+    &pass_improve_order,
     &pass_reorder_communication_preserving_peak_memory,
     &pass_sink_waits_iterative,
     &pass_simple_overlap,
@@ -74,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         round_trip(p);
         schedule_defaults(&o, torch);
+        o.evaluations = 1000;
         o.reorder_iterative_use_runtime_estimations ^= (data[0] & 16) != 0;
         o.sink_waits_iterative_swap_with_collectives ^= (data[0] & 32) != 0;
         o.size_threshold_for_succ_based_strategy = data[0] & 64 ? 100 : 0;

@@ -230,7 +230,7 @@ static bool check_order(const struct order *before, const struct order *after,
 {
     /* the user chose the position */
     bool placed = strstr(p->options, "collective_before=") != NULL;
-    bool is_free = (strcmp(p->name, "list_overlap") == 0 ||
+    bool is_free = (strcmp(p->name, "list_overlap") == 0 || strcmp(p->name, "improve_order") == 0 ||
                     strcmp(p->name, "overlap_scheduling") == 0) &&
                    !keep_order && strstr(p->options, "keep_groups=true") == NULL;
 

@@ -14,6 +14,7 @@ static const struct pass *const moving[] = {
     &pass_sink_waits,
     &pass_reorder_compute_for_overlap,
     &pass_list_overlap,
+    &pass_improve_order,
     &pass_reorder_communication_preserving_peak_memory,
     &pass_sink_waits_iterative,
     &pass_simple_overlap,
@@ -199,11 +200,12 @@ int main(void)
         struct problem *p = random_problem(&g, &how);
 
         schedule_defaults(&o, false);
+        o.evaluations = 200;
         for (size_t k = 0; k < N_MOVING; k++)
             check(i, p, &o, moving[k], 0, true);
         o.list_peak_memory_budget = o.reorder_iterative_peak_memory_budget =
             o.sink_iterative_peak_memory_budget = 0.15;
-        for (size_t k = 0; k < 5; k++)
+        for (size_t k = 0; k < 6; k++)
             check(i, p, &o, moving[k], 0.15, true);
         check_torch(i, &g, p);
         check_peak_orders(i, p);

@@ -405,7 +405,8 @@ const char *order_fault(const struct problem *p, const uint32_t *order, enum ord
 
 enum order_rule order_rule_of(const struct pass *pass)
 {
-    return pass == &pass_list_overlap ? ORDER_OF_FENCES : ORDER_IN_GROUPS;
+    return pass == &pass_list_overlap || pass == &pass_improve_order ? ORDER_OF_FENCES
+                                                                     : ORDER_IN_GROUPS;
 }
 
 void run_pass(struct schedule *s, const struct problem *p, const struct schedule_options *o,

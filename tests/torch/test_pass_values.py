@@ -74,6 +74,7 @@ PIPELINES = [
     ("raise_comms,sink_waits", "exact"),
     ("reorder_compute_for_overlap", "exact"),
     ("list_overlap", "exact"),
+    ("list_overlap,improve_order", "exact"),
     ("pre_bucket_fsdp_collectives(cap_mb=0.004),list_overlap", "exact"),
     ("reorder_communication_preserving_peak_memory,sink_waits_iterative,simple_overlap", "exact"),
     (OWN, "sums"),

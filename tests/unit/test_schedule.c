@@ -230,6 +230,7 @@ static const struct pass *const moving[] = {
     &pass_sink_waits,
     &pass_reorder_compute_for_overlap,
     &pass_list_overlap,
+    &pass_improve_order,
     &pass_reorder_communication_preserving_peak_memory,
     &pass_sink_waits_iterative,
     &pass_simple_overlap,

@@ -1,0 +1,55 @@
+/* improve_order: local search, starting at the order that is given. */
+#include "base/units.h"
+#include "schedule/edges.h"
+#include "schedule/step.h"
+#include "search/improve.h"
+
+/* Are ops of one node next to each other, in their own order? A file need not have them so. */
+static bool is_joined(const struct schedule *s)
+{
+    const struct problem *p = s->p;
+
+    for (uint32_t i = 1; p->anchor != NULL && i < p->n_op; i++) {
+        uint32_t x = s->order[i];
+        if (x > 0 && p->anchor[x] == p->anchor[x - 1] && s->order[i - 1] != x - 1)
+            return false;
+    }
+    return true;
+}
+
+/* Some tenths of a second at most: what is taken takes time in the number of ops. */
+static int64_t evaluations(const struct schedule *s)
+{
+    int64_t n = s->p->n_op, most = 10000;
+
+    if (s->opt.evaluations != SCHEDULE_NO_LIMIT)
+        return s->opt.evaluations;
+    return n <= most ? 100 * n : 100 * most * most / n;
+}
+
+void schedule_improve(struct schedule *s)
+{
+    const struct problem *p = s->p;
+    struct arena *a = &s->arena;
+    struct arena_mark mark = arena_mark(a);
+    int64_t *ps = arena_array(a, int64_t, p->n_op);
+    struct edges e;
+    struct improve_result r;
+
+    if (!is_joined(s)) {
+        step_note(s, "kept: ops of one node are apart");
+        return;
+    }
+    edges_build(s, EDGE_REAL | EDGE_ADDED | (schedule_is_free(s) ? EDGE_FENCES : EDGE_CHAIN), a,
+                &e);
+    for (uint32_t x = 0; x < p->n_op; x++)
+        ps[x] = ps_round(s->runtime[x] * p->unit_ps);
+    struct improve_options o = {
+        .ps = ps,
+        .limit = step_report(s)->peak_before + step_report(s)->allowance,
+        .evaluations = evaluations(s),
+        .seed = (uint64_t)s->opt.seed,
+    };
+    improve(p, &(struct improve_edges){e.need_at, e.need, e.user_at, e.user}, &o, s->order, a, &r);
+    arena_release(a, mark);
+}

@@ -1,0 +1,33 @@
+/* Local search over orders: small changes, each priced exactly (search/priced.h), guided by what
+ * the step waits for. The result depends on the problem, the order and the options alone. */
+#ifndef TUCK_SEARCH_IMPROVE_H
+#define TUCK_SEARCH_IMPROVE_H
+
+#include "plan/problem.h"
+
+/* Which op must come after which, by op and in both directions; lists as in a problem. */
+struct improve_edges {
+    const uint32_t *need_at, *need;
+    const uint32_t *user_at, *user;
+};
+
+struct improve_options {
+    const int64_t *ps; /* [op] times; NULL: the problem's own */
+    int64_t launch_ps;
+    int64_t limit;       /* for the peak in bytes; no order beyond it is taken */
+    int64_t evaluations; /* how many changes may be priced */
+    uint64_t seed;
+};
+
+struct improve_result {
+    int64_t step_before, step; /* picoseconds */
+    int64_t least;             /* no order is faster than this */
+    int64_t evaluations, taken;
+};
+
+/* Improves an order that respects the edges, and in which the ops of one node are adjacent. */
+void improve(const struct problem *p, const struct improve_edges *e,
+             const struct improve_options *o, uint32_t *order, struct arena *a,
+             struct improve_result *out);
+
+#endif
