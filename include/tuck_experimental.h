@@ -47,6 +47,52 @@ TUCK_API const tuck_run_options *tuck_settings_run(const tuck_settings *s);
 TUCK_API const tuck_print_options *tuck_settings_print(const tuck_settings *s);
 TUCK_API const tuck_explain_options *tuck_settings_explain(const tuck_settings *s);
 
+/* ---- Graphs as arrays ----
+ * For programs that have a graph in memory: it goes in as numbers, and what passes did comes back
+ * as an edit of the caller's own nodes.
+ *
+ * Nodes are numbered from 0 in the order of their graph; those that passes add get higher numbers.
+ * Texts are numbered from 0, each ends with NUL. A value is one word, its number times 32 plus its
+ * tuck_value_kind. The number is the value of an int or a bool, the index of a float, the number of
+ * a node or of a text, or how many items a container has, which follow it. 31 is an int that is too
+ * large for that and is the next word.
+ *
+ *   words   number of graphs, the graphs
+ *   graph   its parent (a nested one: the number of an earlier graph, else 0), its name (text; of a
+ *           nested one the attribute that holds it), number of nodes, the nodes
+ *   node    tuck_kind, target, name, annotation (texts; "" if there is none), number of arguments,
+ *           of keyword arguments, of the words that follow: the arguments, then for each keyword a
+ *           TUCK_V_KEY and the value
+ */
+typedef struct tuck_arrays tuck_arrays;
+
+/* Nothing is printed or read as text, so targets and names may be any. TUCK_EINVAL: the arrays are
+ * not a graph; see the diagnostics. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_arrays_read(const int64_t *words, size_t n_words,
+                                                      const char *texts, size_t texts_len,
+                                                      const double *floats, size_t n_floats,
+                                                      const tuck_allocator *alloc,
+                                                      tuck_diags *diags, tuck_arrays **out);
+TUCK_API void tuck_arrays_free(tuck_arrays *a);
+/* The graph, for passes and questions; owned by the arrays. */
+TUCK_API tuck_graph *tuck_arrays_graph(const tuck_arrays *a);
+
+/* What was done to the graph since it was made, in the three arrays below, which live until the
+ * next call. For each graph, in the order in which they were given: its number, then lists, each
+ * begins with its length:
+ *
+ *   new nodes, in their order      number, kind, target, name, and so on as above
+ *   nodes with other operands      number, how many nodes it uses, their numbers
+ *   nodes with other arguments     as a new node
+ *   nodes whose type changed       number
+ *   nodes that are new or moved,   number, the number of the node before it; -1: none
+ *     in their order
+ *   erased nodes                   number */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_arrays_edit(tuck_arrays *a);
+TUCK_API const int64_t *tuck_arrays_words(const tuck_arrays *a, size_t *n_out);
+TUCK_API const double *tuck_arrays_floats(const tuck_arrays *a, size_t *n_out);
+TUCK_API const char *tuck_arrays_texts(const tuck_arrays *a, size_t *len_out);
+
 /* ---- The operator table ----
  * Operators are numbered from 1 in the order of their names. */
 

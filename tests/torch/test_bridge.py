@@ -1,0 +1,135 @@
+"""Passes on live graphs give the same graphs as passes on their texts; nodes that no pass touched are
+the same objects with the same meta."""
+
+import copy
+import random
+import re
+import sys
+import unittest
+
+import torch
+
+from harness import ROOT, graphs, one_test_each
+
+sys.path.insert(0, str(ROOT / "python"))
+
+import tuck
+import tuck.torch
+from fakes import fake_module, groups, groups_of
+from random_fx import random_graph
+
+# Every pass, with the options that change what is inserted.
+PASSES = [p for p in tuck.passes() if p != "insert_control_deps"] + [
+    f"{p}(mode={mode})"
+    for p in ("bucket_all_gather", "bucket_reduce_scatter")
+    for mode in ("custom_ops", "custom_ops_multidtype", "coalesced")
+]
+PASSES += ["schedule_overlap_bucketing(compat=torch)", "overlap_scheduling(compat=torch)", "auto"]
+N_RANDOM = 2000
+
+
+def text_of(graph):
+    """The graph as torch prints it."""
+    body = graph.python_code("self", verbose=True, include_stride=True, include_device=True).src
+    lines = [line for line in body.split("\n") if "No stacktrace found" not in line]
+    text = "class GraphModule(torch.nn.Module):\n"
+    text += "\n".join("    " + line if line else "" for line in lines)
+    return text.replace("random_fx_strange", "random_fx.strange")
+
+
+def canonical(text):
+    """Without the names that the two ways give to what only Python knows, and without marks for the
+    simulation, which a live graph has no place for."""
+    text = text.replace("  # tuck: a loop of its own", "")
+    return re.sub(r"\bopaque_\d+\b|\bOdd\.N\d+\b", "odd", text)
+
+
+def symbols_of(graph):
+    """Values of the symbols in its sizes."""
+    for node in graph.nodes:
+        mode = getattr(node.meta.get("val"), "fake_mode", None)
+        if mode is not None and mode.shape_env is not None:
+            return {str(k): int(v) for k, v in mode.shape_env.backed_var_to_val.items()}
+    return {}
+
+
+def outcome(run):
+    try:
+        return run().changed, None
+    except tuck.Error as error:
+        return None, re.sub(r"^\S+: ", "", str(error).split("\n")[0])
+
+
+class Way:
+    """Compares both ways for one graph and counts."""
+
+    def __init__(self, test, graph, known):
+        self.test = test
+        self.graph = graph
+        self.known = known
+        self.text = text_of(graph)
+        self.symbols = symbols_of(graph)
+        self.changed = 0
+
+    def compare(self, passes):
+        live = copy.deepcopy(self.graph)
+        live.owning_module = self.graph.owning_module
+        read = tuck.Graph(self.text, symbols=self.symbols)
+        for name, ranks in self.known.items():
+            if name in read.groups:
+                read.set_group(name, len(ranks), ranks)
+        before = {n: (n.meta, dict(n.meta), n.target, n.args, n.kwargs) for n in live.nodes}
+        by_text = outcome(lambda: read.optimize(passes))
+        by_bridge = outcome(lambda: tuck.torch.run(live, passes))
+        self.test.assertEqual(by_text[0] is None, by_bridge[0] is None, (by_text, by_bridge))
+        if by_text[0] is None:  # the live graph is as it was
+            read = tuck.Graph(self.text)
+        self.test.assertEqual(
+            canonical(str(read)), canonical(str(tuck.Graph(live))), f"{passes}\n{self.text}"
+        )
+        self.changed += bool(by_bridge[0])
+        self.untouched(live, before)
+        live.lint()
+
+    def untouched(self, live, before):
+        for n in live.nodes:
+            if n not in before:
+                self.test.assertTrue(n.op != "call_function" or "val" in n.meta or not self.graph)
+                continue
+            meta, entries, target, args, kwargs = before[n]
+            self.test.assertIs(n.meta, meta)
+            if n.target is target and n.args == args and n.kwargs == kwargs:
+                self.test.assertEqual(entries.keys(), n.meta.keys())
+                self.test.assertTrue(all(n.meta[k] is v for k, v in entries.items()), n)
+
+
+@one_test_each(graphs("ddp", "fsdp", "tp", "moe", "exec"))
+class CorpusTest(unittest.TestCase):
+    def check(self, path):
+        module, _ = fake_module(path.read_text())
+        with groups(path):
+            rank, known = groups_of(path)
+            way = Way(self, module.graph, known)
+            for passes in PASSES:
+                with self.subTest(passes=passes):
+                    way.compare(passes)
+
+
+class RandomTest(unittest.TestCase):
+    def test_random_graphs(self):
+        changed = dict.fromkeys(PASSES, 0)
+        for seed in range(N_RANDOM):
+            graph = random_graph(seed)
+            way = Way(self, graph, {})
+            pick = random.Random(seed)
+            for passes in pick.sample(PASSES, 4):
+                with self.subTest(seed=seed, passes=passes):
+                    count = way.changed
+                    way.compare(passes)
+                    changed[passes] += way.changed - count
+        idle = [k for k, v in changed.items() if v == 0]
+        self.assertLess(len(idle), 16, f"never changed anything: {idle}")
+
+
+if __name__ == "__main__":
+    unittest.main()
