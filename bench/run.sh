@@ -34,6 +34,7 @@ compile bench
 compile bucket
 compile passes
 compile schedule tests/support/problems.c tests/support/support.c
+compile search tests/support/problems.c tests/support/support.c
 compile sim tests/support/problems.c tests/support/support.c
 
 work=$(mktemp -d)
@@ -58,6 +59,8 @@ echo
 "$B/bench/passes" || status=1
 echo
 "$B/bench/schedule" || status=1
+echo
+"$B/bench/search" || status=1
 echo
 "$B/bench/sim" "$work/step.json"
 read -r seconds makespan bare < <(python3 bench/sim_reference.py "$work/step.json")

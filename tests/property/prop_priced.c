@@ -35,7 +35,8 @@ static bool is_ready(const struct world *w, uint32_t x, uint32_t from)
 
     for (uint32_t d = p->dep_at[x]; d < p->dep_at[x + 1]; d++) {
         uint32_t y = problem_dep_op(p, d);
-        if (y != PROBLEM_NONE && w->s.pos[y] >= from && !w->done[y])
+        bool fake = (p->dep_flags[d] & PROBLEM_FAKE) != 0;
+        if (y != PROBLEM_NONE && !fake && w->s.pos[y] >= from && !w->done[y])
             return false;
     }
     return true;
@@ -147,7 +148,8 @@ int main(void)
                                      .coll_percent = 2 + rng_below(&g, 40),
                                      .sync_percent = rng_below(&g, 3) * 15,
                                      .n_group = 1 + rng_below(&g, 3),
-                                     .fractions = rng_below(&g, 2)};
+                                     .fractions = rng_below(&g, 2),
+                                     .several = rng_below(&g, 2)};
         struct problem *p = random_problem(&g, &how);
 
         changes(&g, p, 40);

@@ -88,21 +88,29 @@ static void do_random(void *ctx)
         if (coll && m->how->n_group > 1)
             op.group = group;
         op.coll = coll ? kinds[rng_below(g, 4)] : NULL;
+        if (coll && m->how->several)
+            op.bytes = 512 << rng_below(g, 12);
         problem_op(&m->b, &op);
         if (wait) {
             uint32_t i = rng_below(g, n_open);
             problem_reads(&m->b, open[i]);
             if (operand[i] != PROBLEM_NONE)
                 problem_reads(&m->b, operand[i]);
-            open[i] = open[--n_open];
-            operand[i] = operand[n_open];
+            if (m->how->several && rng_below(g, 3) == 0)
+                problem_reads(&m->b, open[rng_below(g, n_open)]);
+            if (!m->how->several || n - x <= n_open || rng_below(g, 3) > 0) {
+                open[i] = open[--n_open];
+                operand[i] = operand[n_open];
+            }
         }
         uint32_t reads = n_buf == 0 ? 0 : coll ? 1 : rng_below(g, 4), last = PROBLEM_NONE;
         for (uint32_t i = 0; i < reads; i++) {
             uint32_t window = n_buf < 12 ? n_buf : 12;
             last = rng_below(g, 8) == 0 ? buf[rng_below(g, n_buf)]
                                         : buf[n_buf - 1 - rng_below(g, window)];
-            if (!coll && rng_below(g, 20) == 0)
+            if (m->how->several && rng_below(g, 20) == 0)
+                problem_needs(&m->b, last, PROBLEM_FAKE);
+            else if (!coll && rng_below(g, 20) == 0)
                 problem_needs(&m->b, last, PROBLEM_WEAK);
             else
                 problem_reads(&m->b, last);

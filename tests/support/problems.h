@@ -17,6 +17,8 @@ struct random_problem {
     uint32_t coll_percent, sync_percent; /* of ops; of collectives */
     uint32_t n_group;                    /* process groups, from 1 on */
     bool fractions;                      /* runtimes whose sums are not exact */
+    /* collectives with several waits, waits for several collectives, message sizes, fake deps */
+    bool several;
 };
 
 struct problem *random_problem(struct rng *rng, const struct random_problem *how);
