@@ -505,6 +505,19 @@ typedef tuck_status (*tuck_order_fn)(void *ctx, const tuck_problem *problem, uin
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_append_order(tuck_pipeline *p, const char *name,
                                                                 tuck_order_fn fn, void *ctx);
 
+/* ---- PyTorch's own ----
+ * tuck_graph_optimize() also judges what PyTorch's overlap scheduler with bucketing makes of the
+ * graph, schedule_overlap_bucketing(compat=torch), and is not slower than that unless it needs more
+ * memory than is allowed. */
+typedef struct tuck_rival {
+    size_t size;
+    const char *refused; /* why there is no result that could be used; NULL if there is one: */
+    tuck_times times;
+    bool fits; /* into the memory limit */
+} tuck_rival;
+/* From a report; out->size must be set. False if it was not run. */
+TUCK_API bool tuck_report_rival(const tuck_report *t, tuck_rival *out);
+
 /* ---- Digests ----
  * What ranks of one job must agree on, as 16 hexadecimal digits: ranks compare theirs before they
  * run. Neither depends on names of nodes and groups, on the index of a device, or on numbers among

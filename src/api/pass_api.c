@@ -78,6 +78,18 @@ bool tuck_report_gain(const tuck_report *t, tuck_gain *out)
     return true;
 }
 
+bool tuck_report_rival(const tuck_report *t, tuck_rival *out)
+{
+    if (t == NULL || out == NULL || out->size <= sizeof(out->size) || !t->rival.ran)
+        return false;
+    const tuck_rival all = {.size = out->size,
+                            .refused = t->rival.sound ? NULL : t->rival.why,
+                            .times = t->rival.times,
+                            .fits = t->rival.fits};
+    memcpy(out, &all, out->size < sizeof(all) ? out->size : sizeof(all));
+    return true;
+}
+
 static void print(struct buf *b, const tuck_print_options *how, const void *arg)
 {
     struct report_form form = {.times = (how->detail & TUCK_DETAIL_TIMES) != 0,

@@ -2,6 +2,7 @@
 #include "api/api.h"
 #include "api/pass_api.h"
 #include "api/simulate_api.h"
+#include "study/digest.h"
 #include "study/judge.h"
 #include "study/optimize.h"
 
@@ -13,6 +14,8 @@ struct run {
     struct given_machine *given;
     struct evaluate_options eval;
     struct study study;
+    uint64_t sequence; /* digest of the graph before; study/digest.h */
+    bool has_sequence;
 };
 
 static tuck_status run_begin(struct run *r, const tuck_run_options *options, enum machine_need need)
@@ -111,6 +114,31 @@ static tuck_status compare(struct run *r, bool judge, tuck_report *report)
     return or_left_out(st);
 }
 
+/* The digest of g's sequence; *known: false if there is none, or types cannot be inferred. */
+static tuck_status find_sequence(const struct run *r, tuck_graph *g, bool *known, uint64_t *out)
+{
+    struct assume symbols = machine_symbols(&r->given->machine, g->store);
+    struct sequence s;
+    tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, NULL);
+
+    *known = false;
+    if (st != TUCK_OK)
+        return or_left_out(st);
+    st = sequence_of(g, &symbols, &s);
+    *known = st == TUCK_OK && s.text.len > 0;
+    *out = s.digest;
+    sequence_end(&s);
+    return st;
+}
+
+static tuck_status note_sequence(const struct run *r, tuck_report *t)
+{
+    tuck_status st = find_sequence(r, r->g, &t->has_sequence, &t->sequence);
+
+    t->resequenced = t->has_sequence && r->has_sequence && t->sequence != r->sequence;
+    return st;
+}
+
 /* ---- a pipeline ---- */
 
 static bool needs_times(const struct pipeline *p)
@@ -168,12 +196,17 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
         st = TUCK_ENOMEM;
     if (st == TUCK_OK) {
         struct runner runner = {.study = &r.study, .observer = {r.o.observe, r.o.ctx}};
+        bool judge = r.o.judge == TUCK_JUDGE_RESULT;
         if (needs_times(&p->p))
             st = note_assumed(&r, report);
+        if (st == TUCK_OK && judge)
+            st = find_sequence(&r, g, &r.has_sequence, &r.sequence);
         if (st == TUCK_OK)
             st = pipeline_run(&p->p, g, &runner, report, diags);
         if (st == TUCK_OK)
-            st = compare(&r, r.o.judge == TUCK_JUDGE_RESULT, report);
+            st = judge ? note_sequence(&r, report) : TUCK_OK;
+        if (st == TUCK_OK)
+            st = compare(&r, judge, report);
         note_contention(&r, report);
         report->work = r.study.work;
     }
@@ -201,8 +234,12 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
                                      .memory = r.o.memory,
                                      .memory_more = r.o.memory_more,
                                      .memory_share = r.o.memory_share};
-        st = optimize_graph(&r.study, g, &o, diags, gain_out, &report);
+        st = find_sequence(&r, g, &r.has_sequence, &r.sequence);
+        if (st == TUCK_OK)
+            st = optimize_graph(&r.study, g, &o, diags, gain_out, &report);
     }
+    if (st == TUCK_OK)
+        st = note_sequence(&r, report);
     if (st == TUCK_OK)
         st = compare(&r, false, report);
     if (report != NULL) {

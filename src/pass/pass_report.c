@@ -5,6 +5,7 @@
 
 #include "base/layout.h"
 #include "base/units.h"
+#include "tuck_experimental.h"
 
 static const char *const reason_name[] = {
 #define X(id, name, meaning) name,
@@ -20,6 +21,12 @@ static const char *const reason_meaning[] = {
 
 const char report_crossed[] =
     "collectives changed places: all ranks must run this graph, or use --keep-order";
+
+static const char report_merged[] = "this assumes that every rank runs the same program and makes "
+                                    "the same choice: collectives are merged";
+static const char report_moved[] =
+    "this assumes that every rank runs the same program and makes the same choice: the order of "
+    "communication is changed (--keep-order keeps it)";
 
 static const char *const closed_name[] = {"cap", "key", "dependence", "order", "end"};
 
@@ -235,14 +242,31 @@ static void pass_json(struct json_out *j, const struct pass_report *p, bool time
     json_close(j, '}');
 }
 
-static void times_json(struct json_out *j, const char *key, const tuck_times *t)
+static void times_fields(struct json_out *j, const tuck_times *t)
 {
-    json_open(j, key, '{');
     json_float(j, "step_ns", ns_of_ps(t->step_ps));
     json_float(j, "compute_ns", ns_of_ps(t->compute_ps));
     json_float(j, "comm_ns", ns_of_ps(t->comm_ps));
     json_float(j, "exposed_ns", ns_of_ps(t->exposed_ps));
     json_int(j, "peak_bytes", t->peak_bytes);
+}
+
+static void times_json(struct json_out *j, const char *key, const tuck_times *t)
+{
+    json_open(j, key, '{');
+    times_fields(j, t);
+    json_close(j, '}');
+}
+
+static void rival_json(struct json_out *j, const struct report_rival *r)
+{
+    json_open(j, "pytorch", '{');
+    if (r->sound) {
+        times_fields(j, &r->times);
+        json_bool(j, "fits", r->fits);
+    } else {
+        json_str(j, "refused", r->why);
+    }
     json_close(j, '}');
 }
 
@@ -254,8 +278,18 @@ static bool crosses(const struct tuck_report *t)
     return false;
 }
 
-static void work_json(struct json_out *j, const struct report_work *w)
+static void json_digest(struct json_out *j, const char *key, uint64_t digest)
 {
+    char text[TUCK_DIGEST_TEXT];
+
+    snprintf(text, sizeof(text), "%016llx", (unsigned long long)digest);
+    json_str(j, key, text);
+}
+
+static void work_json(struct json_out *j, const struct tuck_report *t, bool times)
+{
+    const struct report_work *w = &t->work;
+
     json_open(j, "stats", '{');
     json_int(j, "graphs", w->graphs);
     json_int(j, "lowered", w->lowered);
@@ -263,6 +297,8 @@ static void work_json(struct json_out *j, const struct report_work *w)
     json_int(j, "simulated", w->simulated);
     json_int(j, "reused", w->reused);
     json_int(j, "orders_simulated", w->orders);
+    if (times && t->rival.ran)
+        json_float(j, "pytorch_ms", t->rival.ms);
     json_close(j, '}');
 }
 
@@ -273,11 +309,17 @@ void report_json(const struct tuck_report *t, const struct report_form *how, str
     json_begin(&j, b);
     json_open(&j, NULL, '{');
     json_schema(&j, 1);
+    if (crosses(t) || t->resequenced)
+        json_bool(&j, "assumes_same_graph_on_all_ranks", true);
+    if (t->has_sequence)
+        json_digest(&j, "sequence", t->sequence);
     if (t->judged) {
         json_bool(&j, "changed", t->gain.changed);
         if (t->gain.memory_limit > 0)
             json_int(&j, "memory_limit_bytes", t->gain.memory_limit);
         times_json(&j, "before", &t->gain.before);
+        if (t->rival.ran)
+            rival_json(&j, &t->rival);
         times_json(&j, "after", &t->gain.after);
         cost_assumed_json(&j, t->assumed.at, t->assumed.len, t->unbacked);
         json_int(&j, "ops_unknown", t->ops_unknown);
@@ -291,14 +333,12 @@ void report_json(const struct tuck_report *t, const struct report_form *how, str
     }
     if (t->contention != NULL)
         json_str(&j, "contention", t->contention);
-    if (crosses(t))
-        json_bool(&j, "assumes_same_graph_on_all_ranks", true);
     json_open(&j, "passes", '[');
     for (uint32_t i = 0; i < t->pass.len; i++)
         pass_json(&j, &t->pass.at[i], how->times);
     json_close(&j, ']');
     if (how->work)
-        work_json(&j, &t->work);
+        work_json(&j, t, how->times);
     json_close(&j, '}');
     json_end(&j);
 }
@@ -431,49 +471,108 @@ static void put_moves(struct buf *b, const struct pass_report *p)
     }
 }
 
-/* The second number is better if it is smaller. */
-static void put_pair(struct buf *b, const char *what, double before, double after, int digits)
+/* One row of the table: before, PyTorch's own unless it was not run, after. The last number is
+ * better if it is smaller. */
+struct row {
+    double before, rival, after;
+    int digits;
+};
+
+static void put_row(struct buf *b, const struct report_rival *r, const char *what, struct row x)
 {
-    buf_printf(b, "%-22s %12.*f ", what, digits, before);
-    ink_printf(b, after == before ? INK_PLAIN : ink_change(after - before), "%12.*f", digits,
-               after);
+    buf_printf(b, "%-22s %12.*f ", what, x.digits, x.before);
+    if (r->sound)
+        buf_printf(b, "%13.*f ", x.digits, x.rival);
+    else if (r->ran)
+        buf_printf(b, "%13s ", "-");
+    ink_printf(b, x.after == x.before ? INK_PLAIN : ink_change(x.after - x.before), "%12.*f",
+               x.digits, x.after);
+}
+
+static double ms_of(int64_t ps)
+{
+    return ns_of_ps(ps) / 1e6;
+}
+
+static double mib_of(int64_t bytes)
+{
+    return (double)bytes / 1048576;
+}
+
+/* How far it is above the bound, in percent. */
+static double gap_of(const tuck_gain *g, const tuck_times *t)
+{
+    return g->bound_ps > 0 ? 100 * (ns_of_ps(t->step_ps) / ns_of_ps(g->bound_ps) - 1) : 0;
+}
+
+static void put_times(struct buf *b, const struct tuck_report *t)
+{
+    const tuck_gain *g = &t->gain;
+    const tuck_times *x = &g->before, *y = &g->after, *p = &t->rival.times;
+    const struct report_rival *r = &t->rival;
+
+    ink_line(b, INK_HEAD, "%-22s %12s %s%12s", "", "before", r->ran ? "PyTorch's own " : "",
+             t->chosen ? "after" : "Tuck");
+    put_row(b, r, "step ms",
+            (struct row){ms_of(x->step_ps), ms_of(p->step_ps), ms_of(y->step_ps), 3});
+    ink_line(b, ink_change(ns_of_ps(y->step_ps) - ns_of_ps(x->step_ps)), "  %+.1f %%",
+             x->step_ps > 0 ? 100 * (ns_of_ps(y->step_ps) / ns_of_ps(x->step_ps) - 1) : 0);
+    put_row(b, r, "compute ms",
+            (struct row){ms_of(x->compute_ps), ms_of(p->compute_ps), ms_of(y->compute_ps), 3});
+    buf_chr(b, '\n');
+    put_row(b, r, "communication ms",
+            (struct row){ms_of(x->comm_ps), ms_of(p->comm_ps), ms_of(y->comm_ps), 3});
+    buf_chr(b, '\n');
+    put_row(b, r, "exposed ms",
+            (struct row){ms_of(x->exposed_ps), ms_of(p->exposed_ps), ms_of(y->exposed_ps), 3});
+    buf_chr(b, '\n');
+    put_row(b, r, "peak memory MiB",
+            (struct row){mib_of(x->peak_bytes), mib_of(p->peak_bytes), mib_of(y->peak_bytes), 2});
+    if (g->memory_limit > 0 && g->memory_limit != x->peak_bytes)
+        ink_printf(b, INK_DIM, "  within %.2f", mib_of(g->memory_limit));
+    buf_chr(b, '\n');
+}
+
+static void put_bound(struct buf *b, const struct tuck_report *t)
+{
+    const tuck_gain *g = &t->gain;
+
+    if (t->ops_unknown > 0) {
+        ink_line(b, INK_LIMIT, "the time of %u op%s is not known: there is no bound",
+                 t->ops_unknown, t->ops_unknown == 1 ? "" : "s");
+        return;
+    }
+    put_row(
+        b, &t->rival, "gap %",
+        (struct row){gap_of(g, &g->before), gap_of(g, &t->rival.times), gap_of(g, &g->after), 1});
+    ink_line(b, INK_DIM, "  above the bound");
+    wrap_hang(b, INK_LIMIT, 0, "the bound of %.3f ms: %s", ms_of(g->bound_ps), g->bound_meaning);
+}
+
+/* Why PyTorch's own is not there, or could not be used. */
+static void put_rival(struct buf *b, const struct tuck_report *t)
+{
+    const struct report_rival *r = &t->rival;
+
+    if (r->ran && !r->sound)
+        wrap_hang(b, INK_LIMIT, 2, "no result of PyTorch's own: %s", r->why);
+    else if (r->ran && !r->fits)
+        wrap_hang(b, INK_LIMIT, 2, "PyTorch's own needs %.2f MiB, more than the limit of %.2f",
+                  mib_of(r->times.peak_bytes), mib_of(t->gain.memory_limit));
 }
 
 static void put_gain(struct buf *b, const struct tuck_report *t)
 {
     const tuck_gain *g = &t->gain;
-    const tuck_times *x = &g->before, *y = &g->after;
-    double gap_x = g->bound_ps > 0 ? 100 * (ns_of_ps(x->step_ps) / ns_of_ps(g->bound_ps) - 1) : 0;
-    double gap_y = g->bound_ps > 0 ? 100 * (ns_of_ps(y->step_ps) / ns_of_ps(g->bound_ps) - 1) : 0;
-
     bool unsized = t->buffers_unknown > 0 || t->ops_unknown > 0;
 
-    ink_line(b, INK_HEAD, "%-22s %12s %12s", "", "before", "after");
-    put_pair(b, "step ms", ns_of_ps(x->step_ps) / 1e6, ns_of_ps(y->step_ps) / 1e6, 3);
-    ink_line(b, ink_change(ns_of_ps(y->step_ps) - ns_of_ps(x->step_ps)), "  %+.1f %%",
-             x->step_ps > 0 ? 100 * (ns_of_ps(y->step_ps) / ns_of_ps(x->step_ps) - 1) : 0);
-    put_pair(b, "compute ms", ns_of_ps(x->compute_ps) / 1e6, ns_of_ps(y->compute_ps) / 1e6, 3);
-    buf_chr(b, '\n');
-    put_pair(b, "communication ms", ns_of_ps(x->comm_ps) / 1e6, ns_of_ps(y->comm_ps) / 1e6, 3);
-    buf_chr(b, '\n');
-    put_pair(b, "exposed ms", ns_of_ps(x->exposed_ps) / 1e6, ns_of_ps(y->exposed_ps) / 1e6, 3);
-    buf_chr(b, '\n');
-    put_pair(b, "peak memory MiB", (double)x->peak_bytes / 1048576, (double)y->peak_bytes / 1048576,
-             2);
-    if (g->memory_limit > 0 && g->memory_limit != x->peak_bytes)
-        ink_printf(b, INK_DIM, "  within %.2f", (double)g->memory_limit / 1048576);
-    buf_chr(b, '\n');
+    put_times(b, t);
     if (unsized)
         ink_line(b, INK_LIMIT, "    without what is of unknown size");
-    if (t->ops_unknown == 0) {
-        put_pair(b, "gap %", gap_x, gap_y, 1);
-        ink_printf(b, INK_DIM, "  above the bound of %.3f ms", ns_of_ps(g->bound_ps) / 1e6);
-        buf_chr(b, '\n');
-        wrap_hang(b, INK_LIMIT, 0, "the bound: %s", g->bound_meaning);
-    } else {
-        ink_line(b, INK_LIMIT, "the time of %u op%s is not known: there is no bound",
-                 t->ops_unknown, t->ops_unknown == 1 ? "" : "s");
-    }
+    put_bound(b, t);
+    put_rival(b, t);
+    if (t->has_sequence)
+        ink_line(b, INK_DIM, "sequence of communication: %016llx", (unsigned long long)t->sequence);
     cost_assumed_table(b, t->assumed.at, t->assumed.len, t->unbacked);
     if (t->contention != NULL)
         wrap_hang(b, INK_DIM, 2, "contention: %s", t->contention);
@@ -481,7 +580,7 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
         wrap_hang(b, INK_LIMIT, 0, "%s", t->remark);
     if (g->over_limit)
         ink_line(b, INK_BAD, "nothing that was tried fits into %.2f MiB: nothing is written",
-                 (double)g->memory_limit / 1048576);
+                 mib_of(g->memory_limit));
     else if (t->chosen)
         return;
     else if (!g->changed && !unsized)
@@ -532,8 +631,12 @@ static void put_pass(struct buf *b, const struct pass_report *p, bool times)
                    (double)p->step_peak / 1048576);
 }
 
-static void put_work(struct buf *b, const struct report_work *w)
+static void put_work(struct buf *b, const struct tuck_report *t, bool times)
 {
+    const struct report_work *w = &t->work;
+
+    if (times && t->rival.ran)
+        wrap_line(b, INK_DIM, 0, "stats: PyTorch's own took %.2f ms of CPU time", t->rival.ms);
     wrap_line(b, INK_DIM, 0,
               "stats: graphs %u, lowered %u, problems %u, simulated %u, reused %u, orders %u",
               w->graphs, w->lowered, w->problems, w->simulated, w->reused, w->orders);
@@ -542,9 +645,9 @@ static void put_work(struct buf *b, const struct report_work *w)
 void report_table(const struct tuck_report *t, const struct report_form *how, struct buf *b)
 {
     if (t->judged) {
+        if (crosses(t) || t->resequenced)
+            wrap_hang(b, INK_LIMIT, 0, "%s", crosses(t) ? report_moved : report_merged);
         put_gain(b, t);
-        if (crosses(t))
-            wrap_line(b, INK_DIM, 0, "%s", report_crossed);
         if (t->pass.len > 0)
             buf_chr(b, '\n');
     } else {
@@ -564,5 +667,5 @@ void report_table(const struct tuck_report *t, const struct report_form *how, st
     if (crosses(t) && !t->judged)
         wrap_line(b, INK_DIM, 0, "%s", report_crossed);
     if (how->work)
-        put_work(b, &t->work);
+        put_work(b, t, how->times);
 }

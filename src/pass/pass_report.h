@@ -104,6 +104,16 @@ struct report_work {
     uint32_t orders;                       /* simulated inside passes on orders */
 };
 
+/* PyTorch's own overlap scheduler on the same graph. */
+struct report_rival {
+    bool ran;
+    bool sound; /* its result may be used: its times are */
+    tuck_times times;
+    bool fits;     /* into the memory limit */
+    char why[256]; /* if not sound */
+    double ms;     /* CPU time */
+};
+
 struct tuck_report {
     struct mem mem;
     struct arena arena;
@@ -111,6 +121,9 @@ struct tuck_report {
     bool judged; /* the whole pipeline was simulated before and after: */
     bool chosen; /* a user chose the passes: nothing else was tried */
     tuck_gain gain;
+    struct report_rival rival;
+    uint64_t sequence; /* digest of the result's sequence of communication; study/digest.h */
+    bool has_sequence, resequenced;   /* it is known; it differs from that of the graph before */
     VEC(struct cost_assumed) assumed; /* groups whose size was assumed */
     bool unbacked;                    /* unbacked sizes were assumed */
     uint32_t ops_unknown, buffers_unknown;

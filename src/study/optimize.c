@@ -9,6 +9,7 @@
 #include "rewrite/waits.h"
 #include "schedule/schedule.h"
 #include "study/judge.h"
+#include "study/rival.h"
 #include "study/stage.h"
 
 struct best {
@@ -30,6 +31,7 @@ struct search {
     bool less;        /* the peak must shrink */
     struct gaps gaps; /* of the original graph */
     bool unbacked, communicates;
+    struct report_rival rival; /* PyTorch's own */
 };
 
 /* The bucket cap in MiB for one kind of collective: the size that keeps the link of the largest
@@ -79,14 +81,10 @@ static bool is_better(const struct search *s, int64_t ps, int64_t peak)
     return ps <= b->least_ps + slack && (peak < b->peak || (peak == b->peak && ps < b->ps));
 }
 
-/* Take x if it fits and is the best so far. */
-static tuck_status offer(struct search *s, const struct stage *x, bool *fits)
+static tuck_status take(struct search *s, const struct stage *x)
 {
     struct best b = {.ps = x->e->time.makespan, .peak = x->e->peak};
 
-    *fits = b.peak <= s->limit;
-    if (!*fits || !is_better(s, b.ps, b.peak))
-        return TUCK_OK;
     b.least_ps = s->best.g != NULL && s->best.least_ps < b.ps ? s->best.least_ps : b.ps;
     tuck_status st = stage_report(x, &b.report);
     if (st != TUCK_OK)
@@ -101,6 +99,13 @@ static tuck_status offer(struct search *s, const struct stage *x, bool *fits)
     tuck_report_free(s->best.report);
     s->best = b;
     return TUCK_OK;
+}
+
+/* Take x if it fits and is the best so far. */
+static tuck_status offer(struct search *s, const struct stage *x, bool *fits)
+{
+    *fits = x->e->peak <= s->limit;
+    return *fits && is_better(s, x->e->time.makespan, x->e->peak) ? take(s, x) : TUCK_OK;
 }
 
 /* ---- orders ---- */
@@ -306,13 +311,13 @@ static int64_t limit_of(const struct optimize_options *o, int64_t peak)
     return limit < 9e18 ? (int64_t)limit : INT64_MAX;
 }
 
-/* Tries every way to bucket with every order; the best is in s->best. */
-static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e)
+/* Tries every way to bucket with every order. */
+static tuck_status try_own(struct search *s, const struct stage *first)
 {
-    struct stage first, x;
+    const tuck_graph *g = first->g;
+    struct stage x;
+    tuck_status st = next(s, first, &pass_deduplicate_wait_tensors, NULL, 0, &x);
 
-    stage_first(&first, g, e);
-    tuck_status st = next(s, &first, &pass_deduplicate_wait_tensors, NULL, 0, &x);
     if (st == TUCK_OK)
         st = try_starts(s, &x);
     if (st == TUCK_OK && has_candidates(g))
@@ -322,6 +327,24 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
     for (double share = 0.5; share <= 4 && st == TUCK_OK && has_candidates(g); share *= 2)
         st = try_fsdp_buckets(s, &x, share);
     stage_end(&x);
+    return st;
+}
+
+/* PyTorch's own, and everything of ours; the best is in s->best. Less memory for a little more time
+ * is no reason to be slower than PyTorch. */
+static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e)
+{
+    struct stage first;
+    struct rival rival;
+
+    stage_first(&first, g, e);
+    tuck_status st = rival_run(&s->runner, &first, &rival);
+    rival_report(&rival, s->limit, &s->rival);
+    if (st == TUCK_OK)
+        st = try_own(s, &first);
+    if (st == TUCK_OK && s->rival.fits && s->rival.times.step_ps < s->best.ps)
+        st = take(s, &rival.stage);
+    rival_end(&rival);
     return st;
 }
 
@@ -379,6 +402,7 @@ static void do_remember(void *arg)
     tuck_report *t = x->report;
 
     t->judged = true;
+    t->rival = x->s->rival;
     t->ops_unknown = x->s->gaps.n_unknown;
     t->buffers_unknown = x->s->gaps.n_buf;
     t->unbacked = x->s->unbacked;

@@ -19,6 +19,9 @@ static inline bool observe(const struct observer *o, const char *pass, size_t st
     return o->fn == NULL || o->fn(o->ctx, pass, step, after, g);
 }
 
+/* CPU time of this thread: wall-clock time would include other processes. */
+double runner_cpu_ms(void);
+
 struct runner {
     struct study *study; /* the machine, and evaluations of graphs on it */
     struct observer observer;

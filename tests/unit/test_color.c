@@ -83,7 +83,7 @@ static void test_gain(void **state)
     assert_true(mem_guard(&m, do_gain, &x));
     const char *text = buf_text(&x.color);
     assert_non_null(
-        strstr(text, "\033[1m                             before        after\033[0m\n"));
+        strstr(text, "\033[1m                             before         Tuck\033[0m\n"));
     assert_non_null(strstr(text, "2.000 \033[32m       1.000\033[0m\033[32m  -50.0 %\033[0m\n"));
     assert_non_null(strstr(text, "compute ms                    1.000        1.000\n"));
     assert_non_null(strstr(text, "1.00 \033[31m        2.00\033[0m\n"));
