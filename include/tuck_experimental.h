@@ -81,7 +81,7 @@ TUCK_API tuck_graph *tuck_arrays_graph(const tuck_arrays *a);
  * next call. For each graph, in the order in which they were given: its number, then lists, each
  * begins with its length:
  *
- *   new nodes, in their order      number, kind, target, name, and so on as above
+ *   new nodes, in their order      number, then as above: kind, target, …
  *   nodes with other operands      number, how many nodes it uses, their numbers
  *   nodes with other arguments     as a new node
  *   nodes whose type changed       number

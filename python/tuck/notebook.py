@@ -117,6 +117,12 @@ class Graph:
         )
         self._simulation = None
 
+    def set_rank(self, rank: int) -> None:
+        """Which global rank runs the graph."""
+        diags = Diags()
+        diags.check(lib.tuck_graph_set_rank(self._handle, rank, diags))
+        self._simulation = None
+
     @property
     def groups(self) -> dict[str, int]:
         """The process groups and their sizes; 0 is unknown."""

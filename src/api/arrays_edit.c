@@ -61,6 +61,7 @@ static void put_call(struct edit *e, uint32_t n)
     put(e, x->kind);
     put(e, text_number(e, x->target));
     put(e, text_number(e, x->name));
+    put(e, text_number(e, x->ann ? ann_at(e->is->store, x->ann)->inner : e->is->store->word.empty));
     put(e, x->n_args);
     put(e, x->n_kwargs);
     uint32_t count = e->a->word.len;

@@ -121,11 +121,11 @@ static void edits(void **state)
     static const int64_t want[] = {
         /* clang-format off */
         0,
-        1, 6, TUCK_CALL_FUNCTION, 0, 1, 3, 1, 8,
+        1, 6, TUCK_CALL_FUNCTION, 0, 1, 2, 3, 1, 8,
             V(TUCK_V_NODE, 0), V(TUCK_V_LIST, 2), 31, INT64_MIN, V(TUCK_V_INT, -3),
-            V(TUCK_V_FLOAT, 0), V(TUCK_V_KEY, 2), V(TUCK_V_DTYPE, 3),
+            V(TUCK_V_FLOAT, 0), V(TUCK_V_KEY, 3), V(TUCK_V_DTYPE, 4),
         0,
-        1, 1, TUCK_CALL_FUNCTION, 4, 5, 1, 0, 1, V(TUCK_V_NODE, 0),
+        1, 1, TUCK_CALL_FUNCTION, 5, 6, 7, 1, 0, 1, V(TUCK_V_NODE, 0),
         0,
         1, 6, 0,
         0,

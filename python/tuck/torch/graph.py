@@ -127,6 +127,7 @@ class _Undo:
         self.calls: list[tuple[Node, Any, Any, Any]] = []
         self.values: list[tuple[Node, Any]] = []
         self.new: list[Node] = []
+        self.types: list[str] = []  # of the new nodes
         self.moved = 0
 
     def call(self, node: Node) -> None:
@@ -196,7 +197,7 @@ def _apply_one(
     for _ in range(edit.next()):
         node = by_number[edit.next()]
         undo.call(node)
-        target, _, args, kwargs = _call(edit, by_number)
+        target, _, _, args, kwargs = _call(edit, by_number)
         if node.op != "output" and target is not None:
             node.target = target
         node.args, node.kwargs = args, kwargs
@@ -207,7 +208,7 @@ def _apply_one(
         (by_number[before] if before >= 0 else graph._root).append(by_number[node])
     for node in retyped:
         undo.values.append((node, node.meta.get("val")))
-    values.make(undo.new, retyped)
+    values.make(undo.new, undo.types, retyped)
     gone = [by_number[i] for i in edit.take(edit.next())]
     for node in gone:
         undo.call(node)
@@ -215,11 +216,12 @@ def _apply_one(
     return gone
 
 
-def _call(edit: Edit, by_number: dict[int, Node]) -> tuple[Any, str, tuple, dict]:
-    """The words of a call after its number: target, name, arguments."""
+def _call(edit: Edit, by_number: dict[int, Node]) -> tuple[Any, str, str, tuple, dict]:
+    """The words of a call after its number: target, name, type, arguments."""
     kind = OPERATION[edit.next()]
     target: Any = edit.texts[edit.next()]
     name = edit.texts[edit.next()]
+    type_text = edit.texts[edit.next()]
     n_args, n_kwargs, _ = edit.take(3)
     if kind == "call_function":
         target = edit.opaque[target] if target in edit.opaque else _function(target)
@@ -228,7 +230,7 @@ def _call(edit: Edit, by_number: dict[int, Node]) -> tuple[Any, str, tuple, dict
     for _ in range(n_kwargs):
         key = edit.texts[edit.next() >> 5]
         kwargs[key] = edit.value(by_number)
-    return target, name, args, kwargs
+    return target, name, type_text, args, kwargs
 
 
 def _function(text: str) -> Any:
@@ -241,7 +243,8 @@ def _function(text: str) -> Any:
 def _create(edit: Edit, graph: torch.fx.Graph, by_number: dict[int, Node], undo: _Undo) -> None:
     number = edit.next()
     kind = OPERATION[edit.words[edit.at]]
-    target, name, args, kwargs = _call(edit, by_number)
+    target, name, type_text, args, kwargs = _call(edit, by_number)
     node = graph.create_node(kind, target, args, kwargs, name)
     by_number[number] = node
     undo.new.append(node)
+    undo.types.append(type_text)
