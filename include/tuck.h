@@ -1119,6 +1119,9 @@ typedef struct tuck_run_options {
     /* If not NULL, a successful run stores the simulations of the graph before and after; NULL if
      * sizes are unknown. The caller frees them. */
     tuck_simulation **before_out, **after_out;
+    /* How much tuck_graph_optimize() tries, from 0 (one order for each of a few ways to bucket) to
+     * 9. The same effort gives the same result on every machine. */
+    uint32_t effort;
 } tuck_run_options;
 
 TUCK_API void tuck_run_options_init(tuck_run_options *o);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "study/optimize.h"
 
 const char *tuck_version(void)
 {
@@ -34,7 +35,7 @@ void tuck_read_options_init(tuck_read_options *o)
 
 void tuck_run_options_init(tuck_run_options *o)
 {
-    *o = (tuck_run_options){.size = sizeof(*o)};
+    *o = (tuck_run_options){.size = sizeof(*o), .effort = OPTIMIZE_EFFORT};
 }
 
 void tuck_schedule_options_init(tuck_schedule_options *o)

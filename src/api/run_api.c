@@ -24,7 +24,7 @@ static tuck_status run_begin(struct run *r, const tuck_run_options *options, enu
 
     tuck_run_options_init(&r->o);
     if (options_take(&r->o, sizeof(r->o), options) != TUCK_OK ||
-        (unsigned)r->o.order > TUCK_ORDER_OF_ALL)
+        (unsigned)r->o.order > TUCK_ORDER_OF_ALL || r->o.effort > OPTIMIZE_EFFORT_MAX)
         return TUCK_EINVAL;
     tuck_status st = machine_take(r->o.machine, r->g, need, r->diags, &r->given);
     if (st != TUCK_OK)
@@ -233,7 +233,8 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
         struct optimize_options o = {.observer = {r.o.observe, r.o.ctx},
                                      .memory = r.o.memory,
                                      .memory_more = r.o.memory_more,
-                                     .memory_share = r.o.memory_share};
+                                     .memory_share = r.o.memory_share,
+                                     .effort = r.o.effort};
         st = find_sequence(&r, g, &r.has_sequence, &r.sequence);
         if (st == TUCK_OK)
             st = optimize_graph(&r.study, g, &o, diags, gain_out, &report);

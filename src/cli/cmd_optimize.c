@@ -17,6 +17,7 @@ enum {
     OPT_DOT,
     OPT_NO_TIMES,
     OPT_MEMORY,
+    OPT_EFFORT,
     OPT_CONTENTION,
     OPT_STATS
 };
@@ -31,7 +32,8 @@ struct optimize {
     bool no_times, stats, memory_given;
     int64_t memory, memory_more; /* --memory: see tuck_run_options */
     double memory_share;
-    char *text; /* the pipeline: keys first, then passes */
+    int64_t effort; /* -1: the default */
+    char *text;     /* the pipeline: keys first, then passes */
     size_t len, cap;
 };
 
@@ -57,6 +59,10 @@ static const struct argp_option options[] = {
     {"memory", OPT_MEMORY, "SIZE", 0,
      "The peak that the result may have: 40GiB, or an increase over the graph's own: +5%, +512MiB "
      "(default: its own)",
+     0},
+    {"effort", OPT_EFFORT, "N", 0,
+     "How much is tried, from 0 (a fraction of a second) to 9 (default: 5); the same on every "
+     "machine",
      0},
     {"contention", OPT_CONTENTION, NULL, 0,
      "Judge with concurrent collectives sharing their link, and kernels running slower next to "
@@ -142,6 +148,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case OPT_REPORT: o->report = arg; break;
     case OPT_MEMORY: parse_memory(state, o, arg); break;
+    case OPT_EFFORT: o->effort = option_number(state, "--effort", arg, 0, 9); break;
     case OPT_DUMP: o->dump.folder = arg; break;
     case OPT_KEEP_ORDER: o->model.keep_order = true; break;
     case OPT_CONTENTION: o->model.contention = true; break;
@@ -153,6 +160,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(
                 state,
                 "--memory is for Tuck's own passes; the passes of --passes have their own budgets");
+        if (o->effort >= 0 && (o->passes != NULL || o->file != NULL || o->len > 0))
+            argp_error(state, "--effort is for Tuck's own passes, not for those of --passes");
         if (o->dump.dot && o->dump.folder == NULL)
             argp_error(state, "--dump-dot needs --dump");
         break;
@@ -349,6 +358,8 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct b
     run.memory = o->memory;
     run.memory_more = o->memory_more;
     run.memory_share = o->memory_share;
+    if (o->effort >= 0)
+        run.effort = (uint32_t)o->effort;
     if (picture_wanted(&o->picture)) {
         run.before_out = &both->s[0];
         run.after_out = &both->s[1];
@@ -459,7 +470,7 @@ static int check_outputs(struct optimize *o)
 
 int cmd_optimize(int argc, char **argv)
 {
-    struct optimize o = {.passes = NULL};
+    struct optimize o = {.effort = -1};
     tuck_pipeline *p = NULL;
     size_t from = 0, to = 0;
 

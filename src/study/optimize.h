@@ -6,12 +6,15 @@
 #include "pass/pass_report.h"
 #include "study/runner.h"
 
+enum { OPTIMIZE_EFFORT = 5, OPTIMIZE_EFFORT_MAX = 9 };
+
 struct optimize_options {
     struct observer observer;
     /* The peak that the result may have, in bytes. If `memory` is 0: the graph's own peak times 1 +
      * memory_share, plus memory_more bytes. */
     int64_t memory, memory_more;
     double memory_share;
+    uint32_t effort; /* 0 to OPTIMIZE_EFFORT_MAX: how much is tried */
 };
 
 /* Infers types. If nothing is better, the graph stays unchanged. gain and report (either may be

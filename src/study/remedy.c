@@ -328,7 +328,7 @@ static tuck_status try_links(struct search *s)
 /* Runs Tuck's own passes on the graph. Release the evaluation with study_give_back(). */
 static tuck_status try_optimizing(struct search *s, int64_t more_memory, struct evaluation **e)
 {
-    struct optimize_options o = {.observer = *s->watch, .memory_more = more_memory};
+    struct optimize_options o = {.observer = *s->watch, .memory_more = more_memory, .effort = 1};
     tuck_graph *clone = graph_clone(s->g);
 
     if (clone == NULL)

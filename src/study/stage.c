@@ -2,9 +2,9 @@
 
 #include "study/pass_table.h"
 
-void stage_first(struct stage *first, tuck_graph *g, struct evaluation *e)
+void stage_first(struct stage *first, tuck_graph *g, struct evaluation *e, tuck_report *report)
 {
-    *first = (struct stage){.g = g, .e = e};
+    *first = (struct stage){.g = g, .e = e, .report = report};
 }
 
 void stage_end(struct stage *x)
@@ -89,6 +89,9 @@ static void do_gather(void *arg)
 
     for (const struct stage *x = w->x; x->from != NULL; x = x->from)
         way[x->depth - 1] = x;
+    const struct stage *first = w->x->depth > 0 ? way[0]->from : w->x;
+    for (uint32_t k = 0; first->report != NULL && k < first->report->pass.len; k++)
+        report_append(w->all, &first->report->pass.at[k]);
     for (uint32_t i = 0; i < w->x->depth; i++)
         for (uint32_t k = 0; k < way[i]->report->pass.len; k++)
             report_append(w->all, &way[i]->report->pass.at[k]);

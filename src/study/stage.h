@@ -11,12 +11,13 @@ struct stage {
     const struct stage *from; /* NULL for the original graph */
     uint32_t depth;           /* number of passes so far */
     tuck_graph *g;            /* owned, except by the first stage */
-    tuck_report *report;      /* what the last pass did; NULL for the first */
+    tuck_report *report;      /* what the last pass did; for the first see stage_first() */
     struct evaluation *e;     /* its time and memory */
 };
 
-/* The first stage: g and its evaluation e. */
-void stage_first(struct stage *first, tuck_graph *g, struct evaluation *e);
+/* The first stage: g, its evaluation e, and what was done to g before, or NULL. It owns none of
+ * them and is not ended. */
+void stage_first(struct stage *first, tuck_graph *g, struct evaluation *e, tuck_report *report);
 /* Runs one more pass, with default options except for one number (option NULL: none), and judges
  * the result. *to must be ended, also after a failure. TUCK_EIO: the observer wants to stop. */
 TUCK_MUST_CHECK tuck_status stage_next(const struct runner *r, const struct stage *from,

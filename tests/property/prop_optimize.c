@@ -53,7 +53,10 @@ static void optimize(const char *path, struct text *out)
     tuck_gain x;
     char line[400];
     tuck_machine machine = {.size = sizeof(machine), .hints = symbol, .n_hints = 2 * N_SYMBOLS};
-    tuck_run_options run = {.size = sizeof(run), .machine = &machine};
+    tuck_run_options run;
+
+    tuck_run_options_init(&run);
+    run.machine = &machine;
 
     if (tuck_doc_read_file(path, NULL, NULL, &doc) != TUCK_OK)
         fail_msg("%s cannot be read", path);

@@ -1,0 +1,62 @@
+/* What the search of `tuck optimize` shares: the best so far, the limits, and the ways to go on
+ * from a stage. */
+#ifndef TUCK_STUDY_TRIES_H
+#define TUCK_STUDY_TRIES_H
+
+#include "study/optimize.h"
+#include "study/stage.h"
+
+struct best {
+    tuck_graph *g; /* NULL if nothing is better than the original */
+    tuck_report *report;
+    int64_t ps, peak;
+    int64_t least_ps; /* of those that fit: the best may be a little slower with less memory */
+};
+
+struct search {
+    const struct optimize_options *o;
+    const struct machine *machine;
+    struct study *study;
+    struct runner runner;
+    tuck_diags *diags;
+    struct best best;
+    int64_t limit;    /* for the peak, in bytes */
+    double budget;    /* for passes: the share by which the peak may grow; 0 if it may not */
+    bool less;        /* the peak must shrink */
+    struct gaps gaps; /* of the original graph */
+    bool unbacked, communicates;
+    struct report_rival rival; /* PyTorch's own */
+    int64_t timed_ps; /* the best time that try_timed() found last and that fits; else INT64_MAX */
+};
+
+/* Runs one more pass on a stage, see stage_next(). */
+TUCK_MUST_CHECK tuck_status try_next(struct search *s, const struct stage *from,
+                                     const struct pass *pass, const char *option, double value,
+                                     struct stage *to);
+/* Take x if it fits and is the best so far. */
+TUCK_MUST_CHECK tuck_status try_offer(struct search *s, const struct stage *x, bool *fits);
+
+/* ---- orders (try_orders.c) ---- */
+
+/* What a pass may use beyond a peak, as a share of that; 0: nothing. */
+double try_spare(const struct search *s, int64_t peak);
+
+/* Orders a stage by time, for memory first if it needs too much, then joins loops; offers the
+ * results. timed[1] and then timed[0] must be ended. */
+TUCK_MUST_CHECK tuck_status try_timed(struct search *s, const struct stage *bucketed,
+                                      struct stage timed[2]);
+/* By time and, unless that is far behind the best, from several other orders. */
+TUCK_MUST_CHECK tuck_status try_starts(struct search *s, const struct stage *bucketed);
+
+/* Goes on from PyTorch's own: loops joined, and the order improved, if it is near the best. */
+TUCK_MUST_CHECK tuck_status try_rival(struct search *s, const struct stage *rival);
+
+/* ---- buckets (try_buckets.c) ---- */
+
+/* Tries ways to bucket: several sizes for all kinds of collectives together, then the size of each
+ * kind alone, as long as that helps. The best one is also tried on `apart`, the stage before loops
+ * were moved together; it may be `from` itself. */
+TUCK_MUST_CHECK tuck_status try_buckets(struct search *s, const struct stage *from,
+                                        const struct stage *apart);
+
+#endif

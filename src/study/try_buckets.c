@@ -1,0 +1,326 @@
+/* The ways to bucket that are tried.
+ *
+ * A plan says for each kind of collective which of them are bucketed and up to which size. Plans
+ * are judged by their order by time. First come sizes for all kinds together, from a fraction to a
+ * multiple of the size that keeps the links busy. Then, from the best of these, each kind is
+ * changed alone as long as that helps. The best plan gets more orders.
+ */
+#include "op/ops.h"
+#include "rewrite/bucket/bucket.h"
+#include "study/tries.h"
+
+/* In the order of passes: gathers are bucketed last, because their buckets are written in place,
+ * and other rewrites leave those alone. */
+enum { SCATTERS, REDUCES, GATHERS, N_KINDS };
+
+/* FSDP's own: of parameters and gradients. Others are on the way of the compute. */
+enum which { LEAVE, OF_FSDP, ALL };
+
+struct plan {
+    struct {
+        int8_t which; /* enum which */
+        int8_t size;  /* the cap is the size that keeps the links busy times 2 to this */
+    } kind[N_KINDS];
+};
+
+enum { SMALLEST = -4, LARGEST = 4, TRIED_MAX = 192 };
+
+struct tried {
+    struct plan plan;
+    uint64_t revision; /* of the bucketed graph */
+    int64_t ps;        /* the best time that fits; INT64_MAX if none does */
+};
+
+struct plans {
+    struct search *s;
+    const struct stage *from;
+    double busy_mb[N_KINDS]; /* the size that keeps the links busy */
+    struct plan built;       /* of the stages; where it begins with the same, they are used again */
+    struct stage stage[N_KINDS];
+    uint32_t n_built;
+    bool small;              /* all orders are tried for each plan */
+    uint32_t n_tried, n_max; /* new plans so far, and how many may be tried */
+    struct tried tried[TRIED_MAX];
+};
+
+static const tuck_coll coll_of[N_KINDS] = {TUCK_REDUCE_SCATTER, TUCK_ALL_REDUCE, TUCK_ALL_GATHER};
+
+static const struct pass *pass_of(uint32_t kind, enum which which)
+{
+    switch (kind) {
+    case SCATTERS:
+        return which == OF_FSDP ? &pass_bucket_fsdp_reduce_scatter : &pass_bucket_reduce_scatter;
+    case REDUCES: return &pass_bucket_all_reduce;
+    default: return which == OF_FSDP ? &pass_bucket_fsdp_all_gather : &pass_bucket_all_gather;
+    }
+}
+
+/* In MiB, for the largest group. */
+static double find_busy_mb(const struct search *s, const tuck_graph *g, tuck_coll coll)
+{
+    const struct machine *m = s->machine;
+    struct cost_shape shape = {.p = 0};
+
+    for (uint32_t i = 0; i < g->group.len; i++) {
+        struct cost_shape own = shape_of_group(m->cluster, graph_str(g, g->group.at[i].name),
+                                               g->group.at[i].size, g->group.at[i].ranks);
+        if (own.p > shape.p)
+            shape = own;
+    }
+    if (shape.p < 2)
+        return 25;
+    return (double)cost_saturation(m->cluster, shape, coll, 0.9, &m->cost.collective) / 1048576;
+}
+
+static double cap_mb(const struct plans *x, const struct plan *p, uint32_t kind)
+{
+    double mb = x->busy_mb[kind];
+
+    for (int i = 0; i < p->kind[kind].size; i++)
+        mb *= 2;
+    for (int i = 0; i > p->kind[kind].size; i--)
+        mb /= 2;
+    return mb < 1 ? 1 : mb > 2000 ? 2000 : mb;
+}
+
+static bool same(const struct plan *a, const struct plan *b, uint32_t kind)
+{
+    return a->kind[kind].which == b->kind[kind].which &&
+           (a->kind[kind].which == LEAVE || a->kind[kind].size == b->kind[kind].size);
+}
+
+/* ---- building a plan ---- */
+
+static void forget(struct plans *x, uint32_t n)
+{
+    while (x->n_built > n)
+        stage_end(&x->stage[--x->n_built]);
+}
+
+/* The stage after the first n kinds. */
+static const struct stage *stage_after(const struct plans *x, uint32_t n)
+{
+    while (n > 0 && x->built.kind[n - 1].which == LEAVE)
+        n--;
+    return n > 0 ? &x->stage[n - 1] : x->from;
+}
+
+static tuck_status build(struct plans *x, const struct plan *p)
+{
+    tuck_status st = TUCK_OK;
+    uint32_t n = 0;
+
+    while (n < x->n_built && same(&x->built, p, n))
+        n++;
+    forget(x, n);
+    for (; n < N_KINDS && st == TUCK_OK; n++) {
+        x->built.kind[n] = p->kind[n];
+        x->n_built = n + 1;
+        enum which which = (enum which)p->kind[n].which;
+        if (which != LEAVE)
+            st = try_next(x->s, stage_after(x, n), pass_of(n, which), "cap_mb", cap_mb(x, p, n),
+                          &x->stage[n]);
+    }
+    return st;
+}
+
+/* ---- judging it ---- */
+
+static const struct tried *find_plan(const struct plans *x, const struct plan *p)
+{
+    for (uint32_t i = 0; i < x->n_tried; i++) {
+        const struct plan *q = &x->tried[i].plan;
+        if (same(p, q, SCATTERS) && same(p, q, REDUCES) && same(p, q, GATHERS))
+            return &x->tried[i];
+    }
+    return NULL;
+}
+
+static const struct tried *find_graph(const struct plans *x, uint64_t revision)
+{
+    for (uint32_t i = 0; i < x->n_tried; i++)
+        if (x->tried[i].revision == revision)
+            return &x->tried[i];
+    return NULL;
+}
+
+/* Tries a plan that is new, unless enough were tried. */
+static tuck_status try_plan(struct plans *x, const struct plan *p)
+{
+    struct stage timed[2];
+
+    if (x->n_tried == x->n_max || find_plan(x, p) != NULL)
+        return TUCK_OK;
+    tuck_status st = build(x, p);
+    if (st != TUCK_OK)
+        return st;
+    const struct stage *top = stage_after(x, N_KINDS);
+    const struct tried *known = find_graph(x, top->g->revision);
+    struct tried now = {*p, top->g->revision, known != NULL ? known->ps : INT64_MAX};
+    if (known == NULL) {
+        st = try_timed(x->s, top, timed);
+        now.ps = x->s->timed_ps;
+        stage_end(&timed[1]);
+        stage_end(&timed[0]);
+    }
+    x->tried[x->n_tried++] = now;
+    return st;
+}
+
+/* The fastest so far; of equals the first. */
+static struct tried *best_of(struct plans *x)
+{
+    struct tried *best = &x->tried[0];
+
+    for (uint32_t i = 1; i < x->n_tried; i++)
+        if (x->tried[i].ps < best->ps)
+            best = &x->tried[i];
+    return best;
+}
+
+/* ---- which plans ---- */
+
+static struct plan plan_of(enum which scatters, enum which reduces, enum which gathers, int size)
+{
+    return (struct plan){{{(int8_t)scatters, (int8_t)size},
+                          {(int8_t)reduces, (int8_t)size},
+                          {(int8_t)gathers, (int8_t)size}}};
+}
+
+/* One size for all kinds. */
+static tuck_status try_sizes(struct plans *x)
+{
+    static const int8_t sizes[] = {0, 1, -1, 2, -2};
+    tuck_status st = TUCK_OK;
+
+    for (uint32_t i = 0; i < sizeof(sizes) && st == TUCK_OK; i++) {
+        const struct plan list[] = {
+            plan_of(OF_FSDP, ALL, OF_FSDP, sizes[i]), plan_of(ALL, ALL, ALL, sizes[i]),
+            plan_of(OF_FSDP, LEAVE, OF_FSDP, sizes[i]), plan_of(ALL, ALL, LEAVE, sizes[i])};
+        for (uint32_t k = 0; k < sizeof(list) / sizeof(*list) && st == TUCK_OK; k++)
+            st = try_plan(x, &list[k]);
+    }
+    return st;
+}
+
+/* A plan that differs in one kind; false: there is no such. */
+static bool change(struct plan *p, uint32_t kind, int how)
+{
+    if (how == 2) { /* others of this kind */
+        p->kind[kind].which = (int8_t)(p->kind[kind].which == ALL ? OF_FSDP : ALL);
+        return kind != REDUCES;
+    }
+    if (how == 3) { /* none of this kind, or all again */
+        p->kind[kind].which = p->kind[kind].which == LEAVE ? ALL : LEAVE;
+        return true;
+    }
+    p->kind[kind].size = (int8_t)(p->kind[kind].size + (how == 0 ? -1 : 1));
+    return p->kind[kind].which != LEAVE && p->kind[kind].size >= SMALLEST &&
+           p->kind[kind].size <= LARGEST;
+}
+
+/* Changes one kind as long as that helps. */
+static tuck_status descend(struct plans *x, bool *better)
+{
+    tuck_status st = TUCK_OK;
+
+    *better = false;
+    for (uint32_t i = 0; i < N_KINDS * 4 && st == TUCK_OK;) {
+        struct tried from = *best_of(x);
+        struct plan p = from.plan;
+
+        if (change(&p, i / 4, (int)(i % 4)))
+            st = try_plan(x, &p);
+        bool won = best_of(x)->ps < from.ps;
+        *better |= won;
+        i += !won;
+    }
+    return st;
+}
+
+/* Are there two collectives that could be one? */
+static bool has_candidates(const tuck_graph *g)
+{
+    uint32_t n = 0;
+
+    for_each_node (g, k)
+        n += (op_at(node_op(g, k))->flags &
+              (OP_F_ALL_GATHER | OP_F_REDUCE_SCATTER | OP_F_ALL_REDUCE)) != 0;
+    return n > 1;
+}
+
+/* How many plans an effort allows; fewer for very large graphs. */
+static uint32_t plans_of(const struct search *s, const tuck_graph *g)
+{
+    static const uint8_t by_effort[] = {2, 4, 8, 14, 20, 28, 40, 60, 100, TRIED_MAX};
+    uint32_t n = by_effort[s->o->effort], many = g->node.len / 20000 + 1;
+
+    return n / many > 2 ? n / many : 2;
+}
+
+static tuck_status try_plans(struct plans *x)
+{
+    tuck_status st = try_sizes(x);
+    bool better = st == TUCK_OK;
+
+    while (better && x->n_tried < x->n_max && st == TUCK_OK)
+        st = descend(x, &better);
+    return st;
+}
+
+/* All orders for a plan; if `apart` differs, it is also tried there: with loops apart, compute may
+ * fit better under communication. */
+static tuck_status try_well(struct plans *x, const struct plan *p, const struct stage *apart)
+{
+    const struct stage *from = x->from;
+    tuck_status st = build(x, p);
+
+    if (st == TUCK_OK)
+        st = try_starts(x->s, stage_after(x, N_KINDS));
+    if (st != TUCK_OK || apart == from)
+        return st;
+    forget(x, 0);
+    x->from = apart;
+    st = build(x, p);
+    if (st == TUCK_OK)
+        st = try_starts(x->s, stage_after(x, N_KINDS));
+    forget(x, 0);
+    x->from = from;
+    return st;
+}
+
+/* The best plans that differ, one for large graphs. */
+static tuck_status try_finalists(struct plans *x, const struct stage *apart)
+{
+    enum { SMALL = 1000, FINALISTS = 3 };
+    uint32_t n = x->from->g->node.len <= SMALL && x->s->o->effort > 0 ? FINALISTS : 1;
+    tuck_status st = TUCK_OK;
+
+    for (uint32_t i = 0; i < n && st == TUCK_OK; i++) {
+        struct tried *best = best_of(x);
+        uint64_t revision = best->revision;
+
+        if (best->ps == INT64_MAX && i > 0)
+            break;
+        st = try_well(x, &best->plan, apart);
+        for (uint32_t k = 0; k < x->n_tried; k++)
+            if (x->tried[k].revision == revision)
+                x->tried[k].ps = INT64_MAX;
+    }
+    return st;
+}
+
+tuck_status try_buckets(struct search *s, const struct stage *from, const struct stage *apart)
+{
+    struct plans x = {.s = s, .from = from, .n_max = plans_of(s, from->g)};
+
+    if (!has_candidates(from->g))
+        return TUCK_OK;
+    for (uint32_t i = 0; i < N_KINDS; i++)
+        x.busy_mb[i] = find_busy_mb(s, from->g, coll_of[i]);
+    tuck_status st = try_plans(&x);
+    if (st == TUCK_OK)
+        st = try_finalists(&x, apart);
+    forget(&x, 0);
+    return st;
+}
