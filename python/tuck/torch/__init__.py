@@ -1,8 +1,17 @@
-"""Tuck inside PyTorch: passes on live graphs.
+"""Tuck inside PyTorch: passes on live graphs, and every torch.compile of a job.
 
-    report = tuck.torch.optimize(gm)
+    import tuck.torch
+    tuck.torch.install()          # on all ranks, after init_process_group()
+
+    model = torch.compile(model, options=tuck.torch.options())    # or one compilation alone
+    report = tuck.torch.optimize(gm)                              # or a graph of your own
 """
 
+from . import passes
+from .compiling import Disagreement
 from .graph import optimize, run
+from .settings import TuckWarning
+from .switch import install, installed, options, uninstall
 
-__all__ = ["optimize", "run"]
+__all__ = ["Disagreement", "TuckWarning", "install", "installed", "optimize", "options", "passes",
+           "run", "uninstall"]  # fmt: skip

@@ -1,0 +1,109 @@
+"""The objects that Inductor calls: on the graph, and on its schedule.
+
+Each says by uuid() what its result depends on, so that Inductor's cache works with it. A failure
+inside Tuck leaves graph or order as they are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from torch import fx
+from torch._inductor.custom_graph_pass import CustomGraphPass
+
+from . import graph as bridge
+from . import schedule
+from .settings import Settings, say
+
+DDP_PASSES = ("fuse_ddp_with_concat_op", "fuse_ddp_with_coalesced_op", "schedule_comm_wait")
+state = threading.local()  # .notes: what the hooks did in the compilation of this thread
+
+
+def note(**what: Any) -> None:
+    notes = getattr(state, "notes", None)
+    if notes is not None:
+        notes.update(what)
+
+
+def guarded(settings: Settings, what: str, work: Callable[[], Any], instead: Any = None) -> Any:
+    """work(), or a warning and `instead` if it fails."""
+    try:
+        return work()
+    except Exception as e:
+        if settings.strict:
+            raise
+        note(failed=f"{type(e).__name__}: {e}")
+        say(f"{what} failed, and the graph stays as it is: {type(e).__name__}: {e}")
+        return instead
+
+
+def split_passes(text: str) -> tuple[str, str]:
+    """The passes that belong before Inductor's own DDP fusion, and the rest."""
+    if text.strip() == "auto":
+        return "", "auto"
+    steps, depth, step = [], 0, ""
+    for c in text + ",":
+        depth += {"(": 1, ")": -1}.get(c, 0)
+        if c in ",\n" and depth == 0:
+            steps.append(step.strip())
+            step = ""
+        else:
+            step += c
+    steps = [s for s in steps if s]
+    before = [s for s in steps if s.split("(")[0] in DDP_PASSES]
+    return ", ".join(before), ", ".join(s for s in steps if s not in before)
+
+
+class GraphPass(CustomGraphPass):
+    """Tuck's passes on a graph; `earlier` are those that the user had set, which come first."""
+
+    def __init__(self, settings: Settings, passes: str, earlier: Any = None, pin: str = ""):
+        self.settings, self.passes, self.pin = settings, passes, pin
+        self.earlier = _as_list(earlier)
+
+    def __call__(self, graph: fx.Graph, *rest: Any, **kwargs: Any) -> None:
+        for other in self.earlier:
+            other(graph, *rest, **kwargs)
+        if self.passes and has_collective(graph):
+            guarded(self.settings, f"passes {self.passes!r}", lambda: self.run(graph))
+
+    def run(self, graph: fx.Graph) -> None:
+        s = self.settings
+        options = {"cluster": s.cluster, "memory": s.memory}
+        report = bridge.run(graph, self.passes, **{k: v for k, v in options.items() if v is not None})
+        note(report=report)
+
+    def uuid(self) -> Any:
+        names = []
+        for other in self.earlier:
+            named = getattr(other, "uuid", None)
+            name = named() if named is not None else None
+            if name is None:
+                return None  # Inductor does not cache what it cannot name
+            names.append(str(name))
+        return "/".join(["tuck", self.settings.key(), self.passes, self.pin, *names])
+
+
+class SchedulePass:
+    """An order of Inductor's schedule. It has no uuid(): Inductor takes the members into its key."""
+
+    def __init__(self, settings: Settings, passes: str, pinned: tuple[str, ...] = ()):
+        self.key, self.passes, self.pinned = settings.key(), passes, pinned
+        self.strict = settings.strict
+
+    def __call__(self, snodes: list[Any]) -> list[Any]:
+        settings = Settings(strict=self.strict)
+        work = lambda: schedule.arrange(snodes, self.passes, self.pinned)  # noqa: E731
+        return guarded(settings, "the order of the schedule", work, snodes)
+
+
+def has_collective(graph: fx.Graph) -> bool:
+    return any(n.op == "call_function" and "c10d" in str(n.target) for n in graph.nodes)
+
+
+def _as_list(hook: Any) -> list[Any]:
+    if hook is None:
+        return []
+    return list(hook) if isinstance(hook, (list, tuple)) else [hook]
