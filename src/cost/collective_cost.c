@@ -346,26 +346,6 @@ double cost_collective_us(const tuck_cluster *c, struct cost_shape s, tuck_coll 
 
 /* ---- rates ---- */
 
-double cost_best_rate(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t max_bytes,
-                      const struct cost_choice *how)
-{
-    enum { STEPS = 64 }; /* per octave */
-    double best = INFINITY, ratio = exp2(1.0 / STEPS);
-
-    if (s.p <= 1 || max_bytes < 1)
-        return 0;
-    /* By cost only: a forced choice is never cheaper. */
-    struct cost_choice any = {how->model, how->symmetric || how->one_shot_bytes > 0,
-                              how->hierarchical, 0};
-    /* T never decreases within a step (torch's own decreases at powers of two, which are ends of
-     * steps), so within the step from x to y no message costs less per byte than T(x)/y. */
-    for (int i = 0; exp2((double)i / STEPS) <= (double)max_bytes; i++) {
-        double x = exp2((double)i / STEPS), y = fmin(x * ratio, (double)max_bytes + 1);
-        best = fmin(best, cost_collective_us(c, s, coll, (int64_t)floor(x), &any) / y);
-    }
-    return best;
-}
-
 int64_t cost_saturation(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double e,
                         const struct cost_choice *how)
 {

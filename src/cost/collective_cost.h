@@ -55,11 +55,6 @@ void cost_collective(const tuck_cluster *c, struct cost_shape s, tuck_coll coll,
 double cost_collective_us(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t bytes,
                           const struct cost_choice *how);
 
-/* A lower bound of us per byte over all messages of at most max_bytes: for bounds that hold for
- * every bucketing. At most 1.1 % below the true minimum. */
-double cost_best_rate(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, int64_t max_bytes,
-                      const struct cost_choice *how);
-
 /* The smallest message for which moving bytes takes the share e of its time in the model;
  * torch_saturation() for AUTO and TORCH. */
 int64_t cost_saturation(const tuck_cluster *c, struct cost_shape s, tuck_coll coll, double e,

@@ -58,6 +58,8 @@ static void bound_json(struct json_out *j, const char *key, const struct bound *
     json_str(j, "binds", bound_name(b->kind));
     for (int k = 0; k < BOUND_BY_END; k++)
         json_float(j, bound_name((enum bound_kind)k), ns_of_ps(b->each[k]));
+    if (b->weak)
+        json_bool(j, "weak", true);
     json_close(j, '}');
 }
 

@@ -257,7 +257,6 @@ void bound_of(const struct problem *p, const struct bound_options *o, struct are
         w.ps[i] = problem_is_wait(p, i) ? 0 : o->ps ? o->ps[i] : p->ps[i];
     find_sides(&w);
     bound_of_sides(&w.sides, a, out);
-    out->each[BOUND_BY_COMPUTE] += o->more_compute_ps;
     out->each[BOUND_BY_MEMORY] = energy(&w);
     bound_choose(out);
 }

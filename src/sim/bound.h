@@ -35,11 +35,10 @@ struct bound {
 };
 
 struct bound_options {
-    const int64_t *ps;       /* by op: its time; NULL means the problem's own */
-    int64_t launch_ps;       /* for each op */
-    int64_t more_compute_ps; /* work of the compute stream that belongs to no op */
-    int64_t memory;          /* limit on the peak; 0 means none */
-    bool chains_only;        /* quicker and weaker, see sides.h */
+    const int64_t *ps; /* by op: its time; NULL means the problem's own */
+    int64_t launch_ps; /* for each op */
+    int64_t memory;    /* limit on the peak; 0 means none */
+    bool chains_only;  /* quicker and weaker, see sides.h */
 };
 
 /* For the ops of p in any order that its dependences allow, fake ones aside:

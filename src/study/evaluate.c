@@ -14,6 +14,7 @@ struct args {
     const tuck_graph *g;
     const struct evaluate_options *o;
     struct evaluation *e;
+    struct cost_run *run; /* for bounds */
 };
 
 /* A single rank whose collectives and kernels slow each other down. */
@@ -69,18 +70,23 @@ static void do_bounds(void *arg)
                                .memory = x->o->memory_limit ? x->o->memory_limit : e->peak};
 
     bound_of(e->problem, &bo, &e->arena, &e->order);
-    evaluate_free_bound(x->g, x->o->machine, e);
+    evaluate_free_bound(x->g, x->o->machine, x->run, e);
     e->has_bounds = true;
 }
 
 tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *o,
                             struct evaluation *e)
 {
-    struct args x = {g, o, e};
+    struct cost_run run;
+    struct assume assume = machine_symbols(o->machine, g->store);
+    struct args x = {g, o, e, &run};
 
     if (!evaluation_is_bounded(e))
         return TUCK_OK;
-    return mem_guard(&e->mem, do_bounds, &x) ? TUCK_OK : TUCK_ENOMEM;
+    cost_run_init(&run, &e->mem, o->machine->cluster, &o->machine->cost, &assume);
+    bool ok = mem_guard(&e->mem, do_bounds, &x);
+    cost_run_done(&run);
+    return ok ? TUCK_OK : TUCK_ENOMEM;
 }
 
 /* Faster or slower links scale every collective. */
@@ -116,7 +122,7 @@ tuck_status evaluate_lower(tuck_graph *g, const struct lower_options *o, struct 
 tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o, tuck_diags *diags,
                            struct evaluation *e)
 {
-    struct args x = {g, o, e};
+    struct args x = {.g = g, .o = o, .e = e};
 
     *e = (struct evaluation){.program = NULL};
     mem_init(&e->mem, &g->store->mem.alloc);
@@ -162,6 +168,9 @@ static bool stands_for_collectives(const struct evaluation *e)
 
 const char *evaluation_meaning(const struct evaluation *e)
 {
+    if (e->any.weak)
+        return "the longest chain or the busiest stream takes that long; among so many ops what "
+               "must come before and after each is not added up, so the true limit may be higher";
     if (e->any.kind != BOUND_BY_COMPUTE)
         return bound_meaning(e->any.kind);
     if (!evaluation_communicates(e))

@@ -62,7 +62,8 @@ TUCK_MUST_CHECK tuck_status evaluate_lower(tuck_graph *g, const struct lower_opt
 TUCK_MUST_CHECK tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *o,
                                             struct evaluation *e);
 /* One part of evaluate_bounds(): fills e->any. When memory runs out, jumps to e->mem's guard. */
-void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct evaluation *e);
+void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct cost_run *run,
+                         struct evaluation *e);
 
 bool evaluation_communicates(const struct evaluation *e); /* has the graph any collectives? */
 /* What the bound means for this step, as a sentence. */

@@ -45,7 +45,8 @@ struct made {
 static void do_make(void *arg)
 {
     struct made *m = arg;
-    uint32_t buf[MOST], n_buf = 0, coll_buf[MOST], n_coll = 0;
+    static uint32_t buf[SIDES_EXACT + 1], coll_buf[SIDES_EXACT + 1];
+    uint32_t n_buf = 0, n_coll = 0;
     static const char *const groups[] = {NULL, "a", "b"};
 
     for (uint32_t i = 0; i < m->n_op; i++) {
@@ -306,11 +307,38 @@ static void sides_hold(void **unused)
     }
 }
 
+/* Too many ops to add up what comes before each: said, and still a bound. */
+static void do_huge(void *arg)
+{
+    struct one *x = arg;
+    struct bound_options bo = {.launch_ps = 0};
+    struct sim sim;
+    struct sim_result r;
+    struct bound b;
+
+    sim_init(&sim, x->p, NULL, &x->arena);
+    sim_run(&sim, NULL, &r, NULL);
+    bound_of(x->p, &bo, &x->arena, &b);
+    assert_true(b.weak && b.ps >= r.compute && b.ps <= r.makespan);
+}
+
+static void a_huge_one(void **unused)
+{
+    struct one x = {.p = make(SIDES_EXACT + 1, 40)};
+
+    (void)unused;
+    arena_init(&x.arena, &x.p->mem);
+    assert_true(mem_guard(&x.p->mem, do_huge, &x));
+    arena_destroy(&x.arena);
+    problem_free(x.p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bounds_hold),
         cmocka_unit_test(sides_hold),
+        cmocka_unit_test(a_huge_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

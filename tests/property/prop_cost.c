@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cost/best_rate.h"
 #include "cost/collective_cost.h"
 #include "support/support.h"
 
@@ -124,9 +125,15 @@ static void check_one(struct rng *r)
                 wrong("ranks", name, more, coll, how.model, one.p, more.p, ta, tb);
         }
         if (i == 0) {
-            double rate = cost_best_rate(c, s, coll, b, &how);
+            struct rate_table *t = malloc(sizeof(*t));
+            if (t == NULL)
+                abort();
+            rate_table_begin(t, c, s, coll, &how);
+            int64_t least = rng_below(r, 2) ? 1 : 1 + (int64_t)uniform(r, 0, (double)(b - 1));
+            double rate = cost_best_rate(t, least, b);
+            free(t);
             for (int k = 0; k < 20; k++) {
-                int64_t n = 1 + (int64_t)uniform(r, 0, (double)(b - 1));
+                int64_t n = least + (int64_t)uniform(r, 0, (double)(b - least));
                 ta = cost_collective_us(c, s, coll, n, &how);
                 if (ta < rate * (double)n * (1 - 1e-12))
                     wrong("rate", name, s, coll, how.model, n, b, ta, rate * (double)n);

@@ -1,6 +1,6 @@
 /* No result of any pipeline is faster than bound_ns of the graph it came from: random graphs and
- * those of the corpus, through random pipelines of all passes of the table. And
- * tuck_graph_optimize() never makes a graph slower or larger.
+ * those of the corpus, through random pipelines of all passes of the table and through some that go
+ * far, on several machines.
  *
  * TUCK_SEED=n repeats a run. TUCK_SOAK=1 makes ten times as many.
  */
@@ -55,9 +55,38 @@ static bool needs_options(size_t pass)
     return false;
 }
 
+/* Buckets of everything, loops joined, any order. */
+static const char *const far[] = {
+    "list_overlap(),join_loops()",
+    "gather_loops(),join_loops()",
+    "list_overlap(),gather_loops(),join_loops()",
+    "bucket_all_gather(),bucket_reduce_scatter(),bucket_all_reduce(),list_overlap(),gather_loops(),"
+    "join_loops()",
+    "bucket_all_gather(cap_mb=2000),bucket_reduce_scatter(cap_mb=2000),bucket_all_reduce(cap_mb="
+    "2000),list_overlap(),join_loops()",
+    "bucket_all_gather(mode=custom_ops_multidtype),bucket_reduce_scatter(mode=custom_ops),"
+    "list_overlap(),join_loops()",
+    "bucket_all_gather(mode=coalesced),bucket_all_reduce(mode=coalesced),reorder_compute_for_"
+    "overlap"
+    "(),join_loops()",
+    "fuse_ddp_with_concat_op(bucket_size_mb=2000),list_overlap(),join_loops()",
+    "dedup_fsdp_reduce_scatter(),bucket_reduce_scatter(),list_overlap(),join_loops()",
+    "deduplicate_wait_tensors(),schedule_overlap_bucketing(),join_loops()",
+    "pre_bucket_fsdp_collectives(),overlap_scheduling(),join_loops()",
+    "remove_fsdp2_unsharded_param_graph_input_usage(),reinplace_fsdp_all_gather(),bucket_all_gather"
+    "(),list_overlap(),join_loops()",
+    "reorder_for_peak_memory(),join_loops()",
+    "raise_comms(),sink_waits(),join_loops()",
+};
+
 static void random_pipeline(struct rng *rng, char *to, size_t size)
 {
     uint32_t n = 1 + rng_below(rng, 4);
+
+    if (rng_below(rng, 3) == 0) {
+        snprintf(to, size, "%s", far[rng_below(rng, sizeof(far) / sizeof(*far))]);
+        return;
+    }
     bool schedules = false;
     size_t len = 0;
 
@@ -80,6 +109,8 @@ static void random_pipeline(struct rng *rng, char *to, size_t size)
                                 tuck_pass_name(pass), options);
         assert_true(len < size);
     }
+    if (schedules && rng_below(rng, 2) == 0)
+        snprintf(to + len, size - len, ",join_loops()");
 }
 
 /* ---- a graph ---- */
@@ -88,13 +119,38 @@ struct setting {
     tuck_cluster *cluster;
     const tuck_hint *hint;
     size_t n_hint;
+    double bandwidth;
 };
+
+/* The machine that fits the graph, or another; links that are slow or quick. */
+static void random_machine(struct rng *rng, const tuck_graph *g, struct setting *m)
+{
+    static const char *const names[] = {"h100x1x8", "b200x8x4", "a100x8", "h100x8x32"};
+    static const double speeds[] = {1, 0.25, 0.25, 8};
+    uint32_t k = rng_below(rng, 2 * sizeof(names) / sizeof(*names));
+
+    static const char launching[] = "{\"schema\": 1, \"device\": \"h100\", \"per_node\": 8, "
+                                    "\"launch_us\": 1}";
+
+    tuck_cluster_free(m->cluster);
+    m->cluster = NULL;
+    m->bandwidth = speeds[rng_below(rng, sizeof(speeds) / sizeof(*speeds))];
+    if (k < sizeof(names) / sizeof(*names))
+        assert_int_equal(tuck_cluster_preset(names[k], NULL, NULL, &m->cluster), TUCK_OK);
+    else if (k == sizeof(names) / sizeof(*names))
+        assert_int_equal(tuck_cluster_read_text(launching, sizeof(launching) - 1, "launching", NULL,
+                                                NULL, &m->cluster),
+                         TUCK_OK);
+    else
+        assert_int_equal(tuck_cluster_for_graph(g, NULL, NULL, &m->cluster), TUCK_OK);
+}
 
 static tuck_machine machine_of(const struct setting *m)
 {
     return (tuck_machine){.size = sizeof(tuck_machine),
                           .cluster = m->cluster,
                           .hints = m->hint,
+                          .bandwidth = m->bandwidth,
                           .n_hints = m->n_hint};
 }
 
@@ -214,7 +270,7 @@ static void random_graphs(void **unused)
                         tuck_graph_set_group(g, x.group[k].name, x.group[k].size, NULL, NULL),
                         TUCK_OK);
         assert_int_equal(tuck_graph_infer(g, false, NULL), TUCK_OK);
-        assert_int_equal(tuck_cluster_for_graph(g, NULL, NULL, &m.cluster), TUCK_OK);
+        random_machine(&rng, g, &m);
         run_pipelines(&rng, g, &m, 7, name, &s);
         tuck_cluster_free(m.cluster);
         tuck_doc_free(doc);
@@ -245,8 +301,10 @@ static void corpus(void **unused)
             tuck_graph *g = tuck_doc_graph(doc, 0);
             assert_int_equal(tuck_graph_read_sidecar(g, path[i], -1, NULL), TUCK_OK);
             assert_int_equal(tuck_graph_infer(g, false, NULL), TUCK_OK);
-            assert_int_equal(tuck_cluster_for_graph(g, NULL, NULL, &m.cluster), TUCK_OK);
-            run_pipelines(&rng, g, &m, per_graph, path[i], &s);
+            for (int k = 0; k < 2; k++) {
+                random_machine(&rng, g, &m);
+                run_pipelines(&rng, g, &m, per_graph, path[i], &s);
+            }
             tuck_cluster_free(m.cluster);
             tuck_doc_free(doc);
         }
