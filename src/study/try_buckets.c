@@ -252,7 +252,7 @@ static bool has_candidates(const tuck_graph *g)
 /* How many plans an effort allows; fewer for very large graphs. */
 static uint32_t plans_of(const struct search *s, const tuck_graph *g)
 {
-    static const uint8_t by_effort[] = {2, 4, 8, 14, 20, 28, 40, 60, 100, TRIED_MAX};
+    static const uint8_t by_effort[] = {2, 4, 8, 12, 16, 22, 40, 60, 100, TRIED_MAX};
     uint32_t n = by_effort[s->o->effort], many = g->node.len / 20000 + 1;
 
     return n / many > 2 ? n / many : 2;

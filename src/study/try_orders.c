@@ -73,6 +73,12 @@ static tuck_status try_orders(struct search *s, const struct stage *start)
     return st;
 }
 
+/* May what begins at x still win? Not where x is far behind: more than the best divided by `part`. */
+static bool may_win(const struct search *s, const struct stage *x, int64_t part)
+{
+    return s->best.g == NULL || x->e->time.makespan - s->best.ps <= s->best.ps / part;
+}
+
 static tuck_status offer_timed(struct search *s, const struct stage *x)
 {
     bool fits;
@@ -106,9 +112,10 @@ tuck_status try_timed(struct search *s, const struct stage *bucketed, struct sta
     if (st == TUCK_OK)
         st = try_next(s, from, &pass_list_overlap, share > 0 ? "list_peak_memory_budget" : NULL,
                       share, &timed[1]);
-    if (st == TUCK_OK)
+    bool join = st == TUCK_OK && may_win(s, &timed[1], 20);
+    if (join)
         st = try_next(s, &timed[1], &pass_join_loops, NULL, 0, &joined);
-    if (st == TUCK_OK)
+    if (join && st == TUCK_OK)
         st = offer_timed(s, &joined);
     if (st == TUCK_OK)
         st = offer_timed(s, &timed[1]);
@@ -116,18 +123,12 @@ tuck_status try_timed(struct search *s, const struct stage *bucketed, struct sta
     return st;
 }
 
-/* May orders that begin at x still win? Not where x is far behind: they gain little on it. */
-static bool may_win(const struct search *s, const struct stage *x)
-{
-    return s->best.g == NULL || x->e->time.makespan - s->best.ps <= s->best.ps / 10;
-}
-
 /* Where an order begins from: one by time, one by PyTorch's list scheduling, the graph's own. */
 tuck_status try_starts(struct search *s, const struct stage *bucketed)
 {
     struct stage timed[2], listed = {.from = NULL};
     tuck_status st = try_timed(s, bucketed, timed);
-    bool more = st == TUCK_OK && may_win(s, &timed[1]);
+    bool more = st == TUCK_OK && may_win(s, &timed[1], 10);
 
     if (more)
         st = try_orders(s, &timed[1]);
@@ -136,7 +137,7 @@ tuck_status try_starts(struct search *s, const struct stage *bucketed)
     if (st != TUCK_OK || !more)
         return st;
     st = try_next(s, bucketed, &pass_reorder_compute_for_overlap, NULL, 0, &listed);
-    more = st == TUCK_OK && may_win(s, &listed);
+    more = st == TUCK_OK && may_win(s, &listed, 10);
     if (more)
         st = try_orders(s, &listed);
     bool same = st == TUCK_OK && listed.g->revision == bucketed->g->revision;
@@ -149,7 +150,7 @@ tuck_status try_rival(struct search *s, const struct stage *rival)
     struct stage joined = {.from = NULL}, gathered = {.from = NULL}, again = {.from = NULL};
     bool fits;
 
-    if (!may_win(s, rival))
+    if (!may_win(s, rival, 10))
         return TUCK_OK;
     tuck_status st = try_next(s, rival, &pass_join_loops, NULL, 0, &joined);
     if (st == TUCK_OK)
