@@ -1105,6 +1105,8 @@ typedef enum tuck_judge {
     TUCK_JUDGE_RESULT, /* simulate the graph before and after the passes, for the report */
 } tuck_judge;
 
+typedef struct tuck_decision tuck_decision; /* tuck_experimental.h */
+
 typedef struct tuck_run_options {
     size_t size;
     const tuck_machine *machine; /* for passes on schedules, and for judging; NULL: the default */
@@ -1122,6 +1124,9 @@ typedef struct tuck_run_options {
     /* How much tuck_graph_optimize() tries, from 0 (one order for each of a few ways to bucket) to
      * 9. The same effort gives the same result on every machine. */
     uint32_t effort;
+    /* If not NULL, a successful run stores what was done, to be repeated; the caller frees it:
+     * tuck_experimental.h. */
+    tuck_decision **decision_out;
 } tuck_run_options;
 
 TUCK_API void tuck_run_options_init(tuck_run_options *o);

@@ -518,6 +518,31 @@ typedef struct tuck_rival {
 /* From a report; out->size must be set. False if it was not run. */
 TUCK_API bool tuck_report_rival(const tuck_report *t, tuck_rival *out);
 
+/* ---- Decisions ----
+ * What tuck_graph_optimize() or tuck_pipeline_run() did to a graph, from decision_out of their
+ * options: it can be written, read, and applied to the same program, also with other names, without
+ * searching. */
+/* docs/files.md has the format. TUCK_ESYNTAX: see the diagnostics. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_decision_read_text(const char *text, size_t len,
+                                                             const char *name,
+                                                             const tuck_allocator *alloc,
+                                                             tuck_diags *diags,
+                                                             tuck_decision **out);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_decision_read_file(const char *path,
+                                                             const tuck_allocator *alloc,
+                                                             tuck_diags *diags,
+                                                             tuck_decision **out);
+TUCK_API tuck_status tuck_decision_write(const tuck_decision *d, tuck_write_fn write, void *ctx);
+TUCK_API void tuck_decision_free(tuck_decision *d);
+/* Applies it. TUCK_EINVAL: it is for another program, and the diagnostics name the first node that
+ * differs, or its steps do not give the sequence of communication that it says. Another time or
+ * peak than promised, as on another machine, is a warning. After a failure the graph is unchanged.
+ * Of the options, machine, order, judge, observe, before_out and after_out count. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_decision_apply(const tuck_decision *d, tuck_graph *g,
+                                                         const tuck_run_options *options,
+                                                         tuck_diags *diags,
+                                                         tuck_report **report_out);
+
 /* ---- Digests ----
  * What ranks of one job must agree on, as 16 hexadecimal digits: ranks compare theirs before they
  * run. Neither depends on names of nodes and groups, on the index of a device, or on numbers among

@@ -40,6 +40,7 @@ outputs=(
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o FILE'
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --report FILE'
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --report FILE --json'
+    'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --decision FILE'
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --html FILE'
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --trace FILE'
     'optimize in.txt --group 0=8 --no-times --passes schedule_comm_wait -o /dev/null --dump DUMP:before.txt'

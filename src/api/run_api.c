@@ -2,6 +2,7 @@
 #include "api/api.h"
 #include "api/pass_api.h"
 #include "api/simulate_api.h"
+#include "study/decision.h"
 #include "study/digest.h"
 #include "study/judge.h"
 #include "study/optimize.h"
@@ -33,7 +34,8 @@ static tuck_status run_begin(struct run *r, const tuck_run_options *options, enu
     r->eval.keep_order = r->o.order == TUCK_ORDER_OF_ALL;
     r->eval.keep_groups = r->o.order != TUCK_ORDER_FREE;
     study_begin(&r->study, &r->eval, alloc);
-    if (r->o.judge == TUCK_JUDGE_NOTHING && r->o.before_out == NULL && r->o.after_out == NULL)
+    if (r->o.judge == TUCK_JUDGE_NOTHING && r->o.before_out == NULL && r->o.after_out == NULL &&
+        r->o.decision_out == NULL)
         return TUCK_OK;
     r->before = graph_clone(r->g);
     return r->before != NULL ? TUCK_OK : TUCK_ENOMEM;
@@ -139,6 +141,46 @@ static tuck_status note_sequence(const struct run *r, tuck_report *t)
     return st;
 }
 
+/* What was done, if requested; *out is NULL otherwise, and after a failure. */
+static tuck_status decide(struct run *r, const tuck_report *report, tuck_decision **out)
+{
+    const struct runner runner = {.study = &r->study};
+
+    *out = NULL;
+    if (r->o.decision_out == NULL)
+        return TUCK_OK;
+    tuck_status st = machine_need_times(r->given, r->before, r->diags);
+    if (st != TUCK_OK)
+        return st;
+    tuck_decision *d = decision_new(&r->g->store->mem.alloc);
+    if (d == NULL)
+        return TUCK_ENOMEM;
+    st = decision_record(d, &runner, r->before, report, r->g, r->diags);
+    if (st == TUCK_OK)
+        *out = d;
+    else
+        tuck_decision_free(d);
+    return st;
+}
+
+/* A pipeline is judged after it was recorded. */
+static void promise(tuck_decision *d, const tuck_report *report)
+{
+    if (d == NULL || !report->judged)
+        return;
+    d->step_ps = report->gain.after.step_ps;
+    d->peak = report->gain.after.peak_bytes;
+}
+
+/* Hands it out on success. */
+static void give_decision(const struct run *r, tuck_status st, tuck_decision *d)
+{
+    if (st == TUCK_OK && d != NULL)
+        *r->o.decision_out = d;
+    else
+        tuck_decision_free(d);
+}
+
 /* ---- a pipeline ---- */
 
 static bool needs_times(const struct pipeline *p)
@@ -205,8 +247,13 @@ tuck_status tuck_pipeline_run(const tuck_pipeline *p, tuck_graph *g,
             st = pipeline_run(&p->p, g, &runner, report, diags);
         if (st == TUCK_OK)
             st = judge ? note_sequence(&r, report) : TUCK_OK;
+        tuck_decision *decision = NULL;
+        if (st == TUCK_OK)
+            st = decide(&r, report, &decision);
         if (st == TUCK_OK)
             st = compare(&r, judge, report);
+        promise(decision, report);
+        give_decision(&r, st, decision);
         note_contention(&r, report);
         report->work = r.study.work;
     }
@@ -225,6 +272,7 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
 {
     struct run r = {.g = g, .diags = diags};
     tuck_report *report = NULL;
+    tuck_decision *decision = NULL;
 
     if (g == NULL)
         return TUCK_EINVAL;
@@ -242,11 +290,91 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
     if (st == TUCK_OK)
         st = note_sequence(&r, report);
     if (st == TUCK_OK)
+        st = decide(&r, report, &decision);
+    if (st == TUCK_OK)
         st = compare(&r, false, report);
+    give_decision(&r, st, decision);
     if (report != NULL) {
         report->work = r.study.work;
         note_contention(&r, report);
     }
+    run_end(&r);
+    if (st == TUCK_OK && report_out != NULL)
+        *report_out = report;
+    else
+        tuck_report_free(report);
+    return st;
+}
+
+/* ---- a decision ---- */
+
+static void compare_promise(const tuck_decision *d, const tuck_report *t, tuck_diags *diags)
+{
+    const tuck_times *is = &t->gain.after;
+
+    if (!t->judged || d->step_ps < 0 || (is->step_ps == d->step_ps && is->peak_bytes == d->peak))
+        return;
+    diag_add(diags, TUCK_WARNING, NOWHERE, "another machine, or another version of Tuck",
+             "the decision promises %.3f ms and %.2f MiB on %s, and it takes %.3f ms and %.2f MiB "
+             "here",
+             (double)d->step_ps / 1e9, (double)d->peak / 1048576, d->machine,
+             (double)is->step_ps / 1e9, (double)is->peak_bytes / 1048576);
+}
+
+/* On a copy, which becomes the graph if everything is as it should be; *was is the old one. */
+static tuck_status apply(struct run *r, const tuck_decision *d, tuck_report *report,
+                         tuck_graph **was)
+{
+    const struct runner runner = {.study = &r->study, .observer = {r->o.observe, r->o.ctx}};
+    tuck_status st = runner_check_input(r->g, r->diags);
+
+    if (st == TUCK_OK)
+        st = tuck_graph_infer(r->g, TUCK_TRUST_ANNOTATIONS, r->diags);
+    if (st == TUCK_OK)
+        st = decision_check(d, r->g, r->diags);
+    tuck_graph *work = st == TUCK_OK ? graph_clone(r->g) : NULL;
+    if (st == TUCK_OK && work == NULL)
+        st = TUCK_ENOMEM;
+    if (st == TUCK_OK)
+        st = decision_run(d, &runner, work, report, r->diags);
+    if (st == TUCK_OK) {
+        graph_swap(r->g, work);
+        *was = work;
+    } else {
+        graph_free(work);
+    }
+    return st;
+}
+
+tuck_status tuck_decision_apply(const tuck_decision *d, tuck_graph *g,
+                                const tuck_run_options *options, tuck_diags *diags,
+                                tuck_report **report_out)
+{
+    struct run r = {.g = g, .diags = diags};
+    tuck_report *report = NULL;
+    tuck_graph *was = NULL;
+
+    if (d == NULL || g == NULL)
+        return TUCK_EINVAL;
+    tuck_status st = run_begin(&r, options, MACHINE_TIMES);
+    if (st == TUCK_OK) {
+        report = report_new(&g->store->mem.alloc);
+        st = report != NULL ? find_sequence(&r, g, &r.has_sequence, &r.sequence) : TUCK_ENOMEM;
+    }
+    if (st == TUCK_OK)
+        st = apply(&r, d, report, &was);
+    if (st == TUCK_OK)
+        st = note_sequence(&r, report);
+    if (st == TUCK_OK)
+        st = compare(&r, r.o.judge == TUCK_JUDGE_RESULT, report);
+    if (st == TUCK_OK) {
+        compare_promise(d, report, diags);
+        note_contention(&r, report);
+        report->work = r.study.work;
+    } else if (was != NULL) {
+        graph_swap(g, was);
+    }
+    graph_free(was);
     run_end(&r);
     if (st == TUCK_OK && report_out != NULL)
         *report_out = report;

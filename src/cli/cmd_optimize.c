@@ -19,7 +19,9 @@ enum {
     OPT_MEMORY,
     OPT_EFFORT,
     OPT_CONTENTION,
-    OPT_STATS
+    OPT_STATS,
+    OPT_DECISION,
+    OPT_APPLY
 };
 
 struct optimize {
@@ -28,6 +30,8 @@ struct optimize {
     struct picture picture;
     struct dump dump;
     const char *passes, *file, *out, *report;
+    const char *decision, *apply; /* files to write and to read */
+    tuck_decision *made, *given;
     tuck_print_form form;
     bool no_times, stats, memory_given;
     int64_t memory, memory_more; /* --memory: see tuck_run_options */
@@ -69,6 +73,12 @@ static const struct argp_option options[] = {
      "them",
      0},
     {"stats", OPT_STATS, NULL, 0, "How many graphs were lowered and simulated, below the report",
+     0},
+    {"decision", OPT_DECISION, "FILE", 0,
+     "Write what was decided (passes, orders, buckets, what it promises) for --apply, as JSON", 0},
+    {"apply", OPT_APPLY, "FILE", 0,
+     "Apply what --decision wrote for the same program, also with other names, instead of "
+     "searching",
      0},
     {"dump", OPT_DUMP, "DIR", 0,
      "Write the graph before and after each pass into DIR; of Tuck's own passes, all that is tried",
@@ -155,7 +165,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_DOT: o->dump.dot = true; break;
     case OPT_NO_TIMES: o->no_times = true; break;
     case OPT_STATS: o->stats = true; break;
+    case OPT_DECISION: o->decision = arg; break;
+    case OPT_APPLY: o->apply = arg; break;
     case ARGP_KEY_END:
+        if (o->apply != NULL && (o->memory_given || o->decision != NULL || o->passes != NULL ||
+                                 o->file != NULL || o->len > 0))
+            argp_error(state, "--apply says what is done: it cannot be combined with passes, "
+                              "--memory or --decision");
         if (o->memory_given && (o->passes != NULL || o->file != NULL || o->len > 0))
             argp_error(
                 state,
@@ -360,12 +376,14 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct b
     run.memory_share = o->memory_share;
     if (o->effort >= 0)
         run.effort = (uint32_t)o->effort;
+    run.decision_out = o->decision != NULL ? &o->made : NULL;
     if (picture_wanted(&o->picture)) {
         run.before_out = &both->s[0];
         run.after_out = &both->s[1];
     }
-    tuck_status st = p ? tuck_pipeline_run(p, g, &run, in->diags, report)
-                       : tuck_graph_optimize(g, &run, in->diags, NULL, report);
+    tuck_status st = o->given ? tuck_decision_apply(o->given, g, &run, in->diags, report)
+                     : p      ? tuck_pipeline_run(p, g, &run, in->diags, report)
+                              : tuck_graph_optimize(g, &run, in->diags, NULL, report);
     print_diags(in->diags);
     return o->dump.code != EXIT_FINE ? o->dump.code : refused_or(st);
 }
@@ -436,6 +454,34 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
     return code;
 }
 
+/* A decision is about one graph. */
+static int check_one(const struct optimize *o, size_t n)
+{
+    if (n == 1 || (o->decision == NULL && o->apply == NULL))
+        return EXIT_FINE;
+    fprintf(stderr, "tuck optimize: %s has %zu graphs; --graph says which one %s is for\n",
+            o->in.path, n, o->decision != NULL ? "--decision" : "--apply");
+    return EXIT_USAGE;
+}
+
+static int read_decision(struct optimize *o)
+{
+    tuck_status st = tuck_decision_read_file(o->apply, NULL, o->in.diags, &o->given);
+
+    print_diags(o->in.diags);
+    return exit_code_of(st);
+}
+
+static int write_decision(const struct optimize *o)
+{
+    struct output f;
+    int code = output_open(&f, o->decision);
+
+    if (code != EXIT_FINE)
+        return code;
+    return output_close(&f, exit_code_of(tuck_decision_write(o->made, output_put, &f)));
+}
+
 static int write_graph(struct optimize *o)
 {
     struct output f;
@@ -461,7 +507,8 @@ static int check_outputs(struct optimize *o)
                                                    : o->out  ? "-"
                                                              : NULL},
                                       {"--html", o->picture.html},
-                                      {"--trace", o->picture.trace}};
+                                      {"--trace", o->picture.trace},
+                                      {"--decision", o->decision}};
 
     memcpy(o->dump.other, all, sizeof(all));
     o->dump.in = &o->in;
@@ -480,6 +527,10 @@ int cmd_optimize(int argc, char **argv)
         code = model_input_open(&o.model, &o.in, &from, &to);
     if (code == EXIT_FINE && (o.passes != NULL || o.file != NULL || o.len > 0))
         code = read_pipeline(&o, &p);
+    if (code == EXIT_FINE)
+        code = check_one(&o, to - from);
+    if (code == EXIT_FINE && o.apply != NULL)
+        code = read_decision(&o);
     if (code == EXIT_FINE && o.dump.folder != NULL)
         code = dump_open(&o.dump);
     if (code == EXIT_FINE)
@@ -488,10 +539,14 @@ int cmd_optimize(int argc, char **argv)
         code = run_on_all(&o, p, from, to);
     if (code == EXIT_FINE)
         code = input_remember(&o.in);
+    if (code == EXIT_FINE && o.decision != NULL)
+        code = write_decision(&o);
     if (code == EXIT_FINE)
         code = write_graph(&o);
     code = picture_end(&o.picture, o.in.path, code);
     tuck_pipeline_free(p);
+    tuck_decision_free(o.made);
+    tuck_decision_free(o.given);
     free(o.text);
     model_close(&o.model);
     input_close(&o.in);

@@ -11,7 +11,7 @@ struct dump {
     const struct input *in;
     size_t graph; /* being worked on */
     size_t n;     /* passes of it so far */
-    struct output_name other[4];
+    struct output_name other[5];
     int code; /* exit code if a file could not be written */
 };
 

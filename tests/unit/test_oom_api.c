@@ -281,6 +281,35 @@ static tuck_status optimize(struct world *w)
     return st;
 }
 
+/* A decision is made, written, read and applied to a copy. */
+static tuck_status decide(struct world *w)
+{
+    static const char passes[] = "deduplicate_wait_tensors, bucket_all_reduce, list_overlap";
+    tuck_decision *d = NULL, *again = NULL;
+    tuck_run_options o = {.size = sizeof(o), .machine = &w->m, .judge = TUCK_JUDGE_RESULT};
+    tuck_pipeline *p = NULL;
+    tuck_graph *copy = NULL;
+    struct text text = {0};
+    char digest[TUCK_DIGEST_TEXT];
+    tuck_status st = tuck_graph_copy(w->g, &copy);
+
+    THEN(st, tuck_pipeline_parse(passes, strlen(passes), "p", w->alloc, NULL, &p));
+    o.decision_out = &d;
+    THEN(st, tuck_pipeline_run(p, w->g, &o, NULL, NULL));
+    o.decision_out = NULL;
+    THEN(st, tuck_decision_write(d, text_add, &text));
+    THEN(st, tuck_decision_read_text(text.at, text.len, "d", w->alloc, NULL, &again));
+    THEN(st, tuck_decision_apply(again, copy, &o, NULL, NULL));
+    THEN(st, tuck_graph_sequence_digest(copy, &w->m, digest));
+    THEN(st, tuck_graph_program_digest(copy, digest));
+    tuck_decision_free(d);
+    tuck_decision_free(again);
+    tuck_pipeline_free(p);
+    tuck_graph_free(copy);
+    text_done(&text);
+    return st;
+}
+
 /* ---- programs and schedules ---- */
 
 static tuck_status programs(struct world *w)
@@ -396,6 +425,7 @@ static void refuse_each(tuck_status (*run)(struct world *w))
     JOB(ranks)                                                                                     \
     JOB(run_passes)                                                                                \
     JOB(optimize)                                                                                  \
+    JOB(decide)                                                                                    \
     JOB(programs)                                                                                  \
     JOB(schedules)
 

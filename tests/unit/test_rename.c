@@ -1,6 +1,7 @@
 /* Names decide nothing: if every node and every group of a graph is renamed, the digests are the
  * same, and `tuck optimize` gives the same graph. Only the first word of an input's name is a fact:
- * primals_, tangents_ and arg say that the input belongs to the caller. */
+ * primals_, tangents_ and arg say that the input belongs to the caller. A decision that was written
+ * for the one is applied to the other. */
 #include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,7 +143,7 @@ struct result {
     tuck_gain gain;
 };
 
-static struct result optimized(const char *text)
+static struct result optimized(const char *text, tuck_decision **decision)
 {
     struct result r = {.text = NULL};
     tuck_doc *doc = read_or_die(text);
@@ -150,7 +151,10 @@ static struct result optimized(const char *text)
 
     assert_int_equal(tuck_graph_sequence_digest(g, NULL, r.sequence), TUCK_OK);
     assert_int_equal(tuck_graph_program_digest(g, r.program), TUCK_OK);
-    assert_int_equal(tuck_graph_optimize(g, NULL, NULL, &r.gain, NULL), TUCK_OK);
+    tuck_run_options o;
+    tuck_run_options_init(&o);
+    o.decision_out = decision;
+    assert_int_equal(tuck_graph_optimize(g, &o, NULL, &r.gain, NULL), TUCK_OK);
     assert_int_equal(tuck_graph_sequence_digest(g, NULL, r.after), TUCK_OK);
     char *plain = graph_text(g);
     r.text = renamed(plain, g, false);
@@ -170,21 +174,67 @@ static void same_lines(const char *path, const char *a, const char *b)
     }
 }
 
+/* Written and read, it is the same. */
+static tuck_decision *again(tuck_decision *d)
+{
+    struct text a = {NULL, 0, 0}, b = {NULL, 0, 0};
+    tuck_decision *read = NULL;
+
+    assert_int_equal(tuck_decision_write(d, text_add, &a), TUCK_OK);
+    assert_int_equal(tuck_decision_read_text(a.at, a.len, "d", NULL, NULL, &read), TUCK_OK);
+    assert_int_equal(tuck_decision_write(read, text_add, &b), TUCK_OK);
+    assert_string_equal(a.at, b.at);
+    text_done(&a);
+    text_done(&b);
+    tuck_decision_free(d);
+    return read;
+}
+
+static void apply(const char *path, const tuck_decision *d, const char *text,
+                  const struct result *want)
+{
+    tuck_doc *doc = read_or_die(text);
+    tuck_graph *g = tuck_doc_graph(doc, 0);
+    tuck_diags *diags = tuck_diags_new(NULL);
+    tuck_report *report = NULL;
+    tuck_gain gain;
+
+    tuck_run_options o;
+    tuck_run_options_init(&o);
+    o.judge = TUCK_JUDGE_RESULT;
+    assert_int_equal(tuck_decision_apply(d, g, &o, diags, &report), TUCK_OK);
+    assert_int_equal(tuck_diags_count(diags), 0);
+    assert_true(tuck_report_gain(report, &gain));
+    assert_int_equal(gain.after.step_ps, want->gain.after.step_ps);
+    char *plain = graph_text(g), *same = renamed(plain, g, false);
+    same_lines(path, want->text, same);
+    free(same);
+    free(plain);
+    tuck_report_free(report);
+    tuck_diags_free(diags);
+    tuck_doc_free(doc);
+}
+
 static void check(const char *path)
 {
+    tuck_decision *decision = NULL;
     struct text file = text_of_file(path);
     tuck_doc *doc = read_or_die(file.at);
     char *plain = graph_text(tuck_doc_graph(doc, 0));
     char *other = renamed(plain, tuck_doc_graph(doc, 0), true);
 
     assert_string_not_equal(plain, other);
-    struct result a = optimized(plain), b = optimized(other);
+    struct result a = optimized(plain, &decision), b = optimized(other, NULL);
     assert_string_equal(a.sequence, b.sequence);
     assert_string_equal(a.program, b.program);
     assert_string_equal(a.after, b.after);
     assert_int_equal(a.gain.after.step_ps, b.gain.after.step_ps);
     assert_int_equal(a.gain.after.peak_bytes, b.gain.after.peak_bytes);
     same_lines(path, a.text, b.text);
+    decision = again(decision);
+    apply(path, decision, plain, &a);
+    apply(path, decision, other, &a);
+    tuck_decision_free(decision);
     free(a.text);
     free(b.text);
     free(plain);
@@ -311,11 +361,39 @@ static void test_what_counts(void **state)
     assert_int_equal(tuck_graph_program_digest(NULL, program[0]), TUCK_EINVAL);
 }
 
+/* A decision for another program is refused, and the graph stays as it is. */
+static void test_other_program(void **state)
+{
+    tuck_decision *d = NULL;
+    tuck_diags *diags = tuck_diags_new(NULL);
+    tuck_doc *doc = read_or_die(two);
+    tuck_graph *g = tuck_doc_graph(doc, 0);
+    char *before = graph_text(g);
+
+    (void)state;
+    assert_int_equal(tuck_decision_read_file("nowhere.json", NULL, NULL, &d), TUCK_EIO);
+    assert_int_equal(tuck_decision_read_file("tests/fuzz/seeds/fuzz_decision/0", NULL, diags, &d),
+                     TUCK_OK);
+    assert_int_equal(tuck_decision_apply(d, g, NULL, diags, NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_diags_count(diags), 1);
+    assert_int_equal(tuck_diags_at(diags, 0)->line, 2);
+    char *after = graph_text(g);
+    assert_string_equal(before, after);
+    assert_int_equal(tuck_decision_apply(NULL, g, NULL, diags, NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_decision_write(NULL, text_drop, NULL), TUCK_EINVAL);
+    free(before);
+    free(after);
+    tuck_decision_free(d);
+    tuck_doc_free(doc);
+    tuck_diags_free(diags);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_what_counts),
+        cmocka_unit_test(test_other_program),
         cmocka_unit_test(test_corpus),
     };
 
