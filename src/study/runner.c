@@ -28,7 +28,22 @@ double runner_cpu_ms(void)
 
 /* ---- types and annotations after a pass ---- */
 
-/* Writes annotations for new nodes, and for old ones whose type changed with their operands. */
+/* Is its annotation out of date? That of a new node is, and of an old one whose type changed with
+ * its operands. */
+static bool needs_annotation(const struct step *s, uint32_t n)
+{
+    const tuck_graph *g = s->r.g;
+    uint8_t kind = node_at(g, n)->kind;
+
+    if (n < s->n_before && s->before[n] == node_type(g, n))
+        return false;
+    if (kind != TUCK_CALL_FUNCTION && kind != TUCK_CALL_METHOD)
+        return false;
+    const struct type *t = type_at(&g->store->type, node_type(g, n));
+    return t->kind == TYPE_TENSOR || t->kind == TYPE_SYM;
+}
+
+/* Writes annotations; each type is written as text once. */
 static void annotate(struct step *s)
 {
     tuck_graph *g = s->r.g;
@@ -37,20 +52,23 @@ static void annotate(struct step *s)
 
     if (!g->style.annotated)
         return;
+    /* by type: its annotation, 0 = not known yet */
+    uint32_t *known = arena_zeroed(&s->r.arena, g->store->type.all.len * sizeof(*known));
     buf_init(&b, s->r.mem);
     for_each_node (g, n) {
-        const struct type *t = type_at(&g->store->type, node_type(g, n));
-        uint8_t kind = node_at(g, n)->kind;
-
-        if (kind != TUCK_CALL_FUNCTION && kind != TUCK_CALL_METHOD)
+        if (!needs_annotation(s, n))
             continue;
-        if (t->kind != TYPE_TENSOR && t->kind != TYPE_SYM)
+        type_id type = node_type(g, n);
+        if (known[type] != 0) {
+            node_at(g, n)->ann = known[type];
             continue;
-        if (n < s->n_before && s->before[n] == node_type(g, n))
-            continue;
+        }
         b.len = 0;
-        type_print(g->store, node_type(g, n), &b, true, true);
-        enough &= tuck_node_set_annotation(g, (tuck_node){n}, buf_text(&b)) != TUCK_ENOMEM;
+        type_print(g->store, type, &b, true, true);
+        tuck_status st = tuck_node_set_annotation(g, (tuck_node){n}, buf_text(&b));
+        enough &= st != TUCK_ENOMEM;
+        if (st == TUCK_OK)
+            known[type] = node_at(g, n)->ann;
     }
     buf_destroy(&b);
     g->typed_at = g->revision; /* annotations and types agree now */
