@@ -252,13 +252,18 @@ void names_free(tuck_graph *g)
 }
 
 /* Names of a text are looked up in the order of their ids: sixteen consecutive ones are adjacent in
- * memory. */
+ * memory. What is in the way of one of them is in the way of most, so the search goes on in the next
+ * sixteen; after the last, at the first and with the next place in each. */
 static struct slot *probe(struct slot *slot, uint32_t n_slot, str_id name)
 {
-    uint32_t i = ((uint32_t)hash_u64(name >> 4) << 4 | (name & 15)) & (n_slot - 1);
+    uint32_t hash = (uint32_t)hash_u64(name >> 4);
+    uint32_t i = (hash << 4 | ((name ^ hash >> 28) & 15)) & (n_slot - 1);
 
-    while (slot[i].name != 0 && slot[i].name != name)
-        i = (i + 1) & (n_slot - 1);
+    while (slot[i].name != 0 && slot[i].name != name) {
+        i += 16;
+        if (i >= n_slot)
+            i = (i + 1) & 15;
+    }
     return &slot[i];
 }
 
