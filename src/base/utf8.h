@@ -13,22 +13,19 @@ size_t utf8_check(const char *s, size_t len);
 /* Surrogates, which an escape can name, become U+FFFD. */
 void utf8_put(struct buf *b, uint32_t c);
 
-static inline bool byte_is_digit(unsigned char c)
-{
-    return (unsigned char)(c - '0') < 10;
-}
+/* By byte: may it be in a Python identifier? Bytes of longer sequences may. */
+extern const bool byte_in_identifier[256];
 
 /* Is s a Python identifier? */
 static inline bool is_identifier(const char *s)
 {
     const unsigned char *c = (const unsigned char *)s;
 
-    if (*c == '\0' || byte_is_digit(*c))
+    if (*c >= '0' && *c <= '9')
         return false;
-    while (((unsigned char)((*c | 0x20) - 'a') < 26) || byte_is_digit(*c) || *c == '_' ||
-           *c >= 0x80)
+    while (byte_in_identifier[*c])
         c++;
-    return *c == '\0';
+    return *c == '\0' && *s != '\0';
 }
 
 #endif

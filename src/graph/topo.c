@@ -301,9 +301,17 @@ static void take_order(struct topo *x)
         moved = x->order[i] != x->node[i];
     if (!moved)
         return;
+    uint32_t prev = 0;
     for (uint32_t i = 0; i < x->n_order; i++) {
-        graph_unlink(g, x->order[i]);
-        graph_link_before(g, x->order[i], g->output);
+        g->node.at[prev].next = x->order[i];
+        g->node.at[x->order[i]].prev = prev;
+        prev = x->order[i];
+    }
+    g->node.at[prev].next = g->output; /* 0, the head, if there is none */
+    g->node.at[g->output].prev = prev;
+    if (g->output != 0) {
+        g->node.at[g->output].next = 0;
+        g->node.at[0].prev = g->output;
     }
     graph_reordered(g);
 }
