@@ -171,6 +171,13 @@ uint32_t ann_intern(struct fx_store *st, const char *text, size_t len)
     return st->anns.len - 1;
 }
 
+uint32_t ann_find(const struct fx_store *st, const char *text, size_t len)
+{
+    str_id id = str_find(&st->str, text, len);
+
+    return id != 0 ? st->str.all.at[id].tag : 0;
+}
+
 struct inner_args {
     struct fx_store *st;
     const char *inner;

@@ -43,6 +43,8 @@ struct fx_ann {
 
 /* The number of an annotation by its text in the source, parsed if it is new. */
 uint32_t ann_intern(struct fx_store *s, const char *text, size_t len);
+/* The same, 0 if it is new. */
+uint32_t ann_find(const struct fx_store *s, const char *text, size_t len);
 /* The same from the part between the quotes. */
 uint32_t ann_from_inner(struct fx_store *s, const char *inner, size_t len);
 const struct fx_ann *ann_at(const struct fx_store *s, uint32_t ann);

@@ -30,11 +30,9 @@ bool edit_is_dotted(const char *s)
             continue;
         if (i == from || (s[from] >= '0' && s[from] <= '9'))
             return false;
-        for (size_t k = from; k < i; k++) {
-            char one[2] = {s[k], '\0'};
-            if (!(s[k] >= '0' && s[k] <= '9') && !is_identifier(one))
+        for (size_t k = from; k < i; k++)
+            if (!byte_in_identifier[(unsigned char)s[k]])
                 return false;
-        }
         if (s[i] == '\0')
             return true;
         from = i + 1;
@@ -127,18 +125,13 @@ bool edit_words_taken(tuck_graph *g, const char *s)
 {
     while (*s != '\0') {
         size_t n = 0;
-        char one[2] = {*s, '\0'};
 
-        if (!is_identifier(one)) {
+        if (!byte_in_identifier[(unsigned char)*s] || (*s >= '0' && *s <= '9')) {
             s++;
             continue;
         }
-        while (s[n] != '\0') {
-            char c[2] = {s[n], '\0'};
-            if (!(s[n] >= '0' && s[n] <= '9') && !is_identifier(c))
-                break;
+        while (byte_in_identifier[(unsigned char)s[n]])
             n++;
-        }
         str_id id = str_find(&g->store->str, s, n);
         if (id != 0 && (name_lookup(g, id) != 0 || edit_is_param(g, id, 0)))
             return true;
@@ -222,6 +215,21 @@ void edit_note_annotation(tuck_graph *g, uint32_t ann)
     g->style.devices = m->device != 0;
 }
 
+/* The same tensor's annotation, if the store has it and the text would not shorten it; else 0. */
+static uint32_t find_annotation(struct buf *b, const tuck_graph *g, const char *inner)
+{
+    const struct fx_store *st = g->store;
+
+    if (g->style.bare || !g->style.strides || !g->style.devices)
+        return 0;
+    b->len = 0;
+    buf_str(b, ": \"");
+    buf_str(b, inner);
+    buf_str(b, "\"");
+    uint32_t ann = ann_find(st, b->at, b->len);
+    return ann != 0 && ann_tensor(st, ann) != NULL ? ann : 0;
+}
+
 uint32_t edit_annotation(struct buf *b, tuck_graph *g, const char *inner, bool *ok)
 {
     struct fx_store *st = g->store;
@@ -230,6 +238,9 @@ uint32_t edit_annotation(struct buf *b, tuck_graph *g, const char *inner, bool *
     *ok = true;
     if (inner == NULL || *inner == '\0')
         return 0;
+    uint32_t known = find_annotation(b, g, inner);
+    if (known != 0)
+        return known;
     *ok = edit_plain_text(inner) && strchr(inner, '"') == NULL;
     if (!*ok)
         return 0;
@@ -244,8 +255,8 @@ uint32_t edit_annotation(struct buf *b, tuck_graph *g, const char *inner, bool *
         return ann_intern(st, b->at, b->len);
     }
     buf_printf(b, ": \"%s\"", inner);
-    bool known = str_find(&st->str, b->at, b->len) != 0;
-    if (known || (strncmp(inner, "Sym(", 4) == 0 && inner[strlen(inner) - 1] == ')'))
+    bool met = str_find(&st->str, b->at, b->len) != 0;
+    if (met || (strncmp(inner, "Sym(", 4) == 0 && inner[strlen(inner) - 1] == ')'))
         return ann_intern(st, b->at, b->len);
     *ok = is_type(inner);
     b->len = 0;

@@ -5,6 +5,7 @@
  * erased. PyTorch separates globals when it prints; a graph that is text must do so at once: words
  * that its text uses for something else are taken, too.
  */
+#include "base/utf8.h"
 #include "graph/graph.h"
 
 struct fx_names {
@@ -376,8 +377,7 @@ static void remember(tuck_graph *g, struct bases *known, str_id name, uint32_t n
 
 static bool word_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           (unsigned char)c >= 0x80;
+    return byte_in_identifier[(unsigned char)c];
 }
 
 void names_add_words(tuck_graph *g, const char *s)
