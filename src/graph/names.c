@@ -253,8 +253,8 @@ void names_free(tuck_graph *g)
 }
 
 /* Names of a text are looked up in the order of their ids: sixteen consecutive ones are adjacent in
- * memory. What is in the way of one of them is in the way of most, so the search goes on in the next
- * sixteen; after the last, at the first and with the next place in each. */
+ * memory. What is in the way of one of them is in the way of most, so the search goes on in the
+ * next sixteen; after the last, at the first and with the next place in each. */
 static struct slot *probe(struct slot *slot, uint32_t n_slot, str_id name)
 {
     uint32_t hash = (uint32_t)hash_u64(name >> 4);
