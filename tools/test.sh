@@ -170,6 +170,7 @@ all_tests() {
     golden release
     examples asan
     examples release
+    built release && programs "large steps" build/release/tests/property/prop_large
     built release && programs "files that are written" "tests/outputs.sh build/release/tuck"
     built release && programs "the Python package" tests/python/run.sh
     built release && programs "shell completion" "tests/completion.sh build/release/tuck"
