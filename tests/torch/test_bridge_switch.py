@@ -285,5 +285,39 @@ class FormTest(BridgeTest):
         self.check(step)
 
 
+class LibraryTest(BridgeTest):
+    """With the library's own passes instead of the stand-in."""
+
+    def test_compiled_again_by_the_same_plan(self):
+        expected = train(compiled(dynamic=False), (8, 5))
+        forget()
+        plans = []
+
+        def run(graph, passes, **options):
+            plans.append(passes)
+            return tuck.torch.run(graph, passes, **options)
+
+        stand_in(run)
+        tuck.torch.install(cluster="h100x8")
+        with caught() as said:
+            got = train(compiled(dynamic=False), (8, 5))
+        self.assertEqual(said, [])
+        self.assertTrue(same(got, expected))
+        self.assertEqual(len(plans), 2)
+        self.assertEqual(plans[0], "auto")
+        self.assertNotEqual(plans[1], "auto")
+
+    def test_passes_by_name(self):
+        expected = train(compiled())
+        forget()
+        stand_in(tuck.torch.run)
+        tuck.torch.install(["fuse_ddp_with_concat_op", "bucket_all_reduce"])
+        with caught() as said:
+            got, found = sequences(train, compiled())
+        self.assertEqual(said, [])
+        self.assertTrue(same(got, expected))
+        self.assertEqual([len(x) for x in found], [1])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -8,10 +8,11 @@
 """
 
 from . import passes
+from .capturing import capture
 from .compiling import Disagreement
 from .graph import optimize, run
 from .settings import TuckWarning
 from .switch import install, installed, options, uninstall
 
-__all__ = ["Disagreement", "TuckWarning", "install", "installed", "optimize", "options", "passes",
+__all__ = ["Disagreement", "TuckWarning", "capture", "install", "installed", "optimize", "options", "passes",
            "run", "uninstall"]  # fmt: skip

@@ -126,6 +126,11 @@ class Poll:
         absent = json.dumps({"value": None, "absent": True, "why": why, "ranks": [rank]})
         self.take(rank, self.store.compare_set(_key(self.question, rank), "", absent))
 
+    def decline(self, other: str) -> None:
+        """Tells the other, who may not look before I go on, that I will not answer its question."""
+        absent = {"value": None, "absent": True, "why": "it runs another graph", "ranks": [self.me]}
+        self.store.compare_set(_key(other, self.me), "", json.dumps(absent))
+
     def run(self, seconds: float) -> None:
         end, pause = time.monotonic() + seconds, 0.001
         self.cast()
@@ -139,8 +144,11 @@ class Poll:
                 for rank in missing[:64]:
                     if late:
                         self.give_up_on(rank, f"no answer within {seconds:g} s")
-                    elif pause > 0.02 and self.stuck(rank):
-                        self.give_up_on(rank, "it runs another graph")
+                    elif pause > 0.02:
+                        other = self.stuck(rank)
+                        if other is not None:
+                            self.give_up_on(rank, "it runs another graph")
+                            self.decline(other)
                 time.sleep(0 if late else pause)
                 pause = min(pause * 1.5, 0.25)
         finally:

@@ -43,6 +43,7 @@ class Verdict:
     """What was agreed about a place: the entries that all issue, or None: the unchanged graph."""
 
     entries: tuple[str, ...] | None
+    plan: str = ""  # the passes that led there
 
 
 class Job:
@@ -93,7 +94,7 @@ def _many() -> bool:
 
 # ---- what compiled code issues, kept in Inductor's cache with it ---------------------------------
 
-SEQUENCE = "tuck_sequence"
+SEQUENCE, PLAN = "tuck_sequence", "tuck_plan"
 
 
 def remember_sequences() -> None:
@@ -105,6 +106,7 @@ def remember_sequences() -> None:
     def init(self: Any, current_callable: Any, graph: Any, *args: Any, **kwargs: Any) -> None:
         plain(self, current_callable, graph, *args, **kwargs)
         with contextlib.suppress(Exception):  # without it the ranks run the unchanged graph
+            setattr(self, PLAN, (getattr(hooks.state, "notes", None) or {}).get("plan", ""))
             setattr(self, SEQUENCE, sequence.of_schedule(graph.scheduler.nodes))
 
     init.tuck = True  # type: ignore[attr-defined]
@@ -161,8 +163,8 @@ class Compiler:
         notes: dict[str, Any] = {}
         hooks.state.notes = notes
         try:
-            pinned = verdict.entries if verdict is not None else ()
-            code = self.compile(gm, example_inputs, kwargs, self.patches(pinned))
+            patches = self.patches(verdict.entries, verdict.plan) if verdict else self.patches()
+            code = self.compile(gm, example_inputs, kwargs, patches)
         finally:
             hooks.state.notes = None
         if not isinstance(code, CompiledFxGraph):
@@ -257,7 +259,7 @@ class First:
                 f"rank {answer.rank}: {answer.difference}")
             if self.settings.strict:
                 raise Disagreement(f"tuck: rank {answer.rank}: {answer.difference}")
-        return Verdict(entries if answer.agreed else None)
+        return Verdict(entries if answer.agreed else None, getattr(self.code, PLAN, ""))
 
     def compiled_unchanged(self) -> Callable[[Any], Any]:
         with tracing(self.context):

@@ -56,6 +56,14 @@ def split_passes(text: str) -> tuple[str, str]:
     return ", ".join(before), ", ".join(s for s in steps if s not in before)
 
 
+def plan_of(report: Any) -> str:
+    """The passes that "auto" chose, as a pipeline: to decide the same again for other sizes."""
+    if report is None:
+        return ""
+    rows = report.data.get("passes", [])
+    return ", ".join(f"{r['name']}({r['options']})" if r.get("options") else r["name"] for r in rows)
+
+
 class GraphPass(CustomGraphPass):
     """Tuck's passes on a graph; `earlier` are those that the user had set, which come first."""
 
@@ -73,7 +81,7 @@ class GraphPass(CustomGraphPass):
         s = self.settings
         options = {"cluster": s.cluster, "memory": s.memory}
         report = bridge.run(graph, self.passes, **{k: v for k, v in options.items() if v is not None})
-        note(report=report)
+        note(plan=plan_of(report))
 
     def uuid(self) -> Any:
         names = []

@@ -12,7 +12,7 @@ import torch._functorch.config
 from torch._inductor import compile_fx as inductor
 from torch._inductor import config
 
-from . import advice, agree, compiling, hooks
+from . import advice, agree, capturing, compiling, hooks
 from .settings import Settings, say, text_of_passes
 
 GRAPH = "post_grad_custom_post_pass"
@@ -60,10 +60,11 @@ def _user_hooks(hook: Any) -> list[Any]:
 
 
 def patches_for(settings: Settings, given: dict[str, Any],
-                pinned: tuple[str, ...] | None = ()) -> dict[str, Any]:
-    """Inductor's configuration with Tuck in it: the user's hooks stay and come first."""
+                pinned: tuple[str, ...] | None = (), plan: str = "") -> dict[str, Any]:
+    """Inductor's configuration with Tuck in it: the user's hooks stay and come first. pinned and
+    plan: the collectives that were agreed on earlier, and the passes that led to them."""
     pin = ";".join(pinned or ())
-    early, late = hooks.split_passes(settings.passes)
+    early, late = hooks.split_passes(plan or settings.passes)
     out = {k: v for k, v in REPLACED.items() if _is_key(k)}
     for key, passes in ((EARLY, early), (GRAPH, late)):
         mine = _user_hooks(_now({}, key)) + _user_hooks(given.get(key))
@@ -104,27 +105,52 @@ def _settings_in(given: dict[str, Any] | None) -> Settings | None:
 def _compile_fx(plain: Callable[..., Any]) -> Callable[..., Any]:
     def compile_fx(model_: Any, example_inputs_: Any, inner_compile: Any = inductor.compile_fx_inner,
                    config_patches: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+        if getattr(inner_compile, "tuck", False):
+            return plain(model_, example_inputs_, inner_compile, config_patches, **kwargs)
         given = dict(config_patches or {})
         asked = _settings_in(given)
         settings = asked or (_installed[-1] if _installed else None)
-        if getattr(inner_compile, "tuck", False) or settings is None:
-            return plain(model_, example_inputs_, inner_compile, config_patches, **kwargs)
+        capture = capturing.active()
+        if capture is not None:
+            inner_compile = _captured(inner_compile, capture)
+        off = settings is None or is_off()
+        if off and capture is None:
+            given = without_tuck(given) if asked else given
+            return plain(model_, example_inputs_, inner_compile, given or None, **kwargs)
+        functorch = torch._functorch.config
         without = without_tuck(given)
-        if is_off():
-            return plain(model_, example_inputs_, inner_compile, without, **kwargs)
+        if off:
+            with functorch.patch(enable_autograd_cache=False):
+                return plain(model_, example_inputs_, inner_compile, without or None, **kwargs)
         advice.look(settings)
         if _now(given, "deterministic"):
             say("torch._inductor.config.deterministic allows no order of the schedule: Tuck's "
                 "buckets are used, its order is not", once="deterministic")  # fmt: skip
         compiler = compiling.Compiler(
-            inner_compile, settings, lambda pinned: {**given, **patches_for(settings, given, pinned)},
+            inner_compile, settings, lambda *pinned: {**given, **patches_for(settings, given, *pinned)},
             without)  # fmt: skip
-        functorch = torch._functorch.config
         with functorch.patch(enable_autograd_cache=False):
             return plain(model_, example_inputs_, compiler, without or None, **kwargs)
 
     compile_fx.tuck = True  # type: ignore[attr-defined]
     return compile_fx
+
+
+def _captured(inner: Callable[..., Any], capture: capturing.Capture) -> Callable[..., Any]:
+    """Writes each graph before it is compiled; the same graph compiled again is not written."""
+    number = capture.next_number()
+    done: set[str] = set()
+
+    def compile_captured(gm: Any, example_inputs: Any, **kwargs: Any) -> Any:
+        stage = "backward" if kwargs.get("is_backward") else "forward"
+        if stage == "forward" and kwargs.get("is_inference"):
+            stage = "inference"
+        if stage not in done:
+            done.add(stage)
+            capture.take(gm, number, stage)
+        return inner(gm, example_inputs, **kwargs)
+
+    return compile_captured
 
 
 def _hook_inductor() -> None:
