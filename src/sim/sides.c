@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds of the second rule: each begins with the heads of the one before. */
+#include "base/heap.h"
+
+/* The second round knows the work of channels, by the heads of the first. */
 enum { ROUNDS = 2, COLUMNS = 64, BYTE = 256 };
 
 static inline int64_t max64(int64_t a, int64_t b)
@@ -19,7 +21,8 @@ struct way {
     uint32_t *edge_at, *edge;   /* by item: the edges that lead to it in this direction */
     bool *joined;               /* by item: one of them is a join */
     int64_t *start, *end;       /* by item: found so far */
-    int64_t *at_start, *at_end; /* by item: from the second rule */
+    int64_t *at_start, *at_end; /* by item: from the channels, by the second rule */
+    uint32_t *next_at, *next;   /* by item: the edges that lead away from it */
 };
 
 /* ---- the first rule: chains ---- */
@@ -268,27 +271,160 @@ static struct piece *find_transfers(const struct sides *s, bool back, const int6
     return piece;
 }
 
-/* `other`: forward not used, against time the time after transfers. */
-static void all_streams(struct way *w, const int64_t *other, struct arena *a)
+/* `after`: against time, the time after transfers. */
+static void all_channels(struct way *w, const int64_t *after, struct arena *a)
 {
     const struct sides *s = w->s;
     struct stream x = {.w = w};
-    struct piece *work = arena_array(a, struct piece, s->n);
     struct waits waits = find_waits(s, a);
-    uint32_t n = 0, *at;
+    uint32_t *at;
 
     x.bits = arena_zeroed(a, s->n * sizeof(*x.bits));
     x.own = arena_zeroed(a, s->n * sizeof(*x.own));
     x.block = arena_array(a, struct block, 1);
     x.at_start = arena_array(a, int64_t, s->n);
     x.at_end = arena_array(a, int64_t, s->n);
-    for (uint32_t v = 0; v < s->n; v++)
-        if (s->work[v] > 0)
-            work[n++] = (struct piece){w->start[v], s->work[v], v};
-    struct piece *transfer = find_transfers(s, w->back, w->start, other, a, &at);
-    run_stream(&x, NULL, work, n);
+    struct piece *transfer = find_transfers(s, w->back, w->start, after, a, &at);
     for (uint32_t k = 0; k < s->n_channel; k++)
         run_stream(&x, w->back ? NULL : &waits, transfer + at[k], at[k + 1] - at[k]);
+}
+
+/* ---- both rules at once, for the compute stream ----
+ *
+ * Items are taken in order of their heads, which never decrease along an edge. So the pieces that
+ * an item needs have their final heads when its own is computed. Full blocks of pieces are added to
+ * all items that are still to come. */
+
+struct sweep {
+    struct way *w;
+    struct waits waits;
+    int64_t *arrived; /* forward: when transfers arrive; against time: the time after them */
+    struct heap heap;
+    uint32_t *missing; /* by item: edges and waits whose items are still to come */
+    bool *taken;
+    pair *bits;
+    uint64_t *own; /* all 0: pieces are put into bits[][1] when they are taken */
+    struct block *block;
+    struct piece piece[COLUMNS];
+    uint32_t n_piece;
+    int64_t *start, *end; /* by item: when the stream has done the pieces of full blocks */
+};
+
+static int by_start(const void *ctx, uint32_t x, uint32_t y)
+{
+    const int64_t *start = ctx;
+
+    if (start[x] != start[y])
+        return start[x] < start[y] ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* The pieces of the block that is not full yet. */
+static int64_t add_pieces(const struct sweep *x, uint64_t set, int64_t c)
+{
+    for (uint32_t i = 0; i < x->n_piece && set >> i != 0; i++)
+        if (set >> i & 1)
+            c = max64(c, x->piece[i].from) + x->piece[i].length;
+    return c;
+}
+
+static void sweep_flush(struct sweep *x)
+{
+    uint32_t n = x->w->s->n;
+
+    block_begin(x->block, x->piece, x->n_piece);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = x->w->back ? n - 1 - i : i;
+        if (x->taken[v])
+            continue;
+        gather(x->w, x->bits, x->own, v);
+        if (x->bits[v][0] != 0)
+            x->start[v] = block_add(x->block, x->bits[v][0], x->start[v]);
+        if (x->w->joined[v] && x->bits[v][1] != 0)
+            x->end[v] = block_add(x->block, x->bits[v][1], x->end[v]);
+    }
+    memset(x->bits, 0, n * sizeof(*x->bits));
+    x->n_piece = 0;
+}
+
+/* All that it needs is taken: its head is final. */
+static void sweep_ready(struct sweep *x, uint32_t v)
+{
+    struct way *w = x->w;
+    const struct sides *s = w->s;
+
+    gather(w, x->bits, x->own, v);
+    int64_t start = max64(w->at_start[v], add_pieces(x, x->bits[v][0], x->start[v]));
+    int64_t end = w->at_end[v], joined = 0;
+    for (uint32_t i = w->edge_at[v]; i < w->edge_at[v + 1]; i++) {
+        uint32_t u = sides_from(w->edge[i]);
+        start = max64(start, sides_is_join(w->edge[i]) ? w->start[u] : w->end[u]);
+        end = sides_is_join(w->edge[i]) ? max64(end, w->end[u]) : end;
+    }
+    if (w->joined[v])
+        joined = add_pieces(x, x->bits[v][1], x->end[v]);
+    end = max64(end, max64(start, joined) + s->work[v]);
+    if (!w->back) {
+        for (uint32_t i = s->wait_at[v]; i < s->wait_at[v + 1]; i++)
+            end = max64(end, x->arrived[s->wait[i]]);
+        x->arrived[v] = s->is_async[v] ? start + s->before[v] + s->transfer[v] : end;
+    } else if (!s->is_async[v]) {
+        x->arrived[v] = start;
+    } else {
+        x->arrived[v] = 0;
+        for (uint32_t i = x->waits.at[v]; i < x->waits.at[v + 1]; i++)
+            x->arrived[v] = max64(x->arrived[v], w->start[x->waits.by[i]]);
+        end = max64(end, s->before[v] + s->transfer[v] + x->arrived[v]);
+    }
+    w->start[v] = start;
+    w->end[v] = end;
+    heap_push(&x->heap, v);
+}
+
+static void sweep_take(struct sweep *x, uint32_t v)
+{
+    const struct sides *s = x->w->s;
+
+    x->taken[v] = true;
+    if (s->work[v] > 0) {
+        x->bits[v][1] |= (uint64_t)1 << x->n_piece;
+        x->piece[x->n_piece++] = (struct piece){x->w->start[v], s->work[v], v};
+        if (x->n_piece == COLUMNS)
+            sweep_flush(x);
+    }
+    for (uint32_t i = x->w->next_at[v]; i < x->w->next_at[v + 1]; i++)
+        if (--x->missing[sides_from(x->w->next[i])] == 0)
+            sweep_ready(x, sides_from(x->w->next[i]));
+    const uint32_t *at = x->w->back ? s->wait_at : x->waits.at;
+    const uint32_t *by = x->w->back ? s->wait : x->waits.by;
+    for (uint32_t i = at[v]; i < at[v + 1]; i++)
+        if (--x->missing[by[i]] == 0)
+            sweep_ready(x, by[i]);
+}
+
+static void sweep(struct way *w, int64_t *arrived, struct arena *a)
+{
+    const struct sides *s = w->s;
+    struct sweep x = {.w = w, .arrived = arrived, .waits = find_waits(s, a)};
+
+    x.missing = arena_zeroed(a, s->n * sizeof(*x.missing));
+    x.taken = arena_zeroed(a, s->n * sizeof(*x.taken));
+    x.bits = arena_zeroed(a, s->n * sizeof(*x.bits));
+    x.own = arena_zeroed(a, s->n * sizeof(*x.own));
+    x.block = arena_array(a, struct block, 1);
+    x.start = arena_zeroed(a, s->n * sizeof(*x.start));
+    x.end = arena_zeroed(a, s->n * sizeof(*x.end));
+    heap_begin(&x.heap, a, s->n, by_start, w->start);
+    for (uint32_t v = 0; v < s->n; v++) {
+        x.missing[v] = w->edge_at[v + 1] - w->edge_at[v];
+        x.missing[v] += w->back ? x.waits.at[v + 1] - x.waits.at[v]
+                                : s->wait_at[v + 1] - s->wait_at[v];
+    }
+    for (uint32_t v = 0; v < s->n; v++)
+        if (x.missing[v] == 0 && w->edge_at[v] == w->edge_at[v + 1])
+            sweep_ready(&x, v);
+    while (x.heap.n > 0)
+        sweep_take(&x, heap_pop(&x.heap));
 }
 
 /* ---- both ---- */
@@ -334,11 +470,17 @@ void sides_find(struct sides *s, struct arena *a)
             s->chain = s->arrived[v] + s->tail[v];
             s->last = v;
         }
+    to.next_at = from.edge_at;
+    to.next = from.edge;
+    from.next_at = to.edge_at;
+    from.next = to.edge;
     for (int round = 0; round < ROUNDS && s->exact; round++) {
-        all_streams(&to, NULL, a);
-        forward(&to, s->arrived);
-        all_streams(&from, s->tail, a);
-        backward(&from, s->tail);
+        if (round > 0) {
+            all_channels(&to, NULL, a);
+            all_channels(&from, s->tail, a);
+        }
+        sweep(&to, s->arrived, a);
+        sweep(&from, s->tail, a);
     }
     s->head = to.start;
     s->end = to.end;
