@@ -99,7 +99,7 @@ static tuck_status try_own(struct search *s, const struct stage *first)
         st = try_loops(s, &x, joined, &base);
     if (st == TUCK_OK)
         st = try_starts(s, base);
-    if (st == TUCK_OK && base != &x)
+    if (st == TUCK_OK && base != &x && s->o->effort > 0)
         st = try_starts(s, &x);
     if (st == TUCK_OK)
         st = try_buckets(s, base, &x);

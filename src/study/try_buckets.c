@@ -293,7 +293,7 @@ static tuck_status try_well(struct plans *x, const struct plan *p, const struct 
 static tuck_status try_finalists(struct plans *x, const struct stage *apart)
 {
     enum { SMALL = 1000, FINALISTS = 3 };
-    uint32_t n = x->from->g->node.len <= SMALL && x->s->o->effort > 0 ? FINALISTS : 1;
+    uint32_t n = x->from->g->node.len <= SMALL ? FINALISTS : 1;
     tuck_status st = TUCK_OK;
 
     for (uint32_t i = 0; i < n && st == TUCK_OK; i++) {
@@ -319,7 +319,7 @@ tuck_status try_buckets(struct search *s, const struct stage *from, const struct
     for (uint32_t i = 0; i < N_KINDS; i++)
         x.busy_mb[i] = find_busy_mb(s, from->g, coll_of[i]);
     tuck_status st = try_plans(&x);
-    if (st == TUCK_OK)
+    if (st == TUCK_OK && s->o->effort > 0)
         st = try_finalists(&x, apart);
     forget(&x, 0);
     return st;

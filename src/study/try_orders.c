@@ -128,7 +128,7 @@ tuck_status try_starts(struct search *s, const struct stage *bucketed)
 {
     struct stage timed[2], listed = {.from = NULL};
     tuck_status st = try_timed(s, bucketed, timed);
-    bool more = st == TUCK_OK && may_win(s, &timed[1], 10);
+    bool more = st == TUCK_OK && s->o->effort > 0 && may_win(s, &timed[1], 10);
 
     if (more)
         st = try_orders(s, &timed[1]);
@@ -150,7 +150,7 @@ tuck_status try_rival(struct search *s, const struct stage *rival)
     struct stage joined = {.from = NULL}, gathered = {.from = NULL}, again = {.from = NULL};
     bool fits;
 
-    if (!may_win(s, rival, 10))
+    if (s->o->effort == 0 || !may_win(s, rival, 10))
         return TUCK_OK;
     tuck_status st = try_next(s, rival, &pass_join_loops, NULL, 0, &joined);
     if (st == TUCK_OK)
