@@ -95,5 +95,8 @@ END
     torch_seconds=$($torch -W ignore bench/overlap_torch.py 10000 "$work" 2>/dev/null)
     "$B/bench/bucket" -p "overlap_scheduling(compat=torch)" -s "$torch_seconds" -x 100 -y 30 \
         "$B/tuck" "$work/overlap.txt" || status=1
+    echo
+    echo "passes on a live graph of 10,000 nodes, into the library and back; CPU seconds"
+    $torch -W ignore bench/bridge_torch.py 10000 || status=1
 fi
 exit $status

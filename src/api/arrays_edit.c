@@ -6,6 +6,7 @@ struct edit {
     tuck_arrays *a;
     const tuck_graph *was, *is;
     uint32_t *text; /* the number of a string in the texts of the edit + 1; by str_id */
+    uint32_t *type; /* the same for types */
     struct arena arena;
     VEC(uint32_t) found; /* nodes of one kind of change */
 };
@@ -24,6 +25,19 @@ static uint32_t text_number(struct edit *e, str_id s)
         e->text[s] = ++e->a->n_text;
     }
     return e->text[s] - 1;
+}
+
+/* The number of a type's text; that of "" if the type is unknown. */
+static uint32_t type_number(struct edit *e, type_id t)
+{
+    if (t == 0)
+        return text_number(e, e->is->store->word.empty);
+    if (e->type[t] == 0) {
+        type_print(e->is->store, t, &e->a->text, true, true);
+        buf_chr(&e->a->text, '\0');
+        e->type[t] = ++e->a->n_text;
+    }
+    return e->type[t] - 1;
 }
 
 /* ---- values ---- */
@@ -61,7 +75,7 @@ static void put_call(struct edit *e, uint32_t n)
     put(e, x->kind);
     put(e, text_number(e, x->target));
     put(e, text_number(e, x->name));
-    put(e, text_number(e, x->ann ? ann_at(e->is->store, x->ann)->inner : e->is->store->word.empty));
+    put(e, type_number(e, node_type(e->is, n)));
     put(e, x->n_args);
     put(e, x->n_kwargs);
     uint32_t count = e->a->word.len;
@@ -234,6 +248,7 @@ static void do_edit(void *arg)
 
     e->is = tuck_arrays_graph(a);
     e->text = arena_zeroed(&e->arena, e->is->store->str.all.len * sizeof(*e->text));
+    e->type = arena_zeroed(&e->arena, (e->is->store->type.all.len + 1) * sizeof(*e->type));
     for (uint32_t k = 0; k < a->n_graphs; k++) {
         const struct arrays_place *p = &a->place[k];
 

@@ -125,7 +125,7 @@ static void edits(void **state)
             V(TUCK_V_NODE, 0), V(TUCK_V_LIST, 2), 31, INT64_MIN, V(TUCK_V_INT, -3),
             V(TUCK_V_FLOAT, 0), V(TUCK_V_KEY, 3), V(TUCK_V_DTYPE, 4),
         0,
-        1, 1, TUCK_CALL_FUNCTION, 5, 6, 7, 1, 0, 1, V(TUCK_V_NODE, 0),
+        1, 1, TUCK_CALL_FUNCTION, 5, 6, 2, 1, 0, 1, V(TUCK_V_NODE, 0),
         0,
         1, 6, 0,
         0,

@@ -212,7 +212,9 @@ def _apply_one(
     gone = [by_number[i] for i in edit.take(edit.next())]
     for node in gone:
         undo.call(node)
-        node.args, node.kwargs = (), {}
+        node.args = ()
+        if node.kwargs:
+            node.kwargs = {}
     return gone
 
 
@@ -244,7 +246,11 @@ def _create(edit: Edit, graph: torch.fx.Graph, by_number: dict[int, Node], undo:
     number = edit.next()
     kind = OPERATION[edit.words[edit.at]]
     target, name, type_text, args, kwargs = _call(edit, by_number)
-    node = graph.create_node(kind, target, args, kwargs, name)
+    # Operands are set afterwards: create_node() looks for symbols in them, which takes longer.
+    node = graph.create_node(kind, target, (), {}, name)
+    node.args = args
+    if kwargs:
+        node.kwargs = kwargs
     by_number[number] = node
     undo.new.append(node)
     undo.types.append(type_text)

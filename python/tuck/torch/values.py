@@ -20,7 +20,7 @@ from .arrays import dtype_abbrs
 Node = torch.fx.Node
 
 _DTYPES = {text: dtype for dtype, text in dtype_abbrs.items()}
-_STATIC = re.compile(r"(\w+)\[([\d, ]*)\]\[([\d, ]*)\]([\w:]+)\Z")
+_STATIC = re.compile(r"(\w+)\[([\d, ]*)\]\[([\d, ]*)\]([\w:]+)")
 
 
 class Values:
@@ -29,7 +29,7 @@ class Values:
         self.mode = encoder.fake_mode
         self._nodes: Optional[dict[str, Node]] = None
         self._types: dict[str, Any] = {}
-        self._shares: dict[Any, Optional[bool]] = {}
+        self._ways: dict[Any, str] = {}
 
     def make(self, new: Sequence[Node], types: Sequence[str], retyped: Sequence[Node]) -> None:
         """Gives the nodes their values, in the order of the graph."""
@@ -38,62 +38,84 @@ class Values:
         shapes = self.mode.shape_env
         symbols = contextlib.nullcontext() if shapes is None else _no_new_symbols(shapes)
         with torch.no_grad(), symbols:
-            for node, text in zip(new, types):
+            left = self.quick(new, types)
+            for node, text in zip(new[left:], types[left:]):
                 if node.op == "call_function":
                     node.meta["val"] = self.value(node, text)
             for node in retyped:
                 if node.op == "call_function":
                     node.meta["val"] = self.run(node)
 
-    def value(self, node: Node, text: str) -> Any:
+    def quick(self, new: Sequence[Node], types: Sequence[str]) -> int:
+        """The values of all nodes up to the first that needs fake mode, without leaving the meta
+        kernels; how many those are."""
+        if self.encoder.symbolic:
+            return 0
+        with in_kernel_invocation_manager(self.mode):
+            for i, node in enumerate(new):
+                if node.op != "call_function":
+                    continue
+                made = self.without_mode(node, types[i])
+                if made is None:
+                    return i
+                node.meta["val"] = made
+        return len(new)
+
+    def without_mode(self, node: Node, text: str) -> Any:
+        """None: it needs fake mode."""
         target = node.target
         if target is operator.getitem:
             return node.args[0].meta["val"][node.args[1]]
-        shares = self.shares(target)
-        if shares is False:
-            made = self.from_type(text)
+        way = self.way(target)
+        if way == "type":
+            return self.from_type(text)
+        if way == "meta":
+            with contextlib.suppress(Exception):
+                return self.inside(node)
+        return None
+
+    def value(self, node: Node, text: str) -> Any:
+        if not self.encoder.symbolic:
+            with in_kernel_invocation_manager(self.mode):
+                made = self.without_mode(node, text)
             if made is not None:
                 return made
-        elif shares and not self.encoder.symbolic:
-            with contextlib.suppress(Exception):
-                return self.view(node)
         return self.run(node)
 
-    def shares(self, target: Any) -> Optional[bool]:
-        """Is the result new memory (False) or a view of an operand (True)? None: not known."""
-        if target not in self._shares:
-            answer: Optional[bool] = None
+    def way(self, target: Any) -> str:
+        """How a value is made: from its type if it shares no memory, by meta kernels if it is a view,
+        else in fake mode."""
+        found = self._ways.get(target)
+        if found is None:
+            found = "fake"
             if isinstance(target, torch._ops.OpOverload) and not target._schema.is_mutable:
                 returns = target._schema.returns
                 if len(returns) == 1:
-                    answer = returns[0].alias_info is not None
-                    if not answer and str(returns[0].type) != "Tensor":
-                        answer = None
-            self._shares[target] = answer
-        return self._shares[target]
+                    found = "type" if returns[0].alias_info is None else "meta"
+            self._ways[target] = found
+        return found
 
     def from_type(self, text: str) -> Any:
-        """A tensor of its own of this type; None if the type is not complete or has symbols."""
+        """New memory of this type, a tensor or a list; None if it is not complete or has symbols."""
         parts = self._types.get(text, ())
         if parts == ():
-            found = _STATIC.match(text)
-            parts = None
-            if found and found[1] in _DTYPES:
-                size, stride = ([int(n) for n in found[i].split(",") if n.strip()] for i in (2, 3))
-                parts = size, stride, _DTYPES[found[1]], torch.device(found[4])
-            self._types[text] = parts
+            parts = self._types[text] = _parts_of(text)
         if parts is None:
             return None
-        size, stride, dtype, device = parts
+        if isinstance(parts, list):
+            return [self.empty(*part) for part in parts]
+        return self.empty(*parts)
+
+    def empty(self, size: Any, stride: Any, dtype: Any, device: Any) -> Any:
         inner = torch.empty_strided(size, stride, dtype=dtype, device="meta")
         return FakeTensor(self.mode, inner, device)
 
-    def view(self, node: Node) -> Any:
-        """The operator on the meta tensors inside of its operands."""
+    def inside(self, node: Node) -> Any:
+        """The operator on the meta tensors inside of its operands; among the meta kernels."""
         args, kwargs = _operands(node)
-        device = args[0].device
-        with in_kernel_invocation_manager(self.mode):
-            result = node.target(*args, **kwargs)
+        first = args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
+        device = first.fake_device
+        result = node.target(*args, **kwargs)
         if isinstance(result, torch.Tensor):
             return FakeTensor(self.mode, result, device)
         return [FakeTensor(self.mode, part, device) for part in result]
@@ -121,6 +143,21 @@ class Values:
         shapes = self.mode.shape_env
         known = {str(s): s for s in shapes.var_to_range}
         return shapes.create_symintnode(sympy.sympify(text, locals=known), hint=None)
+
+
+def _parts_of(text: str) -> Any:
+    """Sizes, strides, dtype and device of a tensor; a list of them for a list; None: not known."""
+    found = list(_STATIC.finditer(text))
+    parts = []
+    for one in found:
+        if one[1] not in _DTYPES:
+            return None
+        size, stride = ([int(n) for n in one[i].split(",") if n.strip()] for i in (2, 3))
+        parts.append((size, stride, _DTYPES[one[1]], torch.device(one[4])))
+    rest = _STATIC.sub("", text)
+    if rest == "" and len(parts) == 1:
+        return parts[0]
+    return parts if parts and not rest.strip("()[], ") else None
 
 
 def _operands(node: Node) -> tuple[Any, Any]:
