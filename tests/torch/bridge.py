@@ -13,7 +13,7 @@ import warnings
 from harness import ROOT
 
 # Kernels that were compiled in an earlier run are used again; graphs only in tests of the cache.
-os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build" / "torch-cache"))
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build" / "torch-cache" / "all"))
 
 import torch
 import torch.distributed as dist
@@ -118,6 +118,11 @@ def caught():
         finally:
             ours = [w for w in found if issubclass(w.category, tuck.torch.TuckWarning)]
             texts += [str(w.message) for w in ours]
+
+
+def use_cache(name):
+    """A folder of its own for each class of tests and each rank: they run at the same time."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(ROOT / "build" / "torch-cache" / name)
 
 
 def clear_graphs():

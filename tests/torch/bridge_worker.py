@@ -133,6 +133,16 @@ def one_rank_recompiles(rank, problems, expected):
     problems.check(len(CALLS) == 1 + rank, f"compiled {len(CALLS)} times")
 
 
+def one_rank_recompiles_with_auto(rank, problems, expected):
+    """The same with what the library decides: it repeats its passes instead of searching again."""
+    sizes = (8, 8, 5 if rank else 8)
+    without = train(torch.compile(loss_of, dynamic=False), sizes)
+    forget()
+    stand_in(tuck.torch.run)
+    tuck.torch.install(timeout=SECONDS, cluster="h100x8")
+    trained(problems, without, said="", merged=True, sizes=sizes)
+
+
 def one_rank_decides_otherwise(rank, problems, expected):
     """The same where Tuck decides otherwise: that rank stops, since the others cannot."""
     tuck.torch.install(timeout=SECONDS)
@@ -182,7 +192,7 @@ def main(path, rank):
     limit = datetime.timedelta(seconds=plan["collective_seconds"])
     store = dist.FileStore(plan["store"], plan["world"])
     dist.init_process_group("gloo", store=store, rank=rank, world_size=plan["world"], timeout=limit)
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] += f".{rank}"
+    use_cache(f"rank{rank}")
     expected = train(loss_of_compiled := torch.compile(loss_of, dynamic=False))
     del loss_of_compiled
     with open(plan["reports"][rank], "w") as report:

@@ -15,6 +15,7 @@ from tuck.torch import advice
 class CaptureTest(unittest.TestCase):
     def setUp(self):
         start_fake_group()
+        use_cache(type(self).__name__)
         forget()
         self.addCleanup(forget)
 
@@ -50,6 +51,7 @@ class CaptureTest(unittest.TestCase):
 class AdviceTest(unittest.TestCase):
     def setUp(self):
         start_fake_group()
+        use_cache(type(self).__name__)
         forget()
         advice._seen.clear()
         self.addCleanup(advice._seen.clear)

@@ -34,7 +34,7 @@ def run(name, world, tuck, folder):
     settings = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1",
                 "WORLD_SIZE": str(world), "GLOO_SOCKET_IFNAME": "lo", "TUCK": tuck,
                 "PYTHONPATH": str(ROOT / "python"),
-                "TORCHINDUCTOR_CACHE_DIR": str(ROOT / "build" / "torch-cache")}  # fmt: skip
+                "TORCHINDUCTOR_CACHE_DIR": str(ROOT / "build" / "torch-cache" / "examples")}  # fmt: skip
     ranks = []
     try:
         for r in range(world):

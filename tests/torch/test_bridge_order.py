@@ -42,6 +42,7 @@ class HoldTest(unittest.TestCase):
 
     def code(self, options):
         start_fake_group()
+        use_cache(type(self).__name__)
         forget()
         torch._dynamo.reset()
         args = [torch.randn(16, 64)] + [torch.randn(64 // dist.get_world_size(), 64)] * 4

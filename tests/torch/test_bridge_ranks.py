@@ -9,7 +9,7 @@ import launch
 
 TOGETHER = ("all_agree", "other_options", "other_version", "other_options_without_install",
             "other_decision", "other_graph", "error_in_the_library", "one_rank_warm",
-            "one_rank_recompiles")  # fmt: skip
+            "one_rank_recompiles", "one_rank_recompiles_with_auto")  # fmt: skip
 ALONE = ("one_rank_decides_otherwise", "killed_before_install", "killed_while_asked")
 
 

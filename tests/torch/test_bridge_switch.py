@@ -36,6 +36,7 @@ def sequences(fn, *args, **kwargs):
 class BridgeTest(unittest.TestCase):
     def setUp(self):
         start_fake_group()
+        use_cache(type(self).__name__)
         clear_graphs()
         stand_in()
         forget()
