@@ -73,7 +73,7 @@ static tuck_status try_orders(struct search *s, const struct stage *start)
     return st;
 }
 
-/* May what begins at x still win? Not where x is far behind: more than the best divided by `part`. */
+/* May what begins at x still win? Not where it is behind the best by more than one `part`th. */
 static bool may_win(const struct search *s, const struct stage *x, int64_t part)
 {
     return s->best.g == NULL || x->e->time.makespan - s->best.ps <= s->best.ps / part;
