@@ -2,7 +2,7 @@
 #include "base/units.h"
 #include "schedule/edges.h"
 #include "schedule/step.h"
-#include "search/improve.h"
+#include "search/exact.h"
 
 /* Are ops of one node next to each other, in their own order? A file need not have them so. */
 static bool is_joined(const struct schedule *s)
@@ -20,11 +20,14 @@ static bool is_joined(const struct schedule *s)
 /* Some tenths of a second at most: what is taken takes time in the number of ops. */
 static int64_t evaluations(const struct schedule *s)
 {
-    int64_t n = s->p->n_op, most = 10000;
+    int64_t n = s->p->n_op, most = 10000, least = 20000;
 
     if (s->opt.evaluations != SCHEDULE_NO_LIMIT)
         return s->opt.evaluations;
-    return n <= most ? 100 * n : 100 * most * most / n;
+    if (n <= s->opt.exact && n <= EXACT_MOST_OPS)
+        return 100 * n; /* the exact search comes after it */
+    int64_t some = n <= most ? 100 * n : 100 * most * most / n;
+    return n <= most && some < least ? least : some;
 }
 
 void schedule_improve(struct schedule *s)
@@ -50,6 +53,12 @@ void schedule_improve(struct schedule *s)
         .evaluations = evaluations(s),
         .seed = (uint64_t)s->opt.seed,
     };
-    improve(p, &(struct improve_edges){e.need_at, e.need, e.user_at, e.user}, &o, s->order, a, &r);
+    struct improve_edges edges = {e.need_at, e.need, e.user_at, e.user};
+    improve(p, &edges, &o, s->order, a, &r);
+    bool best = r.step == r.least;
+    if (!best && p->n_op <= s->opt.exact)
+        best = exact_order(p, &edges, &o, s->order, &r.step, a) != EXACT_OPEN;
     arena_release(a, mark);
+    if (best)
+        step_note(s, "optimal by the times of the ops: no order that is allowed is faster");
 }

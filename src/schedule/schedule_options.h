@@ -58,7 +58,8 @@ struct schedule_options {
     bool reorder_for_compute_comm_overlap_broadcast_runtime_estimations;
 
     double list_peak_memory_budget; /* for the list schedulers; NaN means no limit */
-    int64_t evaluations, seed;      /* of improve_order; SCHEDULE_NO_LIMIT: by the number of ops */
+    int64_t evaluations;            /* of improve_order; SCHEDULE_NO_LIMIT: by the number of ops */
+    int64_t exact, seed;            /* of improve_order */
     bool keep_order;                /* no collective may pass another, even of another group */
     bool keep_groups;               /* no collective may pass another of its group */
     bool allow_more_exposed;        /* accept an order even if its exposed time is longer */

@@ -21,7 +21,8 @@ struct climb {
     uint32_t *stack, *window; /* scratch */
     uint32_t n_stall, *coll;  /* of all stalls */
     struct stall *stall;
-    bool known; /* stalls are those of the order */
+    bool known;   /* stalls are those of the order */
+    int64_t over; /* how far beyond the limit an order may go on the way */
     uint32_t from, to;
     uint32_t *best;
     int64_t best_step, best_flight;
@@ -254,32 +255,22 @@ static void keep_best(struct climb *c)
 {
     const struct priced *s = &c->s;
 
-    if (s->step > c->best_step || (s->step == c->best_step && s->flight >= c->best_flight))
+    if (s->peak > c->o.limit || s->step > c->best_step ||
+        (s->step == c->best_step && s->flight >= c->best_flight))
         return;
     c->best_step = s->step;
     c->best_flight = s->flight;
     memcpy(c->best, s->order, s->n * sizeof(*c->best));
 }
 
-/* Is the change that was made ready worth taking? */
-static bool is_worth(struct climb *c, int64_t slack)
-{
-    struct priced *s = &c->s;
-    int64_t step = priced_step(s, c->from, c->to, c->window);
+/* Few ops: the search is short, and must go far to get everywhere. */
+enum { SMALL = 64 };
 
-    if (step > s->step + slack)
-        return false;
-    if (step == s->step && priced_flight(s, c->from, c->to, c->window) >= s->flight)
-        return false;
-    return priced_peak(s, c->from, c->to, c->window) <= c->o.limit;
-}
-
-/* How much worse than the present order the next one may be: little as a rule, less and less as the
- * search goes on, sometimes more. Whole numbers, so that all machines draw the same. */
-static int64_t draw_slack(struct climb *c, int64_t done)
+/* How much worse than the present order the next one may be, as a share in 1/2^16: little as a rule,
+ * less and less as a round goes on, sometimes more. Whole numbers, so that all machines draw the
+ * same. */
+static int64_t draw_slack(struct climb *c, int64_t left, int64_t all)
 {
-    enum { SHARE = 3000 }; /* of the step, at the beginning */
-    int64_t left = c->o.evaluations - done, room = c->best_step / SHARE;
     uint64_t u = draw(c), bits = 0;
 
     /* About -log2 of a number between 0 and 1, in 1/256. */
@@ -288,28 +279,71 @@ static int64_t draw_slack(struct climb *c, int64_t done)
         bits++;
     }
     int64_t rare = (int64_t)(bits * 256 + 255 - (u >> 55 & 255));
-    room = room / 1024 * (left * 1024 / c->o.evaluations);
-    return room / 256 * rare;
+    return left * 256 / all * rare;
 }
 
-static void run(struct climb *c, struct improve_result *out)
+static int64_t share(int64_t whole, int64_t of_65536)
+{
+    return whole < INT64_MAX >> 32 ? whole * of_65536 / 65536 : whole / 65536 * of_65536;
+}
+
+/* Is the change that was made ready worth taking? */
+static bool is_worth(struct climb *c, int64_t slack)
 {
     struct priced *s = &c->s;
-    int64_t tries = 4 * c->o.evaluations;
+    int64_t step = priced_step(s, c->from, c->to, c->window);
+    enum { SHARE = 3000 };
 
-    while (out->evaluations < c->o.evaluations && tries-- > 0 && c->best_step > s->least) {
+    if (step > s->step + share(c->best_step / (s->n <= SMALL ? s->n : SHARE), slack))
+        return false;
+    if (s->peak <= c->o.limit && step == s->step &&
+        priced_flight(s, c->from, c->to, c->window) >= s->flight)
+        return false;
+    int64_t peak = priced_peak(s, c->from, c->to, c->window);
+    if (peak <= c->o.limit)
+        return true;
+    return peak <= c->o.limit + share(c->o.limit / s->n * c->over, slack);
+}
+
+/* One round: at first also worse orders are taken, at last only better ones. */
+static void run_round(struct climb *c, int64_t evaluations, struct improve_result *out)
+{
+    struct priced *s = &c->s;
+    int64_t tries = 4 * evaluations, left = evaluations;
+
+    while (left > 0 && tries-- > 0 && c->best_step > s->least) {
         if (!c->known)
             find_stalls(c);
         bool any = c->n_stall == 0 || below(c, 8) == 0;
         if (!(any ? change_any(c) : change_stall(c)))
             continue;
+        left--;
         out->evaluations++;
-        if (!is_worth(c, draw_slack(c, out->evaluations)))
+        if (!is_worth(c, draw_slack(c, left, evaluations)))
             continue;
         priced_take(s, c->from, c->to, c->window);
         out->taken++;
         c->known = false;
         keep_best(c);
+    }
+}
+
+/* Several rounds if there are few ops, each from the best so far. They differ in how far beyond the limit an order may
+ * go on the way: some are only reached so. */
+static void run(struct climb *c, struct improve_result *out)
+{
+    static const int64_t over[] = {0, 1, 4, 16};
+    enum { MOST_ROUNDS = 64, LEAST_AN_OP = 25 };
+    int64_t rounds = c->s.n <= SMALL ? c->o.evaluations / LEAST_AN_OP / c->s.n + 1 : 1;
+
+    if (rounds > MOST_ROUNDS)
+        rounds = MOST_ROUNDS;
+
+    for (int64_t i = 0; i < rounds && c->best_step > c->s.least; i++) {
+        c->over = over[i % 4];
+        run_round(c, c->o.evaluations / rounds, out);
+        priced_set(&c->s, c->best);
+        c->known = false;
     }
 }
 

@@ -53,7 +53,7 @@ static void do_report(void *arg)
         const struct schedule_report *s = &x->schedule.report.at[k];
 
         report_count(out, "ops moved", x->r->changed ? s->displaced : 0);
-        if (s->note != NULL)
+        if (s->note != NULL && x->kept == NULL)
             report_note(out, "%s", s->note);
         if (x->kept != NULL)
             report_note(out, "%s", x->kept);
