@@ -1,8 +1,8 @@
 /* The fastest order of a small problem, by search over sets of ops.
  *
  * What is live depends on the set of ops that ran, and the time of what follows only on a few
- * numbers: the clock, the end of each channel, the ends of collectives that are still waited for. Of
- * two ways to run the same set, the one that is later in none of them makes the other superfluous.
+ * numbers: the clock, the end of each channel, the ends of collectives that are still waited for.
+ * Of two ways to run the same set, one that is later in none of them makes the other superfluous.
  */
 #ifndef TUCK_SEARCH_EXACT_H
 #define TUCK_SEARCH_EXACT_H

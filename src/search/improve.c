@@ -266,9 +266,9 @@ static void keep_best(struct climb *c)
 /* Few ops: the search is short, and must go far to get everywhere. */
 enum { SMALL = 64 };
 
-/* How much worse than the present order the next one may be, as a share in 1/2^16: little as a rule,
- * less and less as a round goes on, sometimes more. Whole numbers, so that all machines draw the
- * same. */
+/* How much worse than the present order the next one may be, as a share in 1/2^16: little as a
+ * rule, less and less as a round goes on, sometimes more. Whole numbers, so that all machines draw
+ * the same. */
 static int64_t draw_slack(struct climb *c, int64_t left, int64_t all)
 {
     uint64_t u = draw(c), bits = 0;
@@ -328,8 +328,8 @@ static void run_round(struct climb *c, int64_t evaluations, struct improve_resul
     }
 }
 
-/* Several rounds if there are few ops, each from the best so far. They differ in how far beyond the limit an order may
- * go on the way: some are only reached so. */
+/* Several rounds if there are few ops, each from the best so far. They differ in how far beyond the
+ * limit an order may go on the way: some are only reached so. */
 static void run(struct climb *c, struct improve_result *out)
 {
     static const int64_t over[] = {0, 1, 4, 16};
