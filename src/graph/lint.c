@@ -137,9 +137,10 @@ static unsigned scan_nodes(struct lint *x)
 
         bad |= scan_values(x, n);
         x->pos.at[n] = ++pos;
-        if (n != g->output && node->name != 0 &&
-            (name_is_bad(name) | (name_twin(x, n, node->name) != 0)))
-            bad |= BAD_NAME;
+        if (n != g->output && node->name != 0) {
+            bool twin = name_twin(x, n, node->name) != 0; /* also remembers the name */
+            bad |= twin || name_is_bad(name) ? BAD_NAME : 0;
+        }
         if (call_is_bad(node))
             bad |= BAD_CALL;
         lint_comm_note(x, n);
