@@ -292,7 +292,7 @@ static tuck_status try_well(struct plans *x, const struct plan *p, const struct 
 /* The best plans that differ, one for large graphs. */
 static tuck_status try_finalists(struct plans *x, const struct stage *apart)
 {
-    enum { SMALL = 1000, FINALISTS = 3 };
+    enum { SMALL = 1000, FINALISTS = 2 };
     uint32_t n = x->from->g->node.len <= SMALL ? FINALISTS : 1;
     tuck_status st = TUCK_OK;
 
