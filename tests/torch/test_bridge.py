@@ -42,9 +42,10 @@ def text_of(graph):
 
 
 def canonical(text):
-    """Without the names that the two ways give to what only Python knows, and without marks for the
-    simulation, which a live graph has no place for."""
+    """Without the name of the class, the names that the two ways give to what only Python knows,
+    and marks for the simulation, which a live graph has no place for."""
     text = text.replace("  # tuck: a loop of its own", "")
+    text = re.sub(r"\Aclass \w+\(", "class GraphModule(", text)
     first, *nested = re.split(r"^(?=    class )", text, flags=re.M)
     text = "\n\n".join(part.strip() for part in [first, *sorted(nested)])
     return re.sub(r"\bopaque_\d+\b|\bOdd\.N\d+\b", "odd", text)
