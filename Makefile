@@ -240,7 +240,7 @@ install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
 	    tools/tuck.pc.in >$L/pkgconfig/tuck.pc
 	$(if $(wildcard man/tuck.1),install -m 644 man/tuck.1 $D/share/man/man1/tuck.1)
-	install -d $(dir $(COMPLETIONS)) $(DOC)/docs/pictures $(DOC)/examples
+	install -d $(dir $(COMPLETIONS)) $(DOC)/docs/pictures $(DOC)/examples/torch
 	tools/completion bash $(B)/tuck >$(word 1,$(COMPLETIONS))
 	tools/completion zsh $(B)/tuck >$(word 2,$(COMPLETIONS))
 	tools/completion fish $(B)/tuck >$(word 3,$(COMPLETIONS))
@@ -248,7 +248,8 @@ install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 	install -m 644 README.md LICENSE $(DOC)
 	install -m 644 $(wildcard docs/*.md) $(DOC)/docs
 	install -m 644 $(wildcard docs/pictures/*) $(DOC)/docs/pictures
-	install -m 644 $(wildcard examples/*) $(DOC)/examples
+	install -m 644 $(wildcard examples/*.*) $(DOC)/examples
+	install -m 644 $(wildcard examples/torch/*.py) $(DOC)/examples/torch
 
 uninstall:        ## remove what install installed
 	rm -f $D/bin/tuck $D/include/tuck.h $D/include/tuck_experimental.h $D/share/man/man1/tuck.1 $L/pkgconfig/tuck.pc \

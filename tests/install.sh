@@ -11,7 +11,8 @@ root=$dir/root prefix=$dir/root/usr
 make -s install PREFIX=/usr DESTDIR="$root" >/dev/null || exit 1
 for file in bin/tuck include/tuck.h include/tuck_experimental.h lib/libtuck.a lib/libtuck.so lib/pkgconfig/tuck.pc share/man/man1/tuck.1 \
     share/bash-completion/completions/tuck share/zsh/site-functions/_tuck share/fish/vendor_completions.d/tuck.fish \
-    share/doc/tuck/README.md share/doc/tuck/docs/files.md share/doc/tuck/docs/pictures/architecture.svg; do
+    share/doc/tuck/README.md share/doc/tuck/docs/files.md share/doc/tuck/docs/pictures/architecture.svg \
+    share/doc/tuck/examples/torch/ddp.py; do
     [ -s "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
 # Links of the installed pages lead to installed files.
