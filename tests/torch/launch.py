@@ -17,6 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 COLLECTIVE_SECONDS = 300  # no graph here needs one second; a busy machine may
 LAUNCH_SECONDS = 1800
+GRACE_SECONDS = 3  # for the other ranks, once one has failed
 STOPPED = 3  # exit code of a rank whose reason is in its report
 LAUNCHES = 6  # with faults in many graphs, the later ones count as not run
 
@@ -94,8 +95,10 @@ def watch(world, folder, worker):
         deadline = time.monotonic() + LAUNCH_SECONDS + 10
         while time.monotonic() < deadline:
             codes = [p.poll() for p in ranks]
-            if None not in codes or any(codes):
+            if None not in codes:
                 break
+            if any(codes):  # the others may be about to write what they found in the graph before
+                deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
             time.sleep(0.05)
     finally:
         for p in ranks:

@@ -40,6 +40,7 @@ def run(name, world, tuck, folder):
         for r in range(world):
             command = [sys.executable, EXAMPLES / f"{name}.py", "--out", out]
             env = {**os.environ, **settings, "RANK": str(r), "LOCAL_RANK": str(r)}
+            env.pop("TORCHINDUCTOR_FORCE_DISABLE_CACHES", None)  # other tests set it
             ranks.append(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, text=True,
                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                           start_new_session=True))  # fmt: skip
