@@ -12,8 +12,8 @@ enum {
 
 const struct op_row op_rows[] = {
     {"", "-> ()", NULL, NULL, 0, OP_CLASS_END, OP_SHAPE_none, OP_FLOPS_none, OP_MOVES_all,
-     OP_FORM_CALL},
-#define PYOP(name, form, symbol, cls, flags, sig, shape, flops, moves, lies)                       \
+     OP_KERNEL_none, OP_FORM_CALL},
+#define PYOP(name, form, symbol, cls, flags, sig, shape, flops, moves, kernel, lies)               \
     {name,                                                                                         \
      sig,                                                                                          \
      lies,                                                                                         \
@@ -23,9 +23,10 @@ const struct op_row op_rows[] = {
      OP_SHAPE_##shape,                                                                             \
      OP_FLOPS_##flops,                                                                             \
      OP_MOVES_##moves,                                                                             \
+     OP_KERNEL_##kernel,                                                                           \
      OP_FORM_##form},
-#define OP(name, cls, flags, sig, shape, flops, moves, lies)                                       \
-    PYOP(name, CALL, NULL, cls, flags, sig, shape, flops, moves, lies)
+#define OP(name, cls, flags, sig, shape, flops, moves, kernel, lies)                               \
+    PYOP(name, CALL, NULL, cls, flags, sig, shape, flops, moves, kernel, lies)
 #include "op/ops.def"
 };
 
@@ -239,6 +240,14 @@ static const struct {
 #undef X
 };
 
+static const struct {
+    const char *name, *meaning;
+} kernels[] = {
+#define KERNEL(id, form, meaning) {#id, meaning},
+#include "op/kernels.def"
+#undef KERNEL
+};
+
 const char *op_class_name(enum op_class cls)
 {
     return classes[(unsigned)cls < OP_CLASS_END ? cls : OP_CLASS_END].name;
@@ -277,6 +286,16 @@ const char *op_moves_name(enum op_moves m)
 const char *op_moves_meaning(enum op_moves m)
 {
     return moves[(unsigned)m < OP_MOVES_END ? m : OP_MOVES_all].meaning;
+}
+
+const char *op_kernel_name(enum op_kernel k)
+{
+    return kernels[(unsigned)k < OP_KERNEL_END ? k : OP_KERNEL_none].name;
+}
+
+const char *op_kernel_meaning(enum op_kernel k)
+{
+    return kernels[(unsigned)k < OP_KERNEL_END ? k : OP_KERNEL_none].meaning;
 }
 
 const char *op_flag_name(unsigned i)

@@ -468,6 +468,14 @@ enum op_moves {
         OP_MOVES_END
 };
 
+/* What computes its results when a graph is run (src/run/kernel). */
+enum op_kernel {
+#define KERNEL(id, ...) OP_KERNEL_##id,
+#include "op/kernels.def"
+#undef KERNEL
+    OP_KERNEL_END
+};
+
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 /* How a call is printed. */
@@ -490,6 +498,7 @@ struct op_row {
     uint16_t shape;        /* enum op_shape */
     uint8_t flops;         /* enum op_flops */
     uint8_t moves;         /* enum op_moves */
+    uint16_t kernel;       /* enum op_kernel */
     uint8_t form;          /* enum op_form */
 };
 
@@ -523,6 +532,8 @@ const char *op_flops_name(enum op_flops flops);
 const char *op_flops_meaning(enum op_flops flops);
 const char *op_moves_name(enum op_moves moves);
 const char *op_moves_meaning(enum op_moves moves);
+const char *op_kernel_name(enum op_kernel kernel);
+const char *op_kernel_meaning(enum op_kernel kernel);
 /* The i-th flag's name, "mutates" for OP_F_MUTATES; NULL after the last. */
 const char *op_flag_name(unsigned i);
 

@@ -57,6 +57,9 @@ static void put_one(const struct op_row *row, struct buf *out)
                   op_flops_meaning((enum op_flops)row->flops));
     wrap_fact(out, 10, "moves", "%s: %s", op_moves_name((enum op_moves)row->moves),
               op_moves_meaning((enum op_moves)row->moves));
+    if (row->kernel != OP_KERNEL_none)
+        wrap_fact(out, 10, "kernel", "%s: %s", op_kernel_name((enum op_kernel)row->kernel),
+                  op_kernel_meaning((enum op_kernel)row->kernel));
 }
 
 void ops_table(const char *name, struct buf *out)
@@ -95,6 +98,7 @@ static void json_one(struct json_out *j, const struct op_row *row)
     json_str(j, "shape", op_shape_name((enum op_shape)row->shape));
     json_str(j, "flops", op_flops_name((enum op_flops)row->flops));
     json_str(j, "moves", op_moves_name((enum op_moves)row->moves));
+    json_str(j, "kernel", op_kernel_name((enum op_kernel)row->kernel));
     json_close(j, '}');
     j->flat = false;
 }

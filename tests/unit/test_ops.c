@@ -564,6 +564,7 @@ static int dump(void)
         put_key("shape", op_shape_name(row->shape));
         put_key("flops", op_flops_name(row->flops));
         put_key("moves", op_moves_name(row->moves));
+        put_key("kernel", op_kernel_name(row->kernel));
         put_key("symbol", row->symbol);
         put_key("lies", row->lies);
         printf(", \"flags\": [");

@@ -1,0 +1,71 @@
+/* How kernels read operands, and how they fail. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "run/kernel/kernels.h"
+
+const struct rt_value *arg_at(const struct rt_call *c, uint32_t i)
+{
+    static const struct rt_value none = {.kind = RT_NONE};
+
+    return i < c->n_arg ? &c->arg[i] : &none;
+}
+
+const struct rt_tensor *arg_tensor(const struct rt_call *c, uint32_t i)
+{
+    const struct rt_value *v = arg_at(c, i);
+
+    return v->kind == RT_TENSOR ? v->tensor : NULL;
+}
+
+int64_t arg_int(const struct rt_call *c, uint32_t i, int64_t otherwise)
+{
+    const struct rt_value *v = arg_at(c, i);
+
+    switch (v->kind) {
+    case RT_INT: return v->i;
+    case RT_BOOL: return v->b;
+    case RT_FLOAT: return (int64_t)v->f;
+    default: return otherwise;
+    }
+}
+
+double arg_float(const struct rt_call *c, uint32_t i, double otherwise)
+{
+    const struct rt_value *v = arg_at(c, i);
+
+    switch (v->kind) {
+    case RT_INT: return (double)v->i;
+    case RT_BOOL: return v->b;
+    case RT_FLOAT: return v->f;
+    case RT_COMPLEX: return v->z[0];
+    default: return otherwise;
+    }
+}
+
+bool arg_bool(const struct rt_call *c, uint32_t i, bool otherwise)
+{
+    const struct rt_value *v = arg_at(c, i);
+
+    switch (v->kind) {
+    case RT_INT: return v->i != 0;
+    case RT_BOOL: return v->b;
+    default: return otherwise;
+    }
+}
+
+struct rt_tensor *out_at(const struct rt_call *c, uint32_t i)
+{
+    return i < c->n_out && c->out[i].dtype != DTYPE_NONE ? &c->out[i] : NULL;
+}
+
+bool kernel_error(struct rt_call *c, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    if (c->error_size > 0)
+        vsnprintf(c->error, c->error_size, format, list);
+    va_end(list);
+    return false;
+}

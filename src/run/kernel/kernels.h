@@ -1,0 +1,38 @@
+/* What kernels share: their prototypes, and how they read operands. */
+#ifndef TUCK_RUN_KERNEL_KERNELS_H
+#define TUCK_RUN_KERNEL_KERNELS_H
+
+#include "run/kernel/kernel.h"
+
+#define NONE(name)
+#define PLAIN(name) bool kernel_##name(struct rt_call *c);
+#define SCRATCH(name)                                                                              \
+    bool kernel_##name(struct rt_call *c);                                                         \
+    size_t scratch_##name(const struct rt_call *c);
+#define KERNEL(name, form, meaning) form(name)
+#include "op/kernels.def"
+#undef KERNEL
+#undef NONE
+#undef PLAIN
+#undef SCRATCH
+
+/* Operand i, or RT_NONE if there are fewer. */
+const struct rt_value *arg_at(const struct rt_call *c, uint32_t i);
+
+/* The tensor that operand i is, NULL if it is none. */
+const struct rt_tensor *arg_tensor(const struct rt_call *c, uint32_t i);
+
+int64_t arg_int(const struct rt_call *c, uint32_t i, int64_t otherwise);
+double arg_float(const struct rt_call *c, uint32_t i, double otherwise);
+bool arg_bool(const struct rt_call *c, uint32_t i, bool otherwise);
+
+/* Result i, NULL if the operator does not return it. */
+struct rt_tensor *out_at(const struct rt_call *c, uint32_t i);
+
+/* Writes the error and returns false. */
+bool kernel_error(struct rt_call *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* from, broadcast to the size of to, converted to its dtype. */
+bool copy_tensor(struct rt_call *c, const struct rt_tensor *to, const struct rt_tensor *from);
+
+#endif
