@@ -2,7 +2,7 @@
  * it; 16-bit floats are converted by integer operations for that reason. */
 #include "run/kernel/elem.h"
 
-#include "run/kernel/vec.h"
+#include "run/kernel/vector.h"
 
 const uint8_t kind_bytes[K_END + 1] = {1, 8, 4, 8, 8, 16, 0};
 
