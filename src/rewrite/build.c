@@ -175,6 +175,31 @@ uint32_t build_end(struct build *b, const char *name)
     return n.id;
 }
 
+uint32_t build_copy(struct pass_run *r, uint32_t n, uint32_t before)
+{
+    tuck_graph *g = r->g;
+    const struct fx_node x = *node_at(g, n);
+    const char *name = graph_str(g, x.name);
+    size_t len = strlen(name), end = len;
+
+    while (end > 1 && name[end - 1] >= '0' && name[end - 1] <= '9')
+        end--;
+    if (end > 1 && end < len && name[end - 1] == '_')
+        len = end - 1;
+    char *base = arena_alloc(&r->arena, len + 1);
+    memcpy(base, name, len);
+    base[len] = '\0';
+    struct fx_node init = {
+        .kind = x.kind, .op = x.op, .syntax = x.syntax, .target = x.target, .comment = x.comment};
+    init.name = name_create(g, base, len);
+    uint32_t copy = graph_add_node(g, before, init);
+    graph_set_vals(g, copy, x.vals, x.n_vals, x.n_args, x.n_kwargs);
+    name_enter(g, init.name, copy);
+    graph_edited(g, true);
+    r->changed = true;
+    return copy;
+}
+
 uint32_t build_getitem(struct build *b, uint32_t n, int64_t i)
 {
     build_call(b, "operator.getitem");

@@ -38,6 +38,9 @@ void build_key(struct build *b, const char *name); /* the next value belongs to 
 /* Makes the node. `name` is made unique as PyTorch does it. */
 uint32_t build_end(struct build *b, const char *name);
 
+/* The same call again, right before another node. */
+uint32_t build_copy(struct pass_run *r, uint32_t n, uint32_t before);
+
 uint32_t build_getitem(struct build *b, uint32_t n, int64_t i); /* n[i], named "getitem" */
 
 /* Edits that are not new nodes. All of them set r->changed. */

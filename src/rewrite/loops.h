@@ -3,6 +3,6 @@
 
 #include "pass/pass.h"
 
-extern const struct pass pass_join_loops;
+extern const struct pass pass_join_loops, pass_repeat_constants;
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "infer/infer.h"
+#include "lower/lower.h"
 #include "op/ops.h"
 #include "study/free_items.h"
 
@@ -18,6 +19,7 @@ enum { WINDOW = 4 };
 
 struct reader {
     uint32_t of;   /* the node that is read */
+    bool by_view;  /* that is a view, which is part of no loop: it is read from memory */
     uint32_t item; /* by whom */
     uint32_t set;  /* of that item */
     int64_t bytes;
@@ -70,6 +72,20 @@ static int64_t bytes_of(struct free_items *x, uint32_t node)
     return b > 0 ? b : 0;
 }
 
+/* A loop's cost counts what its nodes read under the name of a view, even if another of its nodes
+ * made it: views are part of no loop (cost_loop()). Views of waits and inputs are not counted on:
+ * passes put others in their place. */
+static bool reads_view(const struct free_items *x, uint32_t n)
+{
+    uint32_t u = x->item_of[n];
+
+    if (u == SIDES_NONE || x->op[u] == PROGRAM_NONE || x->node[u] == n || x->p->role == NULL ||
+        (x->p->role[n] & ~ROLE_ENDS) != ROLE_VIEW)
+        return false;
+    enum program_kind kind = (enum program_kind)x->p->op[x->op[u]].kind;
+    return kind != PROGRAM_WAIT && kind != PROGRAM_COLLECTIVE;
+}
+
 /* Adds to the bytes that an item reads of a result, which it may read under several names. */
 static void add_read(struct charge *c, uint32_t from, uint32_t of, uint32_t item, int64_t bytes)
 {
@@ -78,20 +94,21 @@ static void add_read(struct charge *c, uint32_t from, uint32_t of, uint32_t item
             c->reader[i].bytes += bytes;
             return;
         }
-    c->reader[c->n_reader++] = (struct reader){of, item, 0, bytes};
+    c->reader[c->n_reader++] = (struct reader){of, reads_view(c->x, of), item, 0, bytes};
 }
 
 static void find_reads(struct charge *c, uint32_t v)
 {
     struct free_items *x = c->x;
-    const struct op_row *row = row_of(x, v);
-    const struct op_sig *sig = sigs_get(&x->run->sigs, node_op(x->g, x->node[v]));
+    uint32_t op = acting_op(x->g, x->node[v]);
+    const struct op_row *row = op_at(op);
+    const struct op_sig *sig = sigs_get(&x->run->sigs, op);
     struct operand o = {.v = NULL};
     uint32_t from = c->n_reader;
 
     if (row->moves == OP_MOVES_out)
         return;
-    while (operand_next(x->g, node_at(x->g, x->node[v]), sig, &o)) {
+    while (operand_next(x->g, x->call[x->node[v]], sig, &o)) {
         if (o.param != NULL && o.param->mutated)
             continue;
         const tuck_value *end = value_next(o.v);
@@ -100,7 +117,7 @@ static void find_reads(struct charge *c, uint32_t v)
                 continue;
             int64_t b = bytes_of(x, i->a), result = bytes_of(x, x->node[v]);
             b = row->moves == OP_MOVES_picked && b > result ? result : b;
-            add_read(c, from, x->shows[i->a], v, b);
+            add_read(c, from, reads_view(x, i->a) ? i->a : x->shows[i->a], v, b);
         }
     }
     for (uint32_t i = from; i < c->n_reader; i++) {
@@ -284,9 +301,10 @@ static void charge_reads(struct charge *c, uint32_t first, uint32_t end)
     uint32_t maker = x->item_of[c->reader[first].of], last = end;
     int64_t least = INT64_MAX;
 
-    bool other = loop && set_of(c, maker) != c->reader[first].set;
+    bool other = loop && (c->reader[first].by_view || set_of(c, maker) != c->reader[first].set);
 
-    if (loop && !is_charged(x, maker))
+    /* A constant can be made again in every loop (repeat_constants). */
+    if (loop && (!is_charged(x, maker) || row_of(x, maker)->cls == OP_FACTORY))
         return;
     for (uint32_t i = first; i < end; i++)
         if (c->reader[i].bytes < least)

@@ -88,23 +88,35 @@ static tuck_status try_loops(struct search *s, const struct stage *from, struct 
     return st;
 }
 
+tuck_status try_constants(struct search *s, const struct stage *from, struct stage *to,
+                          const struct stage **base)
+{
+    tuck_status st = try_next(s, from, &pass_repeat_constants, NULL, 0, to);
+
+    *base = st == TUCK_OK && to->g->revision != from->g->revision ? to : from;
+    return st;
+}
+
 /* Tries every way to bucket with every order. */
 static tuck_status try_own(struct search *s, const struct stage *first)
 {
-    struct stage x, joined[2] = {{.from = NULL}};
-    const struct stage *base;
+    struct stage x, repeated = {.from = NULL}, joined[2] = {{.from = NULL}};
+    const struct stage *apart = NULL, *base = NULL;
 
     tuck_status st = try_next(s, first, &pass_deduplicate_wait_tensors, NULL, 0, &x);
     if (st == TUCK_OK)
-        st = try_loops(s, &x, joined, &base);
+        st = try_constants(s, &x, &repeated, &apart);
+    if (st == TUCK_OK)
+        st = try_loops(s, apart, joined, &base);
     if (st == TUCK_OK)
         st = try_starts(s, base);
-    if (st == TUCK_OK && base != &x && s->o->effort > 0)
-        st = try_starts(s, &x);
+    if (st == TUCK_OK && base != apart && s->o->effort > 0)
+        st = try_starts(s, apart);
     if (st == TUCK_OK)
-        st = try_buckets(s, base, &x);
+        st = try_buckets(s, base, apart);
     stage_end(&joined[1]);
     stage_end(&joined[0]);
+    stage_end(&repeated);
     stage_end(&x);
     return st;
 }

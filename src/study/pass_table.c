@@ -49,6 +49,7 @@ static const struct pass *const rows[] = {
     &pass_schedule_overlap_bucketing,
     &pass_overlap_scheduling,
     &pass_join_loops,
+    &pass_repeat_constants,
     &pass_insert_control_deps,
 };
 /* clang-format on */

@@ -36,6 +36,10 @@ TUCK_MUST_CHECK tuck_status try_next(struct search *s, const struct stage *from,
 /* Take x if it fits and is the best so far. */
 TUCK_MUST_CHECK tuck_status try_offer(struct search *s, const struct stage *x, bool *fits);
 
+/* Repeats constants where loops read them. *base is the result, or `from` if there are none. */
+TUCK_MUST_CHECK tuck_status try_constants(struct search *s, const struct stage *from,
+                                          struct stage *to, const struct stage **base);
+
 /* ---- orders (try_orders.c) ---- */
 
 /* What a pass may use beyond a peak, as a share of that; 0: nothing. */

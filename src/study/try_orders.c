@@ -147,12 +147,16 @@ tuck_status try_starts(struct search *s, const struct stage *bucketed)
 
 tuck_status try_rival(struct search *s, const struct stage *rival)
 {
-    struct stage joined = {.from = NULL}, gathered = {.from = NULL}, again = {.from = NULL};
+    struct stage repeated = {.from = NULL}, joined = {.from = NULL}, gathered = {.from = NULL},
+                 again = {.from = NULL};
+    const struct stage *base = NULL;
     bool fits;
 
     if (s->o->effort == 0 || !may_win(s, rival, 10))
         return TUCK_OK;
-    tuck_status st = try_next(s, rival, &pass_join_loops, NULL, 0, &joined);
+    tuck_status st = try_constants(s, rival, &repeated, &base);
+    if (st == TUCK_OK)
+        st = try_next(s, base, &pass_join_loops, NULL, 0, &joined);
     if (st == TUCK_OK)
         st = try_offer(s, &joined, &fits);
     if (st == TUCK_OK)
@@ -164,5 +168,6 @@ tuck_status try_rival(struct search *s, const struct stage *rival)
     stage_end(&again);
     stage_end(&gathered);
     stage_end(&joined);
+    stage_end(&repeated);
     return st;
 }

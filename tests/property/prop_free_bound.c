@@ -36,6 +36,7 @@ struct sums {
 static const char *const tried[][2] = {
     {"bucket_all_gather", "cap_mb=25,mode=default"},
     {"bucket_all_gather", "cap_mb=0.0005"},
+    {"bucket_all_gather", "member_mb=0.001"},
     {"bucket_all_gather", "mode=custom_ops"},
     {"bucket_all_gather", "mode=custom_ops_multidtype"},
     {"bucket_reduce_scatter", "cap_mb=25,mode=default"},
@@ -59,6 +60,8 @@ static bool needs_options(size_t pass)
 static const char *const far[] = {
     "list_overlap(),join_loops()",
     "gather_loops(),join_loops()",
+    "repeat_constants(),gather_loops(),join_loops()",
+    "repeat_constants(),bucket_fsdp_reduce_scatter(),list_overlap(),join_loops()",
     "list_overlap(),gather_loops(),join_loops()",
     "bucket_all_gather(),bucket_reduce_scatter(),bucket_all_reduce(),list_overlap(),gather_loops(),"
     "join_loops()",

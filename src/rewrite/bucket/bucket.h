@@ -23,6 +23,7 @@ struct bucket_options {
     tuck_coll kind; /* TUCK_ALL_GATHER, TUCK_REDUCE_SCATTER or TUCK_ALL_REDUCE */
     enum bucket_mode mode;
     struct pass_floats cap_mb; /* cap by the bucket's number in its run of equal keys */
+    double member_mb;          /* larger ones are left alone; NAN: none is too large */
     bool torch;                /* like PyTorch 2.13, including its bugs */
     const bool *marked;        /* waits to consider, by node id below n_marked; NULL means all */
     uint32_t n_marked;

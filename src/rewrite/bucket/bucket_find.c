@@ -258,6 +258,10 @@ static void decide(struct find *f, uint32_t start, uint32_t wait)
         q->begun = true;
         q->key = c.key;
     }
+    if (can && (double)c.bytes > s->o->member_mb * 1024 * 1024) { /* never, if that is NAN */
+        can = false;
+        why = LEFT_OVERSIZED;
+    }
     if (!can) {
         leave(f, start, why);
     } else if (place(f, q, &c)) {

@@ -1,4 +1,6 @@
 /* The bucketing passes: finding only, finding and merging, and merging a given bucket. */
+#include <math.h>
+
 #include "rewrite/bucket/bucket.h"
 #include "infer/infer.h"
 #include "rewrite/build.h"
@@ -9,6 +11,7 @@ static const double default_cap = 2000;
 
 struct options {
     struct pass_floats cap_mb;
+    double member_mb;
     int mode, compat, filter;
     struct bucket_rules rules;
 };
@@ -18,6 +21,11 @@ struct options {
         .name = "cap_mb", .type = PASS_FLOATS, .at = offsetof(struct options, cap_mb),             \
         .dflt = "2000",                                                                            \
         .help = "MiB a bucket may hold; a list, 50:500, is by the bucket's number in its run"      \
+    }
+#define MEMBER                                                                                     \
+    {                                                                                              \
+        .name = "member_mb", .type = PASS_FLOAT, .at = offsetof(struct options, member_mb),        \
+        .dflt = "None", .help = "MiB a member may have; larger collectives are left alone"         \
     }
 #define MODE                                                                                       \
     {                                                                                              \
@@ -37,8 +45,8 @@ struct options {
         .dflt = "none", .choices = "none|fsdp", .help = "fsdp: only those that FSDP makes"         \
     }
 
-static const struct pass_option options[] = {CAP, MODE, FILTER, COMPAT};
-static const struct pass_option fsdp_options[] = {CAP, MODE, COMPAT};
+static const struct pass_option options[] = {CAP, MEMBER, MODE, FILTER, COMPAT};
+static const struct pass_option fsdp_options[] = {CAP, MEMBER, MODE, COMPAT};
 
 /* Waits to consider, by node id; nodes made later are not considered. */
 struct marks {
@@ -68,6 +76,7 @@ static struct bucket_options settings(tuck_coll kind, const struct options *o, s
     struct bucket_options b = {.kind = kind,
                                .mode = (enum bucket_mode)o->mode,
                                .cap_mb = o->cap_mb,
+                               .member_mb = o->member_mb,
                                .torch = o->compat == COMPAT_TORCH,
                                .rules = o->rules};
 
@@ -116,8 +125,10 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
     enum { N_KIND = 3 };
     static const tuck_coll order[N_KIND] = {TUCK_ALL_GATHER, TUCK_REDUCE_SCATTER, TUCK_ALL_REDUCE};
     struct marks *marks[N_KIND];
-    struct options o = {
-        .cap_mb = {&cap_mb, 1}, .compat = torch ? COMPAT_TORCH : COMPAT_NONE, .filter = filter};
+    struct options o = {.cap_mb = {&cap_mb, 1},
+                        .member_mb = NAN,
+                        .compat = torch ? COMPAT_TORCH : COMPAT_NONE,
+                        .filter = filter};
     struct infer_options refresh = {.n_before = r->g->node.len, .edited = r->g};
     type_id *before = arena_array(&r->arena, type_id, r->g->node.len);
     tuck_status st = TUCK_OK;
