@@ -94,9 +94,17 @@ struct comm_job {
     bool own_reductions;        /* mpi: MPI's own reductions, equal within tolerance only */
 };
 
+struct comm_group {
+    int32_t n;
+    int32_t me; /* this rank among the members; -1 if it is none */
+    int32_t *member;
+};
+
 struct comm {
     const struct transport *transport;
     int rank, world;
+    struct comm_group *group; /* [n_group], by the numbers of group() */
+    int32_t n_group;
     char error[COMM_ERROR_BYTES];
 };
 

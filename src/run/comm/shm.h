@@ -1,0 +1,196 @@
+/* The transport of one machine: what its ranks share, and one rank's view of it.
+ *
+ * All ranks map one segment at the same address: the launcher makes it, without a name, before it
+ * starts them, so nobody else can open it and nothing is left when the last rank ends. It holds the
+ * state of each rank, a channel for each group, mailboxes for sends and receives, and the symmetric
+ * heaps. An operand is read in place by the others if it lies anywhere in the segment.
+ *
+ * A channel is a counter for each member. A member that reaches a meeting adds one to its own and
+ * looks at the others'; the data of before is visible then. A call begins with a meeting, in which
+ * members show what they want to do (struct shm_line), and ends when its algorithm does. What is
+ * written before a meeting alternates between two places: when a member writes to one of them
+ * again, all others have come to the meeting in between, so they are done with it.
+ */
+#ifndef TUCK_RUN_COMM_SHM_H
+#define TUCK_RUN_COMM_SHM_H
+
+#include <stdatomic.h>
+
+#include "run/comm/comm_call.h"
+
+enum {
+    SHM_ALIGN = 4096,
+    SHM_SLOT = 8192,       /* a call whose data fits here is one meeting */
+    SHM_DIRECT = 1024,     /* from here on, operands in the segment are not copied to the slot */
+    SHM_CHUNK = 256 << 10, /* other data goes through chunks of this size */
+    SHM_INLINE = 24,
+    SHM_LABEL = 96,
+    SHM_WANTS = 64,
+    SHM_PACKET = 64 << 10,
+};
+
+#define SHM_NOWHERE UINT64_MAX
+
+enum shm_state { SHM_NEW, SHM_RUNS, SHM_WAITS, SHM_ENDED };
+
+struct shm_rank {
+    _Alignas(128) _Atomic uint32_t state;
+    _Atomic int32_t pid;
+    _Atomic int32_t waits_for; /* a rank, if state is SHM_WAITS; or -1 */
+    _Atomic uint32_t kind;     /* of the last call */
+    _Atomic uint64_t label[SHM_LABEL / 8];
+    _Atomic int32_t status; /* what the rank returned */
+    char error[COMM_ERROR_BYTES];
+};
+
+struct comm_shared {
+    uint64_t bytes;
+    int32_t world;
+    bool threads;
+    bool spin; /* every rank has a core */
+    _Atomic uint64_t top;
+    uint64_t internal, all, pairs; /* offsets: two channels of the world, the mailboxes */
+    /* 0: the job runs. 1: somebody writes the reason why it does not. 2: the reason is there. */
+    _Alignas(128) _Atomic uint32_t ended;
+    int32_t ended_by; /* the rank that noticed; -1: the launcher */
+    char reason[COMM_ERROR_BYTES];
+    _Alignas(128) _Atomic uint32_t bell; /* a futex */
+    _Atomic uint32_t sleepers;
+    _Alignas(128) struct shm_rank rank[];
+};
+
+/* What a member shows at the first meeting of a call. */
+struct shm_line {
+    _Alignas(128) _Atomic uint64_t step;
+    uint64_t what;            /* kind, reduce, dtype, root, inlined */
+    int64_t count;            /* -1: all_to_all with split sizes */
+    uint64_t in_off, out_off; /* of operands in the segment; else SHM_NOWHERE */
+    char data[SHM_INLINE];
+};
+
+#define SHM_INLINED ((uint64_t)1 << 63)
+
+/* A receive that waits for its sender. */
+struct shm_want {
+    _Alignas(64) _Atomic uint64_t seq; /* 0: free; else posted, in this order */
+    int32_t group;
+    int64_t tag;
+    uint64_t bytes;
+    uint64_t out_off;
+};
+
+struct shm_packet {
+    uint32_t want;
+    uint32_t last;
+    uint64_t bytes;
+    _Alignas(64) char data[SHM_PACKET];
+};
+
+/* The mailbox of one sender at one receiver. */
+struct shm_pair {
+    _Alignas(128) _Atomic uint64_t taken; /* packets; written by the receiver */
+    _Alignas(128) _Atomic uint64_t put;   /* packets; written by the sender */
+    struct shm_want want[SHM_WANTS];
+    struct shm_packet packet[2];
+};
+
+struct shm_chan {
+    int32_t id; /* of the group; -1: internal */
+    int32_t n, me;
+    char *base;
+    uint64_t step, seq;
+    struct shm_req *head, *tail; /* calls, in their order */
+    bool active;
+    uint64_t *heap; /* [n] offsets; NULL: none */
+    uint64_t heap_bytes;
+};
+
+struct shm_req {
+    struct call_keep keep;
+    uint8_t state; /* 0: free; 1: in use; 2: done */
+    comm_req id;
+    struct shm_req *next;
+    struct shm_chan *chan;
+    /* the part that is worked on */
+    uint32_t at;
+    bool begun;
+    int32_t seen;   /* members before it have come to the meeting */
+    uint32_t stage; /* meetings that are over */
+    bool (*run)(struct shm_req *r);
+    struct shm *shm;
+    /* a send or receive, one request a part */
+    struct shm_req *whole; /* the request of the call that it belongs to */
+    uint32_t parts_left;
+    int32_t want; /* its slot; -1: none yet */
+    uint64_t moved;
+};
+
+struct shm {
+    struct comm c;
+    struct comm_shared *shared;
+    struct shm_chan *internal, **chan; /* [n_chan], by group */
+    int32_t n_chan;
+    struct shm_req **req;
+    uint32_t n_req, n_free;
+    struct shm_req **spare;
+    struct shm_req *p2p_head, *p2p_tail;
+    bool p2p_moved;
+    uint32_t n_active; /* channels with calls */
+    uint64_t *posted;  /* [world] seq of the last want, by sender */
+    double timeout_s;
+    const void **src; /* [world] scratch for reductions */
+    void **dst;
+};
+
+/* shm.c */
+struct comm_shared *shm_create(int world, size_t memory, bool threads, bool spin, char *error);
+void shm_destroy(struct comm_shared *s);
+/* Zeroed memory that ranks map on their own, instead of that of shm_create(). */
+void shm_format(struct comm_shared *s, uint64_t bytes, int world, bool threads, bool spin);
+/* Ends the job if it has not ended yet; by: the rank that noticed, -1 for the launcher. */
+void shm_end(struct comm_shared *s, int by, const char *reason);
+/* What a rank did last: "in all_reduce 'grad_3'", "after …"; for messages. */
+void shm_whereabouts(const struct comm_shared *s, int rank, char *text, size_t size);
+
+/* shm_wait.c */
+struct shm_pause {
+    uint64_t n, since;
+};
+/* Waits a little; false if the job is over or the time-out has passed (r: for what). */
+bool shm_pause(struct shm *m, struct shm_pause *p, const struct shm_req *r);
+void shm_pause_end(struct shm *m, const struct shm_pause *p);
+bool shm_running(struct shm *m);
+void shm_ring(struct comm_shared *s);
+bool shm_fail(struct shm *m); /* m->c.error is the reason for all ranks */
+
+/* shm_call.c */
+size_t chan_bytes(int32_t n);
+struct shm_line *chan_line(const struct shm_chan *ch, int32_t member, uint64_t seq);
+char *chan_slot(const struct shm_chan *ch, int32_t member, uint64_t seq);
+char *chan_stage(const struct shm_chan *ch, int32_t member, uint64_t half);
+char *chan_result(const struct shm_chan *ch, int32_t member, uint64_t half);
+int64_t *chan_split(const struct shm_chan *ch, int32_t member, uint64_t seq);
+enum comm_state chan_advance(struct shm *m, struct shm_chan *ch);
+
+/* shm_algo.c, shm_staged.c: called after each meeting; true if another one is needed. */
+typedef bool shm_run_fn(struct shm_req *r);
+shm_run_fn *shm_choose(struct shm_req *r);
+shm_run_fn shm_staged;
+
+/* Operands of member m in the segment. */
+static inline char *shm_at(const struct shm *m, uint64_t off)
+{
+    return (char *)m->shared + off;
+}
+
+static inline uint64_t shm_off(const struct shm *m, const void *p, size_t bytes)
+{
+    uint64_t off = (uint64_t)((uintptr_t)p - (uintptr_t)m->shared);
+    return off < m->shared->bytes && bytes <= m->shared->bytes - off ? off : SHM_NOWHERE;
+}
+
+/* shm_p2p.c */
+size_t pairs_bytes(int32_t world);
+bool p2p_advance(struct shm *m);
+
+#endif

@@ -1,0 +1,284 @@
+/* Channels: the calls of a group, one after the other, from one meeting to the next. */
+#include <stdio.h>
+#include <string.h>
+
+#include "run/comm/shm.h"
+
+/* ---- Where things are in a channel ---- */
+
+static size_t splits_bytes(int32_t n)
+{
+    return ((size_t)n * 2 * sizeof(int64_t) + 127) / 128 * 128;
+}
+
+static size_t member_bytes(int32_t n)
+{
+    size_t used = 2 * sizeof(struct shm_line) + 2 * splits_bytes(n) + 2 * SHM_SLOT + 4 * SHM_CHUNK;
+    return (used + SHM_ALIGN - 1) / SHM_ALIGN * SHM_ALIGN;
+}
+
+size_t chan_bytes(int32_t n)
+{
+    return (size_t)n * member_bytes(n);
+}
+
+static char *chan_member(const struct shm_chan *ch, int32_t member)
+{
+    return ch->base + (size_t)member * member_bytes(ch->n);
+}
+
+struct shm_line *chan_line(const struct shm_chan *ch, int32_t member, uint64_t seq)
+{
+    return (struct shm_line *)(void *)chan_member(ch, member) + (seq & 1);
+}
+
+int64_t *chan_split(const struct shm_chan *ch, int32_t member, uint64_t seq)
+{
+    char *p = chan_member(ch, member) + 2 * sizeof(struct shm_line);
+    return (int64_t *)(void *)(p + (seq & 1) * splits_bytes(ch->n));
+}
+
+char *chan_slot(const struct shm_chan *ch, int32_t member, uint64_t seq)
+{
+    char *p = chan_member(ch, member) + 2 * sizeof(struct shm_line) + 2 * splits_bytes(ch->n);
+    return p + (seq & 1) * SHM_SLOT;
+}
+
+char *chan_stage(const struct shm_chan *ch, int32_t member, uint64_t half)
+{
+    return chan_member(ch, member) + member_bytes(ch->n) - 4 * SHM_CHUNK + (half & 1) * SHM_CHUNK;
+}
+
+char *chan_result(const struct shm_chan *ch, int32_t member, uint64_t half)
+{
+    return chan_stage(ch, member, half) + 2 * SHM_CHUNK;
+}
+
+/* ---- A meeting ---- */
+
+static void publish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
+{
+    r->seen = 0;
+    atomic_store_explicit(&chan_line(ch, ch->me, ch->seq)->step, ++ch->step, memory_order_release);
+    if (atomic_load_explicit(&m->shared->sleepers, memory_order_relaxed) > 0)
+        shm_ring(m->shared);
+}
+
+static bool all_came(struct shm_chan *ch, struct shm_req *r)
+{
+    for (; r->seen < ch->n; r->seen++) {
+        if (r->seen == ch->me)
+            continue;
+        struct shm_line *l = chan_line(ch, r->seen, ch->seq);
+        if (atomic_load_explicit(&l->step, memory_order_acquire) < ch->step)
+            return false;
+    }
+    return true;
+}
+
+/* ---- The first meeting: what, and with which operands ---- */
+
+static uint64_t packed(const struct comm_call *call, const struct comm_part *p)
+{
+    uint64_t reduce = kind_reduces(call->kind) ? call->reduce : 0;
+    uint64_t root = call->kind >= COMM_BROADCAST && call->kind <= COMM_SCATTER
+                        ? (uint64_t)(uint32_t)call->root
+                        : 0;
+    return call->kind | reduce << 8 | (uint64_t)p->dtype << 16 | root << 24;
+}
+
+/* The data of a small call is shown with it. */
+static bool put_small(struct shm_req *r, struct shm_line *line, uint64_t in_bytes)
+{
+    struct shm_chan *ch = r->chan;
+    const struct comm_part *p = &r->keep.part[r->at];
+    if (in_bytes > SHM_SLOT || (in_bytes >= SHM_DIRECT && line->in_off != SHM_NOWHERE))
+        return false;
+    if (in_bytes > 0)
+        memcpy(in_bytes <= SHM_INLINE ? line->data : chan_slot(ch, ch->me, ch->seq), p->in,
+               in_bytes);
+    return true;
+}
+
+static void put_splits(struct shm_req *r)
+{
+    struct shm_chan *ch = r->chan;
+    int64_t *split = chan_split(ch, ch->me, ch->seq), count = r->keep.part[r->at].count;
+    for (int32_t i = 0; i < 2 * ch->n; i++)
+        split[i] = r->keep.call.in_split != NULL ? r->keep.split[i] : count;
+}
+
+static void begin(struct shm *m, struct shm_chan *ch, struct shm_req *r)
+{
+    static const struct comm_part nothing = {.dtype = DTYPE_U8};
+    const struct comm_part *p = r->keep.call.n_part > 0 ? &r->keep.part[r->at] : &nothing;
+    struct shm_line *line = chan_line(ch, ch->me, ++ch->seq);
+    uint64_t size = dtype_at(p->dtype)->bytes;
+    uint64_t in_bytes = 0, out_bytes = 0;
+    if (r->keep.call.kind != COMM_BARRIER && r->keep.call.n_part > 0) {
+        in_bytes = (uint64_t)call_in_count(&m->c, &r->keep.call, p) * size;
+        out_bytes = (uint64_t)call_out_count(&m->c, &r->keep.call, p) * size;
+    }
+    line->in_off = in_bytes > 0 ? shm_off(m, p->in, in_bytes) : SHM_NOWHERE;
+    line->out_off = out_bytes > 0 ? shm_off(m, p->out, out_bytes) : SHM_NOWHERE;
+    line->what = packed(&r->keep.call, p);
+    line->count = r->keep.call.in_split != NULL ? -1 : p->count;
+    if (r->keep.call.kind == COMM_ALL_TO_ALL)
+        put_splits(r);
+    if (put_small(r, line, in_bytes))
+        line->what |= SHM_INLINED;
+    r->begun = true;
+    r->stage = 0;
+    r->run = NULL;
+    publish(m, ch, r);
+}
+
+static void say_what(const struct shm_line *l, char *text, size_t size)
+{
+    uint64_t w = l->what & ~SHM_INLINED;
+    int n = snprintf(text, size, "%s", comm_kind_name((enum comm_kind)(w & 255)));
+    if (kind_reduces(w & 255))
+        n += snprintf(text + n, size - (size_t)n, " %s",
+                      comm_reduce_name((enum comm_reduce)(w >> 8 & 255)));
+    if ((w & 255) == COMM_BARRIER)
+        return;
+    n += snprintf(text + n, size - (size_t)n, " of ");
+    if (l->count >= 0)
+        n += snprintf(text + n, size - (size_t)n, "%lld ", (long long)l->count);
+    n += snprintf(text + n, size - (size_t)n, "%s", dtype_at((enum dtype)(w >> 16 & 255))->name);
+    if ((w & 255) >= COMM_BROADCAST)
+        snprintf(text + n, size - (size_t)n, ", root %llu", (unsigned long long)(w >> 24));
+}
+
+static bool differ(struct shm *m, struct shm_chan *ch, struct shm_req *r, int32_t i)
+{
+    const struct shm_line *mine = chan_line(ch, ch->me, ch->seq), *its = chan_line(ch, i, ch->seq);
+    char text[256], own[160], other[160], at[192];
+    call_describe(&r->keep.call, text, sizeof(text));
+    say_what(mine, own, sizeof(own));
+    say_what(its, other, sizeof(other));
+    int32_t peer = m->c.group[ch->id < 0 ? 0 : ch->id].member[i];
+    shm_whereabouts(m->shared, peer, at, sizeof(at));
+    return comm_fail(&m->c, "rank %d calls %s (%s), but rank %d calls %s (%s)", m->c.rank, text,
+                     own, peer, other, at);
+}
+
+/* An operand that a member shows must lie in the segment as a whole. */
+static bool in_segment(const struct shm *m, uint64_t off, uint64_t bytes)
+{
+    return off == SHM_NOWHERE || (off < m->shared->bytes && bytes <= m->shared->bytes - off);
+}
+
+/* Bytes of the operands of a member that has them. */
+static uint64_t part_bytes(const struct shm_req *r, bool by_member)
+{
+    const struct comm_part *p = &r->keep.part[r->at];
+    uint64_t bytes = (uint64_t)p->count * dtype_at(p->dtype)->bytes;
+    return by_member ? bytes * (uint64_t)r->chan->n : bytes;
+}
+
+static bool operands_fit(const struct shm *m, const struct shm_req *r, const struct shm_line *l)
+{
+    uint8_t kind = r->keep.call.kind;
+    bool many_in = kind == COMM_REDUCE_SCATTER || kind == COMM_SCATTER;
+    bool many_out = kind == COMM_ALL_GATHER || kind == COMM_GATHER;
+    return in_segment(m, l->in_off, part_bytes(r, many_in)) &&
+           in_segment(m, l->out_off, part_bytes(r, many_out));
+}
+
+static uint64_t split_bytes(const int64_t *split, int32_t n, uint64_t size)
+{
+    uint64_t sum = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (split[i] < 0 || (uint64_t)split[i] > INT64_MAX / 16 / (uint64_t)n)
+            return UINT64_MAX;
+        sum += (uint64_t)split[i] * size;
+    }
+    return sum;
+}
+
+static bool check_splits(struct shm *m, struct shm_chan *ch, struct shm_req *r, int32_t i)
+{
+    const struct shm_line *its = chan_line(ch, i, ch->seq);
+    const int64_t *mine = chan_split(ch, ch->me, ch->seq), *other = chan_split(ch, i, ch->seq);
+    uint64_t size = dtype_at(r->keep.part[r->at].dtype)->bytes;
+    char text[256];
+    call_describe(&r->keep.call, text, sizeof(text));
+    int32_t peer = m->c.group[ch->id < 0 ? 0 : ch->id].member[i];
+    if (other[ch->me] != mine[ch->n + i])
+        return comm_fail(&m->c, "%s: rank %d sends %lld elements to rank %d, which expects %lld",
+                         text, peer, (long long)other[ch->me], m->c.rank,
+                         (long long)mine[ch->n + i]);
+    if (other[ch->n + ch->me] != mine[i])
+        return comm_fail(&m->c, "%s: rank %d sends %lld elements to rank %d, which expects %lld",
+                         text, m->c.rank, (long long)mine[i], peer,
+                         (long long)other[ch->n + ch->me]);
+    if (!in_segment(m, its->in_off, split_bytes(other, ch->n, size)) ||
+        !in_segment(m, its->out_off, split_bytes(other + ch->n, ch->n, size)))
+        return comm_fail(&m->c, "%s: rank %d has operands outside of the segment", text, peer);
+    return true;
+}
+
+static bool agree(struct shm *m, struct shm_chan *ch, struct shm_req *r)
+{
+    const struct shm_line *mine = chan_line(ch, ch->me, ch->seq);
+    for (int32_t i = 0; i < ch->n; i++) {
+        const struct shm_line *its = chan_line(ch, i, ch->seq);
+        if (i == ch->me)
+            continue;
+        if (((mine->what ^ its->what) & ~SHM_INLINED) != 0 || mine->count != its->count)
+            return differ(m, ch, r, i);
+        if (r->keep.call.kind == COMM_BARRIER)
+            continue;
+        if (r->keep.call.kind == COMM_ALL_TO_ALL) {
+            if (!check_splits(m, ch, r, i))
+                return false;
+        } else if (!operands_fit(m, r, its)) {
+            return comm_fail(&m->c, "rank %d has operands outside of the segment",
+                             m->c.group[ch->id < 0 ? 0 : ch->id].member[i]);
+        }
+    }
+    return true;
+}
+
+/* ---- From call to call ---- */
+
+static bool finish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
+{
+    r->begun = false;
+    if (++r->at < r->keep.call.n_part)
+        return false;
+    r->state = 2;
+    ch->head = r->next;
+    if (ch->head == NULL) {
+        ch->tail = NULL;
+        ch->active = false;
+        m->n_active--;
+    }
+    return true;
+}
+
+enum comm_state chan_advance(struct shm *m, struct shm_chan *ch)
+{
+    struct shm_req *r;
+    while ((r = ch->head) != NULL) {
+        if (!r->begun)
+            begin(m, ch, r);
+        if (!all_came(ch, r))
+            return COMM_PENDING;
+        if (r->stage == 0) {
+            if (!agree(m, ch, r)) {
+                shm_fail(m);
+                return COMM_FAILED;
+            }
+            r->run = r->keep.call.kind == COMM_BARRIER ? NULL : shm_choose(r);
+        }
+        bool again = r->run != NULL && r->run(r);
+        r->stage++;
+        if (again)
+            publish(m, ch, r);
+        else
+            finish(m, ch, r);
+    }
+    return COMM_DONE;
+}
