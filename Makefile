@@ -23,7 +23,7 @@ B       ?= build/$(V)
 Q       ?= @
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
-LIBS    := -ljansson -lm
+LIBS    := -ljansson -lyajl -lz -lm
 
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)

@@ -27,7 +27,7 @@ compile() {
     local name=$1
     shift
     "$CC" -std=c17 -O2 -g -Wall -Wextra -D_GNU_SOURCE -Iinclude -Isrc -Itests \
-        -o "$B/bench/$name" "bench/$name.c" "$@" "$B/libtuck.a" -ljansson -lm
+        -o "$B/bench/$name" "bench/$name.c" "$@" "$B/libtuck.a" -ljansson -lyajl -lz -lm
 }
 compile gen
 compile bench

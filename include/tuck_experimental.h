@@ -217,6 +217,40 @@ TUCK_API bool tuck_scaling_at(const tuck_scaling *s, size_t i, tuck_scaling_poin
 TUCK_API tuck_status tuck_scaling_print(const tuck_scaling *s, const tuck_print_options *how,
                                         tuck_write_fn write, void *ctx);
 
+/* ---- Traces of a profiler ----
+ * What torch.profiler recorded: docs/jobs.md. */
+
+typedef struct tuck_traces tuck_traces;
+
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_new(const tuck_allocator *alloc,
+                                                     tuck_traces **out);
+TUCK_API void tuck_traces_free(tuck_traces *t);
+/* Adds the trace of a rank, plain or gzip; "-" is standard input. If it fails, nothing is added. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_add_file(tuck_traces *t, const char *path,
+                                                          tuck_diags *diags);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_add_text(tuck_traces *t, const char *text,
+                                                          size_t len, const char *name,
+                                                          tuck_diags *diags);
+
+typedef struct tuck_trace_figures { /* all steps of a rank */
+    int64_t rank, world;            /* -1 and 0 if unknown */
+    uint32_t steps, kernels, collectives;
+    int64_t step_ps, compute_ps, comm_ps, exposed_ps, idle_ps;
+} tuck_trace_figures;
+
+/* Timelines: one for each trace; one of Tuck's own has one for each run. 0 if out of memory. */
+TUCK_API size_t tuck_traces_count(tuck_traces *t);
+/* False: there is no timeline i. */
+TUCK_API bool tuck_traces_figures(tuck_traces *t, size_t i, tuck_trace_figures *out);
+TUCK_API tuck_status tuck_traces_print(tuck_traces *t, const tuck_print_options *how,
+                                       tuck_write_fn write, void *ctx);
+/* A page, and a trace for Perfetto, of one step of each; step -1: the one whose time is in the
+ * middle. TUCK_EINVAL: there is no such step. */
+TUCK_API tuck_status tuck_traces_html(tuck_traces *t, const char *title, int64_t step,
+                                      tuck_write_fn write, void *ctx);
+TUCK_API tuck_status tuck_traces_perfetto(tuck_traces *t, int64_t step, tuck_write_fn write,
+                                          void *ctx);
+
 /* ---- Several ranks ---- */
 
 typedef struct tuck_rank { /* one rank */

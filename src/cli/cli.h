@@ -37,6 +37,7 @@ int cmd_explain(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 
 /* Options of every command that reads a graph, as an argp child. */
 struct input {

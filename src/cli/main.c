@@ -21,6 +21,8 @@ static const struct command commands[] = {
     {"diff",
      "two graphs of a step: what moved, merged, appeared, vanished; time and memory of both",
      cmd_diff},
+    {"trace", "what a profiler recorded: steps, exposed communication, every collective",
+     cmd_trace},
     {"explain", "why communication is exposed, and what would help", cmd_explain},
 };
 

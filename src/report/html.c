@@ -26,6 +26,8 @@ static void op_json(struct json_out *j, const struct report_run *r, uint32_t i)
     json_int(j, "end", r->span[i].end);
     json_int(j, "exposed", r->span[i].exposed);
     json_int(j, "stood", r->span[i].stood);
+    if (r->lane != NULL)
+        json_str(j, "lane", r->lane_name[r->lane[i]]);
     if (op->kind == PROGRAM_COLLECTIVE) {
         json_str(j, "coll", tuck_coll_name((tuck_coll)op->coll));
         json_str(j, "group", group_name(p, op->group));

@@ -19,6 +19,10 @@ struct report_run {
     uint32_t n_assumed;
     const char *const *limit; /* by op: what limits a collective; NULL if unknown */
     const uint32_t *limit_op; /* by op: the op that limits it, or PROGRAM_NONE; may be NULL */
+    /* by op: the row that it is drawn in; NULL: one row for compute and one for each group */
+    const uint32_t *lane;
+    const char *const *lane_name;
+    uint32_t n_lane;
 };
 
 /* One graph of a file, alone or before and after. */

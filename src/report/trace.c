@@ -3,9 +3,13 @@
 #include "report/report.h"
 
 /* Threads: 0 is the compute stream, 1 + group a channel, the last one is for collectives without a
- * group. */
-static uint32_t thread_of(const struct program *p, uint32_t op)
+ * group; or the run says it. */
+static uint32_t thread_of(const struct report_run *r, uint32_t op)
 {
+    const struct program *p = r->p;
+
+    if (r->lane != NULL)
+        return r->lane[op];
     if (p->op[op].kind != PROGRAM_COLLECTIVE)
         return 0;
     return p->op[op].group == PROGRAM_NONE ? 1 + p->n_group : 1 + p->op[op].group;
@@ -37,10 +41,15 @@ static void op_event(struct json_out *j, const struct report_run *r, uint32_t pi
     json_float(j, "ts", (double)r->span[i].start / 1e6);
     json_float(j, "dur", (double)(r->span[i].end - r->span[i].start) / 1e6);
     json_int(j, "pid", pid);
-    json_int(j, "tid", thread_of(p, i));
+    json_int(j, "tid", thread_of(r, i));
     json_open(j, "args", '{');
     json_str(j, "kernel", program_str(p, op->kernel));
     if (op->kind == PROGRAM_COLLECTIVE) {
+        json_str(j, "coll", tuck_coll_name((tuck_coll)op->coll));
+        if (op->group != PROGRAM_NONE) {
+            json_str(j, "group", program_str(p, p->group[op->group].name));
+            json_int(j, "ranks", p->group[op->group].size);
+        }
         json_int(j, "bytes", op->message);
         json_str(j, "algorithm", program_str(p, op->algorithm));
         json_float(j, "exposed_us", (double)r->span[i].exposed / 1e6);
@@ -62,16 +71,19 @@ static void flow_event(struct json_out *j, const struct report_run *r, uint32_t 
     json_int(j, "id", id);
     json_float(j, "ts", (double)(end ? r->span[op].end : r->span[op].start) / 1e6);
     json_int(j, "pid", pid);
-    json_int(j, "tid", thread_of(r->p, op));
+    json_int(j, "tid", thread_of(r, op));
     json_close(j, '}');
 }
 
-static void run_events(struct json_out *j, const struct report_run *r, uint32_t pid, uint32_t *flow)
+static void thread_names(struct json_out *j, const struct report_run *r, uint32_t pid)
 {
     const struct program *p = r->p;
     bool loose = false;
 
-    name_event(j, "process_name", pid, 0, r->label);
+    for (uint32_t k = 0; r->lane != NULL && k < r->n_lane; k++)
+        name_event(j, "thread_name", pid, k, r->lane_name[k]);
+    if (r->lane != NULL)
+        return;
     name_event(j, "thread_name", pid, 0, "compute");
     for (uint32_t k = 0; k < p->n_group; k++)
         name_event(j, "thread_name", pid, 1 + k, program_str(p, p->group[k].name));
@@ -79,8 +91,45 @@ static void run_events(struct json_out *j, const struct report_run *r, uint32_t 
         loose |= p->op[i].kind == PROGRAM_COLLECTIVE && p->op[i].group == PROGRAM_NONE;
     if (loose)
         name_event(j, "thread_name", pid, 1 + p->n_group, "no group");
+}
+
+/* Live bytes from the start of each op, as a counter. */
+static void memory_events(struct json_out *j, const struct report_run *r, uint32_t pid)
+{
+    struct arena a;
+
+    if (r->p->n_buf == 0)
+        return;
+    arena_init(&a, j->b->mem);
+    struct life *life = arena_array(&a, struct life, r->p->n_buf);
+    struct memory_peak peak;
+    memory_lives(r->p, NULL, life);
+    memory_peak(r->p, NULL, life, &a, &peak);
+    for (uint32_t i = 0; i < r->p->n_op; i++) {
+        if (i > 0 && peak.live[i] == peak.live[i - 1])
+            continue;
+        json_open(j, NULL, '{');
+        json_str(j, "name", "memory");
+        json_str(j, "ph", "C");
+        json_float(j, "ts", (double)r->span[i].issued / 1e6);
+        json_int(j, "pid", pid);
+        json_open(j, "args", '{');
+        json_int(j, "bytes", peak.live[i]);
+        json_close(j, '}');
+        json_close(j, '}');
+    }
+    arena_destroy(&a);
+}
+
+static void run_events(struct json_out *j, const struct report_run *r, uint32_t pid, uint32_t *flow)
+{
+    const struct program *p = r->p;
+
+    name_event(j, "process_name", pid, 0, r->label);
+    thread_names(j, r, pid);
     for (uint32_t i = 0; i < p->n_op; i++)
         op_event(j, r, pid, i);
+    memory_events(j, r, pid);
     for (uint32_t i = 0; i < p->n_op; i++)
         for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++) {
             flow_event(j, r, pid, p->wait[k], ++*flow, false);

@@ -44,6 +44,29 @@ static const tuck_print_options json = {.size = sizeof(json), .form = TUCK_PRINT
 /* The next call of a chain, if everything succeeded so far. */
 #define THEN(st, call) ((st) = (st) == TUCK_OK ? (call) : (st))
 
+/* ---- traces ---- */
+
+static tuck_status traces(struct world *w)
+{
+    static const char text[] =
+        "[{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#7\", \"ts\": "
+        "1.5, \"dur\": 100},\n"
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllGather(int)\", "
+        "\"ts\": 2, \"dur\": 50, \"args\": {\"stream\": 7, \"Input Dims\": [[3, 4]]}},\n"
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"ts\": 2, \"dur\": 30}]";
+    tuck_traces *t = NULL;
+    tuck_status st = tuck_traces_new(w->alloc, &t);
+
+    THEN(st, tuck_traces_add_text(t, text, sizeof(text) - 1, "t.json", NULL));
+    THEN(st, tuck_traces_add_text(t, text, sizeof(text) - 1, "u.json", NULL));
+    THEN(st, tuck_traces_print(t, &json, text_drop, NULL));
+    THEN(st, tuck_traces_print(t, NULL, text_drop, NULL));
+    THEN(st, tuck_traces_html(t, "t", -1, text_drop, NULL));
+    THEN(st, tuck_traces_perfetto(t, 7, text_drop, NULL));
+    tuck_traces_free(t);
+    return st;
+}
+
 /* ---- what is known of a graph ---- */
 
 static tuck_status know(struct world *w)
@@ -411,6 +434,7 @@ static void refuse_each(tuck_status (*run)(struct world *w))
 }
 
 #define JOBS(JOB)                                                                                  \
+    JOB(traces)                                                                                    \
     JOB(know)                                                                                      \
     JOB(inherit)                                                                                   \
     JOB(blocks)                                                                                    \

@@ -1,0 +1,34 @@
+/* The bytes of a trace, in pieces: from a file or from memory, plain or gzip. */
+#ifndef TUCK_JOB_TRACE_IN_H
+#define TUCK_JOB_TRACE_IN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <zlib.h>
+
+#include "tuck.h"
+
+enum { TRACE_IN_PIECE = 128 * 1024 };
+
+struct trace_in {
+    FILE *f;
+    const unsigned char *text; /* if there is no file */
+    size_t len;
+    bool gzip, member; /* inside a gzip member */
+    bool end;          /* nothing is left to read */
+    z_stream z;
+    const char *wrong; /* what is broken about the gzip data; NULL if nothing */
+    int error;         /* errno of a failed read */
+    unsigned char raw[TRACE_IN_PIECE];
+    unsigned char out[TRACE_IN_PIECE];
+};
+
+/* f or text; the caller closes f. TUCK_ENOMEM. */
+TUCK_MUST_CHECK tuck_status trace_in_open(struct trace_in *in, FILE *f, const char *text,
+                                          size_t len);
+void trace_in_close(struct trace_in *in);
+/* The next piece; 0 bytes at the end, or if `wrong` or `error` was set. */
+size_t trace_in_next(struct trace_in *in, const unsigned char **piece);
+
+#endif
