@@ -17,7 +17,7 @@ complain() {
 
 complete() {
     [ -x $python ] && $python - 2>/dev/null <<END
-import numpy, safetensors.torch, torch
+import hta.common.trace, numpy, safetensors.torch, torch
 assert torch.__version__.split("+")[0] == "$torch"
 END
 }
@@ -29,10 +29,12 @@ make_environment() {
             complain "cannot make a virtual environment; on Debian: apt install python3-venv"
     fi
     echo "installing torch $torch into $venv, once"
-    if ! $python -m pip install -q --disable-pip-version-check torch==$torch numpy safetensors \
-        >$venv.log 2>&1; then
+    # Of Holistic Trace Analysis only what its figures need: notebooks are not.
+    if ! { $python -m pip install -q --disable-pip-version-check torch==$torch numpy safetensors 'pandas<3' plotly \
+        psutil pydot pyyaml && $python -m pip install -q --disable-pip-version-check --no-deps \
+        HolisticTraceAnalysis==0.5.0; } >$venv.log 2>&1; then
         tail -n 20 $venv.log >&2
-        complain "pip cannot install torch $torch, numpy and safetensors into $venv"
+        complain "pip cannot install torch $torch, numpy, safetensors and HolisticTraceAnalysis into $venv"
     fi
     complete || complain "torch $torch does not start in $venv; remove it and try again"
 }
