@@ -1,7 +1,7 @@
 /* A profiler's trace of one rank, as torch.profiler writes it.
  *
  * A file is read once, from front to back, and only what is needed later is kept, in records of a
- * fixed size; names are interned. Everything is in the order of the file, which is no order in time.
+ * fixed size; names are interned. Everything is in the order of the file, which is none in time.
  *
  * Times are picoseconds since the first event of the file. `ts` is also kept as the file's own
  * number, in us: rounding as others do it needs that number.
@@ -32,7 +32,7 @@ struct trace_event {
     int64_t external;    /* the operator that launched it, or this operator's own number; -1 */
     int32_t stream;      /* -1 if none */
     str_id name, pid, tid;
-    /* index into trace.more, for an operator that computes into trace.operand; 0: nothing recorded */
+    /* index into trace.more, for an operator that computes into trace.operand; 0: none */
     uint32_t more;
     uint8_t cls; /* enum trace_class */
 };

@@ -35,8 +35,8 @@ static uint32_t choose(const struct trace_part *p, int64_t number, struct arena 
 
 /* ---- names ---- */
 
-/* "void at::native::copy_kernel<float>(float*)" is copy_kernel; what is drawn must have a name of its
- * own. */
+/* "void at::native::copy_kernel<float>(float*)" is copy_kernel; what is drawn must have a name of
+ * its own. */
 static str_id short_name(struct program *p, const char *full, uint32_t i)
 {
     char text[80];

@@ -274,8 +274,8 @@ static enum trace_class host_class(const struct trace_raw *r, enum cat cat)
     return TRACE_CLASS_END;
 }
 
-/* Are the operands of an operator needed? Of products, copies and sums: efficiencies are measured by
- * them. */
+/* Are the operands of an operator needed? Of products, copies and sums: efficiencies are measured
+ * by them. */
 static bool has_operands(const struct trace_raw *r)
 {
     const struct buf *n = &r->name;

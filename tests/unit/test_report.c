@@ -32,6 +32,12 @@ static void check_members(const json_t *e, const char *ph)
 {
     assert_true(json_is_string(json_object_get(e, "name")));
     assert_true(json_is_integer(json_object_get(e, "pid")));
+    if (strcmp(ph, "C") == 0) { /* a counter of the process */
+        const json_t *bytes = json_object_get(json_object_get(e, "args"), "bytes");
+        assert_true(json_is_number(json_object_get(e, "ts")));
+        assert_true(json_integer_value(bytes) >= 0 && json_is_integer(bytes));
+        return;
+    }
     assert_true(json_is_integer(json_object_get(e, "tid")));
     if (strcmp(ph, "M") == 0) {
         const char *name = json_string_value(json_object_get(e, "name"));
@@ -78,7 +84,7 @@ static void check_events(const json_t *events, size_t n_op)
             complete++;
             assert_true(ts >= end[pid][tid] - 1e-6);
             end[pid][tid] = ts + json_number_value(json_object_get(e, "dur"));
-        } else if (strcmp(ph, "M") != 0) {
+        } else if (strcmp(ph, "M") != 0 && strcmp(ph, "C") != 0) {
             json_int_t id = json_integer_value(json_object_get(e, "id"));
             assert_true(id >= 0 && id < MAX_ID);
             if (strcmp(ph, "s") == 0) {
