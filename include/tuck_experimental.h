@@ -577,6 +577,40 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_decision_apply(const tuck_decision *d,
                                                          tuck_diags *diags,
                                                          tuck_report **report_out);
 
+/* ---- One decision for several ranks ---- */
+
+typedef struct tuck_rank_graph { /* one rank */
+    tuck_graph *graph;
+    const char *name; /* its file, for the report */
+    int64_t number;   /* global rank; -1 if unknown */
+} tuck_rank_graph;
+
+typedef struct tuck_ranks_report tuck_ranks_report;
+
+/* tuck_graph_optimize() for the graphs of several ranks. Ranks that run the same program, whatever
+ * the names of nodes and groups, the index of the device and numbers among the operands, get the
+ * same decision: it is made for the first and applied to the others. Where ranks of different
+ * programs are members of one group, or may be, their sequences of communication stay as they are.
+ * All ranks are simulated together, before and after: if that is slower, nothing is changed. After
+ * a failure nothing is changed either. Of the options, before_out and after_out do not count;
+ * TUCK_EINVAL: decision_out, and there are several programs; two graphs of one rank.
+ * report_out may be NULL. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_ranks_optimize(const tuck_rank_graph *rank, size_t n,
+                                                         const tuck_run_options *options,
+                                                         tuck_diags *diags,
+                                                         tuck_ranks_report **report_out);
+TUCK_API void tuck_ranks_report_free(tuck_ranks_report *x);
+/* The number of different programs; which of them a rank runs; what was done to it; is its sequence
+ * of communication kept? */
+TUCK_API size_t tuck_ranks_report_programs(const tuck_ranks_report *x);
+TUCK_API size_t tuck_ranks_report_program(const tuck_ranks_report *x, size_t rank);
+TUCK_API const tuck_report *tuck_ranks_report_at(const tuck_ranks_report *x, size_t program);
+TUCK_API bool tuck_ranks_report_keeps_order(const tuck_ranks_report *x, size_t program);
+TUCK_API bool tuck_ranks_report_changed(const tuck_ranks_report *x); /* was any graph changed? */
+TUCK_API tuck_status tuck_ranks_report_print(const tuck_ranks_report *x,
+                                             const tuck_print_options *how, tuck_write_fn write,
+                                             void *ctx);
+
 /* ---- Digests ----
  * What ranks of one job must agree on, as 16 hexadecimal digits: ranks compare theirs before they
  * run. Neither depends on names of nodes and groups, on the index of a device, or on numbers among

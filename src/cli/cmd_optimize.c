@@ -6,6 +6,7 @@
 
 #include "cli/dump.h"
 #include "cli/graphs.h"
+#include "cli/optimize_ranks.h"
 #include "cli/picture.h"
 #include "cli/progress.h"
 
@@ -21,7 +22,8 @@ enum {
     OPT_CONTENTION,
     OPT_STATS,
     OPT_DECISION,
-    OPT_APPLY
+    OPT_APPLY,
+    OPT_BANDWIDTH
 };
 
 struct optimize {
@@ -37,7 +39,10 @@ struct optimize {
     int64_t memory, memory_more; /* --memory: see tuck_run_options */
     double memory_share;
     int64_t effort; /* -1: the default */
-    char *text;     /* the pipeline: keys first, then passes */
+    double bandwidth;
+    const char **more; /* files after the first: one rank each */
+    size_t n_more;
+    char *text; /* the pipeline: keys first, then passes */
     size_t len, cap;
 };
 
@@ -48,10 +53,14 @@ static const struct argp_option options[] = {
     {"set", OPT_SET, "KEY=VALUE", OPTION_MANY, "A key of PyTorch's configuration; may be repeated",
      0},
     {"keep-order", OPT_KEEP_ORDER, NULL, 0,
-     "No collective may pass another (default: they may, which is right if all ranks run the same "
-     "graph)",
+     "No collective may pass another, and Tuck's own passes merge none (default: they may, which "
+     "is "
+     "right if all ranks run the same graph)",
      0},
-    {"output", 'o', "FILE", 0, "The resulting text (default: standard output)", 0},
+    {"output", 'o', "FILE", 0,
+     "The resulting text (default: standard output); of several files a folder for all, or names "
+     "with % for the rank: out/rank%.txt",
+     0},
     {"json", 'j', NULL, 0, "The report as JSON instead of a table", 0},
     {"brief", 'b', NULL, 0, "The report with one line per pass", 0},
     {"report", OPT_REPORT, "FILE", 0,
@@ -72,6 +81,7 @@ static const struct argp_option options[] = {
      "Judge with concurrent collectives sharing their link, and kernels running slower next to "
      "them",
      0},
+    {"bandwidth", OPT_BANDWIDTH, "Fx", 0, "Link speed factor: 0.5x is half as fast", 0},
     {"stats", OPT_STATS, NULL, 0, "How many graphs were lowered and simulated, below the report",
      0},
     {"decision", OPT_DECISION, "FILE", 0,
@@ -132,6 +142,18 @@ static void parse_memory(struct argp_state *state, struct optimize *o, const cha
         arg);
 }
 
+/* Several files are one decision for several ranks. */
+static void check_several(struct argp_state *state, const struct optimize *o)
+{
+    if (o->passes != NULL || o->file != NULL || o->len > 0 || o->apply != NULL)
+        argp_error(state, "several files are one decision of Tuck's own passes; --passes and "
+                          "--apply are for one file");
+    if (o->dump.folder != NULL || picture_wanted(&o->picture))
+        argp_error(state, "--dump, --html and --trace are for one rank");
+    if (o->in.rank >= 0)
+        argp_error(state, "--rank is for one file; several files give their own ranks");
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct optimize *o = state->input;
@@ -165,6 +187,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_DOT: o->dump.dot = true; break;
     case OPT_NO_TIMES: o->no_times = true; break;
     case OPT_STATS: o->stats = true; break;
+    case OPT_BANDWIDTH:
+        o->bandwidth = option_factor(state, "--bandwidth wants a factor such as 0.5x", arg, 1e6);
+        break;
+    case ARGP_KEY_ARG:
+        if (o->in.path == NULL)
+            return ARGP_ERR_UNKNOWN; /* the first file belongs to the child parser */
+        option_append(state, &o->more, &o->n_more, arg);
+        break;
     case OPT_DECISION: o->decision = arg; break;
     case OPT_APPLY: o->apply = arg; break;
     case ARGP_KEY_END:
@@ -180,6 +210,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--effort is for Tuck's own passes, not for those of --passes");
         if (o->dump.dot && o->dump.folder == NULL)
             argp_error(state, "--dump-dot needs --dump");
+        if (o->n_more > 0)
+            check_several(state, o);
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -194,11 +226,12 @@ static const struct argp_child children[] = {
 static const struct argp argp = {
     options,
     parse,
-    "FILE",
+    "FILE [FILE...]",
     "Run passes over the graphs of FILE and print the result in the syntax it was read in, with a "
     "report of what each pass did and what it left alone. With no passes given, Tuck's own are "
     "tried and the result is judged by simulating it: never slower, never more memory than "
-    "--memory allows.\v"
+    "--memory allows. Several files are the graphs of several ranks, which get one decision: where "
+    "their programs differ, the order of communication is kept.\v"
     "If a pass fails, nothing is written, and the exit status is non-zero.",
     children,
     NULL,
@@ -273,6 +306,17 @@ static tuck_status print_report(const struct optimize *o, const tuck_report *t, 
     return st == TUCK_OK ? tuck_report_print(t, how, write, ctx) : st;
 }
 
+static tuck_print_options print_options(const struct optimize *o)
+{
+    tuck_print_options how;
+
+    tuck_print_options_init(&how);
+    how.form = o->form;
+    how.detail = o->no_times ? TUCK_DETAIL_NONE : TUCK_DETAIL_TIMES;
+    how.detail |= o->stats ? TUCK_DETAIL_STATS : TUCK_DETAIL_NONE;
+    return how;
+}
+
 /* The reports of all graphs, one after the other; one JSON document. */
 static tuck_status print_all(const struct optimize *o, tuck_report *const *t, size_t from, size_t n,
                              tuck_color color, uint32_t width, tuck_write_fn write, void *ctx)
@@ -282,12 +326,9 @@ static tuck_status print_all(const struct optimize *o, tuck_report *const *t, si
     tuck_status st = TUCK_OK;
     bool many = n > 1 && o->form == TUCK_PRINT_JSON;
 
-    tuck_print_options_init(&how);
-    how.form = o->form;
+    how = print_options(o);
     how.color = color;
     how.width = width;
-    how.detail = o->no_times ? TUCK_DETAIL_NONE : TUCK_DETAIL_TIMES;
-    how.detail |= o->stats ? TUCK_DETAIL_STATS : TUCK_DETAIL_NONE;
     for (size_t i = 0; i < n && st == TUCK_OK; i++) {
         graph_item(&o->in, "graphs", i, from + i, &item);
         how.item = many ? &item : NULL;
@@ -337,6 +378,7 @@ static int check_known(struct optimize *o, const tuck_pipeline *p, tuck_graph *g
     if (code != EXIT_FINE || !o->model.strict)
         return code;
     model_public(&o->model, &o->in, &machine);
+    machine.bandwidth = o->bandwidth;
     code = refused_or(tuck_graph_simulate(g, &machine, o->in.diags, &s));
     print_diags(o->in.diags);
     tuck_simulation_free(s);
@@ -347,6 +389,18 @@ static int check_known(struct optimize *o, const tuck_pipeline *p, tuck_graph *g
 struct both {
     tuck_simulation *s[2];
 };
+
+static void run_options(const struct optimize *o, tuck_run_options *run)
+{
+    tuck_run_options_init(run);
+    run->order = o->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_FREE;
+    run->judge = o->no_times ? TUCK_JUDGE_NOTHING : TUCK_JUDGE_RESULT;
+    run->memory = o->memory;
+    run->memory_more = o->memory_more;
+    run->memory_share = o->memory_share;
+    if (o->effort >= 0)
+        run->effort = (uint32_t)o->effort;
+}
 
 static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct both *both,
                   tuck_report **report)
@@ -362,20 +416,14 @@ static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct b
     if (p != NULL)
         model_forget(&o->model);
     model_public(&o->model, in, &machine);
-    tuck_run_options_init(&run);
+    machine.bandwidth = o->bandwidth;
+    run_options(o, &run);
     run.machine = &machine;
-    run.order = o->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_FREE;
-    run.judge = o->no_times ? TUCK_JUDGE_NOTHING : TUCK_JUDGE_RESULT;
     o->dump.graph = i;
     o->dump.n = 0;
     o->dump.numbered = p == NULL;
     run.observe = o->dump.folder ? dump_graph : progress_observe;
     run.ctx = &o->dump;
-    run.memory = o->memory;
-    run.memory_more = o->memory_more;
-    run.memory_share = o->memory_share;
-    if (o->effort >= 0)
-        run.effort = (uint32_t)o->effort;
     run.decision_out = o->decision != NULL ? &o->made : NULL;
     if (picture_wanted(&o->picture)) {
         run.before_out = &both->s[0];
@@ -398,6 +446,7 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, struct both *b
     int code = machine_for(o, before);
 
     model_public(&o->model, &o->in, &machine);
+    machine.bandwidth = o->bandwidth;
     for (int k = 0; k < 2 && code == EXIT_FINE; k++)
         if (both->s[k] == NULL) {
             machine.like = k > 0 ? both->s[0] : NULL;
@@ -515,39 +564,68 @@ static int check_outputs(struct optimize *o)
     return outputs_apart(all, sizeof(all) / sizeof(*all));
 }
 
+static int run_several(struct optimize *o)
+{
+    struct optimize_ranks r = {.in = &o->in,
+                               .model = &o->model,
+                               .more = o->more,
+                               .n_more = o->n_more,
+                               .out = o->out,
+                               .report = o->report,
+                               .decision = o->decision,
+                               .bandwidth = o->bandwidth,
+                               .how = print_options(o)};
+
+    run_options(o, &r.run);
+    r.run.observe = progress_observe;
+    return optimize_ranks(&r);
+}
+
+/* One file: what is read, run, and written. */
+static int run_one(struct optimize *o, size_t from, size_t to)
+{
+    tuck_pipeline *p = NULL;
+    int code = EXIT_FINE;
+
+    if (o->passes != NULL || o->file != NULL || o->len > 0)
+        code = read_pipeline(o, &p);
+    if (code == EXIT_FINE)
+        code = check_one(o, to - from);
+    if (code == EXIT_FINE && o->apply != NULL)
+        code = read_decision(o);
+    if (code == EXIT_FINE && o->dump.folder != NULL)
+        code = dump_open(&o->dump);
+    if (code == EXIT_FINE)
+        code = input_remember(&o->in); /* so that files of --dump have it, too */
+    if (code == EXIT_FINE)
+        code = run_on_all(o, p, from, to);
+    if (code == EXIT_FINE)
+        code = input_remember(&o->in);
+    if (code == EXIT_FINE && o->decision != NULL)
+        code = write_decision(o);
+    if (code == EXIT_FINE)
+        code = write_graph(o);
+    tuck_pipeline_free(p);
+    return code;
+}
+
 int cmd_optimize(int argc, char **argv)
 {
     struct optimize o = {.effort = -1};
-    tuck_pipeline *p = NULL;
     size_t from = 0, to = 0;
 
     options_parse(&argp, argc, argv, &o);
-    int code = check_outputs(&o);
+    o.model.any_name = o.in.several = o.n_more > 0;
+    int code = o.n_more > 0 ? EXIT_FINE : check_outputs(&o);
     if (code == EXIT_FINE)
         code = model_input_open(&o.model, &o.in, &from, &to);
-    if (code == EXIT_FINE && (o.passes != NULL || o.file != NULL || o.len > 0))
-        code = read_pipeline(&o, &p);
     if (code == EXIT_FINE)
-        code = check_one(&o, to - from);
-    if (code == EXIT_FINE && o.apply != NULL)
-        code = read_decision(&o);
-    if (code == EXIT_FINE && o.dump.folder != NULL)
-        code = dump_open(&o.dump);
-    if (code == EXIT_FINE)
-        code = input_remember(&o.in); /* so that files of --dump have it, too */
-    if (code == EXIT_FINE)
-        code = run_on_all(&o, p, from, to);
-    if (code == EXIT_FINE)
-        code = input_remember(&o.in);
-    if (code == EXIT_FINE && o.decision != NULL)
-        code = write_decision(&o);
-    if (code == EXIT_FINE)
-        code = write_graph(&o);
+        code = o.n_more > 0 ? run_several(&o) : run_one(&o, from, to);
     code = picture_end(&o.picture, o.in.path, code);
-    tuck_pipeline_free(p);
     tuck_decision_free(o.made);
     tuck_decision_free(o.given);
     free(o.text);
+    free(o.more);
     model_close(&o.model);
     input_close(&o.in);
     return code;

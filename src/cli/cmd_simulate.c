@@ -7,6 +7,7 @@
 #include "cli/graphs.h"
 #include "cli/picture.h"
 #include "cli/progress.h"
+#include "cli/rank_files.h"
 
 enum { OPT_TIMELINE = 0x500, OPT_WORLD, OPT_SCALE, OPT_BANDWIDTH, OPT_STRAGGLER, OPT_CONTENTION };
 
@@ -68,16 +69,6 @@ static void parse_world(struct argp_state *state, struct simulate *s, const char
         argp_error(state, "--world wants A..B, found '%s'", arg);
 }
 
-static double factor(struct argp_state *state, const char *what, const char *text, double most)
-{
-    char *end;
-    double f = strtod(text, &end);
-
-    if (end == text || strcmp(end, "x") != 0 || !(f > 0) || f > most)
-        argp_error(state, "%s, found '%s'", what, text);
-    return f;
-}
-
 static void parse_straggler(struct argp_state *state, struct simulate *s, const char *arg)
 {
     char *end;
@@ -91,7 +82,7 @@ static void parse_straggler(struct argp_state *state, struct simulate *s, const 
             argp_error(state, "--straggler gives two values for rank %lld", rank);
     s->straggler = option_grow(state, s->straggler, s->n_straggler, sizeof(*s->straggler));
     s->straggler[s->n_straggler++] = (tuck_straggler){
-        rank, factor(state, "--straggler wants a factor such as 1.3x", end + 1, 1000)};
+        rank, option_factor(state, "--straggler wants a factor such as 1.3x", end + 1, 1000)};
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -108,7 +99,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_WORLD: parse_world(state, s, arg); break;
     case OPT_SCALE: option_append(state, &s->scale, &s->n_scale, arg); break;
     case OPT_BANDWIDTH:
-        s->bandwidth = factor(state, "--bandwidth wants a factor such as 0.5x", arg, 1e6);
+        s->bandwidth = option_factor(state, "--bandwidth wants a factor such as 0.5x", arg, 1e6);
         break;
     case OPT_CONTENTION: s->model.contention = true; break;
     case OPT_STRAGGLER: parse_straggler(state, s, arg); break;
@@ -328,97 +319,40 @@ static int together(struct simulate *s, const tuck_rank *rank, size_t n, size_t 
     return code;
 }
 
-/* The global rank of a graph, if its groups or the file name give it. */
-static int64_t rank_of(const struct input *in, size_t i)
+static int simulate_files(struct simulate *s, const struct rank_files *f, tuck_simulation **e,
+                          tuck_rank *rank)
 {
-    const tuck_graph *g = tuck_doc_graph(in->doc, i);
+    bool assumed;
+    int code = rank_files_model(f, &s->model, &assumed);
 
-    for (size_t k = 0; k < tuck_graph_group_count(g); k++)
-        if (tuck_graph_group_ranks(g, k) != NULL && tuck_graph_group_rank(g, k) >= 0)
-            return tuck_graph_group_ranks(g, k)[tuck_graph_group_rank(g, k)];
-    return tuck_doc_rank(in->doc, i);
-}
-
-static tuck_graph *only_graph(const struct input *in)
-{
-    return tuck_doc_graph(in->doc, in->graph < 0 ? 0 : (size_t)in->graph);
-}
-
-/* One rank per file: the graph that --graph names, or the only one. */
-struct files {
-    size_t n, opened; /* opened: besides the first */
-    size_t last;      /* index of the greatest rank */
-    struct input *in;
-    tuck_simulation **e;
-    tuck_rank *rank;
-};
-
-static int open_file(struct simulate *s, struct files *f, size_t i)
-{
-    size_t from = 0, to = 0;
-    int code = EXIT_FINE;
-
-    if (i == 0) {
-        f->in[0] = s->in;
-    } else {
-        f->in[i] = input_like(&s->in, s->more[i - 1]);
-        code = input_open(&f->in[i]);
-        f->opened = i;
-    }
-    if (code == EXIT_FINE)
-        code = input_range(&f->in[i], &from, &to);
-    if (code == EXIT_FINE && to - from != 1) {
-        fprintf(stderr, "tuck simulate: %s has %zu graphs; --graph says which one a rank runs\n",
-                f->in[i].path, to - from);
-        code = EXIT_USAGE;
-    }
-    if (code != EXIT_FINE)
-        return code;
-    f->rank[i] = (tuck_rank){NULL, f->in[i].path, rank_of(&f->in[i], from)};
-    if (f->rank[i].number > f->rank[f->last].number)
-        f->last = i;
-    return EXIT_FINE;
-}
-
-static int simulate_files(struct simulate *s, struct files *f)
-{
-    /* The machine must have room for the last rank. */
-    tuck_graph *g = only_graph(&f->in[f->last]);
-    bool assumed = false;
-    int code = exit_code_of(tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, NULL));
-
-    if (code == EXIT_FINE)
-        code = model_for(&s->model, &s->in, g, &assumed);
     for (size_t i = 0; i < f->n && code == EXIT_FINE; i++) {
-        code = evaluate(s, &f->in[i], only_graph(&f->in[i]), true, &f->e[i], &assumed);
-        f->rank[i].simulation = f->e[i];
+        code = evaluate(s, &f->in[i], rank_files_graph(f, i), true, &e[i], &assumed);
+        rank[i] = (tuck_rank){e[i], f->in[i].path, f->number[i]};
     }
     if (code != EXIT_FINE)
         return code;
     if (!s->list.json)
-        put_machine(&s->model, only_graph(&f->in[0]), assumed);
-    return together(s, f->rank, f->n, 0);
+        put_machine(&s->model, rank_files_graph(f, 0), assumed);
+    return together(s, rank, f->n, 0);
 }
 
 static int several_files(struct simulate *s)
 {
-    struct files f = {.n = s->n_more + 1};
-    f.in = calloc(f.n, sizeof(*f.in));
-    f.e = calloc(f.n, sizeof(*f.e));
-    f.rank = calloc(f.n, sizeof(*f.rank));
-    int code = f.in && f.e && f.rank ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+    struct rank_files f;
+    size_t n = s->n_more + 1;
+    tuck_simulation **e = calloc(n, sizeof(tuck_simulation *));
+    tuck_rank *rank = calloc(n, sizeof(*rank));
+    int code = rank_files_open(&f, "tuck simulate", &s->in, s->more, s->n_more);
 
-    for (size_t i = 0; i < f.n && code == EXIT_FINE; i++)
-        code = open_file(s, &f, i);
+    if (code == EXIT_FINE && (e == NULL || rank == NULL))
+        code = exit_code_of(TUCK_ENOMEM);
     if (code == EXIT_FINE)
-        code = simulate_files(s, &f);
-    for (size_t i = 0; f.e != NULL && i < f.n; i++)
-        tuck_simulation_free(f.e[i]);
-    for (size_t i = 1; i <= f.opened; i++)
-        input_close_like(&f.in[i]);
-    free(f.in);
-    free(f.e);
-    free(f.rank);
+        code = simulate_files(s, &f, e, rank);
+    for (size_t i = 0; e != NULL && i < n; i++)
+        tuck_simulation_free(e[i]);
+    rank_files_close(&f);
+    free(e);
+    free(rank);
     return code;
 }
 

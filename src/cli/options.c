@@ -108,6 +108,16 @@ int64_t option_number(struct argp_state *state, const char *what, const char *ar
     return v;
 }
 
+double option_factor(struct argp_state *state, const char *what, const char *arg, double most)
+{
+    char *end;
+    double f = strtod(arg, &end);
+
+    if (end == arg || strcmp(end, "x") != 0 || !(f > 0) || f > most)
+        argp_error(state, "%s, found '%s'", what, arg);
+    return f;
+}
+
 void option_form(struct argp_state *state, int *form, int chosen)
 {
     if (*form != 0 && *form != chosen)

@@ -15,6 +15,10 @@ void options_parse(const struct argp *argp, int argc, char **argv, void *input);
 int64_t option_number(struct argp_state *state, const char *what, const char *arg, int64_t low,
                       int64_t high);
 
+/* "0.5x", greater than 0 and at most `most`; calls argp_error() otherwise. `what` says what is
+ * wanted. */
+double option_factor(struct argp_state *state, const char *what, const char *arg, double most);
+
 /* Chooses one of several output forms; calls argp_error() if another was chosen before. */
 void option_form(struct argp_state *state, int *form, int chosen);
 

@@ -267,6 +267,21 @@ bool node_nests_effect(const tuck_graph *g, uint32_t n)
     return inside(g, node_at(g, n), has_effect, 0);
 }
 
+static bool keeps_order(const tuck_graph *g, uint32_t n, uint32_t what)
+{
+    const struct op_row *row = op_at(acting_op(g, n));
+
+    (void)what;
+    if (communicates(row) || row->cls == OP_WAIT || row->cls == OP_ASSERT)
+        return false;
+    return (row->flags & OP_F_RANDOM) || (!(row->flags & OP_F_MUTATES) && node_has_effect(g, n));
+}
+
+bool node_nests_order(const tuck_graph *g, uint32_t n)
+{
+    return inside(g, node_at(g, n), keeps_order, 0);
+}
+
 /* Only the node itself: graphs that it calls are checked separately. */
 static bool writes(const tuck_graph *g, uint32_t n, uint32_t what)
 {

@@ -52,5 +52,8 @@ bool node_nests_writes(const tuck_graph *g, const struct fx_node *x);
 /* Does a call take a graph that does something besides returning results: communicates, draws
  * random numbers, checks, writes? False for wrappers. */
 bool node_nests_effect(const tuck_graph *g, uint32_t n);
+/* The same, but for communication, checks and writes to storages: what keeps its order with others
+ * of its kind, such as random numbers. */
+bool node_nests_order(const tuck_graph *g, uint32_t n);
 
 #endif

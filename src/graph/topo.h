@@ -39,7 +39,8 @@ static inline void topo_edge_add(struct arena *a, struct topo_edges *e, uint32_t
  * - a read of a storage stays between the writes around it, and writes stay in order; a wait reads
  *   and writes what its collective does, because the transfer may last until then;
  * - nodes that draw random numbers stay in order;
- * - unknown operators stay in order among themselves, against all writes and all random numbers.
+ * - unknown operators stay in order among themselves, against all writes, all random numbers and
+ *   all communication.
  * O(nodes + accesses). */
 void topo_keep(const tuck_graph *g, struct arena *a, struct topo_edges *e);
 /* only the first of these */

@@ -135,7 +135,10 @@ void topo_keep_storages(const tuck_graph *g, struct arena *a, struct topo_edges 
  * communication and checks. */
 static bool is_kept_in_line(const tuck_graph *g, uint32_t n)
 {
-    const struct op_row *row = op_at(node_op(g, n));
+    /* A wrapper of one call does what that does, and says itself what it must follow. */
+    uint32_t acting = acting_op(g, n);
+    const struct op_row *row = op_at(acting);
+    bool wraps = acting != node_op(g, n);
 
     if (row->flags & OP_F_RANDOM)
         return true;
@@ -146,8 +149,20 @@ static bool is_kept_in_line(const tuck_graph *g, uint32_t n)
     case OP_WAIT:
     case OP_ASSERT: return false;
     default:
-        return !(row->flags & OP_F_MUTATES) && (node_has_effect(g, n) || node_nests_effect(g, n));
+        if (row->flags & OP_F_MUTATES)
+            return false;
+        return wraps ? (row->flags & OP_F_EFFECT) != 0
+                     : node_has_effect(g, n) || node_nests_order(g, n);
     }
+}
+
+/* Does it communicate? What is not known may do so, too. */
+static bool starts(const tuck_graph *g, uint32_t n)
+{
+    uint8_t cls = op_at(acting_op(g, n))->cls;
+
+    return cls == OP_COLLECTIVE || cls == OP_SYNC_COLLECTIVE || cls == OP_P2P ||
+           node_nests_comm(g, n, 0);
 }
 
 static void keep_effects(const tuck_graph *g, struct arena *a, struct topo_edges *e)
@@ -170,7 +185,7 @@ static void keep_effects(const tuck_graph *g, struct arena *a, struct topo_edges
             loose.len = 0;
             barrier = n;
             line = 0;
-        } else if ((in_line = is_kept_in_line(g, n)) || node_may_write(g, n)) {
+        } else if ((in_line = is_kept_in_line(g, n)) || node_may_write(g, n) || starts(g, n)) {
             if (barrier != 0)
                 topo_edge_add(a, e, barrier, n);
             if (in_line && line != 0)

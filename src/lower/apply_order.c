@@ -1,7 +1,7 @@
 /* Writes an order of ops back into the graph. */
 #include "base/heap.h"
 #include "graph/effect.h"
-#include "op/ops.h"
+#include "op/collective.h"
 #include "graph/storage.h"
 #include "graph/topo.h"
 #include "lower/program.h"
@@ -148,10 +148,10 @@ static void keep_sides(const struct apply *a, struct arena *scratch, struct topo
     keep->edge.len = n;
 }
 
-/* A collective that no other may pass: a send or receive, or one of an unknown group. */
+/* A collective that no other may pass: of such a kind, or of an unknown group. */
 static bool is_fence(const struct program *p, const struct program_op *x)
 {
-    return x->group >= p->n_group || x->coll == TUCK_P2P;
+    return x->group >= p->n_group || coll_is_fence(x->coll);
 }
 
 /* Keeps collectives of a group, and fences among all, in the order of the ops. */

@@ -217,6 +217,7 @@ static void in_place(struct coll *c)
         }
     }
     lower_follows_operands(l, c->op, c->node);
+    lower_follows_effects(l, c->op, c->node);
 }
 
 /* Is operand v written? In a batch of sends and receives, only what is received. */
@@ -394,6 +395,7 @@ static void one_shot(struct coll *c, uint32_t group)
     lower_joins(l, c->op, c->node);
     lower_uses(l, c->op, source, PROGRAM_READS);
     lower_follows_operands(l, c->op, c->node);
+    lower_follows_effects(l, c->op, c->node);
     if (!back) {
         lower_results(l, c->op, c->node);
     } else {

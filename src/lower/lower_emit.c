@@ -355,7 +355,8 @@ void lower_follows_operands(struct lower *l, uint32_t op, uint32_t node)
     }
 }
 
-/* Nodes with effects keep their order among each other; so do writes and barriers. */
+/* Nodes with effects keep their order among each other; so do writes and barriers, and
+ * communication and barriers. */
 void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node)
 {
     const tuck_graph *g = l->g;
@@ -363,8 +364,10 @@ void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node)
     bool nested = x != node_at(g, node);
     bool barrier = !nested && node_is_barrier(g, node), writes = lower_may_write(l, node);
     bool comm = l->role[node] == ROLE_COLLECTIVE || l->role[node] == ROLE_WAIT;
+    /* What is not known may communicate, too. */
+    bool held = writes || l->role[node] == ROLE_COLLECTIVE || lower_nests_comm(l, node);
     bool effect = nested ? (op_at(x->op)->flags & (OP_F_EFFECT | OP_F_RANDOM)) != 0
-                         : node_has_effect(g, node);
+                         : node_has_effect(g, node) || node_nests_order(g, node);
 
     if (barrier) {
         l->op.at[op].flags |= PROGRAM_BARRIER;
@@ -372,9 +375,9 @@ void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node)
             lower_depends(l, op, l->since_barrier.at[i], 0);
         l->since_barrier.len = 0;
     }
-    if (barrier || writes)
+    if (barrier || held)
         lower_depends(l, op, l->last_barrier, 0);
-    if (writes && !barrier)
+    if (held && !barrier)
         vec_push_in(&l->scratch, &l->since_barrier, op);
     if (barrier)
         l->last_barrier = op;

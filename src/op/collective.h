@@ -19,6 +19,13 @@ static inline tuck_coll coll_priced_as(tuck_coll kind)
     return kind == TUCK_OTHER_COLLECTIVE ? TUCK_BROADCAST : kind;
 }
 
+/* May no other communication pass a collective of this kind? Sends and receives, whose peers run
+ * other programs; barriers and kinds that are not known well enough; graphs that communicate. */
+static inline bool coll_is_fence(uint8_t kind)
+{
+    return kind == TUCK_P2P || kind == TUCK_OTHER_COLLECTIVE || kind == TUCK_NESTED_COLLECTIVES;
+}
+
 /* The kind in the cost models of collectives; 0 if they do not have it. */
 static inline tuck_coll coll_modelled(uint8_t kind)
 {

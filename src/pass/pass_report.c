@@ -278,6 +278,12 @@ static bool crosses(const struct tuck_report *t)
     return false;
 }
 
+/* Does it rest on ranks that nobody looked at? */
+static bool assumes_alike(const struct tuck_report *t)
+{
+    return (crosses(t) || t->resequenced) && !t->compared;
+}
+
 static void json_digest(struct json_out *j, const char *key, uint64_t digest)
 {
     char text[TUCK_DIGEST_TEXT];
@@ -302,6 +308,40 @@ static void work_json(struct json_out *j, const struct tuck_report *t, bool time
     json_close(j, '}');
 }
 
+void report_json_in(const struct tuck_report *t, const struct report_form *how, struct json_out *j)
+{
+    if (assumes_alike(t))
+        json_bool(j, "assumes_same_graph_on_all_ranks", true);
+    if (t->has_sequence)
+        json_digest(j, "sequence", t->sequence);
+    if (t->judged) {
+        json_bool(j, "changed", t->gain.changed);
+        if (t->gain.memory_limit > 0)
+            json_int(j, "memory_limit_bytes", t->gain.memory_limit);
+        times_json(j, "before", &t->gain.before);
+        if (t->rival.ran)
+            rival_json(j, &t->rival);
+        times_json(j, "after", &t->gain.after);
+        cost_assumed_json(j, t->assumed.at, t->assumed.len, t->unbacked);
+        json_int(j, "ops_unknown", t->ops_unknown);
+        json_int(j, "buffers_unknown", t->buffers_unknown);
+        if (t->ops_unknown == 0) {
+            json_float(j, "bound_ns", ns_of_ps(t->gain.bound_ps));
+            json_str(j, "bound_by", t->gain.bound_kind);
+        }
+    } else if (t->assumed.len > 0) {
+        cost_assumed_json(j, t->assumed.at, t->assumed.len, t->unbacked);
+    }
+    if (t->contention != NULL)
+        json_str(j, "contention", t->contention);
+    json_open(j, "passes", '[');
+    for (uint32_t i = 0; i < t->pass.len; i++)
+        pass_json(j, &t->pass.at[i], how->times);
+    json_close(j, ']');
+    if (how->work)
+        work_json(j, t, how->times);
+}
+
 void report_json(const struct tuck_report *t, const struct report_form *how, struct buf *b)
 {
     struct json_out j;
@@ -309,36 +349,7 @@ void report_json(const struct tuck_report *t, const struct report_form *how, str
     json_begin(&j, b);
     json_open(&j, NULL, '{');
     json_schema(&j, 1);
-    if (crosses(t) || t->resequenced)
-        json_bool(&j, "assumes_same_graph_on_all_ranks", true);
-    if (t->has_sequence)
-        json_digest(&j, "sequence", t->sequence);
-    if (t->judged) {
-        json_bool(&j, "changed", t->gain.changed);
-        if (t->gain.memory_limit > 0)
-            json_int(&j, "memory_limit_bytes", t->gain.memory_limit);
-        times_json(&j, "before", &t->gain.before);
-        if (t->rival.ran)
-            rival_json(&j, &t->rival);
-        times_json(&j, "after", &t->gain.after);
-        cost_assumed_json(&j, t->assumed.at, t->assumed.len, t->unbacked);
-        json_int(&j, "ops_unknown", t->ops_unknown);
-        json_int(&j, "buffers_unknown", t->buffers_unknown);
-        if (t->ops_unknown == 0) {
-            json_float(&j, "bound_ns", ns_of_ps(t->gain.bound_ps));
-            json_str(&j, "bound_by", t->gain.bound_kind);
-        }
-    } else if (t->assumed.len > 0) {
-        cost_assumed_json(&j, t->assumed.at, t->assumed.len, t->unbacked);
-    }
-    if (t->contention != NULL)
-        json_str(&j, "contention", t->contention);
-    json_open(&j, "passes", '[');
-    for (uint32_t i = 0; i < t->pass.len; i++)
-        pass_json(&j, &t->pass.at[i], how->times);
-    json_close(&j, ']');
-    if (how->work)
-        work_json(&j, t, how->times);
+    report_json_in(t, how, &j);
     json_close(&j, '}');
     json_end(&j);
 }
@@ -645,7 +656,7 @@ static void put_work(struct buf *b, const struct tuck_report *t, bool times)
 void report_table(const struct tuck_report *t, const struct report_form *how, struct buf *b)
 {
     if (t->judged) {
-        if (crosses(t) || t->resequenced)
+        if (assumes_alike(t))
             wrap_hang(b, INK_LIMIT, 0, "%s", crosses(t) ? report_moved : report_merged);
         put_gain(b, t);
         if (t->pass.len > 0)

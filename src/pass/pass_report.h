@@ -123,7 +123,8 @@ struct tuck_report {
     tuck_gain gain;
     struct report_rival rival;
     uint64_t sequence; /* digest of the result's sequence of communication; study/digest.h */
-    bool has_sequence, resequenced;   /* it is known; it differs from that of the graph before */
+    bool has_sequence, resequenced; /* it is known; it differs from that of the graph before */
+    bool compared; /* the graphs of several ranks were, so their programs are known to agree */
     VEC(struct cost_assumed) assumed; /* groups whose size was assumed */
     bool unbacked;                    /* unbacked sizes were assumed */
     uint32_t ops_unknown, buffers_unknown;
@@ -156,6 +157,8 @@ struct report_form {
     bool work;  /* also show the work that was done */
 };
 
+/* Its members, for an object of the caller; a document of its own. */
+void report_json_in(const struct tuck_report *t, const struct report_form *how, struct json_out *j);
 void report_json(const struct tuck_report *t, const struct report_form *how, struct buf *b);
 void report_table(const struct tuck_report *t, const struct report_form *how, struct buf *b);
 

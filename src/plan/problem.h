@@ -27,7 +27,7 @@ enum {
     PROBLEM_LIKE_GEMM =
         2, /* a GEMM, or a library kernel: too long to be moved along without need */
     PROBLEM_FENCE =
-        4, /* a collective that no other may pass: of an unknown group, or a send or receive */
+        4, /* a collective that no other may pass: of an unknown group, or coll_is_fence() */
 };
 
 /* A dependence orders two ops. A real one means that the buffer is read; a weak one, that the op

@@ -1,6 +1,7 @@
 /* Turns what a caller says about ops and buffers into the arrays of a problem. */
 #include <stdlib.h>
 
+#include "op/collective.h"
 #include "plan/problem.h"
 
 /* Sums of sizes and runtimes stay below this, so that differences and budgets fit, too. */
@@ -404,7 +405,7 @@ static void fill_ops(struct problem_builder *b)
         p->kind[i] = x->kind;
         bool coll = x->kind == PROBLEM_COLLECTIVE;
         p->coll[i] = x->coll ? (uint8_t)tuck_coll_by_name(str_text(&p->str, x->coll)) : 0;
-        bool fence = coll && (x->group == PROBLEM_NONE || p->coll[i] == TUCK_P2P);
+        bool fence = coll && (x->group == PROBLEM_NONE || coll_is_fence(p->coll[i]));
         p->flags[i] = (uint8_t)((coll && x->is_async ? PROBLEM_ASYNC : 0) |
                                 (gemm ? PROBLEM_LIKE_GEMM : 0) | (fence ? PROBLEM_FENCE : 0));
         p->runtime[i] = x->runtime;

@@ -53,12 +53,14 @@ static inline bool comm_in_line(const struct comm_lines *l, uint32_t n)
     return l->start[n] < l->start[n + 1];
 }
 
-/* May no other communication pass n? True for sends and receives, for unknown groups, and for calls
- * of graphs with collectives of several groups. */
+/* May no other communication pass n? True for unknown groups, for kinds of coll_is_fence(), and for
+ * calls of graphs that communicate. */
 static inline bool comm_is_fence(const tuck_graph *g, const struct comm_lines *l, uint32_t n)
 {
-    return comm_in_line(l, n) && (l->start[n + 1] - l->start[n] > 1 || l->line[l->start[n]] < 0 ||
-                                  op_at(acting_op(g, n))->cls == OP_P2P);
+    tuck_coll kind = comm_kind(g, n);
+
+    return comm_in_line(l, n) &&
+           (l->line[l->start[n]] < 0 || kind == 0 || coll_is_fence((uint8_t)kind));
 }
 
 /* By node id of communicating nodes: the position among all of them and among those of the group,

@@ -112,7 +112,7 @@ static tuck_status try_own(struct search *s, const struct stage *first)
         st = try_starts(s, base);
     if (st == TUCK_OK && base != apart && s->o->effort > 0)
         st = try_starts(s, apart);
-    if (st == TUCK_OK)
+    if (st == TUCK_OK && !s->study->o->keep_order) /* a bucket would be another sequence */
         st = try_buckets(s, base, apart);
     stage_end(&joined[1]);
     stage_end(&joined[0]);

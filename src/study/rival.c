@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "rewrite/bucket/bucket.h"
+#include "rewrite/place.h"
 #include "study/judge.h"
 #include "study/pass_table.h"
 
@@ -81,12 +82,77 @@ static tuck_status check_nested(struct pass_run *r, const tuck_graph *after)
                      graph_str(r->g, node_at(r->g, nested)->name));
 }
 
-/* A pass that looks at the original graph and changes nothing; its option is the result. */
+static str_id device_of(const tuck_graph *g, uint32_t n)
+{
+    const struct type *t = type_at(&g->store->type, node_type(g, n));
+
+    return t->kind == TYPE_TENSOR ? t->device : 0;
+}
+
+/* Is one operand of a new node on another device than the first? Those of copy_ may be. */
+static bool mixes_devices(const tuck_graph *g, uint32_t n)
+{
+    str_id first = 0;
+
+    if (op_at(node_op(g, n))->flags & OP_F_MUTATES)
+        return false;
+    for (uint32_t i = 0; i < node_at(g, n)->n_vals; i++) {
+        const tuck_value *v = &node_at(g, n)->vals[i];
+        str_id device = v->kind == TUCK_V_NODE ? device_of(g, v->a) : 0;
+        if (first != 0 && device != 0 && device != first)
+            return true;
+        first = first != 0 ? first : device;
+    }
+    return false;
+}
+
+/* The first operand of a node that was there before that is now on another device, or laid out in
+ * another way where that matters; 0 if there is none. */
+static uint32_t other_operand(const tuck_graph *before, const bool *strides_matter,
+                              const tuck_graph *after, uint32_t n)
+{
+    const struct fx_node *x = node_at(before, n), *y = node_at(after, n);
+
+    for (uint32_t i = 0; i < x->n_vals && i < y->n_vals; i++) {
+        uint32_t a = x->vals[i].a, b = y->vals[i].a;
+        if (x->vals[i].kind == TUCK_V_NODE && y->vals[i].kind == TUCK_V_NODE && a != b &&
+            node_type(before, a) != node_type(after, b) &&
+            (strides_matter[a] || device_of(before, a) != device_of(after, b)))
+            return b;
+    }
+    return 0;
+}
+
+/* PyTorch merges collectives of one group, whatever devices their operands are on, and gives back
+ * views of the whole where it can. */
+static tuck_status check_operands(struct pass_run *r, const tuck_graph *after)
+{
+    const bool *strides_matter = place_strides_matter(r);
+
+    for_each_node (after, n) {
+        bool old = n < r->g->node.len && node_alive(r->g, n);
+        if (!old && mixes_devices(after, n))
+            return pass_fail(r, 0, "PyTorch merges collectives on different devices, in '%s'",
+                             graph_str(after, node_at(after, n)->name));
+        uint32_t operand = old ? other_operand(r->g, strides_matter, after, n) : 0;
+        if (operand != 0)
+            return pass_fail(r, 0,
+                             "PyTorch gives '%s' another operand, '%s', which is on another device "
+                             "or not dense",
+                             graph_str(after, node_at(after, n)->name),
+                             graph_str(after, node_at(after, operand)->name));
+    }
+    return TUCK_OK;
+}
+
+/* A pass that looks at a copy of the original graph; its option is the result. */
 static tuck_status check_result(struct pass_run *r, const void *options)
 {
     const tuck_graph *after = *(const tuck_graph *const *)options;
     tuck_status st = check_nested(r, after);
 
+    if (st == TUCK_OK)
+        st = check_operands(r, after);
     if (st == TUCK_OK)
         st = check_kind(r, after, TUCK_ALL_GATHER);
     if (st == TUCK_OK)
@@ -108,8 +174,11 @@ static tuck_status run_check(const struct runner *r, const struct stage *first,
     const tuck_graph *after = x->g;
     const struct pipeline_step step = {.pass = &pass_check_result, .options = &after, .text = ""};
     tuck_report *unread = report_new(&after->store->mem.alloc);
-    tuck_status st = unread != NULL ? runner_step(r, &step, first->g, unread, diags) : TUCK_ENOMEM;
+    tuck_graph *copy = graph_clone(first->g); /* reading candidates removes repeated waits */
+    tuck_status st = unread != NULL && copy != NULL ? runner_step(r, &step, copy, unread, diags)
+                                                    : TUCK_ENOMEM;
 
+    graph_free(copy);
     tuck_report_free(unread);
     return st;
 }
@@ -118,9 +187,13 @@ static tuck_status run_passes(const struct runner *r, struct stage *x, tuck_diag
 {
     struct pipeline p;
 
+    /* Buckets would be another sequence: with --keep-order it is PyTorch's order alone. */
     pipeline_init(&p, &all_passes, &x->g->store->mem.alloc);
-    tuck_status st = pipeline_add_whole(&p, "schedule_overlap_bucketing", "compat=torch", NULL,
-                                        diags);
+    tuck_status st = pipeline_add_whole(&p, "schedule_overlap_bucketing",
+                                        r->study->o->keep_order
+                                            ? "compat=torch, pre_bucketing_fsdp_collectives=false"
+                                            : "compat=torch",
+                                        NULL, diags);
     for (uint32_t i = 0; i < p.step.len && st == TUCK_OK; i++)
         st = runner_step(r, &p.step.at[i], x->g, x->report, diags);
     pipeline_destroy(&p);

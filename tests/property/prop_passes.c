@@ -360,21 +360,6 @@ static void rank_done(struct rank_run *r)
     *r = (struct rank_run){.doc = NULL};
 }
 
-static void tell_groups(const struct random_graph *x, const struct plan *p, int rank, tuck_graph *g)
-{
-    for (size_t i = 0; i < x->world.n_group; i++) {
-        const struct sym_group *q = &x->group[i];
-        int64_t ranks[RANDOM_RANKS];
-        for (int k = 0; k < q->size; k++)
-            ranks[k] = q->ranks[rank * q->size + k];
-        for (size_t k = 0; k < tuck_graph_group_count(g); k++)
-            if (strcmp(tuck_graph_group_name(g, k), q->name) == 0)
-                assert_int_equal(tuck_graph_set_group(g, q->name, q->size, ranks, NULL), TUCK_OK);
-    }
-    if (p->knows_rank)
-        assert_int_equal(tuck_graph_set_rank(g, rank, NULL), TUCK_OK);
-}
-
 /* `before`: this rank's graph, too, or NULL. */
 static void run_rank(const struct random_graph *x, char *const *text, const struct plan *p,
                      const tuck_pipeline *pipe, int rank, tuck_graph *before, struct seen *seen,
@@ -393,7 +378,7 @@ static void run_rank(const struct random_graph *x, char *const *text, const stru
     }
     r->before = before;
     assert_int_equal(tuck_graph_copy(r->before, &r->after), TUCK_OK);
-    tell_groups(x, p, rank, r->after);
+    random_graph_tell(x, rank, p->knows_rank, r->after);
     if (seen != NULL) {
         o.observe = observe;
         o.ctx = seen;

@@ -454,3 +454,22 @@ void random_graph_free(struct random_graph *x)
         free(x->text[r]);
     *x = (struct random_graph){.n_hint = 0};
 }
+
+void random_graph_tell(const struct random_graph *x, int rank, bool knows_rank, tuck_graph *g)
+{
+    for (size_t i = 0; i < x->world.n_group; i++) {
+        const struct sym_group *q = &x->group[i];
+        int64_t ranks[RANDOM_RANKS];
+        bool ok = true;
+
+        for (int k = 0; k < q->size; k++)
+            ranks[k] = q->ranks[rank * q->size + k];
+        for (size_t k = 0; k < tuck_graph_group_count(g); k++)
+            if (strcmp(tuck_graph_group_name(g, k), q->name) == 0)
+                ok &= tuck_graph_set_group(g, q->name, q->size, ranks, NULL) == TUCK_OK;
+        if (!ok)
+            abort();
+    }
+    if (knows_rank && tuck_graph_set_rank(g, rank, NULL) != TUCK_OK)
+        abort();
+}

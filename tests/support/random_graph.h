@@ -20,6 +20,8 @@ struct random_graph {
 };
 
 void random_graph_make(struct rng *rng, struct random_graph *x);
+/* Sets the groups of a rank's graph and, if wanted, its rank. */
+void random_graph_tell(const struct random_graph *x, int rank, bool knows_rank, tuck_graph *g);
 void random_graph_free(struct random_graph *x);
 
 #endif
