@@ -53,8 +53,8 @@ static const struct argp_option options[] = {
     {"set", OPT_SET, "KEY=VALUE", OPTION_MANY, "A key of PyTorch's configuration; may be repeated",
      0},
     {"keep-order", OPT_KEEP_ORDER, NULL, 0,
-     "No collective may pass another, and Tuck's own passes merge none (default: they may, which is "
-     "right if all ranks run the same graph)",
+     "No collective may pass another, and Tuck's own passes merge none (default: they may: right "
+     "if all ranks run the same graph)",
      0},
     {"output", 'o', "FILE", 0,
      "The resulting text (default: standard output); of several files a folder for all, or names "
