@@ -65,7 +65,13 @@ TEST_C     := $(wildcard tests/unit/*.c tests/property/*.c)
 RUNNER_C   := $(wildcard tests/runner/*.c)
 FUZZ_C     := $(wildcard tests/fuzz/*.c)
 EXAMPLE_C  := $(wildcard examples/*.c)
-FORMATTED   = $(wildcard $(foreach d,include src/* src/*/* tests tests/* bench examples tools,$d/*.[ch]))
+FORMATTED   = $(wildcard $(foreach d,include src/* src/*/* src/*/*/* tests tests/* bench bench/* examples tools,$d/*.[ch]))
+
+# Transports that need other libraries, loaded when they are asked for.
+MPICC      ?= mpicc
+MPI_C      := $(wildcard src/run/comm/mpi/*.c)
+PLUGIN_C   := src/run/comm/comm_call.c src/run/comm/reduce.c src/op/dtype.c
+PLUGINS    := $(if $(shell command -v $(MPICC) 2>/dev/null),$(B)/libtuck_mpi.so)
 
 obj         = $(1:%.c=$(B)/%.o)
 TESTS      := $(TEST_C:%.c=$(B)/%)
@@ -86,7 +92,7 @@ SOFILE  := libtuck.so.$(VERSION)
 .PHONY: all tests fuzzers demo test check test-torch soak fuzz bench coverage bless format \
         check-format compile_commands.json dist install uninstall clean deps help FORCE
 
-all: $(B)/tuck $(B)/libtuck.a $(B)/libtuck.so   ## the tool and the library (default)
+all: $(B)/tuck $(B)/libtuck.a $(B)/libtuck.so $(PLUGINS)   ## the tool and the library (default)
 
 tests: all $(TESTS) $(EXAMPLES) $(RUNNER) fuzzers   ## build every test program of this variant
 
@@ -128,6 +134,17 @@ $(B)/libtuck.so: $(B)/$(SOFILE)
 $(B)/tuck: $(call obj,$(CLI_C)) $(B)/libtuck.a $(B)/sources
 	@echo "  LINK  $@"
 	$(Q)$(LINK) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+# mpicc adds MPI's headers and libraries to the compiler that the rest is built with.
+WITH_MPI = OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC)
+$(call obj,$(MPI_C)): $(B)/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(WITH_MPI) $(wordlist 2,99,$(filter-out ccache,$(COMPILE))) $(STRICT) -MMD -MP -c -o $@ $<
+
+$(B)/libtuck_mpi.so: $(call obj,$(MPI_C) $(PLUGIN_C))
+	@echo "  LINK  $@"
+	$(Q)$(WITH_MPI) $(VFLAGS_$(V)) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^
 
 # Tests see the private headers and, through the static library, the private symbols.
 $(TESTS): $(B)/%: $(B)/%.o $(call obj,$(SUPPORT_C)) $(B)/libtuck.a $(B)/sources
@@ -237,6 +254,7 @@ install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 	install -m 644 include/tuck.h include/tuck_experimental.h $D/include
 	install -m 644 $(B)/libtuck.a $L/libtuck.a
 	install -m 755 $(B)/$(SOFILE) $L/$(SOFILE)
+	$(if $(PLUGINS),install -d $L/tuck && install -m 755 $(PLUGINS) $L/tuck)
 	ln -sf $(SOFILE) $L/$(SONAME)
 	ln -sf $(SONAME) $L/libtuck.so
 	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
@@ -256,7 +274,7 @@ install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 uninstall:        ## remove what install installed
 	rm -f $D/bin/tuck $D/include/tuck.h $D/include/tuck_experimental.h $D/share/man/man1/tuck.1 $L/pkgconfig/tuck.pc \
 	    $L/libtuck.a $L/libtuck.so $L/$(SONAME) $L/$(SOFILE) $(COMPLETIONS)
-	rm -rf $(DOC)
+	rm -rf $(DOC) $L/tuck
 
 help:             ## this list
 	@sed -n '/^# *make/s/^#//p' Makefile
