@@ -29,7 +29,7 @@
 #endif
 
 enum { RANKS = 2, MOST_CALLS = 2000, MOST_ROUNDS = 101 };
-static const size_t LARGE = 16 << 20, PIECE = 1 << 20;
+enum { LARGE = 16 << 20, PIECE = 1 << 20 };
 
 static const size_t sizes[] = {8,        64,       256,       512,     1 << 10,  4 << 10, 16 << 10,
                                32 << 10, 64 << 10, 128 << 10, 1 << 20, 16 << 20, 64 << 20};
@@ -58,12 +58,14 @@ static void stop(const char *what)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+/* Private results: of operands that are used in turns. */
 static void call(struct bench *b, uint8_t kind, const void *in, void *out, size_t count)
 {
     struct comm_part part = {.in = in, .out = out, .count = (int64_t)count, .dtype = DTYPE_F32};
     struct comm_call call = {.kind = kind, .n_part = kind != COMM_BARRIER, .part = &part};
     comm_req req;
     call.label = "bench";
+    call.in_stays = in != out;
     if (!comm_start(b->c, &call, &req) || !comm_wait(b->c, req))
         stop(comm_error(b->c));
 }
@@ -108,12 +110,17 @@ static void loop(struct bench *b, size_t count, bool two, bool around)
 
 /* ---- Measuring ---- */
 
+static float *operand(const struct bench *b, int i)
+{
+    return b->heap + (i % 2 != 0 ? sizes[SIZES - 1] / sizeof(float) : 0);
+}
+
 static void one(struct bench *b, enum way way, size_t count, int i)
 {
     switch (way) {
     case BARRIER: call(b, COMM_BARRIER, NULL, NULL, 0); break;
     case MPI: by_mpi(b, count); break;
-    case PRIVATE: call(b, COMM_ALL_REDUCE, b->heap, b->out, count); break;
+    case PRIVATE: call(b, COMM_ALL_REDUCE, operand(b, i), b->out, count); break;
     case IN_PLACE: call(b, COMM_ALL_REDUCE, b->heap, b->heap, count); break;
     default: loop(b, count, way == LIMIT_IN_PLACE, i % 2 == 0); break;
     }
@@ -131,14 +138,15 @@ static double median(double *x, int n)
     return x[n / 2];
 }
 
-/* Of calls of one way; the limit is the best of two forms of its loop. */
+/* The median of calls of one way; of large ones the best: the loop of the limit has two forms. */
 static double measure(struct bench *b, enum way way, size_t bytes)
 {
     size_t count = bytes / sizeof(float);
-    int calls = bytes < 64 << 10 ? 300 : bytes < LARGE ? 60 : 4;
+    int calls = bytes < 64 << 10 ? 300 : bytes < LARGE ? 60 : 6;
     for (int i = 0; i < calls; i++) {
+        float *heap = way == PRIVATE ? operand(b, i) : b->heap;
         for (size_t k = 0; k < count; k++) {
-            b->heap[k] = (float)(b->rank + i);
+            heap[k] = (float)(b->rank + i);
             b->in[k] = (float)(b->rank + i);
         }
         call(b, COMM_BARRIER, NULL, NULL, 0);
@@ -151,7 +159,7 @@ static double measure(struct bench *b, enum way way, size_t bytes)
             stop("a wrong result");
     }
     MPI_Allreduce(b->mine, b->both, calls, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    if (way < LIMIT_PRIVATE)
+    if (bytes < LARGE)
         return median(b->both, calls);
     qsort(b->both, (size_t)calls, sizeof(*b->both), compare);
     return b->both[0];
@@ -266,7 +274,7 @@ int main(int argc, char **argv)
     struct comm_job job = {.transport = &transport_shm, .rank = b.rank, .world = RANKS};
     job.shared = segment(b.rank);
     b.c = comm_open(&job, error);
-    b.heap = b.c != NULL ? comm_heap(b.c, 0, most) : NULL;
+    b.heap = b.c != NULL ? comm_heap(b.c, 0, 2 * most) : NULL;
     if (b.heap == NULL)
         stop(b.c != NULL ? comm_error(b.c) : error);
     b.in = room(most), b.out = room(most), b.more = room(most);

@@ -321,6 +321,7 @@ bool case_start(struct comm *c, const struct comm_case *k, struct case_heap *h,
                                    .root = k->root,
                                    .n_part = k->kind == COMM_BARRIER ? 0 : k->n_part,
                                    .part = run->part,
+                                   .in_stays = k->stays,
                                    .label = "case"};
     if (k->kind == COMM_ALL_TO_ALL && k->uneven) {
         run->call.in_split = run->split;

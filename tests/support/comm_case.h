@@ -19,6 +19,7 @@ enum case_place {
 struct comm_case {
     uint64_t seed;
     uint8_t kind, dtype, reduce, place;
+    bool stays;  /* operands are not reused before the next case; set by the caller */
     bool uneven; /* all_to_all: split sizes that differ, some of them 0 */
     int32_t group, root;
     int64_t count;

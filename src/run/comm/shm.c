@@ -364,10 +364,11 @@ static bool shm_wait(struct comm *c, comm_req req)
 {
     struct shm *m = (struct shm *)(void *)c;
     struct shm_req *r = req_of(m, req);
-    if (r == NULL || !wait_for(m, r))
-        return false;
-    req_give(m, r);
-    return true;
+    bool ok = r != NULL && wait_for(m, r);
+    m->tries = 0;
+    if (ok)
+        req_give(m, r);
+    return ok;
 }
 
 /* ---- What all ranks do together before the steps ---- */

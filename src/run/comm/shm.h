@@ -25,6 +25,7 @@ enum {
     SHM_CHUNK = 256 << 10, /* other data goes through chunks of this size */
     SHM_INLINE = 24,
     SHM_LABEL = 96,
+    SHM_TRIES = 200,
     SHM_WANTS = 64,
     SHM_PACKET = 64 << 10,
 };
@@ -69,6 +70,8 @@ struct shm_line {
 };
 
 #define SHM_INLINED ((uint64_t)1 << 63)
+#define SHM_STAYS ((uint64_t)1 << 62)
+#define SHM_FLAGS (SHM_INLINED | SHM_STAYS)
 
 /* A receive that waits for its sender. */
 struct shm_want {
@@ -136,6 +139,7 @@ struct shm {
     struct shm_req *p2p_head, *p2p_tail;
     bool p2p_moved;
     uint32_t n_active; /* channels with calls */
+    int32_t tries;     /* how often a meeting looks for a member before it gives up for now */
     uint64_t *posted;  /* [world] seq of the last want, by sender */
     double timeout_s;
     const void **src; /* [world] scratch for reductions */

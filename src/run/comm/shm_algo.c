@@ -136,9 +136,13 @@ static bool run_small(struct shm_req *r)
 /* One shot from the operands; nobody may change those before all are done. */
 static bool run_pull(struct shm_req *r)
 {
-    if (r->stage == 0)
-        pull(r, from_segment);
-    return r->stage == 0;
+    bool stays = true;
+    if (r->stage > 0)
+        return false;
+    pull(r, from_segment);
+    for (int32_t i = 0; i < r->chan->n; i++)
+        stays &= (line_of(r, i)->what & SHM_STAYS) != 0;
+    return !stays;
 }
 
 /* ---- Writing into others' results ---- */

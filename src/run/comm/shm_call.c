@@ -64,14 +64,15 @@ static void publish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
         shm_ring(m->shared);
 }
 
-static bool all_came(struct shm_chan *ch, struct shm_req *r)
+static bool all_came(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 {
-    for (; r->seen < ch->n; r->seen++) {
+    for (int32_t left = m->tries; r->seen < ch->n; r->seen++) {
         if (r->seen == ch->me)
             continue;
         struct shm_line *l = chan_line(ch, r->seen, ch->seq);
-        if (atomic_load_explicit(&l->step, memory_order_acquire) < ch->step)
-            return false;
+        while (atomic_load_explicit(&l->step, memory_order_acquire) < ch->step)
+            if (left-- <= 0)
+                return false;
     }
     return true;
 }
@@ -92,7 +93,10 @@ static bool put_small(struct shm_req *r, struct shm_line *line, uint64_t in_byte
 {
     struct shm_chan *ch = r->chan;
     const struct comm_part *p = &r->keep.part[r->at];
-    if (in_bytes > SHM_SLOT || (in_bytes >= SHM_DIRECT && line->in_off != SHM_NOWHERE))
+    uint64_t most = line->in_off == SHM_NOWHERE ? SHM_SLOT
+                    : r->keep.call.in_stays     ? SHM_INLINE
+                                                : SHM_DIRECT - 1;
+    if (in_bytes > most)
         return false;
     if (in_bytes > 0)
         memcpy(in_bytes <= SHM_INLINE ? line->data : chan_slot(ch, ch->me, ch->seq), p->in,
@@ -127,6 +131,8 @@ static void begin(struct shm *m, struct shm_chan *ch, struct shm_req *r)
         put_splits(r);
     if (put_small(r, line, in_bytes))
         line->what |= SHM_INLINED;
+    if (r->keep.call.in_stays)
+        line->what |= SHM_STAYS;
     r->begun = true;
     r->stage = 0;
     r->run = NULL;
@@ -135,7 +141,7 @@ static void begin(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 
 static void say_what(const struct shm_line *l, char *text, size_t size)
 {
-    uint64_t w = l->what & ~SHM_INLINED;
+    uint64_t w = l->what & ~SHM_FLAGS;
     int n = snprintf(text, size, "%s", comm_kind_name((enum comm_kind)(w & 255)));
     if (kind_reduces(w & 255))
         n += snprintf(text + n, size - (size_t)n, " %s",
@@ -226,7 +232,7 @@ static bool agree(struct shm *m, struct shm_chan *ch, struct shm_req *r)
         const struct shm_line *its = chan_line(ch, i, ch->seq);
         if (i == ch->me)
             continue;
-        if (((mine->what ^ its->what) & ~SHM_INLINED) != 0 || mine->count != its->count)
+        if (((mine->what ^ its->what) & ~SHM_FLAGS) != 0 || mine->count != its->count)
             return differ(m, ch, r, i);
         if (r->keep.call.kind == COMM_BARRIER)
             continue;
@@ -246,6 +252,8 @@ static bool agree(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 static bool finish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 {
     r->begun = false;
+    /* The next line that this rank will write: others read it two calls ago. */
+    __builtin_prefetch(chan_line(ch, ch->me, ch->seq + 1), 1);
     if (++r->at < r->keep.call.n_part)
         return false;
     r->state = 2;
@@ -264,7 +272,7 @@ enum comm_state chan_advance(struct shm *m, struct shm_chan *ch)
     while ((r = ch->head) != NULL) {
         if (!r->begun)
             begin(m, ch, r);
-        if (!all_came(ch, r))
+        if (!all_came(m, ch, r))
             return COMM_PENDING;
         if (r->stage == 0) {
             if (!agree(m, ch, r)) {

@@ -74,6 +74,9 @@ struct comm_call {
      * each. */
     const int64_t *in_split, *out_split;
     const char *label; /* for messages: the node's name; must live as long as the call */
+    /* A promise that saves time for small operands in the symmetric heap: `in` is not written again
+     * before a later call of this group is done (buffers are used in turns). */
+    bool in_stays;
 };
 
 enum comm_state { COMM_FAILED = -1, COMM_PENDING, COMM_DONE };
