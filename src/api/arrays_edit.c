@@ -2,6 +2,11 @@
 #include "api/api.h"
 #include "api/arrays_api.h"
 
+struct added { /* a nested graph that passes made */
+    const tuck_graph *g;
+    uint32_t parent; /* by number */
+};
+
 struct edit {
     tuck_arrays *a;
     const tuck_graph *was, *is;
@@ -9,6 +14,7 @@ struct edit {
     uint32_t *type; /* the same for types */
     struct arena arena;
     VEC(uint32_t) found; /* nodes of one kind of change */
+    VEC(struct added) added;
 };
 
 static void put(struct edit *e, int64_t word)
@@ -239,6 +245,32 @@ static void put_graph(struct edit *e)
             put(e, (int64_t)n - FX_FIRST_ID);
 }
 
+/* ---- new nested graphs ---- */
+
+static void find_added(struct edit *e, const tuck_graph *g, uint32_t from, uint32_t number)
+{
+    for (uint32_t i = from; i < g->child.len; i++)
+        vec_push(&e->a->mem, &e->added, ((struct added){g->child.at[i], number}));
+}
+
+static void put_added(struct edit *e)
+{
+    uint32_t at = e->a->word.len;
+
+    put(e, 0);
+    for (uint32_t k = 0; k < e->added.len; k++) { /* grows: they can have nested graphs, too */
+        const tuck_graph *g = e->is = e->added.at[k].g;
+
+        find_added(e, g, 0, e->a->n_graphs + k);
+        put(e, e->added.at[k].parent);
+        put(e, text_number(e, g->name));
+        put(e, g->n_nodes);
+        for_each_node (g, n)
+            put_call(e, n);
+    }
+    e->a->word.at[at] = e->added.len;
+}
+
 static void do_edit(void *arg)
 {
     struct edit *e = arg;
@@ -258,7 +290,9 @@ static void do_edit(void *arg)
         e->is = is[k];
         put(e, k);
         put_graph(e);
+        find_added(e, is[k], was[k]->child.len, k);
     }
+    put_added(e);
 }
 
 tuck_status tuck_arrays_edit(tuck_arrays *a)
@@ -273,6 +307,7 @@ tuck_status tuck_arrays_edit(tuck_arrays *a)
     arena_init(&e.arena, &a->mem);
     bool enough = mem_guard(&a->mem, do_edit, &e);
     vec_free(&a->mem, &e.found);
+    vec_free(&a->mem, &e.added);
     arena_destroy(&e.arena);
     return enough ? TUCK_OK : TUCK_ENOMEM;
 }

@@ -24,13 +24,15 @@ from torch._dynamo.utils import counters
 from torch._inductor import config
 from torch._inductor.fx_passes import bucketing
 from torch._inductor.pattern_matcher import stable_topological_sort
+from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
 from torch._inductor.codecache import FxGraphCache
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 sys.path.insert(0, str(ROOT / "python"))
 
 import tuck.torch  # noqa: E402
-from tuck.torch import compiling, hooks, settings, switch  # noqa: E402
+from tuck.torch import confirm, hooks, settings, spent, switch  # noqa: E402
+from tuck.torch.job import job  # noqa: E402
 
 WIDTH = 16
 CALLS = []  # of the stand-in: the passes it was asked for
@@ -102,11 +104,10 @@ def forget():
     CALLS.clear()
     settings.forget_said()
     switch._reset()
-    with compiling.job.lock:
-        compiling.job.generation += 1
-        compiling.job.verdicts.clear()
-        compiling.job.kinds.clear()
-        compiling.job.missed = False
+    spent.reset()
+    with job.lock:
+        job.generation += 1
+        job.forget()
 
 
 @contextlib.contextmanager
@@ -130,6 +131,7 @@ def use_cache(name):
 def clear_graphs():
     """Forgets compiled graphs, but not kernels."""
     shutil.rmtree(FxGraphCache._get_tmp_dir(), ignore_errors=True)
+    shutil.rmtree(AOTAutogradCache._get_tmp_dir(), ignore_errors=True)
 
 
 def cache_counts():

@@ -1,17 +1,25 @@
 """One rank of test_bridge_ranks.py: scenarios by name, on real ranks over gloo."""
 
+import ctypes
 import datetime
 import faulthandler
 import json
 import os
 import sys
+import tempfile
+import threading
 import time
 import traceback
 
 from bridge import *  # noqa: F403
-from bridge import CALLS
+from bridge import CALLS, WIDTH
+from torch.utils.checkpoint import checkpoint
+from tuck.torch import agree, arrays
 from exec_worker import STOPPED, leave, meet
 
+BROKEN = ("one_rank_decides_otherwise", "another_program_later")
+CLUSTER = '{"schema": 1, "device": "h100", "per_node": 8, "links": {"intra": {"gbps": %d, "us": 1}}}'
+PLAIN = {"reorder_for_compute_comm_overlap": False}
 SECONDS = 60  # that ranks wait for each other, if nothing is wrong
 
 
@@ -24,19 +32,19 @@ class Problems(list):
 def trained(problems, expected, fn=loss_of, said=None, merged=None, **how):
     """Trains with Tuck; the result is that of training without. merged: is Tuck's code in use?"""
     chosen = []
-    plain = compiling.First.choose
+    plain = confirm.First.choose
 
     def choose(self):
         got = plain(self)
         chosen.append(got is self.fast)
         return got
 
-    compiling.First.choose = choose
+    confirm.First.choose = choose
     try:
         with caught() as texts:
             got = train(torch.compile(fn, dynamic=False), **how)
     finally:
-        compiling.First.choose = plain
+        confirm.First.choose = plain
     problems.check(same(got, expected), "other parameters or losses than without Tuck")
     if merged is not None:
         problems.check(chosen and all(c == merged for c in chosen), f"Tuck's code in use: {chosen}")
@@ -102,14 +110,62 @@ def other_graph(rank, problems, expected):
     problems.check(not late, f"waited until the time was up: {late}")
 
 
-def error_in_the_library(rank, problems, expected):
-    def broken(*args, **kwargs):
-        raise MemoryError if rank else tuck.Error("not today")
+def other_estimates(rank, problems, expected):
+    """A cluster file with another content on one rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = os.getcwd()
+        os.chdir(folder)
+        with open("machine.json", "w") as f:
+            f.write(CLUSTER % (100 + rank))
+        with caught() as said:
+            on = tuck.torch.install(cluster="machine.json", timeout=SECONDS)
+        os.chdir(here)
+    problems.check(not on, "installed")
+    problems.check(any("its estimates" in t for t in said), f"warnings: {said}")
+    trained(problems, expected, said="")
 
+
+def error_in_c(rank, problems, expected):
+    """The library refuses what one rank asks it for."""
     tuck.torch.install(timeout=SECONDS)
     if rank:
-        stand_in(broken)
-    trained(problems, expected, said="rank 1: Tuck failed there: MemoryError", merged=False)
+        stand_in(lambda graph, passes, **options: tuck.torch.run(graph, "no_such_pass"))
+    trained(problems, expected, said="rank 1: Tuck failed there: Error", merged=False)
+
+
+class Allocator(ctypes.Structure):
+    RESIZE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+    _fields_ = [("ctx", ctypes.c_void_p), ("resize", RESIZE)]
+
+
+def out_of_memory(rank, problems, expected):
+    """On one rank the library gets no more memory in the middle of reading a graph."""
+    libc = ctypes.CDLL(None)
+    libc.realloc.restype, libc.realloc.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t]
+    libc.free.argtypes = [ctypes.c_void_p]
+    left = [30]
+
+    def resize(_, at, old, new):
+        if new == 0:
+            libc.free(at)
+            return None
+        left[0] -= 1
+        return libc.realloc(at, new) if left[0] > 0 else None
+
+    allocator = Allocator(None, Allocator.RESIZE(resize))
+    plain = arrays.lib.tuck_arrays_read
+
+    def read(*given):
+        return plain(*given[:7], ctypes.addressof(allocator), *given[8:])
+
+    tuck.torch.install(timeout=SECONDS)
+    stand_in(tuck.torch.run)
+    if rank:
+        arrays.lib.tuck_arrays_read = read
+    try:
+        trained(problems, expected, said="rank 1: Tuck failed there: MemoryError", merged=False)
+    finally:
+        arrays.lib.tuck_arrays_read = plain
 
 
 def one_rank_warm(rank, problems, expected):
@@ -144,19 +200,134 @@ def one_rank_recompiles_with_auto(rank, problems, expected):
     trained(problems, without, said="", merged=True, sizes=sizes)
 
 
+def stops_soon(rank, problems, work, says):
+    """The rank that is alone says why it stops; the others fail soon, instead of waiting."""
+    start = time.monotonic()
+    try:
+        work()
+        problems.append("went on")
+    except tuck.torch.Disagreement as error:
+        problems.check(rank == 1 and says in str(error), str(error))
+    except RuntimeError as error:
+        problems.check(rank == 0 and "onnection" in str(error), str(error))
+    problems.check(time.monotonic() - start < 90, "took long")
+
+
 def one_rank_decides_otherwise(rank, problems, expected):
-    """The same where Tuck decides otherwise: that rank stops, since the others cannot."""
+    """A rank compiles alone and cannot be given the agreed sequence."""
+    tuck.torch.install(timeout=5)
+    run = torch.compile(loss_of, dynamic=False)
+    train(run)
+    if rank:
+        stand_in(lambda graph, passes, **options: None)
+    stops_soon(rank, problems, lambda: train(run, (5 if rank else 8,)), "agreed on earlier")
+
+
+def another_program_later(rank, problems, expected):
+    """One rank comes with a graph that is new, while the other runs what was agreed."""
+    tuck.torch.install(timeout=5)
+    run = torch.compile(loss_of, dynamic=False)
+    train(run)
+    new = torch.compile(halves, dynamic=False) if rank else run
+    stops_soon(rank, problems, lambda: train(new), "new on this rank")
+
+
+def another_form_together(rank, problems, expected):
+    """A graph of a form that was agreed on, which cannot be given the agreed sequence; but all ranks
+    compile it: they run it unchanged."""
     tuck.torch.install(timeout=SECONDS)
     run = torch.compile(loss_of, dynamic=False)
     train(run)
-    if rank == 0:
-        return
     stand_in(lambda graph, passes, **options: None)
-    try:
-        train(run, (5,))
-        problems.append("went on")
-    except tuck.torch.Disagreement as error:
-        problems.check("agreed" in str(error), str(error))
+    without = train(torch.compile(loss_of, dynamic=False, options=PLAIN), (5, 5))
+    problems.check(same(train(run, (5, 5)), without), "other parameters or losses than without Tuck")
+
+
+def mesh_recompiles(rank, problems, expected):
+    """Tensor parallel by data parallel: the two ranks of one replica have a smaller last batch, so
+    that messages of one of the two kinds of groups are smaller there."""
+    mesh = dist.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    tensor = mesh["tensor"].get_group()
+
+    def loss(x, y, *ws):
+        for w in ws:
+            part = collectives.all_reduce((x @ w).detach(), "sum", tensor)
+            x = torch.tanh(x @ Sync.apply(w)) + part / 2
+        return (x - y).square().mean()
+
+    sizes = (8, 8, 5 if rank < 2 else 8)
+    without = train(torch.compile(loss, dynamic=False), sizes)
+    forget()
+    tuck.torch.install(timeout=SECONDS)
+    with caught() as said:
+        parameters, losses = train(torch.compile(loss, dynamic=False), sizes)
+    near = all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(parameters, without[0]))
+    problems.check(near, "other parameters than without Tuck")  # gloo sums in another order
+    problems.check(not said, f"warnings: {said}")
+    problems.check(len(CALLS) == (2 if rank < 2 else 1), f"compiled {len(CALLS)} times")
+
+
+# ---- ways to compile: each gives what it gives without Tuck
+
+
+def form(fn=loss_of, sizes=(8, 8), backward=None, **options):
+    def run(rank, problems, expected):
+        without = train(torch.compile(fn, **options), sizes)
+        forget()
+        tuck.torch.install(timeout=SECONDS)
+        with caught() as said:
+            got = train(torch.compile(fn, **options), sizes, backward=backward)
+        problems.check(same(got, without), "other parameters or losses than without Tuck")
+        problems.check(CALLS, "Tuck's passes were not called")
+        problems.check(not said, f"warnings: {said}")
+
+    return run
+
+
+def checkpointed(x, y, *ws):
+    x = checkpoint(lambda v: torch.tanh(v @ Sync.apply(ws[0])).sin(), x, use_reentrant=False)
+    return loss_of(x, y, *ws[1:])
+
+
+def in_a_thread(loss):
+    thread = threading.Thread(target=loss.backward)
+    thread.start()
+    thread.join()
+
+
+form_fullgraph = form(fullgraph=True)
+form_mode = form(mode="max-autotune-no-cudagraphs")
+form_dynamic = form(sizes=(8, 6, 5), dynamic=True)
+form_recompiles = form(sizes=(8, 6, 5), dynamic=False)
+form_automatic_dynamic = form(sizes=(8, 6, 5))
+form_graph_breaks = form(halves)
+form_checkpointing = form(checkpointed)
+form_backward_in_a_thread = form(backward=in_a_thread)
+
+
+def form_own_hooks(rank, problems, expected):
+    seen = []
+
+    class Mine(hooks.CustomGraphPass):
+        def __call__(self, graph):
+            seen.append(sum("all_reduce" in str(n.target) for n in graph.nodes))
+
+        def uuid(self):
+            return "mine"
+
+    tuck.torch.install(timeout=SECONDS)
+    got = train(torch.compile(loss_of, options={"post_grad_custom_post_pass": Mine()}))
+    problems.check(same(got, expected) and 3 in seen and CALLS, f"hooks saw {seen}")
+
+
+def form_context_left(rank, problems, expected):
+    ws = weights()
+    x = torch.ones(8, WIDTH)
+    with tuck.torch.installed(timeout=SECONDS):
+        loss = torch.compile(loss_of, dynamic=False)(x, x, *ws)
+    problems.check(not CALLS, "too early")
+    loss.backward()
+    problems.check(CALLS == ["auto"], f"passes: {CALLS}")
 
 
 def killed_before_install(rank, problems, expected):
@@ -170,10 +341,10 @@ def killed_before_install(rank, problems, expected):
 
 
 def killed_while_asked(rank, problems, expected):
-    """One rank is gone when the other asks about a graph: an error soon, and no hang."""
+    """One rank ends in the middle of agreeing about a graph: an error soon, and no hang."""
     tuck.torch.install(timeout=2)
     if rank == 1:
-        return
+        agree.Poll.cast = lambda self: os._exit(0)
     start = time.monotonic()
     try:
         with caught() as said:
@@ -203,6 +374,10 @@ def main(path, rank):
             stand_in()
             forget()
             stopped = False
+            if job["graph"] == "killed_while_asked" and rank == 1:  # it will not come back
+                line = {"graph": job["graph"], "problems": [], "tensors": 1, "stopped": False}
+                report.write(json.dumps(line) + "\n")
+                report.flush()
             try:
                 globals()[job["graph"]](rank, problems, expected)
             except Exception:
@@ -213,7 +388,7 @@ def main(path, rank):
             report.flush()
             if stopped:
                 return STOPPED
-            if "killed" in job["graph"] or "otherwise" in job["graph"]:
+            if "killed" in job["graph"] or job["graph"] in BROKEN:
                 return 0  # the others are on their own
     meet(store, rank, plan["world"])
     return 0

@@ -28,17 +28,19 @@ def free_port():
         return s.getsockname()[1]
 
 
-def run(name, world, tuck, folder):
+def run(name, world, tuck, folder, worker=(), options=(),
+        cache=ROOT / "build" / "torch-cache" / "examples"):
     """Losses and parameters of each rank, and what the ranks said."""
+    os.makedirs(folder, exist_ok=True)
     out = f"{folder}/{name}.{world}.{tuck}"
     settings = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1",
                 "WORLD_SIZE": str(world), "GLOO_SOCKET_IFNAME": "lo", "TUCK": tuck,
                 "PYTHONPATH": str(ROOT / "python"),
-                "TORCHINDUCTOR_CACHE_DIR": str(ROOT / "build" / "torch-cache" / "examples")}  # fmt: skip
+                "TORCHINDUCTOR_CACHE_DIR": str(cache)}  # fmt: skip
     ranks = []
     try:
         for r in range(world):
-            command = [sys.executable, EXAMPLES / f"{name}.py", "--out", out]
+            command = [sys.executable, *(worker or [EXAMPLES / f"{name}.py"]), "--out", out, *options]
             env = {**os.environ, **settings, "RANK": str(r), "LOCAL_RANK": str(r)}
             env.pop("TORCHINDUCTOR_FORCE_DISABLE_CACHES", None)  # other tests set it
             ranks.append(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, text=True,

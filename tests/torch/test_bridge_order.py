@@ -94,10 +94,12 @@ class PassTest(unittest.TestCase):
         """The collectives of a schedule in another possible sequence, and what is impossible."""
 
         def look(problem, snodes):
-            entries = schedule.sequence.of_schedule(snodes).entries
-            back = schedule.with_pinned(list(snodes), tuple(reversed(entries)))
+            found = schedule.sequence.of_schedule(snodes)
+            entries = found.entries
+            pin = tuple(reversed(list(zip(entries, found.forms))))
+            back = schedule.with_pinned(list(snodes), pin)
             return (len(entries), schedule.sequence.of_schedule(back).entries == entries[::-1],
-                    self.wrong(snodes, back), schedule.with_pinned(list(snodes), ("x",)) == snodes)
+                    self.wrong(snodes, back), schedule.with_pinned(list(snodes), (("x", "x"),)) == snodes)
 
         n, reversed_, wrong, kept = capture(*STEPS["data_parallel"], look)
         self.assertEqual((n > 2, wrong, kept), (True, "", True))

@@ -5,8 +5,6 @@ import threading
 import unittest
 
 import torch
-from torch.utils.checkpoint import checkpoint
-
 from bridge import *  # noqa: F403
 from bridge import CALLS, WIDTH
 
@@ -18,18 +16,18 @@ def compiled(**options):
 def sequences(fn, *args, **kwargs):
     """What the compiled graphs of a call issue."""
     found = []
-    plain = compiling.First.choose
+    plain = confirm.First.choose
 
     def choose(self):
         chosen = plain(self)
-        found.append(list(compiling.issued(self.code).entries) if chosen is self.fast else None)
+        found.append(list(confirm.issued(self.code).entries) if chosen is self.fast else None)
         return chosen
 
-    compiling.First.choose = choose
+    confirm.First.choose = choose
     try:
         result = fn(*args, **kwargs)
     finally:
-        compiling.First.choose = plain
+        confirm.First.choose = plain
     return result, found
 
 
@@ -241,51 +239,6 @@ class CacheTest(BridgeTest):
         self.assertEqual([len(x) for x in found], [1])
 
 
-class FormTest(BridgeTest):
-    """Ways to compile: each gives what it gives without Tuck, with fewer all-reduces."""
-
-    def check(self, fn, sizes=(8, 8), counts=[1], **options):
-        expected = train(torch.compile(fn, **options), sizes)
-        forget()
-        tuck.torch.install()
-        with caught() as said:
-            got, found = sequences(train, torch.compile(fn, **options), sizes)
-        self.assertTrue(same(got, expected))
-        self.assertEqual(said, [])
-        self.assertEqual([len(x) for x in found], counts)
-
-    def test_fullgraph(self):
-        self.check(loss_of, fullgraph=True)
-
-    def test_modes(self):
-        self.check(loss_of, mode="max-autotune-no-cudagraphs")
-
-    def test_dynamic(self):
-        self.check(loss_of, (8, 6, 5), dynamic=True)
-
-    def test_recompiles(self):
-        self.check(loss_of, (8, 6, 5), dynamic=False)
-
-    def test_automatic_dynamic(self):
-        self.check(loss_of, (8, 6, 5))
-
-    def test_graph_breaks(self):
-        def halves(x, y, *ws):
-            for w in ws[:2]:
-                x = torch.tanh(x @ Sync.apply(w))
-            torch._dynamo.graph_break()
-            return ((x @ Sync.apply(ws[2])) - y).square().mean()
-
-        self.check(halves, counts=[1, 1])
-
-    def test_activation_checkpointing(self):
-        def step(x, y, *ws):
-            x = checkpoint(lambda v: torch.tanh(v @ Sync.apply(ws[0])).sin(), x, use_reentrant=False)
-            return loss_of(x, y, *ws[1:])
-
-        self.check(step)
-
-
 class LibraryTest(BridgeTest):
     """With the library's own passes instead of the stand-in."""
 
@@ -313,6 +266,19 @@ class LibraryTest(BridgeTest):
         forget()
         stand_in(tuck.torch.run)
         tuck.torch.install(["fuse_ddp_with_concat_op", "bucket_all_reduce"])
+        with caught() as said:
+            got, found = sequences(train, compiled())
+        self.assertEqual(said, [])
+        self.assertTrue(same(got, expected))
+        self.assertEqual([len(x) for x in found], [1])
+
+
+    def test_control_dependences(self):
+        """A pass that adds nested graphs to a live one, down to running code."""
+        expected = train(compiled())
+        forget()
+        stand_in(tuck.torch.run)
+        tuck.torch.install(["bucket_all_reduce", "insert_control_deps"])
         with caught() as said:
             got, found = sequences(train, compiled())
         self.assertEqual(said, [])

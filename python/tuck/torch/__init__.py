@@ -9,10 +9,11 @@
 
 from . import passes
 from .capturing import capture
-from .compiling import Disagreement
 from .graph import optimize, run
+from .job import Disagreement
 from .settings import TuckWarning
+from .spent import text as summary
 from .switch import install, installed, options, uninstall
 
 __all__ = ["Disagreement", "TuckWarning", "capture", "install", "installed", "optimize", "options", "passes",
-           "run", "uninstall"]  # fmt: skip
+           "run", "summary", "uninstall"]  # fmt: skip

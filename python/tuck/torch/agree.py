@@ -64,6 +64,26 @@ def _board(rank: int) -> str:
     return f"waits/{rank}"
 
 
+def _busy(rank: int) -> str:
+    return f"compiles/{rank}"
+
+
+def tell_busy(store: Any, rank: int, busy: bool) -> None:
+    """Does this rank compile? Whoever waits for its vote wants to know."""
+    try:
+        store.set(_busy(rank), "1" if busy else "")
+    except (dist.DistError, RuntimeError):
+        pass  # the store is gone: whoever asks will find out
+
+
+def is_busy(rank: int, store: Any = None) -> bool:
+    store = store if store is not None else job_store()
+    try:
+        return store.check([_busy(rank)]) and store.get(_busy(rank)) == b"1"
+    except (dist.DistError, RuntimeError):
+        return False
+
+
 class Poll:
     """One rank's side of one question."""
 
@@ -121,9 +141,10 @@ class Poll:
         still = self.store.get(_board(rank)).decode() == other
         return other if still else None
 
-    def give_up_on(self, rank: int, why: str) -> None:
+    def give_up_on(self, rank: int, why: str, late: bool = False) -> None:
         """Casts the vote of another rank, unless it has just come."""
-        absent = json.dumps({"value": None, "absent": True, "why": why, "ranks": [rank]})
+        vote = {"value": None, "absent": True, "late": late, "why": why, "ranks": [rank]}
+        absent = json.dumps(vote)
         self.take(rank, self.store.compare_set(_key(self.question, rank), "", absent))
 
     def decline(self, other: str) -> None:
@@ -143,7 +164,7 @@ class Poll:
                 late = time.monotonic() >= end
                 for rank in missing[:64]:
                     if late:
-                        self.give_up_on(rank, f"no answer within {seconds:g} s")
+                        self.give_up_on(rank, f"no answer within {seconds:g} s", late=True)
                     elif pause > 0.02:
                         other = self.stuck(rank)
                         if other is not None:

@@ -17,6 +17,7 @@ from typing import Any, Callable, Optional
 
 import torch
 import torch.fx
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.node import _get_qualified_name
 
 from .._lib import HANDLE, Diags, Handle, declare, lib, make
@@ -150,7 +151,7 @@ class Encoder:
         self.graphs.append((graph, nodes))
         words, texts, number, targets = self.words, self.texts, self.number, self.targets
         words += (parent, self.text(name), len(nodes))
-        position: dict[Node, int] = {}
+        position: dict[Node, int] = {}  # as the word of a value
         types, tensor_type = self.types, self.tensor_type
         extend = words.extend
         for i, node in enumerate(nodes):
@@ -168,28 +169,29 @@ class Encoder:
                 kind = 0
             else:
                 try:
-                    kind = types[value.dtype, value.shape, value.stride(), value.device]
+                    device = value.fake_device if type(value) is FakeTensor else value.device
+                    kind = types[value.dtype, value.shape, value.stride(), device]
                 except (KeyError, TypeError, AttributeError, RuntimeError):
                     kind = tensor_type(value)
+            n = KIND[op]
+            position[node] = i * 32 + NODE
+            if n < 3:
+                extend((n, callee, mine, kind, 0, 0, 0))
+                continue
             args, kwargs = node.args, node.kwargs
             values: list[int] = []
-            if op == "placeholder" or op == "get_attr":
-                args, kwargs = (), {}
             for v in args:
                 if type(v) is Node:
-                    values.append(position[v] * 32 + NODE)
+                    values.append(position[v])
                 else:
                     self.value(v, values, position)
             if kwargs:
                 for key, v in kwargs.items():
                     values.append(self.text(key) * 32 + KEY)
                     self.value(v, values, position)
-            n = KIND[op]
             if n == 4 and (not values or values[0] & 31 != NODE):
                 n, callee = 3, self.handle(node.target)
-            extend((n, callee, mine, kind, len(args), len(kwargs), len(values)))
-            extend(values)
-            position[node] = i
+            extend((n, callee, mine, kind, len(args), len(kwargs), len(values), *values))
 
     def target(self, target: Any) -> int:
         text = target_text(target)
@@ -203,7 +205,8 @@ class Encoder:
         if self.fake_mode is None:
             self.fake_mode = getattr(value, "fake_mode", None)
         try:
-            self.types[value.dtype, value.shape, value.stride(), value.device] = n
+            device = value.fake_device if type(value) is FakeTensor else value.device
+            self.types[value.dtype, value.shape, value.stride(), device] = n
         except (TypeError, AttributeError, RuntimeError):
             self.symbolic = True
         return n
@@ -213,7 +216,7 @@ class Encoder:
     def value(self, v: Any, out: list[int], position: dict[Node, int]) -> None:
         kind = type(v)
         if kind is Node:
-            out.append(position[v] * 32 + NODE)
+            out.append(position[v])
         elif kind is int:
             if -LIMIT < v < LIMIT:
                 out.append(v * 32 + INT)
@@ -274,7 +277,7 @@ class Encoder:
             out.append((len(inside) + 1) * 32 + TUPLE)
         out.append(self.handle(v) * 32 + NAME)
         for n in inside:
-            out.append(position[n] * 32 + NODE)
+            out.append(position[n])
 
 
 def nested(graph: torch.fx.Graph) -> list[tuple[str, torch.fx.Graph]]:

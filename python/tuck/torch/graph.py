@@ -3,7 +3,10 @@ applied to it. Nodes that no pass touched stay the same objects, with the same `
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import gc
+from collections.abc import Iterator
 from typing import Any, Optional, Union
 
 import torch
@@ -16,6 +19,10 @@ from .arrays import OPERATION, Arrays, Edit, resolve
 from .values import Values
 
 Node = torch.fx.Node
+# As assignments, but for the table behind Graph.find_nodes(), which does not depend on operands:
+# an assignment removes a node from it and enters it again.
+_set_args = Node.args.fset
+_set_kwargs = Node.kwargs.fset
 
 
 def take(source: Any) -> Handle:
@@ -128,18 +135,22 @@ class _Undo:
         self.values: list[tuple[Node, Any]] = []
         self.new: list[Node] = []
         self.types: list[str] = []  # of the new nodes
-        self.moved = 0
+        self.moved: list[Node] = []
 
     def call(self, node: Node) -> None:
         self.calls.append((node, node.target, node.args, node.kwargs))
 
     def back(self) -> None:
         for node, target, args, kwargs in reversed(self.calls):
-            node.target, node.args, node.kwargs = target, args, kwargs
+            if node.target is not target:
+                node.target = target
+            _set_args(node, args)
+            _set_kwargs(node, kwargs)
         for node, value in self.values:
             node.meta["val"] = value
         for node in reversed(self.new):
-            node.args, node.kwargs = (), {}
+            _set_args(node, ())
+            _set_kwargs(node, {})
             self.graph.erase_node(node)
         last = self.graph._root
         for node in self.nodes:
@@ -149,6 +160,24 @@ class _Undo:
 
 def apply(live: Arrays) -> bool:
     """Does to the live graphs what was done to those in the library. All or nothing."""
+    with _no_collector():
+        return _apply(live)
+
+
+@contextlib.contextmanager
+def _no_collector() -> Iterator[None]:
+    """Thousands of new nodes and tensors, none of which is garbage: without it most of the time goes
+    into looking for garbage."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _apply(live: Arrays) -> bool:
     edit = live.edit()
     values = Values(live.encoder)
     edit.symbol = values.symbol
@@ -164,15 +193,77 @@ def apply(live: Arrays) -> bool:
             erased.append((graph, gone))
             if undo.new or undo.calls or undo.moved or gone:
                 changed = True
-                graph.lint()
+                _check(graph, undo, gone)
+        modules = _add_modules(edit, undos)
     except Exception:
         for undo in undos:
             undo.back()
         raise
+    for owner, name, module in modules:
+        owner.add_module(name, module)
     for graph, gone in erased:
         for node in reversed(gone):
             graph.erase_node(node)
     return changed
+
+
+# ---- new nested graphs ----
+
+
+def _add_modules(edit: Edit, undos: list[_Undo]) -> list[tuple[torch.nn.Module, str, torch.fx.GraphModule]]:
+    """Makes the nested graphs that passes added: where they belong, under which names."""
+    graphs = [undo.graph for undo in undos]
+    reads = [undo.new for undo in undos]  # among these are the nodes that read them
+    found = []
+    for _ in range(edit.next()):
+        parent, name, n = edit.next(), edit.texts[edit.next()], edit.next()
+        owner = graphs[parent].owning_module
+        if owner is None:
+            raise Error("a pass adds nested graphs: the graph must belong to a GraphModule")
+        graph, new = torch.fx.Graph(), _Undo(torch.fx.Graph(), [])
+        by_number: dict[int, Node] = {}
+        for _ in range(n):
+            _create(edit, graph, by_number, new)
+        module = torch.fx.GraphModule(torch.nn.Module(), graph)
+        free = name
+        while hasattr(owner, free) or any(o is owner and free == k for o, k, _ in found):
+            free += "_"
+        for node in reads[parent]:
+            if node.op == "get_attr" and node.target == name:
+                node.target = free
+                for user in node.users:
+                    _give_values(graph, user, node)
+        graphs.append(graph)
+        reads.append(new.new)
+        found.append((owner, free, module))
+    return found
+
+
+def _give_values(graph: torch.fx.Graph, caller: Node, read: Node) -> None:
+    """Values of a nested graph of one operation, from the node that calls it."""
+    given = list(caller.args[caller.args.index(read) + 1 :]) if read in caller.args else []
+    for place, operand in zip(graph.find_nodes(op="placeholder"), given):
+        if isinstance(operand, Node) and "val" in operand.meta:
+            place.meta["val"] = operand.meta["val"]
+    inner = [n for n in graph.nodes if n.op == "call_function"]
+    if len(inner) == 1 and "val" in caller.meta:
+        inner[0].meta["val"] = caller.meta["val"]
+
+
+def _check(graph: torch.fx.Graph, undo: _Undo, gone: list[Node]) -> None:
+    """graph.lint() for what an edit can have broken: operands of nodes that are new, moved or changed
+    come before them, their users after them, and nothing uses a node that goes."""
+    for node in gone:
+        if node.users:
+            raise Error(f"{node.name} is erased, but {next(iter(node.users)).name} uses it")
+    for node in [*undo.new, *undo.moved, *(call[0] for call in undo.calls)]:
+        key = node._sort_key
+        for operand in node.all_input_nodes:
+            if not operand._sort_key < key or operand.graph is not graph:
+                raise Error(f"{node.name} comes before its operand {operand.name}")
+        for user in node.users:
+            if not key < user._sort_key:
+                raise Error(f"{user.name} comes before its operand {node.name}")
 
 
 def _apply_one(
@@ -192,29 +283,32 @@ def _apply_one(
         swap = lambda _, mentions=mentions: next(mentions)
         args = torch.fx.node.map_arg(node.args, swap)
         if node.kwargs:
-            node.kwargs = torch.fx.node.map_arg(node.kwargs, swap)
-        node.args = args
+            _set_kwargs(node, torch.fx.node.map_arg(node.kwargs, swap))
+        _set_args(node, args)
     for _ in range(edit.next()):
         node = by_number[edit.next()]
         undo.call(node)
         target, _, _, args, kwargs = _call(edit, by_number)
         if node.op != "output" and target is not None:
             node.target = target
-        node.args, node.kwargs = args, kwargs
+        _set_args(node, args)
+        _set_kwargs(node, kwargs)
     retyped = [by_number[i] for i in edit.take(edit.next())]
-    undo.moved = edit.next()
-    for _ in range(undo.moved):
-        node, before = edit.take(2)
-        (by_number[before] if before >= 0 else graph._root).append(by_number[node])
+    moves = iter(edit.take(2 * edit.next()))
+    by_number[-1] = graph._root
+    for number, before in zip(moves, moves):
+        node = by_number[number]
+        by_number[before].append(node)
+        undo.moved.append(node)
     for node in retyped:
         undo.values.append((node, node.meta.get("val")))
     values.make(undo.new, undo.types, retyped)
     gone = [by_number[i] for i in edit.take(edit.next())]
     for node in gone:
         undo.call(node)
-        node.args = ()
+        _set_args(node, ())
         if node.kwargs:
-            node.kwargs = {}
+            _set_kwargs(node, {})
     return gone
 
 
@@ -248,9 +342,9 @@ def _create(edit: Edit, graph: torch.fx.Graph, by_number: dict[int, Node], undo:
     target, name, type_text, args, kwargs = _call(edit, by_number)
     # Operands are set afterwards: create_node() looks for symbols in them, which takes longer.
     node = graph.create_node(kind, target, (), {}, name)
-    node.args = args
+    _set_args(node, args)
     if kwargs:
-        node.kwargs = kwargs
+        _set_kwargs(node, kwargs)
     by_number[number] = node
     undo.new.append(node)
     undo.types.append(type_text)

@@ -10,14 +10,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import torch.distributed as dist
 from torch import fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
 from . import graph as bridge
-from . import schedule
+from . import schedule, spent
 from .settings import Settings, say
 
 DDP_PASSES = ("fuse_ddp_with_concat_op", "fuse_ddp_with_coalesced_op", "schedule_comm_wait")
+PLAN = "tuck_plan"
 state = threading.local()  # .notes: what the hooks did in the compilation of this thread
 
 
@@ -80,8 +82,9 @@ class GraphPass(CustomGraphPass):
     def run(self, graph: fx.Graph) -> None:
         s = self.settings
         options = {"cluster": s.cluster, "memory": s.memory}
-        report = bridge.run(graph, self.passes, **{k: v for k, v in options.items() if v is not None})
-        note(plan=plan_of(report))
+        with spent.on("passes"):
+            report = bridge.run(graph, self.passes, **{k: v for k, v in options.items() if v is not None})
+            note(**{PLAN: plan_of(report)})
 
     def uuid(self) -> Any:
         names = []
@@ -91,20 +94,29 @@ class GraphPass(CustomGraphPass):
             if name is None:
                 return None  # Inductor does not cache what it cannot name
             names.append(str(name))
-        return "/".join(["tuck", self.settings.key(), self.passes, self.pin, *names])
+        return "/".join(["tuck", self.settings.key(), where(), self.passes, self.pin, *names])
 
 
 class SchedulePass:
     """An order of Inductor's schedule. It has no uuid(): Inductor takes the members into its key."""
 
-    def __init__(self, settings: Settings, passes: str, pinned: tuple[str, ...] = ()):
+    def __init__(self, settings: Settings, passes: str, pinned: tuple[tuple[str, str], ...] = ()):
         self.key, self.passes, self.pinned = settings.key(), passes, pinned
         self.strict = settings.strict
 
     def __call__(self, snodes: list[Any]) -> list[Any]:
         settings = Settings(strict=self.strict)
         work = lambda: schedule.arrange(snodes, self.passes, self.pinned)  # noqa: E731
-        return guarded(settings, "the order of the schedule", work, snodes)
+        with spent.on("passes"):
+            return guarded(settings, "the order of the schedule", work, snodes)
+
+
+def where() -> str:
+    """Which rank this is, of how many: gathers are merged into this rank's part of a buffer, so code
+    is for one rank. Ranks of a machine share the folder of the cache."""
+    if not dist.is_available() or not dist.is_initialized():
+        return ""
+    return f"{dist.get_rank()} of {dist.get_world_size()}"
 
 
 def has_collective(graph: fx.Graph) -> bool:

@@ -114,7 +114,10 @@ def solve(problem: dict[str, Any], passes: str) -> list[int]:
 # ---- orders --------------------------------------------------------------------------------------
 
 
-def arrange(snodes: list[Any], passes: str, pinned: tuple[str, ...] = ()) -> list[Any]:
+Pin = tuple[tuple[str, str], ...]  # entries and their forms (sequence.py)
+
+
+def arrange(snodes: list[Any], passes: str, pinned: Pin = ()) -> list[Any]:
     """The schedule in the order of the graph (passes "graph") or that of passes of the library;
     then with its collectives in the pinned order, if there is one."""
     if not any(contains_collective(s) for s in snodes):
@@ -181,16 +184,23 @@ def in_graph_order(snodes: list[Any]) -> list[Any]:
     return [snodes[i] for i in order] if order else snodes
 
 
-def with_pinned(snodes: list[Any], pinned: tuple[str, ...]) -> list[Any]:
-    """The same with the collectives in a given sequence, where that is possible."""
+def with_pinned(snodes: list[Any], pinned: Pin) -> list[Any]:
+    """The same with the collectives in a given sequence, where that is possible: each is the one with
+    the same entry or, if its size is another one here, with the same form."""
     comm = [i for i, s in enumerate(snodes) if len(sequence.of_schedule([s]))]
     whole = sequence.of_schedule(snodes)
-    if len(comm) != len(whole.entries) or sorted(whole.entries) != sorted(pinned):
+    if len(comm) != len(whole) or sorted(whole.forms) != sorted(form for _, form in pinned):
         return snodes
-    waiting: dict[str, list[int]] = {}
-    for i, entry in zip(comm, whole.entries):
-        waiting.setdefault(entry, []).append(i)
-    chain = [waiting[entry].pop(0) for entry in pinned]
+    left = dict(zip(comm, zip(whole.entries, whole.forms)))
+    chain: list[int | None] = [None] * len(pinned)
+    for part in (0, 1):
+        waiting: dict[str, list[int]] = {}
+        for i, names in left.items():
+            waiting.setdefault(names[part], []).append(i)
+        for k, names in enumerate(pinned):
+            if chain[k] is None and waiting.get(names[part]):
+                chain[k] = waiting[names[part]].pop(0)
+                del left[chain[k]]
     needs = _needs(snodes)
     for before, after in zip(chain, chain[1:]):
         needs[after].add(before)

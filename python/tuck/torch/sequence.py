@@ -1,7 +1,8 @@
 """Which collectives a graph issues, in which order: of a torch.fx graph, and of compiled code.
 
 An entry says what another rank must agree about: "all_reduce f32 4096 g0 sum". Groups are numbered
-in the order in which they first occur, since names of groups differ from rank to rank.
+in the order in which they first occur, since names of groups differ from rank to rank. Its form is
+the same without sizes: what stays if a rank compiles the same program for another batch.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Sequence:
 
     def __init__(self) -> None:
         self.entries: list[str] = []
+        self.forms: list[str] = []
+        self.names: list[str] = []  # the group of each entry, as this rank calls it
         self.groups: dict[str, int] = {}
         self.ranks: set[int] = set()
         self.complete = True
@@ -52,36 +55,59 @@ class Sequence:
         key = name if isinstance(name, str) else getattr(name, "group_name", None) or repr(name)
         if key not in self.groups:
             self.groups[key] = len(self.groups)
-            found = members(name)
-            self.complete &= found is not None
-            self.ranks.update(found or [])
+            self.look_up(name)
+        self.names.append(key)
         return f"g{self.groups[key]}"
 
-    def add(self, op: str, payload: Iterable[str], rest: Iterable[Any], group: Any) -> None:
-        words = [op.rstrip("_"), *payload, self.group(group), *map(str, rest)]
-        self.entries.append(" ".join(words))
+    def look_up(self, name: Any) -> None:
+        found = members(name)
+        self.complete &= found is not None
+        self.ranks.update(found or [])
+
+    def add(self, op: str, payload: Iterable[tuple[str, str]], rest: Iterable[Any], group: Any) -> None:
+        payload, rest, op = list(payload), list(rest), op.rstrip("_")
+        where = self.group(group)
+        sized = [word for part in payload for word in part]
+        self.entries.append(" ".join([op, *sized, where, *map(str, rest)]))
+        plain = ["[]" if isinstance(x, (list, tuple)) else str(x) for x in rest]  # sizes of parts
+        self.forms.append(" ".join([op, *(dtype for dtype, _ in payload), where, *plain]))
 
     def digest(self, *more: str) -> str:
-        text = json.dumps([self.entries, *more])
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return _digest([self.entries, *more])
+
+    def form(self, *more: str) -> str:
+        return _digest([self.forms, *more])
+
+    def of_group(self, name: str) -> list[str]:
+        """What one group sees, without the number of the group."""
+        number = f" g{self.groups.get(name)}"
+        return [e.replace(number, "", 1) for e, n in zip(self.entries, self.names) if n == name]
+
+    def now(self) -> Sequence:
+        """The same, read from a cache: who is in the groups of this job?"""
+        other = Sequence()
+        other.entries, other.forms, other.names = self.entries, self.forms, self.names
+        other.groups = self.groups
+        for name in self.groups:
+            other.look_up(name)
+        return other
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"entries": self.entries, "groups": {str(k): v for k, v in self.groups.items()},
-                "ranks": self.ranks, "complete": self.complete}  # fmt: skip
+
+def _digest(what: Any) -> str:
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
 
 
 def _dtype(x: Any) -> str:
-    return str(x.dtype).replace("torch.", "")
+    return str(x).replace("torch.", "")
 
 
-def _of_values(values: Any) -> Iterator[str]:
+def _of_values(values: Any) -> Iterator[tuple[str, str]]:
     for v in values if isinstance(values, (list, tuple)) else [values]:
         if isinstance(v, torch.Tensor):
-            yield _dtype(v)
-            yield str(v.numel())
+            yield _dtype(v.dtype), str(v.numel())
 
 
 def of_graph(gm: fx.GraphModule) -> Sequence:
@@ -97,7 +123,7 @@ def of_graph(gm: fx.GraphModule) -> Sequence:
 
 def _add_node(found: Sequence, node: fx.Node) -> None:
     schema = node.target._schema
-    payload: list[str] = []
+    payload: list[tuple[str, str]] = []
     rest: list[Any] = []
     group: Any = None
     for i, arg in enumerate(schema.arguments):
@@ -127,9 +153,7 @@ def of_schedule(snodes: Iterable[Any]) -> Sequence:
 
 def _add_kernel(found: Sequence, node: Any) -> None:
     schema = node.op_overload._schema
-    payload: list[str] = []
-    for x in node.inputs:
-        payload += [str(x.get_dtype()).replace("torch.", ""), str(x.get_numel())]
+    payload = [(_dtype(x.get_dtype()), str(x.get_numel())) for x in node.inputs]
     names = [a.name for a in schema.arguments if "Tensor" not in str(a.type)]
     given = dict(zip(names, node.constant_args))
     given.update({k: v for k, v in (node.kwargs or {}).items() if k in names})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import threading
@@ -10,8 +11,10 @@ import warnings
 from typing import Any
 
 import torch
+import torch.distributed
+from torch._inductor import config
 
-from .. import __version__
+from .. import Error, Graph, __version__
 
 
 class TuckWarning(UserWarning):
@@ -63,14 +66,50 @@ class Settings:
         return {"version": __version__, "torch": str(torch.__version__),
                 "options": json.dumps([self.passes, self.schedule, self.memory, self.verify,
                                        self.strict]),
-                "cluster": self.cluster, "estimates": device_name()}  # fmt: skip
+                "cluster": self.cluster, "estimates": estimates(self.cluster, _world())}  # fmt: skip
 
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(self.facts(), sort_keys=True).encode()).hexdigest()[:16]
 
 
+# A product, and messages of two sizes: what they take says what the machine is.
+_SAMPLE = """class sample(torch.nn.Module):
+    def forward(self, x: "bf16[4096, 4096][4096, 1]{device}", y: "bf16[1024][1]{device}"):
+        a: "bf16[4096, 4096][4096, 1]{device}" = torch.ops._c10d_functional.all_reduce.default(x, 'sum', '0')
+        b: "bf16[1024][1]{device}" = torch.ops._c10d_functional.all_reduce.default(y, 'sum', '0')
+        m: "bf16[4096, 4096][4096, 1]{device}" = torch.ops.aten.mm.default(x, x)
+        c: "bf16[4096, 4096][4096, 1]{device}" = torch.ops._c10d_functional.wait_tensor.default(a)
+        d: "bf16[1024][1]{device}" = torch.ops._c10d_functional.wait_tensor.default(b)
+        return (m, c, d)
+"""
+
+
+@functools.lru_cache(maxsize=None)
+def estimates(cluster: str | None, world: int) -> dict[str, Any]:
+    """What decisions rest on besides the graph: the device, what the library thinks that computing
+    and communicating takes, and where Inductor's estimates come from."""
+    device = device_name()
+    text = _SAMPLE.format(device="cpu" if device == "cpu" else "cuda:0")
+    given = config.estimate_op_runtime
+    inductor = given if isinstance(given, str) else getattr(given, "__qualname__", "?")
+    rates = f"{inductor}, bandwidths {config.intra_node_bw} and {config.inter_node_bw}"
+    out = {"device": device, "ranks": world, "inductor": rates}
+    try:
+        graph = Graph(text, cluster=cluster, name="sample")
+        graph.set_group("0", world)
+        found = graph.simulate().data
+    except Error as error:  # no such cluster: the passes will say so
+        return {**out, "error": str(error)}
+    return {**out, "product_ns": found["compute_ns"],
+            "all_reduce_ns": [c["ns"] for c in found["collectives"]]}  # fmt: skip
+
+
+def _world() -> int:
+    there = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return torch.distributed.get_world_size() if there else 1
+
+
 def device_name() -> str:
-    """Estimates of times depend on it."""
     try:
         if torch.cuda.is_available():
             return torch.cuda.get_device_name()

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch._functorch.config
+from torch import fx
+from torch._guards import TracingContext, tracing
 from torch._inductor import compile_fx as inductor
 from torch._inductor import config
+from torch._subclasses.fake_tensor import FakeTensor
 
-from . import advice, agree, capturing, compiling, hooks
+from . import advice, agree, capturing, compiling, hooks, spent
+from .job import Disagreement, job
 from .settings import Settings, say, text_of_passes
 
 GRAPH = "post_grad_custom_post_pass"
@@ -60,36 +65,38 @@ def _user_hooks(hook: Any) -> list[Any]:
 
 
 def patches_for(settings: Settings, given: dict[str, Any],
-                pinned: tuple[str, ...] | None = (), plan: str = "") -> dict[str, Any]:
-    """Inductor's configuration with Tuck in it: the user's hooks stay and come first. pinned and
-    plan: the collectives that were agreed on earlier, and the passes that led to them."""
-    pin = ";".join(pinned or ())
+                pin: tuple[tuple[str, str], ...] = (), plan: str = "") -> dict[str, Any]:
+    """Inductor's configuration with Tuck in it: the user's hooks stay and come first. pin and plan:
+    the collectives that were agreed on earlier, and the passes that led to them."""
     early, late = hooks.split_passes(plan or settings.passes)
     out = {k: v for k, v in REPLACED.items() if _is_key(k)}
     for key, passes in ((EARLY, early), (GRAPH, late)):
-        mine = _user_hooks(_now({}, key)) + _user_hooks(given.get(key))
-        unique = list({id(h): h for h in mine}.values())
-        out[key] = hooks.GraphPass(settings, passes, unique, pin)
+        mine = _user_hooks(_now(given, key))
+        out[key] = hooks.GraphPass(settings, passes, mine, ";".join(e for e, _ in pin))
     on = _now(given, "reorder_for_compute_comm_overlap")
     theirs = _user_hooks(_now(given, ORDER)) if on else []
     out["reorder_for_compute_comm_overlap"] = True
-    out[ORDER] = [*theirs, hooks.SchedulePass(settings, settings.schedule, tuple(pinned or ()))]
+    out[ORDER] = [*theirs, hooks.SchedulePass(settings, settings.schedule, pin)]
     return out
 
 
 def without_tuck(given: dict[str, Any]) -> dict[str, Any]:
-    """The same configuration as if Tuck were not there."""
-    ours = set(patches_for(Settings(), given))
-    out = {k: v for k, v in given.items() if k not in ours}
-    for key in ours & given.keys():
-        kept = _user_hooks(given[key]) if key in (EARLY, GRAPH, ORDER) else [given[key]]
-        if key in (EARLY, GRAPH):
-            out[key] = kept or _now({}, key)
-        elif key == ORDER:
-            out[key] = kept or _now({}, key)
+    """The same configuration as if Tuck were not there: with a value for all that it sets."""
+    now = {key: _now({}, key) for key in patches_for(Settings(), {})}
     if _settings_in(given) is None:
-        out.update({k: given[k] for k in ours & given.keys() if k not in (EARLY, GRAPH, ORDER)})
+        return {**now, **given}
+    out = {**given, **now}
+    for key in (EARLY, GRAPH, ORDER):
+        both = _user_hooks(now[key]) + [h for x in hooks._as_list(given.get(key)) for h in _behind(x)]
+        out[key] = list({id(h): h for h in both}.values()) or now[key]
     return out
+
+
+def _behind(hook: Any) -> list[Any]:
+    """A hook of the user, or those that Tuck's hook took over from the user."""
+    if isinstance(hook, hooks.GraphPass):
+        return hook.earlier
+    return _user_hooks(hook)
 
 
 def _settings_in(given: dict[str, Any] | None) -> Settings | None:
@@ -117,23 +124,69 @@ def _compile_fx(plain: Callable[..., Any]) -> Callable[..., Any]:
         if off and capture is None:
             given = without_tuck(given) if asked else given
             return plain(model_, example_inputs_, inner_compile, given or None, **kwargs)
-        functorch = torch._functorch.config
         without = without_tuck(given)
         if off:
-            with functorch.patch(enable_autograd_cache=False):
-                return plain(model_, example_inputs_, inner_compile, without or None, **kwargs)
+            with _cache(False):
+                return plain(model_, example_inputs_, inner_compile, without, **kwargs)
         advice.look(settings)
         if _now(given, "deterministic"):
             say("torch._inductor.config.deterministic allows no order of the schedule: Tuck's "
                 "buckets are used, its order is not", once="deterministic")  # fmt: skip
-        compiler = compiling.Compiler(
-            inner_compile, settings, lambda *pinned: {**given, **patches_for(settings, given, *pinned)},
-            without)  # fmt: skip
-        with functorch.patch(enable_autograd_cache=False):
-            return plain(model_, example_inputs_, compiler, without or None, **kwargs)
+        patches = lambda pin=(), plan="": {**without, **patches_for(settings, without, pin, plan)}  # noqa: E731
+        compiler = compiling.Compiler(inner_compile, settings, patches, without,
+                                      _retrace(plain, model_, example_inputs_, without, kwargs))
+        # With Tuck's configuration, so that it is part of the key of AOTAutograd's cache. What is
+        # captured must not come from there: no graph would be seen.
+        with compiler.watching(), _cache(capture is None):
+            return plain(model_, example_inputs_, compiler, patches(), **kwargs)
 
     compile_fx.tuck = True  # type: ignore[attr-defined]
     return compile_fx
+
+
+def _cache(on: bool) -> Any:
+    """AOTAutograd's cache as it is set, or off."""
+    return contextlib.nullcontext() if on else torch._functorch.config.patch(enable_autograd_cache=False)
+
+
+def _retrace(plain: Callable[..., Any], model: Any, inputs: Any, without: dict[str, Any],
+             kwargs: dict[str, Any]) -> Callable[[Any], Any]:
+    """A function that compiles the program again with another inner_compile. Compiling changes the
+    graph, so it keeps a copy; of the inputs it keeps no memory."""
+    with spent.on("keeping"):
+        kept = compiling.copied(model) if isinstance(model, fx.GraphModule) else model
+        for name in ("_param_name_to_source",):
+            if hasattr(model, name):
+                setattr(kept, name, getattr(model, name))
+        context = TracingContext.try_get()
+        mode = context.fake_mode if context is not None else None
+        fakes = [mode.from_tensor(x) if mode is not None and isinstance(x, torch.Tensor)
+                 and not isinstance(x, FakeTensor) else x for x in inputs]  # fmt: skip
+    grad = torch.is_grad_enabled()
+
+    def work(inner: Any) -> None:
+        with tracing(context), torch.set_grad_enabled(grad):
+            plain(kept, fakes, inner, without, **kwargs)
+
+    return lambda inner: _elsewhere(work, inner)
+
+
+def _elsewhere(work: Callable[..., None], *args: Any) -> None:
+    """In a thread of its own, with the configuration of this one: in the middle of a call of
+    compiled code nothing can be traced."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work(*args)
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
 
 
 def _captured(inner: Callable[..., Any], capture: capturing.Capture) -> Callable[..., Any]:
@@ -150,12 +203,13 @@ def _captured(inner: Callable[..., Any], capture: capturing.Capture) -> Callable
             capture.take(gm, number, stage)
         return inner(gm, example_inputs, **kwargs)
 
+    compile_captured.tuck = True  # type: ignore[attr-defined]
     return compile_captured
 
 
 def _hook_inductor() -> None:
     with _lock:
-        compiling.remember_sequences()
+        compiling.watch_code()
         if not getattr(inductor.compile_fx, "tuck", False):
             inductor.compile_fx = _compile_fx(inductor.compile_fx)
 
@@ -205,7 +259,7 @@ def install(passes: Any = "auto", cluster: str | None = None, memory: Any = None
     if not answer.agreed:
         text = f"ranks do not agree, and Tuck is off: rank {answer.rank}: {answer.difference}"
         if strict:
-            raise compiling.Disagreement("tuck: " + text)
+            raise Disagreement("tuck: " + text)
         say(text)
         return False
     _hook_inductor()
@@ -214,22 +268,18 @@ def install(passes: Any = "auto", cluster: str | None = None, memory: Any = None
     return True
 
 
-_exchanges = 0
-
-
 def _exchange(settings: Settings) -> agree.Answer:
     """Version, options, cluster and estimates of all ranks, through the job's store."""
-    global _exchanges
     store = agree.job_store()
     value = settings.digest()
     if store is None:
         return agree.Answer(True, value)
     import torch.distributed as dist
 
-    with compiling.job.lock:
-        compiling.job.refresh()
-        _exchanges += 1
-        question = compiling.job.question(f"install/{_exchanges}")
+    with job.lock:
+        job.refresh()
+        job.exchanges += 1
+        question = job.question(f"install/{job.exchanges}")
     vote = {"value": value, "ranks": list(range(dist.get_world_size())), **settings.facts()}
     return agree.ask(question, vote, settings.timeout)
 

@@ -23,13 +23,19 @@ _DTYPES = {text: dtype for dtype, text in dtype_abbrs.items()}
 _STATIC = re.compile(r"(\w+)\[([\d, ]*)\]\[([\d, ]*)\]([\w:]+)")
 
 
+# Of this version it is known what the constructor of a fake tensor does.
+_KNOWN = torch.__version__.startswith("2.13.")
+
+
 class Values:
     def __init__(self, encoder: Any) -> None:
         self.encoder = encoder
         self.mode = encoder.fake_mode
         self._nodes: Optional[dict[str, Node]] = None
         self._types: dict[str, Any] = {}
-        self._ways: dict[Any, str] = {}
+        self._ways: dict[int, str] = {}
+        self._models: dict[Any, dict[str, Any]] = {}  # members of a fake tensor, by device
+        self._bare: dict[Node, Any] = {}  # the meta tensors inside of new values
 
     def make(self, new: Sequence[Node], types: Sequence[str], retyped: Sequence[Node]) -> None:
         """Gives the nodes their values, in the order of the graph."""
@@ -65,10 +71,14 @@ class Values:
         """None: it needs fake mode."""
         target = node.target
         if target is operator.getitem:
-            return node.args[0].meta["val"][node.args[1]]
+            source, index = node.args
+            made = source.meta["val"][index]
+            if source in self._bare:
+                self._bare[node] = self._bare[source][index]
+            return made
         way = self.way(target)
         if way == "type":
-            return self.from_type(text)
+            return self.from_type(node, text)
         if way == "meta":
             with contextlib.suppress(Exception):
                 return self.inside(node)
@@ -85,40 +95,63 @@ class Values:
     def way(self, target: Any) -> str:
         """How a value is made: from its type if it shares no memory, by meta kernels if it is a view,
         else in fake mode."""
-        found = self._ways.get(target)
+        found = self._ways.get(id(target))  # the hash of an operator takes long
         if found is None:
             found = "fake"
             if isinstance(target, torch._ops.OpOverload) and not target._schema.is_mutable:
                 returns = target._schema.returns
                 if len(returns) == 1:
                     found = "type" if returns[0].alias_info is None else "meta"
-            self._ways[target] = found
+            self._ways[id(target)] = found
         return found
 
-    def from_type(self, text: str) -> Any:
+    def from_type(self, node: Node, text: str) -> Any:
         """New memory of this type, a tensor or a list; None if it is not complete or has symbols."""
         parts = self._types.get(text, ())
         if parts == ():
             parts = self._types[text] = _parts_of(text)
         if parts is None:
             return None
-        if isinstance(parts, list):
-            return [self.empty(*part) for part in parts]
-        return self.empty(*parts)
-
-    def empty(self, size: Any, stride: Any, dtype: Any, device: Any) -> Any:
-        inner = torch.empty_strided(size, stride, dtype=dtype, device="meta")
-        return FakeTensor(self.mode, inner, device)
+        many = isinstance(parts, list)
+        bare = [torch.empty_strided(size, stride, dtype=dtype, device="meta")
+                for size, stride, dtype, _ in (parts if many else [parts])]  # fmt: skip
+        device = (parts[0] if many else parts)[3]
+        self._bare[node] = bare if many else bare[0]
+        made = [self.fake(x, device) for x in bare]
+        return made if many else made[0]
 
     def inside(self, node: Node) -> Any:
-        """The operator on the meta tensors inside of its operands; among the meta kernels."""
-        args, kwargs = _operands(node)
-        first = args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
-        device = first.fake_device
-        result = node.target(*args, **kwargs)
+        """A view: the operator on the meta tensors inside of its operands; among the meta kernels."""
+        source = node.args[0]
+        if type(source) is Node and source in self._bare and len(node.all_input_nodes) == 1:
+            result = node.target(self._bare[source], *node.args[1:], **node.kwargs)
+            self._bare[node] = result
+            device = source.meta["val"].fake_device
+        else:
+            args, kwargs = _operands(node)
+            first = args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
+            device = first.fake_device
+            result = node.target(*args, **kwargs)
         if isinstance(result, torch.Tensor):
-            return FakeTensor(self.mode, result, device)
-        return [FakeTensor(self.mode, part, device) for part in result]
+            return self.fake(result, device)
+        return [self.fake(part, device) for part in result]
+
+    def fake(self, bare: Any, device: Any) -> Any:
+        """A fake tensor around a meta tensor. Its constructor sets a dozen members, one by one; they
+        are those of any other fresh tensor on the device."""
+        model = self._models.get(device)
+        if model is None:
+            made = FakeTensor(self.mode, bare, device)
+            self._models[device] = dict(made.__dict__)
+            return made
+        if not _KNOWN:
+            return FakeTensor(self.mode, bare, device)
+        made = torch.Tensor._make_subclass(
+            FakeTensor, bare, False, dispatch_device=True, device_for_backend_keys=device
+        )
+        torch._C._set_throw_on_mutable_data_ptr(made)
+        made.__dict__.update(model)
+        return made
 
     def run(self, node: Node) -> Any:
         args, kwargs = _operands(node)
