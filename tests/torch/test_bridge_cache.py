@@ -46,9 +46,6 @@ class CacheTest(unittest.TestCase):
         """Merged gathers: each rank's code writes into its own part of a buffer."""
         self.check("sharded", "bucket_all_gather", True)
 
-    def test_tensor_parallel(self):
-        self.check("tensor_parallel", "auto", True)
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -53,7 +53,7 @@ static void expect_edit(tuck_arrays *a, const int64_t *want, size_t n_want)
 
 static void nothing_changed(void **state)
 {
-    static const int64_t none[] = {0, 0, 0, 0, 0, 0, 0};
+    static const int64_t none[] = {0, 0, 0, 0, 0, 0, 0, 0};
     tuck_arrays *a = NULL;
     tuck_node n;
 
@@ -66,7 +66,7 @@ static void nothing_changed(void **state)
     n = tuck_graph_find(g, "add");
     assert_true(tuck_value_float(tuck_node_kwarg(g, n, 0)) == 0.5);
     assert_string_equal(tuck_node_annotation(g, tuck_graph_first(g)), "f32[4][1]cuda:0");
-    expect_edit(a, none, 7);
+    expect_edit(a, none, 8);
     tuck_arrays_free(a);
     tuck_arrays_free(NULL);
 }
@@ -77,6 +77,7 @@ static void repeated_wait(void **state)
         0, 0,                      /* graph 0, no new nodes */
         2, 4, 2, 2, 2, 5, 2, 4, 2, /* add and output use w1 instead of w2 */
         0, 0, 0, 1, 3,             /* w2 is erased */
+        0,                         /* no new nested graphs */
     };
     tuck_pipeline *p = NULL;
     tuck_arrays *a = NULL;
@@ -129,6 +130,7 @@ static void edits(void **state)
         0,
         1, 6, 0,
         0,
+        0,
         /* clang-format on */
     };
     expect_edit(a, want, sizeof(want) / sizeof(*want));
@@ -157,8 +159,63 @@ static void nested(void **state)
     assert_int_equal(take(w, n, &a), TUCK_OK);
     assert_int_equal(tuck_graph_child_count(tuck_arrays_graph(a)), 1);
     assert_string_equal(tuck_graph_name(tuck_graph_child(tuck_arrays_graph(a), 0)), "ar");
-    static const int64_t none[] = {0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0};
-    expect_edit(a, none, 14);
+    static const int64_t none[] = {0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0};
+    expect_edit(a, none, 15);
+    tuck_arrays_free(a);
+}
+
+/* Behind a list of nodes with their calls. */
+static const int64_t *behind_calls(const int64_t *w)
+{
+    int64_t n = *w++;
+
+    while (n-- > 0)
+        w += 8 + w[7];
+    return w;
+}
+
+/* A pass that adds nested graphs: they come last, each with its parent and name. */
+static void added(void **state)
+{
+    static const int64_t step[] = {
+        /* clang-format off */
+        1,
+        0, GRAPH, 5,
+        TUCK_PLACEHOLDER, X, X, TYPE, 0, 0, 0,
+        TUCK_CALL_FUNCTION, REDUCE, AR, TYPE, 3, 0, 3,
+            V(TUCK_V_NODE, 0), V(TUCK_V_STR, SUM), V(TUCK_V_STR, GROUP),
+        TUCK_CALL_FUNCTION, ADD, SUMS, TYPE, 2, 0, 2, V(TUCK_V_NODE, 0), V(TUCK_V_NODE, 0),
+        TUCK_CALL_FUNCTION, WAIT, W1, TYPE, 1, 0, 1, V(TUCK_V_NODE, 1),
+        TUCK_OUTPUT, OUT, OUT, NONE, 1, 0, 3, V(TUCK_V_TUPLE, 2), V(TUCK_V_NODE, 2), V(TUCK_V_NODE, 3),
+        /* clang-format on */
+    };
+    tuck_pipeline *p = NULL;
+    tuck_arrays *a = NULL;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(take(step, sizeof(step) / sizeof(*step), &a), TUCK_OK);
+    assert_int_equal(tuck_pipeline_parse("insert_control_deps", 19, "p", NULL, NULL, &p), TUCK_OK);
+    assert_int_equal(tuck_pipeline_run(p, tuck_arrays_graph(a), NULL, NULL, NULL), TUCK_OK);
+    assert_int_equal(tuck_graph_child_count(tuck_arrays_graph(a)), 2);
+    assert_int_equal(tuck_arrays_edit(a), TUCK_OK);
+    const int64_t *w = tuck_arrays_words(a, &n), *end = w + n;
+    assert_int_equal(w[1], 2); /* the nodes that read them */
+    w = behind_calls(w + 1);
+    assert_int_equal(*w++, 0);
+    assert_int_equal(*w, 2); /* add and wait are called through control_deps */
+    w = behind_calls(w);
+    w += 1 + *w;     /* types */
+    w += 1 + 2 * *w; /* moves */
+    w += 1 + *w;     /* erased */
+    assert_int_equal(*w++, 2);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(*w, 0); /* both belong to the graph itself */
+        assert_int_equal(w[2], 3);
+        w = behind_calls(w + 2);
+    }
+    assert_ptr_equal(w, end);
+    tuck_pipeline_free(p);
     tuck_arrays_free(a);
 }
 
@@ -233,7 +290,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_changed), cmocka_unit_test(repeated_wait),
         cmocka_unit_test(edits),           cmocka_unit_test(nested),
-        cmocka_unit_test(wrong_arrays),    cmocka_unit_test(no_memory),
+        cmocka_unit_test(added),           cmocka_unit_test(wrong_arrays),
+        cmocka_unit_test(no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

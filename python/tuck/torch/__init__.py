@@ -7,7 +7,7 @@
     report = tuck.torch.optimize(gm)                              # or a graph of your own
 """
 
-from . import passes
+from . import passes, spent
 from .capturing import capture
 from .graph import optimize, run
 from .job import Disagreement

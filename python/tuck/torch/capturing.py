@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch import fx
 
 from .. import Graph
-from . import sequence
+from . import sequence, spent
 from .settings import say
 
 
@@ -47,6 +47,8 @@ class Capture:
         """Ends capturing. On rank 0 the summary goes to standard error; it is returned anyway."""
         stop(self)
         text = self.text() if self.summary and _rank() == 0 else ""
+        if text and spent.seconds()["compiling"]:
+            text += f"\ntuck: {spent.text()}"
         if text:
             print(text, file=sys.stderr)
         return text

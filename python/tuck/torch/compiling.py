@@ -70,21 +70,33 @@ def watch_code() -> None:
 # ---- graphs --------------------------------------------------------------------------------------
 
 
-def copied(gm: fx.GraphModule) -> fx.GraphModule:
-    """The graph as it is now; its attributes are shared."""
-    graph = fx.Graph()
-    graph._codegen = gm.graph._codegen
-    known: dict[fx.Node, fx.Node] = {}
-    returned = graph.graph_copy(gm.graph, known)
-    for old, new in known.items():
-        if hasattr(old, "_dynamo_source"):  # which AOTAutograd wants of inputs
-            new._dynamo_source = old._dynamo_source
-    out = graph.output(returned)
-    old = next(iter(reversed(gm.graph.nodes)))
-    out.meta = dict(old.meta)
-    copy = fx.GraphModule(gm, graph)
-    copy.meta = dict(gm.meta)
-    return copy
+class Kept:
+    """A graph as it is now. A module, whose code takes long to make, is made when it is needed; its
+    attributes are shared."""
+
+    def __init__(self, gm: fx.GraphModule):
+        self.graph = fx.Graph()
+        self.graph._codegen = gm.graph._codegen
+        known: dict[fx.Node, fx.Node] = {}
+        returned = self.graph.graph_copy(gm.graph, known)
+        out = self.graph.output(returned)
+        out.meta = dict(next(iter(reversed(gm.graph.nodes))).meta)
+        for old, new in known.items():
+            if hasattr(old, "_dynamo_source"):  # which AOTAutograd wants of inputs
+                new._dynamo_source = old._dynamo_source
+        self.meta = dict(gm.meta)
+        self.sources = getattr(gm, "_param_name_to_source", None)
+        self.owner = fx.GraphModule.__new__(type(gm))  # attributes, whatever becomes of those of gm
+        self.owner.__dict__.update(gm.__dict__)
+        for name in ("_modules", "_parameters", "_buffers"):
+            self.owner.__dict__[name] = dict(gm.__dict__[name])
+
+    def module(self) -> fx.GraphModule:
+        made = fx.GraphModule(self.owner, self.graph)
+        made.meta = dict(self.meta)
+        if self.sources is not None:
+            made._param_name_to_source = self.sources
+        return made
 
 
 class Compiler:
@@ -126,14 +138,14 @@ class Compiler:
         start = time.perf_counter()
         with job.compiling(self.settings):
             with spent.on("keeping"):
-                unchanged = copied(gm)
+                unchanged = Kept(gm)
             code, notes = self.with_tuck(gm, example_inputs, kwargs, before, verdict)
         self.report(before, code, time.perf_counter() - start, notes)
         if not isinstance(code, CompiledFxGraph):
             return code
         if verdict is not None:
-            return self.pinned(code, place, stage, before, verdict, lambda: plain(unchanged))
-        again = lambda: plain(unchanged)  # noqa: E731
+            return self.pinned(code, place, stage, before, verdict, lambda: plain(unchanged.module()))
+        again = lambda: plain(unchanged.module())  # noqa: E731
         failed = notes.get("failed", "")
         code.current_callable = First(code, place, stage, before, self.settings, again, failed)
         return uncached(code) if failed else code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -16,6 +17,7 @@ if os.environ.get("TUCK_LOG", "0") not in ("", "0"):
     _handler.setFormatter(logging.Formatter("tuck: %(message)s"))
     log.addHandler(_handler)
     log.setLevel(logging.INFO)
+    atexit.register(lambda: log.info("%s", text()))
 
 PARTS = ("compiling", "passes", "keeping", "agreeing")
 _lock = threading.Lock()

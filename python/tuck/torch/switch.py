@@ -154,10 +154,7 @@ def _retrace(plain: Callable[..., Any], model: Any, inputs: Any, without: dict[s
     """A function that compiles the program again with another inner_compile. Compiling changes the
     graph, so it keeps a copy; of the inputs it keeps no memory."""
     with spent.on("keeping"):
-        kept = compiling.copied(model) if isinstance(model, fx.GraphModule) else model
-        for name in ("_param_name_to_source",):
-            if hasattr(model, name):
-                setattr(kept, name, getattr(model, name))
+        kept = compiling.Kept(model) if isinstance(model, fx.GraphModule) else None
         context = TracingContext.try_get()
         mode = context.fake_mode if context is not None else None
         fakes = [mode.from_tensor(x) if mode is not None and isinstance(x, torch.Tensor)
@@ -166,7 +163,7 @@ def _retrace(plain: Callable[..., Any], model: Any, inputs: Any, without: dict[s
 
     def work(inner: Any) -> None:
         with tracing(context), torch.set_grad_enabled(grad):
-            plain(kept, fakes, inner, without, **kwargs)
+            plain(kept.module() if kept is not None else model, fakes, inner, without, **kwargs)
 
     return lambda inner: _elsewhere(work, inner)
 
@@ -289,6 +286,7 @@ def uninstall() -> None:
     with _lock:
         if _installed:
             _installed.pop()
+            spent.log.info("uninstalled: %s", spent.text())
 
 
 @contextlib.contextmanager
