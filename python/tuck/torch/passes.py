@@ -46,6 +46,13 @@ sink_waits = Order("sink_waits")
 reorder_compute_for_overlap = Order("reorder_compute_for_overlap")
 reorder_communication_preserving_peak_memory = Order("reorder_communication_preserving_peak_memory")
 sink_waits_iterative = Order("sink_waits_iterative")
+decide_global_ordering_of_comms = Order("decide_global_ordering_of_comms")
+align_runtime_estimations_across_all_distributed_ranks = Order(
+    "align_runtime_estimations_across_all_distributed_ranks"
+)
+reorder_compute_and_comm_for_overlap = Order("reorder_compute_and_comm_for_overlap")
+enforce_comm_ordering_for_fsdp = Order("enforce_comm_ordering_for_fsdp")  # of torch before 2.13
 reorder_for_peak_memory = Order("reorder_for_peak_memory")
 simple_overlap = Order("simple_overlap")
 list_overlap = Order("list_overlap")
+improve_order = Order("improve_order")
