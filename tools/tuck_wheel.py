@@ -1,5 +1,5 @@
-"""How `pip install .` builds the package (PEP 517): make builds the library, and it is put into the
-wheel with the shared libraries that a user may lack. Needs nothing but Python, make and gcc."""
+"""How `pip install .` builds the package (PEP 517): make builds the library and the tool, and they are
+put into the wheel with the shared libraries that a user may lack. Needs nothing but Python, make and gcc."""
 
 import base64
 import hashlib
@@ -45,16 +45,25 @@ def tag():
 
 
 def build_library():
-    """libtuck.so, which looks for libraries beside itself first."""
+    """libtuck.so and the tool, which look for libraries beside themselves first."""
     environment = {
         k: v
         for k, v in os.environ.items()
         if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "V", "B", "SAN")
     }
     name = f"{BUILD}/libtuck.so.{version()}"
-    make = ["make", "-s", f"-j{os.cpu_count() or 1}", f"B={BUILD}", name]
+    make = ["make", "-s", f"-j{os.cpu_count() or 1}", f"B={BUILD}", name, f"{BUILD}/tuck"]
     subprocess.run(make + ["LDFLAGS=-Wl,-rpath,'$$ORIGIN'"], cwd=ROOT, env=environment, check=True)
-    return ROOT / name
+    return ROOT / name, ROOT / BUILD / "tuck"
+
+
+def stripped(path):
+    with tempfile.TemporaryDirectory() as directory:
+        small = Path(directory) / path.name
+        shutil.copyfile(path, small)
+        if shutil.which("strip"):
+            subprocess.run(["strip", "--strip-debug", small], check=True)
+        return small.read_bytes()
 
 
 def needed(library):
@@ -80,6 +89,7 @@ def write_wheel(directory, files, suffix=""):
     files[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: tuck\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode()
     )
+    files[f"{info}/entry_points.txt"] = b"[console_scripts]\ntuck = tuck.__main__:main\n"
     record = ""
     for name, content in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
@@ -89,7 +99,7 @@ def write_wheel(directory, files, suffix=""):
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if ".so" in name else 0o644) << 16
+            entry.external_attr = (0o100755 if ".so" in name or name == "tuck/tuck-tool" else 0o100644) << 16
             out.writestr(entry, content)
     return path.name
 
@@ -102,18 +112,14 @@ def get_requires_for_build_wheel(config_settings=None):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    library = build_library()
+    library, tool = build_library()
     files = {
         f"tuck/{p.relative_to(PACKAGE)}": p.read_bytes()
         for p in sorted(PACKAGE.rglob("*"))
         if p.suffix in (".py", ".typed")
     }
-    with tempfile.TemporaryDirectory() as directory:
-        small = Path(directory) / "libtuck.so"
-        shutil.copyfile(library, small)
-        if shutil.which("strip"):
-            subprocess.run(["strip", "--strip-debug", small], check=True)
-        files["tuck/libtuck.so"] = small.read_bytes()
+    files["tuck/libtuck.so"] = stripped(library)
+    files["tuck/tuck-tool"] = stripped(tool)
     for name, path in needed(library).items():
         files[f"tuck/{name}"] = path.read_bytes()
         terms = Path("/usr/share/doc") / re.sub(r"\.so\.?", "", name) / "copyright"  # on Debian

@@ -1,10 +1,13 @@
 """What the examples share: a model, data, arguments, and a report that can be compared."""
 
 import argparse
+import contextlib
 
 import torch
 import torch.distributed as dist
 from torch import nn
+
+import tuck.torch
 
 
 class Perceptron(nn.Module):
@@ -23,8 +26,13 @@ def arguments():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--passes", default="auto", help="auto, or names of passes")
     parser.add_argument("--verify", action="store_true", help="run the first step both ways")
+    parser.add_argument("--capture", metavar="DIR", help="write the compiled graphs to a folder")
     parser.add_argument("--out", help="write losses and parameters to OUT.RANK.pt")
     return parser.parse_args()
+
+
+def capturing(given):
+    return tuck.torch.capture(given.capture) if given.capture else contextlib.nullcontext()
 
 
 def tuck_options(given):

@@ -35,10 +35,11 @@ def main():
         return loss.detach()
 
     losses = []
-    for x, y in common.batches(arguments.steps, 64):
-        optimizer.zero_grad()
-        losses.append(step(x, y))
-        optimizer.step()
+    with common.capturing(arguments):
+        for x, y in common.batches(arguments.steps, 64):
+            optimizer.zero_grad()
+            losses.append(step(x, y))
+            optimizer.step()
     common.report(losses, model, arguments)
     dist.destroy_process_group()
 

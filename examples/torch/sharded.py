@@ -47,12 +47,13 @@ def main():
     compiled = torch.compile(model, fullgraph=True)
 
     losses = []
-    for x, y in common.batches(arguments.steps, 64):
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(compiled(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
+    with common.capturing(arguments):
+        for x, y in common.batches(arguments.steps, 64):
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(compiled(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
     common.report(losses, model, arguments)
     dist.destroy_process_group()
 

@@ -43,12 +43,13 @@ def main():
     compiled = torch.compile(model)
 
     losses = []
-    for x, y in common.batches(arguments.steps, 32, same=True):
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(compiled(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
+    with common.capturing(arguments):
+        for x, y in common.batches(arguments.steps, 32, same=True):
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(compiled(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
     common.report(losses, model, arguments)
     dist.destroy_process_group()
 

@@ -156,7 +156,7 @@ def out_of_memory(rank, problems, expected):
     plain = arrays.lib.tuck_arrays_read
 
     def read(*given):
-        return plain(*given[:7], ctypes.addressof(allocator), *given[8:])
+        return plain(*given[:6], ctypes.addressof(allocator), *given[7:])
 
     tuck.torch.install(timeout=SECONDS)
     stand_in(tuck.torch.run)

@@ -51,6 +51,9 @@ class WheelTest(unittest.TestCase):
                 python, "-c", USE.format(graph=graph), cwd=folder, env=environment
             )
             self.assertEqual(len(said.split()), 2, said)
+            tool = self.run_ok(python, "-m", "tuck", "explain", graph, cwd=folder, env=environment)
+            self.assertIn("what would help", tool)
+            self.assertTrue((site / "bin" / "tuck").exists())
             self.assertTrue(all(line.startswith(str(site)) for line in said.split()), said)
 
     def test_editable(self):
