@@ -24,6 +24,8 @@ static const struct command commands[] = {
     {"trace", "what a profiler recorded: steps, exposed communication, every collective",
      cmd_trace},
     {"explain", "why communication is exposed, and what would help", cmd_explain},
+    {"run", "a graph on real ranks: what it returns, and its measured timeline", cmd_run},
+    {"verify", "two graphs on the same inputs on real ranks: do they return the same?", cmd_verify},
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };

@@ -419,6 +419,26 @@ static void finish_lists(struct lower *l)
         derive(l);
 }
 
+/* Which buffer each value is in, for what runs the program. */
+static void finish_values(struct lower *l)
+{
+    struct program *p = l->p;
+    uint32_t n = l->g->node.len, at = 0;
+
+    p->value_at = arena_zeroed(&p->arena, ((size_t)n + 1) * sizeof(*p->value_at));
+    for_each_node (l->g, i)
+        p->value_at[i] = l->s.count[i];
+    for (uint32_t i = 0; i <= n; i++) {
+        uint32_t count = p->value_at[i];
+        p->value_at[i] = at;
+        at += count;
+    }
+    p->value = arena_array(&p->arena, uint32_t, (size_t)at + 1);
+    for_each_node (l->g, i)
+        for (uint32_t k = 0; k < l->s.count[i]; k++)
+            p->value[p->value_at[i] + k] = l->storage[memory_of(&l->s, i, k)].buf;
+}
+
 /* Sizes without a value: one message names every symbol that lacks one, and the file. */
 static void complain_of_sizes(struct lower *l)
 {
@@ -461,6 +481,7 @@ static void finish(struct lower *l)
     if (l->no_number != 0 && l->status == TUCK_OK)
         complain_of_sizes(l);
     finish_lists(l);
+    finish_values(l);
     p->used_default = l->assume.used_default;
     p->peak = p->arena_bytes = p->resident = -1;
     /* A collective without a wait may still read or write at the end. */

@@ -46,6 +46,7 @@ static uint32_t copy_of(struct coll *c, uint32_t from, const char *suffix, const
 
     lower_uses(l, op, buf_of_value(l, from), PROGRAM_READS);
     lower_depends(l, op, l->made_by[from], 0);
+    l->op.at[op].from = from;
     uint32_t buf = lower_buf_dense(l, op, c->node, node_type(l->g, from), suffix);
     fix(l, buf);
     return buf;
@@ -65,11 +66,12 @@ static const char *in_place_kernel(struct coll *c)
 }
 
 /* Copies the result back from a copy. */
-static void copy_back(struct coll *c, uint32_t from, uint32_t to)
+static void copy_back(struct coll *c, uint32_t node, uint32_t from, uint32_t to)
 {
     struct lower *l = c->l;
     uint32_t op = lower_op(l, PROGRAM_COPY, c->node, ".back", "copy_");
 
+    l->op.at[op].from = node;
     lower_uses(l, op, from, PROGRAM_READS);
     lower_uses(l, op, to, PROGRAM_MUTATES);
     lower_depends(l, op, c->op, 0);
@@ -367,7 +369,7 @@ static void symmetric(struct coll *c, uint32_t group)
     finish(c);
     for (uint32_t i = 0; i < s.copy.len; i++)
         if (s.copy.at[i].written)
-            copy_back(c, s.copy.at[i].buf, buf_of_value(l, s.copy.at[i].from));
+            copy_back(c, s.copy.at[i].from, s.copy.at[i].buf, buf_of_value(l, s.copy.at[i].from));
 }
 
 /* Can this all-reduce be one synchronous one-shot kernel? */
@@ -400,7 +402,7 @@ static void one_shot(struct coll *c, uint32_t group)
         lower_results(l, c->op, c->node);
     } else {
         uint32_t sum = lower_buf(l, c->op, c->node, node_type(l->g, from), ".sum");
-        copy_back(c, sum, l->storage[root].buf);
+        copy_back(c, from, sum, l->storage[root].buf);
     }
 }
 

@@ -106,6 +106,7 @@ struct program_op {
     int64_t message;      /* bytes of a collective's full message; -1 if unknown */
     int64_t ps;           /* estimated time; -1: not estimated */
     int64_t flops, moved; /* basis of the estimate: operations, and bytes read and written */
+    uint32_t from;        /* for a copy: the graph's node whose value it copies; 0 if unknown */
 };
 
 struct program_group {
@@ -132,6 +133,10 @@ struct program {
     /* by node of the graph: enum lower_role and ROLE_ENDS; NULL: without loops, or read from
      * text */
     uint8_t *role;
+    /* by node of the graph: the buffers of its results are value[value_at[n]] …
+     * value[value_at[n + 1] - 1], PROGRAM_NONE for what stays inside a loop or is no tensor;
+     * NULL if read from text */
+    uint32_t *value_at, *value;
     uint32_t *wait_at; /* [n_op + 1]: the collectives that a wait ends */
     uint32_t *wait;
     /* some unbacked symbol was assumed to be ASSUME_UNBACKED */

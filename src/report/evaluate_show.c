@@ -63,6 +63,23 @@ static void bound_json(struct json_out *j, const char *key, const struct bound *
     json_close(j, '}');
 }
 
+void evaluation_json_ops(const struct evaluation *e, bool timeline, struct json_out *j)
+{
+    const struct program *p = e->program;
+
+    json_open(j, "collectives", '[');
+    for (uint32_t i = 0; i < p->n_op; i++)
+        if (p->op[i].kind == PROGRAM_COLLECTIVE)
+            collective_json(j, e, i);
+    json_close(j, ']');
+    if (!timeline)
+        return;
+    json_open(j, "timeline", '[');
+    for (uint32_t i = 0; i < p->n_op; i++)
+        op_json(j, e, i);
+    json_close(j, ']');
+}
+
 void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
 {
     const struct program *p = e->program;
@@ -90,17 +107,7 @@ void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out)
         bound_json(&j, "bound", &e->any);
         bound_json(&j, "bound_order", &e->order);
     }
-    json_open(&j, "collectives", '[');
-    for (uint32_t i = 0; i < p->n_op; i++)
-        if (p->op[i].kind == PROGRAM_COLLECTIVE)
-            collective_json(&j, e, i);
-    json_close(&j, ']');
-    if (timeline) {
-        json_open(&j, "timeline", '[');
-        for (uint32_t i = 0; i < p->n_op; i++)
-            op_json(&j, e, i);
-        json_close(&j, ']');
-    }
+    evaluation_json_ops(e, timeline, &j);
     json_close(&j, '}');
     json_end(&j);
 }
@@ -151,7 +158,7 @@ static void put_collective(const struct evaluation *e, const struct row *r, int 
         wrap_line(b, INK_DIM, LAYOUT_SAY, "by %s", by);
 }
 
-static void put_collectives(const struct evaluation *e, uint32_t most, struct buf *b)
+void evaluation_collectives(const struct evaluation *e, uint32_t most, struct buf *b)
 {
     const struct program *p = e->program;
     struct row *row = NULL;
@@ -253,7 +260,7 @@ void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, str
     put_bounds(e, b);
     if (!evaluation_communicates(e))
         wrap_hang(b, INK_LIMIT, 2, "%s", evaluation_no_collectives);
-    put_collectives(e, n, b);
+    evaluation_collectives(e, n, b);
     if (timeline)
         evaluation_timeline(e, e->span, b);
 }

@@ -84,6 +84,10 @@ extern const char evaluation_no_collectives[];
 void evaluation_json(const struct evaluation *e, bool timeline, struct buf *out);
 /* The same as a table, with the n most exposed collectives. */
 void evaluation_table(const struct evaluation *e, uint32_t n, bool timeline, struct buf *out);
+/* Parts of the two: the table of collectives; the lists of collectives and of all ops. */
+void evaluation_collectives(const struct evaluation *e, uint32_t n, struct buf *out);
+struct json_out;
+void evaluation_json_ops(const struct evaluation *e, bool timeline, struct json_out *j);
 /* One row per op: its start, end and stream. */
 void evaluation_timeline(const struct evaluation *e, const struct sim_span *span, struct buf *out);
 

@@ -1,0 +1,154 @@
+#include "cli/ranks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/graphs.h"
+
+enum {
+    OPT_SEED = 0x900,
+    OPT_INPUTS,
+    OPT_OUTPUTS,
+    OPT_STEPS,
+    OPT_WARMUP,
+    OPT_TRANSPORT,
+    OPT_TIMEOUT,
+    OPT_NO_PIN
+};
+
+static const struct argp_option options[] = {
+    {"ranks", 'n', "N", 0, "The number of ranks (default: that of the graph's groups)", 4},
+    {"seed", OPT_SEED, "N", 0, "Draw the inputs from this seed (0)", 4},
+    {"inputs", OPT_INPUTS, "NAME", 0,
+     "Take the inputs from NAME.rank0.safetensors …, or from NAME.safetensors for all ranks; a "
+     "tensor that is as many times as long as there are ranks is split among them",
+     4},
+    {"outputs", OPT_OUTPUTS, "NAME", 0,
+     "Write what each rank returns, and inputs that it changed, to NAME.rank0.safetensors …", 4},
+    {"steps", OPT_STEPS, "N", 0, "Measure N steps (5)", 4},
+    {"warmup", OPT_WARMUP, "N", 0, "Run N steps before those (1)", 4},
+    {"transport", OPT_TRANSPORT, "shm|threads|mpi|nccl", 0,
+     "How ranks communicate (default: mpi under mpirun, else shm)", 4},
+    {"timeout", OPT_TIMEOUT, "S", 0, "Give up if a rank waits S seconds for another (60)", 4},
+    {"no-pin", OPT_NO_PIN, NULL, 0, "Let ranks move between cores", 4},
+    {0},
+};
+
+static uint64_t seed_of(struct argp_state *state, const char *arg)
+{
+    char *end;
+
+    errno = 0;
+    unsigned long long v = strtoull(arg, &end, 0);
+    if (errno != 0 || end == arg || *end != '\0' || *arg == '-')
+        argp_error(state, "--seed wants a number from 0 on, found '%s'", arg);
+    return v;
+}
+
+static double seconds_of(struct argp_state *state, const char *arg)
+{
+    char *end;
+    double v = strtod(arg, &end);
+
+    if (end == arg || *end != '\0' || !(v > 0) || v > 1e6)
+        argp_error(state, "--timeout wants seconds, found '%s'", arg);
+    return v;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct ranks *r = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT: tuck_exec_options_init(&r->o); break;
+    case 'n': r->o.ranks = option_number(state, "-n", arg, 1, 1024); break;
+    case OPT_SEED: r->o.seed = seed_of(state, arg); break;
+    case OPT_INPUTS: r->o.inputs = arg; break;
+    case OPT_OUTPUTS: r->o.outputs = arg; break;
+    case OPT_STEPS:
+        r->o.steps = (uint32_t)option_number(state, "--steps", arg, 1, 1000000);
+        r->steps_given = true;
+        break;
+    case OPT_WARMUP:
+        r->o.warmup = (uint32_t)option_number(state, "--warmup", arg, 0, 1000000);
+        break;
+    case OPT_TRANSPORT: r->o.transport = arg; break;
+    case OPT_TIMEOUT: r->o.timeout_s = seconds_of(state, arg); break;
+    case OPT_NO_PIN: r->o.no_pin = true; break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+const struct argp ranks_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+
+int ranks_graph(const char *command, const struct input *in, tuck_graph **out)
+{
+    size_t from = 0, to = 0;
+    int code = input_range(in, &from, &to);
+
+    if (code == EXIT_FINE && to - from != 1) {
+        fprintf(stderr, "%s: %s has %zu graphs; --graph says which one to run\n", command, in->path,
+                to - from);
+        code = EXIT_USAGE;
+    }
+    if (code == EXIT_FINE)
+        *out = tuck_doc_graph(in->doc, from);
+    return code;
+}
+
+/* Files are in the order of their ranks, whatever the order on the command line, if all say which
+ * rank they are of. */
+static int64_t rank_of(const tuck_graph *g)
+{
+    return tuck_graph_rank(g);
+}
+
+static void sort_by_rank(struct rank_files *f, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (rank_of(f->g[i]) < 0)
+            return;
+    for (size_t i = from + 1; i < to; i++)
+        for (size_t k = i; k > from && rank_of(f->g[k - 1]) > rank_of(f->g[k]); k--) {
+            tuck_graph *g = f->g[k];
+            f->g[k] = f->g[k - 1];
+            f->g[k - 1] = g;
+        }
+}
+
+int rank_files_open(struct rank_files *f, const char *command, const struct input *first,
+                    const char *const *more, size_t n_more, size_t parts)
+{
+    *f = (struct rank_files){.n = n_more + 1};
+    f->in = calloc(f->n, sizeof(*f->in));
+    f->g = calloc(f->n, sizeof(*f->g));
+    int code = f->in != NULL && f->g != NULL ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+    for (size_t i = 0; i < f->n && code == EXIT_FINE; i++) {
+        f->in[i] = i == 0 ? *first : input_like(first, more[i - 1]);
+        if (i > 0) {
+            f->opened = i;
+            code = input_open(&f->in[i]);
+        }
+        if (code == EXIT_FINE)
+            code = ranks_graph(command, &f->in[i], &f->g[i]);
+    }
+    for (size_t i = 0; i < parts && code == EXIT_FINE; i++)
+        sort_by_rank(f, f->n / parts * i, f->n / parts * (i + 1));
+    return code;
+}
+
+void rank_files_close(struct rank_files *f)
+{
+    for (size_t i = 1; i <= f->opened; i++)
+        input_close_like(&f->in[i]);
+    free(f->in);
+    free(f->g);
+}
+
+int ranks_code(tuck_status st)
+{
+    return refused_or(st);
+}

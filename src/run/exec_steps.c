@@ -1,0 +1,481 @@
+/* From a program to steps. */
+#include <stdio.h>
+
+#include "lower/lower.h"
+#include "run/exec_core.h"
+
+/* ---- values ---- */
+
+/* The call of each node that does its work: of a method, with the operator it is. */
+static void find_calls(struct exec *x)
+{
+    const tuck_graph *g = x->g;
+
+    x->call = arena_zeroed(&x->arena, g->node.len * sizeof(*x->call));
+    for_each_node (g, n) {
+        const struct fx_node *c = acting_call(g, n, &x->arena);
+        if (c == node_at(g, n) && c->kind == TUCK_CALL_METHOD) {
+            struct fx_node *own = arena_new(&x->arena, struct fx_node);
+            *own = *c;
+            own->op = (uint16_t)node_op(g, n);
+            c = own;
+        }
+        x->call[n] = c;
+    }
+}
+
+static void number_values(struct exec *x)
+{
+    const tuck_graph *g = x->g;
+    uint32_t at = 0;
+
+    x->value_at = arena_zeroed(&x->arena, ((size_t)g->node.len + 1) * sizeof(*x->value_at));
+    for (uint32_t n = 0; n < g->node.len; n++) {
+        const struct type *t = type_at(&g->store->type, node_type(g, n));
+        x->value_at[n] = at;
+        if (node_alive(g, n))
+            at += t->kind == TYPE_LIST ? t->n : 1;
+    }
+    x->value_at[g->node.len] = at;
+    x->value = arena_zeroed(&x->arena, ((size_t)at + 1) * sizeof(*x->value));
+    for (uint32_t i = 0; i < at; i++)
+        x->value[i].place = PROGRAM_NONE;
+}
+
+/* Inputs that are numbers give symbols their values. */
+static void bind_inputs(struct exec *x)
+{
+    const tuck_graph *g = x->g;
+
+    for (size_t i = 0; i < x->o.n_number; i++)
+        exec_set_symbol(x, x->o.number[i].name, x->o.number[i].value);
+    for_each_node (g, n) {
+        const struct type *t = type_at(&g->store->type, node_type(g, n));
+        struct sym_num v;
+        if (node_at(g, n)->kind != TUCK_PLACEHOLDER || t->kind != TYPE_SYM)
+            continue;
+        const struct sym_node *s = sym_at(&g->store->sym, t->sym);
+        const char *name = graph_str(g, node_at(g, n)->name);
+        for (size_t i = 0; i < x->o.n_number; i++)
+            if (strcmp(x->o.number[i].name, name) == 0 && s->op == SYM_SYMBOL) {
+                v = x->o.number[i].value;
+                exec_set_symbol(x, str_text(&g->store->sym.names, s->u.name), v);
+            }
+    }
+}
+
+static void mark_passive(struct exec *x)
+{
+    const struct program *p = x->p;
+
+    x->passive = arena_alloc(&x->arena, x->g->node.len * sizeof(*x->passive));
+    memset(x->passive, true, x->g->node.len * sizeof(*x->passive));
+    for (uint32_t i = 0; i < p->node_at[p->n_op]; i++)
+        x->passive[p->node_id[i]] = false;
+}
+
+/* Room inside of loops begins anew with each op. */
+static void lay_inside(struct exec *x, uint32_t from, int64_t *used)
+{
+    for (uint32_t i = from; i < x->place.len; i++) {
+        struct exec_place *at = &x->place.at[i];
+        if (at->where != WHERE_LOOP)
+            continue;
+        at->inside = *used;
+        *used += (at->bytes + RT_ALIGN - 1) & ~(int64_t)(RT_ALIGN - 1);
+        if ((size_t)*used > x->loop_bytes)
+            x->loop_bytes = (size_t)*used;
+    }
+}
+
+static uint32_t *ops_of_nodes(struct exec *x)
+{
+    const struct program *p = x->p;
+    uint32_t *op = arena_alloc(&x->arena, x->g->node.len * sizeof(*op));
+
+    memset(op, 0xFF, x->g->node.len * sizeof(*op));
+    for (uint32_t i = 0; i < p->n_op; i++)
+        for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
+            op[p->node_id[k]] = i;
+    return op;
+}
+
+static bool resolve_all(struct exec *x)
+{
+    const uint32_t *op = ops_of_nodes(x);
+    uint32_t last = PROGRAM_NONE;
+    int64_t used = 0;
+
+    x->dynamic = arena_zeroed(&x->arena, x->g->node.len * sizeof(*x->dynamic));
+    for_each_node (x->g, n) {
+        uint32_t from = x->place.len;
+        if (op[n] != PROGRAM_NONE && op[n] != last) {
+            used = 0;
+            last = op[n];
+        }
+        if (!exec_resolve(x, n))
+            return false;
+        lay_inside(x, from, &used);
+    }
+    return true;
+}
+
+/* ---- steps ---- */
+
+static void add_step(struct exec *x, struct exec_step s)
+{
+    vec_push_in(&x->arena, &x->step, s);
+}
+
+static bool copy_step(struct exec *x, uint32_t op)
+{
+    const struct program_op *o = &x->p->op[op];
+    struct exec_step s = {.what = STEP_COPY, .op = op, .node = o->node};
+
+    s.dynamic = x->dynamic[o->node] || (o->from != 0 && x->dynamic[o->from]);
+    if (o->from == 0)
+        return exec_fail(x, "%s: what it copies is not known", program_str(x->p, o->name));
+    if (!s.dynamic && !exec_fill_copy(x, &s, &x->arena))
+        return false;
+    add_step(x, s);
+    return true;
+}
+
+static bool kernel_step(struct exec *x, uint32_t op, uint32_t n)
+{
+    const struct fx_node *c = x->call[n];
+    const struct op_row *row = op_at(c->op);
+    const char *name = c->op != 0 ? row->name : graph_str(x->g, c->target);
+    struct exec_step s = {.what = STEP_KERNEL, .op = op, .node = n, .dynamic = x->dynamic[n]};
+
+    s.own = exec_own_kernel(x->o.kernel, x->o.n_kernel, name);
+    s.call.kernel = kernel_at((enum op_kernel)row->kernel);
+    if (s.own != NULL)
+        s.what = STEP_OWN;
+    else if (s.call.kernel == NULL && row->cls == OP_FACTORY && row->moves == OP_MOVES_none)
+        return true; /* memory without contents */
+    else if (s.call.kernel == NULL)
+        return exec_fail_at(x, n, "%s has no kernel", name);
+    if (!s.dynamic && !exec_fill_call(x, &s, &x->arena))
+        return false;
+    add_step(x, s);
+    return true;
+}
+
+static bool node_step(struct exec *x, uint32_t op, uint32_t n)
+{
+    const struct op_row *row = op_at(x->call[n]->op);
+    struct exec_step s = {.op = op, .node = n, .dynamic = x->dynamic[n]};
+    enum exec_way way = exec_way_of(row);
+
+    if (exec_own_kernel(x->o.kernel, x->o.n_kernel, row->name) != NULL)
+        return kernel_step(x, op, n);
+    switch (way) {
+    case WAY_BIND: s.what = STEP_BIND; break;
+    case WAY_CHECK: s.what = STEP_CHECK; break;
+    case WAY_NOTHING:
+        if (!s.dynamic)
+            return true;
+        s.what = STEP_RESOLVE;
+        break;
+    default:
+        if (row->cls == OP_VIEW && x->p->role != NULL &&
+            (x->p->role[n] & ~ROLE_ENDS) == ROLE_VIEW) {
+            s.what = STEP_RESOLVE;
+            if (s.dynamic)
+                break;
+            return true;
+        }
+        return kernel_step(x, op, n);
+    }
+    add_step(x, s);
+    return true;
+}
+
+/* Which results of a node only the loop itself reads. */
+static uint64_t inside_of(const struct exec *x, uint32_t n)
+{
+    uint64_t bits = 0;
+    uint32_t out = 0, first = acting_result(x->g, n);
+
+    for (uint32_t k = first; k < exec_value_count(x, n); k++) {
+        const struct exec_value *v = &x->value[x->value_at[n] + k];
+        if (v->kind != EXEC_TENSOR && exec_value_count(x, n) == 1)
+            continue;
+        if (v->kind == EXEC_TENSOR && x->place.at[v->place].where == WHERE_LOOP && out < 64)
+            bits |= (uint64_t)1 << out;
+        out++;
+    }
+    return bits;
+}
+
+/* Makes one step of the kernels of a fused op, from step `from` on. */
+static void fuse(struct exec *x, uint32_t op, uint32_t from)
+{
+    uint32_t n = x->step.len - from;
+
+    for (uint32_t i = from; i < x->step.len; i++)
+        if (x->step.at[i].what != STEP_KERNEL || x->step.at[i].dynamic)
+            return;
+    if (n < 2)
+        return;
+    struct loop_node *node = arena_zeroed(&x->arena, n * sizeof(*node));
+    for (uint32_t i = 0; i < n; i++)
+        node[i] = (struct loop_node){x->step.at[from + i].call,
+                                     inside_of(x, x->step.at[from + i].node)};
+    struct exec_step s = {.what = STEP_LOOP,
+                          .op = op,
+                          .node = x->step.at[from].node,
+                          .loop = loop_build(&x->arena, node, n),
+                          .loop_at = arena_array(&x->arena, uint32_t, n)};
+    for (uint32_t i = 0; i < n; i++)
+        s.loop_at[i] = x->step.at[from + i].node;
+    x->step.len = from;
+    add_step(x, s);
+}
+
+static bool coll_step(struct exec *x, uint32_t op)
+{
+    const struct program_op *o = &x->p->op[op];
+    struct exec_step s = {.what = STEP_START, .op = op, .node = o->node};
+
+    if (program_is_nested(o))
+        return exec_fail_at(x, o->node, "graphs inside of a graph are not run");
+    if (!exec_prepare_coll(x, op))
+        return false;
+    s.dynamic = x->dynamic[o->node];
+    s.coll = x->coll.len - 1;
+    add_step(x, s);
+    return true;
+}
+
+/* Values that depend on data and that no op makes, up to node n, which is not included. */
+static void pass_over(struct exec *x, uint32_t op, uint32_t *at, uint32_t n)
+{
+    for (; *at != 0 && *at != n; *at = node_at(x->g, *at)->next)
+        if (x->passive[*at] && x->dynamic[*at])
+            add_step(x, (struct exec_step){.what = STEP_RESOLVE, .op = op, .node = *at});
+}
+
+static bool op_steps(struct exec *x, uint32_t op, uint32_t *at)
+{
+    const struct program *p = x->p;
+    const struct program_op *o = &p->op[op];
+    uint32_t from = x->step.len;
+
+    for (uint32_t k = p->node_at[op]; k < p->node_at[op + 1]; k++) {
+        uint32_t n = p->node_id[k];
+        pass_over(x, op, at, n);
+        if (o->kind == PROGRAM_COLLECTIVE ? !coll_step(x, op)
+            : o->kind == PROGRAM_WAIT     ? false
+                                          : !node_step(x, op, n))
+            return false;
+        if (o->kind == PROGRAM_COLLECTIVE)
+            break;
+    }
+    if (o->kind == PROGRAM_FUSED)
+        fuse(x, op, from);
+    return true;
+}
+
+bool exec_make_steps(struct exec *x)
+{
+    const struct program *p = x->p;
+    uint32_t at = x->g->node.at[0].next;
+
+    x->coll_of = arena_zeroed(&x->arena, ((size_t)p->n_op + 1) * sizeof(*x->coll_of));
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        const struct program_op *o = &p->op[i];
+        if (o->kind == PROGRAM_COPY || o->kind == PROGRAM_WAIT)
+            pass_over(x, i, &at, o->node);
+        if (o->kind == PROGRAM_WAIT) {
+            if (x->dynamic[o->node])
+                add_step(x, (struct exec_step){.what = STEP_RESOLVE, .op = i, .node = o->node});
+            add_step(x, (struct exec_step){.what = STEP_WAIT, .op = i, .node = o->node});
+        } else if (o->kind == PROGRAM_COPY ? !copy_step(x, i) : !op_steps(x, i, &at)) {
+            return false;
+        }
+    }
+    if (p->n_op > 0)
+        pass_over(x, p->n_op - 1, &at, 0);
+    return true;
+}
+
+/* ---- inputs ---- */
+
+static void find_inputs(struct exec *x)
+{
+    const struct program *p = x->p;
+    bool *written = arena_zeroed(&x->arena, ((size_t)p->n_buf + 1) * sizeof(*written));
+
+    for (uint32_t i = 0; i < p->use_at[p->n_op]; i++)
+        written[p->use[i].buf] |= p->use[i].how == PROGRAM_MUTATES;
+    for_each_node (x->g, n) {
+        const struct fx_node *node = node_at(x->g, n);
+        struct exec_value *v = &x->value[x->value_at[n]];
+        bool attribute = node->kind == TUCK_GET_ATTR;
+        if ((node->kind != TUCK_PLACEHOLDER && !attribute) || v->kind != EXEC_TENSOR)
+            continue;
+        bool kept = x->place.at[v->place].where == WHERE_INPUT;
+        struct exec_input in = {.node = n,
+                                .name = graph_str(x->g, attribute ? node->target : node->name),
+                                .tensor = &v->t,
+                                .attribute = attribute,
+                                .written = kept && written[v->place],
+                                .lost = !kept || written[v->place]};
+        vec_push_in(&x->arena, &x->input, in);
+    }
+}
+
+uint32_t exec_input_count(const struct exec *x)
+{
+    return x->input.len;
+}
+
+const struct exec_input *exec_input_at(const struct exec *x, uint32_t i)
+{
+    return &x->input.at[i];
+}
+
+/* ---- results ---- */
+
+static const tuck_value *returned(const struct exec *x)
+{
+    return x->g->output != 0 && node_at(x->g, x->g->output)->n_vals > 0
+               ? node_at(x->g, x->g->output)->vals
+               : NULL;
+}
+
+uint32_t exec_result_count(const struct exec *x)
+{
+    const tuck_value *v = returned(x);
+
+    return v == NULL ? 0 : value_is_container(v) ? v->a : 1;
+}
+
+static struct sym_num literal(const tuck_value *v)
+{
+    switch (v->kind) {
+    case TUCK_V_FLOAT: return (struct sym_num){.kind = SYM_T_FLOAT, .f = v->u.f};
+    case TUCK_V_BOOL: return (struct sym_num){.kind = SYM_T_BOOL, .i = v->u.i};
+    default: return (struct sym_num){.kind = SYM_T_INT, .i = v->u.i};
+    }
+}
+
+struct exec_result exec_result_at(const struct exec *x, uint32_t i)
+{
+    const tuck_value *v = returned(x);
+    struct exec_result r = {.kind = EXEC_RESULT_OTHER};
+
+    if (value_is_container(v))
+        v = value_item(v, i);
+    if (v->kind == TUCK_V_NONE)
+        r.kind = EXEC_RESULT_NONE;
+    if (v->kind == TUCK_V_INT || v->kind == TUCK_V_FLOAT || v->kind == TUCK_V_BOOL)
+        return (struct exec_result){.kind = EXEC_RESULT_NUMBER, .number = literal(v)};
+    if (v->kind != TUCK_V_NODE)
+        return r;
+    const struct exec_value *from = &x->value[x->value_at[v->a]];
+    r.node = v->a;
+    switch ((enum exec_kind)from->kind) {
+    case EXEC_TENSOR:
+        r.kind = EXEC_RESULT_TENSOR;
+        r.tensor = &from->t;
+        break;
+    case EXEC_NUMBER:
+        r.kind = EXEC_RESULT_NUMBER;
+        r.number = from->number;
+        break;
+    case EXEC_NOTHING: r.kind = EXEC_RESULT_NONE; break;
+    default: break;
+    }
+    return r;
+}
+
+/* ---- the whole ---- */
+
+static void locate_all(struct exec *x)
+{
+    for (uint32_t i = 0; i < x->value_at[x->g->node.len]; i++)
+        if (x->value[i].kind == EXEC_TENSOR)
+            exec_locate(x, &x->value[i]);
+}
+
+static void do_prepare(void *arg)
+{
+    struct exec *x = arg;
+
+    x->preparing = true;
+    find_calls(x);
+    number_values(x);
+    bind_inputs(x);
+    mark_passive(x);
+    exec_make_places(x);
+    if (!resolve_all(x) || !exec_make_memory(x))
+        return;
+    locate_all(x);
+    find_inputs(x);
+    if (!exec_make_steps(x) || !exec_make_scratch(x))
+        return;
+    arena_alloc(&x->passing, 1); /* its first block stays */
+    x->passed = arena_mark(&x->passing);
+    vec_reserve_in(&x->arena, &x->flying, (size_t)x->coll.len + 1);
+    x->preparing = false;
+}
+
+bool exec_prepare(const struct exec_options *o, struct exec **out, char *error)
+{
+    struct mem m;
+
+    mem_init(&m, NULL);
+    struct exec *x = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*x));
+    if (x == NULL) {
+        snprintf(error, EXEC_ERROR_BYTES, "out of memory");
+        return false;
+    }
+    *x = (struct exec){.o = *o, .g = o->g, .p = o->p};
+    mem_init(&x->mem, NULL);
+    arena_init(&x->arena, &x->mem);
+    arena_init(&x->passing, &x->mem);
+    sigs_init(&x->sigs, &x->mem);
+    symtab_init(&x->sym, &x->mem);
+    x->memory.touched = x->memory.highest = -1;
+    if (!mem_guard(&x->mem, do_prepare, x))
+        exec_fail(x, "out of memory");
+    if (!x->failed) {
+        *out = x;
+        return true;
+    }
+    snprintf(error, EXEC_ERROR_BYTES, "%s", x->error);
+    exec_end(x);
+    return false;
+}
+
+void exec_end(struct exec *x)
+{
+    if (x == NULL)
+        return;
+    struct mem m = x->mem;
+    exec_end_memory(x);
+    symtab_destroy(&x->sym);
+    sigs_destroy(&x->sigs);
+    arena_destroy(&x->passing);
+    arena_destroy(&x->arena);
+    mem_free(&m, x, sizeof(*x));
+}
+
+const char *exec_error(const struct exec *x)
+{
+    return x->error;
+}
+
+uint32_t exec_planned(const struct exec *x, const struct comm_planned **row)
+{
+    *row = x->planned.at;
+    return x->planned.len;
+}
+
+void exec_memory(const struct exec *x, struct exec_memory *out)
+{
+    *out = x->memory;
+}

@@ -1,0 +1,207 @@
+/* Views: the same memory with other sizes and strides, which inference knows; here is where a view
+ * begins. */
+#include "run/exec_core.h"
+
+/* Dimension number `dim`, counted from the end if negative. */
+static bool wrap(int64_t dim, const struct rt_tensor *t, uint32_t *out)
+{
+    int64_t n = t->n > 0 ? t->n : 1;
+
+    if (dim < 0)
+        dim += n;
+    *out = (uint32_t)dim;
+    return dim >= 0 && dim < n;
+}
+
+static bool strange(struct exec *x, uint32_t n)
+{
+    return exec_fail_at(x, n, "operands of this view cannot be understood");
+}
+
+/* Elements from the base's first one to the view's; false: an operand is not known. */
+static bool selected(struct exec *x, const struct fx_node *c, const struct rt_tensor *t,
+                     int64_t *at)
+{
+    int64_t dim, i;
+    uint32_t d;
+
+    if (!exec_int_operand(x, c, 1, 0, &dim) || !exec_int_operand(x, c, 2, 0, &i) ||
+        !wrap(dim, t, &d))
+        return false;
+    if (i < 0)
+        i += t->size[d];
+    *at = i * t->stride[d];
+    return i >= 0 && i < t->size[d];
+}
+
+static bool sliced(struct exec *x, const struct fx_node *c, const struct rt_tensor *t, int64_t *at)
+{
+    int64_t dim, i;
+    uint32_t d;
+
+    if (!exec_int_operand(x, c, 1, 0, &dim) || !exec_int_operand(x, c, 2, 0, &i) ||
+        !wrap(dim, t, &d))
+        return false;
+    if (i < 0)
+        i += t->size[d];
+    i = i < 0 ? 0 : i > t->size[d] ? t->size[d] : i;
+    *at = i * t->stride[d];
+    return true;
+}
+
+static bool on_diagonal(struct exec *x, const struct fx_node *c, const struct rt_tensor *t,
+                        int64_t *at)
+{
+    int64_t offset, first, second;
+    uint32_t a, b;
+
+    if (!exec_int_operand(x, c, 1, 0, &offset) || !exec_int_operand(x, c, 2, 0, &first) ||
+        !exec_int_operand(x, c, 3, 1, &second) || !wrap(first, t, &a) || !wrap(second, t, &b))
+        return false;
+    *at = offset >= 0 ? offset * t->stride[b] : -offset * t->stride[a];
+    return true;
+}
+
+/* The dimension along which a list of parts is cut. */
+static bool cut_along(struct exec *x, const struct fx_node *c, const struct rt_tensor *t,
+                      uint32_t *d)
+{
+    const struct op_sig *sig = sigs_get(&x->sigs, c->op);
+    int64_t dim;
+
+    switch (op_at(c->op)->shape) {
+    case OP_SHAPE_hsplit: *d = t->n > 1; return true;
+    case OP_SHAPE_vsplit: *d = 0; return true;
+    case OP_SHAPE_dsplit: *d = 2; return true;
+    default:
+        return exec_int_operand(x, c, op_param_find(sig, "dim", 3), 0, &dim) && wrap(dim, t, d);
+    }
+}
+
+static bool parts(struct exec *x, uint32_t n, const struct fx_node *c, const struct exec_value *of)
+{
+    bool unbound = op_at(c->op)->shape == OP_SHAPE_unbind;
+    struct exec_value *v = &x->value[x->value_at[n]];
+    int64_t at = 0, elem = dtype_at((enum dtype)of->t.dtype)->bytes;
+    const struct type *t = type_at(&x->g->store->type, node_type(x->g, n));
+    uint32_t d;
+
+    if (!cut_along(x, c, &of->t, &d) || d >= of->t.n || t->kind != TYPE_LIST)
+        return strange(x, n);
+    for (uint32_t k = 0; k < t->n; k++) {
+        v[k] = *of;
+        if (exec_tensor_of(x, t->item[k], &v[k].t) != KNOWN)
+            return strange(x, n);
+        v[k].at = of->at + at * elem;
+        at += (unbound ? 1 : v[k].t.size[d]) * of->t.stride[d];
+    }
+    return true;
+}
+
+/* Where as_strided and its kin begin: counted from the beginning of the storage if it is given. */
+static bool strided(struct exec *x, const struct fx_node *c, const struct exec_value *of,
+                    int64_t *at)
+{
+    const struct op_row *row = op_at(c->op);
+    int64_t elem = dtype_at((enum dtype)of->t.dtype)->bytes, i;
+
+    if (!exec_int_operand(x, c, 3, INT64_MIN, &i))
+        return false;
+    if (strcmp(row->name, "inductor._reinterpret_tensor.default") == 0)
+        *at = of->at + i * elem;
+    else
+        *at = i == INT64_MIN ? of->at : i * elem;
+    return true;
+}
+
+static bool begin(struct exec *x, const struct fx_node *c, const struct exec_value *of, int64_t *at)
+{
+    const struct op_row *row = op_at(c->op);
+    int64_t elem = dtype_at((enum dtype)of->t.dtype)->bytes, i = 0;
+
+    switch (row->shape) {
+    case OP_SHAPE_select:
+        if (!selected(x, c, &of->t, &i))
+            return false;
+        break;
+    case OP_SHAPE_slice:
+    case OP_SHAPE_narrow:
+        if (!sliced(x, c, &of->t, &i))
+            return false;
+        break;
+    case OP_SHAPE_diagonal:
+        if (!on_diagonal(x, c, &of->t, &i))
+            return false;
+        break;
+    case OP_SHAPE_as_strided: return strided(x, c, of, at);
+    case OP_SHAPE_real:
+        *at = of->at + (strcmp(row->name, "aten.imag.default") == 0 ? elem / 2 : 0);
+        return true;
+    case OP_SHAPE_all_gather_copy_in: /* the part of this rank */
+        if (!exec_int_operand(x, c, 3, 0, &i) || !exec_int_operand(x, c, 4, 0, at))
+            return false;
+        i *= *at;
+        break;
+    default: break;
+    }
+    *at = of->at + i * elem;
+    return true;
+}
+
+static bool one(struct exec *x, uint32_t n, const struct fx_node *c, const struct exec_value *of)
+{
+    struct exec_value *v = &x->value[x->value_at[n] + acting_result(x->g, n)];
+    struct exec_value made = *of;
+    const struct type *t = type_at(&x->g->store->type, node_type(x->g, n));
+    type_id id = t->kind == TYPE_LIST ? t->item[acting_result(x->g, n)] : node_type(x->g, n);
+
+    if (exec_tensor_of(x, id, &made.t) != KNOWN)
+        return exec_fail_at(x, n, "the type of its result is not known");
+    if (!begin(x, c, of, &made.at))
+        return strange(x, n);
+    const struct exec_place *p = &x->place.at[made.place];
+    if (made.at < 0 || (exec_span(&made.t) > 0 && exec_span(&made.t) > p->bytes - made.at))
+        return exec_fail_at(x, n, "this view reaches outside of its memory");
+    *v = made;
+    return true;
+}
+
+/* A list of operands, each with the sizes of all. */
+static bool each(struct exec *x, uint32_t n, const tuck_value *list)
+{
+    const struct type *t = type_at(&x->g->store->type, node_type(x->g, n));
+
+    for (uint32_t k = 0; k < t->n && k < list->a; k++) {
+        const struct exec_value *of = exec_operand(x, value_item(list, k));
+        struct exec_value *v = &x->value[x->value_at[n] + k];
+        if (of == NULL || of->kind != EXEC_TENSOR)
+            return strange(x, n);
+        *v = *of;
+        if (exec_tensor_of(x, t->item[k], &v->t) != KNOWN)
+            return strange(x, n);
+    }
+    return true;
+}
+
+bool exec_view(struct exec *x, uint32_t n, const struct fx_node *c)
+{
+    const struct op_row *row = op_at(c->op);
+    const tuck_value *v = call_operand(x->g, c, row->shape == OP_SHAPE_all_gather_copy_in ? 1 : 0);
+    const struct exec_value *of = exec_operand(x, v);
+
+    if (x->preparing && x->dynamic[n])
+        return true;
+    if (v != NULL && value_is_container(v))
+        return each(x, n, v);
+    if (of == NULL || of->kind != EXEC_TENSOR)
+        return strange(x, n);
+    switch (row->shape) {
+    case OP_SHAPE_split:
+    case OP_SHAPE_chunk:
+    case OP_SHAPE_hsplit:
+    case OP_SHAPE_vsplit:
+    case OP_SHAPE_dsplit:
+    case OP_SHAPE_unbind: return parts(x, n, c, of);
+    default: return one(x, n, c, of);
+    }
+}

@@ -1,0 +1,354 @@
+/* Graphs on real ranks: what they return, files of inputs and results, kernels of the caller's,
+ * comparison of two graphs, memory, and what is refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "run/safetensors.h"
+#include "support/support.h"
+#include "tuck_experimental.h"
+
+#define F32 "\"f32[4, 3][3, 1]cpu\""
+#define HEAD "class step(torch.nn.Module):\n    def forward(self, "
+#define REDUCE(x) "torch.ops._c10d_functional.all_reduce.default(" x ", 'sum', '0')\n"
+#define WAIT(x) "torch.ops._c10d_functional.wait_tensor.default(" x ")\n"
+
+/* A sum over ranks, a view of it, a gather of the view, a number and nothing. */
+static const char sum_and_gather[] = HEAD
+    "x: " F32 "):\n"
+    "        c: " F32 " = torch.ops.aten.clone.default(x)\n"
+    "        r: " F32 " = " REDUCE("c") "        w: " F32 " = " WAIT(
+        "r") "        t: \"f32[3, 4][1, 3]cpu\" = torch.ops.aten.permute.default(w, [1, 0])\n"
+             "        g: \"f32[6, 4][4, 1]cpu\" = "
+             "torch.ops._c10d_functional.all_gather_into_tensor.default(t, 2, '0')\n"
+             "        v: \"f32[6, 4][4, 1]cpu\" = " WAIT(
+                 "g") "        s: \"f32[4][1]cpu\" = torch.ops.aten.select.int(v, 0, 4)\n"
+                      "        return (w, v, s, 3, None)\n";
+
+static char folder[64];
+
+static int begin(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/tuck-execute-XXXXXX");
+    return mkdtemp(folder) == NULL;
+}
+
+static int end(void **state)
+{
+    char command[128];
+
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command);
+}
+
+static char *path_of(const char *name)
+{
+    static char path[4][160];
+    static int at;
+
+    at = (at + 1) % 4;
+    snprintf(path[at], sizeof(path[at]), "%s/%s", folder, name);
+    return path[at];
+}
+
+static tuck_exec_options two_ranks(void)
+{
+    tuck_exec_options o;
+
+    tuck_exec_options_init(&o);
+    o.ranks = 2;
+    o.steps = 2;
+    o.no_pin = true;
+    o.timeout_s = 30;
+    return o;
+}
+
+/* Runs a text; fails the test with the diagnostics if that fails. */
+static tuck_execution *run_or_die(tuck_doc *doc, const tuck_exec_options *o)
+{
+    tuck_diags *d = tuck_diags_new(NULL);
+    tuck_execution *x = NULL;
+    tuck_graph *g = tuck_doc_graph(doc, 0);
+
+    if (tuck_ranks_execute(&g, 1, o, d, &x) != TUCK_OK)
+        fail_msg("%s", tuck_diags_count(d) ? tuck_diags_at(d, 0)->message : "failed silently");
+    tuck_diags_free(d);
+    return x;
+}
+
+static const float *floats_of(const struct st_file *f, const char *name, int64_t n)
+{
+    const struct st_tensor *t = st_find(f, name);
+
+    assert_non_null(t);
+    assert_int_equal(t->dtype, DTYPE_F32);
+    assert_int_equal(t->bytes, n * 4);
+    return t->data;
+}
+
+static void test_sums(void **state)
+{
+    tuck_doc *doc = read_or_die(sum_and_gather);
+    tuck_exec_options o = two_ranks();
+    const float all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    float mine[2][12];
+    struct st_file *f;
+
+    (void)state;
+    for (int r = 0; r < 2; r++) {
+        char name[32];
+        snprintf(name, sizeof(name), "in.rank%d.safetensors", r);
+        for (int i = 0; i < 12; i++)
+            mine[r][i] = all[i] * (r ? 100 : 1);
+        struct st_tensor t = {"input.x", DTYPE_F32, 2, (int64_t[]){4, 3}, mine[r], 48};
+        assert_int_equal(st_write(path_of(name), &t, 1, NULL, NULL), TUCK_OK);
+    }
+    o.inputs = path_of("in");
+    o.outputs = path_of("out.safetensors");
+    o.count_memory = true;
+    tuck_execution *x = run_or_die(doc, &o);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(
+            st_open(path_of(r ? "out.rank1.safetensors" : "out.rank0.safetensors"), NULL, NULL, &f),
+            TUCK_OK);
+        assert_int_equal(st_count(f), 4);
+        const float *w = floats_of(f, "output.0", 12), *v = floats_of(f, "output.1", 24);
+        const float *s = floats_of(f, "output.2", 4);
+        for (int i = 0; i < 12; i++)
+            assert_float_equal(w[i], all[i] * 101, 0);
+        for (int i = 0; i < 24; i++)
+            assert_float_equal(v[i], all[i % 4 * 3 + i / 4 % 3] * 101, 0);
+        for (int i = 0; i < 4; i++)
+            assert_float_equal(s[i], all[i * 3 + 1] * 101, 0);
+        assert_int_equal(*(const int64_t *)st_find(f, "output.3")->data, 3);
+        st_close(f);
+    }
+    tuck_exec_memory m;
+    tuck_execution_memory(x, &m);
+    assert_int_equal(m.touched_bytes, m.planned_bytes);
+    assert_true(m.highest_byte <= m.arena_bytes && m.planned_bytes >= m.peak_bytes);
+    assert_int_equal(m.allocations, 0);
+    tuck_execution_free(x);
+    tuck_doc_free(doc);
+}
+
+static void test_timeline(void **state)
+{
+    tuck_doc *doc = read_or_die(sum_and_gather);
+    tuck_exec_options o = two_ranks();
+    tuck_execution *x = run_or_die(doc, &o);
+    tuck_simulation *s = NULL;
+    tuck_print_options how;
+    struct text t = {NULL, 0, 0};
+    tuck_times times;
+
+    (void)state;
+    assert_true(tuck_execution_speaks(x));
+    assert_int_equal(tuck_execution_ranks(x), 2);
+    assert_int_equal(tuck_execution_step_count(x), 2);
+    assert_true(tuck_execution_step_ns(x, 1) > 0);
+    assert_int_equal(tuck_execution_step_ns(x, 2), -1);
+    assert_int_equal(tuck_execution_timeline(x, &s), TUCK_OK);
+    tuck_simulation_times(s, &times);
+    assert_true(times.step_ps > 0 && times.exposed_ps >= 0 && times.comm_ps > 0);
+    tuck_simulation_free(s);
+    tuck_print_options_init(&how);
+    for (int json = 0; json < 2; json++) {
+        how.form = json ? TUCK_PRINT_JSON : TUCK_PRINT_TABLE;
+        how.detail = TUCK_DETAIL_TIMELINE;
+        text_clear(&t);
+        assert_int_equal(tuck_execution_print(x, &how, text_add, &t), TUCK_OK);
+        assert_non_null(strstr(t.at, json ? "\"measured\": true" : "measured on 2 ranks over shm"));
+    }
+    text_done(&t);
+    tuck_execution_free(x);
+    tuck_doc_free(doc);
+}
+
+/* ---- kernels of the caller's ---- */
+
+/* aten.neg as minus twice: operands by position. */
+static bool negate_twice(void *ctx, tuck_kernel_call *c)
+{
+    tuck_tensor in, out;
+    double number;
+
+    (void)ctx;
+    if (tuck_kernel_operand_count(c) != 1 || !tuck_kernel_tensor(c, 0, -1, &in) ||
+        tuck_kernel_tensor(c, 0, 0, &in) || tuck_kernel_number(c, 0, &number) ||
+        !tuck_kernel_result(c, 0, &out) || tuck_kernel_result(c, 1, &out)) {
+        tuck_kernel_fail(c, "strange operands");
+        return false;
+    }
+    for (int64_t i = 0; i < out.sizes[0]; i++)
+        ((float *)out.data)[i] = -2 * ((const float *)in.data)[i];
+    return true;
+}
+
+static bool refuse(void *ctx, tuck_kernel_call *c)
+{
+    (void)ctx;
+    tuck_kernel_fail(c, "it does not want to");
+    return false;
+}
+
+static const char negated[] = HEAD "x: \"f32[3][1]cpu\"):\n"
+                                   "        y: \"f32[3][1]cpu\" = torch.ops.aten.neg.default(x)\n"
+                                   "        return (y,)\n";
+
+static void test_own_kernels(void **state)
+{
+    tuck_doc *doc = read_or_die(negated);
+    tuck_exec_options o = two_ranks();
+    tuck_kernel k = {"aten.neg.default", negate_twice, NULL};
+    const float three[] = {1, 2, 3};
+    struct st_tensor t = {"x", DTYPE_F32, 1, (int64_t[]){3}, three, 12};
+    struct st_file *f;
+
+    (void)state;
+    assert_int_equal(st_write(path_of("neg.safetensors"), &t, 1, NULL, NULL), TUCK_OK);
+    o.inputs = path_of("neg");
+    o.outputs = path_of("neg_out");
+    o.kernels = &k;
+    o.n_kernels = 1;
+    tuck_execution_free(run_or_die(doc, &o));
+    assert_int_equal(st_open(path_of("neg_out.rank1.safetensors"), NULL, NULL, &f), TUCK_OK);
+    assert_float_equal(floats_of(f, "output.0", 3)[2], -6, 0);
+    st_close(f);
+
+    k.run = refuse;
+    tuck_diags *d = tuck_diags_new(NULL);
+    tuck_graph *g = tuck_doc_graph(doc, 0);
+    tuck_execution *x = NULL;
+    assert_int_equal(tuck_ranks_execute(&g, 1, &o, d, &x), TUCK_EINVAL);
+    assert_non_null(strstr(tuck_diags_at(d, 0)->message, "y: it does not want to"));
+    tuck_diags_free(d);
+    tuck_doc_free(doc);
+}
+
+/* ---- two graphs ---- */
+
+static const char twice[] = HEAD
+    "x: \"f32[3][1]cpu\"):\n"
+    "        y: \"f32[3][1]cpu\" = torch.ops.aten.clone.default(x)\n"
+    "        r: \"f32[3][1]cpu\" = " REDUCE("y") "        w: \"f32[3][1]cpu\" = " WAIT(
+        "r") "        return (w, x)\n";
+static const char never[] = HEAD "x: \"f32[3][1]cpu\"):\n"
+                                 "        w: \"f32[3][1]cpu\" = torch.ops.aten.clone.default(x)\n"
+                                 "        return (w, x)\n";
+static const char other[] = HEAD "z: \"f32[3][1]cpu\"):\n        return (z, z)\n";
+
+/* A verification, and the documents whose graphs it names. */
+struct both {
+    tuck_doc *a, *b;
+    tuck_verification *v;
+};
+
+static struct both verify(const char *before, const char *after, tuck_diags *d)
+{
+    struct both x = {read_or_die(before), read_or_die(after), NULL};
+    tuck_graph *g = tuck_doc_graph(x.a, 0), *h = tuck_doc_graph(x.b, 0);
+    tuck_exec_options o = two_ranks();
+
+    if (tuck_ranks_verify(&g, &h, 1, &o, d, &x.v) != TUCK_OK)
+        x.v = NULL;
+    return x;
+}
+
+static void done(struct both *x)
+{
+    tuck_verification_free(x->v);
+    tuck_doc_free(x->a);
+    tuck_doc_free(x->b);
+}
+
+static void test_verify(void **state)
+{
+    tuck_diags *d = tuck_diags_new(NULL);
+    struct both x = verify(twice, twice, d);
+    tuck_verification *v = x.v;
+    struct text t = {NULL, 0, 0};
+    tuck_compared c;
+
+    (void)state;
+    assert_non_null(v);
+    assert_true(tuck_verification_speaks(v) && tuck_verification_within(v));
+    assert_int_equal(tuck_verification_count(v), 2);
+    assert_true(tuck_verification_at(v, 0, &c) && c.equal);
+    assert_string_equal(c.name, "output 0 (w)");
+    assert_false(tuck_verification_at(v, 2, &c));
+    done(&x);
+
+    x = verify(never, twice, d);
+    v = x.v;
+    assert_non_null(v);
+    assert_false(tuck_verification_within(v));
+    assert_true(tuck_verification_at(v, 0, &c) && !c.equal && c.most_relative > 0.01);
+    assert_string_equal(c.cause, "all_reduce 'r' adds up other values than before");
+    assert_true(tuck_verification_at(v, 1, &c) && c.equal);
+    text_clear(&t);
+    assert_int_equal(tuck_verification_print(v, NULL, text_add, &t), TUCK_OK);
+    assert_non_null(strstr(t.at, "1 of 2 results are bit-equal on 2 ranks; some are beyond"));
+    text_done(&t);
+    done(&x);
+
+    x = verify(twice, other, d);
+    assert_null(x.v);
+    done(&x);
+    assert_non_null(strstr(tuck_diags_at(d, 0)->message, "different inputs: 'x' before, 'z'"));
+    tuck_diags_free(d);
+}
+
+/* ---- files ---- */
+
+static void test_files(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *says;
+    } bad[] = {
+        {"", 0, "shorter than 8 bytes"},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff", 8, "longer than the file"},
+        {"\x02\0\0\0\0\0\0\0[]", 10, "must be an object"},
+        {"\x02\0\0\0\0\0\0\0{}x", 11, "bytes after the last tensor"},
+        {"\x3a\0\0\0\0\0\0\0{\"a\": {\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}   "
+         "xxxx",
+         70, "the shape needs 8 bytes"},
+        {"\x3a\0\0\0\0\0\0\0{\"a\": {\"dtype\":\"F99\",\"shape\":[1],\"data_offsets\":[0,4]}}   "
+         "xxxx",
+         70, "unknown dtype 'F99'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        tuck_diags *d = tuck_diags_new(NULL);
+        struct st_file *f = NULL;
+        assert_int_equal(st_read(bad[i].bytes, bad[i].n, "x.safetensors", NULL, d, &f),
+                         TUCK_ESYNTAX);
+        assert_true(tuck_diags_count(d) > 0);
+        if (strstr(tuck_diags_at(d, 0)->message, bad[i].says) == NULL)
+            fail_msg("%zu: \"%s\", expected \"%s\"", i, tuck_diags_at(d, 0)->message, bad[i].says);
+        tuck_diags_free(d);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums),        cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_own_kernels), cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_files),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
