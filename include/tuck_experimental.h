@@ -769,6 +769,22 @@ TUCK_API tuck_status tuck_verification_print(const tuck_verification *v,
                                              const tuck_print_options *how, tuck_write_fn write,
                                              void *ctx);
 
+/* ---- Calibration ----
+ * Collectives of a transport, matrix products, loops and copies, measured on this machine. */
+typedef struct tuck_calibration tuck_calibration;
+
+/* ranks, transport, timeout_s and no_pin of the options count. TUCK_EINVAL: ranks failed, and the
+ * diagnostics say why. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_calibrate(const tuck_exec_options *options,
+                                                    tuck_diags *diags, tuck_calibration **out);
+TUCK_API void tuck_calibration_free(tuck_calibration *c);
+TUCK_API bool tuck_calibration_speaks(const tuck_calibration *c); /* as for executions */
+/* A cluster file, docs/cost-model.md. */
+TUCK_API tuck_status tuck_calibration_write(const tuck_calibration *c, tuck_write_fn write,
+                                            void *ctx);
+TUCK_API tuck_status tuck_calibration_print(const tuck_calibration *c, const tuck_print_options *how,
+                                            tuck_write_fn write, void *ctx);
+
 #ifdef __cplusplus
 }
 #endif

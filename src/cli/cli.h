@@ -40,6 +40,7 @@ int cmd_schedule(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_calibrate(int argc, char **argv);
 
 /* Options of every command that reads a graph, as an argp child. */
 struct input {

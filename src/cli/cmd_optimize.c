@@ -23,7 +23,8 @@ enum {
     OPT_STATS,
     OPT_DECISION,
     OPT_APPLY,
-    OPT_BANDWIDTH
+    OPT_BANDWIDTH,
+    OPT_VERIFY
 };
 
 struct optimize {
@@ -39,6 +40,7 @@ struct optimize {
     int64_t memory, memory_more; /* --memory: see tuck_run_options */
     double memory_share;
     int64_t effort; /* -1: the default */
+    int64_t verify; /* ranks to run the result on; 0: it is not run */
     double bandwidth;
     const char **more; /* files after the first: one rank each */
     size_t n_more;
@@ -88,6 +90,10 @@ static const struct argp_option options[] = {
     {"apply", OPT_APPLY, "FILE", 0,
      "Apply what --decision wrote for the same program, also with other names, instead of "
      "searching",
+     0},
+    {"verify", OPT_VERIFY, "N", 0,
+     "Run the graph before and after on N real ranks with the same inputs and compare what they "
+     "return; if that differs by more than rounding, nothing is written and the exit status is 1",
      0},
     {"dump", OPT_DUMP, "DIR", 0,
      "Write the graph before and after each pass into DIR; of Tuck's own passes, all that is tried",
@@ -151,6 +157,8 @@ static void check_several(struct argp_state *state, const struct optimize *o)
         argp_error(state, "--dump, --html and --trace are for one rank");
     if (o->in.rank >= 0)
         argp_error(state, "--rank is for one file; several files give their own ranks");
+    if (o->verify > 0)
+        argp_error(state, "--verify is for one file; `tuck verify' takes a file of each rank");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -196,6 +204,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case OPT_DECISION: o->decision = arg; break;
     case OPT_APPLY: o->apply = arg; break;
+    case OPT_VERIFY: o->verify = option_number(state, "--verify", arg, 1, 1024); break;
     case ARGP_KEY_END:
         if (o->apply != NULL && (o->memory_given || o->decision != NULL || o->passes != NULL ||
                                  o->file != NULL || o->len > 0))
@@ -459,16 +468,47 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, struct both *b
     return code;
 }
 
+/* Runs the graph as it was and as it is on real ranks. What differs is printed with the report. */
+static int verify(struct optimize *o, size_t i, tuck_graph *before)
+{
+    tuck_graph *after = tuck_doc_graph(o->in.doc, i);
+    tuck_verification *v = NULL;
+    tuck_print_options how;
+    tuck_exec_options x;
+
+    tuck_exec_options_init(&x);
+    x.ranks = o->verify;
+    x.steps = 1;
+    x.warmup = 0;
+    x.hints = o->in.hints;
+    x.n_hints = o->in.n_hint;
+    progress_stage("running before and after");
+    int code = refused_or(tuck_ranks_verify(&before, &after, 1, &x, o->in.diags, &v));
+    print_diags(o->in.diags);
+    if (code == EXIT_FINE && tuck_verification_speaks(v)) {
+        tuck_print_options_init(&how);
+        how.color = out_color(stderr) ? TUCK_COLORED : TUCK_PLAIN;
+        progress_clear();
+        code = exit_code_of(tuck_verification_print(v, &how, to_file, stderr));
+    }
+    if (code == EXIT_FINE && !tuck_verification_within(v))
+        code = EXIT_FOUND;
+    tuck_verification_free(v);
+    return code;
+}
+
 static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
 {
     struct both both = {{NULL}};
     tuck_graph *before = NULL;
     int code = EXIT_FINE;
 
-    if (picture_wanted(&o->picture))
+    if (picture_wanted(&o->picture) || o->verify > 0)
         code = exit_code_of(tuck_graph_copy(tuck_doc_graph(o->in.doc, i), &before));
     if (code == EXIT_FINE)
         code = run_on(o, p, i, &both, report);
+    if (code == EXIT_FINE && o->verify > 0)
+        code = verify(o, i, before);
     if (code == EXIT_FINE && picture_wanted(&o->picture))
         code = draw(o, i, before, &both);
     tuck_simulation_free(both.s[1]);

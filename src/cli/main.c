@@ -25,6 +25,8 @@ static const struct command commands[] = {
      cmd_trace},
     {"explain", "why communication is exposed, and what would help", cmd_explain},
     {"run", "a graph on real ranks: what it returns, and its measured timeline", cmd_run},
+    {"calibrate", "measure this machine: a cluster file, and how well it predicts steps",
+     cmd_calibrate},
     {"verify", "two graphs on the same inputs on real ranks: do they return the same?", cmd_verify},
 };
 

@@ -43,11 +43,16 @@ char *exec_grow(struct exec *x, size_t bytes)
         *c = (struct exec_chunk){x->chunk, at + (RT_ALIGN - (uintptr_t)at % RT_ALIGN) % RT_ALIGN,
                                  size, 0, 0};
         x->chunk = c;
-        x->memory.grown += (int64_t)size;
         x->memory.allocations += !x->preparing;
     }
     char *at = c->at + c->used;
     c->used += need;
+    if (x->preparing)
+        x->memory.scratch += (int64_t)need;
+    else
+        x->growing += (int64_t)need;
+    if (x->growing > x->memory.grown)
+        x->memory.grown = x->growing;
     return at;
 }
 
@@ -55,6 +60,7 @@ void exec_shrink(struct exec *x)
 {
     for (struct exec_chunk *c = x->chunk; c != NULL; c = c->next)
         c->used = c->kept;
+    x->growing = 0;
 }
 
 static void free_chunks(struct exec *x)
@@ -122,11 +128,8 @@ static void place_buffers(struct exec *x, char *inputs)
  * begins anew. The places were made in the order of the ops. */
 static bool place_inside(struct exec *x)
 {
-    if (x->loop_bytes > 0) {
+    if (x->loop_bytes > 0)
         x->loop_base = exec_grow(x, x->loop_bytes);
-        x->memory.grown -= (int64_t)x->loop_bytes;
-        x->memory.scratch += (int64_t)x->loop_bytes;
-    }
     for (uint32_t i = x->p->n_buf; i < x->place.len; i++) {
         struct exec_place *at = &x->place.at[i];
         if (at->where == WHERE_LOOP)
@@ -194,11 +197,8 @@ bool exec_make_scratch(struct exec *x)
                                                               : 0;
         most = need > most ? need : most;
     }
-    if (most > 0) {
+    if (most > 0)
         x->scratch = exec_grow(x, most);
-        x->memory.grown -= (int64_t)most;
-        x->memory.scratch += (int64_t)most;
-    }
     x->scratch_bytes = most;
     for (uint32_t i = 0; i < x->step.len; i++)
         x->step.at[i].call.scratch = x->scratch;

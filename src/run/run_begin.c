@@ -151,11 +151,15 @@ static bool lower_rank(struct run_plan *plan, struct run_rank *r)
         r->p = NULL;
         plan->status = lower_graph(r->g, &o, plan->diags, &r->p);
     }
-    if (plan->status == TUCK_OK && r->p->n_unknown > 0) {
-        diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL,
-                 "it cannot be run: the sizes of %u buffers are not known", r->p->n_unknown);
-        plan->status = TUCK_EINVAL;
-    }
+    /* Inputs of unknown type are meshes and groups, which are passed on at most. */
+    for (uint32_t i = r->p != NULL ? r->p->n_input : 0;
+         plan->status == TUCK_OK && i < r->p->n_buf; i++)
+        if (r->p->buf[i].flags & PROGRAM_UNKNOWN) {
+            diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL,
+                     "it cannot be run: the size of '%s' is not known",
+                     program_str(r->p, r->p->buf[i].name));
+            plan->status = TUCK_EINVAL;
+        }
     if (plan->status == TUCK_OK)
         plan->status = memory_plan(r->p, NULL);
     return plan->status == TUCK_OK;

@@ -1,0 +1,282 @@
+#include "run/calibrate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/diag.h"
+#include "run/kernel/kernel.h"
+
+enum { ROUNDS = 9, HEAP_PARTS = 2 };
+
+static const enum comm_kind kind_of[CAL_COLLS] = {
+    COMM_ALL_REDUCE, COMM_ALL_GATHER, COMM_REDUCE_SCATTER, COMM_ALL_TO_ALL, COMM_BROADCAST};
+
+tuck_coll calibrate_coll(int i)
+{
+    static const tuck_coll coll[CAL_COLLS] = {TUCK_ALL_REDUCE, TUCK_ALL_GATHER, TUCK_REDUCE_SCATTER,
+                                              TUCK_ALL_TO_ALL, TUCK_BROADCAST};
+
+    return coll[i];
+}
+
+int64_t calibrate_size(int i)
+{
+    return (int64_t)CAL_LEAST << 2 * i;
+}
+
+struct measuring {
+    const tuck_exec_options *o;
+    struct calibration *out; /* shared by all ranks */
+};
+
+struct cal_rank {
+    struct comm *comm;
+    char *heap;
+    size_t half; /* bytes of the operand, and of the result */
+    char *error;
+    struct calibration *out;
+};
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+
+    return (a > b) - (a < b);
+}
+
+static double median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof(*v), by_value);
+    return v[n / 2];
+}
+
+static bool failed(struct cal_rank *k, const char *why)
+{
+    if (k->error[0] == '\0')
+        snprintf(k->error, COMM_ERROR_BYTES, "%s", why);
+    return false;
+}
+
+/* ---- collectives ---- */
+
+static bool once(struct cal_rank *k, const struct comm_call *c)
+{
+    comm_req req;
+
+    return (comm_start(k->comm, c, &req) && comm_wait(k->comm, req)) ||
+           failed(k, comm_error(k->comm));
+}
+
+static bool meet(struct cal_rank *k)
+{
+    return once(k, &(struct comm_call){.kind = COMM_BARRIER, .label = "calibration"});
+}
+
+/* bytes is the full message: what one member of an all-gather has in the end. */
+static bool time_coll(struct cal_rank *k, enum comm_kind kind, int64_t bytes, double *ns)
+{
+    int64_t n = bytes / 4, world = k->comm->world;
+    bool split = kind != COMM_ALL_REDUCE && kind != COMM_BROADCAST;
+    struct comm_part part = {.in = k->heap,
+                             .out = kind == COMM_ALL_REDUCE || kind == COMM_BROADCAST
+                                        ? k->heap
+                                        : k->heap + k->half,
+                             .count = split ? n / world : n,
+                             .dtype = DTYPE_F32};
+    struct comm_call c = {.kind = (uint8_t)kind, .n_part = 1, .part = &part, .label = "calibration"};
+    double v[ROUNDS];
+    int inner = bytes < 65536 ? 20 : 2;
+
+    for (int i = -1; i < ROUNDS; i++) {
+        if (!meet(k))
+            return false;
+        double t = now();
+        for (int j = 0; j < inner; j++)
+            if (!once(k, &c))
+                return false;
+        if (i >= 0)
+            v[i] = (now() - t) / inner;
+    }
+    *ns = median(v, ROUNDS);
+    return true;
+}
+
+static bool time_colls(struct cal_rank *k)
+{
+    double own[CAL_COLLS][CAL_SIZES], *all;
+
+    for (int c = 0; c < CAL_COLLS; c++)
+        for (int s = 0; s < CAL_SIZES; s++)
+            if (!time_coll(k, kind_of[c], calibrate_size(s), &own[c][s]))
+                return false;
+    all = malloc(sizeof(own) * (size_t)k->comm->world);
+    bool ok = all != NULL && comm_exchange(k->comm, own, sizeof(own), all);
+    for (int i = 0; ok && k->comm->rank == 0 && i < CAL_COLLS * CAL_SIZES; i++) {
+        double *most = &k->out->coll_ns[i / CAL_SIZES][i % CAL_SIZES];
+        for (int r = 0; r < k->comm->world; r++) {
+            double v = all[(size_t)r * CAL_COLLS * CAL_SIZES + (size_t)i];
+            *most = v > *most ? v : *most;
+        }
+    }
+    free(all);
+    return ok || failed(k, all == NULL ? "out of memory" : comm_error(k->comm));
+}
+
+/* ---- kernels ---- */
+
+static struct rt_tensor matrix(void *data, enum dtype d, int64_t rows, int64_t columns)
+{
+    return (struct rt_tensor){.data = data,
+                              .dtype = (uint8_t)d,
+                              .n = 2,
+                              .size = {rows, columns},
+                              .stride = {columns, 1}};
+}
+
+/* Seconds of a call of an operator on two matrices. */
+static bool time_kernel(struct cal_rank *k, const char *op, struct rt_tensor *a,
+                        struct rt_tensor *b, struct rt_tensor *out, int inner, double *ns)
+{
+    const struct op_row *row = op_at(op_find(op, strlen(op)));
+    struct rt_value arg[3] = {{.kind = RT_TENSOR, .tensor = a},
+                              {.kind = RT_TENSOR, .tensor = b},
+                              {.kind = RT_INT, .i = 1}};
+    struct rt_call c = {.kernel = kernel_at((enum op_kernel)row->kernel),
+                        .arg = arg,
+                        .out = out,
+                        .n_arg = strcmp(op, "aten.add.Tensor") == 0 ? 3 : 2,
+                        .n_out = 1,
+                        .error = k->error,
+                        .error_size = COMM_ERROR_BYTES};
+    double v[ROUNDS];
+
+    if (c.kernel == NULL)
+        return failed(k, "a kernel is missing");
+    size_t need = kernel_scratch(&c);
+    void *scratch = need > 0 ? aligned_alloc(RT_ALIGN, (need + RT_ALIGN) & ~(size_t)(RT_ALIGN - 1))
+                             : NULL;
+    c.scratch = scratch;
+    bool ok = need == 0 || scratch != NULL;
+    for (int i = -1; ok && i < ROUNDS; i++) {
+        double t = now();
+        for (int j = 0; ok && j < inner; j++)
+            ok = kernel_run(&c);
+        if (i >= 0)
+            v[i] = (now() - t) / inner;
+    }
+    free(scratch);
+    *ns = ok ? median(v, ROUNDS) : 0;
+    return ok || failed(k, "a kernel failed");
+}
+
+/* All ranks compute at once, as in a step. */
+static bool time_kernels(struct cal_rank *k)
+{
+    struct calibration *o = k->out;
+    bool notes = k->comm->rank == 0;
+    double ns = 1;
+    int64_t side = 512, n = (int64_t)(k->half / 4);
+    char *a = k->heap, *b = k->heap + side * side * 8, *c = b + side * side * 8;
+
+    memset(k->heap, 0, 2 * k->half);
+    for (int wide = 0; wide < 2; wide++) {
+        enum dtype d = wide ? DTYPE_F64 : DTYPE_F32;
+        struct rt_tensor x = matrix(a, d, side, side), y = matrix(b, d, side, side),
+                         z = matrix(c, d, side, side);
+        if (!meet(k) || !time_kernel(k, "aten.mm.default", &x, &y, &z, 4, &ns))
+            return false;
+        if (notes)
+            *(wide ? &o->gemm64_flops : &o->gemm_flops) = 2e9 * (double)(side * side * side) / ns;
+    }
+    struct rt_tensor x = matrix(k->heap, DTYPE_F32, 1, n),
+                     z = matrix(k->heap + k->half, DTYPE_F32, 1, n);
+    if (!meet(k) || !time_kernel(k, "aten.clone.default", &x, &x, &z, 1, &ns))
+        return false;
+    if (notes)
+        o->copy_bytes = 8e9 * (double)n / ns;
+    if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, 1, &ns))
+        return false;
+    if (notes)
+        o->loop_bytes = 8e9 * (double)n / ns;
+    x = matrix(k->heap, DTYPE_F32, 1, 4);
+    z = matrix(k->heap + 64, DTYPE_F32, 1, 4);
+    if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, 1000, &ns))
+        return false;
+    if (notes)
+        o->kernel_ns = ns;
+    return true;
+}
+
+/* ---- the job ---- */
+
+static bool measure(struct cal_rank *k)
+{
+    k->half = (size_t)calibrate_size(CAL_SIZES - 1) + 64;
+    k->heap = comm_heap(k->comm, 0, HEAP_PARTS * k->half);
+    if (k->heap == NULL)
+        return failed(k, comm_error(k->comm));
+    memset(k->heap, 0, HEAP_PARTS * k->half);
+    if (!time_kernels(k) || !time_colls(k))
+        return false;
+    if (k->comm->rank == 0) {
+        k->out->world = k->comm->world;
+        k->out->speaks = true;
+    }
+    return meet(k);
+}
+
+static int rank_main(void *arg, const struct comm_job *job, char *error)
+{
+    struct measuring *m = arg;
+    struct cal_rank k = {.error = error, .out = m->out};
+
+    error[0] = '\0';
+    k.comm = comm_open(job, error);
+    if (k.comm == NULL)
+        return 1;
+    bool ok = measure(&k);
+    if (!ok)
+        comm_abort(k.comm, error);
+    comm_close(k.comm);
+    return ok ? 0 : 1;
+}
+
+tuck_status calibrate(const tuck_exec_options *o, tuck_diags *diags, struct calibration *out)
+{
+    char error[COMM_ERROR_BYTES];
+    struct launch_options lo = {.world = (int)o->ranks,
+                                .pin = !o->no_pin,
+                                .timeout_s = o->timeout_s,
+                                .transport = transport_find(o->transport, error)};
+    struct launch_result result;
+    struct measuring m = {.o = o};
+
+    if (lo.transport == NULL) {
+        diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "%s", error);
+        return TUCK_EINVAL;
+    }
+    m.out = mmap(NULL, sizeof(*m.out), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (m.out == MAP_FAILED)
+        return TUCK_ENOMEM;
+    bool ok = launch(&lo, rank_main, &m, &result);
+    if (!ok)
+        diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "%s",
+                 result.first >= 0 && result.first < result.n
+                     ? result.rank[result.first].error
+                     : result.error);
+    *out = *m.out;
+    launch_free(&result);
+    munmap(m.out, sizeof(*m.out));
+    return ok ? TUCK_OK : TUCK_EINVAL;
+}
