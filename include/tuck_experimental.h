@@ -782,8 +782,9 @@ TUCK_API bool tuck_calibration_speaks(const tuck_calibration *c); /* as for exec
 /* A cluster file, docs/cost-model.md. */
 TUCK_API tuck_status tuck_calibration_write(const tuck_calibration *c, tuck_write_fn write,
                                             void *ctx);
-TUCK_API tuck_status tuck_calibration_print(const tuck_calibration *c, const tuck_print_options *how,
-                                            tuck_write_fn write, void *ctx);
+TUCK_API tuck_status tuck_calibration_print(const tuck_calibration *c,
+                                            const tuck_print_options *how, tuck_write_fn write,
+                                            void *ctx);
 
 #ifdef __cplusplus
 }

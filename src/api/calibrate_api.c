@@ -85,17 +85,22 @@ static void write_file(struct buf *b, const tuck_print_options *how, const void 
     json_int(&j, "per_node", c->world);
     json_int(&j, "nodes", 1);
     json_open(&j, "compute", '{');
-    json_open(&j, "tflops", '{');
-    json_float(&j, "f64", c->gemm64_flops / 1e12);
-    json_float(&j, "f32", c->gemm_flops / 1e12);
-    json_close(&j, '}');
-    json_open(&j, "efficiency", '{');
-    json_float(&j, "f64", 1);
-    json_float(&j, "f32", 1);
-    json_close(&j, '}');
-    json_float(&j, "dram_gbps", slower / 1e9);
-    json_float(&j, "dram_efficiency", 1);
-    json_float(&j, "kernel_us", c->kernel_ns / 1000);
+    if (c->gemm_flops > 0 && c->gemm64_flops > 0) {
+        json_open(&j, "tflops", '{');
+        json_float(&j, "f64", c->gemm64_flops / 1e12);
+        json_float(&j, "f32", c->gemm_flops / 1e12);
+        json_close(&j, '}');
+        json_open(&j, "efficiency", '{');
+        json_float(&j, "f64", 1);
+        json_float(&j, "f32", 1);
+        json_close(&j, '}');
+    }
+    if (slower > 0) {
+        json_float(&j, "dram_gbps", slower / 1e9);
+        json_float(&j, "dram_efficiency", 1);
+    }
+    if (c->kernel_ns > 0)
+        json_float(&j, "kernel_us", c->kernel_ns / 1000);
     json_close(&j, '}');
     put_tables(&j, c);
     json_close(&j, '}');

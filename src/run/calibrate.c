@@ -88,13 +88,13 @@ static bool time_coll(struct cal_rank *k, enum comm_kind kind, int64_t bytes, do
 {
     int64_t n = bytes / 4, world = k->comm->world;
     bool split = kind != COMM_ALL_REDUCE && kind != COMM_BROADCAST;
-    struct comm_part part = {.in = k->heap,
-                             .out = kind == COMM_ALL_REDUCE || kind == COMM_BROADCAST
-                                        ? k->heap
-                                        : k->heap + k->half,
-                             .count = split ? n / world : n,
-                             .dtype = DTYPE_F32};
-    struct comm_call c = {.kind = (uint8_t)kind, .n_part = 1, .part = &part, .label = "calibration"};
+    struct comm_part part = {
+        .in = k->heap,
+        .out = kind == COMM_ALL_REDUCE || kind == COMM_BROADCAST ? k->heap : k->heap + k->half,
+        .count = split ? n / world : n,
+        .dtype = DTYPE_F32};
+    struct comm_call c = {
+        .kind = (uint8_t)kind, .n_part = 1, .part = &part, .label = "calibration"};
     double v[ROUNDS];
     int inner = bytes < 65536 ? 20 : 2;
 
@@ -137,14 +137,11 @@ static bool time_colls(struct cal_rank *k)
 
 static struct rt_tensor matrix(void *data, enum dtype d, int64_t rows, int64_t columns)
 {
-    return (struct rt_tensor){.data = data,
-                              .dtype = (uint8_t)d,
-                              .n = 2,
-                              .size = {rows, columns},
-                              .stride = {columns, 1}};
+    return (struct rt_tensor){
+        .data = data, .dtype = (uint8_t)d, .n = 2, .size = {rows, columns}, .stride = {columns, 1}};
 }
 
-/* Seconds of a call of an operator on two matrices. */
+/* Nanoseconds of a call of an operator on two matrices; 0 if it has no kernel. */
 static bool time_kernel(struct cal_rank *k, const char *op, struct rt_tensor *a,
                         struct rt_tensor *b, struct rt_tensor *out, int inner, double *ns)
 {
@@ -161,8 +158,9 @@ static bool time_kernel(struct cal_rank *k, const char *op, struct rt_tensor *a,
                         .error_size = COMM_ERROR_BYTES};
     double v[ROUNDS];
 
+    *ns = 0;
     if (c.kernel == NULL)
-        return failed(k, "a kernel is missing");
+        return true; /* not measured */
     size_t need = kernel_scratch(&c);
     void *scratch = need > 0 ? aligned_alloc(RT_ALIGN, (need + RT_ALIGN) & ~(size_t)(RT_ALIGN - 1))
                              : NULL;
@@ -180,12 +178,18 @@ static bool time_kernel(struct cal_rank *k, const char *op, struct rt_tensor *a,
     return ok || failed(k, "a kernel failed");
 }
 
+/* Per second; 0 if it was not measured. */
+static double rate(double amount, double ns)
+{
+    return ns > 0 ? amount * 1e9 / ns : 0;
+}
+
 /* All ranks compute at once, as in a step. */
 static bool time_kernels(struct cal_rank *k)
 {
     struct calibration *o = k->out;
     bool notes = k->comm->rank == 0;
-    double ns = 1;
+    double ns;
     int64_t side = 512, n = (int64_t)(k->half / 4);
     char *a = k->heap, *b = k->heap + side * side * 8, *c = b + side * side * 8;
 
@@ -197,18 +201,19 @@ static bool time_kernels(struct cal_rank *k)
         if (!meet(k) || !time_kernel(k, "aten.mm.default", &x, &y, &z, 4, &ns))
             return false;
         if (notes)
-            *(wide ? &o->gemm64_flops : &o->gemm_flops) = 2e9 * (double)(side * side * side) / ns;
+            *(wide ? &o->gemm64_flops : &o->gemm_flops) = rate(2 * (double)(side * side * side),
+                                                               ns);
     }
     struct rt_tensor x = matrix(k->heap, DTYPE_F32, 1, n),
                      z = matrix(k->heap + k->half, DTYPE_F32, 1, n);
     if (!meet(k) || !time_kernel(k, "aten.clone.default", &x, &x, &z, 1, &ns))
         return false;
     if (notes)
-        o->copy_bytes = 8e9 * (double)n / ns;
+        o->copy_bytes = rate(8 * (double)n, ns);
     if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, 1, &ns))
         return false;
     if (notes)
-        o->loop_bytes = 8e9 * (double)n / ns;
+        o->loop_bytes = rate(8 * (double)n, ns);
     x = matrix(k->heap, DTYPE_F32, 1, 4);
     z = matrix(k->heap + 64, DTYPE_F32, 1, 4);
     if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, 1000, &ns))
@@ -272,9 +277,8 @@ tuck_status calibrate(const tuck_exec_options *o, tuck_diags *diags, struct cali
     bool ok = launch(&lo, rank_main, &m, &result);
     if (!ok)
         diag_add(diags, TUCK_ERROR, NOWHERE, NULL, "%s",
-                 result.first >= 0 && result.first < result.n
-                     ? result.rank[result.first].error
-                     : result.error);
+                 result.first >= 0 && result.first < result.n ? result.rank[result.first].error
+                                                              : result.error);
     *out = *m.out;
     launch_free(&result);
     munmap(m.out, sizeof(*m.out));

@@ -13,12 +13,12 @@ enum {
 
 struct calibration {
     int world;
-    bool speaks;                         /* this process has the numbers */
+    bool speaks;                          /* this process has the numbers */
     double coll_ns[CAL_COLLS][CAL_SIZES]; /* of the full message, median; of the slowest rank */
-    double gemm_flops;                   /* per second, f32, one core */
-    double gemm64_flops;                 /* the same for f64 */
-    double copy_bytes, loop_bytes;       /* read and written per second, one core, in DRAM */
-    double kernel_ns;                    /* the least time of a kernel */
+    double gemm_flops;                    /* per second, f32, one core */
+    double gemm64_flops;                  /* the same for f64 */
+    double copy_bytes, loop_bytes;        /* read and written per second, one core, in DRAM */
+    double kernel_ns;                     /* the least time of a kernel */
 };
 
 tuck_coll calibrate_coll(int i);

@@ -112,7 +112,7 @@ struct exec {
     size_t loop_bytes, scratch_bytes;
     struct exec_chunk *chunk;
     struct exec_memory memory;
-    int64_t growing; /* bytes that this step needed so far */
+    int64_t growing;        /* bytes that this step needed so far */
     unsigned char *pattern; /* count_touched: which bytes were written */
     unsigned counted;       /* rounds so far */
     bool preparing;

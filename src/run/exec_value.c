@@ -368,7 +368,8 @@ static bool input(struct exec *x, uint32_t n)
     uint32_t buf = planned_buf(x, n, 0);
     const char *name = graph_str(x->g, node_at(x->g, n)->name);
 
-    if (buf == PROGRAM_NONE || type_at(&x->g->store->type, node_type(x->g, n))->kind != TYPE_TENSOR) {
+    if (buf == PROGRAM_NONE ||
+        type_at(&x->g->store->type, node_type(x->g, n))->kind != TYPE_TENSOR) {
         v->kind = EXEC_OTHER; /* a mesh, a group, a nested graph */
         return true;
     }

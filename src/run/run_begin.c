@@ -152,8 +152,8 @@ static bool lower_rank(struct run_plan *plan, struct run_rank *r)
         plan->status = lower_graph(r->g, &o, plan->diags, &r->p);
     }
     /* Inputs of unknown type are meshes and groups, which are passed on at most. */
-    for (uint32_t i = r->p != NULL ? r->p->n_input : 0;
-         plan->status == TUCK_OK && i < r->p->n_buf; i++)
+    for (uint32_t i = r->p != NULL ? r->p->n_input : 0; plan->status == TUCK_OK && i < r->p->n_buf;
+         i++)
         if (r->p->buf[i].flags & PROGRAM_UNKNOWN) {
             diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL,
                      "it cannot be run: the size of '%s' is not known",

@@ -308,6 +308,36 @@ static void test_verify(void **state)
     tuck_diags_free(d);
 }
 
+/* ---- calibration ---- */
+
+static void test_calibrate(void **state)
+{
+    tuck_diags *d = tuck_diags_new(NULL);
+    tuck_exec_options o = two_ranks();
+    tuck_calibration *c = NULL;
+    tuck_cluster *cluster = NULL;
+    tuck_collective_cost cost;
+    struct text t = {NULL, 0, 0};
+
+    (void)state;
+    assert_int_equal(tuck_calibrate(&o, d, &c), TUCK_OK);
+    assert_true(tuck_calibration_speaks(c));
+    text_clear(&t);
+    assert_int_equal(tuck_calibration_write(c, text_add, &t), TUCK_OK);
+    if (tuck_cluster_read_text(t.at, t.len, "c.json", NULL, d, &cluster) != TUCK_OK)
+        fail_msg("%s", diags_text(d));
+    tuck_collective q = {.coll = TUCK_ALL_REDUCE, .bytes = 1 << 20, .ranks = 2};
+    assert_int_equal(tuck_cost_collective(cluster, &q, &cost), TUCK_OK);
+    assert_true(cost.ps > 1000000 && cost.ps < 1000000000000); /* 1 us to 1 s for 1 MiB */
+    tuck_cluster_free(cluster);
+    text_clear(&t);
+    assert_int_equal(tuck_calibration_print(c, NULL, text_add, &t), TUCK_OK);
+    assert_non_null(strstr(t.at, "reduce_scatter"));
+    text_done(&t);
+    tuck_calibration_free(c);
+    tuck_diags_free(d);
+}
+
 /* ---- files ---- */
 
 static void test_files(void **state)
@@ -347,7 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums),        cmocka_unit_test(test_timeline),
         cmocka_unit_test(test_own_kernels), cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_calibrate),   cmocka_unit_test(test_files),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
