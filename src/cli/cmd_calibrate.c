@@ -99,20 +99,24 @@ static int predict(struct calibrate *c, tuck_graph *g, const tuck_cluster *clust
 static int compare_one(struct calibrate *c, const char *path, const tuck_cluster *cluster)
 {
     struct input in = {.path = path, .graph = -1, .rank = -1};
-    tuck_graph *g;
+    struct rank_files f = {.n = 0};
+    tuck_graph *g = NULL;
     double measured = 0, predicted = 0;
     int code = input_open(&in);
 
     if (code == EXIT_FINE)
-        code = ranks_graph("tuck calibrate", &in, &g);
-    if (code == EXIT_FINE)
+        code = rank_files_open(&f, "tuck calibrate", &in, NULL, 0);
+    if (code == EXIT_FINE) {
+        g = rank_files_graph(&f, 0);
         code = measure(c, g, &measured);
+    }
     if (code == EXIT_FINE)
         code = predict(c, g, cluster, &predicted);
     print_diags(c->diags);
     if (code == EXIT_FINE)
         printf("  %-40s %10.3f %10.3f %+8.1f %%\n", path, predicted, measured,
                100 * (predicted / measured - 1));
+    rank_files_close(&f);
     input_close(&in);
     return code;
 }

@@ -89,14 +89,17 @@ static int run_all(struct run *r)
 {
     struct rank_files f;
     tuck_execution *x = NULL;
-    int code = rank_files_open(&f, "tuck run", &r->in, r->more, r->n_more, 1);
+    int code = rank_files_open(&f, "tuck run", &r->in, r->more, r->n_more);
+    tuck_graph **g = code == EXIT_FINE ? ranks_graphs(&f, 1) : NULL;
 
+    if (code == EXIT_FINE && g == NULL)
+        code = exit_code_of(TUCK_ENOMEM);
     if (code == EXIT_FINE) {
         r->ranks.o.hints = r->in.hints;
         r->ranks.o.n_hints = r->in.n_hint;
         progress_begin("tuck run");
         progress_stage("running");
-        tuck_status st = tuck_ranks_execute(f.g, f.n, &r->ranks.o, r->in.diags, &x);
+        tuck_status st = tuck_ranks_execute(g, f.n, &r->ranks.o, r->in.diags, &x);
         progress_end();
         print_diags(r->in.diags);
         code = ranks_code(st);
@@ -105,6 +108,7 @@ static int run_all(struct run *r)
         code = show(r, x);
     code = picture_end(&r->picture, r->in.path, code);
     tuck_execution_free(x);
+    free(g);
     rank_files_close(&f);
     return code;
 }

@@ -66,6 +66,10 @@ static int compare(struct verify *v, const struct rank_files *f)
 {
     tuck_verification *x = NULL;
     size_t half = f->n / 2;
+    tuck_graph **g = ranks_graphs(f, 2);
+
+    if (g == NULL)
+        return exit_code_of(TUCK_ENOMEM);
 
     v->ranks.o.hints = v->in.hints;
     v->ranks.o.n_hints = v->in.n_hint;
@@ -75,7 +79,7 @@ static int compare(struct verify *v, const struct rank_files *f)
     }
     progress_begin("tuck verify");
     progress_stage("running both");
-    tuck_status st = tuck_ranks_verify(f->g, f->g + half, half, &v->ranks.o, v->in.diags, &x);
+    tuck_status st = tuck_ranks_verify(g, g + half, half, &v->ranks.o, v->in.diags, &x);
     progress_end();
     print_diags(v->in.diags);
     int code = ranks_code(st);
@@ -87,6 +91,7 @@ static int compare(struct verify *v, const struct rank_files *f)
             code = EXIT_FOUND;
     }
     tuck_verification_free(x);
+    free(g);
     return code;
 }
 
@@ -99,7 +104,7 @@ int cmd_verify(int argc, char **argv)
     v.in.several = true;
     int code = input_open(&v.in);
     if (code == EXIT_FINE)
-        code = rank_files_open(&f, "tuck verify", &v.in, v.more, v.n_more, 2);
+        code = rank_files_open(&f, "tuck verify", &v.in, v.more, v.n_more);
     if (code == EXIT_FINE)
         code = compare(&v, &f);
     rank_files_close(&f);

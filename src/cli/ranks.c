@@ -1,11 +1,8 @@
 #include "cli/ranks.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cli/graphs.h"
 
 enum {
     OPT_SEED = 0x900,
@@ -84,68 +81,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp ranks_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
-int ranks_graph(const char *command, const struct input *in, tuck_graph **out)
-{
-    size_t from = 0, to = 0;
-    int code = input_range(in, &from, &to);
-
-    if (code == EXIT_FINE && to - from != 1) {
-        fprintf(stderr, "%s: %s has %zu graphs; --graph says which one to run\n", command, in->path,
-                to - from);
-        code = EXIT_USAGE;
-    }
-    if (code == EXIT_FINE)
-        *out = tuck_doc_graph(in->doc, from);
-    return code;
-}
-
-/* Files are in the order of their ranks, whatever the order on the command line, if all say which
- * rank they are of. */
-static int64_t rank_of(const tuck_graph *g)
-{
-    return tuck_graph_rank(g);
-}
-
-static void sort_by_rank(struct rank_files *f, size_t from, size_t to)
+static void sort_by_rank(const struct rank_files *f, tuck_graph **g, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++)
-        if (rank_of(f->g[i]) < 0)
+        if (f->number[i] < 0)
             return;
-    for (size_t i = from + 1; i < to; i++)
-        for (size_t k = i; k > from && rank_of(f->g[k - 1]) > rank_of(f->g[k]); k--) {
-            tuck_graph *g = f->g[k];
-            f->g[k] = f->g[k - 1];
-            f->g[k - 1] = g;
-        }
-}
-
-int rank_files_open(struct rank_files *f, const char *command, const struct input *first,
-                    const char *const *more, size_t n_more, size_t parts)
-{
-    *f = (struct rank_files){.n = n_more + 1};
-    f->in = calloc(f->n, sizeof(*f->in));
-    f->g = calloc(f->n, sizeof(*f->g));
-    int code = f->in != NULL && f->g != NULL ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
-    for (size_t i = 0; i < f->n && code == EXIT_FINE; i++) {
-        f->in[i] = i == 0 ? *first : input_like(first, more[i - 1]);
-        if (i > 0) {
-            f->opened = i;
-            code = input_open(&f->in[i]);
-        }
-        if (code == EXIT_FINE)
-            code = ranks_graph(command, &f->in[i], &f->g[i]);
+    for (size_t i = from; i < to; i++) {
+        size_t at = from;
+        for (size_t k = from; k < to; k++)
+            at += f->number[k] < f->number[i] || (f->number[k] == f->number[i] && k < i);
+        g[at] = rank_files_graph(f, i);
     }
-    for (size_t i = 0; i < parts && code == EXIT_FINE; i++)
-        sort_by_rank(f, f->n / parts * i, f->n / parts * (i + 1));
-    return code;
 }
 
-void rank_files_close(struct rank_files *f)
+tuck_graph **ranks_graphs(const struct rank_files *f, size_t parts)
 {
-    for (size_t i = 1; i <= f->opened; i++)
-        input_close_like(&f->in[i]);
-    free(f->in);
-    free(f->g);
+    tuck_graph **g = calloc(f->n, sizeof(tuck_graph *));
+
+    for (size_t i = 0; g != NULL && i < f->n; i++)
+        g[i] = rank_files_graph(f, i);
+    for (size_t i = 0; g != NULL && i < parts; i++)
+        sort_by_rank(f, g, f->n / parts * i, f->n / parts * (i + 1));
+    return g;
 }
 
 int ranks_code(tuck_status st)
