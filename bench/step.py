@@ -59,6 +59,7 @@ def main():
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=args.ranks)
     model, inputs = steps.make(args.model, args.width, args.layers, args.batch)
     gm = trace(model, inputs, args.ranks)
+    type(gm).__name__ = "step"
     gm.graph.eliminate_dead_code()
     gm.recompile()
     print(gm.print_readable(print_output=False, include_stride=True, include_device=True))

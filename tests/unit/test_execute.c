@@ -308,6 +308,44 @@ static void test_verify(void **state)
     tuck_diags_free(d);
 }
 
+/* ---- without memory ---- */
+
+/* Refuses request k of a run. Returns the number of requests. */
+static size_t run_with(size_t k)
+{
+    struct faulty f = {.fail_at = 0};
+    tuck_allocator alloc = faulty_allocator(&f);
+    tuck_read_options read = {.size = sizeof(read), .alloc = &alloc};
+    tuck_exec_options o = two_ranks();
+    tuck_execution *x = NULL;
+    tuck_doc *doc = NULL;
+
+    assert_int_equal(
+        tuck_doc_read_text(sum_and_gather, strlen(sum_and_gather), "", &read, NULL, &doc), TUCK_OK);
+    tuck_graph *g = tuck_doc_graph(doc, 0);
+    size_t calls = f.calls;
+    f.fail_at = k == 0 ? 0 : calls + k;
+    tuck_status st = tuck_ranks_execute(&g, 1, &o, NULL, &x);
+    calls = f.calls - calls;
+    if (st != (f.failed ? TUCK_ENOMEM : TUCK_OK))
+        fail_msg("request %zu of %zu: %s", k, calls, tuck_status_text(st));
+    tuck_execution_free(x);
+    tuck_doc_free(doc);
+    if (f.live != 0)
+        fail_msg("request %zu: %zu bytes leaked", k, f.live);
+    return calls;
+}
+
+static void test_memory(void **state)
+{
+    size_t calls = run_with(0);
+
+    (void)state;
+    size_t apart = getenv("TUCK_SOAK") ? 1 : calls / 30 + 1;
+    for (size_t k = 1; k <= calls; k += apart)
+        run_with(k);
+}
+
 /* ---- calibration ---- */
 
 static void test_calibrate(void **state)
@@ -377,7 +415,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums),        cmocka_unit_test(test_timeline),
         cmocka_unit_test(test_own_kernels), cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_calibrate),   cmocka_unit_test(test_files),
+        cmocka_unit_test(test_memory),      cmocka_unit_test(test_calibrate),
+        cmocka_unit_test(test_files),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

@@ -1,0 +1,113 @@
+"""A DDP step on 2 ranks: `tuck run` beside PyTorch's DDP over gloo, one thread each, interleaved.
+
+    python bench/ddp.py [--rounds N] [--tuck build/release/tuck] [--compiled]
+
+Prints the best and the median step of each, and the ratio of the best. The graph that Tuck runs is
+the step as PyTorch traces it (bench/step.py), as it came and after `tuck optimize`.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+WORLD, STEPS, WARMUP = 2, 10, 3
+
+
+def worker(rank, model_name, compiled, store, out):
+    """One rank of PyTorch's DDP."""
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    import steps
+
+    os.sched_setaffinity(0, {rank % os.cpu_count()})
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=WORLD)
+    torch.manual_seed(0)
+    model, inputs = steps.make(model_name)
+    ddp = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    run = torch.compile(ddp) if compiled else ddp
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=steps.RATE)
+    times = []
+    for i in range(WARMUP + STEPS):
+        dist.barrier()
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=False)
+        run(*inputs).backward()
+        optimizer.step()
+        if i >= WARMUP:
+            times.append(1e3 * (time.perf_counter() - begin))
+    if rank == 0:
+        Path(out).write_text(json.dumps(times))
+    dist.barrier()
+    os._exit(0)
+
+
+def torch_times(model, compiled):
+    with tempfile.TemporaryDirectory() as folder:
+        store, out = f"{folder}/store", f"{folder}/times"
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+        args = [sys.executable, "-W", "ignore", __file__, "--worker"]
+        ranks = [
+            subprocess.Popen([*args, str(r), model, str(int(compiled)), store, out], env=env)
+            for r in range(WORLD)
+        ]
+        for rank in ranks:
+            rank.wait(timeout=600)
+        return json.loads(Path(out).read_text())
+
+
+def tuck_times(tuck, graph):
+    text = subprocess.run(
+        [tuck, "run", graph, "-n", str(WORLD), "--steps", str(STEPS), "--warmup", str(WARMUP), "-j"],
+        check=True, capture_output=True, text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    ).stdout
+    return [ns / 1e6 for ns in json.loads(text)["steps_ns"]]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tuck", default=str(HERE.parent / "build/release/tuck"))
+    parser.add_argument("--compiled", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for model in ("mlp", "transformer"):
+            graph, better = f"{folder}/{model}.txt", f"{folder}/{model}_better.txt"
+            with open(graph, "w") as f:
+                subprocess.run([sys.executable, "-W", "ignore", HERE / "step.py", model], check=True,
+                               stdout=f)
+            subprocess.run([args.tuck, "optimize", graph, "--group", f"0={WORLD}", "-o", better],
+                           check=True, capture_output=True)
+            runs = {
+                "torch DDP, eager": lambda: torch_times(model, False),
+                "tuck run": lambda: tuck_times(args.tuck, graph),
+                "tuck run, optimized": lambda: tuck_times(args.tuck, better),
+            }
+            if args.compiled:
+                runs["torch DDP, compiled"] = lambda: torch_times(model, True)
+            found = {name: [] for name in runs}
+            for _ in range(args.rounds):
+                for name, run in runs.items():
+                    found[name] += run()
+            base = min(found["torch DDP, eager"])
+            for name, times in found.items():
+                best, middle = min(times), statistics.median(times)
+                print(f"{model:12} {name:22} best {best:9.3f} ms, median {middle:9.3f} ms, "
+                      f"{best / base:5.2f} of eager DDP", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--worker"]:
+        worker(int(sys.argv[2]), sys.argv[3], sys.argv[4] == "1", sys.argv[5], sys.argv[6])
+    else:
+        main()
