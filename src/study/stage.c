@@ -57,20 +57,43 @@ static void do_push(void *arg)
     pipeline_push(&x->p, x->pass, x->option, x->value);
 }
 
+static tuck_status begin(const struct stage *from, struct pipeline *p, struct stage *to)
+{
+    const tuck_allocator *alloc = &from->g->store->mem.alloc;
+
+    *to = (struct stage){.from = from, .depth = from->depth + 1};
+    pipeline_init(p, &all_passes, alloc);
+    to->g = graph_clone(from->g);
+    to->report = report_new(alloc);
+    return to->g != NULL && to->report != NULL ? TUCK_OK : TUCK_ENOMEM;
+}
+
 tuck_status stage_next(const struct runner *r, const struct stage *from, const struct pass *pass,
                        const char *option, double value, tuck_diags *diags, struct stage *to)
 {
-    const tuck_allocator *alloc = &from->g->store->mem.alloc;
     struct push x = {.pass = pass, .option = option, .value = value};
-    tuck_status st = TUCK_ENOMEM;
+    tuck_status st = begin(from, &x.p, to);
 
-    *to = (struct stage){.from = from, .depth = from->depth + 1};
-    to->g = graph_clone(from->g);
-    to->report = report_new(alloc);
-    pipeline_init(&x.p, &all_passes, alloc);
-    if (to->g != NULL && to->report != NULL && mem_guard(&x.p.mem, do_push, &x))
+    if (st == TUCK_OK && !mem_guard(&x.p.mem, do_push, &x))
+        st = TUCK_ENOMEM;
+    if (st == TUCK_OK)
         st = run(r, &x.p.step.at[0], diags, to);
     pipeline_destroy(&x.p);
+    return st;
+}
+
+tuck_status stage_next_with(const struct runner *r, const struct stage *from,
+                            const struct pass *pass, const char *options, tuck_diags *diags,
+                            struct stage *to)
+{
+    struct pipeline p;
+    tuck_status st = begin(from, &p, to);
+
+    if (st == TUCK_OK)
+        st = pipeline_add_whole(&p, pass->name, options, NULL, diags);
+    if (st == TUCK_OK)
+        st = run(r, &p.step.at[0], diags, to);
+    pipeline_destroy(&p);
     return st;
 }
 

@@ -23,6 +23,10 @@ void stage_first(struct stage *first, tuck_graph *g, struct evaluation *e, tuck_
 TUCK_MUST_CHECK tuck_status stage_next(const struct runner *r, const struct stage *from,
                                        const struct pass *pass, const char *option, double value,
                                        tuck_diags *diags, struct stage *to);
+/* The same with several options, as a user writes them. */
+TUCK_MUST_CHECK tuck_status stage_next_with(const struct runner *r, const struct stage *from,
+                                            const struct pass *pass, const char *options,
+                                            tuck_diags *diags, struct stage *to);
 void stage_end(struct stage *x);
 
 /* What all passes up to here did, in one report. */

@@ -3,8 +3,11 @@
  * A plan says for each kind of collective which of them are bucketed and up to which size. Plans
  * are judged by their order by time. First come sizes for all kinds together, from a fraction to a
  * multiple of the size that keeps the links busy. Then, from the best of these, each kind is
- * changed alone as long as that helps. The best plan gets more orders.
+ * changed alone as long as that helps: its size, which of them, none, or the small ones only, which
+ * are most of the latency and next to nothing to copy. The best plan gets more orders.
  */
+#include <stdio.h>
+
 #include "op/ops.h"
 #include "rewrite/bucket/bucket.h"
 #include "study/tries.h"
@@ -13,17 +16,18 @@
  * and other rewrites leave those alone. */
 enum { SCATTERS, REDUCES, GATHERS, N_KINDS };
 
-/* FSDP's own: of parameters and gradients. Others are on the way of the compute. */
-enum which { LEAVE, OF_FSDP, ALL };
+/* FSDP's own: of parameters and gradients, all or only the small ones. Others are on the way of the
+ * compute. */
+enum which { LEAVE, SMALL, OF_FSDP, ALL };
 
 struct plan {
     struct {
         int8_t which; /* enum which */
-        int8_t size;  /* the cap is the size that keeps the links busy times 2 to this */
+        int8_t size;  /* the cap is the size that keeps the links busy times 2 to half of this */
     } kind[N_KINDS];
 };
 
-enum { SMALLEST = -4, LARGEST = 4, TRIED_MAX = 192 };
+enum { SMALLEST = -8, LARGEST = 8, TRIED_MAX = 192 };
 
 struct tried {
     struct plan plan;
@@ -39,7 +43,9 @@ struct plans {
     struct stage stage[N_KINDS];
     uint32_t n_built;
     bool small;              /* all orders are tried for each plan */
-    uint32_t n_tried, n_max; /* new plans so far, and how many may be tried */
+    bool none[N_KINDS];      /* there are no collectives of this kind */
+    bool alike[N_KINDS];     /* all of this kind are FSDP's */
+    uint32_t n_tried, n_max; /* plans so far, and how many may be tried */
     struct tried tried[TRIED_MAX];
 };
 
@@ -49,9 +55,9 @@ static const struct pass *pass_of(uint32_t kind, enum which which)
 {
     switch (kind) {
     case SCATTERS:
-        return which == OF_FSDP ? &pass_bucket_fsdp_reduce_scatter : &pass_bucket_reduce_scatter;
+        return which != ALL ? &pass_bucket_fsdp_reduce_scatter : &pass_bucket_reduce_scatter;
     case REDUCES: return &pass_bucket_all_reduce;
-    default: return which == OF_FSDP ? &pass_bucket_fsdp_all_gather : &pass_bucket_all_gather;
+    default: return which != ALL ? &pass_bucket_fsdp_all_gather : &pass_bucket_all_gather;
     }
 }
 
@@ -76,9 +82,13 @@ static double cap_mb(const struct plans *x, const struct plan *p, uint32_t kind)
 {
     double mb = x->busy_mb[kind];
 
-    for (int i = 0; i < p->kind[kind].size; i++)
+    int size = p->kind[kind].size;
+
+    if (size % 2 != 0)
+        mb *= 1.5; /* not the root of 2: the same on every machine */
+    for (int i = 0; i < (size - (size & 1)) / 2; i++)
         mb *= 2;
-    for (int i = 0; i > p->kind[kind].size; i--)
+    for (int i = 0; i > (size - (size & 1)) / 2; i--)
         mb /= 2;
     return mb < 1 ? 1 : mb > 2000 ? 2000 : mb;
 }
@@ -105,6 +115,45 @@ static const struct stage *stage_after(const struct plans *x, uint32_t n)
     return n > 0 ? &x->stage[n - 1] : x->from;
 }
 
+/* What a pass says of the collectives of its kind. */
+static void learn(struct plans *x, uint32_t kind)
+{
+    const struct tuck_report *t = x->stage[kind].report;
+    const struct pass_report *row = &t->pass.at[t->pass.len - 1];
+    bool filtered = false;
+
+    for (uint32_t i = 0; i < row->left.len; i++)
+        filtered |= row->left.at[i].why == LEFT_FILTERED;
+    x->none[kind] = row->bucket.len == 0 && row->left.len == 0;
+    x->alike[kind] |= x->built.kind[kind].which == OF_FSDP && !filtered;
+}
+
+/* The same plan in its simplest form, so that it is recognized. */
+static void settle(const struct plans *x, struct plan *p)
+{
+    for (uint32_t k = 0; k < N_KINDS; k++) {
+        if (x->none[k])
+            p->kind[k].which = LEAVE;
+        else if (x->alike[k] && p->kind[k].which == ALL)
+            p->kind[k].which = OF_FSDP;
+    }
+}
+
+static tuck_status run_kind(struct plans *x, const struct plan *p, uint32_t kind)
+{
+    enum { OF_CAP = 8 }; /* a small member fits so often into a bucket */
+    enum which which = (enum which)p->kind[kind].which;
+    const struct stage *from = stage_after(x, kind);
+    double mb = cap_mb(x, p, kind);
+    char text[64];
+
+    if (which != SMALL)
+        return try_next(x->s, from, pass_of(kind, which), "cap_mb", mb, &x->stage[kind]);
+    snprintf(text, sizeof(text), "cap_mb=%.4g,member_mb=%.4g", mb, mb / OF_CAP);
+    return stage_next_with(&x->s->runner, from, pass_of(kind, which), text, x->s->diags,
+                           &x->stage[kind]);
+}
+
 static tuck_status build(struct plans *x, const struct plan *p)
 {
     tuck_status st = TUCK_OK;
@@ -117,9 +166,11 @@ static tuck_status build(struct plans *x, const struct plan *p)
         x->built.kind[n] = p->kind[n];
         x->n_built = n + 1;
         enum which which = (enum which)p->kind[n].which;
-        if (which != LEAVE)
-            st = try_next(x->s, stage_after(x, n), pass_of(n, which), "cap_mb", cap_mb(x, p, n),
-                          &x->stage[n]);
+        if (which == LEAVE)
+            continue;
+        st = run_kind(x, p, n);
+        if (st == TUCK_OK)
+            learn(x, n);
     }
     return st;
 }
@@ -145,10 +196,12 @@ static const struct tried *find_graph(const struct plans *x, uint64_t revision)
 }
 
 /* Tries a plan that is new, unless enough were tried. */
-static tuck_status try_plan(struct plans *x, const struct plan *p)
+static tuck_status try_plan(struct plans *x, const struct plan *given)
 {
+    struct plan settled = *given, *p = &settled;
     struct stage timed[2];
 
+    settle(x, &settled);
     if (x->n_tried == x->n_max || find_plan(x, p) != NULL)
         return TUCK_OK;
     tuck_status st = build(x, p);
@@ -190,33 +243,62 @@ static struct plan plan_of(enum which scatters, enum which reduces, enum which g
 /* One size for all kinds. */
 static tuck_status try_sizes(struct plans *x)
 {
-    static const int8_t sizes[] = {0, 1, -1, 2, -2};
+    static const int8_t sizes[] = {0, 2, -2, 4, -4};
     tuck_status st = TUCK_OK;
 
     for (uint32_t i = 0; i < sizeof(sizes) && st == TUCK_OK; i++) {
         const struct plan list[] = {
             plan_of(OF_FSDP, ALL, OF_FSDP, sizes[i]), plan_of(ALL, ALL, ALL, sizes[i]),
-            plan_of(OF_FSDP, LEAVE, OF_FSDP, sizes[i]), plan_of(ALL, ALL, LEAVE, sizes[i])};
+            plan_of(OF_FSDP, LEAVE, OF_FSDP, sizes[i]), plan_of(ALL, ALL, LEAVE, sizes[i]),
+            plan_of(SMALL, ALL, SMALL, sizes[i])};
         for (uint32_t k = 0; k < sizeof(list) / sizeof(*list) && st == TUCK_OK; k++)
             st = try_plan(x, &list[k]);
     }
     return st;
 }
 
-/* A plan that differs in one kind; false: there is no such. */
-static bool change(struct plan *p, uint32_t kind, int how)
+/* How one kind of a plan may be changed. */
+enum change {
+    SMALLER,
+    LARGER,
+    SMALL_ONES,
+    OTHERS,
+    SWITCH,
+    A_LITTLE_SMALLER,
+    A_LITTLE_LARGER,
+    N_CHANGES
+};
+
+/* A plan that differs in one kind; false: there is no such. A kind that is left begins again at
+ * several sizes: the one at which others do best need not suit it. */
+static bool change(struct plan *p, uint32_t kind, enum change how)
 {
-    if (how == 2) { /* others of this kind */
-        p->kind[kind].which = (int8_t)(p->kind[kind].which == ALL ? OF_FSDP : ALL);
-        return kind != REDUCES;
-    }
-    if (how == 3) { /* none of this kind, or all again */
-        p->kind[kind].which = p->kind[kind].which == LEAVE ? ALL : LEAVE;
+    static const int8_t step[N_CHANGES] = {
+        [SMALLER] = -2, [LARGER] = 2, [A_LITTLE_SMALLER] = -1, [A_LITTLE_LARGER] = 1};
+    int8_t *which = &p->kind[kind].which, *size = &p->kind[kind].size;
+
+    if (how == SMALL_ONES && kind != REDUCES) {
+        bool was_large = *which != SMALL;
+        *which = was_large ? SMALL : OF_FSDP;
+        *size = 0;
         return true;
     }
-    p->kind[kind].size = (int8_t)(p->kind[kind].size + (how == 0 ? -1 : 1));
-    return p->kind[kind].which != LEAVE && p->kind[kind].size >= SMALLEST &&
-           p->kind[kind].size <= LARGEST;
+    if (*which == LEAVE) {
+        *which = ALL;
+        *size = step[how];
+        return how != OTHERS && how != SMALL_ONES;
+    }
+    if (how == OTHERS) { /* of this kind */
+        bool others = *which == OF_FSDP || *which == ALL;
+        *which = (int8_t)(*which == ALL ? OF_FSDP : ALL);
+        return kind != REDUCES && others;
+    }
+    if (how == SWITCH) {
+        *which = LEAVE;
+        return true;
+    }
+    *size = (int8_t)(*size + step[how]);
+    return *size >= SMALLEST && *size <= LARGEST;
 }
 
 /* Changes one kind as long as that helps. */
@@ -225,11 +307,11 @@ static tuck_status descend(struct plans *x, bool *better)
     tuck_status st = TUCK_OK;
 
     *better = false;
-    for (uint32_t i = 0; i < N_KINDS * 4 && st == TUCK_OK;) {
+    for (uint32_t i = 0; i < N_KINDS * N_CHANGES && st == TUCK_OK;) {
         struct tried from = *best_of(x);
         struct plan p = from.plan;
 
-        if (change(&p, i / 4, (int)(i % 4)))
+        if (change(&p, i % N_KINDS, (enum change)(i / N_KINDS)))
             st = try_plan(x, &p);
         bool won = best_of(x)->ps < from.ps;
         *better |= won;
@@ -249,13 +331,16 @@ static bool has_candidates(const tuck_graph *g)
     return n > 1;
 }
 
-/* How many plans an effort allows; fewer for very large graphs. */
+/* How many plans an effort allows; fewer for large graphs. */
 static uint32_t plans_of(const struct search *s, const tuck_graph *g)
 {
-    static const uint8_t by_effort[] = {2, 4, 8, 12, 16, 22, 40, 60, 100, TRIED_MAX};
-    uint32_t n = by_effort[s->o->effort], many = g->node.len / 20000 + 1;
+    enum { LARGE = 8192 };
+    static const uint8_t by_effort[] = {2, 4, 8, 12, 18, 26, 44, 70, 110, TRIED_MAX};
+    uint64_t n = by_effort[s->o->effort];
 
-    return n / many > 2 ? n / many : 2;
+    if (g->node.len > LARGE)
+        n = n * LARGE / g->node.len;
+    return n > 2 ? (uint32_t)n : 2;
 }
 
 static tuck_status try_plans(struct plans *x)
@@ -292,8 +377,8 @@ static tuck_status try_well(struct plans *x, const struct plan *p, const struct 
 /* The best plans that differ, one for large graphs. */
 static tuck_status try_finalists(struct plans *x, const struct stage *apart)
 {
-    enum { SMALL = 1000, FINALISTS = 2 };
-    uint32_t n = x->from->g->node.len <= SMALL ? FINALISTS : 1;
+    enum { FEW_NODES = 1000, FINALISTS = 2 };
+    uint32_t n = x->from->g->node.len <= FEW_NODES ? FINALISTS : 1;
     tuck_status st = TUCK_OK;
 
     for (uint32_t i = 0; i < n && st == TUCK_OK; i++) {
