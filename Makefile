@@ -146,6 +146,13 @@ $(B)/libtuck_mpi.so: $(call obj,$(MPI_C) $(PLUGIN_C))
 	@echo "  LINK  $@"
 	$(Q)$(WITH_MPI) $(VFLAGS_$(V)) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^
 
+# Not part of `all`: NCCL_INCLUDE is the folder of nccl.h and CUDA's headers.
+NCCL_INCLUDE ?= /usr/include
+NCCL_C     := $(wildcard src/run/comm/nccl/*.c)
+$(B)/libtuck_nccl.so: $(NCCL_C) $(call obj,$(PLUGIN_C) $(filter-out src/run/comm/launch.c,$(wildcard src/run/comm/*.c)))
+	@echo "  LINK  $@"
+	$(Q)$(COMPILE) $(STRICT) -isystem $(NCCL_INCLUDE) -shared -o $@ $(NCCL_C) $(sort $(filter %.o,$^))
+
 # Tests see the private headers and, through the static library, the private symbols.
 $(TESTS): $(B)/%: $(B)/%.o $(call obj,$(SUPPORT_C)) $(B)/libtuck.a $(B)/sources
 	@echo "  LINK  $@"

@@ -65,6 +65,16 @@ echo
 "$B/bench/sim" "$work/step.json"
 read -r seconds makespan bare < <(python3 bench/sim_reference.py "$work/step.json")
 "$B/bench/sim" "$work/step.json" "$seconds" "$makespan" "$bare" || status=1
+# Beside Open MPI, in the same processes.
+echo
+if command -v mpicc >/dev/null && command -v mpirun.openmpi >/dev/null; then
+    mpicc -std=c17 -O2 -g -Wall -Wextra -D_GNU_SOURCE -Iinclude -Isrc -o "$B/bench/allreduce" \
+        bench/mpi/allreduce.c "$B/libtuck.a" -ljansson -lm
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        mpirun.openmpi --bind-to none -np 2 "$B/bench/allreduce" 2>"$work/mpi.log" || status=1
+else
+    echo "no mpicc: all-reduce is not compared with Open MPI's"
+fi
 torch=build/torch-venv/bin/python
 if [ -x $torch ]; then
     echo

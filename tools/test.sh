@@ -149,7 +149,7 @@ all_tests() {
     build release tests
     build asan tests
     build stress tests
-    build tsan build/tsan/tests/unit/test_threads
+    build tsan build/tsan/tests/unit/test_threads build/tsan/tests/property/prop_comm
     check "build with clang" make -j"$jobs" -Otarget -s WERROR=1 CC=clang B=build/clang all
     check "an operator added by the book" tests/add_operator.sh
     check "layers" tools/check-layers
@@ -164,7 +164,12 @@ all_tests() {
     check "format" make -s check-format
     test_programs asan
     test_programs stress
-    built tsan && programs "threads, tsan" build/tsan/tests/unit/test_threads
+    built tsan && programs "threads, tsan" build/tsan/tests/unit/test_threads \
+        "env TUCK_COMM_THREADS=1 build/tsan/tests/property/prop_comm"
+    built release && programs "collectives over MPI" "tests/comm/mpi.sh build/release" \
+        "tests/comm/link.sh build/release"
+    built release && programs "faults over MPI" "tests/comm/mpi_faults.sh build/release"
+    built release && check "the NCCL plug-in compiles" tests/comm/nccl.sh build/release
     fuzz_seeds asan
     golden asan
     golden release
@@ -206,6 +211,9 @@ soak_tests() {
         list+=("build/asan/${source%.c}")
     done
     LIMIT=14400 programs "soak, asan" "${list[@]}"
+    build release tests
+    built release && LIMIT=14400 TUCK_RANKS="1 2 3 4 5 6 7 8 9" programs "soak, MPI" \
+        "tests/comm/mpi.sh build/release" "tests/comm/mpi_faults.sh build/release"
     check "build fuzz" make -j"$jobs" -Otarget -s V=fuzz fuzzers &&
         FUZZ_SECONDS=${FUZZ_SECONDS:-600} LIMIT=86400 programs "fuzz" tools/fuzz.sh
 }

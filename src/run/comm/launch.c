@@ -350,7 +350,7 @@ static bool run_elsewhere(struct ranks *k)
 bool launch(const struct launch_options *o, launch_fn fn, void *arg, struct launch_result *result)
 {
     struct ranks k = {.o = o, .fn = fn, .arg = arg, .result = result};
-    bool here = o->transport == &transport_shm;
+    bool here = !o->transport->by_mpirun;
     *result = (struct launch_result){.first = -1};
     if (here && o->world <= 0) {
         snprintf(result->error, COMM_ERROR_BYTES, "there must be at least one rank");

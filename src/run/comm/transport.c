@@ -13,7 +13,7 @@ struct row {
 
 static const struct row plugin[] = {
     {"mpi", "it is built where mpicc is (Debian: libopenmpi-dev)"},
-    {"nccl", "it is built where nccl.h and cuda_runtime_api.h are"},
+    {"nccl", "it is built by `make NCCL_INCLUDE=… build/release/libtuck_nccl.so`, and needs a GPU"},
 };
 
 /* The folder of the file this code is in: the tool, or libtuck.so. */

@@ -113,6 +113,7 @@ struct comm {
 
 struct transport {
     const char *name, *help;
+    bool by_mpirun; /* this process is a rank already; else the launcher makes ranks */
     /* NULL: error (COMM_ERROR_BYTES) says why. All ranks must call it. */
     struct comm *(*open)(const struct comm_job *job, char *error);
     void (*close)(struct comm *c);

@@ -542,6 +542,7 @@ static struct comm *mpi_open(const struct comm_job *job, char *error)
 const struct transport transport_mpi = {
     .name = "mpi",
     .help = "ranks are started by mpirun, on any number of machines",
+    .by_mpirun = true,
     .open = mpi_open,
     .close = mpi_close,
     .abort = mpi_abort,

@@ -1,0 +1,57 @@
+#!/bin/bash
+# usage: tests/comm/mpi_faults.sh BUILD          (BUILD: build/release)
+# One fault at one call of a job of MPI: every rank that can must name the rank to blame and the
+# call, mpirun must end, and no process, file or segment may be left. TUCK_SOAK: 200 runs, not 10.
+cd "$(dirname "$0")/../.." || exit 1
+build=$1 passed=0 failed=0
+command -v mpirun.openmpi >/dev/null || { echo "skipped: there is no mpirun"; exit 0; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 TUCK_PLUGINS=$PWD/$build
+program=$PWD/$build/tests/property/prop_faults
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+faults=(kill stop late other leave)
+labels=(weights grad_0 grad_1 tokens seed end)
+# Open MPI's own files go here, so that what it leaves can be told from what others have.
+export OMPI_MCA_orte_tmpdir_base=$work/tmp OMPI_MCA_btl_vader_backing_directory=$work/shm
+mkdir -p "$work/tmp" "$work/shm"
+
+wrong() {
+    echo "$1 of rank $2 at call $3 of $4 ranks: $5"
+    cat "$work/said"
+    return 1
+}
+
+run() {
+    local fault=$1 who=$2 at=$3 n=$4
+    timeout 60 mpirun.openmpi --bind-to none -np "$n" -x TUCK_FAULT_TEST=$$ "$program" "$fault" "$who" "$at" \
+        >"$work/said" 2>&1
+    local status=$?
+    [ $status -ne 124 ] || { wrong "$@" "mpirun does not end"; return; }
+    [ $status -ne 0 ] || { wrong "$@" "nobody noticed"; return; }
+    # A rank that dies is named by mpirun at least; the others are ended by it.
+    grep -q "rank $who" "$work/said" || { wrong "$@" "the rank is not named"; return; }
+    [ "$fault" = kill ] || grep "^said: " "$work/said" | grep -q "'${labels[at]}'" ||
+        { wrong "$@" "the call is not named"; return; }
+    sleep 0.2
+    local left=() pid
+    for pid in /proc/[0-9]*; do
+        [ "$(readlink "$pid/exe" 2>/dev/null)" = "$program" ] &&
+            tr '\0' '\n' <"$pid/environ" 2>/dev/null | grep -qx "TUCK_FAULT_TEST=$$" && left+=("${pid#/proc/}")
+    done
+    [ ${#left[@]} -eq 0 ] || { wrong "$@" "processes are left: ${left[*]}"; return; }
+}
+
+runs=10
+[ -z "${TUCK_SOAK-}" ] || runs=200
+for ((i = 0; i < runs; i++)); do
+    n=$((2 + i % 3))
+    if run "${faults[i % 5]}" $((i % n)) $((i / 5 % 6)) $n; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+done
+find "$work/shm" -type f | grep . && failed=$((failed + 1))
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
