@@ -1,6 +1,6 @@
 /* All-reduce over shared memory beside MPI_Allreduce, on two ranks, interleaved in one run:
  *
- *     mpirun -n 2 build/release/bench/allreduce [ROUNDS]         (bench/run.sh does it)
+ *     mpirun -n 2 build/release/bench/allreduce [ROUNDS [MOST_BYTES]]      (bench/run.sh does it)
  *
  * mpirun starts the ranks, and both ways run in the same two processes; Tuck's segment is a file
  * that is removed before it is used. In each round all rows of a size are measured, one after the
@@ -234,7 +234,7 @@ static bool row(size_t bytes, double t[WAYS][MOST_ROUNDS], int rounds)
     return ok;
 }
 
-static bool measure_all(struct bench *b, int rounds)
+static bool measure_all(struct bench *b, int rounds, size_t most)
 {
     static double t[WAYS][MOST_ROUNDS];
     bool ok = true;
@@ -242,7 +242,7 @@ static bool measure_all(struct bench *b, int rounds)
         printf("all-reduce of f32 on 2 ranks, us, median of %d rounds\n"
                "%9s %9s %9s %9s %6s %6s %8s\n",
                rounds, "bytes", "MPI", "private", "in place", "ratio", "ratio", "barrier");
-    for (int s = 0; s < SIZES; s++) {
+    for (int s = 0; s < SIZES && sizes[s] <= most; s++) {
         bool large = sizes[s] >= LARGE;
         int n = large && rounds > 7 ? 7 : rounds;
         for (int i = 0; i < n; i++) {
@@ -279,7 +279,7 @@ int main(int argc, char **argv)
         stop(b.c != NULL ? comm_error(b.c) : error);
     b.in = room(most), b.out = room(most), b.more = room(most);
     b.mine = malloc(MOST_CALLS * sizeof(double)), b.both = malloc(MOST_CALLS * sizeof(double));
-    bool ok = measure_all(&b, rounds);
+    bool ok = measure_all(&b, rounds, argc > 2 ? (size_t)atol(argv[2]) : most);
     comm_close(b.c);
     MPI_Finalize();
     return b.rank == 0 && !ok;

@@ -101,6 +101,11 @@ struct shm_chan {
     int32_t id; /* of the group; -1: internal */
     int32_t n, me;
     char *base;
+    size_t stride, slots;            /* from member to member; to its slots */
+    uint32_t slot_lines, heap_lines; /* of the last call's data, in a slot or in the heap */
+    uint64_t heap_at;
+    uint64_t checked; /* what the last call was that call_check() accepted, and its count */
+    int64_t checked_count;
     uint64_t step, seq;
     struct shm_req *head, *tail; /* calls, in their order */
     bool active;
@@ -168,18 +173,35 @@ void shm_ring(struct comm_shared *s);
 bool shm_fail(struct shm *m); /* m->c.error is the reason for all ranks */
 
 /* shm_call.c */
+size_t member_bytes(int32_t n);
 size_t chan_bytes(int32_t n);
-struct shm_line *chan_line(const struct shm_chan *ch, int32_t member, uint64_t seq);
-char *chan_slot(const struct shm_chan *ch, int32_t member, uint64_t seq);
+size_t chan_slots(int32_t n); /* offset of the slots of a member */
 char *chan_stage(const struct shm_chan *ch, int32_t member, uint64_t half);
 char *chan_result(const struct shm_chan *ch, int32_t member, uint64_t half);
 int64_t *chan_split(const struct shm_chan *ch, int32_t member, uint64_t seq);
+/* Shows the first call of a channel to the others. */
+void chan_begin(struct shm *m, struct shm_chan *ch, struct shm_req *r);
 enum comm_state chan_advance(struct shm *m, struct shm_chan *ch);
 
 /* shm_algo.c, shm_staged.c: called after each meeting; true if another one is needed. */
 typedef bool shm_run_fn(struct shm_req *r);
 shm_run_fn *shm_choose(struct shm_req *r);
 shm_run_fn shm_staged;
+
+static inline char *chan_member(const struct shm_chan *ch, int32_t member)
+{
+    return ch->base + (size_t)member * ch->stride;
+}
+
+static inline struct shm_line *chan_line(const struct shm_chan *ch, int32_t member, uint64_t seq)
+{
+    return (struct shm_line *)(void *)chan_member(ch, member) + (seq & 1);
+}
+
+static inline char *chan_slot(const struct shm_chan *ch, int32_t member, uint64_t seq)
+{
+    return chan_member(ch, member) + ch->slots + (seq & 1) * SHM_SLOT;
+}
 
 /* Operands of member m in the segment. */
 static inline char *shm_at(const struct shm *m, uint64_t off)

@@ -11,7 +11,7 @@ static size_t splits_bytes(int32_t n)
     return ((size_t)n * 2 * sizeof(int64_t) + 127) / 128 * 128;
 }
 
-static size_t member_bytes(int32_t n)
+size_t member_bytes(int32_t n)
 {
     size_t used = 2 * sizeof(struct shm_line) + 2 * splits_bytes(n) + 2 * SHM_SLOT + 4 * SHM_CHUNK;
     return (used + SHM_ALIGN - 1) / SHM_ALIGN * SHM_ALIGN;
@@ -22,31 +22,20 @@ size_t chan_bytes(int32_t n)
     return (size_t)n * member_bytes(n);
 }
 
-static char *chan_member(const struct shm_chan *ch, int32_t member)
-{
-    return ch->base + (size_t)member * member_bytes(ch->n);
-}
-
-struct shm_line *chan_line(const struct shm_chan *ch, int32_t member, uint64_t seq)
-{
-    return (struct shm_line *)(void *)chan_member(ch, member) + (seq & 1);
-}
-
 int64_t *chan_split(const struct shm_chan *ch, int32_t member, uint64_t seq)
 {
     char *p = chan_member(ch, member) + 2 * sizeof(struct shm_line);
     return (int64_t *)(void *)(p + (seq & 1) * splits_bytes(ch->n));
 }
 
-char *chan_slot(const struct shm_chan *ch, int32_t member, uint64_t seq)
+size_t chan_slots(int32_t n)
 {
-    char *p = chan_member(ch, member) + 2 * sizeof(struct shm_line) + 2 * splits_bytes(ch->n);
-    return p + (seq & 1) * SHM_SLOT;
+    return 2 * sizeof(struct shm_line) + 2 * splits_bytes(n);
 }
 
 char *chan_stage(const struct shm_chan *ch, int32_t member, uint64_t half)
 {
-    return chan_member(ch, member) + member_bytes(ch->n) - 4 * SHM_CHUNK + (half & 1) * SHM_CHUNK;
+    return chan_member(ch, member) + ch->stride - 4 * SHM_CHUNK + (half & 1) * SHM_CHUNK;
 }
 
 char *chan_result(const struct shm_chan *ch, int32_t member, uint64_t half)
@@ -64,15 +53,31 @@ static void publish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
         shm_ring(m->shared);
 }
 
+/* Asks for the data of a small call of a member together with its line, not after it: on a machine
+ * whose cores are far from each other that is half of the time. A guess: the member's data has the
+ * size of ours, and lies at the same place. */
+static void ask_early(const struct shm *m, const struct shm_chan *ch, int32_t i)
+{
+    const char *at = ch->slot_lines > 0   ? chan_slot(ch, i, ch->seq)
+                     : ch->heap_lines > 0 ? shm_at(m, ch->heap[i] + ch->heap_at)
+                                          : NULL;
+    uint32_t n = ch->slot_lines > 0 ? ch->slot_lines : ch->heap_lines;
+    for (uint32_t k = 0; k < n; k++)
+        __builtin_prefetch(at + 64 * k);
+}
+
 static bool all_came(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 {
     for (int32_t left = m->tries; r->seen < ch->n; r->seen++) {
         if (r->seen == ch->me)
             continue;
         struct shm_line *l = chan_line(ch, r->seen, ch->seq);
-        while (atomic_load_explicit(&l->step, memory_order_acquire) < ch->step)
+        ask_early(m, ch, r->seen);
+        while (atomic_load_explicit(&l->step, memory_order_acquire) < ch->step) {
             if (left-- <= 0)
                 return false;
+            ask_early(m, ch, r->seen);
+        }
     }
     return true;
 }
@@ -96,8 +101,17 @@ static bool put_small(struct shm_req *r, struct shm_line *line, uint64_t in_byte
     uint64_t most = line->in_off == SHM_NOWHERE ? SHM_SLOT
                     : r->keep.call.in_stays     ? SHM_INLINE
                                                 : SHM_DIRECT - 1;
-    if (in_bytes > most)
+    uint32_t lines = in_bytes < 1024 ? (uint32_t)(in_bytes + 63) / 64 : 16;
+    if (in_bytes > most) {
+        uint64_t at = ch->heap != NULL ? line->in_off - ch->heap[ch->me] : UINT64_MAX;
+        if (at < ch->heap_bytes) {
+            ch->heap_lines = lines;
+            ch->heap_at = at;
+        }
         return false;
+    }
+    if (in_bytes > SHM_INLINE)
+        ch->slot_lines = lines;
     if (in_bytes > 0)
         memcpy(in_bytes <= SHM_INLINE ? line->data : chan_slot(ch, ch->me, ch->seq), p->in,
                in_bytes);
@@ -112,7 +126,7 @@ static void put_splits(struct shm_req *r)
         split[i] = r->keep.call.in_split != NULL ? r->keep.split[i] : count;
 }
 
-static void begin(struct shm *m, struct shm_chan *ch, struct shm_req *r)
+void chan_begin(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 {
     static const struct comm_part nothing = {.dtype = DTYPE_U8};
     const struct comm_part *p = r->keep.call.n_part > 0 ? &r->keep.part[r->at] : &nothing;
@@ -129,6 +143,7 @@ static void begin(struct shm *m, struct shm_chan *ch, struct shm_req *r)
     line->count = r->keep.call.in_split != NULL ? -1 : p->count;
     if (r->keep.call.kind == COMM_ALL_TO_ALL)
         put_splits(r);
+    ch->slot_lines = ch->heap_lines = 0;
     if (put_small(r, line, in_bytes))
         line->what |= SHM_INLINED;
     if (r->keep.call.in_stays)
@@ -252,8 +267,10 @@ static bool agree(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 static bool finish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 {
     r->begun = false;
-    /* The next line that this rank will write: others read it two calls ago. */
+    /* What this rank will write next: others read it two calls ago. */
     __builtin_prefetch(chan_line(ch, ch->me, ch->seq + 1), 1);
+    for (uint32_t i = 0; i < ch->slot_lines; i++)
+        __builtin_prefetch(chan_slot(ch, ch->me, ch->seq + 1) + 64 * i, 1);
     if (++r->at < r->keep.call.n_part)
         return false;
     r->state = 2;
@@ -271,10 +288,11 @@ enum comm_state chan_advance(struct shm *m, struct shm_chan *ch)
     struct shm_req *r;
     while ((r = ch->head) != NULL) {
         if (!r->begun)
-            begin(m, ch, r);
+            chan_begin(m, ch, r);
         if (!all_came(m, ch, r))
             return COMM_PENDING;
         if (r->stage == 0) {
+            ch->heap_lines = 0; /* of the first meeting only */
             if (!agree(m, ch, r)) {
                 shm_fail(m);
                 return COMM_FAILED;
