@@ -29,6 +29,9 @@ struct plan {
 
 enum { SMALLEST = -8, LARGEST = 8, TRIED_MAX = 192 };
 
+/* Below and above these, more and fewer plans are tried. */
+enum { FEW_NODES = 2048, MANY_NODES = 8192 };
+
 struct tried {
     struct plan plan;
     uint64_t revision; /* of the bucketed graph */
@@ -240,20 +243,41 @@ static struct plan plan_of(enum which scatters, enum which reduces, enum which g
                           {(int8_t)gathers, (int8_t)size}}};
 }
 
+enum { N_FIRST = 5 };
+
 /* One size for all kinds. */
+static struct plan first_plan(uint32_t k, int size)
+{
+    switch (k) {
+    case 0: return plan_of(OF_FSDP, ALL, OF_FSDP, size);
+    case 1: return plan_of(ALL, ALL, ALL, size);
+    case 2: return plan_of(OF_FSDP, LEAVE, OF_FSDP, size);
+    case 3: return plan_of(ALL, ALL, LEAVE, size);
+    default: return plan_of(SMALL, ALL, SMALL, size);
+    }
+}
+
+static int64_t time_of(const struct plans *x, struct plan p)
+{
+    settle(x, &p);
+    const struct tried *t = find_plan(x, &p);
+    return t != NULL ? t->ps : INT64_MAX;
+}
+
+/* For large graphs, a size that is far only if the one on the way to it was better than the middle.
+ */
 static tuck_status try_sizes(struct plans *x)
 {
     static const int8_t sizes[] = {0, 2, -2, 4, -4};
     tuck_status st = TUCK_OK;
 
-    for (uint32_t i = 0; i < sizeof(sizes) && st == TUCK_OK; i++) {
-        const struct plan list[] = {
-            plan_of(OF_FSDP, ALL, OF_FSDP, sizes[i]), plan_of(ALL, ALL, ALL, sizes[i]),
-            plan_of(OF_FSDP, LEAVE, OF_FSDP, sizes[i]), plan_of(ALL, ALL, LEAVE, sizes[i]),
-            plan_of(SMALL, ALL, SMALL, sizes[i])};
-        for (uint32_t k = 0; k < sizeof(list) / sizeof(*list) && st == TUCK_OK; k++)
-            st = try_plan(x, &list[k]);
-    }
+    for (uint32_t i = 0; i < sizeof(sizes) && st == TUCK_OK; i++)
+        for (uint32_t k = 0; k < N_FIRST && st == TUCK_OK; k++) {
+            struct plan p = first_plan(k, sizes[i]);
+            bool far = (sizes[i] < -2 || sizes[i] > 2) && x->from->g->node.len >= FEW_NODES;
+            if (!far || time_of(x, first_plan(k, sizes[i] / 2)) < time_of(x, first_plan(k, 0)))
+                st = try_plan(x, &p);
+        }
     return st;
 }
 
@@ -334,12 +358,13 @@ static bool has_candidates(const tuck_graph *g)
 /* How many plans an effort allows; fewer for large graphs. */
 static uint32_t plans_of(const struct search *s, const tuck_graph *g)
 {
-    enum { LARGE = 8192 };
     static const uint8_t by_effort[] = {2, 4, 8, 12, 18, 26, 44, 70, 110, TRIED_MAX};
     uint64_t n = by_effort[s->o->effort];
 
-    if (g->node.len > LARGE)
-        n = n * LARGE / g->node.len;
+    if (g->node.len > MANY_NODES)
+        n = n * MANY_NODES / g->node.len;
+    else if (g->node.len < FEW_NODES && s->o->effort > 0 && 2 * n <= TRIED_MAX)
+        n *= 2;
     return n > 2 ? (uint32_t)n : 2;
 }
 
@@ -377,8 +402,8 @@ static tuck_status try_well(struct plans *x, const struct plan *p, const struct 
 /* The best plans that differ, one for large graphs. */
 static tuck_status try_finalists(struct plans *x, const struct stage *apart)
 {
-    enum { FEW_NODES = 1000, FINALISTS = 2 };
-    uint32_t n = x->from->g->node.len <= FEW_NODES ? FINALISTS : 1;
+    enum { FINALISTS = 2 };
+    uint32_t n = x->from->g->node.len <= 1000 ? FINALISTS : 1;
     tuck_status st = TUCK_OK;
 
     for (uint32_t i = 0; i < n && st == TUCK_OK; i++) {
