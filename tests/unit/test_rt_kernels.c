@@ -1,4 +1,5 @@
-/* Kernels without torch: conversions, strides, broadcasting, errors. */
+/* Kernels without torch: conversions, strides, broadcasting, errors. With --calls IN OUT, runs the
+ * calls of a file instead (tests/torch/kernels.py). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 
 #include "run/kernel/elem.h"
 #include "run/kernel/kernel.h"
+#include "support/kernel_calls.h"
 
 static struct rt_tensor dense(void *data, enum dtype d, int n, const int64_t *size)
 {
@@ -83,8 +85,11 @@ static void copies(void **state)
     assert_string_equal(error, "no kernel converts float32 to float8_e5m2");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 4 && strcmp(argv[1], "--calls") == 0)
+        return kernel_calls(argv[2], argv[3]);
+
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(halves),
         cmocka_unit_test(copies),

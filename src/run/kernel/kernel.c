@@ -4,21 +4,14 @@
 #include "run/kernel/elem.h"
 #include "run/kernel/kernels.h"
 
-#define NONE(name)                                                                                 \
-    {                                                                                              \
-        NULL, NULL, NULL                                                                           \
-    }
-#define PLAIN(name)                                                                                \
-    {                                                                                              \
-#name, kernel_##name, NULL                                                                 \
-    }
-#define SCRATCH(name)                                                                              \
-    {                                                                                              \
-#name, kernel_##name, scratch_##name                                                       \
-    }
+#define ROW(name, run, scratch) {#name, run, scratch, OP_KERNEL_##name},
+#define NONE(name) ROW(name, NULL, NULL)
+#define PLAIN(name) ROW(name, kernel_##name, NULL)
+#define SCRATCH(name) ROW(name, kernel_##name, scratch_##name)
+#define POINT(name) ROW(name, point_run, point_scratch)
 
 static const struct kernel_row table[] = {
-#define KERNEL(name, form, meaning) form(name),
+#define KERNEL(name, form, meaning) form(name)
 #include "op/kernels.def"
 #undef KERNEL
 };

@@ -81,6 +81,7 @@ struct kernel_row {
     const char *name;
     bool (*run)(struct rt_call *c);
     size_t (*scratch)(const struct rt_call *c); /* NULL: none */
+    uint16_t id;                                /* enum op_kernel */
 };
 
 /* The row of a kernel, NULL if there is none. */

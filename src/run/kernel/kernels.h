@@ -5,6 +5,7 @@
 #include "run/kernel/kernel.h"
 
 #define NONE(name)
+#define POINT(name)
 #define PLAIN(name) bool kernel_##name(struct rt_call *c);
 #define SCRATCH(name)                                                                              \
     bool kernel_##name(struct rt_call *c);                                                         \
@@ -14,7 +15,12 @@
 #undef KERNEL
 #undef NONE
 #undef PLAIN
+#undef POINT
 #undef SCRATCH
+
+/* Of the form POINT. */
+bool point_run(struct rt_call *c);
+size_t point_scratch(const struct rt_call *c);
 
 /* Operand i, or RT_NONE if there are fewer. */
 const struct rt_value *arg_at(const struct rt_call *c, uint32_t i);

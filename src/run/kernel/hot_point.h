@@ -1,0 +1,199 @@
+/* The inner loops of point.def. Included once for each set of instructions (hot_base.c,
+ * hot_avx2.c): everything is static. */
+#include "run/kernel/elem.h"
+#include "run/kernel/hot.h"
+#include "run/kernel/hot_math.h"
+#include "run/kernel/vector.h"
+
+/* ---- what the rows call ---- */
+
+struct c64 {
+    float re, im;
+};
+struct c128 {
+    double re, im;
+};
+
+#define WRAP(a, op, b) ((int64_t)((uint64_t)(a)op(uint64_t)(b)))
+
+#define COMPLEX(type, real, sine, cosine)                                                          \
+    HOT struct type type##_add(struct type a, struct type b)                                       \
+    {                                                                                              \
+        return (struct type){a.re + b.re, a.im + b.im};                                            \
+    }                                                                                              \
+    HOT struct type type##_scale(real s, struct type a)                                            \
+    {                                                                                              \
+        return (struct type){s * a.re, s * a.im};                                                  \
+    }                                                                                              \
+    HOT struct type type##_mul(struct type a, struct type b)                                       \
+    {                                                                                              \
+        return (struct type){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};                \
+    }                                                                                              \
+    HOT struct type type##_div(struct type a, struct type b)                                       \
+    {                                                                                              \
+        real x = b.re < 0 ? -b.re : b.re, y = b.im < 0 ? -b.im : b.im, s = x > y ? x : y;          \
+        if (s == 0)                                                                                \
+            return (struct type){a.re / s, a.im / s};                                              \
+        real re = b.re / s, im = b.im / s, d = re * b.re + im * b.im;                              \
+        return (struct type){(a.re * re + a.im * im) / d, (a.im * re - a.re * im) / d};            \
+    }                                                                                              \
+    HOT struct type type##_polar(real r, real angle)                                               \
+    {                                                                                              \
+        return (struct type){r * cosine(angle), r * sine(angle)};                                  \
+    }
+COMPLEX(c64, float, sinf, cosf)
+COMPLEX(c128, double, sin, cos)
+
+/* Division by 0 gives 0: torch raises an exception, which is no answer either. */
+HOT int64_t int_trunc(int64_t a, int64_t b)
+{
+    return b == 0 ? 0 : b == -1 ? WRAP(0, -, a) : a / b;
+}
+
+HOT int64_t int_floor(int64_t a, int64_t b)
+{
+    if (b == 0 || b == -1)
+        return int_trunc(a, b);
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+HOT int64_t int_mod(int64_t a, int64_t b)
+{
+    if (b == 0 || b == -1)
+        return 0;
+    int64_t r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+HOT int64_t int_pow(int64_t a, int64_t b)
+{
+    uint64_t y = 1, x = (uint64_t)a;
+
+    if (b < 0)
+        return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+    for (; b > 0; b >>= 1, x *= x)
+        if (b & 1)
+            y *= x;
+    return (int64_t)y;
+}
+
+HOT int64_t int_clamp(int64_t a, const struct point_params *p)
+{
+    int64_t low = a < p->i[0] ? p->i[0] : a;
+
+    return low > p->i[1] ? p->i[1] : low;
+}
+
+/* rounding_mode: 0 none, 1 trunc, 2 floor. */
+#define FLOAT_FNS(T, sfx, w)                                                                       \
+    HOT T w##_floor_div(T a, T b)                                                                  \
+    {                                                                                              \
+        if (b == 0)                                                                                \
+            return a / b;                                                                          \
+        T mod = fmod##sfx(a, b), div = (a - mod) / b;                                              \
+        if (mod != 0 && (b < 0) != (mod < 0))                                                      \
+            div -= 1;                                                                              \
+        if (div == 0)                                                                              \
+            return copysign##sfx(0, a / b);                                                        \
+        T whole = floor##sfx(div);                                                                 \
+        return div - whole > (T)0.5 ? whole + 1 : whole;                                           \
+    }                                                                                              \
+    HOT T w##_div_mode(T a, T b, int64_t mode)                                                     \
+    {                                                                                              \
+        return mode == 0 ? a / b : mode == 1 ? trunc##sfx(a / b) : w##_floor_div(a, b);            \
+    }                                                                                              \
+    HOT T w##_mod(T a, T b)                                                                        \
+    {                                                                                              \
+        T r = fmod##sfx(a, b);                                                                     \
+        return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                           \
+    }                                                                                              \
+    HOT T w##_lerp(T a, T b, T c)                                                                  \
+    {                                                                                              \
+        return fabs##sfx(c) < (T)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c);                    \
+    }                                                                                              \
+    HOT T w##_gelu(T a)                                                                            \
+    {                                                                                              \
+        return a * (T)0.5 * (1 + w##_erf(a * (T)0.7071067811865476));                              \
+    }                                                                                              \
+    HOT T w##_gelu_tanh(T a)                                                                       \
+    {                                                                                              \
+        T inner = (T)0.7978845608028654 * (a + (T)0.044715 * a * a * a);                           \
+        return (T)0.5 * a * (1 + w##_tanh(inner));                                                 \
+    }                                                                                              \
+    HOT T w##_gelu_tanh_backward(T g, T x)                                                         \
+    {                                                                                              \
+        const T k = (T)0.7978845608028654, q = (T)0.044715;                                        \
+        T t = w##_tanh(k * (x + q * x * x * x));                                                   \
+        T left = (T)0.5 * (1 + t), right = (T)0.5 * x * (1 - t * t);                               \
+        return g * (left + right * (k * (1 + 3 * q * x * x)));                                     \
+    }                                                                                              \
+    HOT T w##_gelu_backward(T g, T x)                                                              \
+    {                                                                                              \
+        T cdf = (T)0.5 * (1 + w##_erf(x * (T)0.7071067811865476));                                 \
+        T pdf = w##_exp(x * x * (T)-0.5) * (T)0.3989422804014327;                                  \
+        return g * (cdf + x * pdf);                                                                \
+    }                                                                                              \
+    HOT T w##_silu_backward(T g, T x)                                                              \
+    {                                                                                              \
+        T s = w##_sigmoid(x);                                                                      \
+        return g * s * (1 + x * (1 - s));                                                          \
+    }                                                                                              \
+    HOT T w##_elu(T a, const struct point_params *p)                                               \
+    {                                                                                              \
+        T scale = (T)p->f[1];                                                                      \
+        return a > 0 ? a * scale : expm1##sfx(a * (T)p->f[2]) * ((T)p->f[0] * scale);              \
+    }                                                                                              \
+    HOT T w##_softplus(T a, const struct point_params *p)                                          \
+    {                                                                                              \
+        T x = a * (T)p->f[0];                                                                      \
+        return x > (T)p->f[1] ? a : log1p##sfx(w##_exp(x)) / (T)p->f[0];                           \
+    }                                                                                              \
+    HOT T w##_clamp(T a, const struct point_params *p)                                             \
+    {                                                                                              \
+        return w##_min(w##_max(a, (T)p->f[0]), (T)p->f[1]);                                        \
+    }
+FLOAT_FNS(float, f, f32)
+FLOAT_FNS(double, , f64)
+
+/* ---- the loops ---- */
+
+#define POINT_FN(name, kind)                                                                       \
+    static void point_##name##_##kind(const struct point_params *params, void *out,                \
+                                      const void *const *in, int64_t n)
+#define IN(type, name, i) type name = ((const type *)in[i])[k]
+
+#define P1(name, kind, O, A, value) POINT_FN(name, kind) POINT_LOOP(O, IN(A, a, 0), value)
+#define P2(name, kind, O, A, B, value)                                                             \
+    POINT_FN(name, kind) POINT_LOOP(O, IN(A, a, 0); IN(B, b, 1), value)
+#define P3(name, kind, O, A, B, C, value)                                                          \
+    POINT_FN(name, kind) POINT_LOOP(O, IN(A, a, 0); IN(B, b, 1); IN(C, c, 2), value)
+#define POINT_LOOP(o_type, operands, value)                                                        \
+    {                                                                                              \
+        const struct point_params pv = *params, *const p = &pv;                                    \
+        o_type *o = out;                                                                           \
+        (void)p;                                                                                   \
+        VEC_LOOP for (int64_t k = 0; k < n; k++)                                                   \
+        {                                                                                          \
+            operands;                                                                              \
+            o_type v = value;                                                                      \
+            o[k] = v;                                                                              \
+        }                                                                                          \
+    }
+#include "run/kernel/point.def"
+#undef P1
+#undef P2
+#undef P3
+
+/* By kernel and kind. */
+#define POINT_ENTRY(name, kind) .fn[OP_KERNEL_##name][kind] = point_##name##_##kind,
+#define P1(name, kind, ...) POINT_ENTRY(name, kind)
+#define P2(name, kind, ...) POINT_ENTRY(name, kind)
+#define P3(name, kind, ...) POINT_ENTRY(name, kind)
+static const struct {
+    point_fn fn[POINT_END][K_END];
+} point_table = {
+#include "run/kernel/point.def"
+};
+#undef P1
+#undef P2
+#undef P3
