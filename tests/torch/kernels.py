@@ -130,7 +130,7 @@ def in_order(row, args, kwargs):
 SPECIAL = [0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e-3, 100.0, 0.5, -2.0, 1e5]
 
 
-def fill(r, t, plain):
+def fill(r, t, plain, indices=False):
     """Data for an operand drawn by a generator."""
     length = 0 if 0 in t.size else 1 + sum((n - 1) * s for n, s in zip(t.size, t.stride))
     g = torch.Generator().manual_seed(r.randrange(1 << 30))
@@ -146,6 +146,8 @@ def fill(r, t, plain):
     elif t.dtype.is_complex:
         flat = torch.randn(length, generator=g, dtype=torch.complex128).to(t.dtype)
     else:
+        if indices:  # that most tensors have
+            return torch.randint(-1 if r.random() < 0.3 else 0, 2, (length,), generator=g).to(t.dtype).as_strided(t.size, t.stride)
         low = 0 if t.dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else -6
         flat = torch.randint(low, 9, (length,), generator=g).to(t.dtype)
     return flat.as_strided(t.size, t.stride)
@@ -320,13 +322,16 @@ def as_tensor(t, data):
 
 
 # Kernels that take complex numbers; the others refuse them.
-COMPLEX_TOO = set("copy add sub rsub mul true_div neg conj abs square exp eq ne where masked_fill".split())
+COMPLEX_TOO = set("""copy add sub rsub mul true_div neg conj abs square exp eq ne where masked_fill sum mean mm addmm full
+    cat copy_from index gather""".split())
 
 
 def refused(case, error):
     """Complex numbers are computed where models use them."""
     kernel = case.row["kernel"]
-    return ("complex" in error and kernel not in COMPLEX_TOO) or ("of bool" in error and kernel == "clamp")
+    return ("complex" in error and kernel not in COMPLEX_TOO) or ("of bool" in error and kernel == "clamp") or any(
+        text in error for text in ("of order", "out of range", "of another size")
+    )
 
 
 def judge(case, answer, exact, scale):
@@ -337,7 +342,7 @@ def judge(case, answer, exact, scale):
     if error is not None:
         return f"{show(case)}: error: {error}"
     for i, want in enumerate(case.expected):
-        if want is None:
+        if want is None or (i == 1 and case.row["kernel"] == "topk"):  # of equal ones, torch picks any
             continue
         number = case.encoder.tensor(case.outs[i])
         said = difference(as_tensor(case.outs[i], data[number]), want, exact, scale)
@@ -351,7 +356,7 @@ def judge(case, answer, exact, scale):
     return None
 
 
-def draw(row, make, count, plain=False, alter=None):
+def draw(row, make, count, plain=False, indices=False, alter=None):
     """Cases of one operator. make: a generator of shapes.py."""
     op, found = operator_of(row["name"]), []
     if op is None:
@@ -372,7 +377,7 @@ def draw(row, make, count, plain=False, alter=None):
         def real(v):
             if isinstance(v, Tensor):
                 if id(v) not in memo:
-                    memo[id(v)] = fill(r, v, plain)
+                    memo[id(v)] = fill(r, v, plain, indices)
                 return memo[id(v)]
             if isinstance(v, (list, tuple)):
                 return type(v)(map(real, v))

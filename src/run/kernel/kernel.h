@@ -13,6 +13,8 @@
  *   - An operator that returns an operand it writes (add_, copy_, out=) has that operand's tensor
  *     as result, so that add_ runs the kernel of add. One that returns nothing writes through its
  *     operands. Results overlap operands in no other way.
+ *   - An operand that the signature calls a tensor is one, or None if it may be; kernels that work
+ *     element by element take numbers there, too.
  *   - Views have no kernel: they are sizes, strides and an address.
  *   - A kernel allocates nothing and has no state. What it needs for itself is scratch, of
  *     kernel_scratch() bytes, aligned to RT_ALIGN; its contents are lost.

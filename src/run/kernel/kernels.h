@@ -38,6 +38,9 @@ struct rt_tensor *out_at(const struct rt_call *c, uint32_t i);
 /* Writes the error and returns false. */
 bool kernel_error(struct rt_call *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* A number, or a tensor of one, everywhere. */
+bool fill_tensor(struct rt_call *c, const struct rt_tensor *to, const struct rt_value *v);
+
 /* from, broadcast to the size of to, converted to its dtype. */
 bool copy_tensor(struct rt_call *c, const struct rt_tensor *to, const struct rt_tensor *from);
 

@@ -1,0 +1,146 @@
+/* Tensors from numbers. */
+#include <math.h>
+
+#include "run/kernel/plain.h"
+
+bool fill_tensor(struct rt_call *c, const struct rt_tensor *to, const struct rt_value *v)
+{
+    _Alignas(16) char x[16] = {0};
+    struct rt_tensor one = {.data = x, .n = 0};
+
+    switch (v->kind) {
+    case RT_BOOL: one.dtype = DTYPE_B8, memcpy(x, &v->b, 1); break;
+    case RT_INT: one.dtype = DTYPE_I64, memcpy(x, &v->i, 8); break;
+    case RT_FLOAT: one.dtype = DTYPE_F64, memcpy(x, &v->f, 8); break;
+    case RT_COMPLEX: one.dtype = DTYPE_C128, memcpy(x, v->z, 16); break;
+    case RT_TENSOR: return copy_tensor(c, to, v->tensor);
+    default: return kernel_error(c, "%s of something that is no number", c->kernel->name);
+    }
+    return copy_tensor(c, to, &one);
+}
+
+/* (size or tensor, value) */
+bool kernel_full(struct rt_call *c)
+{
+    return fill_tensor(c, c->out, arg_at(c, 1));
+}
+
+bool kernel_scalar_tensor(struct rt_call *c)
+{
+    return fill_tensor(c, c->out, arg_at(c, 0));
+}
+
+bool kernel_zeros(struct rt_call *c)
+{
+    struct rt_value zero = {.kind = RT_INT, .i = 0};
+
+    return c->n_out == 0 || fill_tensor(c, c->out, &zero);
+}
+
+bool kernel_ones(struct rt_call *c)
+{
+    struct rt_value one = {.kind = RT_INT, .i = 1};
+
+    return fill_tensor(c, c->out, &one);
+}
+
+/* Contents are undefined; zeros are as good as any, and the same in every run. */
+bool kernel_empty(struct rt_call *c)
+{
+    return kernel_zeros(c);
+}
+
+static bool steps(struct rt_call *c, double start, double step, int64_t first, int64_t by,
+                  bool whole)
+{
+    const struct rt_tensor *to = c->out;
+    enum kind k = kind_of(to->dtype);
+    int64_t n = rt_numel(to), bytes = dtype_at(to->dtype)->bytes;
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t x = (int64_t)((uint64_t)first + (uint64_t)i * (uint64_t)by);
+        double f = whole ? (double)x : start + (double)i * step;
+        _Alignas(16) char from[16], v[16];
+
+        memcpy(from, whole ? (void *)&x : (void *)&f, 8);
+        elem_convert(v, k, from, whole ? K_I64 : K_F64, 1);
+        elem_store((char *)to->data + i * to->stride[0] * bytes, v, to->dtype, 1, 1);
+    }
+    return k != K_END || kernel_error(c, "no kernel counts in %s", dtype_at(to->dtype)->name);
+}
+
+static bool is_whole(const struct rt_value *v)
+{
+    return v->kind != RT_FLOAT;
+}
+
+/* arange(end), .start(start, end), .start_step(start, end, step) */
+bool kernel_arange(struct rt_call *c)
+{
+    bool has_start = arg_at(c, 1)->kind == RT_INT || arg_at(c, 1)->kind == RT_FLOAT ||
+                     arg_at(c, 1)->kind == RT_BOOL;
+    bool has_step = has_start && (arg_at(c, 2)->kind == RT_INT || arg_at(c, 2)->kind == RT_FLOAT);
+    double start = has_start ? arg_float(c, 0, 0) : 0, step = has_step ? arg_float(c, 2, 1) : 1;
+    bool whole = (!has_start || is_whole(arg_at(c, 0))) && (!has_step || is_whole(arg_at(c, 2)));
+
+    return steps(c, start, step, has_start ? arg_int(c, 0, 0) : 0, has_step ? arg_int(c, 2, 1) : 1,
+                 whole);
+}
+
+/* iota(length, *, start, step) */
+bool kernel_iota(struct rt_call *c)
+{
+    return steps(c, 0, 0, arg_int(c, 1, 0), arg_int(c, 2, 1), true);
+}
+
+/* eye(n, m) */
+bool kernel_eye(struct rt_call *c)
+{
+    struct rt_tensor to = *c->out;
+    struct rt_value one = {.kind = RT_INT, .i = 1};
+
+    if (!kernel_zeros(c))
+        return false;
+    int64_t n = to.size[0] < to.size[1] ? to.size[0] : to.size[1];
+    to.n = 1;
+    to.size[0] = n;
+    to.stride[0] += to.stride[1];
+    return fill_tensor(c, &to, &one);
+}
+
+/* Triangles: (self, diagonal). */
+static bool triangle(struct rt_call *c, bool upper)
+{
+    const struct rt_tensor *in = arg_tensor(c, 0);
+    struct rt_tensor row = *c->out;
+    int64_t k = arg_int(c, 1, 0), rows = in->size[in->n - 2], cols = in->size[in->n - 1];
+    struct rt_value zero = {.kind = RT_INT, .i = 0};
+
+    if (row.data != in->data && !copy_tensor(c, c->out, in))
+        return false;
+    int64_t bytes = dtype_at(row.dtype)->bytes;
+    for (int64_t i = 0; i < rows && rt_numel(in) > 0; i++) {
+        int64_t edge = i + k + (upper ? 0 : 1);
+        int64_t begin = upper ? 0 : edge < 0 ? 0 : edge > cols ? cols : edge;
+        int64_t end = upper ? (edge < 0 ? 0 : edge > cols ? cols : edge) : cols;
+
+        row = *c->out;
+        row.data = (char *)row.data +
+                   (i * row.stride[row.n - 2] + begin * row.stride[row.n - 1]) * bytes;
+        row.size[row.n - 2] = 1;
+        row.size[row.n - 1] = end - begin;
+        if (!fill_tensor(c, &row, &zero))
+            return false;
+    }
+    return true;
+}
+
+bool kernel_tril(struct rt_call *c)
+{
+    return triangle(c, false);
+}
+
+bool kernel_triu(struct rt_call *c)
+{
+    return triangle(c, true);
+}

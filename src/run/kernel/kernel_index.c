@@ -1,0 +1,606 @@
+/* Reading and writing at positions given by tensors. */
+#include "run/kernel/hot.h"
+#include "run/kernel/plain.h"
+
+/* An index into a dimension, negative ones counted from the end; -1 if it is out of range. */
+static int64_t position(int64_t i, int64_t size)
+{
+    i = i < 0 ? i + size : i;
+    return i >= 0 && i < size ? i : -1;
+}
+
+static bool out_of_range(struct rt_call *c, int64_t i, int64_t size)
+{
+    return kernel_error(c, "index %lld is out of range for %lld elements", (long long)i,
+                        (long long)size);
+}
+
+/* acc += x, one element in memory. */
+static void add_element(char *to, const char *from, enum dtype d)
+{
+    _Alignas(16) char a[16], b[16];
+    enum kind k = kind_of(d);
+
+    elem_load(a, to, d, 1, 1);
+    elem_load(b, from, d, 1, 1);
+    hot_get()->column[k == K_BOOL ? REDUCE_MAX : REDUCE_SUM][k](a, b, 1);
+    elem_store(to, a, d, 1, 1);
+}
+
+static void add_run(char *to, const char *from, enum dtype d, int64_t n)
+{
+    int64_t bytes = dtype_at(d)->bytes;
+
+    if (d == DTYPE_F32 || d == DTYPE_F64 || d == DTYPE_I64) {
+        hot_get()->column[REDUCE_SUM][kind_of(d)](to, from, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        add_element(to + i * bytes, from + i * bytes, d);
+}
+
+/* ---- index, index_put ---- */
+
+/* Self's dimensions: some are indexed by tensors that broadcast with each other, the rest are
+ * taken whole. Indexed positions come first in the result, or where the indexed dimensions are if
+ * those are neighbors. */
+struct indexing {
+    const int64_t *index[RT_DIMS];          /* by dimension of self: the broadcast index, or NULL */
+    int n_self;                             /* dimensions of self, masks expanded */
+    int64_t size[RT_DIMS], stride[RT_DIMS]; /* of self, contiguous */
+    int64_t n_index;                        /* elements of the broadcast index */
+    int64_t before, run, after_count;       /* whole dimensions before, after and between */
+    int n_before, n_after;
+    bool together;
+};
+
+static struct rt_tensor broadcast_like(const struct rt_value *list)
+{
+    struct rt_tensor like = {.n = 0, .dtype = DTYPE_I64};
+
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (list->item[i].kind != RT_TENSOR)
+            continue;
+        const struct rt_tensor *t = list->item[i].tensor;
+        int n = t->n > like.n ? t->n : like.n;
+        struct rt_tensor x = like;
+
+        for (int d = 0; d < n; d++) {
+            int a = d - n + like.n, b = d - n + t->n;
+            int64_t p = a >= 0 ? like.size[a] : 1, q = b >= 0 ? t->size[b] : 1;
+
+            x.size[d] = p == 1 ? q : p;
+        }
+        x.n = (uint8_t)n;
+        like = x;
+    }
+    int64_t step = 1;
+    for (int d = like.n - 1; d >= 0; d--) {
+        like.stride[d] = step;
+        step *= like.size[d];
+    }
+    return like;
+}
+
+static bool take_indices(struct plain *s, struct indexing *x, const struct rt_tensor *self,
+                         const struct rt_value *list)
+{
+    struct rt_tensor like = broadcast_like(list);
+    int64_t step = 1;
+
+    *x = (struct indexing){.n_self = self->n, .n_index = rt_numel(&like)};
+    for (int d = self->n - 1; d >= 0; d--) {
+        x->size[d] = self->size[d];
+        x->stride[d] = step;
+        step *= self->size[d];
+    }
+    for (uint32_t i = 0; i < list->n && i < RT_DIMS; i++) {
+        const struct rt_tensor *t = list->item[i].kind == RT_TENSOR ? list->item[i].tensor : NULL;
+
+        if (t == NULL)
+            continue;
+        if (t->dtype == DTYPE_B8 || t->dtype == DTYPE_U8)
+            return kernel_error(s->c, "no kernel indexes by masks: use nonzero");
+        int64_t *all = plain_room(s, (size_t)x->n_index * sizeof(int64_t));
+        struct rt_tensor to = like;
+        to.data = all;
+        copy_tensor(s->c, &to, t);
+        for (int64_t k = 0; k < x->n_index; k++) {
+            int64_t at = position(all[k], x->size[i]);
+
+            if (at < 0)
+                return out_of_range(s->c, all[k], x->size[i]);
+            all[k] = at;
+        }
+        x->index[i] = all;
+    }
+    return true;
+}
+
+/* Is there a whole dimension between two indexed ones? Then the index comes first. */
+static bool is_apart(const struct indexing *x)
+{
+    int phase = 0;
+
+    for (int d = 0; d < x->n_self; d++) {
+        bool indexed = x->index[d] != NULL;
+
+        if (phase == 0 && indexed)
+            phase = 1;
+        else if (phase == 1 && !indexed)
+            phase = 2;
+        else if (phase == 2 && indexed)
+            return true;
+    }
+    return false;
+}
+
+/* Calls `each` for every pair of places, in the order of the result: bytes in self, and elements in
+ * the result. A run of whole dimensions at the end is one call. */
+struct places {
+    int64_t outer, run, after; /* of whole dimensions: before the index, after it, in a run */
+    int whole[RT_DIMS], n_whole, n_first, n_run;
+};
+
+static struct places find_places(const struct indexing *x)
+{
+    struct places p = {.outer = 1, .run = 1, .after = 1};
+    int first = x->n_self, last = -1;
+    bool apart = is_apart(x);
+
+    for (int d = 0; d < x->n_self; d++)
+        if (x->index[d] != NULL) {
+            first = d < first ? d : first;
+            last = d;
+        }
+    for (int d = 0; d < x->n_self; d++) {
+        if (x->index[d] != NULL)
+            continue;
+        p.whole[p.n_whole++] = d;
+        if (d < first && !apart) {
+            p.outer *= x->size[d];
+            p.n_first = p.n_whole;
+        } else if (d > last) {
+            p.run *= x->size[d];
+            p.n_run++;
+        } else {
+            p.after *= x->size[d];
+        }
+    }
+    return p;
+}
+
+/* The place in self of the outer-th, k-th, middle-th element. */
+static int64_t place_of(const struct indexing *x, const struct places *p, int64_t outer, int64_t k,
+                        int64_t middle)
+{
+    int64_t at = 0;
+
+    for (int i = p->n_first - 1; i >= 0; i--) {
+        int d = p->whole[i];
+
+        at += outer % x->size[d] * x->stride[d];
+        outer /= x->size[d];
+    }
+    for (int i = p->n_whole - p->n_run - 1; i >= p->n_first; i--) {
+        int d = p->whole[i];
+
+        at += middle % x->size[d] * x->stride[d];
+        middle /= x->size[d];
+    }
+    for (int d = 0; d < x->n_self; d++)
+        if (x->index[d] != NULL)
+            at += x->index[d][k] * x->stride[d];
+    return at;
+}
+
+/* (self, indices) */
+bool kernel_index(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *self = arg_tensor(c, 0);
+    struct indexing x;
+
+    if (!take_indices(&s, &x, self, arg_at(c, 1)))
+        return false;
+    struct places p = find_places(&x);
+    const char *from = plain_raw_in(&s, self);
+    char *to = plain_raw_out(&s, c->out), *at = to;
+    int64_t bytes = dtype_at(self->dtype)->bytes;
+    if (rt_numel(c->out) > 0)
+        for (int64_t o = 0; o < p.outer; o++)
+            for (int64_t k = 0; k < x.n_index; k++)
+                for (int64_t m = 0; m < p.after; m++, at += p.run * bytes)
+                    memcpy(at, from + place_of(&x, &p, o, k, m) * bytes, (size_t)(p.run * bytes));
+    plain_raw_done(&s, c->out, to);
+    return true;
+}
+
+size_t scratch_index(const struct rt_call *c)
+{
+    const struct rt_value *list = arg_at(c, 1);
+    struct rt_tensor like = broadcast_like(list);
+
+    return 2 * plain_scratch(c, 0) + (size_t)(list->n + 1) * ((size_t)rt_numel(&like) * 8 + 64);
+}
+
+/* values, broadcast to the result of indexing, as a plain array. */
+static const char *broadcast_values(struct plain *s, const struct indexing *x,
+                                    const struct places *p, const struct rt_value *list,
+                                    const struct rt_tensor *values, enum dtype d)
+{
+    struct rt_tensor like = broadcast_like(list), t = {.dtype = (uint8_t)d};
+    int n = 0;
+
+    for (int i = 0; i < p->n_first; i++)
+        t.size[n++] = x->size[p->whole[i]];
+    for (int i = 0; i < like.n; i++)
+        t.size[n++] = like.size[i];
+    for (int i = p->n_first; i < p->n_whole; i++)
+        t.size[n++] = x->size[p->whole[i]];
+    t.n = (uint8_t)n;
+    int64_t step = 1;
+    for (int i = n - 1; i >= 0; i--) {
+        t.stride[i] = step;
+        step *= t.size[i];
+    }
+    t.data = plain_room(s, (size_t)step * dtype_at(d)->bytes);
+    copy_tensor(s->c, &t, values);
+    return t.data;
+}
+
+/* (self, indices, values, accumulate) */
+static bool put(struct rt_call *c, const struct rt_tensor *self, const struct rt_value *list,
+                const struct rt_tensor *values, bool accumulate)
+{
+    struct plain s = plain_begin(c);
+    struct indexing x;
+    struct rt_tensor *out = c->n_out > 0 ? c->out : NULL;
+    const struct rt_tensor *result = out != NULL ? out : self;
+
+    if (!take_indices(&s, &x, self, list))
+        return false;
+    struct places p = find_places(&x);
+    enum dtype d = self->dtype;
+    int64_t bytes = dtype_at(d)->bytes;
+    if (rt_numel(self) == 0)
+        return true;
+    const char *from = broadcast_values(&s, &x, &p, list, values, d);
+    if (result->data != self->data && !copy_tensor(c, result, self))
+        return false;
+    char *to = (char *)(uintptr_t)plain_raw_in(&s, result);
+    for (int64_t o = 0; o < p.outer; o++)
+        for (int64_t k = 0; k < x.n_index; k++)
+            for (int64_t m = 0; m < p.after; m++, from += p.run * bytes) {
+                char *place = to + place_of(&x, &p, o, k, m) * bytes;
+
+                if (accumulate)
+                    add_run(place, from, d, p.run);
+                else
+                    memcpy(place, from, (size_t)(p.run * bytes));
+            }
+    plain_raw_done(&s, result, to);
+    return true;
+}
+
+bool kernel_index_put(struct rt_call *c)
+{
+    return put(c, arg_tensor(c, 0), arg_at(c, 1), arg_tensor(c, 2), arg_bool(c, 3, false));
+}
+
+static size_t put_scratch(const struct rt_call *c, const struct rt_tensor *self,
+                          const struct rt_value *list)
+{
+    struct rt_tensor like = broadcast_like(list);
+    int64_t whole = 1;
+
+    for (int d = 0; d < self->n; d++)
+        if (d >= (int)list->n || list->item[d].kind != RT_TENSOR)
+            whole *= self->size[d];
+    return 2 * plain_scratch(c, 0) + (size_t)(list->n + 1) * ((size_t)rt_numel(&like) * 8 + 64) +
+           (size_t)(rt_numel(&like) * whole) * dtype_at(self->dtype)->bytes + 128;
+}
+
+size_t scratch_index_put(const struct rt_call *c)
+{
+    return put_scratch(c, arg_tensor(c, 0), arg_at(c, 1));
+}
+
+/* _unsafe_masked_index_put_accumulate(self, mask, indices, values): where the mask is false, nothing
+ * is added, and the index does not matter. */
+bool kernel_masked_index_put(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0), *mask = arg_tensor(c, 1),
+                           *values = arg_tensor(c, 3);
+    const struct rt_value *list = arg_at(c, 2);
+    struct plain s = plain_begin(c);
+    struct rt_tensor like = broadcast_like(list);
+    struct rt_tensor wide = *values; /* values with zeros where the mask is false */
+    struct rt_value safe[RT_DIMS];
+    struct rt_tensor index[RT_DIMS];
+
+    if (list->n > RT_DIMS)
+        return kernel_error(c, "more than %d indices", RT_DIMS);
+    if (rt_numel(mask) != rt_numel(values) || rt_numel(mask) != rt_numel(&like))
+        return kernel_error(c,
+                            "no kernel adds where a mask of another size than the values is true");
+    int64_t n = rt_numel(mask), step = 1;
+    struct rt_tensor m = *mask;
+    for (int d = mask->n - 1; d >= 0; d--) {
+        m.stride[d] = step;
+        step *= mask->size[d];
+    }
+    const uint8_t *keep = plain_in(&s, mask, K_BOOL);
+    for (uint32_t i = 0; i < list->n; i++) {
+        safe[i] = list->item[i];
+        if (list->item[i].kind != RT_TENSOR)
+            continue;
+        index[i] = like;
+        index[i].data = plain_room(&s, (size_t)rt_numel(&like) * 8);
+        copy_tensor(c, &index[i], list->item[i].tensor);
+        int64_t size = self->size[i], *at = index[i].data;
+        for (int64_t k = 0; k < rt_numel(&like); k++)
+            at[k] = at[k] < 0 ? 0 : at[k] >= size ? size - 1 : at[k]; /* clamped, as torch does */
+        safe[i].tensor = &index[i];
+    }
+    wide = m;
+    wide.dtype = values->dtype;
+    wide.data = plain_room(&s, (size_t)n * dtype_at(values->dtype)->bytes);
+    copy_tensor(c, &wide, values);
+    for (int64_t k = 0; k < n; k++)
+        if (!keep[k])
+            memset((char *)wide.data + k * dtype_at(wide.dtype)->bytes, 0,
+                   dtype_at(wide.dtype)->bytes);
+    struct rt_value fixed = {.kind = RT_LIST, .n = list->n, .item = safe};
+    struct rt_call inner = *c;
+    inner.scratch = s.at;
+    return put(&inner, self, &fixed, &wide, true);
+}
+
+size_t scratch_masked_index_put(const struct rt_call *c)
+{
+    const struct rt_value *list = arg_at(c, 2);
+    struct rt_tensor like = broadcast_like(list);
+
+    return 2 * put_scratch(c, arg_tensor(c, 0), list) +
+           (size_t)(list->n + 2) * ((size_t)rt_numel(&like) * 8 + 64) +
+           (size_t)rt_numel(arg_tensor(c, 1)) * 16 + 256;
+}
+
+/* ---- embedding ---- */
+
+/* (weight, indices) */
+bool kernel_embedding(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *weight = arg_tensor(c, 0), *indices = arg_tensor(c, 1);
+    const int64_t *index = plain_in(&s, indices, K_I64);
+    int64_t n = rt_numel(indices), width = weight->size[1], bytes = dtype_at(weight->dtype)->bytes;
+    char *to = plain_raw_out(&s, c->out);
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t row = index[i];
+
+        if (row < 0 || row >= weight->size[0])
+            return out_of_range(c, row, weight->size[0]);
+        elem_move(to + i * width * bytes, 1, (char *)weight->data + row * weight->stride[0] * bytes,
+                  weight->stride[1], (size_t)bytes, width);
+    }
+    plain_raw_done(&s, c->out, to);
+    return true;
+}
+
+size_t scratch_embedding(const struct rt_call *c)
+{
+    return plain_scratch(c, 0);
+}
+
+/* (grad, indices, num_weights, padding_idx, scale_grad_by_freq): sums in float */
+bool kernel_embedding_backward(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *grad = arg_tensor(c, 0), *indices = arg_tensor(c, 1);
+    const int64_t *index = plain_in(&s, indices, K_I64);
+    enum kind k = plain_float(c->out);
+    const char *g = plain_in(&s, grad, k);
+    char *to = plain_out(&s, c->out, k);
+    int64_t n = rt_numel(indices), width = c->out->size[1], bytes = kind_bytes[k];
+    int64_t padding = arg_int(c, 3, -1), rows = c->out->size[0];
+
+    if (arg_bool(c, 4, false))
+        return kernel_error(c, "no kernel scales gradients of embeddings by frequency");
+    memset(to, 0, (size_t)(rows * width * bytes));
+    for (int64_t i = 0; i < n; i++) {
+        if (index[i] == padding)
+            continue;
+        if (index[i] < 0 || index[i] >= rows)
+            return out_of_range(c, index[i], rows);
+        hot_get()->column[REDUCE_SUM][k](to + index[i] * width * bytes, g + i * width * bytes,
+                                         width);
+    }
+    plain_done(&s, c->out, to, k);
+    return true;
+}
+
+size_t scratch_embedding_backward(const struct rt_call *c)
+{
+    return plain_scratch(c, 0);
+}
+
+/* ---- along one dimension ---- */
+
+static int64_t offset_of(const struct rt_tensor *t, const int64_t *at)
+{
+    int64_t p = 0;
+
+    for (int d = 0; d < t->n; d++)
+        p += at[d] * t->stride[d];
+    return p;
+}
+
+static bool next_index(const struct rt_tensor *t, int64_t *at)
+{
+    for (int d = t->n - 1; d >= 0; d--) {
+        if (++at[d] < t->size[d])
+            return true;
+        at[d] = 0;
+    }
+    return false;
+}
+
+static char *element(const struct rt_tensor *t, const int64_t *at)
+{
+    return (char *)t->data + offset_of(t, at) * dtype_at(t->dtype)->bytes;
+}
+
+static int64_t index_at(const struct rt_tensor *t, const int64_t *at)
+{
+    int64_t i;
+
+    elem_load(&i, element(t, at), t->dtype, 1, 1);
+    return i;
+}
+
+/* (self, dim, index) */
+bool kernel_gather(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
+    int dim = plain_dim(self, arg_int(c, 1, 0));
+    int64_t at[RT_DIMS] = {0}, place[RT_DIMS];
+    size_t bytes = dtype_at(self->dtype)->bytes;
+
+    if (rt_numel(index) == 0)
+        return true;
+    do {
+        int64_t i = index_at(index, at), n = self->n > 0 ? self->size[dim] : 1;
+
+        memcpy(place, at, sizeof(place));
+        place[dim] = position(i, n);
+        if (place[dim] < 0)
+            return out_of_range(c, i, n);
+        memcpy(element(c->out, at), element(self, place), bytes);
+    } while (next_index(index, at));
+    return true;
+}
+
+enum how { REPLACE, ADD, MULTIPLY, LARGEST, SMALLEST };
+
+static void combine(char *to, const void *value, enum kind from, enum dtype d, enum how how)
+{
+    static const uint8_t op[] = {[ADD] = REDUCE_SUM,
+                                 [MULTIPLY] = REDUCE_PROD,
+                                 [LARGEST] = REDUCE_MAX,
+                                 [SMALLEST] = REDUCE_MIN};
+    _Alignas(16) char a[16], b[16];
+    enum kind k = kind_of(d);
+
+    elem_convert(b, k, value, from, 1);
+    if (how != REPLACE && hot_get()->column[op[how]][k] != NULL) {
+        elem_load(a, to, d, 1, 1);
+        hot_get()->column[op[how]][k](a, b, 1);
+        elem_store(to, a, d, 1, 1);
+    } else {
+        elem_store(to, b, d, 1, 1);
+    }
+}
+
+/* Each element of src, or the number, goes to the place that index says. */
+static bool scatter(struct rt_call *c, enum how how)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
+                           *src = arg_tensor(c, 3);
+    const struct rt_tensor *to = c->n_out > 0 ? c->out : self;
+    int dim = plain_dim(self, arg_int(c, 1, 0));
+    int64_t at[RT_DIMS] = {0}, place[RT_DIMS], n = self->n > 0 ? self->size[dim] : 1;
+    double number = arg_float(c, 3, 0);
+
+    if (kind_of(self->dtype) == K_END)
+        return kernel_error(c, "no kernel scatters %s", dtype_at(self->dtype)->name);
+    if (to->data != self->data && !copy_tensor(c, to, self))
+        return false;
+    if (rt_numel(index) == 0)
+        return true;
+    do {
+        int64_t i = index_at(index, at);
+        _Alignas(16) char x[16];
+
+        memcpy(place, at, sizeof(place));
+        place[dim] = position(i, n);
+        if (place[dim] < 0)
+            return out_of_range(c, i, n);
+        if (src != NULL)
+            elem_load(x, element(src, at), src->dtype, 1, 1);
+        else
+            memcpy(x, &number, sizeof(number));
+        combine(element(to, place), x, src != NULL ? kind_of(src->dtype) : K_F64, self->dtype, how);
+    } while (next_index(index, at));
+    return true;
+}
+
+bool kernel_scatter(struct rt_call *c)
+{
+    return scatter(c, REPLACE);
+}
+
+bool kernel_scatter_add(struct rt_call *c)
+{
+    return scatter(c, ADD);
+}
+
+/* (self, dim, index, source, alpha), index_select(self, dim, index): whole slices */
+static struct rt_tensor slice_at(const struct rt_tensor *t, int dim, int64_t i)
+{
+    struct rt_tensor x = *t;
+
+    if (t->n == 0)
+        return x;
+    x.data = (char *)t->data + i * t->stride[dim] * dtype_at(t->dtype)->bytes;
+    x.size[dim] = 1;
+    return x;
+}
+
+bool kernel_index_select(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
+    int dim = plain_dim(self, arg_int(c, 1, 0));
+    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
+
+    for (int64_t k = 0; k < n; k++) {
+        at[0] = k;
+        int64_t i = index_at(index, at);
+        if (i < 0 || i >= size)
+            return out_of_range(c, i, size);
+        struct rt_tensor from = slice_at(self, dim, i), to = slice_at(c->out, dim, k);
+        if (!copy_tensor(c, &to, &from))
+            return false;
+    }
+    return true;
+}
+
+bool kernel_index_add(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
+                           *src = arg_tensor(c, 3);
+    const struct rt_tensor *out = c->n_out > 0 ? c->out : self;
+    int dim = plain_dim(self, arg_int(c, 1, 0));
+    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
+    double alpha = arg_float(c, 4, 1);
+
+    if (alpha != 1)
+        return kernel_error(c, "no kernel adds at an index with a factor");
+    if (out->data != self->data && !copy_tensor(c, out, self))
+        return false;
+    for (int64_t k = 0; k < n && rt_numel(src) > 0; k++) {
+        int64_t in[RT_DIMS] = {0};
+
+        at[0] = k;
+        int64_t i = index_at(index, at);
+        if (i < 0 || i >= size)
+            return out_of_range(c, i, size);
+        struct rt_tensor from = slice_at(src, dim, k), to = slice_at(out, dim, i);
+        do
+            add_element(element(&to, in), element(&from, in), self->dtype);
+        while (next_index(&from, in));
+    }
+    return true;
+}

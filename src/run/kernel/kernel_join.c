@@ -1,0 +1,171 @@
+/* Tensors put together from others: cat, stack, pad, *_scatter, repeat, copies into a tensor. */
+#include "run/kernel/plain.h"
+
+/* The part of t from `begin` on, of `size` elements along a dimension, every step-th. */
+static struct rt_tensor slice(const struct rt_tensor *t, int dim, int64_t begin, int64_t size,
+                              int64_t step)
+{
+    struct rt_tensor x = *t;
+
+    x.data = (char *)t->data + begin * t->stride[dim] * dtype_at(t->dtype)->bytes;
+    x.size[dim] = size;
+    x.stride[dim] *= step;
+    return x;
+}
+
+/* (tensors, dim) */
+bool kernel_cat(struct rt_call *c)
+{
+    const struct rt_value *list = arg_at(c, 0);
+    const struct rt_tensor *out = c->out;
+    int dim = plain_dim(out, arg_int(c, 1, 0));
+    int64_t at = 0;
+
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct rt_tensor *t = list->item[i].tensor;
+
+        if (t->n == 1 && t->size[0] == 0 && out->n != 1)
+            continue; /* torch leaves out empty vectors, whatever the others are */
+        struct rt_tensor part = slice(out, dim, at, t->size[dim], 1);
+        if (!copy_tensor(c, &part, t))
+            return false;
+        at += t->size[dim];
+    }
+    return true;
+}
+
+/* (tensors, dim): a new dimension */
+bool kernel_stack(struct rt_call *c)
+{
+    const struct rt_value *list = arg_at(c, 0);
+    int dim = plain_dim(c->out, arg_int(c, 1, 0));
+
+    for (uint32_t i = 0; i < list->n; i++) {
+        struct rt_tensor part = slice(c->out, dim, i, 1, 1);
+
+        for (int d = dim; d + 1 < part.n; d++) {
+            part.size[d] = part.size[d + 1];
+            part.stride[d] = part.stride[d + 1];
+        }
+        part.n--;
+        if (!copy_tensor(c, &part, list->item[i].tensor))
+            return false;
+    }
+    return true;
+}
+
+static void clamp_slice(int64_t *begin, int64_t *end, int64_t size)
+{
+    *begin = *begin < 0 ? *begin + size : *begin;
+    *end = *end < 0 ? *end + size : *end;
+    *begin = *begin < 0 ? 0 : *begin > size ? size : *begin;
+    *end = *end < *begin ? *begin : *end > size ? size : *end;
+}
+
+/* (self, src, dim, start, end, step) */
+bool kernel_slice_scatter(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0);
+    int dim = plain_dim(self, arg_int(c, 2, 0));
+    int64_t step = arg_int(c, 5, 1), begin = arg_int(c, 3, 0), end = arg_int(c, 4, INT64_MAX);
+
+    clamp_slice(&begin, &end, self->size[dim]);
+    struct rt_tensor part = slice(c->out, dim, begin, (end - begin + step - 1) / step, step);
+    return copy_tensor(c, c->out, self) && copy_tensor(c, &part, arg_tensor(c, 1));
+}
+
+/* (self, src, dim, index) */
+bool kernel_select_scatter(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0);
+    int dim = plain_dim(self, arg_int(c, 2, 0));
+    int64_t i = arg_int(c, 3, 0);
+
+    i = i < 0 ? i + self->size[dim] : i;
+    struct rt_tensor part = slice(c->out, dim, i, 1, 1);
+    for (int d = dim; d + 1 < part.n; d++) {
+        part.size[d] = part.size[d + 1];
+        part.stride[d] = part.stride[d + 1];
+    }
+    part.n--;
+    return copy_tensor(c, c->out, self) && copy_tensor(c, &part, arg_tensor(c, 1));
+}
+
+/* (self, src): src in the layout of self, which an in-place form returns */
+bool kernel_copy_from(struct rt_call *c)
+{
+    struct rt_tensor *to = out_at(c, 0);
+
+    return fill_tensor(c, to != NULL ? to : arg_tensor(c, 0), arg_at(c, 1));
+}
+
+/* (self, pad, value): pairs from the last dimension on; negative numbers cut */
+bool kernel_pad(struct rt_call *c)
+{
+    const struct rt_tensor *in = arg_tensor(c, 0);
+    const struct rt_value *pad = arg_at(c, 1);
+    struct rt_tensor to = *c->out, from = *in;
+    _Alignas(16) char x[16];
+    struct rt_tensor one = {.data = x, .dtype = DTYPE_F64};
+    double value = arg_float(c, 2, 0);
+    int64_t whole = arg_int(c, 2, 0);
+
+    memcpy(x, &value, 8);
+    if (arg_at(c, 2)->kind == RT_INT) {
+        one.dtype = DTYPE_I64;
+        memcpy(x, &whole, 8);
+    }
+    if (!copy_tensor(c, c->out, &one))
+        return false;
+    for (uint32_t i = 0; i + 1 < pad->n; i += 2) {
+        int d = in->n - 1 - (int)(i / 2);
+        int64_t before = pad->item[i].i, after = pad->item[i + 1].i;
+
+        from = slice(&from, d, before < 0 ? -before : 0,
+                     from.size[d] + (before < 0 ? before : 0) + (after < 0 ? after : 0), 1);
+        if (from.size[d] < 0)
+            return kernel_error(c, "padding leaves less than nothing of dimension %d", d);
+        to = slice(&to, d, before > 0 ? before : 0, from.size[d], 1);
+    }
+    return copy_tensor(c, &to, &from);
+}
+
+/* (self, repeats) */
+bool kernel_repeat(struct rt_call *c)
+{
+    const struct rt_tensor *in = arg_tensor(c, 0), *out = c->out;
+    struct rt_tensor from = *in, to = *out;
+    int n = 0;
+
+    if (2 * out->n > RT_DIMS)
+        return kernel_error(c, "repeat of more than %d dimensions", RT_DIMS / 2);
+    for (int d = 0; d < out->n; d++) { /* each dimension as (times, size) */
+        int at = d - out->n + in->n;
+        int64_t size = at >= 0 ? in->size[at] : 1, times = size > 0 ? out->size[d] / size : 0;
+
+        to.size[n] = from.size[n] = times;
+        to.stride[n] = out->stride[d] * size;
+        from.stride[n++] = 0;
+        to.size[n] = from.size[n] = size;
+        to.stride[n] = out->stride[d];
+        from.stride[n++] = at >= 0 ? in->stride[at] : 0;
+    }
+    to.n = from.n = (uint8_t)n;
+    return rt_numel(out) == 0 || copy_tensor(c, &to, &from);
+}
+
+/* (self, dims) */
+bool kernel_flip(struct rt_call *c)
+{
+    struct rt_tensor from = *arg_tensor(c, 0);
+    const struct rt_value *dims = arg_at(c, 1);
+
+    if (rt_numel(&from) == 0)
+        return true;
+    for (uint32_t i = 0; i < dims->n; i++) {
+        int d = plain_dim(&from, dims->item[i].i);
+
+        from = slice(&from, d, from.size[d] - 1, from.size[d], -1);
+    }
+    return copy_tensor(c, c->out, &from);
+}
