@@ -633,6 +633,48 @@ TUCK_API tuck_status tuck_graph_sequence_print(tuck_graph *g, const tuck_machine
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_graph_program_digest(tuck_graph *g,
                                                                char out[TUCK_DIGEST_TEXT]);
 
+/* ---- Jobs ----
+ * The graphs of a training job as its files have them: folders of TORCH_TRACE, TORCH_COMPILE_DEBUG
+ * and tuck.torch.capture(), archives of such folders (tar, zip), logs of TORCH_LOGS. Those that
+ * make up a step are kept: of each compilation the last attempt and the last stage, forwards and
+ * backwards in the order in which they run. docs/jobs.md says how they are chosen. */
+typedef struct tuck_job tuck_job;
+
+/* Is it a folder or an archive, which only tuck_job_read() can read? */
+TUCK_API bool tuck_path_is_job(const char *path);
+/* Is it a log with graphs of several ranks, or of forward and backward, whose compilations are
+ * named? False if it cannot be read, too. */
+TUCK_API bool tuck_path_is_job_log(const char *path);
+
+/* All paths together are one job. TUCK_EIO: a path cannot be read; TUCK_ESYNTAX: there is no
+ * graph. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_job_read(const char *const *paths, size_t n,
+                                                   const tuck_allocator *alloc, tuck_diags *diags,
+                                                   tuck_job **out);
+TUCK_API void tuck_job_free(tuck_job *j);
+
+/* Both documents belong to the job. The parts are the graphs of a step, of one rank after the
+ * other, in the order in which they run; a title is "forward 0/0". The steps are one graph for
+ * each rank: its parts, joined, with values that a backward got from its forward used directly.
+ * They are copies: after the parts were changed, tuck_job_join() makes them again. */
+TUCK_API tuck_doc *tuck_job_parts(const tuck_job *j);
+TUCK_API tuck_doc *tuck_job_steps(const tuck_job *j);
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_job_join(tuck_job *j, tuck_diags *diags);
+
+/* The first part of step i, and how many there are. */
+TUCK_API size_t tuck_job_first_part(const tuck_job *j, size_t i, size_t *n_out);
+
+/* The peak of forward and backward of step i together, as PyTorch's graph passes estimate it. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_job_pytorch_peak(tuck_job *j, size_t i,
+                                                           int64_t *bytes_out);
+
+/* The contents: the parts of each step, and the graphs that were passed over, with the reason. */
+TUCK_API tuck_status tuck_job_print(tuck_job *j, const char *name, const tuck_print_options *how,
+                                    tuck_write_fn write, void *ctx);
+/* One sentence about step i. */
+TUCK_API tuck_status tuck_job_say(const tuck_job *j, size_t i, const char *name,
+                                  const tuck_print_options *how, tuck_write_fn write, void *ctx);
+
 /* ---- Comm blocks ----
  * The nodes that belong to one collective, in the order of the graph: the collective, the [i]
  * that pick its results, its waits, and the views right after those. A collective whose result

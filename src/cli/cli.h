@@ -56,10 +56,18 @@ struct input {
     size_t n_assume;
     tuck_hint *hints; /* values of symbols from --assume */
     size_t n_hint;
-    char *assumed;   /* the names in --assume, for hints */
-    bool several;    /* the command reads other files, too: options may be about those */
-    bool optional;   /* the command also works without a file */
-    size_t n_warned; /* number of warnings while opening */
+    char *assumed; /* the names in --assume, for hints */
+    bool several;  /* the command reads other files, too: options may be about those */
+    bool optional; /* the command also works without a file */
+    enum { JOB_PARTS, JOB_STEPS, JOB_NOT } job_as; /* what of a job the command is about */
+    bool job_logs;                                 /* a log of several graphs is a job, too */
+    bool job_many;                                 /* several paths are one job */
+    bool each;                                     /* --each: its graphs one by one */
+    const char **more;                             /* further paths of a job */
+    size_t n_more;
+    size_t first, count; /* the graphs of --rank in a job; count 0: all */
+    tuck_job *job;       /* NULL if the input is one text; owns doc */
+    size_t n_warned;     /* number of warnings while opening */
     tuck_diags *diags;
     tuck_doc *doc;
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/graphs.h"
+#include "cli/job_input.h"
 #include "cli/progress.h"
 
 enum { OPT_CONTENTION = 0x7A0 };
@@ -37,9 +38,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "FILE [NODE]",
+    "FILE|FOLDER|LOG... [NODE]",
     "Explain where a step loses time: each collective with its cost, how much of it is exposed, "
-    "what limits it, and what would help, tried by simulating it. With NODE, only that one.",
+    "what limits it, and what would help, tried by simulating it. With NODE, only that one. Of a "
+    "folder, an archive or logs, forward and backward are one step; --rank picks one of several "
+    "ranks.",
     question_children,
     NULL,
     NULL};
@@ -67,7 +70,11 @@ static char *subject_of(const struct question *x)
     if (f == NULL)
         return NULL;
     add_word(f, "", x->in.path);
-    if (x->in.graph >= 0)
+    for (size_t i = 0; i < x->in.n_more; i++)
+        add_word(f, "", x->in.more[i]);
+    if (x->in.job != NULL && x->in.graph_word != NULL)
+        add_word(f, "--graph", x->in.graph_word);
+    else if (x->in.graph >= 0)
         fprintf(f, " --graph %ld", x->in.graph);
     if (x->in.rank >= 0)
         fprintf(f, " --rank %ld", x->in.rank);
@@ -126,7 +133,7 @@ static int explain(struct question *x, size_t i, struct graph_list *list)
         code = EXIT_USAGE;
     }
     if (code == EXIT_FINE && !x->list.json)
-        put_graph(&x->in, i);
+        put_part(&x->in, i);
     if (code == EXIT_FINE && !x->list.json && x->word == NULL)
         put_machine(&x->model, g, assumed);
     listing_how(&x->list, &how);
@@ -138,12 +145,15 @@ static int explain(struct question *x, size_t i, struct graph_list *list)
 
 int cmd_explain(int argc, char **argv)
 {
-    struct question x = {.list.top = 10};
+    struct question x = {.list.top = 10,
+                         .in = {.job_as = JOB_STEPS, .job_logs = true, .job_many = true}};
     struct graph_list list;
     size_t from = 0, to = 0;
 
     options_parse(&argp, argc, argv, &x);
     int code = model_input_open(&x.model, &x.in, &from, &to);
+    if (x.in.job != NULL && x.in.doc == tuck_job_steps(x.in.job) && to > from)
+        to = from + 1; /* the other ranks run the same: tuck simulate shows them together */
     graph_list_begin(&list, &x.in, "graphs", x.list.json && to - from > 1);
     for (size_t i = code == EXIT_FINE ? from : to; graph_go_on(code) && i < to; i++)
         code = graph_with(&x.in, i, code, explain(&x, i, &list));

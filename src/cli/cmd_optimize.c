@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/dump.h"
 #include "cli/graphs.h"
 #include "cli/optimize_ranks.h"
-#include "cli/picture.h"
+#include "cli/optimizing.h"
 #include "cli/progress.h"
 
 enum {
@@ -25,27 +24,6 @@ enum {
     OPT_APPLY,
     OPT_BANDWIDTH,
     OPT_VERIFY
-};
-
-struct optimize {
-    struct input in;
-    struct model model;
-    struct picture picture;
-    struct dump dump;
-    const char *passes, *file, *out, *report;
-    const char *decision, *apply; /* files to write and to read */
-    tuck_decision *made, *given;
-    tuck_print_form form;
-    bool no_times, stats, memory_given;
-    int64_t memory, memory_more; /* --memory: see tuck_run_options */
-    double memory_share;
-    int64_t effort; /* -1: the default */
-    int64_t verify; /* ranks to run the result on; 0: it is not run */
-    double bandwidth;
-    const char **more; /* files after the first: one rank each */
-    size_t n_more;
-    char *text; /* the pipeline: keys first, then passes */
-    size_t len, cap;
 };
 
 static const struct argp_option options[] = {
@@ -234,12 +212,15 @@ static const struct argp_child children[] = {
 static const struct argp argp = {
     options,
     parse,
-    "FILE [FILE...]",
+    "FILE [FILE...]|FOLDER|LOG",
     "Run passes over the graphs of FILE and print the result in the syntax it was read in, with a "
     "report of what each pass did and what it left alone. With no passes given, Tuck's own are "
     "tried and the result is judged by simulating it: never slower, never more memory than "
     "--memory allows. Several files are the graphs of several ranks, which get one decision: where "
-    "their programs differ, the order of communication is kept.\v"
+    "their programs differ, the order of communication is kept. Of a folder, an archive or a log, "
+    "the "
+    "graphs of a step are optimized one by one, the same way on all ranks, and shown as one step; "
+    "-o is then a folder.\v"
     "If a pass fails, nothing is written, and the exit status is non-zero.",
     children,
     NULL,
@@ -345,7 +326,7 @@ static tuck_status print_all(const struct optimize *o, tuck_report *const *t, si
     return many && st == TUCK_OK ? tuck_print_items_end(write, ctx) : st;
 }
 
-static int write_reports(const struct optimize *o, tuck_report *const *t, size_t from, size_t n)
+int optimize_write_reports(const struct optimize *o, tuck_report *const *t, size_t from, size_t n)
 {
     struct output f;
 
@@ -393,11 +374,6 @@ static int check_known(struct optimize *o, const tuck_pipeline *p, tuck_graph *g
     return code;
 }
 
-/* The graph before and after; NULL if it cannot be simulated, or was not requested. */
-struct both {
-    tuck_simulation *s[2];
-};
-
 static void run_options(const struct optimize *o, tuck_run_options *run)
 {
     tuck_run_options_init(run);
@@ -410,8 +386,8 @@ static void run_options(const struct optimize *o, tuck_run_options *run)
         run->effort = (uint32_t)o->effort;
 }
 
-static int run_on(struct optimize *o, const tuck_pipeline *p, size_t i, struct both *both,
-                  tuck_report **report)
+int optimize_run(struct optimize *o, const tuck_pipeline *p, size_t i, struct both *both,
+                 tuck_report **report)
 {
     struct input *in = &o->in;
     tuck_graph *g = tuck_doc_graph(in->doc, i);
@@ -506,7 +482,7 @@ static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tu
     if (picture_wanted(&o->picture) || o->verify > 0)
         code = exit_code_of(tuck_graph_copy(tuck_doc_graph(o->in.doc, i), &before));
     if (code == EXIT_FINE)
-        code = run_on(o, p, i, &both, report);
+        code = optimize_run(o, p, i, &both, report);
     if (code == EXIT_FINE && o->verify > 0)
         code = verify(o, i, before);
     if (code == EXIT_FINE && picture_wanted(&o->picture))
@@ -531,7 +507,7 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
         code = run_and_draw(o, p, i, &report[i - from]);
     progress_end();
     if (code == EXIT_FINE)
-        code = write_reports(o, report, from, to - from);
+        code = optimize_write_reports(o, report, from, to - from);
     /* A graph over the memory limit does not meet the request. */
     for (size_t i = from; i < to && code == EXIT_FINE; i++)
         code = tuck_report_gain(report[i - from], &gain) && gain.over_limit ? EXIT_REFUSED
@@ -628,8 +604,9 @@ static int run_one(struct optimize *o, size_t from, size_t to)
 
     if (o->passes != NULL || o->file != NULL || o->len > 0)
         code = read_pipeline(o, &p);
+    bool job = o->in.job != NULL && o->in.graph < 0 && !o->in.each;
     if (code == EXIT_FINE)
-        code = check_one(o, to - from);
+        code = job ? optimize_job_check(o) : check_one(o, to - from);
     if (code == EXIT_FINE && o->apply != NULL)
         code = read_decision(o);
     if (code == EXIT_FINE && o->dump.folder != NULL)
@@ -637,20 +614,20 @@ static int run_one(struct optimize *o, size_t from, size_t to)
     if (code == EXIT_FINE)
         code = input_remember(&o->in); /* so that files of --dump have it, too */
     if (code == EXIT_FINE)
-        code = run_on_all(o, p, from, to);
+        code = job ? optimize_job(o, p) : run_on_all(o, p, from, to);
     if (code == EXIT_FINE)
         code = input_remember(&o->in);
     if (code == EXIT_FINE && o->decision != NULL)
         code = write_decision(o);
     if (code == EXIT_FINE)
-        code = write_graph(o);
+        code = job ? optimize_job_write(o) : write_graph(o);
     tuck_pipeline_free(p);
     return code;
 }
 
 int cmd_optimize(int argc, char **argv)
 {
-    struct optimize o = {.effort = -1};
+    struct optimize o = {.effort = -1, .in.job_logs = true};
     size_t from = 0, to = 0;
 
     options_parse(&argp, argc, argv, &o);
@@ -663,6 +640,7 @@ int cmd_optimize(int argc, char **argv)
     code = picture_end(&o.picture, o.in.path, code);
     tuck_decision_free(o.made);
     tuck_decision_free(o.given);
+    tuck_graph_free(o.kept);
     free(o.text);
     free(o.more);
     model_close(&o.model);

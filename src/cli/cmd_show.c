@@ -49,14 +49,24 @@ static const struct argp_child children[] = {{&input_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
     options,
     parse,
-    "FILE",
+    "FILE|FOLDER",
     "Show the graphs of FILE: a dump of print_readable, tlparse or TORCH_LOGS, gm.code, a runnable "
-    "script, str(graph).",
+    "script, str(graph). Of a FOLDER of TORCH_TRACE, TORCH_COMPILE_DEBUG or tuck.torch.capture(), "
+    "of an archive of one, or of several logs: the contents, which graphs make up a step and which "
+    "are passed over.",
     children,
     NULL,
     NULL};
 
 /* ---- the command ---- */
+
+/* The contents of a folder. */
+static int show_job(struct show *s)
+{
+    tuck_print_options how = print_how(s->form == AS_JSON);
+
+    return exit_code_of(tuck_job_print(s->in.job, s->in.path, &how, to_file, stdout));
+}
 
 static int describe(struct show *s, size_t from, size_t to)
 {
@@ -123,13 +133,19 @@ static int show_form(struct show *s, size_t from, size_t to)
 
 int cmd_show(int argc, char **argv)
 {
-    struct show s = {.form = AS_SUMMARY};
+    struct show s = {.form = AS_SUMMARY, .in.job_many = true};
     size_t from, to;
 
     options_parse(&argp, argc, argv, &s);
     int code = input_open(&s.in);
     if (code == EXIT_FINE)
         code = input_range(&s.in, &from, &to);
+    if (code == EXIT_FINE && s.in.job != NULL && s.in.graph < 0 && !s.in.each &&
+        (s.form == AS_SUMMARY || s.form == AS_JSON)) {
+        code = show_job(&s);
+        input_close(&s.in);
+        return code;
+    }
     if (code == EXIT_FINE && (s.form == AS_SUMMARY || s.form == AS_JSON))
         code = input_infer(&s.in, false);
     if (code == EXIT_FINE)

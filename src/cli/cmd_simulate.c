@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/graphs.h"
+#include "cli/job_input.h"
 #include "cli/picture.h"
 #include "cli/progress.h"
 #include "cli/rank_files.h"
@@ -356,6 +357,43 @@ static int several_files(struct simulate *s)
     return code;
 }
 
+/* The steps of all ranks of a job. */
+static int several_steps(struct simulate *s)
+{
+    size_t n = tuck_doc_count(s->in.doc);
+    tuck_simulation **e = calloc(n, sizeof(*e));
+    tuck_rank *rank = calloc(n, sizeof(*rank));
+    tuck_graph *last = tuck_doc_graph(s->in.doc, n - 1); /* the machine must have room for it */
+    bool assumed = false;
+    int code = e && rank ? exit_code_of(tuck_graph_infer(last, TUCK_TRUST_ANNOTATIONS, NULL))
+                         : exit_code_of(TUCK_ENOMEM);
+
+    if (code == EXIT_FINE)
+        code = model_for(&s->model, &s->in, last, &assumed);
+    for (size_t i = 0; i < n && code == EXIT_FINE; i++) {
+        code = evaluate(s, &s->in, tuck_doc_graph(s->in.doc, i), true, &e[i], &assumed);
+        rank[i] = (tuck_rank){e[i], "", tuck_doc_rank(s->in.doc, i)};
+    }
+    if (code == EXIT_FINE && !s->list.json) {
+        put_part(&s->in, 0);
+        put_machine(&s->model, tuck_doc_graph(s->in.doc, 0), assumed);
+    }
+    if (code == EXIT_FINE)
+        code = together(s, rank, n, 0);
+    for (size_t i = 0; e != NULL && i < n; i++)
+        tuck_simulation_free(e[i]);
+    free(e);
+    free(rank);
+    return code;
+}
+
+/* Are there steps of several ranks, and no option asks for one of them? */
+static bool has_ranks(const struct simulate *s, size_t from, size_t to)
+{
+    return s->in.job != NULL && s->in.doc == tuck_job_steps(s->in.job) && to - from > 1 &&
+           !s->world_from;
+}
+
 static int simulate(struct simulate *s, size_t i)
 {
     static const char *const label[] = {"as it stands"};
@@ -368,7 +406,7 @@ static int simulate(struct simulate *s, size_t i)
     if (code != EXIT_FINE)
         return code;
     if (!s->list.json) {
-        put_graph(&s->in, i);
+        put_part(&s->in, i);
         put_machine(&s->model, g, assumed);
     }
     choose_how(s, &how);
@@ -386,7 +424,7 @@ static int simulate(struct simulate *s, size_t i)
 
 int cmd_simulate(int argc, char **argv)
 {
-    struct simulate s = {.list.top = 10};
+    struct simulate s = {.list.top = 10, .in = {.job_as = JOB_STEPS, .job_logs = true}};
     size_t from = 0, to = 0;
 
     options_parse(&argp, argc, argv, &s);
@@ -401,9 +439,12 @@ int cmd_simulate(int argc, char **argv)
         code = graph_check_groups(&s.in, "--scale", s.scale, s.n_scale);
     if (code == EXIT_FINE && s.n_more > 0)
         code = several_files(&s);
+    bool ranks = code == EXIT_FINE && s.n_more == 0 && has_ranks(&s, from, to);
     graph_list_begin(&s.docs, &s.in, s.world_from ? "points" : "graphs",
-                     s.list.json && s.n_more == 0 && (s.world_from || to - from > 1));
-    if (code != EXIT_FINE || s.n_more > 0)
+                     s.list.json && s.n_more == 0 && !ranks && (s.world_from || to - from > 1));
+    if (ranks)
+        code = several_steps(&s);
+    if (code != EXIT_FINE || s.n_more > 0 || ranks)
         from = to;
     for (size_t i = from; graph_go_on(code) && i < to; i++)
         code = graph_with(&s.in, i, code, s.world_from ? curve(&s, i) : simulate(&s, i));

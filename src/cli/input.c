@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "cli/graphs.h"
+#include "cli/job_input.h"
 #include "cli/progress.h"
 
-enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME };
+enum { OPT_GRAPH = 0x100, OPT_GROUP, OPT_RANK, OPT_ASSUME, OPT_EACH };
 
 static const struct argp_option options[] = {
     {"graph", OPT_GRAPH, "N|TITLE", 0,
      "If the file has several graphs: number N, from 0, or the one with this title or name", 1},
+    {"each", OPT_EACH, NULL, 0,
+     "Of a folder or a log: every graph by itself, instead of forward and backward as one step", 1},
     {"group", OPT_GROUP, "NAME=SIZE", OPTION_MANY,
      "The size of a process group, or its members: NAME=0,2,4,6 (global ranks); for --straggler "
      "all groups of a name: NAME=0,2/4,6",
@@ -75,6 +78,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--graph wants a number or a title");
         in->graph_word = arg;
         break;
+    case OPT_EACH: in->each = true; break;
     case OPT_RANK: in->rank = option_number(state, "--rank", arg, 0, RANKS_MOST - 1); break;
     case OPT_GROUP:
         if (strrchr(arg, '=') == NULL || strrchr(arg, '=') == arg)
@@ -90,6 +94,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         option_append(state, &in->assume, &in->n_assume, arg);
         break;
     case ARGP_KEY_ARG:
+        if (in->path != NULL && job_takes(state, in, arg))
+            break;
         if (in->path != NULL)
             argp_error(state, "one file only, found '%s' after '%s'", arg, in->path);
         in->path = arg;
@@ -292,6 +298,11 @@ static int apply_groups(struct input *in, size_t from, size_t to)
 
 int input_range(const struct input *in, size_t *from, size_t *to)
 {
+    if (in->graph < 0 && in->count > 0) {
+        *from = in->first;
+        *to = in->first + in->count;
+        return EXIT_FINE;
+    }
     *from = in->graph < 0 ? 0 : (size_t)in->graph;
     *to = in->graph < 0 ? tuck_doc_count(in->doc) : (size_t)in->graph + 1;
     return EXIT_FINE;
@@ -378,25 +389,29 @@ static int check_rank(const struct input *in, size_t from, size_t to)
     return EXIT_USAGE;
 }
 
-int input_open(struct input *in)
+/* Reads the text, or the job. */
+static int read_input(struct input *in)
 {
-    size_t from, to;
-
     in->diags = tuck_diags_new(NULL);
     if (in->diags == NULL)
         return exit_code_of(TUCK_ENOMEM);
-    tuck_status st = tuck_doc_read_file(in->path, NULL, in->diags, &in->doc);
+    int code = job_wanted(in)
+                   ? job_open(in)
+                   : exit_code_of(tuck_doc_read_file(in->path, NULL, in->diags, &in->doc));
     in->n_warned += tuck_diags_count(in->diags) - tuck_diags_errors(in->diags);
     print_diags(in->diags);
-    int code = exit_code_of(st);
     in->graph = -1;
-    if (code == EXIT_FINE && in->graph_word != NULL)
+    if (code == EXIT_FINE && in->graph_word != NULL && in->job == NULL)
         code = graph_pick(in, "--graph", in->graph_word, &in->graph);
-    if (code == EXIT_FINE)
-        code = input_range(in, &from, &to);
-    if (code != EXIT_FINE)
-        return code;
-    for (size_t i = from; i < to && code == EXIT_FINE; i++) {
+    return code;
+}
+
+/* What the text does not say, from its side-car and the options. */
+static int apply_known(struct input *in, size_t from, size_t to)
+{
+    int code = EXIT_FINE;
+
+    for (size_t i = from; i < to && code == EXIT_FINE && in->job == NULL; i++) {
         tuck_graph *g = tuck_doc_graph(in->doc, i);
         long rank = in->rank >= 0 ? in->rank : tuck_doc_rank(in->doc, i);
         if (strcmp(in->path, "-") != 0)
@@ -410,12 +425,27 @@ int input_open(struct input *in)
         code = collect_hints(in);
     if (code == EXIT_FINE)
         check_assumed(in, from, to);
-    if (code == EXIT_FINE && in->rank >= 0 && in->n_group > 0)
+    if (code == EXIT_FINE && in->rank >= 0 && in->n_group > 0 && in->job == NULL)
         for (size_t i = from; i < to && code == EXIT_FINE; i++)
             code = exit_code_of(
                 tuck_graph_set_rank(tuck_doc_graph(in->doc, i), in->rank, in->diags));
-    if (code == EXIT_FINE && in->rank >= 0)
+    return code;
+}
+
+int input_open(struct input *in)
+{
+    size_t from, to;
+    int code = read_input(in);
+
+    if (code == EXIT_FINE)
+        code = input_range(in, &from, &to);
+    if (code != EXIT_FINE)
+        return code;
+    code = apply_known(in, from, to);
+    if (code == EXIT_FINE && in->rank >= 0 && in->job == NULL)
         code = check_rank(in, from, to);
+    if (code == EXIT_FINE && in->job != NULL)
+        code = job_choose_doc(in);
     in->n_warned += tuck_diags_count(in->diags) - tuck_diags_errors(in->diags);
     print_diags(in->diags);
     return code;
@@ -447,8 +477,11 @@ bool input_is_asked(const struct input *in)
 
 void input_close(struct input *in)
 {
-    tuck_doc_free(in->doc);
+    if (in->job == NULL)
+        tuck_doc_free(in->doc);
+    tuck_job_free(in->job);
     tuck_diags_free(in->diags);
+    free(in->more);
     free(in->group);
     free(in->assume);
     free(in->hints);
@@ -459,8 +492,10 @@ void input_close(struct input *in)
     }
     free(in->instances);
     in->doc = NULL;
+    in->job = NULL;
     in->diags = NULL;
     in->group = NULL;
+    in->more = NULL;
 }
 
 struct input input_like(const struct input *first, const char *path)
@@ -469,6 +504,7 @@ struct input input_like(const struct input *first, const char *path)
                           .graph = -1,
                           .graph_word = first->graph_word,
                           .several = true,
+                          .job_as = first->job_as,
                           .rank = -1,
                           .group = first->group,
                           .n_group = first->n_group,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/job_input.h"
 #include "cli/progress.h"
 
 enum { OPT_CLUSTER = 0x300, OPT_MODEL, OPT_PROFILE, OPT_STRICT };
@@ -310,6 +311,8 @@ error_t question_parse(struct question *q, const char *most, int key, char *arg,
     case ARGP_KEY_ARG:
         if (q->in.path == NULL)
             return ARGP_ERR_UNKNOWN; /* the file belongs to the child parser */
+        if (q->word == NULL && job_takes(state, &q->in, arg))
+            return 0;
         if (q->word != NULL)
             argp_error(state, "%s, found '%s' after '%s'", most, arg, q->word);
         q->word = arg;

@@ -197,10 +197,32 @@ static void keep_effects(const tuck_graph *g, struct arena *a, struct topo_edges
     }
 }
 
+/* Every node stays on its side of a wall. */
+static void keep_walls(const tuck_graph *g, struct arena *a, struct topo_edges *e)
+{
+    uint32_t first = g->node.at[0].next, wall = 0;
+
+    for_each_node (g, n) {
+        uint8_t kind = node_at(g, n)->kind;
+
+        if (kind == TUCK_PLACEHOLDER || kind == TUCK_OUTPUT || kind == TUCK_RESULT)
+            continue;
+        if (wall != 0)
+            topo_edge_add(a, e, wall, n);
+        if (!(op_at(node_at(g, n)->op)->flags & OP_F_WALL))
+            continue;
+        for (uint32_t i = first; i != n; i = node_at(g, i)->next)
+            if (node_at(g, i)->kind != TUCK_PLACEHOLDER && i != wall)
+                topo_edge_add(a, e, i, n);
+        first = wall = n;
+    }
+}
+
 void topo_keep(const tuck_graph *g, struct arena *a, struct topo_edges *e)
 {
     topo_keep_storages(g, a, e);
     keep_effects(g, a, e);
+    keep_walls(g, a, e);
 }
 
 void topo_map(struct topo_edges *e, uint32_t first, const uint32_t *begin, const uint32_t *end,

@@ -495,6 +495,19 @@ static void finish(struct lower *l)
     }
 }
 
+/* Ops stay on their side of a wall. `first`: the first op of node n; `wall`: the last wall before
+ * it. Returns the last wall. */
+static uint32_t stay_behind(struct lower *l, uint32_t n, uint32_t first, uint32_t wall)
+{
+    for (uint32_t i = first; i < l->op.len && wall != PROGRAM_NONE; i++)
+        lower_depends(l, i, wall, 0);
+    if (!(op_at(node_at(l->g, n)->op)->flags & OP_F_WALL) || l->op.len == first)
+        return wall;
+    for (uint32_t i = wall == PROGRAM_NONE ? 0 : wall + 1; i < first; i++)
+        lower_depends(l, first, i, 0);
+    return first;
+}
+
 static void do_lower(void *arg)
 {
     struct lower *l = arg;
@@ -523,8 +536,11 @@ static void do_lower(void *arg)
         if (node_at(g, n)->kind == TUCK_PLACEHOLDER || node_at(g, n)->kind == TUCK_GET_ATTR)
             lower_input(l, n);
     l->p->n_input = l->buf.len;
-    for_each_node (g, n)
+    for (uint32_t wall = PROGRAM_NONE, n = g->node.at[0].next; n != 0; n = g->node.at[n].next) {
+        uint32_t first = l->op.len;
         lower_node(l, n);
+        wall = stay_behind(l, n, first, wall);
+    }
     lower_hold_unwaited(l);
     finish_groups(l);
     finish(l);

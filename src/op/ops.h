@@ -86,7 +86,8 @@ enum op_class {
       "torch 2.13 has no formula of its flops, and takes it for no compute")                       \
     X(ODD_TAGS, "odd_tags",                                                                        \
       "torch 2.13's tags call it a view or element-wise though its class is another, or not so")   \
-    X(VERSIONS, "versions", "a list as operand 1: the form of older releases, the next row")
+    X(VERSIONS, "versions", "a list as operand 1: the form of older releases, the next row")       \
+    X(WALL, "wall", "nothing moves across it: it stands between graphs that are compiled apart")
 
 enum op_flag_bit {
 #define X(id, ...) OP_BIT_##id,

@@ -19,6 +19,7 @@ struct rest {
 struct peak_args {
     tuck_graph *g;
     struct graph_peak *out;
+    const struct graph_peak_more *more;
     struct assume assume;
     struct sigs sigs;
     struct arena arena;
@@ -77,8 +78,11 @@ static void allocate(struct peak_args *x, uint32_t n)
         if (s->life.made != LIFE_END)
             continue;
         s->life = life;
-        s->kept = strncmp(graph_str(g, node_at(g, n)->name), "primals", 7) == 0;
+        s->kept = strncmp(graph_str(g, node_at(g, n)->name), "primals", 7) == 0 ||
+                  (x->more->keep != NULL && x->more->keep[n]);
         s->bytes = bytes_of(x, n, k);
+        if (s->bytes > 0 && x->more->input_bytes != NULL && x->more->input_bytes[n] > 0)
+            s->bytes = x->more->input_bytes[n];
         made = true;
     }
     for (uint32_t k = x->s.count[n]; made && t->kind == TYPE_LIST && k < t->n; k++) {
@@ -164,6 +168,37 @@ static void begin(struct peak_args *x, struct live_walk *w)
     w->freed = arena_zeroed(&x->arena, g->node.len * sizeof(*w->freed));
 }
 
+/* Storages that the graph returns, without those of `after`. */
+static int64_t count_returned(struct peak_args *x)
+{
+    const struct fx_node *out = node_at(x->g, x->g->output);
+    bool *done = arena_zeroed(&x->arena, (size_t)x->s.n + 1);
+    int64_t bytes = 0;
+
+    for (int pass = 0; pass < 2 && x->g->output != 0; pass++)
+        for (uint32_t i = 0; i < out->n_vals; i++) {
+            uint32_t n = out->vals[i].a;
+            if (out->vals[i].kind != TUCK_V_NODE || x->more->after[n] != (pass == 0))
+                continue;
+            for (uint32_t k = 0; k < x->s.count[n]; k++) {
+                uint32_t root = memory_of(&x->s, n, k);
+                bytes += pass == 1 && !done[root] ? x->at[root].bytes : 0;
+                done[root] = true;
+            }
+        }
+    return bytes;
+}
+
+static void say_roots(const struct peak_args *x)
+{
+    for_each_node (x->g, n) {
+        bool any = x->s.count[n] > 0;
+        uint32_t root = any ? memory_of(&x->s, n, 0) : 0;
+        x->more->root[n] = any ? root + 1 : 0;
+        x->more->bytes[n] = any ? x->at[root].bytes : 0;
+    }
+}
+
 static void do_peak(void *arg)
 {
     struct peak_args *x = arg;
@@ -191,13 +226,25 @@ static void do_peak(void *arg)
     x->out->initial = w.input;
     x->out->peak = most.bytes;
     x->out->node = most.op != PROBLEM_NONE ? most.op : 0;
+    if (x->more->after != NULL)
+        x->out->returned = count_returned(x);
+    if (x->more->root != NULL)
+        say_roots(x);
 }
 
 tuck_status memory_graph_peak(tuck_graph *g, const struct fx_hint *hint, size_t n_hint,
                               struct graph_peak *out)
 {
+    struct graph_peak_more none = {.keep = NULL};
+
+    return memory_graph_peak_of(g, hint, n_hint, &none, out);
+}
+
+tuck_status memory_graph_peak_of(tuck_graph *g, const struct fx_hint *hint, size_t n_hint,
+                                 const struct graph_peak_more *more, struct graph_peak *out)
+{
     struct graph_peak result = {.peak = 0};
-    struct peak_args x = {.g = g, .out = &result};
+    struct peak_args x = {.g = g, .out = &result, .more = more};
 
     x.assume = (struct assume){.store = g->store, .given = hint, .n_given = n_hint};
     arena_init(&x.arena, &g->store->mem);

@@ -53,14 +53,14 @@ static const char *tag(const char *s, const char *end)
 
 /* The text after a glog header "V0521 09:32:52.155000 2240152 torch/x.py:202]
  * [0/0] [__graph_code] ". */
-static const char *glog(const char *s, const char *end, const char **pid)
+static const char *glog(const char *s, const char *end, struct log_prefix *out)
 {
     if (s >= end || strchr("VDIWEC", *s) == NULL)
         return NULL;
     const char *p = match(s + 1, end, "9999 99:99:99.999999 ");
     if (p == NULL)
         return NULL;
-    *pid = p;
+    const char *pid = p;
     p = match(p, end, "# ");
     if (p == NULL)
         return NULL;
@@ -73,9 +73,13 @@ static const char *glog(const char *s, const char *end, const char **pid)
         p++;
     for (int i = 0; i < 2; i++) {
         const char *q = tag(p, end);
-        if (q != NULL)
-            p = q;
+        if (q == NULL)
+            break;
+        out->tag[i] = p + 1;
+        out->tag_len[i] = (size_t)((const char *)memchr(p, ']', (size_t)(q - p)) - p) - 1;
+        p = q;
     }
+    out->pid = pid;
     return p;
 }
 
@@ -100,20 +104,9 @@ static const char *dated(const char *s, const char *end)
     return q;
 }
 
-struct prefix {
-    const char *body; /* where the line's own text begins */
-    const char *key;  /* the writer: "[rank0]:" and the process id */
-    size_t key_len;
-    const char *pid;
-    size_t pid_len;
-    int rank;
-    bool record; /* a log header, not only a rank */
-};
-
-/* What precedes a line's text. body == s: nothing. */
-static struct prefix prefix_of(const char *s, const char *end)
+struct log_prefix log_prefix_of(const char *s, const char *end)
 {
-    struct prefix x = {.body = s, .key = s, .rank = -1};
+    struct log_prefix x = {.body = s, .key = s, .rank = -1};
     const char *p, *q;
 
     for (;;) {
@@ -127,7 +120,7 @@ static struct prefix prefix_of(const char *s, const char *end)
         x.body = q;
         x.key_len = (size_t)(q - s);
     }
-    if ((q = glog(x.body, end, &x.pid)) != NULL) {
+    if ((q = glog(x.body, end, &x)) != NULL) {
         x.pid_len = strcspn(x.pid, " ");
         x.body = q;
         x.record = true;
@@ -152,7 +145,7 @@ static bool is_plain(const char *text, size_t len)
         const char *nl = memchr(s, '\n', (size_t)(end - s));
         const char *eol = nl ? nl : end;
 
-        if ((*s == '[' || strchr("VDIWEC", *s) != NULL) && prefix_of(s, eol).body != s)
+        if ((*s == '[' || strchr("VDIWEC", *s) != NULL) && log_prefix_of(s, eol).body != s)
             return false;
         s = eol + 1;
     }
@@ -175,7 +168,7 @@ struct splitter {
     struct fx_texts *out;
 };
 
-static struct stream *stream_of(struct splitter *x, const struct prefix *p)
+static struct stream *stream_of(struct splitter *x, const struct log_prefix *p)
 {
     x->key.len = 0;
     buf_add(&x->key, p->key, p->key_len);
@@ -204,17 +197,16 @@ static bool ends_in_crlf(const char *s, const char *eol, bool last)
     return cr != last && memchr(s, '\r', n) == NULL && memchr(s, '\033', n) == NULL;
 }
 
-/* Appends a line without its terminal escapes. */
-static void add_line(struct mem *m, struct stream *t, const char *s, const char *eol, uint32_t line,
-                     uint32_t column)
+void text_add_line(struct mem *m, struct fx_text *t, struct buf *b, const char *s, const char *eol,
+                   uint32_t line, uint32_t column)
 {
-    vec_push(m, &t->text.line, line);
-    vec_push(m, &t->text.column, column);
+    vec_push(m, &t->line, line);
+    vec_push(m, &t->column, column);
     while (s < eol) {
         const char *stop = s;
         while (stop < eol && *stop != '\033' && *stop != '\r')
             stop++;
-        buf_add(&t->buf, s, (size_t)(stop - s));
+        buf_add(b, s, (size_t)(stop - s));
         if (stop + 1 < eol && *stop == '\033' && stop[1] == '[') {
             stop += 2;
             while (stop < eol && (is_digit(*stop) || *stop == ';' || *stop == '?'))
@@ -226,7 +218,7 @@ static void add_line(struct mem *m, struct stream *t, const char *s, const char 
         }
         s = stop < eol ? stop + 1 : eol;
     }
-    buf_chr(&t->buf, '\n');
+    buf_chr(b, '\n');
 }
 
 /* In a payload, an empty line may have lost its TAB, if lines with one follow. *known: how far was
@@ -265,7 +257,7 @@ static void do_split(void *p)
     while (s < end) {
         const char *nl = memchr(s, '\n', (size_t)(end - s));
         const char *eol = nl ? nl : end;
-        struct prefix pre = prefix_of(s, eol);
+        struct log_prefix pre = log_prefix_of(s, eol);
         struct stream *t;
 
         if (last != NULL && last->payload && *s == '\t') {
@@ -279,7 +271,7 @@ static void do_split(void *p)
             t->payload = pre.record && pre.body < eol && *pre.body == '{';
             t->text.log |= pre.body != s;
         }
-        add_line(x->mem, t, pre.body, eol, ++line, (uint32_t)(pre.body - s));
+        text_add_line(x->mem, &t->text, &t->buf, pre.body, eol, ++line, (uint32_t)(pre.body - s));
         t->text.crlf &= ends_in_crlf(s, eol, nl == NULL);
         if (nl == NULL)
             t->buf.len--; /* the text did not end in a newline */
@@ -399,7 +391,7 @@ static void do_unprefix(void *p)
             cut = (size_t)(eol - s);
         uint32_t line = x->line < src->line.len ? src->line.at[x->line] : src->line0 + x->line + 1;
         uint32_t column = x->line < src->column.len ? src->column.at[x->line] : 0;
-        add_line(x->mem, &x->t, s + cut, eol, line, column + (uint32_t)cut);
+        text_add_line(x->mem, &x->t.text, &x->t.buf, s + cut, eol, line, column + (uint32_t)cut);
         if (nl == NULL)
             x->t.buf.len--;
         x->from = (size_t)(eol - src->at) + (nl != NULL);

@@ -26,6 +26,26 @@ struct fx_texts {
     VEC(struct fx_text) all;
 };
 
+/* What precedes the text of a log's line. */
+struct log_prefix {
+    const char *body; /* where the line's own text begins; the line itself if there is no prefix */
+    const char *key;  /* the writer: "[rank0]:" and the process id */
+    size_t key_len;
+    const char *pid;
+    size_t pid_len;
+    const char *tag[2]; /* "0/0" of "[0/0]", "__aot_graphs" of "[__aot_graphs]"; NULL if none */
+    size_t tag_len[2];
+    int rank;
+    bool record; /* a log header, not only a rank */
+};
+struct log_prefix log_prefix_of(const char *s, const char *end);
+
+/* Appends a line [s, eol) to the text that is built in b, without its terminal escapes; `line` and
+ * `column`: where it is in the file. */
+struct buf;
+void text_add_line(struct mem *m, struct fx_text *t, struct buf *b, const char *s, const char *eol,
+                   uint32_t line, uint32_t column);
+
 /* Separates a text. It is used in place if nothing has to be cleaned. */
 void texts_split(struct mem *m, const char *text, size_t len, struct fx_texts *out);
 void texts_free(struct mem *m, struct fx_texts *t);

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "graph/groups.h"
 #include "text/known.h"
+#include "text/given_text.h"
 #include "text/read.h"
 
 /* Only empty lines, comments and profiler lines, which do not matter for the graph? */
@@ -415,6 +416,17 @@ static bool at_the_end(const struct reader *r)
     return open > 0 || !(starts_with(s, "return") || *s == ')');
 }
 
+/* After an error: nothing of the graph that failed is left. */
+static void forget(struct reader *r)
+{
+    r->failed = r->cut = r->by_name = r->nested = false;
+    r->brackets = 0;
+    r->lenient = 0;
+    values_clear(&r->vals);
+    r->open_at_text.len = r->freed.len = r->pending.len = r->names.len = 0;
+    r->open_graph.len = r->open_at.len = 0;
+}
+
 static const char left_out_note[] =
     "the text is cut off here: this graph is skipped, the others are read";
 
@@ -440,12 +452,7 @@ static bool leave_out(struct reader *r, struct scan *x)
     r->script = NO_SCRIPT; /* the remaining script would not run */
     if (r->before.len > r->doc->entry.len - x->entries)
         r->before.len = r->doc->entry.len - x->entries;
-    r->failed = r->cut = r->by_name = r->nested = false;
-    r->brackets = 0;
-    r->lenient = 0;
-    values_clear(&r->vals);
-    r->open_at_text.len = r->freed.len = r->pending.len = r->names.len = 0;
-    r->open_graph.len = r->open_at.len = 0;
+    forget(r);
     while (end && *r->p != '\0')
         read_skip_line(r);
     x->gap = r->p;
@@ -549,6 +556,8 @@ struct read_args {
     struct reader *r;
     const char *text;
     size_t len;
+    struct given_text *given; /* instead of `text`: texts that were cut out before */
+    size_t n_given;
     bool ok;
 };
 
@@ -568,27 +577,80 @@ static void all_cut(struct reader *r)
     }
 }
 
+static bool check_bytes(struct reader *r, const char *text, size_t len)
+{
+    size_t bad = utf8_check(text, len);
+
+    if (bad >= len)
+        return true;
+    struct diag_source src = {.file = r->file, .text = NULL};
+    struct diag_pos pos = {.source = &src, .line = 1, .column = 1};
+    for (size_t i = 0; i < bad; i++) {
+        pos.column++;
+        if (text[i] == '\n') {
+            pos.line++;
+            pos.column = 1;
+        }
+    }
+    diag_add(r->diags, TUCK_ERROR, pos, "graphs are text in UTF-8",
+             text[bad] == '\0' ? "NUL byte in the text" : "byte 0x%02X is not UTF-8",
+             (unsigned char)text[bad]);
+    return false;
+}
+
+/* What follows the last graph is read: groups, values of symbols, known facts. */
+static void finish(struct reader *r)
+{
+    groups_collect(r->doc, r->group.at, r->group.len, r->diags);
+    for (uint32_t i = 0; i < r->doc->entry.len; i++) {
+        tuck_graph *g = r->doc->entry.at[i].graph;
+
+        for (uint32_t k = 0; k < r->doc->hint.len; k++)
+            vec_push(r->mem, &g->hint, r->doc->hint.at[k]);
+        g->n_script_hint = g->hint.len;
+        known_take(&r->doc->entry.at[i], r->diags);
+    }
+}
+
+/* One text of several: if it cannot be read, its errors are warnings, and the others are read. */
+static void read_given(struct reader *r, struct given_text *t)
+{
+    uint32_t entries = r->doc->entry.len;
+    uint32_t said = r->diags != NULL ? r->diags->all.len : 0;
+
+    r->file = t->file;
+    t->first = entries;
+    t->ok = check_bytes(r, t->text.at, t->text.len) && read_text(r, &t->text, entries == 0);
+    if (!t->ok) {
+        while (r->doc->entry.len > entries)
+            graph_free(r->doc->entry.at[--r->doc->entry.len].graph);
+        r->g = NULL;
+        forget(r);
+    }
+    for (uint32_t i = said; r->diags != NULL && !t->ok && i < r->diags->all.len; i++)
+        if (r->diags->all.at[i].severity == TUCK_ERROR) {
+            r->diags->all.at[i].severity = TUCK_WARNING;
+            r->diags->all.at[i].note = "this graph is passed over";
+            r->diags->n_errors--;
+        }
+    t->count = r->doc->entry.len - entries;
+    t->ok &= t->count > 0;
+}
+
 static void do_read(void *p)
 {
     struct read_args *x = p;
     struct reader *r = x->r;
-    size_t bad = utf8_check(x->text, x->len);
 
-    if (bad < x->len) {
-        struct diag_source src = {.file = r->file, .text = NULL};
-        struct diag_pos pos = {.source = &src, .line = 1, .column = 1};
-        for (size_t i = 0; i < bad; i++) {
-            pos.column++;
-            if (x->text[i] == '\n') {
-                pos.line++;
-                pos.column = 1;
-            }
-        }
-        diag_add(r->diags, TUCK_ERROR, pos, "graphs are text in UTF-8",
-                 x->text[bad] == '\0' ? "NUL byte in the text" : "byte 0x%02X is not UTF-8",
-                 (unsigned char)x->text[bad]);
+    if (x->given != NULL) {
+        for (size_t i = 0; i < x->n_given; i++)
+            read_given(r, &x->given[i]);
+        finish(r);
+        x->ok = true;
         return;
     }
+    if (!check_bytes(r, x->text, x->len))
+        return;
     texts_split(r->mem, x->text, x->len, &r->texts);
     for (uint32_t i = 0; i < r->texts.all.len; i++)
         if (!read_text(r, &r->texts.all.at[i], r->doc->entry.len == 0))
@@ -616,21 +678,12 @@ static void do_read(void *p)
             r->doc->entry.at[i].graph->gap = after_entries(r, i, "\n\n");
         r->doc->tail = after_entries(r, r->doc->entry.len, "\n");
     }
-    groups_collect(r->doc, r->group.at, r->group.len, r->diags);
-    for (uint32_t i = 0; i < r->doc->entry.len; i++) {
-        tuck_graph *g = r->doc->entry.at[i].graph;
-
-        for (uint32_t k = 0; k < r->doc->hint.len; k++)
-            vec_push(r->mem, &g->hint, r->doc->hint.at[k]);
-        g->n_script_hint = g->hint.len;
-        known_take(&r->doc->entry.at[i], r->diags);
-    }
+    finish(r);
     x->ok = true;
 }
 
-/* text[len] must be NUL. */
-static tuck_status read_document(const char *text, size_t len, const char *name,
-                                 const tuck_read_options *o, tuck_diags *diags, tuck_doc **doc_out)
+static tuck_status read_all(struct read_args *x, const char *name, const tuck_read_options *o,
+                            tuck_diags *diags, tuck_doc **doc_out)
 {
     struct fx_store *s = store_new(o->alloc);
     if (s == NULL)
@@ -642,10 +695,10 @@ static tuck_status read_document(const char *text, size_t len, const char *name,
     }
     *doc = (tuck_doc){.store = s};
     struct reader r = {.store = s, .mem = &s->mem, .diags = diags, .doc = doc, .file = name};
-    struct read_args x = {.r = &r, .text = text, .len = len};
 
+    x->r = &r;
     buf_init(&r.tmp, r.mem);
-    bool enough = mem_guard(r.mem, do_read, &x);
+    bool enough = mem_guard(r.mem, do_read, x);
     values_free(r.mem, &r.vals);
     vec_free(r.mem, &r.open_at_text);
     vec_free(r.mem, &r.freed);
@@ -662,12 +715,30 @@ static tuck_status read_document(const char *text, size_t len, const char *name,
     buf_destroy(&r.tmp);
     text_free(r.mem, &r.region);
     texts_free(r.mem, &r.texts);
-    if (!enough || !x.ok) {
+    if (!enough || !x->ok) {
         tuck_doc_free(doc);
         return enough ? TUCK_ESYNTAX : TUCK_ENOMEM;
     }
     *doc_out = doc;
     return TUCK_OK;
+}
+
+/* text[len] must be NUL. */
+static tuck_status read_document(const char *text, size_t len, const char *name,
+                                 const tuck_read_options *o, tuck_diags *diags, tuck_doc **doc_out)
+{
+    struct read_args x = {.text = text, .len = len};
+
+    return read_all(&x, name, o, diags, doc_out);
+}
+
+tuck_status read_given_texts(struct given_text *text, size_t n, const tuck_allocator *alloc,
+                             tuck_diags *diags, tuck_doc **doc_out)
+{
+    struct read_args x = {.given = text, .n_given = n};
+    tuck_read_options o = {.size = sizeof(o), .alloc = alloc};
+
+    return read_all(&x, "", &o, diags, doc_out);
 }
 
 tuck_status tuck_doc_read_text(const char *text, size_t len, const char *name,

@@ -67,6 +67,33 @@ static tuck_status traces(struct world *w)
     return st;
 }
 
+/* ---- jobs ---- */
+
+static tuck_status read_job(struct world *w)
+{
+    static const char *const path[] = {"tests/jobs/break.tar.gz", "tests/jobs/sharded.zip"};
+    tuck_job *j = NULL;
+    int64_t peak;
+    tuck_status st = tuck_job_read(path, 2, w->alloc, NULL, &j);
+
+    THEN(st, tuck_job_pytorch_peak(j, 0, &peak));
+    THEN(st, tuck_job_join(j, NULL));
+    if (st == TUCK_OK) {
+        size_t n;
+        assert_int_equal(tuck_job_first_part(j, 1, &n), 4);
+        assert_int_equal(n, 4);
+        assert_int_equal(tuck_doc_count(tuck_job_parts(j)), 8);
+        assert_int_equal(tuck_doc_count(tuck_job_steps(j)), 2);
+        assert_true(tuck_path_is_job(path[0]));
+        assert_true(tuck_path_is_job_log(path[0]));
+    }
+    THEN(st, tuck_job_print(j, "job", &json, text_drop, NULL));
+    THEN(st, tuck_job_print(j, "job", NULL, text_drop, NULL));
+    THEN(st, tuck_job_say(j, 0, "job", NULL, text_drop, NULL));
+    tuck_job_free(j);
+    return st;
+}
+
 /* ---- what is known of a graph ---- */
 
 static tuck_status know(struct world *w)
@@ -436,6 +463,7 @@ static void refuse_each(tuck_status (*run)(struct world *w))
 #define JOBS(JOB)                                                                                  \
     JOB(traces)                                                                                    \
     JOB(know)                                                                                      \
+    JOB(read_job)                                                                                  \
     JOB(inherit)                                                                                   \
     JOB(blocks)                                                                                    \
     JOB(clusters)                                                                                  \

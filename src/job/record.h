@@ -1,0 +1,17 @@
+/* The records of a structured log (TORCH_TRACE): one JSON object, after the header of a line. */
+#ifndef TUCK_JOB_RECORD_H
+#define TUCK_JOB_RECORD_H
+
+#include "base/arena.h"
+#include "job/compile_id.h"
+
+struct record {
+    const char *title; /* its first key, or the name of an artifact or dump */
+    int32_t rank;      /* -1 if it is not given */
+    struct compile_id id;
+};
+
+/* Parses the record [s, end) if it may announce a graph: false for all others. */
+bool record_parse(const char *s, const char *end, struct arena *a, struct record *out);
+
+#endif

@@ -1,0 +1,238 @@
+/* Which inputs of a backward are values that its forward saved: by name and shape; under compiled
+ * autograd by the names that the graph of compiled autograd gives to them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/call.h"
+#include "job/job.h"
+#include "op/ops.h"
+
+static bool starts(const char *s, const char *with)
+{
+    return strncmp(s, with, strlen(with)) == 0;
+}
+
+/* Equal annotations; an object that is not a tensor has none. */
+static bool same_shape(const tuck_graph *a, uint32_t x, const tuck_graph *b, uint32_t y)
+{
+    return node_at(a, x)->ann == node_at(b, y)->ann;
+}
+
+/* By node: is it returned? */
+static bool *returned(const tuck_graph *g, struct arena *a)
+{
+    bool *yes = arena_zeroed(a, g->node.len * sizeof(*yes));
+    const struct fx_node *out = node_at(g, g->output);
+
+    for (uint32_t i = 0; g->output != 0 && i < out->n_vals; i++)
+        if (out->vals[i].kind == TUCK_V_NODE)
+            yes[out->vals[i].a] = true;
+    return yes;
+}
+
+/* The value of part f called `name` that is returned and has the shape of input n of b. */
+static uint32_t saved(struct job_part *f, const bool *out, str_id name, const tuck_graph *b,
+                      uint32_t n)
+{
+    uint32_t v = name_lookup(f->graph, name);
+
+    return v != 0 && out[v] && same_shape(f->graph, v, b, n) ? v : 0;
+}
+
+static void tie(struct job_part *b, uint32_t n, uint32_t part, uint32_t value)
+{
+    b->tie[n] = (struct tie){part, value};
+    b->n_tied++;
+    if (b->forward == NO_PART)
+        b->forward = part;
+}
+
+/* ---- by name ---- */
+
+static void tie_by_name(struct job *j, struct job_part *b, uint32_t part)
+{
+    struct job_part *f = &j->part.at[part];
+    const bool *out = returned(f->graph, &j->arena);
+
+    for_each_node (b->graph, n) {
+        const struct fx_node *x = node_at(b->graph, n);
+        uint32_t v = x->kind == TUCK_PLACEHOLDER && b->tie[n].part == NO_PART
+                         ? saved(f, out, x->name, b->graph, n)
+                         : 0;
+        if (v != 0)
+            tie(b, n, part, v);
+    }
+}
+
+/* What no name ties: Inductor's passes may have replaced the node that the forward returns. Saved
+ * values are in the same order on both sides, at the end of what the forward returns. */
+static void tie_by_place(struct job *j, struct job_part *b, uint32_t part)
+{
+    const struct job_part *f = &j->part.at[part];
+    const struct fx_node *out = node_at(f->graph, f->graph->output);
+    bool *used = arena_zeroed(&j->arena, f->graph->node.len * sizeof(*used));
+    uint32_t at = 0;
+
+    if (f->graph->output == 0)
+        return;
+    for_each_node (b->graph, n)
+        if (b->tie[n].part == part)
+            used[b->tie[n].node] = true;
+    for_each_node (b->graph, n) {
+        const struct fx_node *x = node_at(b->graph, n);
+        const char *name = graph_str(b->graph, x->name);
+        if (x->kind != TUCK_PLACEHOLDER || b->tie[n].part != NO_PART || x->ann == 0 ||
+            starts(name, "tangents") || starts(name, "bwd_") || starts(name, "primals"))
+            continue;
+        for (uint32_t i = at; i < out->n_vals; i++) {
+            uint32_t v = out->vals[i].a;
+            if (out->vals[i].kind != TUCK_V_NODE || used[v] ||
+                !same_shape(f->graph, v, b->graph, n))
+                continue;
+            used[v] = true;
+            at = i + 1;
+            tie(b, n, part, v);
+            break;
+        }
+    }
+}
+
+/* ---- compiled autograd ---- */
+
+/* The number of input k in `getitem = inputs[k]`; -1 if the node is not that. */
+static int64_t input_number(const tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *x = node_at(g, n);
+    const tuck_value *k = x->n_args == 2 ? value_next(x->vals) : NULL;
+
+    if (op_at(x->op)->cls != OP_GETITEM || k == NULL || k->kind != TUCK_V_INT ||
+        x->vals->kind != TUCK_V_NODE ||
+        strcmp(graph_str(g, node_at(g, x->vals->a)->name), "inputs") != 0)
+        return -1;
+    return k->u.i;
+}
+
+/* What tying a backward of compiled autograd needs. */
+struct named {
+    struct job *j;
+    struct job_part *b;
+    const struct job_rank *r;
+    const tuck_graph *g;    /* the graph with the names */
+    const bool *const *out; /* by part of the rank: what a forward returns; NULL for others */
+    const uint32_t *input;  /* placeholders of the backward, in order */
+    int64_t n_input;
+};
+
+/* "aot0_tanh_1" → "tanh_1"; NULL if it is not such a name. */
+static const char *after_aot(const char *s)
+{
+    if (!starts(s, "aot"))
+        return NULL;
+    const char *p = s + 3 + strspn(s + 3, "0123456789");
+    return p > s + 3 && *p == '_' ? p + 1 : NULL;
+}
+
+/* One value that the graph of compiled autograd names: item `at` of what a prologue returns is
+ * the item at the same place of its first operand, an input. */
+static void tie_named(const struct named *w, uint32_t n)
+{
+    const tuck_graph *g = w->g;
+    const struct fx_node *x = node_at(g, n);
+    const char *name = after_aot(graph_str(g, x->name));
+    const tuck_value *at = x->n_args == 2 ? value_next(x->vals) : NULL;
+
+    if (name == NULL || op_at(x->op)->cls != OP_GETITEM || at == NULL || at->kind != TUCK_V_INT ||
+        x->vals->kind != TUCK_V_NODE)
+        return;
+    const struct fx_node *prologue = node_at(g, x->vals->a);
+    if (prologue->n_args < 1 || !value_is_container(prologue->vals) || at->u.i < 0 ||
+        at->u.i >= prologue->vals->a)
+        return;
+    const tuck_value *item = value_item(prologue->vals, (size_t)at->u.i);
+    int64_t k = item->kind == TUCK_V_NODE ? input_number(g, item->a) : -1;
+    str_id id = str_find(&g->store->str, name, strlen(name));
+    if (k < 0 || k >= w->n_input || id == 0)
+        return;
+    uint32_t input = w->input[k];
+    for (uint32_t i = 0; i < w->r->n; i++) {
+        struct job_part *f = &w->j->part.at[w->r->first + i];
+        uint32_t v = w->out[i] != NULL ? saved(f, w->out[i], id, w->b->graph, input) : 0;
+        if (v != 0 && w->b->tie[input].part == NO_PART)
+            tie(w->b, input, w->r->first + i, v);
+    }
+}
+
+static const tuck_graph *names_for(const struct job *j, const struct piece *x)
+{
+    for (uint32_t i = 0; i < j->names.len; i++) {
+        const struct piece *y = &j->pieces.all.at[j->names.at[i]];
+        if (y->rank == x->rank && y->id.autograd == x->id.autograd && y->read)
+            return tuck_doc_graph(j->doc, y->entry);
+    }
+    return NULL;
+}
+
+static void tie_autograd(struct job *j, struct job_part *b, const struct job_rank *r)
+{
+    const tuck_graph *g = names_for(j, &j->pieces.all.at[b->piece]);
+    const bool **out = arena_zeroed(&j->arena, (r->n + 1) * sizeof(*out));
+    uint32_t *input = arena_array(&j->arena, uint32_t, b->graph->node.len);
+    struct named w = {j, b, r, g, out, input, 0};
+
+    if (g == NULL)
+        return;
+    for_each_node (b->graph, n)
+        if (node_at(b->graph, n)->kind == TUCK_PLACEHOLDER)
+            input[w.n_input++] = n;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct job_part *f = &j->part.at[r->first + i];
+        if (j->pieces.all.at[f->piece].role == ROLE_FORWARD)
+            out[i] = returned(f->graph, &j->arena);
+    }
+    for_each_node (g, n)
+        tie_named(&w, n);
+}
+
+/* ---- */
+
+static void count_free(struct job_part *b)
+{
+    for_each_node (b->graph, n) {
+        const struct fx_node *x = node_at(b->graph, n);
+        b->n_free += x->kind == TUCK_PLACEHOLDER && b->tie[n].part == NO_PART &&
+                     !starts(graph_str(b->graph, x->name), "tangents");
+    }
+}
+
+static void tie_backward(struct job *j, const struct job_rank *r, uint32_t at)
+{
+    struct job_part *b = &j->part.at[at];
+    const struct piece *x = &j->pieces.all.at[b->piece];
+
+    b->tie = arena_array(&j->arena, struct tie, b->graph->node.len);
+    for (uint32_t n = 0; n < b->graph->node.len; n++)
+        b->tie[n] = (struct tie){NO_PART, 0};
+    if (x->id.autograd >= 0) {
+        tie_autograd(j, b, r);
+    } else {
+        for (uint32_t i = r->first; i < r->first + r->n; i++) {
+            const struct piece *y = &j->pieces.all.at[j->part.at[i].piece];
+            if (y->role != ROLE_FORWARD || !compile_id_same(x->id, y->id))
+                continue;
+            tie_by_name(j, b, i);
+            tie_by_place(j, b, i);
+            b->forward = i;
+        }
+    }
+    count_free(b);
+}
+
+void job_tie(struct job *j)
+{
+    for (uint32_t k = 0; k < j->rank.len; k++) {
+        const struct job_rank *r = &j->rank.at[k];
+        for (uint32_t i = r->first; i < r->first + r->n; i++)
+            if (j->pieces.all.at[j->part.at[i].piece].role == ROLE_BACKWARD)
+                tie_backward(j, r, i);
+    }
+}
