@@ -93,7 +93,7 @@ static double cap_mb(const struct plans *x, const struct plan *p, uint32_t kind)
         mb *= 2;
     for (int i = 0; i > (size - (size & 1)) / 2; i--)
         mb /= 2;
-    return mb < 1 ? 1 : mb > 2000 ? 2000 : mb;
+    return mb < 1 ? 1 : mb > 8000 ? 8000 : mb;
 }
 
 static bool same(const struct plan *a, const struct plan *b, uint32_t kind)
