@@ -16,6 +16,7 @@ struct buf {
     void *sink_ctx;
     bool failed;    /* the sink failed; later text is dropped */
     bool color;     /* whether tables use color: base/color.h */
+    bool origins;   /* whether tables say where collectives come from */
     uint32_t width; /* columns of the terminal; 0 means no limit */
     bool hold;      /* a line is being laid out (base/layout.h): do not flush */
     /* of what is printed as JSON; NULL if it is a document by itself */

@@ -137,6 +137,8 @@ static int explain(struct question *x, size_t i, struct graph_list *list)
     if (code == EXIT_FINE && !x->list.json && x->word == NULL)
         put_machine(&x->model, g, assumed);
     listing_how(&x->list, &how);
+    if (x->in.job != NULL)
+        how.detail |= TUCK_DETAIL_ORIGINS;
     if (code == EXIT_FINE)
         code = graph_list_show(list, i, 0, &how, print, e);
     tuck_explanation_free(e);

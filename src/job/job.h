@@ -6,6 +6,7 @@
  *   piece_path.c  what paths and side-cars say; record.c: records of structured logs
  *   choose.c      which of them make up a step
  *   tie.c         which inputs of a backward are values that its forward saved
+ *   descriptors.c which of them are parameters
  *   join.c        the step of a rank as one graph
  *   job_peak.c    its peak as PyTorch estimates it
  */
@@ -56,6 +57,9 @@ void job_choose(struct job *j);
 
 /* After the graphs were read: ties inputs of backwards to values of forwards. */
 void job_tie(struct job *j);
+
+/* Inputs and results of the parts get the descriptors that AOTAutograd printed. */
+void job_describe(struct job *j);
 
 /* The step of a rank, as a new graph of the parts' store. */
 tuck_graph *job_join(const struct job *j, const struct job_rank *r);

@@ -201,6 +201,9 @@ static void add_output(struct join *x)
                 continue;
             done[n] = true;
             values_push(x->mem, &x->ret, (tuck_value){.kind = TUCK_V_NODE, .a = n});
+            vec_push(x->mem, &x->g->out_descriptor,
+                     k - 1 < g->out_descriptor.len ? g->out_descriptor.at[k - 1]
+                                                   : x->g->store->word.empty);
         }
     }
     values_close(&x->ret);

@@ -130,6 +130,7 @@ static void do_read(void *arg)
 static void do_tie(void *arg)
 {
     job_tie(arg);
+    job_describe(arg);
 }
 
 /* ---- documents of the parts and of the steps ---- */

@@ -522,6 +522,7 @@ static void do_lower(void *arg)
     l->copies = (struct copies){.g = g, .assume = &l->assume, .sigs = &l->sigs};
     copies_find(&l->copies, &l->scratch);
     storages_build_apart(g, &l->scratch, l->copies.copies, &l->s);
+    lower_describe(l);
     lower_roles(l);
     lower_regions(l);
     prepare_storages(l);

@@ -112,8 +112,9 @@ struct lower {
     VEC(struct lower_use_row) use;
     VEC(uint32_t) use_from; /* by op: its first row in use */
     VEC(struct lower_dep_row) dep;
-    VEC(struct lower_pair) node;        /* ops and their nodes */
-    VEC(struct lower_pair) wait;        /* waits and the collectives they end */
+    VEC(struct lower_pair) node; /* ops and their nodes */
+    VEC(struct lower_pair) wait; /* waits and the collectives they end */
+    const str_id *described;     /* by node: the descriptor of an input; NULL if none has one */
     uint32_t last_effect, last_barrier; /* ops, or PROGRAM_NONE */
     VEC(uint32_t) since_barrier;        /* ops that wrote since the last barrier */
 };
@@ -150,6 +151,10 @@ uint32_t lower_plain(struct lower *l, uint32_t node, enum program_kind kind);
 bool lower_is_contiguous(const struct lower *l, type_id t);
 type_id lower_result_type(const struct lower *l, uint32_t node, uint32_t item);
 const char *lower_kernel(const struct lower *l, uint32_t node);
+/* In lower_origin.c: the parameter that a collective gathers, or whose gradient it reduces: from
+ * the descriptors of inputs and results; 0 if they do not say. */
+void lower_describe(struct lower *l);
+str_id lower_parameter(struct lower *l, uint32_t node);
 str_id lower_keep(struct lower *l, const char *s);
 
 /* in lower_collective.c */

@@ -54,6 +54,11 @@ uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const 
                             .message = -1,
                             .ps = -1};
 
+    if (kind == PROGRAM_COLLECTIVE) {
+        if (node_at(l->g, node)->comment != 0)
+            op.origin = lower_keep(l, graph_str(l->g, node_at(l->g, node)->comment));
+        op.parameter = lower_parameter(l, node);
+    }
     vec_push_in(a, &l->op, op);
     vec_push_in(a, &l->use_from, l->use.len);
     vec_push_in(a, &l->followed, PROGRAM_NONE);

@@ -103,6 +103,8 @@ struct program_op {
     uint8_t coll;         /* tuck_coll; 0 if not a collective */
     str_id reduce_op;     /* or 0 */
     str_id algorithm;     /* "ring", "library", …; 0 if not chosen */
+    str_id origin;        /* of a collective: the comment above its node; 0 if none */
+    str_id parameter;     /* and the parameter that it is about, "layers.1.ffn.w1"; 0 if unknown */
     int64_t message;      /* bytes of a collective's full message; -1 if unknown */
     int64_t ps;           /* estimated time; -1: not estimated */
     int64_t flops, moved; /* basis of the estimate: operations, and bytes read and written */

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "study/evaluate.h"
 #include "cost/assumed.h"
+#include "report/origin_show.h"
 
 const char evaluation_no_collectives[] =
     "no collectives: DDP's reducer and FSDP2's hooks communicate outside the graph. To have them "
@@ -35,6 +36,7 @@ static void collective_json(struct json_out *j, const struct evaluation *e, uint
     json_float(j, "start_ns", ns_of_ps(e->span[i].start));
     json_float(j, "end_ns", ns_of_ps(e->span[i].end));
     json_float(j, "exposed_ns", ns_of_ps(e->span[i].exposed));
+    origin_json(j, p, op);
     json_close(j, '}');
 }
 
@@ -156,6 +158,7 @@ static void put_collective(const struct evaluation *e, const struct row *r, int 
     buf_chr(b, '\n');
     if (*by != '\0' && strcmp(by, tuck_algorithm_name(TUCK_ALGO_LIBRARY)) != 0)
         wrap_line(b, INK_DIM, LAYOUT_SAY, "by %s", by);
+    origin_say(b, p, op);
 }
 
 void evaluation_collectives(const struct evaluation *e, uint32_t most, struct buf *b)

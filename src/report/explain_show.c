@@ -2,6 +2,7 @@
 #include "base/layout.h"
 #include "base/json.h"
 #include "study/explain.h"
+#include "report/origin_show.h"
 
 static const char *op_name(const struct program *p, uint32_t op)
 {
@@ -76,6 +77,7 @@ static void put_rows(const struct explanation *x, uint32_t most, struct buf *b)
         put_limit(b, p, r);
         wrap_end(b, from, LAYOUT_SAY);
         buf_chr(b, '\n');
+        origin_say(b, p, op);
     }
     if (x->n > most)
         ink_line(b, INK_DIM, "  … and %u more", x->n - most);
@@ -185,6 +187,7 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
         json_int(&j, "ops_under", r->n_under);
         json_str(&j, "limit", explain_limit_name(r->limit));
         json_str(&j, "limit_op", op_name(p, r->limit_op));
+        origin_json(&j, p, &p->op[r->op]);
         json_close(&j, '}');
     }
     json_close(&j, ']');

@@ -4,6 +4,7 @@
 #include "cost/assumed.h"
 #include "plan/arena_plan.h"
 #include "report/report.h"
+#include "report/origin_show.h"
 
 extern const unsigned char report_page[]; /* page.html, converted to C by the Makefile */
 
@@ -33,6 +34,7 @@ static void op_json(struct json_out *j, const struct report_run *r, uint32_t i)
         json_str(j, "group", group_name(p, op->group));
         json_int(j, "bytes", op->message > 0 ? op->message : 0);
         json_str(j, "algorithm", program_str(p, op->algorithm));
+        origin_json(j, p, op);
         json_str(j, "limit", r->limit && r->limit[i] ? r->limit[i] : "");
         json_str(j, "limit_op",
                  limit_op != PROGRAM_NONE ? program_str(p, p->op[limit_op].name) : "");
