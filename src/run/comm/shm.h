@@ -163,7 +163,7 @@ void shm_whereabouts(const struct comm_shared *s, int rank, char *text, size_t s
 
 /* shm_wait.c */
 struct shm_pause {
-    uint64_t n, since;
+    uint64_t n, since, looked;
 };
 /* Waits a little; false if the job is over or the time-out has passed (r: for what). */
 bool shm_pause(struct shm *m, struct shm_pause *p, const struct shm_req *r);

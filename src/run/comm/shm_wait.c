@@ -13,7 +13,7 @@
 
 /* Spinning is fastest if every rank has a core. If not, the core is given to another rank at once.
  * Sleeping costs tens of microseconds to wake from, so it is for long waits only. */
-enum { SPINS = 4000, YIELDS = 20000, LOOK = 64, SLEEP_NS = 1000000 };
+enum { SPINS = 4000, YIELD_NS = 10000000, LOOK_NS = 1000000, SLEEP_NS = 1000000 };
 
 static uint64_t now_ns(void)
 {
@@ -203,15 +203,12 @@ static bool has_ended(struct shm *m, const struct shm_req *r)
     return true;
 }
 
-static bool look_around(struct shm *m, struct shm_pause *p, const struct shm_req *r)
+static bool look_around(struct shm *m, uint64_t waited, const struct shm_req *r)
 {
-    uint64_t now = now_ns();
-    if (p->since == 0)
-        p->since = now;
     show_waiting(m, r, true);
     if (has_ended(m, r))
         return shm_fail(m);
-    if ((double)(now - p->since) * 1e-9 < m->timeout_s)
+    if ((double)waited * 1e-9 < m->timeout_s)
         return true;
     too_late(m, r, first_missing(m, r));
     return shm_fail(m);
@@ -219,18 +216,24 @@ static bool look_around(struct shm *m, struct shm_pause *p, const struct shm_req
 
 bool shm_pause(struct shm *m, struct shm_pause *p, const struct shm_req *r)
 {
-    uint64_t spins = m->shared->spin ? SPINS : 0, n = p->n++;
     if (atomic_load_explicit(&m->shared->ended, memory_order_relaxed) != 0)
         return shm_running(m);
-    if (n < spins) {
+    if (m->shared->spin && p->n++ < SPINS) {
         relax();
         return true;
     }
-    if (n < spins + YIELDS)
+    /* By the clock, not by counting: on a busy machine each turn may take long. */
+    uint64_t now = now_ns();
+    if (p->since == 0)
+        p->since = p->looked = now;
+    if (now - p->since < YIELD_NS)
         sched_yield();
     else
         sleep_a_little(m->shared);
-    return (n - spins) % LOOK != LOOK - 1 || look_around(m, p, r);
+    if (now - p->looked < LOOK_NS)
+        return true;
+    p->looked = now;
+    return look_around(m, now - p->since, r);
 }
 
 void shm_pause_end(struct shm *m, const struct shm_pause *p)

@@ -190,7 +190,7 @@ static enum comm_state wait_for(struct mpi *m, struct mpi_req *r)
         pthread_mutex_unlock(&m->lock);
         if (s != COMM_PENDING)
             return s;
-        if (n % 256 == 255 && since == 0)
+        if (n >= SPINS / 8 && since == 0) /* turns may take long on a busy machine */
             since = now_s();
         pause_wait(n);
     }
