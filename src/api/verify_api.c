@@ -82,7 +82,7 @@ static uint32_t find_cause(const tuck_execution *x, uint32_t result, bool *reach
     const tuck_value *v = results_of(g, &n);
 
     if (v != NULL && value_is_container(v))
-        v = value_item(v, result);
+        v = result < n ? value_item(v, result) : NULL;
     memset(reached, 0, g->node.len * sizeof(*reached));
     if (v == NULL || v->kind != TUCK_V_NODE)
         return PROGRAM_NONE;
@@ -111,6 +111,12 @@ static const char *name_of(const tuck_execution *x, struct arena *a, uint32_t i)
     const tuck_value *v = results_of(g, &n);
     char text[300];
 
+    if (i >= n) {
+        const struct run_rank *r = &x->plan.side[0].rank[0];
+        snprintf(text, sizeof(text), "input %s, written",
+                 program_str(r->p, r->p->buf[r->written[i - n]].name));
+        return arena_str(a, text, strlen(text));
+    }
     if (v != NULL && value_is_container(v))
         v = value_item(v, i);
     if (v != NULL && v->kind == TUCK_V_NODE)

@@ -20,6 +20,8 @@ struct run_rank {
     uint32_t n_hint;
     const char **keep; /* inputs that the graph writes, and the caller sees */
     size_t n_keep;
+    uint32_t *written; /* inputs that the graph writes, as buffers of the program */
+    uint32_t n_written;
     int32_t *set; /* by group of the program: index in run_plan.set, -1 if unknown */
 };
 

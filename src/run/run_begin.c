@@ -96,16 +96,22 @@ static void find_hints(struct unbacked *u)
     }
 }
 
-/* Inputs that the graph writes are seen by the caller, so they stay with it. */
-static const char **written_inputs(struct run_plan *plan, const struct run_rank *r, size_t *n)
+/* Inputs that the graph writes are seen by the caller, so they stay with it: the names of those
+ * that would not. */
+static const char **written_inputs(struct run_plan *plan, struct run_rank *r, size_t *n)
 {
     const struct program *p = r->p;
     const char **name = arena_array(&plan->arena, const char *, (size_t)p->n_input + 1);
     bool *written = arena_zeroed(&plan->arena, (size_t)p->n_buf + 1);
 
     *n = 0;
+    r->n_written = 0;
+    r->written = arena_array(&plan->arena, uint32_t, (size_t)p->n_input + 1);
     for (uint32_t i = 0; i < p->use_at[p->n_op]; i++)
         written[p->use[i].buf] |= p->use[i].how == PROGRAM_MUTATES;
+    for (uint32_t i = 0; i < p->n_input; i++)
+        if (written[i])
+            r->written[r->n_written++] = i;
     for (uint32_t i = 0; i < p->n_input; i++)
         if (written[i] && (p->buf[i].flags & PROGRAM_FREEABLE))
             name[(*n)++] = arena_str(&plan->arena, program_str(p, p->buf[i].name),
@@ -190,6 +196,8 @@ static bool make_rank(struct run_plan *plan, struct run_side *side, int rank)
     if (rank > 0 && r->g == first->g && same_numbers(r, first)) {
         r->p = first->p;
         r->shared = true;
+        r->written = first->written;
+        r->n_written = first->n_written;
     } else {
         if (!lower_rank(plan, r))
             return false;

@@ -22,10 +22,16 @@ static uint32_t results_of(const tuck_graph *g)
     return value_is_container(out->vals) ? out->vals->a : 1;
 }
 
+/* What is compared: what the graph returns, and then inputs that it writes. */
+static uint32_t compared_of(const struct run_rank *r)
+{
+    return results_of(r->g) + r->n_written;
+}
+
 /* All arrays are in the one mapping, so that processes that are forked later see them. */
 static struct run_note *note_new(const struct run_plan *plan)
 {
-    size_t steps = plan->o->steps, n = results_of(plan->side[0].rank[0].g);
+    size_t steps = plan->o->steps, n = compared_of(&plan->side[0].rank[0]);
     size_t bytes = rounded(sizeof(struct run_note)) +
                    rounded((n + 1) * sizeof(struct run_compared));
 
@@ -336,24 +342,33 @@ static bool run_steps(struct rank *k, uint32_t side, const struct inputs *in)
 
 /* ---- a side ---- */
 
+static bool save_tensor(struct rank *k, const struct rt_tensor *t, struct saved *s)
+{
+    size_t bytes = (size_t)rt_numel(t) * dtype_at((enum dtype)t->dtype)->bytes;
+    char why[EXEC_ERROR_BYTES];
+
+    s->kind = EXEC_RESULT_TENSOR;
+    s->t = *t;
+    s->t.data = arena_alloc(&k->a, bytes + 1);
+    return run_copy_dense(t, s->t.data, why) || fail(k, why);
+}
+
 static bool save_results(struct rank *k, uint32_t side)
 {
-    uint32_t n = exec_result_count(k->x);
-    struct saved *s = arena_zeroed(&k->a, ((size_t)n + 1) * sizeof(*s));
-    char why[EXEC_ERROR_BYTES];
+    uint32_t n = exec_result_count(k->x), most = k->plan->note->n_compared;
+    struct saved *s = arena_zeroed(&k->a, ((size_t)n + most + 1) * sizeof(*s));
 
     for (uint32_t i = 0; i < n; i++) {
         struct exec_result r = exec_result_at(k->x, i);
         s[i].kind = r.kind;
         s[i].number = r.number;
-        if (r.kind != EXEC_RESULT_TENSOR)
-            continue;
-        s[i].t = *r.tensor;
-        s[i].t.data = arena_alloc(
-            &k->a, (size_t)rt_numel(r.tensor) * dtype_at((enum dtype)r.tensor->dtype)->bytes + 1);
-        if (!run_copy_dense(r.tensor, s[i].t.data, why))
-            return fail(k, why);
+        if (r.kind == EXEC_RESULT_TENSOR && !save_tensor(k, r.tensor, &s[i]))
+            return false;
     }
+    for (uint32_t i = 0; i < exec_input_count(k->x) && n < most; i++)
+        if (exec_input_at(k->x, i)->written &&
+            !save_tensor(k, exec_input_at(k->x, i)->tensor, &s[n++]))
+            return false;
     k->result[side] = s;
     return true;
 }
