@@ -89,8 +89,8 @@ TUCK_API tuck_graph *tuck_arrays_graph(const tuck_arrays *a);
  *     in their order
  *   erased nodes                   number
  *
- * At the end a list of new nested graphs: the number of the parent (those of this list go on counting
- * after the given ones), its name, number of nodes, and each as a new node. */
+ * At the end a list of new nested graphs: the number of the parent (those of this list go on
+ * counting after the given ones), its name, number of nodes, and each as a new node. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_arrays_edit(tuck_arrays *a);
 TUCK_API const int64_t *tuck_arrays_words(const tuck_arrays *a, size_t *n_out);
 TUCK_API const double *tuck_arrays_floats(const tuck_arrays *a, size_t *n_out);

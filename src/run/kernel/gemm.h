@@ -10,8 +10,8 @@ struct matrix {
     int64_t rows, cols, row_step, col_step;
 };
 
-/* out = alpha * a b + beta * out, of kind K_F32, K_F64, K_C64, K_C128 or K_I64; with beta = 0, out is
- * not read. Any steps will do, but products are fast if each matrix is dense in one direction;
+/* out = alpha * a b + beta * out, of kind K_F32, K_F64, K_C64, K_C128 or K_I64; with beta = 0, out
+ * is not read. Any steps will do, but products are fast if each matrix is dense in one direction;
  * another one is copied into room of gemm_room() elements. */
 bool gemm(struct rt_call *c, enum kind k, struct matrix out, struct matrix a, struct matrix b,
           double alpha, double beta, void *room);

@@ -306,8 +306,8 @@ size_t scratch_index_put(const struct rt_call *c)
     return put_scratch(c, arg_tensor(c, 0), arg_at(c, 1));
 }
 
-/* _unsafe_masked_index_put_accumulate(self, mask, indices, values): where the mask is false, nothing
- * is added, and the index does not matter. */
+/* _unsafe_masked_index_put_accumulate(self, mask, indices, values): where the mask is false,
+ * nothing is added, and the index does not matter. */
 bool kernel_masked_index_put(struct rt_call *c)
 {
     const struct rt_tensor *self = arg_tensor(c, 0), *mask = arg_tensor(c, 1),
