@@ -330,7 +330,7 @@ def refused(case, error):
     """Complex numbers are computed where models use them."""
     kernel = case.row["kernel"]
     return ("complex" in error and kernel not in COMPLEX_TOO) or ("of bool" in error and kernel == "clamp") or any(
-        text in error for text in ("of order", "out of range", "of another size")
+        text in error for text in ("of order", "out of range", "of another size", "transposed", "dropout", "dimensions", "pools")
     )
 
 

@@ -369,27 +369,75 @@ static bool build(struct rt_call *c, struct prog *p)
     p.step = p##_step, p.mem = p##_mem, p.value = p##_value;                                       \
     p.max_step = p.max_mem = p.max_value = ALONE
 
-size_t point_scratch(const struct rt_call *c)
+static size_t alone_scratch(const struct rt_call *c)
 {
     struct rt_call copy = *c;
     char error[8];
 
-    if (c->n_out == 0)
-        return 0;
     ALONE_PROG(p);
     copy.error = error;
     copy.error_size = sizeof(error);
     return build(&copy, &p) ? p.scratch : 0;
 }
 
-bool point_run(struct rt_call *c)
+static bool alone_run(struct rt_call *c)
 {
-    if (c->n_out == 0)
-        return true;
     ALONE_PROG(p);
     if (!build(c, &p))
         return false;
     if (rt_numel(c->out) > 0)
         prog_run(&p, c->scratch);
+    return true;
+}
+
+/* ---- lists: the call for each item ---- */
+
+enum { LIST_ARGS = 6 };
+
+/* Item i of all operands that are lists; the result, or the operand that is written. false if there
+ * is no such item. */
+static bool take_item(const struct rt_call *c, uint32_t i, struct rt_call *one,
+                      struct rt_value *arg, struct rt_tensor *out)
+{
+    *one = *c;
+    if (i >= c->arg[0].n || c->n_arg > LIST_ARGS)
+        return false;
+    for (uint32_t k = 0; k < c->n_arg; k++)
+        arg[k] = c->arg[k].kind == RT_LIST && i < c->arg[k].n ? c->arg[k].item[i] : c->arg[k];
+    *out = out_at(c, i) != NULL ? c->out[i] : *arg[0].tensor;
+    one->arg = arg;
+    one->out = out;
+    one->n_out = 1;
+    return true;
+}
+
+size_t point_scratch(const struct rt_call *c)
+{
+    struct rt_value arg[LIST_ARGS];
+    struct rt_tensor out;
+    struct rt_call one;
+    size_t most = 0;
+
+    if (c->n_arg == 0 || c->arg[0].kind != RT_LIST)
+        return c->n_out > 0 ? alone_scratch(c) : 0;
+    for (uint32_t i = 0; take_item(c, i, &one, arg, &out); i++) {
+        size_t bytes = alone_scratch(&one);
+
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+bool point_run(struct rt_call *c)
+{
+    struct rt_value arg[LIST_ARGS];
+    struct rt_tensor out;
+    struct rt_call one;
+
+    if (c->n_arg == 0 || c->arg[0].kind != RT_LIST)
+        return c->n_out == 0 || alone_run(c);
+    for (uint32_t i = 0; take_item(c, i, &one, arg, &out); i++)
+        if (!alone_run(&one))
+            return false;
     return true;
 }

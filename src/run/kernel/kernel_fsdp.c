@@ -1,0 +1,199 @@
+/* Copies into and out of the flat buffers of FSDP and of buckets; dropout that drops nothing. */
+#include "run/kernel/plain.h"
+
+/* n elements of a plain vector from `at` on, seen as t is. */
+static struct rt_tensor piece(const struct rt_tensor *flat, int64_t at, const struct rt_tensor *t)
+{
+    struct rt_tensor x = *t;
+    int64_t step = flat->stride[flat->n - 1];
+
+    x.data = (char *)flat->data + at * step * dtype_at(flat->dtype)->bytes;
+    x.dtype = flat->dtype;
+    for (int d = t->n - 1; d >= 0; d--) {
+        x.stride[d] = step;
+        step *= t->size[d];
+    }
+    return x;
+}
+
+/* All tensors of a list, one after the other, from `at` on. */
+static bool flatten(struct rt_call *c, const struct rt_tensor *flat, int64_t at,
+                    const struct rt_value *list)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct rt_tensor *t = list->item[i].tensor;
+        struct rt_tensor to = piece(flat, at, t);
+
+        if (at + rt_numel(t) > flat->size[0])
+            return kernel_error(c, "%s needs more than the %lld elements of its buffer",
+                                c->kernel->name, (long long)flat->size[0]);
+        if (!copy_tensor(c, &to, t))
+            return false;
+        at += rt_numel(t);
+    }
+    return true;
+}
+
+/* (inputs, output, split_sizes, numel, rank): the rank's part of the output */
+bool kernel_all_gather_copy_in(struct rt_call *c)
+{
+    return flatten(c, arg_tensor(c, 1), arg_int(c, 3, 0) * arg_int(c, 4, 0), arg_at(c, 0));
+}
+
+/* (all_gather_output, sizes, dim, out): slices of a dimension */
+bool kernel_split_copy(struct rt_call *c)
+{
+    const struct rt_tensor *from = arg_tensor(c, 0);
+    const struct rt_value *size = arg_at(c, 1), *out = arg_at(c, 3);
+    int dim = plain_dim(from, arg_int(c, 2, 0));
+    int64_t at = 0;
+
+    for (uint32_t i = 0; i < out->n && i < size->n; i++) {
+        struct rt_tensor part = *from;
+
+        part.data = (char *)from->data + at * from->stride[dim] * dtype_at(from->dtype)->bytes;
+        part.size[dim] = size->item[i].i;
+        at += size->item[i].i;
+        if (at > from->size[dim])
+            return kernel_error(c, "the sizes of a split are more than the %lld elements there are",
+                                (long long)from->size[dim]);
+        struct rt_tensor to = *out->item[i].tensor;
+        if (rt_numel(&to) == rt_numel(&part) && to.n != part.n && rt_contiguous(&to))
+            to = piece(&(struct rt_tensor){.data = to.data,
+                                           .dtype = to.dtype,
+                                           .n = 1,
+                                           .size = {rt_numel(&to)},
+                                           .stride = {1}},
+                       0, &part);
+        if (!copy_tensor(c, &to, &part))
+            return false;
+    }
+    return true;
+}
+
+/* (tensors, dim, num_chunks, out): each tensor padded to num_chunks rows' worth; out is
+ * [num_chunks, sum of chunk sizes] */
+bool kernel_chunk_cat(struct rt_call *c)
+{
+    const struct rt_value *list = arg_at(c, 0);
+    const struct rt_tensor *out = arg_tensor(c, 3);
+    int64_t chunks = arg_int(c, 2, 1), at = 0;
+    struct rt_value zero = {.kind = RT_INT, .i = 0};
+
+    if (arg_int(c, 1, 0) != 0 || chunks < 1 || out->n != 2)
+        return kernel_error(c, "no kernel joins chunks of another dimension than 0");
+    if (!fill_tensor(c, out, &zero))
+        return false;
+    for (uint32_t i = 0; i < list->n; i++) {
+        struct rt_tensor t = *list->item[i].tensor;
+        int64_t rows = t.n > 0 ? t.size[0] : 1, each = (rows + chunks - 1) / chunks,
+                width = plain_count(&t, 1, t.n), bytes = dtype_at(t.dtype)->bytes;
+
+        for (int64_t k = 0; k < chunks && k * each < rows; k++) {
+            struct rt_tensor from = t;
+
+            from.size[0] = rows - k * each < each ? rows - k * each : each;
+            from.data = (char *)t.data + k * each * t.stride[0] * bytes;
+            struct rt_tensor row = {.data = (char *)out->data +
+                                            (k * out->stride[0] + at * out->stride[1]) *
+                                                dtype_at(out->dtype)->bytes,
+                                    .dtype = out->dtype,
+                                    .n = 1,
+                                    .size = {each * width},
+                                    .stride = {out->stride[1]}};
+            struct rt_tensor to = piece(&row, 0, &from);
+            if (!copy_tensor(c, &to, &from))
+                return false;
+        }
+        at += each * width;
+    }
+    return true;
+}
+
+/* _pre_bucket_all_gather(ins, group_size, dtype, out_dtype_ints, rank): the flat buffer of all
+ * ranks, of which this rank's part is filled */
+bool kernel_bucket_all_gather(struct rt_call *c)
+{
+    int64_t group = arg_int(c, 1, 1), rank = arg_int(c, 4, 0);
+    const struct rt_value *list = arg_at(c, 0), *as = arg_at(c, 3);
+    int64_t bytes = dtype_at(c->out->dtype)->bytes, at;
+    struct rt_value zero = {.kind = RT_INT, .i = 0};
+
+    if (group < 1 || rank < 0 || rank >= group)
+        return kernel_error(c, "rank %lld of %lld", (long long)rank, (long long)group);
+    if (!fill_tensor(c, c->out, &zero))
+        return false;
+    at = rt_numel(c->out) / group * rank * bytes;
+    for (uint32_t i = 0; i < list->n;
+         i++) { /* each in its own dtype, seen as bytes of the buffer */
+        const struct rt_tensor *t = list->item[i].tensor;
+        enum dtype d = c->out->dtype;
+
+        for (unsigned k = 1; i < as->n && k < DTYPE_END; k++)
+            if (dtype_at(k)->index_2_13 == as->item[i].i && dtype_at(k)->bytes > 0)
+                d = k;
+        struct rt_tensor flat = {.data = (char *)c->out->data + at,
+                                 .dtype = (uint8_t)d,
+                                 .n = 1,
+                                 .size = {rt_numel(t)},
+                                 .stride = {1}};
+        at += rt_numel(t) * dtype_at(d)->bytes;
+        if (at > rt_numel(c->out) * bytes || !rt_contiguous(c->out))
+            return kernel_error(c, "the tensors of a bucket are larger than the bucket");
+        struct rt_tensor to = piece(&flat, 0, t);
+        if (!copy_tensor(c, &to, t))
+            return false;
+    }
+    return true;
+}
+
+/* _pre_bucket_reduce_scatter(ins, group_size): [group, ...] parts of all side by side */
+bool kernel_bucket_reduce_scatter(struct rt_call *c)
+{
+    const struct rt_value *list = arg_at(c, 0);
+    int64_t group = arg_int(c, 1, 1), row = group > 0 ? rt_numel(c->out) / group : 0, at = 0;
+
+    if (group < 1 || !rt_contiguous(c->out))
+        return kernel_error(c, "a bucket of %lld ranks", (long long)group);
+    for (uint32_t i = 0; i < list->n; i++) {
+        struct rt_tensor from = *list->item[i].tensor;
+        int64_t each = rt_numel(&from) / group;
+
+        if (from.n == 0 || from.size[0] % group != 0 || from.n + 1 > RT_DIMS)
+            return kernel_error(c, "dimension 0 of a bucket's tensor is not divisible by %lld",
+                                (long long)group);
+        for (int d = from.n; d > 1; d--) {
+            from.size[d] = from.size[d - 1];
+            from.stride[d] = from.stride[d - 1];
+        }
+        from.size[1] = from.size[0] / group;
+        from.stride[1] = from.stride[0];
+        from.stride[0] *= from.size[1];
+        from.size[0] = group;
+        from.n++;
+        struct rt_tensor to = piece(&(struct rt_tensor){.data = c->out->data,
+                                                        .dtype = c->out->dtype,
+                                                        .n = 1,
+                                                        .size = {row * group},
+                                                        .stride = {1}},
+                                    at, &from);
+        to.stride[0] = row;
+        if (!copy_tensor(c, &to, &from))
+            return false;
+        at += each;
+    }
+    return true;
+}
+
+/* native_dropout(input, p, train): only p = 0 or no training; what others drop is not known */
+bool kernel_dropout(struct rt_call *c)
+{
+    struct rt_value one = {.kind = RT_INT, .i = 1};
+
+    if (arg_float(c, 1, 0) != 0 && arg_bool(c, 2, true))
+        return kernel_error(c,
+                            "dropout with p = %g: which elements torch drops cannot be known; "
+                            "set p to 0",
+                            arg_float(c, 1, 0));
+    return copy_tensor(c, &c->out[0], arg_tensor(c, 0)) && fill_tensor(c, &c->out[1], &one);
+}

@@ -1,0 +1,266 @@
+/* Softmax, layer norm, RMS norm, negative log likelihood. */
+#include <math.h>
+
+#include "run/kernel/rows.h"
+
+/* Every line of a dimension of a plain array: [outer, n, step]. */
+static void shape_of(const struct rt_tensor *t, int dim, int64_t *outer, int64_t *n, int64_t *step)
+{
+    *outer = plain_count(t, 0, dim);
+    *n = t->n > 0 ? t->size[dim] : 1;
+    *step = plain_count(t, dim + 1, t->n);
+}
+
+/* (self, dim, half_to_float) */
+static bool softmax(struct rt_call *c, bool logarithm)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *in = arg_tensor(c, 0);
+    enum kind k = plain_float(c->out);
+    int64_t outer, n, step;
+
+    shape_of(in, plain_dim(in, arg_int(c, 1, 0)), &outer, &n, &step);
+    const char *x = plain_in(&s, in, k);
+    char *y = plain_out(&s, c->out, k);
+    for (int64_t o = 0; n > 0 && o < outer; o++)
+        for (int64_t i = 0; i < step; i++) {
+            int64_t at = (o * n * step + i) * kind_bytes[k];
+
+            rows_softmax(k, y + at, x + at, n, step, logarithm);
+        }
+    plain_done(&s, c->out, y, k);
+    return true;
+}
+
+bool kernel_softmax(struct rt_call *c)
+{
+    return softmax(c, false);
+}
+
+bool kernel_log_softmax(struct rt_call *c)
+{
+    return softmax(c, true);
+}
+
+/* (grad, output, dim, input_dtype) */
+static bool softmax_backward(struct rt_call *c, bool logarithm)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *grad = arg_tensor(c, 0);
+    enum kind k = plain_float(grad);
+    int64_t outer, n, step;
+
+    shape_of(grad, plain_dim(grad, arg_int(c, 2, 0)), &outer, &n, &step);
+    const char *g = plain_in(&s, grad, k), *y = plain_in(&s, arg_tensor(c, 1), k);
+    char *dx = plain_out(&s, c->out, k);
+    for (int64_t o = 0; n > 0 && o < outer; o++)
+        for (int64_t i = 0; i < step; i++) {
+            int64_t at = (o * n * step + i) * kind_bytes[k];
+
+            rows_softmax_backward(k, dx + at, g + at, y + at, n, step, logarithm);
+        }
+    plain_done(&s, c->out, dx, k);
+    return true;
+}
+
+bool kernel_softmax_backward(struct rt_call *c)
+{
+    return softmax_backward(c, false);
+}
+
+bool kernel_log_softmax_backward(struct rt_call *c)
+{
+    return softmax_backward(c, true);
+}
+
+/* prepare_softmax_online(x, dim): the largest, and the sum of exponentials, with the dimension kept */
+bool kernel_softmax_online(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *in = arg_tensor(c, 0);
+    int64_t outer, n, step;
+
+    shape_of(in, plain_dim(in, arg_int(c, 1, 0)), &outer, &n, &step);
+    const double *x = plain_in(&s, in, K_F64);
+    double *max = plain_out(&s, &c->out[0], K_F64), *sum = plain_out(&s, &c->out[1], K_F64);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < step; i++) {
+            const double *line = x + o * n * step + i;
+            double m = -(double)INFINITY, total = 0;
+
+            for (int64_t j = 0; j < n; j++)
+                m = isnan(m) || line[j * step] <= m ? m : line[j * step];
+            for (int64_t j = 0; j < n; j++)
+                total += exp(line[j * step] - m);
+            max[o * step + i] = m;
+            sum[o * step + i] = total;
+        }
+    plain_done(&s, &c->out[0], max, K_F64);
+    plain_done(&s, &c->out[1], sum, K_F64);
+    return true;
+}
+
+#define ALL_PLAIN(name)                                                                            \
+    size_t scratch_##name(const struct rt_call *c)                                                 \
+    {                                                                                              \
+        return plain_scratch(c, 0);                                                                \
+    }
+ALL_PLAIN(softmax)
+ALL_PLAIN(log_softmax)
+ALL_PLAIN(softmax_backward)
+ALL_PLAIN(log_softmax_backward)
+ALL_PLAIN(softmax_online)
+
+/* ---- layer norm, RMS norm ---- */
+
+static int64_t width_of(const struct rt_call *c, uint32_t i)
+{
+    const struct rt_value *shape = arg_at(c, i);
+    int64_t n = 1;
+
+    for (uint32_t d = 0; d < shape->n; d++)
+        n *= shape->item[d].i;
+    return n;
+}
+
+/* out, mean and rstd of different dtypes: all of kind k here. */
+static bool norm(struct rt_call *c, uint32_t bias, uint32_t eps_at, bool rms)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *in = arg_tensor(c, 0);
+    enum kind k = plain_float(in);
+    int64_t n = width_of(c, 1), rows = n > 0 ? rt_numel(in) / n : 0;
+    struct rt_tensor *mean_out = rms ? NULL : out_at(c, 1), *rstd_out = out_at(c, rms ? 1 : 2);
+    double eps = arg_at(c, eps_at)->kind == RT_NONE ? (in->dtype == DTYPE_F64 ? 0x1p-52 : 0x1p-23)
+                                                    : arg_float(c, eps_at, 0);
+
+    const void *x = plain_in(&s, in, k), *w = plain_in(&s, arg_tensor(c, 2), k),
+               *b = rms ? NULL : plain_in(&s, arg_tensor(c, bias), k);
+    void *y = plain_out(&s, c->out, k), *mean = plain_out(&s, mean_out, k),
+         *rstd = plain_out(&s, rstd_out, k);
+    rows_norm(k, y, mean, rstd, x, w, b, rows, n, eps, rms);
+    plain_done(&s, c->out, y, k);
+    plain_done(&s, mean_out, mean, k);
+    plain_done(&s, rstd_out, rstd, k);
+    return true;
+}
+
+/* (input, shape, weight, bias, eps) */
+bool kernel_layer_norm(struct rt_call *c)
+{
+    return norm(c, 3, 4, false);
+}
+
+/* (input, shape, weight, eps) */
+bool kernel_rms_norm(struct rt_call *c)
+{
+    return norm(c, 0, 3, true);
+}
+
+/* (grad, input, shape, mean, rstd, weight, bias, mask), or without mean and bias */
+static bool norm_backward(struct rt_call *c, bool rms)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *in = arg_tensor(c, 1);
+    enum kind k = plain_float(in);
+    int64_t n = width_of(c, 2), rows = n > 0 ? rt_numel(in) / n : 0;
+    const void *g = plain_in(&s, arg_tensor(c, 0), k), *x = plain_in(&s, in, k),
+               *mean = rms ? NULL : plain_in(&s, arg_tensor(c, 3), k),
+               *rstd = plain_in(&s, arg_tensor(c, rms ? 3 : 4), k),
+               *w = plain_in(&s, arg_tensor(c, rms ? 4 : 5), k);
+    struct rt_tensor *out[3] = {out_at(c, 0), out_at(c, 1), rms ? NULL : out_at(c, 2)};
+    void *d[3];
+
+    for (int i = 0; i < 3; i++)
+        d[i] = plain_out(&s, out[i], k);
+    rows_norm_backward(k, d[0], d[1], d[2], g, x, mean, rstd, w, rows, n, rms);
+    for (int i = 0; i < 3; i++)
+        plain_done(&s, out[i], d[i], k);
+    return true;
+}
+
+bool kernel_layer_norm_backward(struct rt_call *c)
+{
+    return norm_backward(c, false);
+}
+
+bool kernel_rms_norm_backward(struct rt_call *c)
+{
+    return norm_backward(c, true);
+}
+
+ALL_PLAIN(layer_norm)
+ALL_PLAIN(rms_norm)
+ALL_PLAIN(layer_norm_backward)
+ALL_PLAIN(rms_norm_backward)
+
+/* ---- negative log likelihood: [n, classes] or [classes] ---- */
+
+enum { MEAN = 1, SUM = 2 };
+
+/* (self, target, weight, reduction, ignore_index) -> out, total_weight */
+bool kernel_nll_loss(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *self = arg_tensor(c, 0);
+    const double *x = plain_in(&s, self, K_F64), *w = plain_in(&s, arg_tensor(c, 2), K_F64);
+    const int64_t *target = plain_in(&s, arg_tensor(c, 1), K_I64);
+    int64_t classes = self->size[self->n - 1], n = self->n == 2 ? self->size[0] : 1;
+    int64_t how = arg_int(c, 3, MEAN), ignored = arg_int(c, 4, -100);
+    bool each = how != MEAN && how != SUM && self->n == 2;
+    double *out = plain_out(&s, &c->out[0], K_F64), sum = 0, total = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double loss = 0, weight = 0;
+
+        if (target[i] != ignored) {
+            if (target[i] < 0 || target[i] >= classes)
+                return kernel_error(c, "target %lld is out of range for %lld classes",
+                                    (long long)target[i], (long long)classes);
+            weight = w != NULL ? w[target[i]] : 1;
+            loss = -x[i * classes + target[i]] * weight;
+        }
+        sum += loss;
+        total += weight;
+        if (each)
+            out[i] = loss;
+    }
+    if (!each)
+        out[0] = how == MEAN ? sum / total : sum;
+    plain_done(&s, &c->out[0], out, K_F64);
+    struct rt_tensor one = {.data = &total, .dtype = DTYPE_F64};
+    if (each)
+        total = 0;
+    return copy_tensor(c, &c->out[1], &one);
+}
+
+/* (grad, self, target, weight, reduction, ignore_index, total_weight) */
+bool kernel_nll_loss_backward(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *self = arg_tensor(c, 1);
+    const double *g = plain_in(&s, arg_tensor(c, 0), K_F64),
+                 *w = plain_in(&s, arg_tensor(c, 3), K_F64),
+                 *total = plain_in(&s, arg_tensor(c, 6), K_F64);
+    const int64_t *target = plain_in(&s, arg_tensor(c, 2), K_I64);
+    int64_t classes = self->size[self->n - 1], n = self->n == 2 ? self->size[0] : 1;
+    int64_t how = arg_int(c, 4, MEAN), ignored = arg_int(c, 5, -100);
+    bool each = how != MEAN && how != SUM && self->n == 2;
+    double *dx = plain_out(&s, c->out, K_F64);
+
+    memset(dx, 0, (size_t)(n * classes) * sizeof(*dx));
+    for (int64_t i = 0; i < n; i++) {
+        if (target[i] == ignored)
+            continue;
+        if (target[i] < 0 || target[i] >= classes)
+            return kernel_error(c, "target %lld is out of range for %lld classes",
+                                (long long)target[i], (long long)classes);
+        double d = -g[each ? i : 0] * (w != NULL ? w[target[i]] : 1);
+        dx[i * classes + target[i]] = how == MEAN ? d / *total : d;
+    }
+    plain_done(&s, c->out, dx, K_F64);
+    return true;
+}
+
+ALL_PLAIN(nll_loss)
+ALL_PLAIN(nll_loss_backward)
