@@ -1108,6 +1108,16 @@ typedef enum tuck_judge {
 
 typedef struct tuck_decision tuck_decision; /* tuck_experimental.h */
 
+typedef struct tuck_progress { /* of tuck_graph_optimize() */
+    int64_t step_ps;           /* the best so far; -1 if nothing fits yet */
+    int64_t bound_ps;          /* nothing is faster than this; -1 if there is no bound */
+    double done;               /* the share of the work, an estimate: from 0 to 1 */
+    uint32_t tries;            /* passes that were run on copies of the graph */
+} tuck_progress;
+/* Called before each try. Returning false ends the search: its result is the best so far, and the
+ * report says how many tries that were; `tries` of the options repeats it. */
+typedef bool (*tuck_progress_fn)(void *ctx, const tuck_progress *p);
+
 typedef struct tuck_run_options {
     size_t size;
     const tuck_machine *machine; /* for passes on schedules, and for judging; NULL: the default */
@@ -1128,6 +1138,9 @@ typedef struct tuck_run_options {
     /* If not NULL, a successful run stores what was done, to be repeated; the caller frees it:
      * tuck_experimental.h. */
     tuck_decision **decision_out;
+    tuck_progress_fn progress; /* of tuck_graph_optimize(); or NULL */
+    void *progress_ctx;
+    uint32_t tries; /* after so many, tuck_graph_optimize() takes the best; 0: no limit */
 } tuck_run_options;
 
 TUCK_API void tuck_run_options_init(tuck_run_options *o);
@@ -1140,6 +1153,9 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_run(const tuck_pipeline *p, t
                                                        const tuck_run_options *options,
                                                        tuck_diags *diags, tuck_report **report_out);
 TUCK_API void tuck_report_free(tuck_report *t);
+
+/* How many tries tuck_graph_optimize() made; *stopped: it did not make all. */
+TUCK_API uint32_t tuck_report_tries(const tuck_report *t, bool *stopped);
 
 typedef struct tuck_gain {
     tuck_times before, after;

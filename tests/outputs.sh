@@ -271,6 +271,19 @@ for command in 'show .' 'lint .' 'optimize . -o file' 'schedule .' 'cost .' 'sim
     "$tuck" $command >/dev/null 2>said; want '[ $? = 4 ] && grep -q "\.: .*Is a directory" said' "$command"
 done
 
+# Ctrl-C during a search: the best so far is written, and what the report says repeats it. In a shell's background
+# SIGINT is ignored unless job control is on.
+set -m
+"$tuck" optimize "$root/tests/large/llama32_2d_bw.txt" --effort 9 --progress --no-times -o stopped >report 2>said &
+for ((i = 0; i < 600; i++)); do grep -q "best .* ms, .* % above the bound, .* % done" said && break; sleep 0.1; done
+kill -INT $!
+wait $!
+want '[ $? = 0 ] && grep -q "stopped after [1-9]" report && [ -s stopped ]' "Ctrl-C during a search"
+set +m
+tries=$(sed -n 's/^stopped after .*: --tries \([0-9]*\) gives the same$/\1/p' report)
+"$tuck" optimize "$root/tests/large/llama32_2d_bw.txt" --effort 9 --tries "${tries:-1}" --no-times -o again >report2 2>/dev/null
+want '[ $? = 0 ] && cmp -s stopped again && cmp -s report report2' "--tries repeats it"
+
 [ -n "$disk" ] || echo "note: no file system could be mounted; a full disk was only pretended"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

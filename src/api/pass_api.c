@@ -78,6 +78,13 @@ bool tuck_report_gain(const tuck_report *t, tuck_gain *out)
     return true;
 }
 
+uint32_t tuck_report_tries(const tuck_report *t, bool *stopped)
+{
+    if (stopped != NULL)
+        *stopped = t != NULL && t->stopped;
+    return t != NULL ? t->tries : 0;
+}
+
 bool tuck_report_rival(const tuck_report *t, tuck_rival *out)
 {
     if (t == NULL || out == NULL || out->size <= sizeof(out->size) || !t->rival.ran)

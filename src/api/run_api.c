@@ -282,7 +282,10 @@ tuck_status tuck_graph_optimize(tuck_graph *g, const tuck_run_options *options, 
                                      .memory = r.o.memory,
                                      .memory_more = r.o.memory_more,
                                      .memory_share = r.o.memory_share,
-                                     .effort = r.o.effort};
+                                     .effort = r.o.effort,
+                                     .progress = r.o.progress,
+                                     .progress_ctx = r.o.progress_ctx,
+                                     .tries = r.o.tries};
         st = find_sequence(&r, g, &r.has_sequence, &r.sequence);
         if (st == TUCK_OK)
             st = optimize_graph(&r.study, g, &o, diags, gain_out, &report);

@@ -23,7 +23,9 @@ enum {
     OPT_DECISION,
     OPT_APPLY,
     OPT_BANDWIDTH,
-    OPT_VERIFY
+    OPT_VERIFY,
+    OPT_TRIES,
+    OPT_PROGRESS
 };
 
 static const struct argp_option options[] = {
@@ -56,6 +58,10 @@ static const struct argp_option options[] = {
      "How much is tried, from 0 (a fraction of a second) to 9 (default: 5); the same on every "
      "machine",
      0},
+    {"tries", OPT_TRIES, "N", 0,
+     "Stop after N tries and take the best; Ctrl-C does so at once, and the report names N", 0},
+    {"progress", OPT_PROGRESS, NULL, 0,
+     "The best so far each second, also if standard error is no terminal", 0},
     {"contention", OPT_CONTENTION, NULL, 0,
      "Judge with concurrent collectives sharing their link, and kernels running slower next to "
      "them",
@@ -166,6 +172,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_REPORT: o->report = arg; break;
     case OPT_MEMORY: parse_memory(state, o, arg); break;
     case OPT_EFFORT: o->effort = option_number(state, "--effort", arg, 0, 9); break;
+    case OPT_TRIES: o->tries = option_number(state, "--tries", arg, 1, UINT32_MAX); break;
+    case OPT_PROGRESS: progress_ask(); break;
     case OPT_DUMP: o->dump.folder = arg; break;
     case OPT_KEEP_ORDER: o->model.keep_order = true; break;
     case OPT_CONTENTION: o->model.contention = true; break;
@@ -192,8 +200,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(
                 state,
                 "--memory is for Tuck's own passes; the passes of --passes have their own budgets");
-        if (o->effort >= 0 && (o->passes != NULL || o->file != NULL || o->len > 0))
-            argp_error(state, "--effort is for Tuck's own passes, not for those of --passes");
+        if ((o->effort >= 0 || o->tries > 0) &&
+            (o->passes != NULL || o->file != NULL || o->len > 0))
+            argp_error(state, "--effort and --tries are for Tuck's own passes, not for those of "
+                              "--passes");
         if (o->dump.dot && o->dump.folder == NULL)
             argp_error(state, "--dump-dot needs --dump");
         if (o->n_more > 0)
@@ -382,6 +392,8 @@ static void run_options(const struct optimize *o, tuck_run_options *run)
     run->memory = o->memory;
     run->memory_more = o->memory_more;
     run->memory_share = o->memory_share;
+    run->progress = progress_search;
+    run->tries = (uint32_t)o->tries;
     if (o->effort >= 0)
         run->effort = (uint32_t)o->effort;
 }
@@ -503,6 +515,8 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
     if (report == NULL)
         return exit_code_of(TUCK_ENOMEM);
     progress_begin("tuck optimize");
+    if (p == NULL && o->given == NULL)
+        progress_stoppable();
     for (size_t i = from; code == EXIT_FINE && i < to; i++)
         code = run_and_draw(o, p, i, &report[i - from]);
     progress_end();

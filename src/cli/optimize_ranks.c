@@ -144,6 +144,7 @@ static int run(struct optimize_ranks *o, const struct rank_files *f, tuck_ranks_
         tuck_run_options all = o->run;
         all.machine = &machine;
         progress_begin("tuck optimize");
+        progress_stoppable();
         tuck_status st = tuck_ranks_optimize(rank, f->n, &all, o->in->diags, report);
         progress_end();
         print_diags(o->in->diags);

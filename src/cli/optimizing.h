@@ -20,6 +20,7 @@ struct optimize {
     double memory_share;
     int64_t effort; /* -1: the default */
     int64_t verify; /* ranks to run the result on; 0: it is not run */
+    int64_t tries;  /* 0: no limit */
     double bandwidth;
     const char **more; /* files after the first: one rank each */
     size_t n_more;

@@ -292,6 +292,20 @@ static void json_digest(struct json_out *j, const char *key, uint64_t digest)
     json_str(j, key, text);
 }
 
+static void contended_json(struct json_out *j, const struct report_contended *c)
+{
+    if (!c->judged)
+        return;
+    json_open(j, "with_contention", '{');
+    json_float(j, "step_ns", ns_of_ps(c->with_ps));
+    if (c->next_ps >= 0) {
+        json_float(j, "second_ns", ns_of_ps(c->next_with_ps));
+        json_float(j, "second_without_ns", ns_of_ps(c->next_ps));
+        json_bool(j, "changes_the_choice", c->next_with_ps < c->with_ps);
+    }
+    json_close(j, '}');
+}
+
 static void work_json(struct json_out *j, const struct tuck_report *t, bool times)
 {
     const struct report_work *w = &t->work;
@@ -332,6 +346,9 @@ void report_json_in(const struct tuck_report *t, const struct report_form *how, 
     } else if (t->assumed.len > 0) {
         cost_assumed_json(j, t->assumed.at, t->assumed.len, t->unbacked);
     }
+    contended_json(j, &t->contended);
+    if (t->stopped)
+        json_int(j, "stopped_after_tries", t->tries);
     if (t->contention != NULL)
         json_str(j, "contention", t->contention);
     json_open(j, "passes", '[');
@@ -572,6 +589,28 @@ static void put_rival(struct buf *b, const struct tuck_report *t)
                   mib_of(r->times.peak_bytes), mib_of(t->gain.memory_limit));
 }
 
+/* Would the second best be the best if collectives and kernels slowed each other down? */
+static bool contention_decides(const struct report_contended *c)
+{
+    return c->judged && c->next_ps >= 0 && c->next_with_ps < c->with_ps;
+}
+
+static void put_contended(struct buf *b, const struct report_contended *c)
+{
+    if (!c->judged || (c->with_ps == c->ps && !contention_decides(c)))
+        return;
+    if (contention_decides(c))
+        wrap_hang(b, INK_LIMIT, 0,
+                  "contention changes the choice: with it this takes %.3f ms, and the second best, "
+                  "%.3f ms without it, takes %.3f ms (--contention decides by that)",
+                  ms_of(c->with_ps), ms_of(c->next_ps), ms_of(c->next_with_ps));
+    else if (c->next_ps >= 0)
+        wrap_hang(b, INK_DIM, 0, "with contention %.3f ms, and %.3f ms the second best",
+                  ms_of(c->with_ps), ms_of(c->next_with_ps));
+    else
+        wrap_hang(b, INK_DIM, 0, "with contention %.3f ms", ms_of(c->with_ps));
+}
+
 static void put_gain(struct buf *b, const struct tuck_report *t)
 {
     const tuck_gain *g = &t->gain;
@@ -585,6 +624,10 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
     if (t->has_sequence)
         ink_line(b, INK_DIM, "sequence of communication: %016llx", (unsigned long long)t->sequence);
     cost_assumed_table(b, t->assumed.at, t->assumed.len, t->unbacked);
+    put_contended(b, &t->contended);
+    if (t->stopped)
+        ink_line(b, INK_LIMIT, "stopped after %u tries: --tries %u gives the same", t->tries,
+                 t->tries);
     if (t->contention != NULL)
         wrap_hang(b, INK_DIM, 2, "contention: %s", t->contention);
     if (t->remark != NULL)

@@ -114,6 +114,13 @@ struct report_rival {
     double ms;     /* CPU time */
 };
 
+/* The result and the second best, without contention and with it. */
+struct report_contended {
+    bool judged;
+    int64_t ps, with_ps;
+    int64_t next_ps, next_with_ps; /* next_ps is -1 if there is no second */
+};
+
 struct tuck_report {
     struct mem mem;
     struct arena arena;
@@ -122,6 +129,9 @@ struct tuck_report {
     bool chosen; /* a user chose the passes: nothing else was tried */
     tuck_gain gain;
     struct report_rival rival;
+    struct report_contended contended;
+    uint32_t tries;    /* how many were made by the search */
+    bool stopped;      /* by the caller, or after a given number of tries */
     uint64_t sequence; /* digest of the result's sequence of communication; study/digest.h */
     bool has_sequence, resequenced; /* it is known; it differs from that of the graph before */
     bool compared; /* the graphs of several ranks were, so their programs are known to agree */

@@ -12,10 +12,36 @@
 
 /* ---- stages ---- */
 
+/* Asks the caller; one try is always made. About how many tries there will be depends on the effort only. */
+static bool go_on(const struct search *s)
+{
+    static const uint32_t expected[] = {12, 40, 55, 70, 80, 100, 150, 220, 340, 600};
+    const struct optimize_options *o = s->o;
+    double done = (double)s->tries / expected[o->effort];
+    tuck_progress now = {.step_ps = s->best.ps == INT64_MAX ? -1 : s->best.ps,
+                         .bound_ps = s->bound_ps,
+                         .done = done < 0.95 ? done : 0.95,
+                         .tries = s->tries};
+
+    bool more = o->progress == NULL || o->progress(o->progress_ctx, &now);
+    return s->tries == 0 || (more && (o->tries == 0 || s->tries < o->tries));
+}
+
 tuck_status try_next(struct search *s, const struct stage *from, const struct pass *pass,
                      const char *option, double value, struct stage *to)
 {
+    *to = (struct stage){.from = NULL};
+    s->stopped = s->stopped || !go_on(s);
+    if (s->stopped)
+        return TUCK_EIO;
+    s->tries++;
     return stage_next(&s->runner, from, pass, option, value, s->diags, to);
+}
+
+/* What was found until the search was stopped is its result. */
+static tuck_status or_stopped(const struct search *s, tuck_status st)
+{
+    return st == TUCK_EIO && s->stopped ? TUCK_OK : st;
 }
 
 /* A thousandth of the time is not worth more memory. */
@@ -42,17 +68,23 @@ static tuck_status take(struct search *s, const struct stage *x)
         tuck_report_free(b.report);
         return TUCK_ENOMEM;
     }
+    if (s->best.g != NULL)
+        st = runner_up_offer(&s->second, s->best.g, s->best.ps, s->best.peak);
     study_best(s->study, x->e);
     graph_free(s->best.g);
     tuck_report_free(s->best.report);
     s->best = b;
-    return TUCK_OK;
+    return st;
 }
 
 tuck_status try_offer(struct search *s, const struct stage *x, bool *fits)
 {
     *fits = x->e->peak <= s->limit;
-    return *fits && is_better(s, x->e->time.makespan, x->e->peak) ? take(s, x) : TUCK_OK;
+    if (*fits && is_better(s, x->e->time.makespan, x->e->peak))
+        return take(s, x);
+    bool other = s->best.g == NULL || s->study->best->revision != x->g->revision;
+    return *fits && other ? runner_up_offer(&s->second, x->g, x->e->time.makespan, x->e->peak)
+                          : TUCK_OK;
 }
 
 /* ---- the whole ---- */
@@ -158,10 +190,13 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
         st = try_own(s, &first);
     if (st == TUCK_OK && rival.stage.g != NULL)
         st = try_rival(s, &rival.stage);
+    st = or_stopped(s, st);
     if (st == TUCK_OK && s->rival.fits && s->rival.times.step_ps < s->best.ps)
         st = take(s, &rival.stage);
     rival_end(&rival);
-    return st == TUCK_OK && s->best.g != NULL && s->o->effort > 0 ? try_changes(s) : st;
+    if (st == TUCK_OK && s->best.g != NULL && s->o->effort > 0)
+        st = or_stopped(s, try_changes(s));
+    return st;
 }
 
 /* Finds out about the original graph before anything is tried. */
@@ -177,6 +212,7 @@ static tuck_status look(struct search *s, tuck_graph *g, struct evaluation *e, t
     s->unbacked = e->program->used_default;
     s->communicates = evaluation_communicates(e);
     tuck_status st = study_bounds(s->study, g, e);
+    s->bound_ps = evaluation_is_bounded(e) ? e->any.ps : -1;
     fill_gain(e, gain, false);
     gain->after = gain->before;
     return st == TUCK_OK ? gaps_tell(e->program, s->machine->strict, s->diags) : st;
@@ -203,7 +239,7 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
     tuck_report_free(*report);
     *report = s->best.report;
     s->best.report = NULL;
-    return TUCK_OK;
+    return runner_up_judge(&s->second, s->study, g, s->best.ps, &(*report)->contended);
 }
 
 struct remember_args {
@@ -233,6 +269,9 @@ static tuck_status search_and_report(struct search *s, tuck_graph *g, tuck_gain 
 
     tuck_graph_free(s->best.g);
     tuck_report_free(s->best.report);
+    runner_up_end(&s->second);
+    (*report)->tries = s->tries;
+    (*report)->stopped = s->stopped;
     struct remember_args about = {*report, s, g};
     if (st == TUCK_OK && !mem_guard(&(*report)->mem, do_remember, &about))
         st = TUCK_ENOMEM;

@@ -14,7 +14,10 @@ struct optimize_options {
      * memory_share, plus memory_more bytes. */
     int64_t memory, memory_more;
     double memory_share;
-    uint32_t effort; /* 0 to OPTIMIZE_EFFORT_MAX: how much is tried */
+    uint32_t effort;           /* 0 to OPTIMIZE_EFFORT_MAX: how much is tried */
+    tuck_progress_fn progress; /* before each try; false: the best so far is the result. Or NULL */
+    void *progress_ctx;
+    uint32_t tries; /* at most so many; 0: no limit */
 };
 
 /* Infers types. If nothing is better, the graph stays unchanged. gain and report (either may be

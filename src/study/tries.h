@@ -4,6 +4,7 @@
 #define TUCK_STUDY_TRIES_H
 
 #include "study/optimize.h"
+#include "study/runner_up.h"
 #include "study/stage.h"
 
 struct best {
@@ -25,6 +26,10 @@ struct search {
     bool less;        /* the peak must shrink */
     struct gaps gaps; /* of the original graph */
     bool unbacked, communicates;
+    struct runner_up second;
+    uint32_t tries;            /* so far */
+    bool stopped;              /* try_next() refused to go on */
+    int64_t bound_ps;          /* of the original graph; -1 if there is none */
     struct report_rival rival; /* PyTorch's own */
     int64_t timed_ps; /* the best time that try_timed() found last and that fits; else INT64_MAX */
 };
