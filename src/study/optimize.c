@@ -196,6 +196,11 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
     rival_end(&rival);
     if (st == TUCK_OK && s->best.g != NULL && s->o->effort > 0)
         st = or_stopped(s, try_changes(s));
+    const tuck_graph *was = s->best.g;
+    if (st == TUCK_OK)
+        st = or_stopped(s, try_named(s, &first));
+    if (st == TUCK_OK && s->best.g != was && s->o->effort > 0)
+        st = or_stopped(s, try_changes(s));
     return st;
 }
 

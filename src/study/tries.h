@@ -60,6 +60,11 @@ TUCK_MUST_CHECK tuck_status try_starts(struct search *s, const struct stage *buc
 /* Goes on from PyTorch's own: loops joined, and the order improved, if it is near the best. */
 TUCK_MUST_CHECK tuck_status try_rival(struct search *s, const struct stage *rival);
 
+/* ---- PyTorch's passes (try_named.c) ---- */
+
+/* Offers what some of them make of the graph. */
+TUCK_MUST_CHECK tuck_status try_named(struct search *s, const struct stage *first);
+
 /* ---- buckets (try_buckets.c) ---- */
 
 /* Tries ways to bucket: several sizes for all kinds of collectives together, then the size of each
