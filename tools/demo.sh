@@ -31,4 +31,14 @@ echo "And if it ran on more machines?"
 run simulate build/demo.txt --world 8..256
 
 echo
-echo "Look at build/demo.html in a browser, or open build/demo.json in Perfetto. The tool is $tuck."
+echo "Now for real, on two processes of this machine: a DDP step of an MLP as it came,"
+run run examples/mlp_ddp_step.txt -n 2 --top 3
+echo
+echo "optimized, with a proof that both give the same,"
+run optimize --brief examples/mlp_ddp_step.txt --verify 2 -o build/demo3.txt
+echo
+echo "and measured again, with its timeline."
+run run build/demo3.txt -n 2 --top 3 --html build/measured.html
+
+echo
+echo "Look at build/demo.html and build/measured.html in a browser, or open build/demo.json in Perfetto. The tool is $tuck."
