@@ -46,6 +46,7 @@ REGISTER = """torch.distributed._functional_collectives torch.distributed._symme
 
 # Rows that only other releases have.
 ABSENT = {
+    "tuck.next_graph.default",
     "_c10d_functional.wait_tensors.default",
     "bucketing._pre_bucket_all_gather_symm_mem.default",
     "bucketing._pre_bucket_reduce_scatter_symm_mem.default",
