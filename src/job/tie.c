@@ -126,10 +126,11 @@ struct named {
 /* "aot0_tanh_1" → "tanh_1"; NULL if it is not such a name. */
 static const char *after_aot(const char *s)
 {
-    if (!starts(s, "aot"))
-        return NULL;
-    const char *p = s + 3 + strspn(s + 3, "0123456789");
-    return p > s + 3 && *p == '_' ? p + 1 : NULL;
+    for (const char *want = "aot"; *want != '\0'; want++)
+        if (*s++ != *want)
+            return NULL;
+    const char *p = s + strspn(s, "0123456789");
+    return p > s && *p == '_' ? p + 1 : NULL;
 }
 
 /* One value that the graph of compiled autograd names: item `at` of what a prologue returns is
