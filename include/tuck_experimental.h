@@ -254,6 +254,15 @@ TUCK_API tuck_status tuck_traces_html(tuck_traces *t, const char *title, int64_t
 TUCK_API tuck_status tuck_traces_perfetto(tuck_traces *t, int64_t step, tuck_write_fn write,
                                           void *ctx);
 
+/* Writes a cluster file (docs/cost-model.md) with what was measured: collectives, matrix products,
+ * memory, gaps between kernels. device: as in names of clusters; NULL: by the name in the traces.
+ * per_node 0: the device's own. table: what was found, for people; may be NULL. TUCK_EINVAL with a
+ * diagnostic: the device is not known. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_calibrate(tuck_traces *t, const char *device,
+                                                           int64_t per_node, tuck_diags *diags,
+                                                           tuck_write_fn write, void *ctx,
+                                                           tuck_write_fn table, void *table_ctx);
+
 /* ---- Several ranks ---- */
 
 typedef struct tuck_rank { /* one rank */

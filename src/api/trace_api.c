@@ -3,6 +3,8 @@
 
 #include "api/api.h"
 #include "base/owner.h"
+#include "base/diag.h"
+#include "job/calibrate.h"
 #include "job/trace_show.h"
 
 struct tuck_traces {
@@ -258,4 +260,58 @@ tuck_status tuck_traces_html(tuck_traces *t, const char *title, int64_t step, tu
 tuck_status tuck_traces_perfetto(tuck_traces *t, int64_t step, tuck_write_fn write, void *ctx)
 {
     return picture(t, "", step, false, write, ctx);
+}
+
+/* ---- calibration ---- */
+
+struct calibrate_args {
+    tuck_traces *t;
+    const char *device;
+    int64_t per_node;
+    struct calibration c;
+    bool found;
+};
+
+static void do_calibrate(void *arg)
+{
+    struct calibrate_args *x = arg;
+
+    x->found = calibrate(x->t->part, x->t->n_part, x->device, x->per_node, &x->t->arena, &x->c);
+}
+
+static void write_cluster(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    (void)how;
+    calibrate_write(arg, b);
+}
+
+static void write_found(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    (void)how;
+    calibrate_table(arg, b);
+}
+
+tuck_status tuck_traces_calibrate(tuck_traces *t, const char *device, int64_t per_node,
+                                  tuck_diags *diags, tuck_write_fn write, void *ctx,
+                                  tuck_write_fn table, void *table_ctx)
+{
+    struct calibrate_args x = {.t = t, .device = device, .per_node = per_node};
+    tuck_status st = study(t);
+
+    if (st != TUCK_OK || write == NULL)
+        return st != TUCK_OK ? st : TUCK_EINVAL;
+    if (!mem_guard(&t->mem, do_calibrate, &x))
+        return TUCK_ENOMEM;
+    if (!x.found) {
+        const struct trace *first = t->part[0].t;
+        diag_add(diags, TUCK_ERROR, NOWHERE,
+                 "name one with --device; docs/cost-model.md lists them",
+                 "no device is known as '%.80s'",
+                 device != NULL ? device : trace_str(first, first->device));
+        return TUCK_EINVAL;
+    }
+    st = api_print(&t->mem.alloc, NULL, write, ctx, write_cluster, &x.c);
+    if (st == TUCK_OK && table != NULL)
+        st = api_print(&t->mem.alloc, NULL, table, table_ctx, write_found, &x.c);
+    return st;
 }

@@ -42,6 +42,9 @@ int cmd_run(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 
+/* Reads the traces of all ranks; diagnostics go to stderr. Returns an exit code. */
+int traces_open(const char *const *path, size_t n, tuck_diags *diags, tuck_traces **out);
+
 /* Options of every command that reads a graph, as an argp child. */
 struct input {
     const char *path;

@@ -1,4 +1,5 @@
-/* tuck calibrate: a cluster file of this machine, and how well it predicts steps. */
+/* tuck calibrate: a cluster file of this machine, and how well it predicts steps; or one of what a
+ * profiler recorded. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +8,15 @@
 #include "cli/progress.h"
 #include "cli/ranks.h"
 
+enum { OPT_MEASURED = 0x7B0, OPT_DEVICE, OPT_PER_NODE };
+
 struct calibrate {
     struct ranks ranks;
     const char *out;
+    const char **trace; /* --measured, n_trace entries */
+    size_t n_trace;
+    const char *device;
+    int64_t per_node;
     const char **graph;
     size_t n_graph;
     tuck_diags *diags;
@@ -17,6 +24,11 @@ struct calibrate {
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "The cluster file (default: standard output)", 0},
+    {NULL, 0, NULL, 0, "From what was recorded:", 1},
+    {"measured", OPT_MEASURED, "TRACE", OPTION_MANY,
+     "Measure nothing: take what torch.profiler recorded; traces of other ranks may follow", 1},
+    {"device", OPT_DEVICE, "NAME", 0, "The device, if its name in the trace is not known", 1},
+    {"per-node", OPT_PER_NODE, "N", 0, "Devices of one node (default: by the device)", 1},
     {0},
 };
 
@@ -27,9 +39,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &c->ranks; break;
     case 'o': c->out = arg; break;
+    case OPT_MEASURED: option_append(state, &c->trace, &c->n_trace, arg); break;
+    case OPT_DEVICE: c->device = arg; break;
+    case OPT_PER_NODE:
+        c->per_node = option_number(state, "--per-node", arg, 1, RANKS_MOST);
+        break;
     case ARGP_KEY_ARG: option_append(state, &c->graph, &c->n_graph, arg); break;
     case ARGP_KEY_END:
-        if (c->n_graph > 0 && c->out == NULL)
+        if (c->n_trace == 0 && (c->device != NULL || c->per_node > 0))
+            argp_error(state, "--device and --per-node are about the traces of --measured");
+        if (c->n_trace == 0 && c->n_graph > 0 && c->out == NULL)
             argp_error(state, "steps are predicted with the cluster file: -o is needed");
         break;
     default: return ARGP_ERR_UNKNOWN;
@@ -41,10 +60,11 @@ static const struct argp_child children[] = {{&ranks_argp, 0, "The ranks:", 4}, 
 static const struct argp argp = {
     options,
     parse,
-    "[GRAPH...]",
+    "[GRAPH...]\n--measured TRACE...",
     "Measure collectives, matrix products, loops and copies on real ranks (2, or -n) and write a "
     "cluster file for --cluster. With graphs: run each on these ranks, too, and compare its "
-    "measured step with the one that is simulated with that file. See docs/running.md.",
+    "measured step with the one that is simulated with that file. See docs/running.md. With "
+    "--measured: the same from traces of torch.profiler. See docs/jobs.md.",
     children,
     NULL,
     NULL};
@@ -154,14 +174,43 @@ static int run(struct calibrate *c)
     return code == EXIT_FINE && c->n_graph > 0 ? compare_all(c) : code;
 }
 
+/* ---- from traces ---- */
+
+static int from_traces(struct calibrate *c)
+{
+    struct output f;
+    tuck_traces *t = NULL;
+
+    for (size_t i = 0; i < c->n_graph; i++) { /* what follows are traces of other ranks */
+        const char **more = realloc(c->trace, (c->n_trace + 1) * sizeof(*more));
+        if (more == NULL)
+            return exit_code_of(TUCK_ENOMEM);
+        c->trace = more;
+        c->trace[c->n_trace++] = c->graph[i];
+    }
+    int code = traces_open(c->trace, c->n_trace, c->diags, &t);
+    if (code == EXIT_FINE && (code = output_open(&f, c->out)) == EXIT_FINE) {
+        tuck_status st = tuck_traces_calibrate(t, c->device, c->per_node, c->diags, output_put, &f,
+                                               c->out != NULL ? to_file : NULL,
+                                               c->out != NULL ? stdout : NULL);
+        print_diags(c->diags);
+        code = output_close(&f, exit_code_of(st));
+    }
+    tuck_traces_free(t);
+    return code;
+}
+
 int cmd_calibrate(int argc, char **argv)
 {
     struct calibrate c = {.out = NULL};
 
     options_parse(&argp, argc, argv, &c);
     c.diags = tuck_diags_new(NULL);
-    int code = c.diags != NULL ? run(&c) : exit_code_of(TUCK_ENOMEM);
+    int code = c.diags == NULL ? exit_code_of(TUCK_ENOMEM)
+               : c.n_trace > 0 ? from_traces(&c)
+                               : run(&c);
     tuck_diags_free(c.diags);
     free(c.graph);
+    free(c.trace);
     return code;
 }

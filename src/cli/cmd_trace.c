@@ -87,6 +87,17 @@ static int show(struct traces *x, tuck_traces *t)
     return code;
 }
 
+int traces_open(const char *const *path, size_t n, tuck_diags *diags, tuck_traces **out)
+{
+    int code = diags != NULL ? exit_code_of(tuck_traces_new(NULL, out)) : exit_code_of(TUCK_ENOMEM);
+
+    for (size_t i = 0; i < n && code == EXIT_FINE; i++) {
+        code = exit_code_of(tuck_traces_add_file(*out, path[i], diags));
+        print_diags(diags);
+    }
+    return code;
+}
+
 int cmd_trace(int argc, char **argv)
 {
     struct traces x = {.list.top = 10, .step = -1};
@@ -97,11 +108,7 @@ int cmd_trace(int argc, char **argv)
     tuck_diags *diags = tuck_diags_new(NULL);
     int code = outputs_apart(names, 2);
     if (code == EXIT_FINE)
-        code = diags != NULL ? exit_code_of(tuck_traces_new(NULL, &t)) : exit_code_of(TUCK_ENOMEM);
-    for (size_t i = 0; i < x.n && code == EXIT_FINE; i++) {
-        code = exit_code_of(tuck_traces_add_file(t, x.path[i], diags));
-        print_diags(diags);
-    }
+        code = traces_open(x.path, x.n, diags, &t);
     if (code == EXIT_FINE)
         code = show(&x, t);
     tuck_traces_free(t);

@@ -92,15 +92,26 @@ void cluster_set_device(tuck_cluster *c, enum cost_device d)
     c->per_node = c->m.per_node;
 }
 
-void cluster_add_table(tuck_cluster *c, struct cost_table t)
+static void prepare(tuck_cluster *c, struct cost_table *t)
 {
     struct arena_mark mark;
 
-    t.smooth = arena_array(&c->arena, double, t.n);
+    t->smooth = arena_array(&c->arena, double, t->n);
     mark = arena_mark(&c->arena);
-    table_prepare(&t, arena_array(&c->arena, uint32_t, t.n));
+    table_prepare(t, arena_array(&c->arena, uint32_t, t->n));
     arena_release(&c->arena, mark);
+}
+
+void cluster_add_table(tuck_cluster *c, struct cost_table t)
+{
+    prepare(c, &t);
     vec_push(&c->mem, &c->table, t);
+}
+
+void cluster_set_gemm(tuck_cluster *c, enum cost_rate rate, struct cost_table t)
+{
+    prepare(c, &t);
+    c->gemm[rate] = t;
 }
 
 enum { N_MEASURED = 22 }; /* 1 KiB … 2 GiB */

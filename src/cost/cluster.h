@@ -63,6 +63,8 @@ struct tuck_cluster {
     bool standard
         [2]; /* by enum cost_where: the link is the device's own, so its measurements apply */
     VEC(struct cost_table) table; /* first those of a cluster file, then the built-in ones */
+    /* by enum cost_rate: measured products, operations instead of bytes; n is 0 if there are none */
+    struct cost_table gemm[N_RATE];
     VEC(struct cost_group) group;
     VEC(struct cost_slowdown) slowdown; /* from a cluster file */
     /* without those: how much longer kernels take while a collective runs; 0 if unknown */
@@ -102,6 +104,7 @@ const struct cost_machine *machine_at(enum cost_device d);
 bool device_find(const char *name, size_t len, enum cost_device *out);
 void cluster_set_device(tuck_cluster *c, enum cost_device d);
 void cluster_add_table(tuck_cluster *c, struct cost_table t); /* also smooths and fits it */
+void cluster_set_gemm(tuck_cluster *c, enum cost_rate rate, struct cost_table t);
 /* adds built-in tables and the name */
 void cluster_finish(tuck_cluster *c);
 

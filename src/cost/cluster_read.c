@@ -103,17 +103,18 @@ static void read_links(struct reading *r, const struct jin_at *root)
     read_link(&r->in, &at, "inter", &r->c->m.inter, NULL);
 }
 
+static const char *const rate_names[N_RATE] = {"f64", "f32", "f16", "f8"};
+
 static void read_rates(struct jin *in, const struct jin_at *up, const char *key, double high,
                        double out[N_RATE])
 {
-    static const char *const names[] = {"f64", "f32", "f16", "f8"};
     struct jin_at at = jin_member(up, key);
 
     if (at.v == NULL || !jin_want_object(in, &at))
         return;
-    jin_known(in, &at, names, N_RATE);
+    jin_known(in, &at, rate_names, N_RATE);
     for (int i = 0; i < N_RATE; i++) {
-        struct jin_at rate = jin_member(&at, names[i]);
+        struct jin_at rate = jin_member(&at, rate_names[i]);
         if (rate.v != NULL)
             jin_want_number(in, &rate, 0, false, high, &out[i]);
     }
@@ -127,7 +128,7 @@ static void read_compute(struct reading *r, const struct jin_at *root)
     if (at.v == NULL || !jin_want_object(&r->in, &at))
         return;
     jin_known(&r->in, &at,
-              NAMES("tflops", "efficiency", "dram_gbps", "dram_efficiency", "kernel_us"));
+              NAMES("tflops", "efficiency", "dram_gbps", "dram_efficiency", "kernel_us", "gemm"));
     read_rates(&r->in, &at, "tflops", 1e9, m->peak);
     read_rates(&r->in, &at, "efficiency", 1, m->eff);
     struct jin_at dram = jin_member(&at, "dram_gbps"), eff = jin_member(&at, "dram_efficiency"),
@@ -168,7 +169,9 @@ static void read_groups(struct reading *r, const struct jin_at *root)
     }
 }
 
-static bool read_points(struct reading *r, const struct jin_at *at, struct cost_table *t)
+/* what: of what there are so many, "bytes". */
+static bool read_points(struct reading *r, const struct jin_at *at, const char *what,
+                        struct cost_table *t)
 {
     struct jin_at points = jin_member(at, "points");
     struct jin *in = &r->in;
@@ -186,7 +189,7 @@ static bool read_points(struct reading *r, const struct jin_at *at, struct cost_
         if (!jin_want_list(in, &point))
             return false;
         if (jin_len(&point) != 2) {
-            jin_error(in, &point, "must be [bytes, us], found %zu items", jin_len(&point));
+            jin_error(in, &point, "must be [%s, us], found %zu items", what, jin_len(&point));
             return false;
         }
         struct jin_at bytes = jin_item(&point, 0), us = jin_item(&point, 1);
@@ -194,8 +197,8 @@ static bool read_points(struct reading *r, const struct jin_at *at, struct cost_
             !jin_want_number(in, &us, 0, false, 1e12, &raw[i].us))
             return false;
         if (i > 0 && raw[i].bytes <= raw[i - 1].bytes) {
-            jin_error(in, &bytes, "%.15g bytes come after %.15g; sizes must increase", raw[i].bytes,
-                      raw[i - 1].bytes);
+            jin_error(in, &bytes, "%.15g %s come after %.15g; sizes must increase", raw[i].bytes,
+                      what, raw[i - 1].bytes);
             return false;
         }
     }
@@ -242,7 +245,7 @@ static void read_table(struct reading *r, const struct jin_at *at)
     if (strcmp(word, "intra") != 0 && strcmp(word, "inter") != 0)
         wrong_word(in, &link, "link", word, NAMES("intra", "inter"));
     t.where = strcmp(word, "inter") == 0 ? LINK_INTER : LINK_INTRA;
-    if (!read_algo(in, &algo, &t.algo) || !read_points(r, at, &t) || in->bad)
+    if (!read_algo(in, &algo, &t.algo) || !read_points(r, at, "bytes", &t) || in->bad)
         return;
     cluster_add_table(r->c, t);
     const struct cost_table *made = &r->c->table.at[r->c->table.len - 1];
@@ -251,6 +254,27 @@ static void read_table(struct reading *r, const struct jin_at *at)
                     "measured times decrease as messages grow: %u of %u points were raised or "
                     "lowered, by at most %.1f %%",
                     made->n_changed, made->n, 100 * made->largest_change);
+}
+
+/* compute.gemm: measured products, by rate. */
+static void read_gemm(struct reading *r, const struct jin_at *compute)
+{
+    struct jin_at at = jin_member(compute, "gemm");
+    struct jin *in = &r->in;
+
+    if (at.v == NULL || !jin_want_object(in, &at))
+        return;
+    jin_known(in, &at, rate_names, N_RATE);
+    for (int i = 0; i < N_RATE; i++) {
+        struct jin_at rate = jin_member(&at, rate_names[i]);
+        struct cost_table t = {.algo = TUCK_ALGO_LIBRARY};
+
+        if (rate.v == NULL || !jin_want_object(in, &rate))
+            continue;
+        jin_known(in, &rate, NAMES("points"));
+        if (read_points(r, &rate, "operations", &t) && !in->bad)
+            cluster_set_gemm(r->c, (enum cost_rate)i, t);
+    }
 }
 
 /* What a table is about, as a number to sort by. */
@@ -375,6 +399,9 @@ static void read_root(struct reading *r)
         read_launch(r, &launch);
     read_links(r, &root);
     read_compute(r, &root);
+    struct jin_at compute = jin_member(&root, "compute");
+    if (compute.v != NULL && !in->bad)
+        read_gemm(r, &compute);
     read_groups(r, &root);
     read_tables(r, &root);
     read_slowdown(r, &root);

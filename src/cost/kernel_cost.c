@@ -109,7 +109,9 @@ int64_t cost_kernel_ps(const tuck_cluster *c, enum dtype dtype, double flops, do
     }
     while (rate > RATE_F64 && !(m->peak[rate] * m->eff[rate] > 0))
         rate--; /* not supported in hardware: computed in the next wider type */
-    double compute = flops > 0 ? flops / (1000 * m->peak[rate] * m->eff[rate]) : 0;
+    double compute = flops <= 0            ? 0
+                     : c->gemm[rate].n > 0 ? 1000 * table_time(&c->gemm[rate], flops)
+                                           : flops / (1000 * m->peak[rate] * m->eff[rate]);
     double memory = bytes / (m->dram * m->eff_memory), least = 1000 * m->kernel_us;
     *bound_out = least >= compute && least >= memory ? BOUND_KERNEL
                  : compute >= memory                 ? BOUND_COMPUTE

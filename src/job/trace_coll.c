@@ -105,8 +105,7 @@ const struct trace_dtype *trace_dtype(const char *name, size_t len)
     return NULL;
 }
 
-/* The first dtype in "["TensorList","float",""]". */
-static const struct trace_dtype *dtype_in(const char *types)
+const struct trace_dtype *trace_dtype_in(const char *types)
 {
     for (const char *p = types; (p = strchr(p, '"')) != NULL; p++) {
         const char *end = strchr(p + 1, '"');
@@ -160,7 +159,7 @@ static void learn(struct trace_coll *c, const struct trace *t, const struct trac
     const struct trace_dtype *d = trace_dtype(word, strlen(word));
 
     if (d == NULL)
-        d = dtype_in(trace_str(t, m->types));
+        d = trace_dtype_in(trace_str(t, m->types));
     if (c->group == 0)
         c->group = m->group;
     if (c->ranks == 0)

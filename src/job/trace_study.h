@@ -105,6 +105,8 @@ struct trace_dtype {
     int bytes;
 };
 const struct trace_dtype *trace_dtype(const char *name, size_t len);
+/* The first dtype in "["TensorList","float",""]"; NULL. */
+const struct trace_dtype *trace_dtype_in(const char *types);
 /* A kernel's name without its template arguments, parameters and namespaces: where it begins and
  * how long it is. */
 size_t trace_short_name(const char *full, const char **from);

@@ -63,6 +63,7 @@ static tuck_status traces(struct world *w)
     THEN(st, tuck_traces_print(t, NULL, text_drop, NULL));
     THEN(st, tuck_traces_html(t, "t", -1, text_drop, NULL));
     THEN(st, tuck_traces_perfetto(t, 7, text_drop, NULL));
+    THEN(st, tuck_traces_calibrate(t, "h100", 0, NULL, text_drop, NULL, text_drop, NULL));
     tuck_traces_free(t);
     return st;
 }

@@ -1,0 +1,372 @@
+#include "job/calibrate.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- the machine ---- */
+
+/* "NVIDIA H100 80GB HBM3" is an h100: the device whose name is a word in it, the longest one. */
+static const char *device_in(const char *text)
+{
+    const char *found = NULL;
+
+    for (unsigned d = 0; d < N_DEV; d++) {
+        const char *name = machine_at((enum cost_device)d)->name, *at = strcasestr(text, name);
+        if (at != NULL && (at == text || !isalnum((unsigned char)at[-1])) &&
+            (found == NULL || strlen(name) > strlen(found)))
+            found = name;
+    }
+    return found;
+}
+
+static bool choose_machine(const struct trace_part *part, uint32_t n, const char *device,
+                           int64_t per_node, struct calibration *out)
+{
+    enum cost_device d;
+    int64_t world = 1;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct trace *t = part[i].t;
+        if (device == NULL && t->device != 0)
+            device = device_in(trace_str(t, t->device));
+        else if (device == NULL && !part[i].device)
+            device = "cpu-loopback";
+        world = t->world > world ? t->world : world;
+    }
+    if (device == NULL || !device_find(device, strlen(device), &d))
+        return false;
+    out->device = machine_at(d)->name;
+    out->per_node = per_node > 0 ? per_node : machine_at(d)->per_node;
+    if (out->per_node > world)
+        out->per_node = world;
+    out->nodes = (world + out->per_node - 1) / out->per_node;
+    return true;
+}
+
+/* ---- medians ---- */
+
+struct sample {
+    uint64_t what; /* the case */
+    double size, us;
+};
+
+static int by_sample(const void *a, const void *b)
+{
+    const struct sample *x = a, *y = b;
+
+    if (x->what != y->what)
+        return x->what < y->what ? -1 : 1;
+    if (x->size != y->size)
+        return x->size < y->size ? -1 : 1;
+    return (x->us > y->us) - (x->us < y->us);
+}
+
+/* Samples of one case, sorted: one point for each size. */
+static uint32_t medians(const struct sample *s, uint32_t n, struct calibrate_point *out)
+{
+    uint32_t m = 0;
+
+    for (uint32_t i = 0, k; i < n; i = k) {
+        for (k = i; k < n && s[k].size == s[i].size;)
+            k++;
+        double us = (s[i + (k - i - 1) / 2].us + s[i + (k - i) / 2].us) / 2;
+        if (s[i].size >= 1 && us > 0)
+            out[m++] = (struct calibrate_point){s[i].size, us, k - i};
+    }
+    return m;
+}
+
+/* ---- collectives ---- */
+
+/* Do the group's ranks sit on several nodes? Of a group whose ranks are not recorded, all of which
+ * would fit on one, it is assumed that they do not. */
+static bool is_inter(const struct trace *t, const struct trace_coll *c, int64_t per_node)
+{
+    const char *p = trace_str(t, c->ranks);
+    int64_t node = -1;
+
+    for (; *p; p++) {
+        if (!isdigit((unsigned char)*p))
+            continue;
+        char *end;
+        int64_t rank = strtoll(p, &end, 10);
+        if (node >= 0 && rank / per_node != node)
+            return true;
+        node = rank / per_node;
+        p = end - 1;
+        if (*end == '\0')
+            break;
+    }
+    return c->p > per_node;
+}
+
+static void fit(struct calibrate_coll *c, const struct sample *s, uint32_t n, struct arena *a)
+{
+    struct cost_point *at = arena_array(a, struct cost_point, c->n + 1);
+
+    if (c->n < 2)
+        return;
+    for (uint32_t i = 0; i < c->n; i++)
+        at[i] = (struct cost_point){c->at[i].size, c->at[i].us};
+    c->law = law_fit(at, c->n);
+    for (uint32_t i = 0; i < n; i++)
+        c->residual += fabs(law_time(&c->law, s[i].size) / s[i].us - 1) / n;
+}
+
+static void collectives(const struct trace_part *part, uint32_t n, struct arena *a,
+                        struct calibration *out)
+{
+    VEC(struct sample) list = {NULL, 0, 0};
+    VEC(struct calibrate_coll) found = {NULL, 0, 0};
+
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < part[i].coll.len; k++) {
+            const struct trace_coll *c = &part[i].coll.at[k];
+            if (c->bytes <= 0 || c->p < 2 || c->transfer <= 0 || c->kind >= TUCK_OTHER_COLLECTIVE)
+                continue;
+            bool inter = is_inter(part[i].t, c, out->per_node);
+            struct sample s = {(uint64_t)c->kind << 40 | (uint64_t)c->p << 1 | inter,
+                               (double)c->bytes, (double)c->transfer / PS_PER_US};
+            vec_push_in(a, &list, s);
+        }
+    if (list.len > 0)
+        qsort(list.at, list.len, sizeof(*list.at), by_sample);
+    for (uint32_t i = 0, k; i < list.len; i = k) {
+        for (k = i; k < list.len && list.at[k].what == list.at[i].what;)
+            k++;
+        struct calibrate_coll c = {.kind = (tuck_coll)(list.at[i].what >> 40),
+                                   .p = (int64_t)(list.at[i].what >> 1 & 0x7FFFFFFFFF),
+                                   .inter = list.at[i].what & 1,
+                                   .at = arena_array(a, struct calibrate_point, k - i)};
+        c.n = medians(&list.at[i], k - i, c.at);
+        fit(&c, &list.at[i], k - i, a);
+        vec_push_in(a, &found, c);
+    }
+    out->coll = found.at;
+    out->n_coll = found.len;
+}
+
+/* ---- products and memory ---- */
+
+/* The dimensions of the first tensors in "[[512,512],[512,64]]"; how many there are. */
+static int shapes(const char *dims, int64_t out[4][4], int rank[4])
+{
+    int depth = 0, n = 0;
+
+    for (const char *p = dims; *p && n < 4; p++) {
+        if (*p == '[' && ++depth == 2)
+            rank[n] = 0;
+        else if (*p == ']' && depth-- == 2)
+            n++;
+        else if (isdigit((unsigned char)*p) && depth == 2) {
+            char *end;
+            int64_t v = strtoll(p, &end, 10);
+            if (rank[n] == 4)
+                return 0;
+            out[n][rank[n]++] = v;
+            p = end - 1;
+        }
+    }
+    return n;
+}
+
+/* Operations of a matrix product; 0 if it is none that is known. */
+static double product(const char *name, const char *dims)
+{
+    static const struct {
+        const char *name;
+        int first; /* operand */
+    } known[] = {{"aten::mm", 0},
+                 {"aten::addmm", 1},
+                 {"aten::bmm", 0},
+                 {"aten::baddbmm", 1},
+                 {"aten::_scaled_mm", 0}};
+    int64_t d[4][4];
+    int rank[4] = {0}, n = shapes(dims, d, rank);
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        int a = known[i].first, b = a + 1;
+        if (strcmp(known[i].name, name) != 0 || n <= b || rank[a] != rank[b] || rank[a] < 2)
+            continue;
+        if (rank[a] == 2 && d[a][1] == d[b][0])
+            return 2.0 * (double)d[a][0] * (double)d[a][1] * (double)d[b][1];
+        if (rank[a] == 3 && d[a][2] == d[b][1])
+            return 2.0 * (double)d[a][0] * (double)d[a][1] * (double)d[a][2] * (double)d[b][2];
+    }
+    return 0;
+}
+
+/* Bytes that a copy or a sum moves: what it reads and writes. */
+static double moved(const char *name, const char *dims, int elem)
+{
+    int64_t d[4][4];
+    int rank[4] = {0}, n = shapes(dims, d, rank);
+    double size = (double)trace_numel(dims) * elem;
+
+    if (size <= 0 || n < 2)
+        return 0;
+    if (strcmp(name, "aten::copy_") == 0)
+        return 2 * size;
+    /* a sum or product of two; one with a number is one read less */
+    return (rank[1] > 0 ? 3 : 2) * size;
+}
+
+static int rate_of(int elem)
+{
+    return elem >= 8 ? RATE_F64 : elem == 4 ? RATE_F32 : elem == 2 ? RATE_F16 : RATE_F8;
+}
+
+static int by_external(const void *a, const void *b)
+{
+    const struct trace_event *const *x = a, *const *y = b;
+
+    return ((*x)->external > (*y)->external) - ((*x)->external < (*y)->external);
+}
+
+/* The operators with operands, sorted by number. */
+static const struct trace_event **operators(const struct trace *t, struct arena *a, uint32_t *n)
+{
+    const struct trace_event **list = arena_array(a, const struct trace_event *, t->cpu.len + 1);
+
+    *n = 0;
+    for (uint32_t i = 0; i < t->cpu.len; i++)
+        if (t->cpu.at[i].cls == TRACE_COMPUTE && t->cpu.at[i].more != 0)
+            list[(*n)++] = &t->cpu.at[i];
+    qsort(list, *n, sizeof(*list), by_external);
+    return list;
+}
+
+struct kernels {
+    VEC(struct sample) gemm;
+    double bytes, us; /* of copies and sums */
+};
+
+static void add_kernel(struct kernels *k, const struct trace *t, const struct trace_event *op,
+                       int64_t ps, struct arena *a)
+{
+    enum { LARGE = 1 << 20 }; /* smaller ones may be in a cache, and take their least time */
+    const struct trace_operands *o = &t->operand.at[op->more];
+    const char *name = trace_str(t, op->name), *dims = trace_str(t, o->dims);
+    const struct trace_dtype *d = trace_dtype_in(trace_str(t, o->types));
+    double flops = product(name, dims), us = (double)ps / PS_PER_US;
+
+    if (d == NULL || us <= 0)
+        return;
+    if (flops > 0) {
+        vec_push_in(a, &k->gemm, ((struct sample){(uint64_t)rate_of(d->bytes), flops, us}));
+    } else if (strstr(name, "mm") == NULL) {
+        double bytes = moved(name, dims, d->bytes);
+        if (bytes >= LARGE) {
+            k->bytes += bytes;
+            k->us += us;
+        }
+    }
+}
+
+static void gather_kernels(const struct trace_part *p, struct kernels *k, struct arena *a)
+{
+    const struct trace *t = p->t;
+    uint32_t n;
+    const struct trace_event **op = operators(t, a, &n);
+
+    for (uint32_t i = 0; i < p->span.len; i++) {
+        const struct trace_span *s = &p->span.at[i];
+        if (s->cls != TRACE_COMPUTE)
+            continue;
+        const struct trace_event *e = p->device ? &t->gpu.at[s->event] : &t->cpu.at[s->event];
+        if (!p->device) {
+            if (e->more != 0)
+                add_kernel(k, t, e, s->end - s->start, a);
+            continue;
+        }
+        const struct trace_event **by = e->external >= 0
+                                            ? bsearch(&e, op, n, sizeof(*op), by_external)
+                                            : NULL;
+        if (by != NULL)
+            add_kernel(k, t, *by, s->end - s->start, a);
+    }
+}
+
+static void products(const struct trace_part *part, uint32_t n, struct arena *a,
+                     struct calibration *out)
+{
+    struct kernels k = {.bytes = 0};
+
+    for (uint32_t i = 0; i < n; i++)
+        gather_kernels(&part[i], &k, a);
+    if (k.gemm.len > 0)
+        qsort(k.gemm.at, k.gemm.len, sizeof(*k.gemm.at), by_sample);
+    for (uint32_t i = 0, j; i < k.gemm.len; i = j) {
+        uint64_t rate = k.gemm.at[i].what;
+        for (j = i; j < k.gemm.len && k.gemm.at[j].what == rate;)
+            j++;
+        out->gemm[rate] = arena_array(a, struct calibrate_point, j - i);
+        out->n_gemm[rate] = medians(&k.gemm.at[i], j - i, out->gemm[rate]);
+    }
+    out->dram_gbps = k.us > 0 ? k.bytes / k.us / 1000 : 0;
+}
+
+/* ---- gaps ---- */
+
+static int by_double(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Between one kernel and the next of a step, when nothing else runs. Of the longest hundredth the
+ * host does something else: it loads data, or waits. */
+static void gaps(const struct trace_part *part, uint32_t n, struct arena *a,
+                 struct calibration *out)
+{
+    VEC(double) gap = {NULL, 0, 0};
+    VEC(double) length = {NULL, 0, 0};
+    double sum = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct trace_part *p = &part[i];
+        int64_t busy = 0;
+        for (uint32_t k = 0; k < p->span.len; k++) {
+            const struct trace_span *s = &p->span.at[k];
+            if (s->step == TRACE_NONE)
+                break;
+            bool first = k == 0 || p->span.at[k - 1].step != s->step;
+            if (!p->device && !first && s->end <= busy)
+                continue; /* inside of another operator */
+            if (s->cls == TRACE_COMPUTE) {
+                vec_push_in(a, &length, (double)(s->end - s->start) / PS_PER_US);
+                if (!first)
+                    vec_push_in(a, &gap,
+                                s->start > busy ? (double)(s->start - busy) / PS_PER_US : 0);
+            }
+            busy = first || s->end > busy ? s->end : busy;
+        }
+    }
+    out->kernel_us = out->launch_us = -1;
+    out->n_kernel = length.len;
+    if (length.len > 0) {
+        qsort(length.at, length.len, sizeof(double), by_double);
+        out->kernel_us = length.at[length.len / 20];
+    }
+    if (gap.len > 0) {
+        uint32_t most = gap.len - gap.len / 100;
+        qsort(gap.at, gap.len, sizeof(double), by_double);
+        for (uint32_t i = 0; i < most; i++)
+            sum += gap.at[i];
+        out->launch_us = sum / most;
+    }
+}
+
+bool calibrate(const struct trace_part *part, uint32_t n, const char *device, int64_t per_node,
+               struct arena *a, struct calibration *out)
+{
+    *out = (struct calibration){.n_rank = n};
+    if (!choose_machine(part, n, device, per_node, out))
+        return false;
+    collectives(part, n, a, out);
+    products(part, n, a, out);
+    gaps(part, n, a, out);
+    return true;
+}
