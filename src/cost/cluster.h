@@ -63,7 +63,7 @@ struct tuck_cluster {
     bool standard
         [2]; /* by enum cost_where: the link is the device's own, so its measurements apply */
     VEC(struct cost_table) table; /* first those of a cluster file, then the built-in ones */
-    /* by enum cost_rate: measured products, operations instead of bytes; n is 0 if there are none */
+    /* by enum cost_rate: measured products, operations instead of bytes; n is 0: none */
     struct cost_table gemm[N_RATE];
     VEC(struct cost_group) group;
     VEC(struct cost_slowdown) slowdown; /* from a cluster file */

@@ -38,8 +38,8 @@ struct calibration {
     uint32_t n_kernel;
 };
 
-/* device: a name of devices.def; NULL: by the name in the trace. per_node 0: the device's own. False:
- * no such device, or none that the trace's is known as. */
+/* device: a name of devices.def; NULL: by the name in the trace. per_node 0: the device's own.
+ * False: no such device, or none that the trace's is known as. */
 bool calibrate(const struct trace_part *part, uint32_t n, const char *device, int64_t per_node,
                struct arena *a, struct calibration *out);
 void calibrate_write(const struct calibration *c, struct buf *b);
