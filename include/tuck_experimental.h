@@ -263,6 +263,34 @@ TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_calibrate(tuck_traces *t, const
                                                            tuck_write_fn write, void *ctx,
                                                            tuck_write_fn table, void *table_ctx);
 
+/* A graph and the trace of its run: which measured time belongs to which op. */
+typedef struct tuck_tie tuck_tie;
+
+typedef struct tuck_tie_options {
+    size_t size;
+    /* Inductor's mapping of kernels to nodes, a JSON file with "cppCodeToPost"; or NULL */
+    const char *provenance;
+    /* Costs come from the steps whose number leaves `rest` modulo `every`, and the measured step is
+     * the mean of the others; every 0: all of them for both. */
+    int64_t every, rest;
+} tuck_tie_options;
+
+TUCK_API void tuck_tie_options_init(tuck_tie_options *o);
+/* The first trace is that of the graph's rank; all are used for laws. m: for the sizes and the
+ * groups of the graph. TUCK_EINVAL with a diagnostic: nothing in the trace is like the graph. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_tie(tuck_traces *t, tuck_graph *g,
+                                                     const tuck_machine *m,
+                                                     const tuck_tie_options *options,
+                                                     tuck_diags *diags, tuck_tie **out);
+TUCK_API void tuck_tie_free(tuck_tie *t);
+/* The measured times of its nodes, and what was measured as a cluster, NULL if the device of the
+ * trace is not known. Both belong to the tie. */
+TUCK_API tuck_profile *tuck_tie_profile(const tuck_tie *t);
+TUCK_API tuck_cluster *tuck_tie_cluster(const tuck_tie *t);
+/* How much is tied, and the measured step beside a simulation of the graph, which may be NULL. */
+TUCK_API tuck_status tuck_tie_print(const tuck_tie *t, const tuck_simulation *s,
+                                    const tuck_print_options *how, tuck_write_fn write, void *ctx);
+
 /* ---- Several ranks ---- */
 
 typedef struct tuck_rank { /* one rank */

@@ -1,19 +1,13 @@
 /* Profiler traces in the public interface. */
 #include <stdio.h>
 
+#include "api/trace_api.h"
+
 #include "api/api.h"
 #include "base/owner.h"
 #include "base/diag.h"
 #include "job/calibrate.h"
 #include "job/trace_show.h"
-
-struct tuck_traces {
-    struct mem mem;
-    struct arena arena;
-    VEC(struct trace *) trace;
-    struct trace_part *part; /* NULL: not studied since the last file was added */
-    uint32_t n_part, n_lost;
-};
 
 tuck_status tuck_traces_new(const tuck_allocator *alloc, tuck_traces **out)
 {
@@ -143,7 +137,7 @@ static void do_study(void *arg)
     t->part = list.at;
 }
 
-static tuck_status study(tuck_traces *t)
+tuck_status traces_study(tuck_traces *t)
 {
     if (t == NULL || t->trace.len == 0)
         return TUCK_EINVAL;
@@ -155,12 +149,12 @@ static tuck_status study(tuck_traces *t)
 
 size_t tuck_traces_count(tuck_traces *t)
 {
-    return study(t) == TUCK_OK ? t->n_part : 0;
+    return traces_study(t) == TUCK_OK ? t->n_part : 0;
 }
 
 bool tuck_traces_figures(tuck_traces *t, size_t i, tuck_trace_figures *out)
 {
-    if (study(t) != TUCK_OK || i >= t->n_part || out == NULL)
+    if (traces_study(t) != TUCK_OK || i >= t->n_part || out == NULL)
         return false;
     const struct trace_part *p = &t->part[i];
     const struct trace_figures *x = &p->sum;
@@ -197,7 +191,7 @@ static void print(struct buf *b, const tuck_print_options *how, const void *arg)
 tuck_status tuck_traces_print(tuck_traces *t, const tuck_print_options *how, tuck_write_fn write,
                               void *ctx)
 {
-    tuck_status st = study(t);
+    tuck_status st = traces_study(t);
 
     return st == TUCK_OK ? api_print(&t->mem.alloc, how, write, ctx, print, t) : st;
 }
@@ -239,7 +233,7 @@ static tuck_status picture(tuck_traces *t, const char *title, int64_t step, bool
 {
     struct draw_args d = {.t = t, .title = title, .step = step, .html = html};
     struct owner own;
-    tuck_status st = study(t);
+    tuck_status st = traces_study(t);
 
     if (st != TUCK_OK)
         return st;
@@ -296,7 +290,7 @@ tuck_status tuck_traces_calibrate(tuck_traces *t, const char *device, int64_t pe
                                   tuck_write_fn table, void *table_ctx)
 {
     struct calibrate_args x = {.t = t, .device = device, .per_node = per_node};
-    tuck_status st = study(t);
+    tuck_status st = traces_study(t);
 
     if (st != TUCK_OK || write == NULL)
         return st != TUCK_OK ? st : TUCK_EINVAL;

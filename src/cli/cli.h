@@ -119,6 +119,12 @@ struct model {
     tuck_cluster **old; /* defaults of other graphs: simulations may still use them */
     size_t n_old;
     tuck_profile *profile;
+    const char **measured; /* --measured, n_measured traces */
+    size_t n_measured;
+    const char *provenance;
+    int64_t every, rest;    /* --measured-steps */
+    tuck_traces *traces;    /* read when they are first needed */
+    struct model_tie *tie;  /* of the graph that model_for() was called for, and of earlier ones */
     const char *warned[64]; /* groups whose assumed size was reported */
     size_t n_warned;
 };
@@ -130,7 +136,7 @@ extern const struct argp model_argp;
 int model_open(struct model *m, tuck_diags *diags);
 /* The cluster for this graph, whose types must be inferred: the named one, or the default, which
  * sets *assumed. Then calls model_groups(). */
-int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool *assumed);
+int model_for(struct model *m, const struct input *in, tuck_graph *g, bool *assumed);
 /* Warns about each group of unknown size, with what is assumed; with --strict it is an error.
  * Returns an exit code. */
 int model_groups(struct model *m, const struct input *in, const tuck_graph *g);
@@ -144,6 +150,9 @@ int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to
  * both. */
 void model_public(const struct model *m, const struct input *in, tuck_machine *out);
 /* "GRAPH on MACHINE", the title of tables. */
+/* With --measured: how much of the graph is measured, and the measured step beside the simulated
+ * one. */
+void put_tie(const struct model *m, FILE *f);
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed);
 
 /* --json and --top, for commands that print lists. */

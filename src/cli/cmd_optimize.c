@@ -358,7 +358,10 @@ static int machine_for(struct optimize *o, tuck_graph *g)
     bool assumed;
     tuck_status st = tuck_graph_infer(g, TUCK_TRUST_ANNOTATIONS, NULL);
 
-    return st == TUCK_OK ? model_for(&o->model, &o->in, g, &assumed) : exit_code_of(st);
+    int code = st == TUCK_OK ? model_for(&o->model, &o->in, g, &assumed) : exit_code_of(st);
+    if (code == EXIT_FINE)
+        put_tie(&o->model, stderr);
+    return code;
 }
 
 /* Warns about what the times of a pipeline assume. With --strict everything must be known, even if

@@ -10,7 +10,15 @@
 #include "cli/job_input.h"
 #include "cli/progress.h"
 
-enum { OPT_CLUSTER = 0x300, OPT_MODEL, OPT_PROFILE, OPT_STRICT };
+enum {
+    OPT_CLUSTER = 0x300,
+    OPT_MODEL,
+    OPT_PROFILE,
+    OPT_STRICT,
+    OPT_MEASURED,
+    OPT_PROVENANCE,
+    OPT_MEASURED_STEPS
+};
 
 static const struct argp_option options[] = {
     {"cluster", OPT_CLUSTER, "NAME|FILE", 0,
@@ -22,6 +30,16 @@ static const struct argp_option options[] = {
      "auto, the first of the next four that covers the case)",
      2},
     {"profile", OPT_PROFILE, "FILE", 0, "Measured times of nodes, used instead of the model's", 2},
+    {"measured", OPT_MEASURED, "TRACE", OPTION_MANY,
+     "What torch.profiler recorded of this graph; first the trace of its rank. What is found in it "
+     "has its measured time, the rest that of laws fitted to it",
+     2},
+    {"provenance", OPT_PROVENANCE, "FILE", 0,
+     "With --measured: Inductor's mapping of kernels to nodes", 2},
+    {"measured-steps", OPT_MEASURED_STEPS, "WHICH", 0,
+     "With --measured: times come from even or odd steps, and are judged by the others (default: "
+     "all)",
+     2},
     {"strict", OPT_STRICT, NULL, 0, "Assume nothing: refuse graphs with unknown groups or sizes",
      2},
     {0},
@@ -35,6 +53,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_CLUSTER: m->cluster_name = arg; break;
     case OPT_PROFILE: m->profile_path = arg; break;
     case OPT_STRICT: m->strict = true; break;
+    case OPT_MEASURED: option_append(state, &m->measured, &m->n_measured, arg); break;
+    case OPT_PROVENANCE: m->provenance = arg; break;
+    case OPT_MEASURED_STEPS:
+        m->every = strcmp(arg, "all") == 0 ? 0 : 2;
+        m->rest = strcmp(arg, "odd") == 0;
+        if (m->every != 0 && m->rest == 0 && strcmp(arg, "even") != 0)
+            argp_error(state, "--measured-steps must be even, odd or all, found '%s'", arg);
+        break;
+    case ARGP_KEY_END:
+        if (m->n_measured > 0 && m->profile_path != NULL)
+            argp_error(state, "times come from --measured or from --profile, not from both");
+        if (m->n_measured == 0 && (m->provenance != NULL || m->every != 0))
+            argp_error(state, "--provenance and --measured-steps need --measured");
+        return ARGP_ERR_UNKNOWN;
     case OPT_MODEL: {
         int kind = tuck_cost_model_by_name(arg);
         if (kind < 0)
@@ -129,10 +161,21 @@ int model_groups(struct model *m, const struct input *in, const tuck_graph *g)
     return code;
 }
 
+/* A graph that was tied to the traces of --measured, and its simulation. */
+struct model_tie {
+    tuck_tie *tie;
+    tuck_simulation *s;
+    struct model_tie *next;
+};
+
 void model_forget(struct model *m)
 {
     if (m->cluster_name != NULL || m->cluster == NULL)
         return;
+    if (m->tie != NULL && m->tie->tie != NULL && m->cluster == tuck_tie_cluster(m->tie->tie)) {
+        m->cluster = NULL; /* the tie keeps it */
+        return;
+    }
     tuck_cluster **more = realloc(m->old, (m->n_old + 1) * sizeof(*more));
     if (more != NULL) { /* otherwise it is not freed: pictures may still use it */
         m->old = more;
@@ -141,7 +184,68 @@ void model_forget(struct model *m)
     m->cluster = NULL;
 }
 
-int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool *assumed)
+/* ---- measured ---- */
+
+static int tie_graph(struct model *m, const struct input *in, tuck_graph *g, bool *assumed)
+{
+    tuck_tie_options o;
+    tuck_machine machine;
+    struct model_tie *x = calloc(1, sizeof(*x));
+    int code = x != NULL ? EXIT_FINE : exit_code_of(TUCK_ENOMEM);
+
+    if (code == EXIT_FINE && m->traces == NULL)
+        code = traces_open(m->measured, m->n_measured, in->diags, &m->traces);
+    if (x == NULL)
+        return code;
+    x->next = m->tie;
+    m->tie = x;
+    m->profile = NULL;
+    if (code != EXIT_FINE)
+        return code;
+    tuck_tie_options_init(&o);
+    o.provenance = m->provenance;
+    o.every = m->every;
+    o.rest = m->rest;
+    model_public(m, in, &machine);
+    tuck_status st = tuck_traces_tie(m->traces, g, &machine, &o, in->diags, &x->tie);
+    if (st == TUCK_OK) {
+        m->profile = tuck_tie_profile(x->tie);
+        if (m->cluster_name == NULL && tuck_tie_cluster(x->tie) != NULL) {
+            model_forget(m);
+            m->cluster = tuck_tie_cluster(x->tie);
+            *assumed = false;
+        }
+        model_public(m, in, &machine);
+        st = tuck_graph_simulate(g, &machine, in->diags, &x->s);
+    }
+    print_diags(in->diags);
+    return refused_or(st);
+}
+
+void put_tie(const struct model *m, FILE *f)
+{
+    tuck_print_options how = print_how(false);
+
+    if (m->tie != NULL && m->tie->tie != NULL)
+        (void)tuck_tie_print(m->tie->tie, m->tie->s, &how, to_file, f);
+}
+
+static void drop_ties(struct model *m)
+{
+    while (m->tie != NULL) {
+        struct model_tie *x = m->tie;
+        m->tie = x->next;
+        tuck_simulation_free(x->s);
+        tuck_tie_free(x->tie);
+        free(x);
+    }
+    tuck_traces_free(m->traces);
+    free(m->measured);
+    m->traces = NULL;
+    m->measured = NULL;
+}
+
+int model_for(struct model *m, const struct input *in, tuck_graph *g, bool *assumed)
 {
     *assumed = m->cluster_name == NULL;
     if (*assumed) {
@@ -151,13 +255,14 @@ int model_for(struct model *m, const struct input *in, const tuck_graph *g, bool
         if (st != TUCK_OK)
             return exit_code_of(st);
     }
-    return model_groups(m, in, g);
+    int code = model_groups(m, in, g);
+    return code == EXIT_FINE && m->n_measured > 0 ? tie_graph(m, in, g, assumed) : code;
 }
 
 bool model_is_asked(const struct model *m)
 {
     return m->cluster_name != NULL || m->profile_path != NULL || m->kind != TUCK_MODEL_AUTO ||
-           m->strict;
+           m->strict || m->n_measured > 0;
 }
 
 void model_close(struct model *m)
@@ -165,8 +270,11 @@ void model_close(struct model *m)
     for (size_t i = 0; i < m->n_old; i++)
         tuck_cluster_free(m->old[i]);
     free(m->old);
-    tuck_cluster_free(m->cluster);
-    tuck_profile_free(m->profile);
+    if (m->n_measured == 0) /* a tie keeps its own */
+        tuck_profile_free(m->profile);
+    if (m->tie == NULL || m->tie->tie == NULL || m->cluster != tuck_tie_cluster(m->tie->tie))
+        tuck_cluster_free(m->cluster);
+    drop_ties(m);
     m->old = NULL;
     m->n_old = 0;
     m->cluster = NULL;
@@ -271,6 +379,7 @@ void put_machine(const struct model *m, const tuck_graph *g, bool assumed)
         snprintf(text, sizeof(text), "contention: %s", tuck_cluster_contention(m->cluster));
         put_wrapped(TINT_DIM, 2, text);
     }
+    put_tie(m, stdout);
 }
 
 void listing_how(const struct listing *l, tuck_print_options *out)

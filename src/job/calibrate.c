@@ -171,8 +171,7 @@ static int shapes(const char *dims, int64_t out[4][4], int rank[4])
     return n;
 }
 
-/* Operations of a matrix product; 0 if it is none that is known. */
-static double product(const char *name, const char *dims)
+double trace_product(const char *name, const char *dims)
 {
     static const struct {
         const char *name;
@@ -224,8 +223,7 @@ static int by_external(const void *a, const void *b)
     return ((*x)->external > (*y)->external) - ((*x)->external < (*y)->external);
 }
 
-/* The operators with operands, sorted by number. */
-static const struct trace_event **operators(const struct trace *t, struct arena *a, uint32_t *n)
+const struct trace_event **trace_operators(const struct trace *t, struct arena *a, uint32_t *n)
 {
     const struct trace_event **list = arena_array(a, const struct trace_event *, t->cpu.len + 1);
 
@@ -235,6 +233,15 @@ static const struct trace_event **operators(const struct trace *t, struct arena 
             list[(*n)++] = &t->cpu.at[i];
     qsort(list, *n, sizeof(*list), by_external);
     return list;
+}
+
+const struct trace_event *trace_operator_of(const struct trace_event **op, uint32_t n,
+                                            const struct trace_event *e)
+{
+    const struct trace_event **by = e->external >= 0 ? bsearch(&e, op, n, sizeof(*op), by_external)
+                                                     : NULL;
+
+    return by != NULL ? *by : NULL;
 }
 
 struct kernels {
@@ -249,7 +256,7 @@ static void add_kernel(struct kernels *k, const struct trace *t, const struct tr
     const struct trace_operands *o = &t->operand.at[op->more];
     const char *name = trace_str(t, op->name), *dims = trace_str(t, o->dims);
     const struct trace_dtype *d = trace_dtype_in(trace_str(t, o->types));
-    double flops = product(name, dims), us = (double)ps / PS_PER_US;
+    double flops = trace_product(name, dims), us = (double)ps / PS_PER_US;
 
     if (d == NULL || us <= 0)
         return;
@@ -268,23 +275,18 @@ static void gather_kernels(const struct trace_part *p, struct kernels *k, struct
 {
     const struct trace *t = p->t;
     uint32_t n;
-    const struct trace_event **op = operators(t, a, &n);
+    const struct trace_event **op = trace_operators(t, a, &n);
 
     for (uint32_t i = 0; i < p->span.len; i++) {
         const struct trace_span *s = &p->span.at[i];
         if (s->cls != TRACE_COMPUTE)
             continue;
         const struct trace_event *e = p->device ? &t->gpu.at[s->event] : &t->cpu.at[s->event];
-        if (!p->device) {
-            if (e->more != 0)
-                add_kernel(k, t, e, s->end - s->start, a);
-            continue;
-        }
-        const struct trace_event **by = e->external >= 0
-                                            ? bsearch(&e, op, n, sizeof(*op), by_external)
-                                            : NULL;
+        const struct trace_event *by = p->device      ? trace_operator_of(op, n, e)
+                                       : e->more != 0 ? e
+                                                      : NULL;
         if (by != NULL)
-            add_kernel(k, t, *by, s->end - s->start, a);
+            add_kernel(k, t, by, s->end - s->start, a);
     }
 }
 

@@ -38,6 +38,14 @@ struct calibration {
     uint32_t n_kernel;
 };
 
+/* Operations of a matrix product; 0 if it is none that is known. */
+double trace_product(const char *name, const char *dims);
+/* The host's operators with operands, sorted by number; and the one that launched a kernel, or the
+ * operator itself, or NULL. */
+const struct trace_event **trace_operators(const struct trace *t, struct arena *a, uint32_t *n);
+const struct trace_event *trace_operator_of(const struct trace_event **op, uint32_t n,
+                                            const struct trace_event *e);
+
 /* device: a name of devices.def; NULL: by the name in the trace. per_node 0: the device's own.
  * False: no such device, or none that the trace's is known as. */
 bool calibrate(const struct trace_part *part, uint32_t n, const char *device, int64_t per_node,

@@ -70,6 +70,11 @@ struct trace_step {
     bool on_device; /* the device's copy of the annotation */
 };
 
+struct trace_region { /* a call of a compiled graph */
+    int64_t start, dur;
+    str_id name;
+};
+
 struct trace_group { /* of distributedInfo.pg_config */
     str_id name, says, ranks;
     int64_t size;
@@ -85,6 +90,7 @@ struct trace {
     VEC(struct trace_operands) operand; /* [0] is empty */
     VEC(struct trace_launch) launch;
     VEC(struct trace_step) step;
+    VEC(struct trace_region) region;
     VEC(struct trace_group) group;
     str_id device, backend;
     int64_t rank, world; /* -1 and 0 if unknown */

@@ -446,6 +446,8 @@ static void add_complete(struct trace *t, const struct trace_raw *r)
     if ((cat == CAT_NOTE || cat == CAT_DEVICE_NOTE || cat == CAT_OP) &&
         has(&r->name, "ProfilerStep"))
         add_step(t, r, start, dur, cat == CAT_DEVICE_NOTE);
+    if (cat == CAT_NOTE && begins(&r->name, "## Call CompiledFxGraph"))
+        vec_push(&t->mem, &t->region, ((struct trace_region){start, dur, intern(t, &r->name)}));
     if (cat == CAT_KERNEL || cat == CAT_MEMORY) {
         add_device(t, r,
                    cat == CAT_MEMORY   ? TRACE_MEMORY

@@ -600,6 +600,7 @@ void trace_free(struct trace *t)
     vec_free(&t->mem, &t->operand);
     vec_free(&t->mem, &t->launch);
     vec_free(&t->mem, &t->step);
+    vec_free(&t->mem, &t->region);
     vec_free(&t->mem, &t->group);
     strtab_destroy(&t->str);
     mem_free(&m, t, sizeof(*t));

@@ -165,6 +165,7 @@ static void gather_spans(struct trace_part *p, struct arena *a)
             continue;
         struct trace_span s = {.start = e->start,
                                .end = trace_end(e),
+                               .issued = by != NULL ? by->start : e->start,
                                .event = i,
                                .step = trace_step_at(p, by != NULL ? by->start : e->start),
                                .cls = e->cls};

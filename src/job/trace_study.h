@@ -9,6 +9,7 @@
 /* An event on the time axis, for the figures. */
 struct trace_span {
     int64_t start, end;
+    int64_t issued; /* when the host launched it */
     uint32_t step;  /* index into steps, or TRACE_NONE */
     uint32_t event; /* index into trace.gpu, or trace.cpu if there is no device */
     uint8_t cls;    /* enum trace_class */

@@ -92,6 +92,31 @@ static tuck_status read_job(struct world *w)
     THEN(st, tuck_job_print(j, "job", NULL, text_drop, NULL));
     THEN(st, tuck_job_say(j, 0, "job", NULL, text_drop, NULL));
     tuck_job_free(j);
+/* A trace of the step: its three collectives, by kind alone. */
+static tuck_status tie(struct world *w)
+{
+    static const char text[] =
+        "[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllGather(int)\", "
+        "\"ts\": 2, \"dur\": 50, \"args\": {\"stream\": 7}},\n"
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllGather(int)\", \"ts\": "
+        "102, \"dur\": 50, \"args\": {\"stream\": 7}},\n"
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllReduce(int)\", \"ts\": "
+        "202, \"dur\": 50, \"args\": {\"stream\": 7}}]";
+    tuck_tie_options o;
+    tuck_traces *t = NULL;
+    tuck_tie *x = NULL;
+    tuck_status st = tuck_traces_new(w->alloc, &t);
+
+    tuck_tie_options_init(&o);
+    THEN(st, tuck_traces_add_text(t, text, sizeof(text) - 1, "t.json", NULL));
+    THEN(st, tuck_traces_tie(t, w->g, &w->m, &o, NULL, &x));
+    THEN(st, tuck_tie_print(x, NULL, NULL, text_drop, NULL));
+    if (st == TUCK_OK) {
+        assert_int_equal(tuck_profile_count(tuck_tie_profile(x)), 3);
+        assert_null(tuck_tie_cluster(x)); /* the trace does not say what it ran on */
+    }
+    tuck_tie_free(x);
+    tuck_traces_free(t);
     return st;
 }
 
@@ -462,6 +487,7 @@ static void refuse_each(tuck_status (*run)(struct world *w))
 }
 
 #define JOBS(JOB)                                                                                  \
+    JOB(tie)                                                                                       \
     JOB(traces)                                                                                    \
     JOB(know)                                                                                      \
     JOB(read_job)                                                                                  \

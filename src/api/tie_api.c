@@ -1,0 +1,174 @@
+/* A graph and the trace of its run, in the public interface. */
+#include "api/api.h"
+#include "api/machine_api.h"
+#include "api/trace_api.h"
+#include "job/calibrate.h"
+#include "job/tie_show.h"
+#include "study/evaluate.h"
+
+struct tuck_tie {
+    struct mem mem;
+    struct arena arena;
+    struct tie x;
+    tuck_profile *profile;
+    tuck_cluster *cluster; /* NULL: the device is not known */
+};
+
+void tuck_tie_options_init(tuck_tie_options *o)
+{
+    *o = (tuck_tie_options){.size = sizeof(*o)};
+}
+
+void tuck_tie_free(tuck_tie *t)
+{
+    if (t == NULL)
+        return;
+    struct mem m = t->mem;
+
+    tuck_profile_free(t->profile);
+    tuck_cluster_free(t->cluster);
+    arena_destroy(&t->arena);
+    mem_free(&m, t, sizeof(*t));
+}
+
+struct tie_args {
+    tuck_tie *tie;
+    const tuck_traces *traces;
+    const struct program *p;
+    struct tie_steps steps;
+    struct tie_kernel *kernel;
+    uint32_t n_kernel;
+    bool found;
+    struct buf profile, cluster;
+};
+
+static void do_tie(void *arg)
+{
+    struct tie_args *x = arg;
+    struct calibration c;
+
+    x->found = tie_graph(&x->traces->part[0], x->p, x->steps, x->kernel, x->n_kernel,
+                         &x->tie->arena, &x->tie->x);
+    if (!x->found)
+        return;
+    tie_profile(&x->tie->x, x->p, &x->profile);
+    if (!calibrate(x->traces->part, x->traces->n_part, NULL, 0, &x->tie->arena, &c))
+        return;
+    c.launch_us = (double)x->tie->x.gap / PS_PER_US;
+    calibrate_write(&c, &x->cluster);
+}
+
+static tuck_status make(struct tie_args *x, tuck_diags *diags)
+{
+    tuck_tie *t = x->tie;
+    const tuck_allocator *alloc = &t->mem.alloc;
+
+    buf_init(&x->profile, &t->mem);
+    buf_init(&x->cluster, &t->mem);
+    tuck_status st = mem_guard(&t->mem, do_tie, x) ? TUCK_OK : TUCK_ENOMEM;
+    if (st == TUCK_OK && !x->found) {
+        diag_add(diags, TUCK_ERROR, NOWHERE,
+                 "the graph must be the one that ran; tuck trace shows what did",
+                 "%s: nothing in the trace has the collectives or products of this graph",
+                 x->traces->part[0].t->file);
+        st = TUCK_EINVAL;
+    }
+    if (st == TUCK_OK)
+        st = tuck_profile_read_text(x->profile.at, x->profile.len, "<measured>", alloc, NULL,
+                                    &t->profile);
+    if (st == TUCK_OK && x->cluster.len > 0)
+        st = tuck_cluster_read_text(x->cluster.at, x->cluster.len, "<measured>", alloc, NULL,
+                                    &t->cluster);
+    buf_destroy(&x->profile);
+    buf_destroy(&x->cluster);
+    return st;
+}
+
+static tuck_status new_tie(const tuck_allocator *alloc, tuck_tie **out)
+{
+    struct mem m;
+
+    mem_init(&m, alloc);
+    tuck_tie *t = *out = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*t));
+    if (t == NULL)
+        return TUCK_ENOMEM;
+    *t = (tuck_tie){.mem = m};
+    arena_init(&t->arena, &t->mem);
+    return TUCK_OK;
+}
+
+tuck_status tuck_traces_tie(tuck_traces *t, tuck_graph *g, const tuck_machine *m,
+                            const tuck_tie_options *options, tuck_diags *diags, tuck_tie **out)
+{
+    struct tie_args x = {.traces = t};
+    tuck_tie_options o;
+    struct given_machine *given = NULL;
+    struct lower_options lower;
+    struct program *p = NULL;
+
+    if (t == NULL || g == NULL || out == NULL)
+        return TUCK_EINVAL;
+    tuck_tie_options_init(&o);
+    if (options != NULL)
+        o = *options;
+    tuck_status st = traces_study(t);
+    if (st == TUCK_OK)
+        st = new_tie(&t->mem.alloc, &x.tie);
+    if (st == TUCK_OK && o.provenance != NULL)
+        st = tie_read_kernels(o.provenance, &x.tie->arena, diags, &x.kernel, &x.n_kernel);
+    if (st == TUCK_OK)
+        st = machine_take(m, g, MACHINE_TIMES, diags, &given);
+    if (st == TUCK_OK) {
+        lower_defaults(&lower);
+        lower.machine = &given->machine;
+        st = evaluate_lower(g, &lower, &given->machine, diags, &p);
+    }
+    if (st == TUCK_OK) {
+        x.p = p;
+        x.steps = (struct tie_steps){o.every, o.rest};
+        st = make(&x, diags);
+    }
+    program_free(p);
+    machine_drop(given);
+    if (st == TUCK_OK)
+        *out = x.tie;
+    else
+        tuck_tie_free(x.tie);
+    return st;
+}
+
+tuck_profile *tuck_tie_profile(const tuck_tie *t)
+{
+    return t->profile;
+}
+
+tuck_cluster *tuck_tie_cluster(const tuck_tie *t)
+{
+    return t->cluster;
+}
+
+struct print_args {
+    const tuck_tie *t;
+    const tuck_times *times;
+};
+
+static void print(struct buf *b, const tuck_print_options *how, const void *arg)
+{
+    const struct print_args *x = arg;
+
+    (void)how;
+    tie_table(&x->t->x, x->times, b);
+}
+
+tuck_status tuck_tie_print(const tuck_tie *t, const tuck_simulation *s,
+                           const tuck_print_options *how, tuck_write_fn write, void *ctx)
+{
+    tuck_times times;
+    struct print_args x = {t, s != NULL ? &times : NULL};
+
+    if (t == NULL)
+        return TUCK_EINVAL;
+    if (s != NULL)
+        tuck_simulation_times(s, &times);
+    return api_print(&t->mem.alloc, how, write, ctx, print, &x);
+}

@@ -1,0 +1,138 @@
+#include "job/tie_show.h"
+
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/json_in.h"
+#include "base/layout.h"
+
+void tie_profile(const struct tie *t, const struct program *p, struct buf *b)
+{
+    struct json_out j;
+
+    json_begin(&j, b);
+    json_open(&j, NULL, '{');
+    json_int(&j, "schema", 1);
+    json_str(&j, "unit", "ns");
+    json_open(&j, "nodes", '{');
+    for (uint32_t i = 0; i < t->n_op; i++) {
+        bool first = true;
+        if (t->ps[i] < 0)
+            continue;
+        for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++) {
+            bool own = p->node_id[k] == p->op[i].node;
+            first &= !own;
+            json_float(&j, program_str(p, p->node[k]), own ? ns_of_ps(t->ps[i]) : 0);
+        }
+        if (first && p->node_at[i] == p->node_at[i + 1])
+            json_float(&j, program_str(p, p->op[i].name), ns_of_ps(t->ps[i]));
+    }
+    json_close(&j, '}');
+    json_close(&j, '}');
+    json_end(&j);
+}
+
+static void beside(const char *what, int64_t measured, int64_t simulated, int64_t step,
+                   struct buf *b)
+{
+    double by = step > 0 ? 100 * (double)(simulated - measured) / (double)step : 0;
+
+    buf_printf(b, "  %-22s %12.3f %12.3f", what, (double)measured / 1e9, (double)simulated / 1e9);
+    ink_line(b, INK_DIM, " %+9.1f %%", by);
+}
+
+void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
+{
+    static const char *const name[TIE_CLASS_END] = {"collectives", "products", "other kernels"};
+    const struct trace_figures *m = &t->measured;
+
+    wrap_line(b, INK_HEAD, 2, "measured: %u of its runs in the trace%s", t->n_window,
+              t->others ? "; beside it the mean of the others" : "");
+    for (int c = 0; c < TIE_CLASS_END; c++) {
+        const struct tie_count *x = &t->count[c];
+        if (x->n == 0)
+            continue;
+        buf_printf(b, "    %-14s %5u of %5u tied, %.3f ms", name[c], x->tied, x->n,
+                   (double)x->ps / 1e9);
+        if (x->ambiguous > 0)
+            ink_printf(b, INK_LIMIT, "; %u ambiguous", x->ambiguous);
+        if (x->tied < x->n)
+            ink_printf(b, INK_LIMIT, "; the rest is modeled");
+        buf_chr(b, '\n');
+    }
+    if (times == NULL)
+        return;
+    ink_line(b, INK_HEAD, "  %-22s %12s %12s %11s", t->others ? "ms (other runs)" : "ms",
+             "measured", "simulated", "of the step");
+    beside("step", m->step, times->step_ps, m->step, b);
+    beside("compute", m->compute, times->compute_ps, m->step, b);
+    beside("communication", m->comm, times->comm_ps, m->step, b);
+    beside("exposed", m->exposed, times->exposed_ps, m->step, b);
+    beside("gaps and launches", m->idle, times->step_ps - times->compute_ps - times->exposed_ps,
+           m->step, b);
+}
+
+/* ---- Inductor's mapping ---- */
+
+struct reading {
+    struct arena *a;
+    struct tie_kernel **out;
+    uint32_t *n;
+    struct jin in;
+};
+
+static void read_kernel(struct reading *r, const struct jin_at *at, struct tie_kernel *k)
+{
+    const char *colon = strrchr(at->key, ':');
+    size_t len = colon != NULL ? (size_t)(colon - at->key) : strlen(at->key);
+
+    k->name = arena_str(r->a, at->key, len);
+    k->number = colon != NULL ? strtoll(colon + 1, NULL, 10) : 0;
+    k->node = arena_array(r->a, const char *, jin_len(at) + 1);
+    k->n = 0;
+    for (size_t i = 0; i < jin_len(at); i++) {
+        struct jin_at item = jin_item(at, i);
+        const char *word;
+        if (jin_want_str(&r->in, &item, &word))
+            k->node[k->n++] = arena_str(r->a, word, strlen(word));
+    }
+}
+
+static void do_read(void *arg)
+{
+    struct reading *r = arg;
+    struct jin_at root = jin_root(&r->in), map = jin_member(&root, "cppCodeToPost");
+
+    if (!jin_want_object(&r->in, &root) || !jin_want_object(&r->in, &map))
+        return;
+    *r->out = arena_array(r->a, struct tie_kernel, jin_len(&map) + 1);
+    for (void *i = jin_first(&map); i != NULL; i = jin_next(&map, i)) {
+        struct jin_at at = jin_at_iter(&map, i);
+        if (jin_want_list(&r->in, &at))
+            read_kernel(r, &at, &(*r->out)[(*r->n)++]);
+    }
+}
+
+static tuck_status from_text(const char *text, size_t len, const char *name,
+                             const tuck_allocator *alloc, tuck_diags *diags, void *out)
+{
+    struct reading *r = out;
+    tuck_status st = jin_text(&r->in, text, len, name, diags);
+
+    (void)alloc;
+    if (st == TUCK_OK && !mem_guard(r->a->mem, do_read, r))
+        st = TUCK_ENOMEM;
+    if (st == TUCK_OK && r->in.bad)
+        st = TUCK_ESYNTAX;
+    jin_done(&r->in);
+    return st;
+}
+
+tuck_status tie_read_kernels(const char *path, struct arena *a, tuck_diags *diags,
+                             struct tie_kernel **out, uint32_t *n)
+{
+    struct reading r = {.a = a, .out = out, .n = n};
+
+    *n = 0;
+    return file_read(path, &a->mem->alloc, diags, from_text, &r);
+}

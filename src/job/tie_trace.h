@@ -1,0 +1,47 @@
+/* A graph and the trace of its run: which measured time belongs to which op of its program. */
+#ifndef TUCK_JOB_TIE_TRACE_H
+#define TUCK_JOB_TIE_TRACE_H
+
+#include "base/buf.h"
+#include "job/trace_study.h"
+#include "lower/program.h"
+
+enum tie_class { TIE_COLLECTIVES, TIE_PRODUCTS, TIE_KERNELS, TIE_CLASS_END };
+
+struct tie_count {
+    uint32_t n, tied;
+    uint32_t ambiguous; /* of those: several alike, in another order; each has their mean */
+    int64_t ps;         /* what is tied took that long */
+};
+
+/* The steps that costs come from: those whose number leaves `rest` modulo `every`; 0: all. */
+struct tie_steps {
+    int64_t every, rest;
+};
+
+/* Nodes of Inductor's kernels, by the name in the code: "cpp_fused_relu_0:2". */
+struct tie_kernel {
+    const char *name;
+    int64_t number; /* after the colon: kernels of one name run in this order */
+    const char **node;
+    uint32_t n;
+};
+
+struct tie {
+    uint32_t n_op;
+    int64_t *ps; /* by op: mean of the measured times; -1 if it is not tied */
+    struct tie_count count[TIE_CLASS_END];
+    uint32_t n_window; /* runs of the graph that the costs come from */
+    bool others;       /* `measured` is the mean of other runs than those the costs come from */
+    uint32_t n_judged; /* how many */
+    struct trace_figures measured;
+    int64_t gap; /* ps for each op: what the host does between them, of the runs used for costs */
+    const char *part; /* the region of the trace that is the graph's; "" for whole steps */
+};
+
+/* False: no run of the graph was found. */
+bool tie_graph(const struct trace_part *part, const struct program *p, struct tie_steps steps,
+               const struct tie_kernel *kernel, uint32_t n_kernel, struct arena *a,
+               struct tie *out);
+
+#endif
