@@ -2,7 +2,7 @@
 #include "api/api.h"
 #include "api/machine_api.h"
 #include "api/trace_api.h"
-#include "job/calibrate.h"
+#include "job/measured_cluster.h"
 #include "job/tie_show.h"
 #include "study/evaluate.h"
 
@@ -45,17 +45,17 @@ struct tie_args {
 static void do_tie(void *arg)
 {
     struct tie_args *x = arg;
-    struct calibration c;
+    struct measured_cluster c;
 
     x->found = tie_graph(&x->traces->part[0], x->p, x->steps, x->kernel, x->n_kernel,
                          &x->tie->arena, &x->tie->x);
     if (!x->found)
         return;
     tie_profile(&x->tie->x, x->p, &x->profile);
-    if (!calibrate(x->traces->part, x->traces->n_part, NULL, 0, &x->tie->arena, &c))
+    if (!measured_cluster(x->traces->part, x->traces->n_part, NULL, 0, &x->tie->arena, &c))
         return;
     c.launch_us = (double)x->tie->x.gap / PS_PER_US;
-    calibrate_write(&c, &x->cluster);
+    measured_cluster_write(&c, &x->cluster);
 }
 
 static tuck_status make(struct tie_args *x, tuck_diags *diags)

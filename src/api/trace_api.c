@@ -6,7 +6,7 @@
 #include "api/api.h"
 #include "base/owner.h"
 #include "base/diag.h"
-#include "job/calibrate.h"
+#include "job/measured_cluster.h"
 #include "job/trace_show.h"
 
 tuck_status tuck_traces_new(const tuck_allocator *alloc, tuck_traces **out)
@@ -262,7 +262,7 @@ struct calibrate_args {
     tuck_traces *t;
     const char *device;
     int64_t per_node;
-    struct calibration c;
+    struct measured_cluster c;
     bool found;
 };
 
@@ -270,19 +270,20 @@ static void do_calibrate(void *arg)
 {
     struct calibrate_args *x = arg;
 
-    x->found = calibrate(x->t->part, x->t->n_part, x->device, x->per_node, &x->t->arena, &x->c);
+    x->found = measured_cluster(x->t->part, x->t->n_part, x->device, x->per_node, &x->t->arena,
+                                &x->c);
 }
 
 static void write_cluster(struct buf *b, const tuck_print_options *how, const void *arg)
 {
     (void)how;
-    calibrate_write(arg, b);
+    measured_cluster_write(arg, b);
 }
 
 static void write_found(struct buf *b, const tuck_print_options *how, const void *arg)
 {
     (void)how;
-    calibrate_table(arg, b);
+    measured_cluster_table(arg, b);
 }
 
 tuck_status tuck_traces_calibrate(tuck_traces *t, const char *device, int64_t per_node,

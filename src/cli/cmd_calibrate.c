@@ -41,9 +41,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'o': c->out = arg; break;
     case OPT_MEASURED: option_append(state, &c->trace, &c->n_trace, arg); break;
     case OPT_DEVICE: c->device = arg; break;
-    case OPT_PER_NODE:
-        c->per_node = option_number(state, "--per-node", arg, 1, RANKS_MOST);
-        break;
+    case OPT_PER_NODE: c->per_node = option_number(state, "--per-node", arg, 1, RANKS_MOST); break;
     case ARGP_KEY_ARG: option_append(state, &c->graph, &c->n_graph, arg); break;
     case ARGP_KEY_END:
         if (c->n_trace == 0 && (c->device != NULL || c->per_node > 0))

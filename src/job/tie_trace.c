@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "job/calibrate.h"
+#include "job/measured_cluster.h"
 
 /* Something that ran, or an op of the program. Alike if the keys are. */
 struct item {

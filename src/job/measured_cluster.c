@@ -1,4 +1,4 @@
-#include "job/calibrate.h"
+#include "job/measured_cluster.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -21,7 +21,7 @@ static const char *device_in(const char *text)
 }
 
 static bool choose_machine(const struct trace_part *part, uint32_t n, const char *device,
-                           int64_t per_node, struct calibration *out)
+                           int64_t per_node, struct measured_cluster *out)
 {
     enum cost_device d;
     int64_t world = 1;
@@ -63,7 +63,7 @@ static int by_sample(const void *a, const void *b)
 }
 
 /* Samples of one case, sorted: one point for each size. */
-static uint32_t medians(const struct sample *s, uint32_t n, struct calibrate_point *out)
+static uint32_t medians(const struct sample *s, uint32_t n, struct measured_point *out)
 {
     uint32_t m = 0;
 
@@ -72,7 +72,7 @@ static uint32_t medians(const struct sample *s, uint32_t n, struct calibrate_poi
             k++;
         double us = (s[i + (k - i - 1) / 2].us + s[i + (k - i) / 2].us) / 2;
         if (s[i].size >= 1 && us > 0)
-            out[m++] = (struct calibrate_point){s[i].size, us, k - i};
+            out[m++] = (struct measured_point){s[i].size, us, k - i};
     }
     return m;
 }
@@ -101,7 +101,7 @@ static bool is_inter(const struct trace *t, const struct trace_coll *c, int64_t 
     return c->p > per_node;
 }
 
-static void fit(struct calibrate_coll *c, const struct sample *s, uint32_t n, struct arena *a)
+static void fit(struct measured_coll *c, const struct sample *s, uint32_t n, struct arena *a)
 {
     struct cost_point *at = arena_array(a, struct cost_point, c->n + 1);
 
@@ -115,10 +115,10 @@ static void fit(struct calibrate_coll *c, const struct sample *s, uint32_t n, st
 }
 
 static void collectives(const struct trace_part *part, uint32_t n, struct arena *a,
-                        struct calibration *out)
+                        struct measured_cluster *out)
 {
     VEC(struct sample) list = {NULL, 0, 0};
-    VEC(struct calibrate_coll) found = {NULL, 0, 0};
+    VEC(struct measured_coll) found = {NULL, 0, 0};
 
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < part[i].coll.len; k++) {
@@ -135,10 +135,10 @@ static void collectives(const struct trace_part *part, uint32_t n, struct arena 
     for (uint32_t i = 0, k; i < list.len; i = k) {
         for (k = i; k < list.len && list.at[k].what == list.at[i].what;)
             k++;
-        struct calibrate_coll c = {.kind = (tuck_coll)(list.at[i].what >> 40),
-                                   .p = (int64_t)(list.at[i].what >> 1 & 0x7FFFFFFFFF),
-                                   .inter = list.at[i].what & 1,
-                                   .at = arena_array(a, struct calibrate_point, k - i)};
+        struct measured_coll c = {.kind = (tuck_coll)(list.at[i].what >> 40),
+                                  .p = (int64_t)(list.at[i].what >> 1 & 0x7FFFFFFFFF),
+                                  .inter = list.at[i].what & 1,
+                                  .at = arena_array(a, struct measured_point, k - i)};
         c.n = medians(&list.at[i], k - i, c.at);
         fit(&c, &list.at[i], k - i, a);
         vec_push_in(a, &found, c);
@@ -291,7 +291,7 @@ static void gather_kernels(const struct trace_part *p, struct kernels *k, struct
 }
 
 static void products(const struct trace_part *part, uint32_t n, struct arena *a,
-                     struct calibration *out)
+                     struct measured_cluster *out)
 {
     struct kernels k = {.bytes = 0};
 
@@ -303,7 +303,7 @@ static void products(const struct trace_part *part, uint32_t n, struct arena *a,
         uint64_t rate = k.gemm.at[i].what;
         for (j = i; j < k.gemm.len && k.gemm.at[j].what == rate;)
             j++;
-        out->gemm[rate] = arena_array(a, struct calibrate_point, j - i);
+        out->gemm[rate] = arena_array(a, struct measured_point, j - i);
         out->n_gemm[rate] = medians(&k.gemm.at[i], j - i, out->gemm[rate]);
     }
     out->dram_gbps = k.us > 0 ? k.bytes / k.us / 1000 : 0;
@@ -321,7 +321,7 @@ static int by_double(const void *a, const void *b)
 /* Between one kernel and the next of a step, when nothing else runs. Of the longest hundredth the
  * host does something else: it loads data, or waits. */
 static void gaps(const struct trace_part *part, uint32_t n, struct arena *a,
-                 struct calibration *out)
+                 struct measured_cluster *out)
 {
     VEC(double) gap = {NULL, 0, 0};
     VEC(double) length = {NULL, 0, 0};
@@ -361,10 +361,10 @@ static void gaps(const struct trace_part *part, uint32_t n, struct arena *a,
     }
 }
 
-bool calibrate(const struct trace_part *part, uint32_t n, const char *device, int64_t per_node,
-               struct arena *a, struct calibration *out)
+bool measured_cluster(const struct trace_part *part, uint32_t n, const char *device,
+                      int64_t per_node, struct arena *a, struct measured_cluster *out)
 {
-    *out = (struct calibration){.n_rank = n};
+    *out = (struct measured_cluster){.n_rank = n};
     if (!choose_machine(part, n, device, per_node, out))
         return false;
     collectives(part, n, a, out);

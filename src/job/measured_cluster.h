@@ -1,36 +1,36 @@
 /* A cluster file from what was measured: collectives, products, memory, gaps between kernels. */
-#ifndef TUCK_JOB_CALIBRATE_H
-#define TUCK_JOB_CALIBRATE_H
+#ifndef TUCK_JOB_MEASURED_CLUSTER_H
+#define TUCK_JOB_MEASURED_CLUSTER_H
 
 #include "base/buf.h"
 #include "cost/cluster.h"
 #include "job/trace_study.h"
 
 /* A size and its time: the median of all that were measured. */
-struct calibrate_point {
+struct measured_point {
     double size; /* bytes or operations */
     double us;
     uint32_t n; /* measured times */
 };
 
 /* Collectives of one kind, on groups of one size over one kind of link. */
-struct calibrate_coll {
+struct measured_coll {
     tuck_coll kind;
     int64_t p;
     bool inter;
-    struct calibrate_point *at;
+    struct measured_point *at;
     uint32_t n;
     struct cost_law law; /* with two sizes or more */
     double residual;     /* the mean of |law / measured - 1| over all measured times */
 };
 
-struct calibration {
+struct measured_cluster {
     const char *device;
     int64_t per_node, nodes;
     uint32_t n_rank; /* whose traces there are */
-    struct calibrate_coll *coll;
+    struct measured_coll *coll;
     uint32_t n_coll;
-    struct calibrate_point *gemm[N_RATE];
+    struct measured_point *gemm[N_RATE];
     uint32_t n_gemm[N_RATE];
     double dram_gbps; /* 0 if nothing was measured */
     double kernel_us; /* the shortest twentieth of the kernels; -1: none */
@@ -48,10 +48,10 @@ const struct trace_event *trace_operator_of(const struct trace_event **op, uint3
 
 /* device: a name of devices.def; NULL: by the name in the trace. per_node 0: the device's own.
  * False: no such device, or none that the trace's is known as. */
-bool calibrate(const struct trace_part *part, uint32_t n, const char *device, int64_t per_node,
-               struct arena *a, struct calibration *out);
-void calibrate_write(const struct calibration *c, struct buf *b);
+bool measured_cluster(const struct trace_part *part, uint32_t n, const char *device,
+                      int64_t per_node, struct arena *a, struct measured_cluster *out);
+void measured_cluster_write(const struct measured_cluster *c, struct buf *b);
 /* What was found, for people. */
-void calibrate_table(const struct calibration *c, struct buf *b);
+void measured_cluster_table(const struct measured_cluster *c, struct buf *b);
 
 #endif

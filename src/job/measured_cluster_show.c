@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/layout.h"
-#include "job/calibrate.h"
+#include "job/measured_cluster.h"
 
 static const char *const rate_names[N_RATE] = {"f64", "f32", "f16", "f8"};
 
@@ -21,7 +21,7 @@ static void point_json(struct json_out *j, double size, double us)
     json_close(j, ']');
 }
 
-static void points_json(struct json_out *j, const struct calibrate_point *at, uint32_t n)
+static void points_json(struct json_out *j, const struct measured_point *at, uint32_t n)
 {
     json_open(j, "points", '[');
     j->flat = true;
@@ -33,7 +33,7 @@ static void points_json(struct json_out *j, const struct calibrate_point *at, ui
     json_close(j, ']');
 }
 
-static void coll_json(struct json_out *j, const struct calibrate_coll *c)
+static void coll_json(struct json_out *j, const struct measured_coll *c)
 {
     uint32_t n = 0;
 
@@ -59,7 +59,7 @@ static void coll_json(struct json_out *j, const struct calibrate_coll *c)
     json_close(j, '}');
 }
 
-static void compute_json(struct json_out *j, const struct calibration *c)
+static void compute_json(struct json_out *j, const struct measured_cluster *c)
 {
     bool any = false;
 
@@ -86,7 +86,7 @@ static void compute_json(struct json_out *j, const struct calibration *c)
     json_close(j, '}');
 }
 
-void calibrate_write(const struct calibration *c, struct buf *b)
+void measured_cluster_write(const struct measured_cluster *c, struct buf *b)
 {
     struct json_out j;
 
@@ -108,7 +108,7 @@ void calibrate_write(const struct calibration *c, struct buf *b)
     json_end(&j);
 }
 
-void calibrate_table(const struct calibration *c, struct buf *b)
+void measured_cluster_table(const struct measured_cluster *c, struct buf *b)
 {
     ink_line(b, INK_HEAD, "%s, %lld on each of %lld nodes", c->device, (long long)c->per_node,
              (long long)c->nodes);
@@ -116,7 +116,7 @@ void calibrate_table(const struct calibration *c, struct buf *b)
         ink_line(b, INK_HEAD, "  %-14s %5s %5s %6s %6s %12s %10s %9s", "collective", "ranks",
                  "link", "sizes", "times", "law: us +", "GB/s", "residual");
     for (uint32_t i = 0; i < c->n_coll; i++) {
-        const struct calibrate_coll *x = &c->coll[i];
+        const struct measured_coll *x = &c->coll[i];
         uint32_t n = 0;
         for (uint32_t k = 0; k < x->n; k++)
             n += x->at[k].n;
@@ -133,7 +133,7 @@ void calibrate_table(const struct calibration *c, struct buf *b)
                   c->n_rank, (long long)(c->per_node * c->nodes));
     for (int i = 0; i < N_RATE; i++)
         if (c->n_gemm[i] > 0) {
-            const struct calibrate_point *most = &c->gemm[i][c->n_gemm[i] - 1];
+            const struct measured_point *most = &c->gemm[i][c->n_gemm[i] - 1];
             wrap_line(b, INK_PLAIN, 2, "products in %s: %u sizes, the largest at %.3g TFLOPS",
                       rate_names[i], c->n_gemm[i], most->size / most->us / 1e6);
         }
