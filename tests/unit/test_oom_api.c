@@ -92,6 +92,9 @@ static tuck_status read_job(struct world *w)
     THEN(st, tuck_job_print(j, "job", NULL, text_drop, NULL));
     THEN(st, tuck_job_say(j, 0, "job", NULL, text_drop, NULL));
     tuck_job_free(j);
+    return st;
+}
+
 /* A trace of the step: its three collectives, by kind alone. */
 static tuck_status tie(struct world *w)
 {
