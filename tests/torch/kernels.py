@@ -38,6 +38,10 @@ TOLERANCE = {
 }  # fmt: skip
 
 
+# Gradients of f32 weights: torch sums them in the dtype of the f16 or bf16 input.
+ROUNDED = {"layer_norm_backward", "batch_norm_backward"}
+
+
 def integer(n):
     return struct.pack("<q", n)
 
@@ -222,6 +226,8 @@ def make_case(row, op, args, kwargs, alter=None):
         return None
     if alter is not None:
         alter(ordered)
+    if row["kernel"] == "batch_norm_backward" and args[0].numel() == 0:
+        return None  # torch 2.13 divides by zero and ends the process
     memo = {}
     run_args = copy_of(args, memo)
     run_kwargs = {k: copy_of(v, memo) for k, v in kwargs.items()}
@@ -237,6 +243,8 @@ def make_case(row, op, args, kwargs, alter=None):
         return None  # every order of writing gives another result
     outs, expected = [], []
     written = [(before[i], t) for i, t in memo.items() if i in before]
+    if any(overlaps(old) and not torch.equal(old.nan_to_num(), new.nan_to_num()) for old, new in written):
+        return None  # the same for operands that are written and not returned
     for t in results:
         same = [before[i] for i, m in memo.items() if m is t]
         outs.append(same[0] if same else room_like(t) if t is not None and t.numel() >= 0 else None)
@@ -285,7 +293,7 @@ def show(case):
     return f"{case.row['name']}({', '.join(map(one, case.args))})"
 
 
-def difference(got, want, exact, scale=1.0):
+def difference(got, want, exact, scale=1.0, dtype=None):
     """A sentence, or None."""
     if want.numel() == 0:
         return None
@@ -303,7 +311,7 @@ def difference(got, want, exact, scale=1.0):
     a, b = got.to(wide), want.to(wide)
     if want.is_complex():
         a, b = torch.view_as_real(a.resolve_conj()), torch.view_as_real(b.resolve_conj())
-    rel, top = TOLERANCE[want.dtype]
+    rel, top = TOLERANCE[dtype or want.dtype]
     finite = b[b.isfinite()].abs()
     largest = float(finite.max()) if finite.numel() else 0.0
     limit = scale * (rel * b.abs() + top * largest) + 1e-37
@@ -334,9 +342,16 @@ def refused(case, error):
     )
 
 
+def coarsest(case):
+    """The dtype with the widest tolerance among operands and results: torch rounds sums to it on the way."""
+    dtypes = [t.dtype for t in tensors_in(case.args) if t.dtype in TOLERANCE]
+    return max(dtypes, key=lambda d: TOLERANCE[d][0], default=None)
+
+
 def judge(case, answer, exact, scale):
     """A complaint, or None."""
     error, data = answer
+    rounded = coarsest(case) if case.row["kernel"] in ROUNDED else None
     if error is not None and refused(case, error):
         return None
     if error is not None:
@@ -345,12 +360,12 @@ def judge(case, answer, exact, scale):
         if want is None or (i == 1 and case.row["kernel"] == "topk"):  # of equal ones, torch picks any
             continue
         number = case.encoder.tensor(case.outs[i])
-        said = difference(as_tensor(case.outs[i], data[number]), want, exact, scale)
+        said = difference(as_tensor(case.outs[i], data[number]), want, exact, scale, rounded)
         if said:
             return f"{show(case)}: result {i}, {said}"
     for t, want in case.written:
         number = case.encoder.tensor(t)
-        said = difference(as_tensor(t, data[number]), want, exact, scale)
+        said = difference(as_tensor(t, data[number]), want, exact, scale, rounded)
         if said:
             return f"{show(case)}: an operand afterwards, {said}"
     return None

@@ -20,9 +20,10 @@ bool fill_tensor(struct rt_call *c, const struct rt_tensor *to, const struct rt_
 }
 
 /* (size or tensor, value) */
+/* (size, value) or (self, value), or (self, size, value) */
 bool kernel_full(struct rt_call *c)
 {
-    return fill_tensor(c, c->out, arg_at(c, 1));
+    return fill_tensor(c, c->out, arg_at(c, arg_at(c, 1)->kind == RT_LIST ? 2 : 1));
 }
 
 bool kernel_scalar_tensor(struct rt_call *c)

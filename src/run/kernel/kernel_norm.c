@@ -123,14 +123,28 @@ static int64_t width_of(const struct rt_call *c, uint32_t i)
     return n;
 }
 
+/* Rows without elements: torch's mean is 0, its rstd is not a number. */
+static bool norm_of_nothing(struct rt_call *c, const struct rt_tensor *mean,
+                            const struct rt_tensor *rstd)
+{
+    struct rt_value zero = {.kind = RT_FLOAT}, nan = {.kind = RT_FLOAT, .f = (double)NAN};
+
+    return (mean == NULL || fill_tensor(c, mean, &zero)) &&
+           (rstd == NULL || fill_tensor(c, rstd, &nan));
+}
+
 /* out, mean and rstd of different dtypes: all of kind k here. */
 static bool norm(struct rt_call *c, uint32_t bias, uint32_t eps_at, bool rms)
 {
     struct plain s = plain_begin(c);
     const struct rt_tensor *in = arg_tensor(c, 0);
     enum kind k = plain_float(in);
-    int64_t n = width_of(c, 1), rows = n > 0 ? rt_numel(in) / n : 0;
     struct rt_tensor *mean_out = rms ? NULL : out_at(c, 1), *rstd_out = out_at(c, rms ? 1 : 2);
+    int64_t n = width_of(c, 1);
+
+    if (n == 0)
+        return norm_of_nothing(c, mean_out, rstd_out);
+    int64_t rows = rt_numel(in) / n;
     double eps = arg_at(c, eps_at)->kind == RT_NONE ? (in->dtype == DTYPE_F64 ? 0x1p-52 : 0x1p-23)
                                                     : arg_float(c, eps_at, 0);
 
