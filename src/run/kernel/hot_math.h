@@ -1,6 +1,7 @@
 /* Functions of one number that compilers vectorize: no branches, no calls. The polynomials are
  * least-maximum fits made for this file; each function is within 2 ulp of the exact value, which
- * tests/unit/test_rt_math.c checks over all floats that matter. The others call the C library.
+ * tests/unit/test_rt_math.c checks (sigmoid may be 0 where there is no normal float). The others
+ * call the C library.
  */
 #ifndef TUCK_RUN_KERNEL_HOT_MATH_H
 #define TUCK_RUN_KERNEL_HOT_MATH_H
