@@ -29,7 +29,7 @@ struct build {
     struct storages *s;
     const tuck_graph *g;
     struct arena *a;
-    uint32_t *items; /* by node: results that getitems use; NULL if there are no getitems */
+    uint32_t *items; /* by node: results that are used; NULL: at most the first of each */
     bool reads_attr; /* there is a get_attr that is a tensor */
     VEC(uint32_t) same, kin, pool;
 };
@@ -102,7 +102,31 @@ static const struct op_sig *sig_of(struct build *b, uint32_t op)
     return b->s->sig[op];
 }
 
-/* Finds b->items: results that need separate storages are those that getitems use. */
+static void need_items(struct build *b, uint32_t node, uint32_t n)
+{
+    if (b->items == NULL)
+        b->items = arena_zeroed(b->a, b->g->node.len * sizeof(*b->items));
+    if (b->items[node] < n)
+        b->items[node] = n;
+}
+
+/* Lists that x takes as a whole: x uses all their items. */
+static void need_whole_lists(struct build *b, const struct fx_node *x)
+{
+    const tuck_graph *g = b->g;
+
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        const struct type *t = x->vals[i].kind == TUCK_V_NODE
+                                   ? type_at(&g->store->type, node_type(g, x->vals[i].a))
+                                   : &type_unknown;
+
+        if (t->kind == TYPE_LIST && t->n > 1 && t->n < 65536)
+            need_items(b, x->vals[i].a, t->n);
+    }
+}
+
+/* Finds b->items: results that need separate storages are those that getitems use, and those of
+ * lists that are used as a whole. */
 static void find_items(struct build *b)
 {
     const tuck_graph *g = b->g;
@@ -111,13 +135,11 @@ static void find_items(struct build *b)
         const struct fx_node *x = node_at(g, n);
         uint32_t k;
 
-        if (op_at(x->op)->form != OP_FORM_GETITEM || x->n_vals == 0 ||
-            x->vals[0].kind != TUCK_V_NODE || !call_item(g, x, &k) || k >= 65536)
-            continue;
-        if (b->items == NULL)
-            b->items = arena_zeroed(b->a, g->node.len * sizeof(*b->items));
-        if (b->items[x->vals[0].a] < k + 1)
-            b->items[x->vals[0].a] = k + 1;
+        if (op_at(x->op)->form != OP_FORM_GETITEM)
+            need_whole_lists(b, x);
+        else if (x->n_vals > 0 && x->vals[0].kind == TUCK_V_NODE && call_item(g, x, &k) &&
+                 k < 65536)
+            need_items(b, x->vals[0].a, k + 1);
     }
 }
 

@@ -23,11 +23,16 @@ struct coll {
     uint32_t first;  /* index of the collective's first result among the node's */
 };
 
-static uint32_t buf_of_value(const struct lower *l, uint32_t node)
+static uint32_t buf_of_item(const struct lower *l, uint32_t node, uint32_t item)
 {
-    uint32_t root = memory_of(&l->s, node, 0);
+    uint32_t root = memory_of(&l->s, node, item);
 
     return root ? l->storage[root].buf : PROGRAM_NONE;
+}
+
+static uint32_t buf_of_value(const struct lower *l, uint32_t node)
+{
+    return buf_of_item(l, node, 0);
 }
 
 static void fix(struct lower *l, uint32_t buf)
@@ -38,18 +43,24 @@ static void fix(struct lower *l, uint32_t buf)
 
 /* ---- copies ---- */
 
-/* A copy of `from`, made right before the collective. */
-static uint32_t copy_of(struct coll *c, uint32_t from, const char *suffix, const char *kernel)
+/* A copy of an item of `from`, made right before the collective. */
+static uint32_t copy_of_item(struct coll *c, uint32_t from, uint32_t item, const char *suffix,
+                             const char *kernel)
 {
     struct lower *l = c->l;
     uint32_t op = lower_op(l, PROGRAM_COPY, c->node, suffix, kernel);
 
-    lower_uses(l, op, buf_of_value(l, from), PROGRAM_READS);
+    lower_uses(l, op, buf_of_item(l, from, item), PROGRAM_READS);
     lower_depends(l, op, l->made_by[from], 0);
     l->op.at[op].from = from;
-    uint32_t buf = lower_buf_dense(l, op, c->node, node_type(l->g, from), suffix);
+    uint32_t buf = lower_buf_dense(l, op, c->node, lower_result_type(l, from, item), suffix);
     fix(l, buf);
     return buf;
+}
+
+static uint32_t copy_of(struct coll *c, uint32_t from, const char *suffix, const char *kernel)
+{
+    return copy_of_item(c, from, 0, suffix, kernel);
 }
 
 /* The name of the in-place version of the operator. */
@@ -82,17 +93,18 @@ static void copy_back(struct coll *c, uint32_t node, uint32_t from, uint32_t to)
  * transfers; it must be ours, with the right layout, and not be listed twice. Earlier readers get a
  * weak edge. A later reader keeps the clone, even if it could be moved: lowering keeps the given
  * order. */
-static bool may_reuse(const struct coll *c, uint32_t from)
+static bool may_reuse(const struct coll *c, uint32_t from, uint32_t item)
 {
     const struct lower *l = c->l;
-    uint32_t root = memory_of(&l->s, from, 0);
+    uint32_t root = memory_of(&l->s, from, item);
 
     if (root == 0 || l->o->keep_clones)
         return false;
     const struct lower_storage *s = &l->storage[root];
     struct lower_kin *kin = lower_kin_of(l, root);
     if (s->buf == PROGRAM_NONE || kin->input || kin->output || kin->claimed == c->node ||
-        kin->last_access > l->place[c->node] || !lower_is_contiguous(l, node_type(l->g, from)) ||
+        kin->last_access > l->place[c->node] ||
+        !lower_is_contiguous(l, lower_result_type(l, from, item)) ||
         l->buf.at[s->buf].layout == PROGRAM_COMM)
         return false;
     kin->claimed = c->node;
@@ -176,15 +188,31 @@ static void describe(struct coll *c, uint32_t group)
         op->flags |= PROGRAM_ASYNC;
 }
 
-/* The nodes of a list operand, or the single node. */
-static uint32_t first_operands(const struct coll *c, const tuck_value **at)
+struct tensor {
+    uint32_t node, item; /* node 0: none */
+};
+
+typedef VEC(struct tensor) tensor_list;
+
+/* A tensor, or all items of a list that one node returns. */
+static void add_tensors(struct coll *c, const tuck_value *v, tensor_list *to)
+{
+    struct lower *l = c->l;
+    uint32_t node = v->kind == TUCK_V_NODE ? v->a : 0, n = node != 0 ? l->s.count[node] : 0;
+
+    for (uint32_t i = 0; i < (n > 1 ? n : 1); i++)
+        vec_push_in(&l->scratch, to, ((struct tensor){node, i}));
+}
+
+/* The tensors of a list operand, or the single one. */
+static tensor_list first_operands(struct coll *c)
 {
     const tuck_value *v = call_operand(c->l->g, c->x, 0);
+    tensor_list all = {NULL, 0, 0};
 
-    if (v == NULL)
-        return 0;
-    *at = value_is_container(v) ? v + 1 : v;
-    return value_is_container(v) ? v->a : 1;
+    for (uint32_t i = 0; v != NULL && i < (value_is_container(v) ? v->a : 1); i++)
+        add_tensors(c, value_is_container(v) ? v + 1 + i : v, &all);
+    return all;
 }
 
 /* ---- the forms ---- */
@@ -193,18 +221,17 @@ static uint32_t first_operands(const struct coll *c, const tuck_value **at)
 static void in_place(struct coll *c)
 {
     struct lower *l = c->l;
-    const tuck_value *v;
-    uint32_t n = first_operands(c, &v);
-    uint32_t *buf = arena_array(&l->scratch, uint32_t, n ? n : 1);
+    tensor_list all = first_operands(c);
+    uint32_t n = all.len, *buf = arena_array(&l->scratch, uint32_t, n ? n : 1);
 
     for (uint32_t i = 0; i < n; i++) {
-        bool node = v[i].kind == TUCK_V_NODE;
+        struct tensor t = all.at[i];
         char suffix[32];
 
         snprintf(suffix, sizeof(suffix), i ? ".clone.%u" : ".clone", i);
-        buf[i] = !node                  ? PROGRAM_NONE
-                 : may_reuse(c, v[i].a) ? buf_of_value(l, v[i].a)
-                                        : copy_of(c, v[i].a, suffix, "clone");
+        buf[i] = t.node == 0                    ? PROGRAM_NONE
+                 : may_reuse(c, t.node, t.item) ? buf_of_item(l, t.node, t.item)
+                                                : copy_of_item(c, t.node, t.item, suffix, "clone");
     }
     c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", in_place_kernel(c));
     lower_joins(l, c->op, c->node);
@@ -247,9 +274,12 @@ static void use_operands(struct coll *c)
         for (const tuck_value *v = o.v; v < end; v++) {
             if (v->kind != TUCK_V_NODE || l->copied[v->a] == c->node)
                 continue;
-            uint32_t buf = buf_of_value(l, v->a);
-            lower_uses(l, c->op, buf, is_written(c, &o, v) ? PROGRAM_MUTATES : PROGRAM_READS);
-            fix(l, buf);
+            uint32_t n = l->s.count[v->a];
+            for (uint32_t k = 0; k < (n > 1 ? n : 1); k++) {
+                uint32_t buf = buf_of_item(l, v->a, k);
+                lower_uses(l, c->op, buf, is_written(c, &o, v) ? PROGRAM_MUTATES : PROGRAM_READS);
+                fix(l, buf);
+            }
         }
     }
 }
@@ -376,14 +406,14 @@ static void symmetric(struct coll *c, uint32_t group)
 static bool is_one_shot(const struct coll *c, uint32_t group)
 {
     const struct lower *l = c->l;
-    const tuck_value *v;
+    const tuck_value *v = call_operand(l->g, c->x, 0);
     const char *how = text_of(c, operand(c, "reduce_op"));
 
     return l->o->auto_select && (c->row->flags & OP_F_ALL_REDUCE) && c->row->cls == OP_COLLECTIVE &&
            group != PROGRAM_NONE && has_symm_mem(l, group) && how != NULL &&
-           strcmp(how, "sum") == 0 && first_operands(c, &v) == 1 &&
-           v == call_operand(l->g, c->x, 0) && v->kind == TUCK_V_NODE && c->message >= 0 &&
-           c->message <= l->o->one_shot_threshold && may_be_comm(c, v->a, group);
+           strcmp(how, "sum") == 0 && v != NULL && v->kind == TUCK_V_NODE &&
+           l->s.count[v->a] <= 1 && c->message >= 0 && c->message <= l->o->one_shot_threshold &&
+           may_be_comm(c, v->a, group);
 }
 
 static void one_shot(struct coll *c, uint32_t group)

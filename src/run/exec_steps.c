@@ -103,19 +103,15 @@ static uint32_t *ops_of_nodes(struct exec *x)
 static bool resolve_all(struct exec *x)
 {
     const uint32_t *op = ops_of_nodes(x);
-    uint32_t last = PROGRAM_NONE;
-    int64_t used = 0;
+    /* by op: nodes of several ops may stand between each other in the graph */
+    int64_t *used = arena_zeroed(&x->arena, ((size_t)x->p->n_op + 1) * sizeof(*used));
 
     x->dynamic = arena_zeroed(&x->arena, x->g->node.len * sizeof(*x->dynamic));
     for_each_node (x->g, n) {
         uint32_t from = x->place.len;
-        if (op[n] != PROGRAM_NONE && op[n] != last) {
-            used = 0;
-            last = op[n];
-        }
         if (!exec_resolve(x, n))
             return false;
-        lay_inside(x, from, &used);
+        lay_inside(x, from, &used[op[n] != PROGRAM_NONE ? op[n] : x->p->n_op]);
     }
     return true;
 }

@@ -12,7 +12,8 @@
 
 /* ---- stages ---- */
 
-/* Asks the caller; one try is always made. About how many tries there will be depends on the effort only. */
+/* Asks the caller; one try is always made. About how many tries there will be depends on the effort
+ * only. */
 static bool go_on(const struct search *s)
 {
     static const uint32_t expected[] = {12, 40, 55, 70, 80, 100, 150, 220, 340, 600};

@@ -155,7 +155,7 @@ class RandomTest(unittest.TestCase):
                     way.compare(passes)
                     changed[passes] += way.changed - count
         idle = [k for k, v in changed.items() if v == 0]
-        self.assertLess(len(idle), 16, f"never changed anything: {idle}")
+        self.assertLess(len(idle), 20, f"never changed anything: {idle}")
 
 
 if __name__ == "__main__":

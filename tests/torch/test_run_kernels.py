@@ -36,6 +36,8 @@ PLAIN = set("""softmax log_softmax softmax_backward log_softmax_backward softmax
     rms_norm rms_norm_backward batch_norm batch_norm_eval batch_norm_backward nll_loss nll_loss_backward convolution
     convolution_backward""".split())  # kernels that get no NaNs and infinities
 NOT_ON_CPU = {"aten._fused_rms_norm_backward.default"}  # torch has it for GPUs only: test_rms_backward
+# torch takes the last dimension for dense, whatever its stride, and drawn logarithms belong to no call: test_attention
+OWN_TEST = {"attention_cpu", "attention_cpu_backward"}
 LEAST = 5  # calls of every row that torch takes
 ROWS = {}  # row -> generator, where that of the shapes does not give useful data
 
@@ -67,7 +69,7 @@ def generators():
 class KernelTest(unittest.TestCase):
     def test_rows(self):
         makers, missing = generators(), []
-        wanted = [row for row in rows().values() if row["kernel"] != "none" and re.search(ONLY, row["name"])]
+        wanted = [row for row in rows().values() if row["kernel"] not in {"none", *OWN_TEST} and re.search(ONLY, row["name"])]
         drawn = []
         for row in wanted:
             name, kernel = row["name"], row["kernel"]
@@ -92,6 +94,23 @@ class KernelTest(unittest.TestCase):
         print(f"KernelTest: {calls} calls of {len(wanted)} rows")
         self.assertFalse(complaints, some(complaints, 200))
         self.assertFalse(missing, "rows with a kernel that no generator makes calls of: " + some(missing, 40))
+
+    def test_attention(self):
+        """Heads that share keys, more keys than queries, a mask, halves; the backward of the forward's results."""
+        ops = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        back = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+        f32, f64, bf16 = torch.float32, torch.float64, torch.bfloat16
+        for batch, heads, shared, n, keys, width, causal, dtype, masked in (
+            (2, 2, 2, 8, 8, 4, True, f32, False), (2, 2, 1, 8, 8, 4, True, f32, False), (1, 4, 2, 5, 7, 4, False, f64, False),
+            (2, 4, 4, 6, 6, 8, False, f32, True), (2, 4, 4, 6, 6, 8, True, bf16, False), (1, 6, 2, 9, 9, 3, True, f32, False),
+        ):  # fmt: skip
+            q, k, v = (torch.randn(batch, h, m, width, dtype=dtype) for h, m in ((heads, n), (shared, keys), (shared, keys)))
+            mask = {"attn_mask": torch.randn(batch, 1, n, keys, dtype=dtype) if masked else None}
+            out, lse = ops.default(q, k, v, 0.0, causal, **mask)
+            grad = torch.randn_like(out)
+            for op, args in ((ops, [q, k, v, 0.0, causal]), (back, [grad, q, k, v, out, lse, 0.0, causal])):
+                case = kernels.make_case(rows()[f"aten.{op.__name__}.default"], op.default, args, mask)
+                self.assertIsNone(kernels.judge(case, kernels.run_cases([case])[0], False, 4.0))
 
     def test_rms_backward(self):
         """The gradients that autograd finds for the formula."""

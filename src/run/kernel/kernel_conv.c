@@ -133,7 +133,8 @@ bool kernel_convolution(struct rt_call *c)
     return true;
 }
 
-/* (grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask) */
+/* (grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
+ * mask) */
 bool kernel_convolution_backward(struct rt_call *c)
 {
     struct plain s = plain_begin(c);

@@ -283,8 +283,59 @@ static bool put(struct rt_call *c, const struct rt_tensor *self, const struct rt
     return true;
 }
 
+/* self with one value wherever the mask, which has self's first dimensions, is true. */
+static bool put_where(struct rt_call *c, const struct rt_tensor *self, const struct rt_tensor *mask,
+                      const struct rt_tensor *value)
+{
+    const struct rt_tensor *result = c->n_out > 0 ? c->out : self;
+    struct rt_tensor row = *result;
+    int64_t at[RT_DIMS] = {0}, bytes = dtype_at(result->dtype)->bytes;
+
+    if (result->data != self->data && !copy_tensor(c, result, self))
+        return false;
+    row.n = (uint8_t)(result->n - mask->n);
+    for (int d = 0; d < row.n; d++) {
+        row.size[d] = result->size[d + mask->n];
+        row.stride[d] = result->stride[d + mask->n];
+    }
+    for (int64_t k = 0; k < rt_numel(mask); k++) {
+        int64_t m = 0, r = 0;
+
+        for (int d = 0; d < mask->n; d++) {
+            m += at[d] * mask->stride[d];
+            r += at[d] * result->stride[d];
+        }
+        row.data = (char *)result->data + r * bytes;
+        if (((const uint8_t *)mask->data)[m] && !copy_tensor(c, &row, value))
+            return false;
+        for (int d = mask->n - 1; d >= 0 && ++at[d] == mask->size[d]; d--)
+            at[d] = 0;
+    }
+    return true;
+}
+
+/* Is it the one mask that put_where() takes? */
+static const struct rt_tensor *only_mask(const struct rt_tensor *self, const struct rt_value *list,
+                                         const struct rt_tensor *values)
+{
+    const struct rt_tensor *m = list->n == 1 && list->item[0].kind == RT_TENSOR
+                                    ? list->item[0].tensor
+                                    : NULL;
+
+    if (m == NULL || m->dtype != DTYPE_B8 || m->n > self->n || rt_numel(values) != 1)
+        return NULL;
+    for (int d = 0; d < m->n; d++)
+        if (m->size[d] != self->size[d])
+            return NULL;
+    return m;
+}
+
 bool kernel_index_put(struct rt_call *c)
 {
+    const struct rt_tensor *mask = only_mask(arg_tensor(c, 0), arg_at(c, 1), arg_tensor(c, 2));
+
+    if (mask != NULL && !arg_bool(c, 3, false))
+        return put_where(c, arg_tensor(c, 0), mask, arg_tensor(c, 2));
     return put(c, arg_tensor(c, 0), arg_at(c, 1), arg_tensor(c, 2), arg_bool(c, 3, false));
 }
 
@@ -306,6 +357,23 @@ size_t scratch_index_put(const struct rt_call *c)
     return put_scratch(c, arg_tensor(c, 0), arg_at(c, 1));
 }
 
+/* A contiguous tensor of the size that values and mask have together, without data. */
+static struct rt_tensor masked_like(const struct rt_tensor *values, const struct rt_tensor *mask)
+{
+    struct rt_tensor t = {.dtype = values->dtype, .n = values->n > mask->n ? values->n : mask->n};
+    int64_t step = 1;
+
+    for (int d = t.n - 1; d >= 0; d--) {
+        int v = d - (t.n - values->n), m = d - (t.n - mask->n);
+        int64_t size = v >= 0 ? values->size[v] : 1;
+
+        t.size[d] = m >= 0 && mask->size[m] != 1 ? mask->size[m] : size;
+        t.stride[d] = step;
+        step *= t.size[d];
+    }
+    return t;
+}
+
 /* _unsafe_masked_index_put_accumulate(self, mask, indices, values): where the mask is false,
  * nothing is added, and the index does not matter. */
 bool kernel_masked_index_put(struct rt_call *c)
@@ -315,22 +383,11 @@ bool kernel_masked_index_put(struct rt_call *c)
     const struct rt_value *list = arg_at(c, 2);
     struct plain s = plain_begin(c);
     struct rt_tensor like = broadcast_like(list);
-    struct rt_tensor wide = *values; /* values with zeros where the mask is false */
     struct rt_value safe[RT_DIMS];
     struct rt_tensor index[RT_DIMS];
 
     if (list->n > RT_DIMS)
         return kernel_error(c, "more than %d indices", RT_DIMS);
-    if (rt_numel(mask) != rt_numel(values) || rt_numel(mask) != rt_numel(&like))
-        return kernel_error(c,
-                            "no kernel adds where a mask of another size than the values is true");
-    int64_t n = rt_numel(mask), step = 1;
-    struct rt_tensor m = *mask;
-    for (int d = mask->n - 1; d >= 0; d--) {
-        m.stride[d] = step;
-        step *= mask->size[d];
-    }
-    const uint8_t *keep = plain_in(&s, mask, K_BOOL);
     for (uint32_t i = 0; i < list->n; i++) {
         safe[i] = list->item[i];
         if (list->item[i].kind != RT_TENSOR)
@@ -339,18 +396,24 @@ bool kernel_masked_index_put(struct rt_call *c)
         index[i].data = plain_room(&s, (size_t)rt_numel(&like) * 8);
         copy_tensor(c, &index[i], list->item[i].tensor);
         int64_t size = self->size[i], *at = index[i].data;
-        for (int64_t k = 0; k < rt_numel(&like); k++)
-            at[k] = at[k] < 0 ? 0 : at[k] >= size ? size - 1 : at[k]; /* clamped, as torch does */
+        for (int64_t k = 0; k < rt_numel(&like);
+             k++) { /* limited, as torch does, and not negative */
+            int64_t x = at[k] < -size ? -size : at[k] >= size ? size - 1 : at[k];
+
+            at[k] = x < 0 ? x + size : x;
+        }
         safe[i].tensor = &index[i];
     }
-    wide = m;
-    wide.dtype = values->dtype;
-    wide.data = plain_room(&s, (size_t)n * dtype_at(values->dtype)->bytes);
-    copy_tensor(c, &wide, values);
+    struct rt_tensor wide = masked_like(values, mask), keep = wide; /* zeros where it is false */
+    int64_t n = rt_numel(&wide), bytes = dtype_at(wide.dtype)->bytes;
+    wide.data = plain_room(&s, (size_t)(n * bytes));
+    keep.dtype = DTYPE_B8;
+    keep.data = plain_room(&s, (size_t)n);
+    if (!copy_tensor(c, &wide, values) || !copy_tensor(c, &keep, mask))
+        return false;
     for (int64_t k = 0; k < n; k++)
-        if (!keep[k])
-            memset((char *)wide.data + k * dtype_at(wide.dtype)->bytes, 0,
-                   dtype_at(wide.dtype)->bytes);
+        if (!((const uint8_t *)keep.data)[k])
+            memset((char *)wide.data + k * bytes, 0, (size_t)bytes);
     struct rt_value fixed = {.kind = RT_LIST, .n = list->n, .item = safe};
     struct rt_call inner = *c;
     inner.scratch = s.at;
@@ -360,11 +423,12 @@ bool kernel_masked_index_put(struct rt_call *c)
 size_t scratch_masked_index_put(const struct rt_call *c)
 {
     const struct rt_value *list = arg_at(c, 2);
-    struct rt_tensor like = broadcast_like(list);
+    struct rt_tensor like = broadcast_like(list),
+                     wide = masked_like(arg_tensor(c, 3), arg_tensor(c, 1));
 
     return 2 * put_scratch(c, arg_tensor(c, 0), list) +
            (size_t)(list->n + 2) * ((size_t)rt_numel(&like) * 8 + 64) +
-           (size_t)rt_numel(arg_tensor(c, 1)) * 16 + 256;
+           (size_t)rt_numel(&wide) * 3 * 16 + 512;
 }
 
 /* ---- embedding ---- */

@@ -1,4 +1,4 @@
-/* Norms and softmax for float and double. */
+/* Norms, softmax and attention for float and double. */
 #include "run/kernel/rows.h"
 
 #include "run/kernel/hot_math.h"
@@ -75,4 +75,31 @@ void rows_batch_norm_backward(enum kind k, const struct batch_norm *o, void *dx,
         batch_norm_backward_f32(o, dx, dw, db, g, x, w, mean, rstd);
     else
         batch_norm_backward_f64(o, dx, dw, db, g, x, w, mean, rstd);
+}
+
+void rows_attention(enum kind k, void *s, void *lse, const void *mask, int64_t q, int64_t n,
+                    double scale, bool causal)
+{
+    if (k == K_F32)
+        attention_rows_f32(s, lse, mask, q, n, (float)scale, causal);
+    else
+        attention_rows_f64(s, lse, mask, q, n, scale, causal);
+}
+
+void rows_attention_again(enum kind k, void *s, const void *lse, const void *mask, int64_t q,
+                          int64_t n, double scale, bool causal)
+{
+    if (k == K_F32)
+        attention_again_f32(s, lse, mask, q, n, (float)scale, causal);
+    else
+        attention_again_f64(s, lse, mask, q, n, scale, causal);
+}
+
+void rows_attention_scores(enum kind k, void *dp, const void *p, const void *g, const void *o,
+                           int64_t q, int64_t n, int64_t width, double scale)
+{
+    if (k == K_F32)
+        attention_scores_f32(dp, p, g, o, q, n, width, (float)scale);
+    else
+        attention_scores_f64(dp, p, g, o, q, n, width, scale);
 }

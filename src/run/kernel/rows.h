@@ -1,4 +1,4 @@
-/* Norms and softmax on plain arrays of float or double. */
+/* Norms, softmax and attention on plain arrays of float or double. */
 #ifndef TUCK_RUN_KERNEL_ROWS_H
 #define TUCK_RUN_KERNEL_ROWS_H
 
@@ -25,5 +25,12 @@ void rows_batch_norm(enum kind k, const struct batch_norm *o, void *y, const voi
 void rows_batch_norm_backward(enum kind k, const struct batch_norm *o, void *dx, void *dw, void *db,
                               const void *g, const void *x, const void *w, const void *mean,
                               const void *rstd);
+
+void rows_attention(enum kind k, void *s, void *lse, const void *mask, int64_t q, int64_t n,
+                    double scale, bool causal);
+void rows_attention_again(enum kind k, void *s, const void *lse, const void *mask, int64_t q,
+                          int64_t n, double scale, bool causal);
+void rows_attention_scores(enum kind k, void *dp, const void *p, const void *g, const void *o,
+                           int64_t q, int64_t n, int64_t width, double scale);
 
 #endif

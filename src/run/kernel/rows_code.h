@@ -1,4 +1,4 @@
-/* Norms and softmax on plain arrays of T: included by rows.c for float and
+/* Norms, softmax and attention on plain arrays of T: included by rows.c for float and
  * double, with N(name) as the name of a function. Sums are kept in double. */
 
 /* y = exp(x - max) / sum, or x - max - log(sum). */
@@ -165,5 +165,63 @@ static void N(batch_norm_backward)(const struct batch_norm *o, T *dx, T *dw, T *
             dw[c] = (T)(dot * s);
         if (db != NULL)
             db[c] = (T)sum;
+    }
+}
+
+/* One head: s is [q, k], probabilities afterwards; lse [q]. */
+static void N(attention_rows)(T *s, T *lse, const T *mask, int64_t q, int64_t k, T scale,
+                              bool causal)
+{
+    for (int64_t i = 0; i < q; i++, s += k) {
+        int64_t n = causal && i + 1 < k ? i + 1 : k;
+        T max = -(T)INFINITY;
+        double sum = 0;
+
+        for (int64_t j = 0; j < n; j++) {
+            s[j] = s[j] * scale + (mask != NULL ? mask[i * k + j] : 0);
+            max = s[j] > max ? s[j] : max;
+        }
+        T low = max == -(T)INFINITY ? 0 : max;
+        for (int64_t j = 0; j < n; j++)
+            s[j] = EXP(s[j] - low);
+        for (int64_t j = 0; j < n; j++)
+            sum += (double)s[j];
+        T by = sum > 0 ? (T)(1 / sum) : 0;
+        for (int64_t j = 0; j < n; j++)
+            s[j] *= by;
+        for (int64_t j = n; j < k; j++)
+            s[j] = 0;
+        if (lse != NULL)
+            lse[i] = (T)((double)low + log(sum));
+    }
+}
+
+/* s becomes probabilities again, from lse. */
+static void N(attention_again)(T *s, const T *lse, const T *mask, int64_t q, int64_t k, T scale,
+                               bool causal)
+{
+    for (int64_t i = 0; i < q; i++, s += k) {
+        int64_t n = causal && i + 1 < k ? i + 1 : k;
+
+        for (int64_t j = 0; j < n; j++)
+            s[j] = s[j] * scale + (mask != NULL ? mask[i * k + j] : 0);
+        for (int64_t j = 0; j < n; j++)
+            s[j] = EXP(s[j] - lse[i]);
+        for (int64_t j = n; j < k; j++)
+            s[j] = 0;
+    }
+}
+
+/* dp [q, k] becomes the gradient of the scaled scores: p (dp - sum(g o)) scale. */
+static void N(attention_scores)(T *dp, const T *p, const T *g, const T *o, int64_t q, int64_t k,
+                                int64_t width, T scale)
+{
+    for (int64_t i = 0; i < q; i++) {
+        double dot = 0;
+
+        for (int64_t j = 0; j < width; j++)
+            dot += (double)(g[i * width + j] * o[i * width + j]);
+        for (int64_t j = 0; j < k; j++)
+            dp[i * k + j] = p[i * k + j] * (dp[i * k + j] - (T)dot) * scale;
     }
 }
