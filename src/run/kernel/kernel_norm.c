@@ -73,7 +73,8 @@ bool kernel_log_softmax_backward(struct rt_call *c)
     return softmax_backward(c, true);
 }
 
-/* prepare_softmax_online(x, dim): the largest, and the sum of exponentials, with the dimension kept */
+/* prepare_softmax_online(x, dim): the largest, and the sum of exponentials, with the dimension
+ * kept */
 bool kernel_softmax_online(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
