@@ -1,9 +1,10 @@
 """What this process knows about the ranks of its job: what was agreed, and about which graphs.
 
 A graph is known by its place: the collectives it had before Tuck, and what the user asked for. A
-place is asked about once. Later graphs of the same place must issue what was agreed, and so must
-those of the same form, whose collectives differ in size alone: the other ranks may be running their
-code already and cannot be asked. That is how a rank can compile alone.
+place is asked about once. Later graphs of the same place must issue what was agreed. So must those
+of a function that is compiled again, if they are of the same form, that is, if their collectives
+differ in size alone: the other ranks may be running their code already and cannot be asked. That is
+how a rank can compile alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch.distributed as dist
+from torch._guards import CompileContext
 
 from . import agree
 from .sequence import Sequence
@@ -95,12 +97,16 @@ class Job:
     # ---- verdicts
 
     def find(self, before: Sequence, stage: str, settings: Settings) -> tuple[str, Verdict | None]:
-        """The place of a graph, and what was agreed about it or about its form."""
+        """The place of a graph, and what was agreed about it or, if its function is compiled again,
+        about its form."""
         with self.lock:
             self.refresh()
             more = (stage, self.kind(settings))
             place = before.digest(*more)
-            return place, self.places.get(place) or self.forms.get(before.form(*more))
+            found = self.places.get(place)
+            if found is None and compiles_again():
+                found = self.forms.get(before.form(*more))
+            return place, found
 
     def decided(self, place: str) -> Verdict | None:
         with self.lock:
@@ -142,6 +148,12 @@ class Job:
                 self.compiles -= 1
                 if self.compiles == 0:
                     agree.tell_busy(store, dist.get_rank(), False)
+
+
+def compiles_again() -> bool:
+    """Is this function compiled for the second time or later? A rank may be alone with that."""
+    known = CompileContext.current_compile_id()
+    return known is not None and (known.frame_compile_id or 0) > 0
 
 
 def stop(text: str) -> Disagreement:
