@@ -180,6 +180,40 @@ def one_rank_warm(rank, problems, expected):
     problems.check(hits == 2 * rank and misses == 2 * (1 - rank), counted)
 
 
+def gathered(x, y, *shards):
+    """What AOTAutograd caches, unlike an autograd.Function."""
+    for w in shards:
+        whole = collectives.all_gather_tensor_autograd(w, 0, dist.group.WORLD)
+        x = torch.tanh(x @ whole[:WIDTH])
+    return (x - y).square().mean()
+
+
+def one_rank_does_not_trace(rank, problems, expected):
+    """One rank has the whole program in AOTAutograd's cache; then both have, and one refuses."""
+    merge_both = "bucket_all_gather, bucket_reduce_scatter"
+    without = train(torch.compile(gathered, dynamic=False))
+    stand_in(tuck.torch.run)
+    for turn in range(2):
+        forget()
+        if turn == 1 and rank == 0:
+            clear_graphs()
+        tuck.torch.install(merge_both, timeout=SECONDS)
+        trained(problems, without, gathered, said="", merged=True)
+        hits = counters["aot_autograd"]["autograd_cache_hit"]
+        problems.check(hits == turn * rank, f"{hits} hits in turn {turn}")
+    plain = confirm.First.vote
+    forget()
+    tuck.torch.install(merge_both, timeout=SECONDS)
+    if rank:
+        confirm.First.vote = lambda self: dict(plain(self), value=None, why="made up")
+    try:
+        trained(problems, without, gathered, said="made up", merged=False)
+    finally:
+        confirm.First.vote = plain
+    hits = counters["aot_autograd"]["autograd_cache_hit"]
+    problems.check(hits == 1, f"{hits} hits at last")
+
+
 def one_rank_recompiles(rank, problems, expected):
     """A ragged last batch on one rank: it must issue what the others issue."""
     sizes = (8, 8, 5 if rank else 8)
