@@ -249,9 +249,10 @@ def stops_soon(rank, problems, work, says):
 
 def one_rank_decides_otherwise(rank, problems, expected):
     """A rank compiles alone and cannot be given the agreed sequence."""
-    tuck.torch.install(timeout=5)
+    tuck.torch.install(timeout=SECONDS)
     run = torch.compile(loss_of, dynamic=False)
     train(run)
+    job.patience = lambda settings: 5.0  # from now on
     if rank:
         stand_in(lambda graph, passes, **options: None)
     stops_soon(rank, problems, lambda: train(run, (5 if rank else 8,)), "agreed on earlier")
@@ -259,9 +260,10 @@ def one_rank_decides_otherwise(rank, problems, expected):
 
 def another_program_later(rank, problems, expected):
     """One rank comes with a graph that is new, while the other runs what was agreed."""
-    tuck.torch.install(timeout=5)
+    tuck.torch.install(timeout=SECONDS)
     run = torch.compile(loss_of, dynamic=False)
     train(run)
+    job.patience = lambda settings: 5.0  # from now on
     new = torch.compile(halves, dynamic=False) if rank else run
     stops_soon(rank, problems, lambda: train(new), "new on this rank")
 
