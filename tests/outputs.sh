@@ -264,9 +264,13 @@ want '[ $? = 2 ] && grep -q "would both" said' "a dump onto standard output"
 "$tuck" simulate in.txt --html /dev/null --trace /dev/null >/dev/null 2>&1; want '[ $? = 0 ]' "/dev/null twice"
 want '[ ! -s one ] && [ ! -e none ]' "nothing was written"
 
-# A folder as an input.
-for command in 'show .' 'lint .' 'optimize . -o file' 'schedule .' 'cost .' 'simulate .' 'explain .' 'diff . in.txt' \
-    'diff in.txt .' 'lower .' 'lower --read .' 'optimize in.txt --passes-file .' 'simulate in.txt --cluster .' \
+# A folder as an input: what a job left behind, where a graph is read; else it cannot be opened.
+mkdir nothing
+for command in 'show nothing' 'lint nothing' 'optimize nothing -o file' 'cost nothing' 'simulate nothing' 'explain nothing' \
+    'diff nothing in.txt' 'diff in.txt nothing' 'lower nothing'; do
+    "$tuck" $command >/dev/null 2>said; want '[ $? = 3 ] && grep -q "nothing: error: no graph in" said' "$command"
+done
+for command in 'schedule .' 'lower --read .' 'optimize in.txt --passes-file .' 'simulate in.txt --cluster .' \
     'simulate in.txt --profile .' 'schedule problem.json --align .'; do
     "$tuck" $command >/dev/null 2>said; want '[ $? = 4 ] && grep -q "\.: .*Is a directory" said' "$command"
 done

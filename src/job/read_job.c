@@ -268,8 +268,8 @@ static tuck_status nothing(const char *path, const struct job *j, tuck_diags *di
     diag_add(diags, TUCK_ERROR, (struct diag_pos){.source = &src},
              "TORCH_TRACE, TORCH_COMPILE_DEBUG, TORCH_LOGS=aot_graphs,post_grad_graphs and "
              "tuck.torch.capture() write them",
-             j->pieces.all.len > 0 ? "no graph of a step in %u files" : "no graph in %u files",
-             j->sources.all.len);
+             j->pieces.all.len > 0 ? "no graph of a step in %u file%s" : "no graph in %u file%s",
+             j->sources.all.len, j->sources.all.len == 1 ? "" : "s");
     return TUCK_ESYNTAX;
 }
 
