@@ -36,9 +36,9 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototyp
 
 VFLAGS_release := -O2 -g
 VFLAGS_dev     := -O1 -g -DTUCK_CHECK
-VFLAGS_asan    := -O1 -g -DTUCK_CHECK -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all
+VFLAGS_asan    := -O1 -g1 -DTUCK_CHECK -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all
 VFLAGS_stress  := $(VFLAGS_asan) -DTUCK_STRESS
-VFLAGS_tsan    := -O1 -g -DTUCK_CHECK -fsanitize=thread
+VFLAGS_tsan    := -O1 -g1 -DTUCK_CHECK -fsanitize=thread
 VFLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
 VFLAGS_fuzz    := $(VFLAGS_asan) -fsanitize=fuzzer-no-link
 ifeq ($(VFLAGS_$(V)),)
@@ -51,7 +51,12 @@ endif
 C17     = $(CC) -std=c17 $(WARN) $(VFLAGS_$(V)) $(CPPFLAGS) $(CFLAGS)
 COMPILE = $(C17) -D_GNU_SOURCE -ffp-contract=off -fPIC -fvisibility=hidden -Iinclude -Isrc
 # Kernels: loops are vectorized. Neither flag changes a value, so results do not depend on them.
-KERNEL_FLAGS = $(if $(filter src/run/kernel/%,$<),$(if $(filter release,$(V)),-O3) -fno-math-errno -fno-trapping-math -Wno-pass-failed)
+# With sanitizers they would take a third of the whole build; there nothing depends on their speed.
+KERNEL_O_release := -O3
+KERNEL_O_asan    := -Og
+KERNEL_O_stress  := -Og
+KERNEL_O_tsan    := -Og
+KERNEL_FLAGS = $(if $(filter src/run/kernel/%,$<),$(KERNEL_O_$(V)) -fno-math-errno -fno-trapping-math -Wno-pass-failed)
 LINK    = $(CC) $(VFLAGS_$(V)) $(CFLAGS) $(LDFLAGS)
 TESTFLAGS = -Itests $(if $(filter tests/fuzz/%,$<),-Wno-missing-prototypes)
 STRICT  = $(if $(WERROR),-Werror)
