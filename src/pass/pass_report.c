@@ -589,10 +589,11 @@ static void put_rival(struct buf *b, const struct tuck_report *t)
                   mib_of(r->times.peak_bytes), mib_of(t->gain.memory_limit));
 }
 
-/* Would the second best be the best if collectives and kernels slowed each other down? */
+/* Would the second best be the best, by more than a thousandth, if collectives and kernels slowed
+ * each other down? */
 static bool contention_decides(const struct report_contended *c)
 {
-    return c->judged && c->next_ps >= 0 && c->next_with_ps < c->with_ps;
+    return c->judged && c->next_ps >= 0 && c->next_with_ps < c->with_ps - c->with_ps / 1000;
 }
 
 static void put_contended(struct buf *b, const struct report_contended *c)

@@ -108,6 +108,7 @@ void schedule_reorder_compute(struct schedule *s);
 void schedule_list_overlap(struct schedule *s);
 void schedule_gather_loops(struct schedule *s);
 void schedule_improve(struct schedule *s);
+void schedule_issue_late(struct schedule *s);
 void schedule_reorder_iterative(struct schedule *s);
 void schedule_sink_iterative(struct schedule *s);
 void schedule_simple_overlap(struct schedule *s);
@@ -135,7 +136,7 @@ extern const struct pass pass_estimate_op_runtime,
     pass_align_runtime_estimations_across_all_distributed_ranks,
     pass_decide_global_ordering_of_comms, pass_raise_comms, pass_sink_waits,
     pass_reorder_compute_for_overlap, pass_list_overlap, pass_gather_loops, pass_improve_order,
-    pass_reorder_communication_preserving_peak_memory, pass_sink_waits_iterative,
+    pass_issue_late, pass_reorder_communication_preserving_peak_memory, pass_sink_waits_iterative,
     pass_simple_overlap, pass_enforce_comm_ordering_for_fsdp, pass_reorder_for_peak_memory,
     pass_reorder_compute_and_comm_for_overlap;
 

@@ -142,6 +142,8 @@ PASS(gather_loops, gather_loops, any_options,
      "move loops next to those they pass values to, so that join_loops can fuse them");
 PASS(improve_order, improve, improve_options,
      "many small changes, each simulated: what makes the step shorter is kept");
+PASS(issue_late, issue_late, any_options,
+     "begin gathers when they must, not when they could; the step takes as long as before");
 PASS(reorder_communication_preserving_peak_memory, reorder_iterative, reorder_options,
      "move collectives one by one to the front, as far as memory and the others allow");
 PASS(sink_waits_iterative, sink_iterative, sink_options,

@@ -56,7 +56,8 @@ static bool is_better(const struct search *s, int64_t ps, int64_t peak)
     return ps <= b->least_ps + slack && (peak < b->peak || (peak == b->peak && ps < b->ps));
 }
 
-static tuck_status take(struct search *s, const struct stage *x)
+/* as_second: what was the best so far may become the second best. */
+static tuck_status take(struct search *s, const struct stage *x, bool as_second)
 {
     struct best b = {.ps = x->e->time.makespan, .peak = x->e->peak};
 
@@ -69,7 +70,7 @@ static tuck_status take(struct search *s, const struct stage *x)
         tuck_report_free(b.report);
         return TUCK_ENOMEM;
     }
-    if (s->best.g != NULL)
+    if (s->best.g != NULL && as_second)
         st = runner_up_offer(&s->second, s->best.g, s->best.ps, s->best.peak);
     study_best(s->study, x->e);
     graph_free(s->best.g);
@@ -82,7 +83,7 @@ tuck_status try_offer(struct search *s, const struct stage *x, bool *fits)
 {
     *fits = x->e->peak <= s->limit;
     if (*fits && is_better(s, x->e->time.makespan, x->e->peak))
-        return take(s, x);
+        return take(s, x, true);
     bool other = s->best.g == NULL || s->study->best->revision != x->g->revision;
     return *fits && other ? runner_up_offer(&s->second, x->g, x->e->time.makespan, x->e->peak)
                           : TUCK_OK;
@@ -177,6 +178,20 @@ static tuck_status try_changes(struct search *s)
     return st;
 }
 
+/* Gathers of the best begin when they must. */
+static tuck_status try_late(struct search *s)
+{
+    struct stage first, late = {.from = NULL};
+
+    stage_first(&first, s->best.g, s->study->best, s->best.report);
+    tuck_status st = try_next(s, &first, &pass_issue_late, NULL, 0, &late);
+    if (st == TUCK_OK && late.g->revision != first.g->revision && late.e->peak <= s->limit &&
+        late.e->time.makespan <= s->best.ps)
+        st = take(s, &late, false); /* the same decision */
+    stage_end(&late);
+    return st;
+}
+
 /* PyTorch's own, and everything of ours; the best is in s->best. Less memory for a little more time
  * is no reason to be slower than PyTorch. */
 static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e)
@@ -193,7 +208,7 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
         st = try_rival(s, &rival.stage);
     st = or_stopped(s, st);
     if (st == TUCK_OK && s->rival.fits && s->rival.times.step_ps < s->best.ps)
-        st = take(s, &rival.stage);
+        st = take(s, &rival.stage, true);
     rival_end(&rival);
     if (st == TUCK_OK && s->best.g != NULL && s->o->effort > 0)
         st = or_stopped(s, try_changes(s));
@@ -202,6 +217,8 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
         st = or_stopped(s, try_named(s, &first));
     if (st == TUCK_OK && s->best.g != was && s->o->effort > 0)
         st = or_stopped(s, try_changes(s));
+    if (st == TUCK_OK && s->best.g != NULL)
+        st = or_stopped(s, try_late(s));
     return st;
 }
 

@@ -40,6 +40,7 @@ static const struct pass *const rows[] = {
     &pass_list_overlap,
     &pass_gather_loops,
     &pass_improve_order,
+    &pass_issue_late,
     &pass_reorder_communication_preserving_peak_memory,
     &pass_sink_waits_iterative,
     &pass_simple_overlap,

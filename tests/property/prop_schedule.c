@@ -15,6 +15,7 @@ static const struct pass *const moving[] = {
     &pass_reorder_compute_for_overlap,
     &pass_list_overlap,
     &pass_improve_order,
+    &pass_issue_late,
     &pass_reorder_communication_preserving_peak_memory,
     &pass_sink_waits_iterative,
     &pass_simple_overlap,
@@ -23,7 +24,7 @@ static const struct pass *const moving[] = {
 };
 enum { N_MOVING = sizeof(moving) / sizeof(*moving) };
 
-static size_t n_failed, n_moved, n_kept, n_part, n_hidden, n_all;
+static size_t n_failed, n_moved, n_kept, n_part, n_hidden, n_all, n_late;
 
 static void wrong(size_t round, const char *pass, const char *what)
 {
@@ -181,6 +182,42 @@ static void check_simple(size_t round, const struct problem *p)
     free(order);
 }
 
+/* Gathers as early as they can be, then as late as they must: all communication keeps its order,
+ * the step its time, and no gather begins earlier. */
+static void check_late(size_t round, const struct problem *p)
+{
+    uint32_t n = p->n_op, *pos = calloc(n, sizeof(*pos)), *was = calloc(n, sizeof(*was));
+    struct schedule_options o;
+    struct schedule s;
+
+    schedule_defaults(&o, false);
+    run_pass(&s, p, &o, &pass_simple_overlap);
+    memcpy(was, s.order, n * sizeof(*was));
+    for (uint32_t i = 0; i < n; i++)
+        pos[was[i]] = i;
+    int64_t exposed = slow_exposed(p, s.order);
+    if (pass_issue_late.on_order(&s, &o, NULL) != TUCK_OK)
+        exit(2);
+    const struct schedule_report *r = &s.report.at[1];
+    if (r->note != NULL || slow_exposed(p, s.order) != exposed)
+        wrong(round, "issue_late", "the step is another, or the order was refused");
+    uint32_t at = 0; /* in the old order */
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = s.order[i];
+        if (!problem_is_coll(p, x))
+            continue;
+        while (!problem_is_coll(p, was[at]))
+            at++;
+        if (was[at++] != x)
+            wrong(round, "issue_late", "communication changed places");
+        n_late += p->coll[x] == TUCK_ALL_GATHER && i > pos[x];
+    }
+    n_all++;
+    schedule_end(&s);
+    free(was);
+    free(pos);
+}
+
 int main(void)
 {
     struct rng g = {seed_of("prop_schedule")};
@@ -205,17 +242,20 @@ int main(void)
             check(i, p, &o, moving[k], 0, true);
         o.list_peak_memory_budget = o.reorder_iterative_peak_memory_budget =
             o.sink_iterative_peak_memory_budget = 0.15;
-        for (size_t k = 0; k < 6; k++)
+        for (size_t k = 0; k < 7; k++)
             check(i, p, &o, moving[k], 0.15, true);
         check_torch(i, &g, p);
         check_peak_orders(i, p);
+        check_late(i, p);
         if (i % 2 == 0 && p->n_op < 50)
             check_simple(i, p);
         problem_free(p);
     }
     printf("%zu problems: %zu runs, %zu moved something, %zu hid more, %zu were refused, %zu taken "
-           "in part\n",
-           n, n_all, n_moved, n_hidden, n_kept, n_part);
+           "in part, %zu gathers begin later\n",
+           n, n_all, n_moved, n_hidden, n_kept, n_part, n_late);
+    if (n_late == 0)
+        wrong(n, "issue_late", "moved nothing");
     printf("%zu passed, %zu failed\n", n_all - n_failed, n_failed);
     return n_failed > 0;
 }

@@ -15,7 +15,7 @@ from tuck.torch import passes, schedule
 c10d = torch.ops._c10d_functional
 PASSES = ("raise_comms", "sink_waits", "reorder_compute_for_overlap",
           "reorder_communication_preserving_peak_memory", "sink_waits_iterative",
-          "reorder_for_peak_memory", "simple_overlap", "list_overlap", "improve_order",
+          "reorder_for_peak_memory", "simple_overlap", "list_overlap", "improve_order", "issue_late",
           "decide_global_ordering_of_comms", "reorder_compute_and_comm_for_overlap",
           "align_runtime_estimations_across_all_distributed_ranks",
           "enforce_comm_ordering_for_fsdp", "graph")  # fmt: skip

@@ -231,6 +231,7 @@ static const struct pass *const moving[] = {
     &pass_reorder_compute_for_overlap,
     &pass_list_overlap,
     &pass_improve_order,
+    &pass_issue_late,
     &pass_reorder_communication_preserving_peak_memory,
     &pass_sink_waits_iterative,
     &pass_simple_overlap,
