@@ -108,5 +108,8 @@ END
     echo
     echo "passes on a live graph of 10,000 nodes, into the library and back; CPU seconds"
     $torch -W ignore bench/bridge_torch.py 10000 || status=1
+    echo
+    echo "a step of a GPT on one rank, one thread, in turns with PyTorch"
+    OMP_NUM_THREADS=1 $torch -W ignore bench/gpt.py --tuck "$B/tuck" || status=1
 fi
 exit $status

@@ -1,7 +1,7 @@
 """Prints a DDP training step as PyTorch traces it, for `tuck run`: forward, backward, an all-reduce
-of every gradient, SGD.
+of every gradient, SGD. With one rank: forward, backward and the gradients, no optimizer.
 
-    python bench/step.py mlp|transformer [--width W] [--layers L] [--batch B] [--ranks N] > step.txt
+    python bench/step.py mlp|transformer|gpt [--width W] [--layers L] [--batch B] [--ranks N] > step.txt
 """
 
 import argparse
@@ -25,6 +25,8 @@ def trace(model, inputs, world):
         leaves = [p.detach().requires_grad_() for p in params]
         loss = torch.func.functional_call(model, dict(zip(names, leaves)), data)
         grads = torch.autograd.grad(loss, leaves)
+        if world == 1:
+            return (loss.detach(), *grads)
         sums = [funcol.all_reduce(g, "sum", group) for g in grads]
         for param, s in zip(params, sums):
             param.add_(funcol.wait_tensor(s), alpha=-steps.RATE / world)

@@ -42,8 +42,8 @@ ROW_SUM(row_sum_f64, double)
                     T d = x[i + k] - mean;                                                         \
                     lane[k] += d * d;                                                              \
                 }                                                                                  \
-            for (; i < end; i++)                                                                   \
-                lane[0] += (x[i] - mean) * (x[i] - mean);                                          \
+            for (int k = 0; i + k < end; k++)                                                      \
+                lane[k] += (x[i + k] - mean) * (x[i + k] - mean);                                  \
             for (int half = REDUCE_LANES / 2; half > 0; half /= 2)                                 \
                 for (int k = 0; k < half; k++)                                                     \
                     lane[k] += lane[k + half];                                                     \

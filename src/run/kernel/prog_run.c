@@ -1,5 +1,6 @@
 /* Loops: running their steps. */
 #include "run/kernel/prog.h"
+#include "run/kernel/reduction.h"
 
 enum { FLUSH_ROWS = 256 }; /* sums over rows are added up at two levels */
 
@@ -10,6 +11,7 @@ struct run {
     char *base[256]; /* by mem: where the tile begins */
     void *reg[1024]; /* by value */
     int64_t width, rows, n;
+    int64_t before; /* rows before the tile */
 };
 
 static int inner_dims(const struct prog *p)
@@ -128,34 +130,35 @@ static void reduce(const struct run *r, const struct step *s)
     const char *from = r->reg[s->in[0]];
 
     for (int64_t i = 0; i < r->rows; i++) {
-        r->hot->row[s->reduce][s->kind](to + i * bytes, from + i * r->width * bytes, r->width);
+        reduction_row(r->hot, s->reduce, s->kind, to + i * bytes, from + i * r->width * bytes,
+                      r->width);
         if (s->divide != 0)
             divide(to + i * bytes, s->kind, s->divide);
     }
 }
 
+/* As kernel_var_mean() does it: the mean first, then the squares of deviations, block by block. */
+#define VARIANCE(T, KIND, deviation)                                                               \
+    do {                                                                                           \
+        const T *x = (const T *)r->reg[s->in[0]] + i * r->width;                                   \
+        T mean;                                                                                    \
+        double sum = 0;                                                                            \
+        reduction_row(r->hot, REDUCE_SUM, KIND, &mean, x, r->width);                               \
+        mean = (T)(mean / (double)r->width);                                                       \
+        for (int64_t k = 0; k < r->width; k += ELEM_BLOCK)                                         \
+            sum += r->hot->deviation(x + k, mean,                                                  \
+                                     r->width - k < ELEM_BLOCK ? r->width - k : ELEM_BLOCK);       \
+        ((T *)r->reg[s->out2])[i] = mean;                                                          \
+        ((T *)r->reg[s->out])[i] = (T)((T)sum / s->divide);                                        \
+    } while (0)
+
 static void variance(const struct run *r, const struct step *s)
 {
     for (int64_t i = 0; i < r->rows; i++) {
-        if (s->kind == K_F32) {
-            const float *x = (const float *)r->reg[s->in[0]] + i * r->width;
-            float sum;
-
-            r->hot->row[REDUCE_SUM][K_F32](&sum, x, r->width);
-            float mean = (float)(sum / (double)r->width);
-            ((float *)r->reg[s->out2])[i] = mean;
-            ((float *)r->reg[s->out])[i] = (float)(r->hot->square_deviation(x, mean, r->width) /
-                                                   s->divide);
-        } else {
-            const double *x = (const double *)r->reg[s->in[0]] + i * r->width;
-            double sum;
-
-            r->hot->row[REDUCE_SUM][K_F64](&sum, x, r->width);
-            double mean = sum / (double)r->width;
-            ((double *)r->reg[s->out2])[i] = mean;
-            ((double *)r->reg[s->out])[i] = r->hot->square_deviation64(x, mean, r->width) /
-                                            s->divide;
-        }
+        if (s->kind == K_F32)
+            VARIANCE(float, K_F32, square_deviation);
+        else
+            VARIANCE(double, K_F64, square_deviation64);
     }
 }
 
@@ -168,17 +171,34 @@ static void point(const struct run *r, const struct step *s)
     s->fn(&s->params, r->reg[s->out], in, s->row ? r->rows : r->n);
 }
 
+static size_t column_bytes(const struct run *r, const struct step *s)
+{
+    return ((size_t)r->p->width * kind_bytes[s->kind] + 63) / 64 * 64;
+}
+
+static void first_sums(const struct run *r, const struct step *s, char *sums)
+{
+    _Alignas(16) char first[16];
+
+    r->hot->row[s->reduce][s->kind](first, NULL, 0); /* of no element: the neutral one */
+    elem_fill(sums, first, kind_bytes[s->kind], r->p->width);
+}
+
+static void flush(const struct run *r, const struct step *s, char *sums)
+{
+    r->hot->column[s->reduce][s->kind](sums + column_bytes(r, s), sums, r->p->width);
+    first_sums(r, s, sums);
+}
+
 static void column(const struct run *r, const struct step *s, char *sums)
 {
     int64_t bytes = r->width * kind_bytes[s->kind];
 
-    for (int64_t i = 0; i < r->rows; i++)
+    for (int64_t i = 0; i < r->rows; i++) {
         r->hot->column[s->reduce][s->kind](sums, (char *)r->reg[s->in[0]] + i * bytes, r->width);
-}
-
-static size_t column_bytes(const struct run *r, const struct step *s)
-{
-    return ((size_t)r->p->width * kind_bytes[s->kind] + 63) / 64 * 64;
+        if ((r->before + i + 1) % FLUSH_ROWS == 0)
+            flush(r, s, sums);
+    }
 }
 
 static void run_tile(struct run *r)
@@ -223,15 +243,7 @@ static void run_tile(struct run *r)
 
 /* ---- sums over the outer dimensions ---- */
 
-static void first_sums(const struct run *r, const struct step *s, char *sums)
-{
-    _Alignas(16) char first[16];
-
-    r->hot->row[s->reduce][s->kind](first, NULL, 0); /* of no element: the neutral one */
-    elem_fill(sums, first, kind_bytes[s->kind], r->p->width);
-}
-
-static void begin_columns(const struct run *r, bool both)
+static void begin_columns(const struct run *r)
 {
     char *sums = r->scratch + r->p->columns;
 
@@ -241,23 +253,7 @@ static void begin_columns(const struct run *r, bool both)
         if (s->what != STEP_COLUMN)
             continue;
         first_sums(r, s, sums);
-        if (both)
-            first_sums(r, s, sums + column_bytes(r, s));
-        sums += 2 * column_bytes(r, s);
-    }
-}
-
-static void flush_columns(const struct run *r)
-{
-    char *sums = r->scratch + r->p->columns;
-
-    for (uint16_t i = 0; i < r->p->n_step; i++) {
-        const struct step *s = &r->p->step[i];
-
-        if (s->what != STEP_COLUMN)
-            continue;
-        r->hot->column[s->reduce][s->kind](sums + column_bytes(r, s), sums, r->p->width);
-        first_sums(r, s, sums);
+        first_sums(r, s, sums + column_bytes(r, s));
         sums += 2 * column_bytes(r, s);
     }
 }
@@ -266,13 +262,13 @@ static void end_columns(struct run *r)
 {
     char *sums = r->scratch + r->p->columns;
 
-    flush_columns(r);
     for (uint16_t i = 0; i < r->p->n_step; i++) {
         const struct step *s = &r->p->step[i];
 
         if (s->what != STEP_COLUMN)
             continue;
         char *total = sums + column_bytes(r, s);
+        flush(r, s, sums);
         if (s->divide != 0)
             for (int64_t k = 0; k < r->p->width; k++)
                 divide(total + k * kind_bytes[s->kind], s->kind, s->divide);
@@ -298,7 +294,8 @@ static void begin(struct run *r, const struct prog *p, void *scratch)
             elem_fill(r->reg[v], &x->fill, kind_bytes[x->kind], p->rows * (x->row ? 1 : p->width));
     }
     r->width = p->width;
-    begin_columns(r, true);
+    r->before = 0;
+    begin_columns(r);
 }
 
 static void advance(struct run *r, int dim, int64_t by)
@@ -308,7 +305,7 @@ static void advance(struct run *r, int dim, int64_t by)
 }
 
 /* All tiles at one index of the dimensions beyond the first outer one. */
-static void run_rows(struct run *r, int64_t *since)
+static void run_rows(struct run *r)
 {
     const struct prog *p = r->p;
     int outer = inner_dims(p);
@@ -325,12 +322,7 @@ static void run_rows(struct run *r, int64_t *since)
         if (p->inner == 0)
             advance(r, 0, -width);
         advance(r, outer, r->rows);
-        *since += r->rows;
-        if (*since >= FLUSH_ROWS) {
-            r->width = p->width;
-            flush_columns(r);
-            *since = 0;
-        }
+        r->before += r->rows;
     }
     advance(r, outer, -all);
 }
@@ -338,7 +330,7 @@ static void run_rows(struct run *r, int64_t *since)
 void prog_run(const struct prog *p, void *scratch)
 {
     struct run r;
-    int64_t at[PROG_DIMS] = {0}, since = 0;
+    int64_t at[PROG_DIMS] = {0};
     int outer = inner_dims(p);
 
     begin(&r, p, scratch);
@@ -348,7 +340,7 @@ void prog_run(const struct prog *p, void *scratch)
             return;
         }
     for (;;) {
-        run_rows(&r, &since);
+        run_rows(&r);
         int d = outer + 1;
         for (; d < p->n; d++) {
             advance(&r, d, 1);

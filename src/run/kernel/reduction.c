@@ -201,6 +201,52 @@ static const char *mean_at(const struct state *s, int64_t out)
                            : (const char *)r->mean->data + out / s->out_bytes * kind_bytes[r->kind];
 }
 
+/* ---- rows of elements side by side ---- */
+
+/* Sums of floats are added up in double precision, block by block. */
+struct row_total {
+    _Alignas(16) char total[16];
+    double sum;
+};
+
+static void row_begin(const struct hot *hot, enum reduce_op op, enum kind kind, struct row_total *t)
+{
+    hot->row[op][kind](t->total, NULL, 0); /* of no element: the neutral one */
+    t->sum = 0;
+}
+
+/* At most ELEM_BLOCK elements. */
+static void row_add(const struct hot *hot, enum reduce_op op, enum kind kind, struct row_total *t,
+                    const void *x, int64_t n)
+{
+    _Alignas(16) char part[16];
+
+    hot->row[op][kind](part, x, n);
+    if (op == REDUCE_SUM && kind == K_F32)
+        t->sum += *(float *)part;
+    else
+        hot->column[op][kind](t->total, part, 1);
+}
+
+static void row_end(enum reduce_op op, enum kind kind, struct row_total *t)
+{
+    if (op == REDUCE_SUM && kind == K_F32)
+        *(float *)t->total = (float)t->sum;
+}
+
+void reduction_row(const struct hot *hot, enum reduce_op op, enum kind kind, void *to,
+                   const void *x, int64_t n)
+{
+    struct row_total t;
+
+    row_begin(hot, op, kind, &t);
+    for (int64_t i = 0; i < n; i += ELEM_BLOCK)
+        row_add(hot, op, kind, &t, (const char *)x + i * kind_bytes[kind],
+                n - i < ELEM_BLOCK ? n - i : ELEM_BLOCK);
+    row_end(op, kind, &t);
+    memcpy(to, t.total, kind_bytes[kind]);
+}
+
 /* The innermost dimension is reduced. */
 static void by_rows(const struct state *s)
 {
@@ -211,11 +257,10 @@ static void by_rows(const struct state *s)
     int64_t bytes = kind_bytes[r->kind];
 
     do {
-        _Alignas(16) char total[16], part[16];
-        double sum = 0;
+        struct row_total t;
         int64_t inner[RT_DIMS + 1] = {0}, from = in, to = out;
 
-        neutral(s, total);
+        row_begin(s->hot, r->op, r->kind, &t);
         do {
             for (int64_t i = 0; i < row->size; i += ELEM_BLOCK) {
                 int64_t n = row->size - i < ELEM_BLOCK ? row->size - i : ELEM_BLOCK;
@@ -225,16 +270,11 @@ static void by_rows(const struct state *s)
 
                 if (!direct)
                     load(s, x, p, row->in, mean_at(s, out), 0, n);
-                s->hot->row[r->op][r->kind](part, direct ? p : x, n);
-                if (r->op == REDUCE_SUM && r->kind == K_F32)
-                    sum += *(float *)part;
-                else
-                    s->hot->column[r->op][r->kind](total, part, 1);
+                row_add(s->hot, r->op, r->kind, &t, direct ? p : x, n);
             }
         } while (next(s, inner, 1, true, &from, &to));
-        if (r->op == REDUCE_SUM && r->kind == K_F32)
-            *(float *)total = (float)sum;
-        put(s, (char *)r->out->data + out, total, s->out_bytes, 1);
+        row_end(r->op, r->kind, &t);
+        put(s, (char *)r->out->data + out, t.total, s->out_bytes, 1);
     } while (next(s, at, 1, false, &in, &out));
 }
 

@@ -25,6 +25,10 @@ struct reduction {
 
 void reduction_run(const struct reduction *r);
 
+/* n elements side by side, of the kind: to the bit what reduction_run() makes of such a row. */
+void reduction_row(const struct hot *hot, enum reduce_op op, enum kind kind, void *to,
+                   const void *x, int64_t n);
+
 /* The dimensions that operand i names: a number, a list, or all if it is None or empty. Returns the
  * number of elements that are reduced to one. */
 int64_t reduction_dims(const struct rt_call *c, const struct rt_tensor *in, uint32_t i,
