@@ -347,6 +347,8 @@ void report_json_in(const struct tuck_report *t, const struct report_form *how, 
         cost_assumed_json(j, t->assumed.at, t->assumed.len, t->unbacked);
     }
     contended_json(j, &t->contended);
+    if (t->optimal)
+        json_bool(j, "optimal", true);
     if (t->stopped)
         json_int(j, "stopped_after_tries", t->tries);
     if (t->contention != NULL)
@@ -621,6 +623,11 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
     if (unsized)
         ink_line(b, INK_LIMIT, "    without what is of unknown size");
     put_bound(b, t);
+    if (t->optimal)
+        wrap_hang(
+            b, INK_LIMIT, 0,
+            "optimal: of all orders and all plain buckets of these ops within the memory, none "
+            "is faster");
     put_rival(b, t);
     if (t->has_sequence)
         ink_line(b, INK_DIM, "sequence of communication: %016llx", (unsigned long long)t->sequence);

@@ -130,6 +130,7 @@ struct tuck_report {
     tuck_gain gain;
     struct report_rival rival;
     struct report_contended contended;
+    bool optimal;      /* no order and no buckets within the memory are faster: all were tried */
     uint32_t tries;    /* how many were made by the search */
     bool stopped;      /* by the caller, or after a given number of tries */
     uint64_t sequence; /* digest of the result's sequence of communication; study/digest.h */

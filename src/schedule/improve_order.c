@@ -54,11 +54,15 @@ void schedule_improve(struct schedule *s)
         .seed = (uint64_t)s->opt.seed,
     };
     struct improve_edges edges = {e.need_at, e.need, e.user_at, e.user};
+    enum exact_outcome found = EXACT_OPEN;
     improve(p, &edges, &o, s->order, a, &r);
     bool best = r.step == r.least;
     if (!best && p->n_op <= s->opt.exact)
-        best = exact_order(p, &edges, &o, s->order, &r.step, a) != EXACT_OPEN;
+        found = exact_order(p, &edges, &o, s->order, &r.step, a);
     arena_release(a, mark);
-    if (best)
+    if (r.step == INT64_MAX)
+        step_note(s, found == EXACT_OPEN ? "kept: no order with so little memory was found"
+                                         : "kept: no order needs so little memory");
+    else if (best || found != EXACT_OPEN)
         step_note(s, "optimal by the times of the ops: no order that is allowed is faster");
 }

@@ -130,7 +130,7 @@ static double budget_of(const struct schedule *s, void (*pass)(struct schedule *
     if (pass == schedule_raise_comms || pass == schedule_sink_waits ||
         pass == schedule_reorder_compute || pass == schedule_list_overlap ||
         pass == schedule_improve)
-        return o->list_peak_memory_budget;
+        return pass == schedule_improve && o->shrink > 0 ? -o->shrink : o->list_peak_memory_budget;
     return pass == schedule_call_own ? (double)NAN : 0; /* a caller's own pass has no limit */
 }
 
@@ -292,8 +292,9 @@ static void do_run(void *ctx)
     step_report(s)->peak_before = s->worth.peak;
     step_report(s)->exposed_before = s->worth.exposed;
     double budget = budget_of(s, r->pass);
-    step_report(s)->allowance = schedule_allowance(step_report(s)->peak_before,
-                                                   budget < 0 ? 0 : budget);
+    if (budget < 0 && r->pass != schedule_improve) /* only this one can make it shrink */
+        budget = 0;
+    step_report(s)->allowance = schedule_allowance(step_report(s)->peak_before, budget);
     r->pass(s);
     join_anchored(s);
 

@@ -305,6 +305,23 @@ static bool is_worth(struct climb *c, int64_t slack)
     return peak <= c->o.limit + share(c->o.limit / s->n * c->over, slack);
 }
 
+/* From an order that needs too much memory to one that does not, by changes that never need more.
+ * False: none was found. */
+static bool get_within_limit(struct climb *c, struct improve_result *out)
+{
+    struct priced *s = &c->s;
+
+    for (int64_t left = c->o.evaluations; s->peak > c->o.limit && left > 0; left--) {
+        if (!change_any(c))
+            continue;
+        out->evaluations++;
+        if (priced_peak(s, c->from, c->to, c->window) <= s->peak)
+            priced_take(s, c->from, c->to, c->window);
+    }
+    c->known = false;
+    return s->peak <= c->o.limit;
+}
+
 /* One round: at first also worse orders are taken, at last only better ones. */
 static void run_round(struct climb *c, int64_t evaluations, struct improve_result *out)
 {
@@ -384,7 +401,12 @@ void improve(const struct problem *p, const struct improve_edges *e,
     c.best_step = c.s.step;
     c.best_flight = c.s.flight;
     *out = (struct improve_result){.step_before = c.s.step, .least = c.s.least};
-    if (n > 1)
+    if (c.s.peak > o->limit) {
+        c.best_step = INT64_MAX;
+        if (get_within_limit(&c, out))
+            keep_best(&c);
+    }
+    if (n > 1 && c.best_step != INT64_MAX)
         run(&c, out);
     memcpy(order, c.best, n * sizeof(*order));
     out->step = c.best_step;

@@ -6,6 +6,7 @@
 #include "rewrite/loops.h"
 #include "rewrite/waits.h"
 #include "schedule/schedule.h"
+#include "search/exact.h"
 #include "study/judge.h"
 #include "study/rival.h"
 #include "study/tries.h"
@@ -39,17 +40,28 @@ tuck_status try_next(struct search *s, const struct stage *from, const struct pa
     return stage_next(&s->runner, from, pass, option, value, s->diags, to);
 }
 
+tuck_status try_next_with(struct search *s, const struct stage *from, const struct pass *pass,
+                          const char *options, bool may_fail, struct stage *to)
+{
+    *to = (struct stage){.from = NULL};
+    s->stopped = s->stopped || !go_on(s);
+    if (s->stopped)
+        return TUCK_EIO;
+    s->tries++;
+    return stage_next_with(&s->runner, from, pass, options, may_fail ? NULL : s->diags, to);
+}
+
 /* What was found until the search was stopped is its result. */
 static tuck_status or_stopped(const struct search *s, tuck_status st)
 {
     return st == TUCK_EIO && s->stopped ? TUCK_OK : st;
 }
 
-/* A thousandth of the time is not worth more memory. */
+/* A thousandth of the time is not worth more memory, unless the fastest of all is looked for. */
 static bool is_better(const struct search *s, int64_t ps, int64_t peak)
 {
     const struct best *b = &s->best;
-    int64_t slack = b->least_ps / 1000;
+    int64_t slack = s->small ? 0 : b->least_ps / 1000;
 
     if (b->g == NULL || ps + slack < b->ps)
         return ps < b->ps;
@@ -148,6 +160,11 @@ static tuck_status try_own(struct search *s, const struct stage *first)
         st = try_starts(s, apart);
     if (st == TUCK_OK && !s->study->o->keep_order) /* a bucket would be another sequence */
         st = try_buckets(s, base, apart);
+    if (st == TUCK_OK && s->o->effort > 0)
+        st = try_small(s, apart);
+    if (st == TUCK_OK && base != apart && s->o->effort > 0 &&
+        (!s->small || s->small_ps != INT64_MAX))
+        st = try_small(s, base);
     stage_end(&joined[1]);
     stage_end(&joined[0]);
     stage_end(&repeated);
@@ -155,16 +172,14 @@ static tuck_status try_own(struct search *s, const struct stage *first)
     return st;
 }
 
-/* Many small changes to the order of the best, each with its exact time. */
+/* Small changes to the order of the best. */
 static tuck_status try_changes(struct search *s)
 {
     struct stage first, changed = {.from = NULL}, joined = {.from = NULL};
-    double share = try_spare(s, s->best.peak);
     bool fits;
 
     stage_first(&first, s->best.g, s->study->best, s->best.report);
-    tuck_status st = try_next(s, &first, &pass_improve_order,
-                              share > 0 ? "list_peak_memory_budget" : NULL, share, &changed);
+    tuck_status st = try_improve(s, &first, &changed);
     if (st == TUCK_OK)
         st = try_next(s, &changed, &pass_join_loops, NULL, 0, &joined);
     const struct stage *best = st == TUCK_OK && joined.e->peak <= s->limit &&
@@ -231,6 +246,7 @@ static tuck_status look(struct search *s, tuck_graph *g, struct evaluation *e, t
     s->budget = e->peak > 0 && s->limit > e->peak ? ((double)s->limit + 0.5) / (double)e->peak - 1
                                                   : 0;
     s->best.ps = s->less ? INT64_MAX : e->time.makespan;
+    s->small = e->problem->n_op <= EXACT_MOST_OPS && !s->o->no_exact && s->o->effort > 0;
     s->gaps = e->gaps;
     s->unbacked = e->program->used_default;
     s->communicates = evaluation_communicates(e);
@@ -278,6 +294,8 @@ static void do_remember(void *arg)
 
     t->judged = true;
     t->rival = x->s->rival;
+    t->optimal = x->s->small_ps != INT64_MAX && x->s->best.ps <= x->s->small_ps && !x->s->stopped &&
+                 x->s->gaps.n_unknown == 0;
     t->ops_unknown = x->s->gaps.n_unknown;
     t->buffers_unknown = x->s->gaps.n_buf;
     t->unbacked = x->s->unbacked;
@@ -305,7 +323,11 @@ static tuck_status search_and_report(struct search *s, tuck_graph *g, tuck_gain 
 tuck_status optimize_graph(struct study *study, tuck_graph *g, const struct optimize_options *o,
                            tuck_diags *diags, tuck_gain *gain_out, tuck_report **report_out)
 {
-    struct search s = {.diags = diags, .o = o, .study = study, .machine = study->o->machine};
+    struct search s = {.diags = diags,
+                       .o = o,
+                       .study = study,
+                       .machine = study->o->machine,
+                       .small_ps = INT64_MAX};
     tuck_gain gain = {.changed = false};
 
     s.runner = (struct runner){.study = study, .observer = o->observer};

@@ -18,6 +18,7 @@ struct optimize_options {
     tuck_progress_fn progress; /* before each try; false: the best so far is the result. Or NULL */
     void *progress_ctx;
     uint32_t tries; /* at most so many; 0: no limit */
+    bool no_exact;  /* small graphs are searched like large ones */
 };
 
 /* Infers types. If nothing is better, the graph stays unchanged. gain and report (either may be

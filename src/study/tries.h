@@ -26,11 +26,13 @@ struct search {
     bool less;        /* the peak must shrink */
     struct gaps gaps; /* of the original graph */
     bool unbacked, communicates;
+    bool small; /* all orders and buckets are tried */
     struct runner_up second;
     uint32_t tries;            /* so far */
     bool stopped;              /* try_next() refused to go on */
     int64_t bound_ps;          /* of the original graph; -1 if there is none */
     struct report_rival rival; /* PyTorch's own */
+    int64_t small_ps;          /* no order and no buckets are faster; INT64_MAX: unknown */
     int64_t timed_ps; /* the best time that try_timed() found last and that fits; else INT64_MAX */
 };
 
@@ -38,6 +40,10 @@ struct search {
 TUCK_MUST_CHECK tuck_status try_next(struct search *s, const struct stage *from,
                                      const struct pass *pass, const char *option, double value,
                                      struct stage *to);
+/* The same with options as a user writes them. may_fail: that is no error to tell of. */
+TUCK_MUST_CHECK tuck_status try_next_with(struct search *s, const struct stage *from,
+                                          const struct pass *pass, const char *options,
+                                          bool may_fail, struct stage *to);
 /* Take x if it fits and is the best so far. */
 TUCK_MUST_CHECK tuck_status try_offer(struct search *s, const struct stage *x, bool *fits);
 
@@ -49,6 +55,10 @@ TUCK_MUST_CHECK tuck_status try_constants(struct search *s, const struct stage *
 
 /* What a pass may use beyond a peak, as a share of that; 0: nothing. */
 double try_spare(const struct search *s, int64_t peak);
+
+/* Many small changes to the order of a stage, each with its exact time. */
+TUCK_MUST_CHECK tuck_status try_improve(struct search *s, const struct stage *from,
+                                        struct stage *to);
 
 /* Orders a stage by time, for memory first if it needs too much, then joins loops; offers the
  * results. timed[1] and then timed[0] must be ended. */
@@ -64,6 +74,11 @@ TUCK_MUST_CHECK tuck_status try_rival(struct search *s, const struct stage *riva
 
 /* Offers what some of them make of the graph. */
 TUCK_MUST_CHECK tuck_status try_named(struct search *s, const struct stage *first);
+
+/* ---- small graphs (try_small.c) ---- */
+
+/* All orders with all buckets, if there are few ops. */
+TUCK_MUST_CHECK tuck_status try_small(struct search *s, const struct stage *from);
 
 /* ---- buckets (try_buckets.c) ---- */
 

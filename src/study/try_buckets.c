@@ -153,8 +153,7 @@ static tuck_status run_kind(struct plans *x, const struct plan *p, uint32_t kind
     if (which != SMALL)
         return try_next(x->s, from, pass_of(kind, which), "cap_mb", mb, &x->stage[kind]);
     snprintf(text, sizeof(text), "cap_mb=%.4g,member_mb=%.4g", mb, mb / OF_CAP);
-    return stage_next_with(&x->s->runner, from, pass_of(kind, which), text, x->s->diags,
-                           &x->stage[kind]);
+    return try_next_with(x->s, from, pass_of(kind, which), text, false, &x->stage[kind]);
 }
 
 static tuck_status build(struct plans *x, const struct plan *p)

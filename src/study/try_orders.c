@@ -1,4 +1,6 @@
 /* The orders that are tried for a graph whose buckets are decided. */
+#include <stdio.h>
+
 #include "rewrite/loops.h"
 #include "schedule/schedule.h"
 #include "study/tries.h"
@@ -96,6 +98,37 @@ double try_spare(const struct search *s, int64_t peak)
     return ((double)s->limit + 0.5) / (double)peak - 1;
 }
 
+tuck_status try_improve(struct search *s, const struct stage *from, struct stage *to)
+{
+    double share = try_spare(s, from->e->peak);
+    char text[80] = "";
+    int len = 0;
+
+    if (from->e->peak > s->limit) /* whole bytes, as in try_spare() */
+        len = snprintf(text, sizeof(text), "shrink=%.15g,allow_more_exposed=True",
+                       1 - ((double)s->limit + 0.5) / (double)from->e->peak);
+    else if (share > 0)
+        len = snprintf(text, sizeof(text), "list_peak_memory_budget=%.15g", share);
+    if (s->o->no_exact)
+        snprintf(text + len, sizeof(text) - (size_t)len, "%sexact=0", len > 0 ? "," : "");
+    return try_next_with(s, from, &pass_improve_order, text, false, to);
+}
+
+/* Few ops: searching takes no longer than anything else. */
+static tuck_status try_few(struct search *s, const struct stage *from)
+{
+    enum { FEW_OPS = 24 };
+    struct stage improved = {.from = NULL};
+
+    if (s->o->effort == 0 || from->e->problem->n_op > FEW_OPS)
+        return TUCK_OK;
+    tuck_status st = try_improve(s, from, &improved);
+    if (st == TUCK_OK)
+        st = offer_timed(s, &improved);
+    stage_end(&improved);
+    return st;
+}
+
 tuck_status try_timed(struct search *s, const struct stage *bucketed, struct stage timed[2])
 {
     struct stage joined = {.from = NULL};
@@ -105,7 +138,8 @@ tuck_status try_timed(struct search *s, const struct stage *bucketed, struct sta
     timed[0] = timed[1] = (struct stage){.from = NULL};
     s->timed_ps = INT64_MAX;
     if (bucketed->e->peak > s->limit) {
-        st = try_next(s, bucketed, &pass_reorder_for_peak_memory, NULL, 0, &timed[0]);
+        st = try_next_with(s, bucketed, &pass_reorder_for_peak_memory, "allow_more_exposed=True",
+                           false, &timed[0]);
         from = &timed[0];
     }
     double share = st == TUCK_OK ? try_spare(s, from->e->peak) : 0;
@@ -119,6 +153,8 @@ tuck_status try_timed(struct search *s, const struct stage *bucketed, struct sta
         st = offer_timed(s, &joined);
     if (st == TUCK_OK)
         st = offer_timed(s, &timed[1]);
+    if (st == TUCK_OK)
+        st = try_few(s, &timed[1]);
     stage_end(&joined);
     return st;
 }

@@ -1,4 +1,6 @@
 /* Merges a bucket that the caller chose, at positions the caller chose. */
+#include <stdlib.h>
+
 #include "rewrite/bucket/bucket.h"
 
 struct options {
@@ -12,7 +14,7 @@ static const struct pass_option table[] = {
      .type = PASS_TEXTS,
      .at = offsetof(struct options, nodes),
      .dflt = "None",
-     .help = "the collectives, by name: a:b:c"},
+     .help = "the collectives, by name, a:b:c, or by their place in the graph, %12:%17"},
     {.name = "collective_before",
      .type = PASS_TEXT,
      .at = offsetof(struct options, collective_before),
@@ -37,9 +39,25 @@ static const struct pass_option table[] = {
      .help = "as in bucket_all_gather"},
 };
 
+/* "%12": the node with 12 others before it. 0 if there is none. */
+static uint32_t node_at_place(const tuck_graph *g, const char *digits)
+{
+    char *end;
+    unsigned long long left = strtoull(digits, &end, 10);
+
+    if (digits[0] < '0' || digits[0] > '9' || *end != '\0')
+        return 0;
+    for_each_node (g, n)
+        if (left-- == 0)
+            return n;
+    return 0;
+}
+
 static uint32_t node_named(struct pass_run *r, const char *name)
 {
     tuck_graph *g = r->g;
+    if (name[0] == '%')
+        return node_at_place(g, name + 1);
     str_id id = str_find(&g->store->str, name, strlen(name));
 
     names_need(g);
