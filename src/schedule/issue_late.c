@@ -43,7 +43,7 @@ static uint32_t first_user(const struct late *t, uint32_t x)
     return first;
 }
 
-/* Behind its last use a buffer is free; whoever keeps it alive must not move behind that. */
+/* Behind its last use a buffer is free; the ops that keep it alive must not move behind that. */
 static void find_holds(struct late *t)
 {
     const struct problem *p = t->p;

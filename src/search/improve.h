@@ -25,8 +25,9 @@ struct improve_result {
     int64_t evaluations, taken;
 };
 
-/* If the order needs more than the limit, one that does not is looked for first; if none is found,
- * `step` is INT64_MAX. Improves an order that respects the edges, and in which the ops of one node are adjacent. */
+/* Improves an order that respects the edges, and in which the ops of one node are adjacent. If it
+ * needs more than the limit, one that does not is looked for first; if none is found, `step` is
+ * INT64_MAX. */
 void improve(const struct problem *p, const struct improve_edges *e,
              const struct improve_options *o, uint32_t *order, struct arena *a,
              struct improve_result *out);

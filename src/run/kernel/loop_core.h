@@ -19,8 +19,8 @@ enum level {
     LEVEL_COLUMN, /* one for each point of the inner dimensions; known after the last tile only */
 };
 
-/* Nodes that run together. Dimensions are listed from the innermost on, without those of size 1; the
- * first `inner` are those that rows are reduced over, or that columns have. */
+/* Nodes that run together. Dimensions are listed from the innermost on, without those of size 1;
+ * the first `inner` are those that rows are reduced over, or that columns have. */
 struct part {
     uint32_t *at; /* its nodes */
     uint32_t n;

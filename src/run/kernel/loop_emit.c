@@ -10,7 +10,7 @@ struct emit {
     uint16_t *value; /* by node of the part, two each: what its results are */
 };
 
-/* The value of a result that a node of this part has made; PROG_NO_VALUE if it comes from memory. */
+/* The value of a result that a node of this part has made; PROG_NO_VALUE: it comes from memory. */
 static uint16_t value_of(const struct emit *e, const struct rt_tensor *t)
 {
     const struct made *made = map_made(e->l, t);
