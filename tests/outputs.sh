@@ -275,6 +275,11 @@ for command in 'schedule .' 'lower --read .' 'optimize in.txt --passes-file .' '
     "$tuck" $command >/dev/null 2>said; want '[ $? = 4 ] && grep -q "\.: .*Is a directory" said' "$command"
 done
 
+# One core or all: the same decision.
+"$tuck" optimize "$root/tests/large/moe16_ep_fsdp_bw.txt" --no-times -o all >report 2>said
+taskset -c 0 "$tuck" optimize "$root/tests/large/moe16_ep_fsdp_bw.txt" --no-times -o one >report.one 2>said
+want 'cmp -s all one && cmp -s report report.one' "one core or all"
+
 # Ctrl-C during a search: the best so far is written, and what the report says repeats it. In a shell's background
 # SIGINT is ignored unless job control is on.
 set -m

@@ -30,6 +30,17 @@ static int64_t evaluations(const struct schedule *s)
     return n <= most && some < least ? least : some;
 }
 
+static uint32_t at_most_64(int64_t n) /* PASS_NO_INT is negative */
+{
+    return n < 0 ? 0 : n < 64 ? (uint32_t)n : 64;
+}
+
+/* Few ops need no more than one: they are searched again and again. */
+static uint32_t islands(const struct schedule *s)
+{
+    return s->p->n_op <= 64 ? 1 : at_most_64(s->opt.islands);
+}
+
 void schedule_improve(struct schedule *s)
 {
     const struct problem *p = s->p;
@@ -52,6 +63,8 @@ void schedule_improve(struct schedule *s)
         .limit = step_report(s)->peak_before + step_report(s)->allowance,
         .evaluations = evaluations(s),
         .seed = (uint64_t)s->opt.seed,
+        .islands = islands(s),
+        .threads = at_most_64(s->opt.threads),
     };
     struct improve_edges edges = {e.need_at, e.need, e.user_at, e.user};
     enum exact_outcome found = EXACT_OPEN;

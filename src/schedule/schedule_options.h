@@ -61,6 +61,7 @@ struct schedule_options {
     int64_t evaluations;            /* of improve_order; SCHEDULE_NO_LIMIT: by the number of ops */
     double shrink;                  /* of improve_order: share by which the peak must shrink */
     int64_t exact, seed;            /* of improve_order */
+    int64_t islands, threads;       /* of improve_order */
     bool keep_order;                /* no collective may pass another, even of another group */
     bool keep_groups;               /* no collective may pass another of its group */
     bool allow_more_exposed;        /* accept an order even if its exposed time is longer */

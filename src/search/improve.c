@@ -1,5 +1,6 @@
 #include "search/improve.h"
 
+#include "base/threads.h"
 #include "search/priced.h"
 
 /* A piece of the critical path that runs over a channel: the stream stands at `wait` for the last
@@ -26,6 +27,7 @@ struct climb {
     uint32_t from, to;
     uint32_t *best;
     int64_t best_step, best_flight;
+    struct improve_result result; /* but for its step */
 };
 
 /* splitmix64 */
@@ -379,35 +381,72 @@ static void find_nodes(struct climb *c)
     }
 }
 
+/* Takes all the memory it will need. */
+static void begin(struct climb *c, const struct problem *p, const struct improve_edges *e,
+                  const struct improve_options *o, const uint32_t *order, struct arena *a)
+{
+    uint32_t n = p->n_op;
+
+    *c = (struct climb){.e = e, .o = *o, .random = o->seed};
+    priced_begin(&c->s, p, o->ps, o->launch_ps, a);
+    priced_set(&c->s, order);
+    c->first = arena_array(a, uint32_t, n);
+    c->count = arena_array(a, uint32_t, n);
+    c->seen = arena_zeroed(a, n * sizeof(*c->seen));
+    c->stack = arena_array(a, uint32_t, n);
+    c->window = arena_array(a, uint32_t, n);
+    c->coll = arena_array(a, uint32_t, n);
+    c->stall = arena_array(a, struct stall, (size_t)n + 1);
+    c->best = arena_array(a, uint32_t, n);
+    find_nodes(c);
+    memcpy(c->best, order, n * sizeof(*order));
+    c->best_step = c->s.step;
+    c->best_flight = c->s.flight;
+    c->result = (struct improve_result){.step_before = c->s.step, .least = c->s.least};
+}
+
+static void climb(void *arg)
+{
+    struct climb *c = arg;
+
+    if (c->s.peak > c->o.limit) {
+        c->best_step = INT64_MAX;
+        if (get_within_limit(c, &c->result))
+            keep_best(c);
+    }
+    if (c->s.n > 1 && c->best_step != INT64_MAX)
+        run(c, &c->result);
+}
+
+static bool is_better(const struct climb *x, const struct climb *y)
+{
+    return x->best_step < y->best_step ||
+           (x->best_step == y->best_step && x->best_flight < y->best_flight);
+}
+
 void improve(const struct problem *p, const struct improve_edges *e,
              const struct improve_options *o, uint32_t *order, struct arena *a,
              struct improve_result *out)
 {
-    struct climb c = {.e = e, .o = *o, .random = o->seed};
-    uint32_t n = p->n_op;
+    uint32_t n = o->islands > 1 ? o->islands : 1;
+    struct climb *c = arena_array(a, struct climb, n), *best = c;
+    void **each = arena_array(a, void *, n);
 
-    priced_begin(&c.s, p, o->ps, o->launch_ps, a);
-    priced_set(&c.s, order);
-    c.first = arena_array(a, uint32_t, n);
-    c.count = arena_array(a, uint32_t, n);
-    c.seen = arena_zeroed(a, n * sizeof(*c.seen));
-    c.stack = arena_array(a, uint32_t, n);
-    c.window = arena_array(a, uint32_t, n);
-    c.coll = arena_array(a, uint32_t, n);
-    c.stall = arena_array(a, struct stall, (size_t)n + 1);
-    c.best = arena_array(a, uint32_t, n);
-    find_nodes(&c);
-    memcpy(c.best, order, n * sizeof(*order));
-    c.best_step = c.s.step;
-    c.best_flight = c.s.flight;
-    *out = (struct improve_result){.step_before = c.s.step, .least = c.s.least};
-    if (c.s.peak > o->limit) {
-        c.best_step = INT64_MAX;
-        if (get_within_limit(&c, out))
-            keep_best(&c);
+    for (uint32_t i = 0; i < n; i++) {
+        struct improve_options own = *o;
+        own.evaluations = o->evaluations / n;
+        own.seed = o->seed + i;
+        begin(&c[i], p, e, &own, order, a);
+        each[i] = &c[i];
     }
-    if (n > 1 && c.best_step != INT64_MAX)
-        run(&c, out);
-    memcpy(order, c.best, n * sizeof(*order));
-    out->step = c.best_step;
+    threads_run(climb, each, n, o->threads);
+    *out = c[0].result;
+    for (uint32_t i = 1; i < n; i++) {
+        out->evaluations += c[i].result.evaluations;
+        out->taken += c[i].result.taken;
+        if (is_better(&c[i], best))
+            best = &c[i];
+    }
+    memcpy(order, best->best, p->n_op * sizeof(*order));
+    out->step = best->best_step;
 }

@@ -17,6 +17,8 @@ struct improve_options {
     int64_t limit;       /* for the peak in bytes; no order beyond it is taken */
     int64_t evaluations; /* how many changes may be priced */
     uint64_t seed;
+    uint32_t islands; /* searches that know nothing of each other and share the evaluations */
+    uint32_t threads; /* at most; 0: one for each core. The result does not depend on it */
 };
 
 struct improve_result {

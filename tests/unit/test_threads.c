@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "support/support.h"
+#include "support/problems.h"
 #include "tuck_experimental.h"
 
 enum { THREADS = 4, ROUNDS = 1 };
@@ -186,11 +186,34 @@ static void test_handed_over(void **unused)
     tuck_cluster_free(cluster);
 }
 
+/* improve_order finds the same on one thread and on many. */
+static void test_islands(void **unused)
+{
+    struct problem *p = layered_problem(1500, false);
+    struct schedule_options o;
+    struct schedule one, many;
+
+    (void)unused;
+    schedule_defaults(&o, false);
+    o.list_peak_memory_budget = 0.2;
+    o.evaluations = 20000;
+    o.threads = 1;
+    run_pass(&one, p, &o, &pass_improve_order);
+    o.threads = THREADS;
+    run_pass(&many, p, &o, &pass_improve_order);
+    assert_true(one.report.at[0].displaced > 0);
+    assert_memory_equal(one.order, many.order, p->n_op * sizeof(*one.order));
+    schedule_end(&one);
+    schedule_end(&many);
+    problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_documents_apart),
         cmocka_unit_test(test_handed_over),
+        cmocka_unit_test(test_islands),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
