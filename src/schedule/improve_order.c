@@ -20,7 +20,7 @@ static bool is_joined(const struct schedule *s)
 /* Some tenths of a second at most: what is taken takes time in the number of ops. */
 static int64_t evaluations(const struct schedule *s)
 {
-    int64_t n = s->p->n_op, most = 10000, least = 20000;
+    int64_t n = s->p->n_op, most = 10000, least = n <= 64 ? 20000 : 80000;
 
     if (s->opt.evaluations != SCHEDULE_NO_LIMIT)
         return s->opt.evaluations;
