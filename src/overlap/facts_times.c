@@ -7,7 +7,7 @@
 #include "cost/machine.h"
 #include "op/ops.h"
 
-static const double ps_per_ms = 1e9;
+static const double ps_per_ms = 1e9, ns_per_ms = 1e6;
 
 struct pricing {
     struct facts *f;
@@ -91,10 +91,10 @@ tuck_status facts_times(struct facts *f)
                          graph_str(r->g, node_at(r->g, n)->name));
     }
     if (st == TUCK_OK && f->o->enable_fusion_regions) {
-        const double much = 1e12;
-        double ms = (double)cost_kernel_ps(p.machine.cluster, DTYPE_NONE, 0, much, &bound) /
-                    ps_per_ms;
-        facts_regions(f, much / ms, p.told);
+        const double much = 1e12, ps_per_ns = 1e3;
+        double ns = (double)cost_kernel_ps(p.machine.cluster, DTYPE_NONE, 0, much, &bound) /
+                    ps_per_ns;
+        facts_regions(f, much / ns, f->o->compat == COMPAT_TORCH ? NULL : p.told);
     }
     return st;
 }
@@ -138,18 +138,33 @@ static uint32_t root(struct regions *r, uint32_t i)
     return i;
 }
 
+/* A dimension of stride 0 repeats one element, and sizes without a value count as none. */
+static double tensor_bytes(struct facts *f, type_id id)
+{
+    const struct fx_store *store = f->r->g->store;
+    const struct type *t = type_at(&store->type, id);
+
+    if (id == 0 || t->kind != TYPE_TENSOR)
+        return 0;
+    double bytes = dtype_at((enum dtype)t->dtype)->bytes;
+    for (uint32_t k = 0; k < t->n; k++) {
+        int64_t size, stride;
+        if (t->strided && sym_as_int(&store->sym, t->stride[k], &stride) && stride == 0)
+            continue;
+        bytes *= assume_value(&f->r->assume, t->size[k], &size) ? (double)size : 0;
+    }
+    return bytes;
+}
+
 static double bytes_of(struct facts *f, uint32_t i)
 {
     type_id id = node_type(f->r->g, f->id.at[i]);
     const struct type *t = type_at(&f->r->g->store->type, id);
-    int64_t bytes, sum = 0;
+    double sum = tensor_bytes(f, id);
 
     for (uint32_t k = 0; id != 0 && t->kind == TYPE_LIST && k < t->n; k++)
-        if (t->item[k] != 0 && assume_bytes(&f->r->assume, t->item[k], &bytes))
-            sum += bytes;
-    if (id != 0 && t->kind == TYPE_TENSOR && assume_bytes(&f->r->assume, id, &bytes))
-        sum += bytes;
-    return (double)sum;
+        sum += tensor_bytes(f, t->item[k]);
+    return sum;
 }
 
 /* Of a node of a region: what it reads from outside, and what others outside read of it. */
@@ -171,7 +186,7 @@ static double crossing(struct regions *r, uint32_t i)
     return sum + (outside ? bytes_of(f, i) : 0);
 }
 
-void facts_regions(struct facts *f, double bytes_per_ms, const bool *told)
+void facts_regions(struct facts *f, double gbps, const bool *told)
 {
     struct regions r = {.f = f};
     uint32_t run = 0;
@@ -191,6 +206,6 @@ void facts_regions(struct facts *f, double bytes_per_ms, const bool *told)
         if (r.parent[i] != NO_PLACE && !is_view(op_at(node_op(f->r->g, f->id.at[i]))))
             r.works[root(&r, i)]++;
     for (uint32_t i = 0; i < f->n; i++)
-        if (r.parent[i] != NO_PLACE && r.works[root(&r, i)] >= 2 && !told[i])
-            f->ms[i] = crossing(&r, i) / bytes_per_ms;
+        if (r.parent[i] != NO_PLACE && r.works[root(&r, i)] >= 2 && (told == NULL || !told[i]))
+            f->ms[i] = crossing(&r, i) / gbps / ns_per_ms; /* in PyTorch's steps, for its bits */
 }

@@ -105,7 +105,8 @@ static inline int64_t bytes_of_gb(double gb)
 
 tuck_status facts_find(struct facts *f, struct pass_run *r, const struct overlap_options *o);
 tuck_status facts_times(struct facts *f); /* f->ms and those of collectives */
-void facts_regions(struct facts *f, double bytes_per_ms, const bool *told);
+/* told: times that stay as they are, or NULL. */
+void facts_regions(struct facts *f, double gbps, const bool *told);
 
 /* order: by place in the new order; placeholders are among them. */
 struct overlap_result {

@@ -29,16 +29,31 @@ from harness import tuck
 # Fake tensors of a GPU where there is none: a device guard that does nothing.
 torch._C._ensureCUDADeviceGuardSet()
 torch.Tensor.copy_ = lambda self, src, non_blocking=False: torch.ops.aten.copy_.default(self, src, non_blocking)
-estimation.get_gpu_dram_gbps = lambda *a: 2000.0  # asked for, but every time that counts is given
+DRAM_GBPS = 2000.0  # for what Inductor is going to fuse; every other time that counts is given
+estimation.get_gpu_dram_gbps = lambda *a: DRAM_GBPS
 estimation.get_device_tflops = lambda *a: 900.0
 logging.getLogger("torch._inductor").setLevel(logging.ERROR)
 
 LATENCY_MS = 0.0078125
+CLUSTER = {"schema": 1, "device": "h100", "per_node": 8, "nodes": 32,
+           "compute": {"dram_gbps": DRAM_GBPS, "dram_efficiency": 1}}
 HINT = 64  # of every symbol
+HINTS = {"layer_routed": 256, "moe_routed": 5}  # there all rows of one rank add up to what other nodes have
 
 
 def symbols(text):
     return set(re.findall(r"\b[su]\d+\b", text))
+
+
+def hint_of(path):
+    return next((hint for word, hint in HINTS.items() if word in Path(path).name), HINT)
+
+
+class Propagate(FakeTensorProp):
+    """Numbers that are read from data have the value of their symbol's hint; torch makes symbols without one."""
+
+    def run_node(self, n):
+        return n.meta["val"] if n.target is torch.ops.aten._local_scalar_dense.default else super().run_node(n)
 
 
 def text_of(path):
@@ -47,7 +62,7 @@ def text_of(path):
 
 def costed(path):
     """Names of nodes that take time by themselves, in order."""
-    rows = json.loads(tuck("cost", path, "--json", f"--assume=*={HINT}"))["nodes"]
+    rows = json.loads(tuck("cost", path, "--json", f"--assume=*={hint_of(path)}"))["nodes"]
     return [(r["name"], r["bound"], r["ns"]) for r in rows if r["bound"] != "nothing"]
 
 
@@ -83,8 +98,8 @@ def torch_result(path, times, options=None, text=None):
         return real(self, bucket)
 
     with fakes.groups(Path(path)):
-        gm, mode = fakes.fake_module(text or text_of(path), dict.fromkeys(symbols(text or text_of(path)), HINT))
-        FakeTensorProp(gm, mode).propagate_dont_convert_inputs(*fakes.inputs_of(gm))
+        gm, mode = fakes.fake_module(text or text_of(path), dict.fromkeys(symbols(text or text_of(path)), hint_of(path)))
+        Propagate(gm, mode).propagate_dont_convert_inputs(*fakes.inputs_of(gm))
         names = {n.name: n.target for n in gm.graph.nodes}
 
         def time_of(node, size=None):
@@ -104,7 +119,7 @@ def torch_result(path, times, options=None, text=None):
                 out = overlap_scheduling.schedule_overlap_bucketing(
                     gm, **{"collective_bucketing": True, "pre_bucketing_fsdp_collectives": False,
                            "compute_estimator": "analytical", "custom_runtime_estimation": time_of,
-                           "enable_fusion_regions": False, **options})
+                           "enable_fusion_regions": True, **options})
         finally:
             OverlapPreservingBucketer._apply_bucket = real
     order = [token(n, names) for n in out.graph.nodes if n.op not in ("placeholder", "output")]
@@ -116,17 +131,19 @@ def word(value):
 
 
 def tuck_result(path, times, options=None, compat="torch", text=None):
-    given = {"enable_fusion_regions": False, "latency_ms": LATENCY_MS, **(options or {}), "compat": compat}
+    given = {"latency_ms": LATENCY_MS, **(options or {}), "compat": compat}
     listed = ",".join(f"{k}={word(v)}" for k, v in given.items())
     with tempfile.TemporaryDirectory(prefix="tuck-overlap-") as folder:
-        before, after, profile = (Path(folder, n) for n in (Path(path).name, "after.out", "times.json"))
+        before, after, profile, cluster = (Path(folder, n) for n in
+                                           (Path(path).name, "after.out", "times.json", "cluster.json"))
         before.write_text(text or text_of(path))
         side = Path(path).with_name(re.sub(r"\.rank\d+$", "", Path(path).stem) + ".json")
         if side.exists():
             shutil.copy(side, folder)
         profile.write_text(json.dumps({"schema": 1, "unit": "ns", "nodes": times}))
+        cluster.write_text(json.dumps(CLUSTER))
         said = tuck("optimize", before, "-p", f"overlap_scheduling({listed})", "-o", after, "--json",
-                    "--profile", profile, "--no-times", f"--assume=*={HINT}")
+                    "--profile", profile, "--cluster", cluster, "--no-times", f"--assume=*={hint_of(path)}")
         result = after.read_text()
     import fxload
 

@@ -96,8 +96,8 @@ class Step:
         v = self.flying.pop(k)
         self.values.append(self.add("wait_tensor", f"{COMM}.wait_tensor.default", [v], [], v[1:]))
 
-    def text(self):
-        for _ in range(self.r.choice([15, 30, 60, 120])):
+    def text(self, short):
+        for _ in range(self.r.choice([6, 12, 24] if short else [15, 30, 60, 120])):
             if self.r.random() < 0.6:
                 self.values.append(self.compute(self.r.random()))
             else:
@@ -129,12 +129,13 @@ class Step:
             "compute_overlap_multipler": (0.15, [0.5, 2.0]),
             "bucket_mode": (0.2, ["custom_ops", "coalesced"]),
             "overlap_scheduling_autofix_cycles": (0.3, [True]),
+            "enable_fusion_regions": (0.5, [False]),
         }
         return {k: self.r.choice(v) for k, (often, v) in choices.items() if self.r.random() < often}
 
 
-def random_step(seed):
+def random_step(seed, short=False):
     step = Step(seed)
-    text = step.text()
+    text = step.text(short)
     groups = {name: {"ranks": ranks} for name, ranks in GROUPS.items()}
     return text, {"printed_on_rank": 0, "groups": groups}, step.options()
