@@ -83,7 +83,7 @@ static void do_bound(void *arg)
 
     bound_of(e->problem, &o, &e->arena, &e->order);
     e->any = e->order;
-    e->has_bounds = true;
+    e->has_bounds = e->has_order = true;
 }
 
 static int by_value(const void *x, const void *y)

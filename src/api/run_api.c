@@ -55,11 +55,14 @@ static tuck_status or_left_out(tuck_status st)
     return st == TUCK_ENOMEM ? st : TUCK_OK;
 }
 
-static tuck_status evaluate(struct run *r, tuck_graph *g, struct evaluation **e)
+/* out: the caller gets the simulation, with all bounds. */
+static tuck_status evaluate(struct run *r, tuck_graph *g, bool out, struct evaluation **e)
 {
     tuck_status st = study_get(&r->study, g, NULL, e);
 
-    return st == TUCK_OK ? study_bounds(&r->study, g, *e) : st;
+    if (st == TUCK_OK && g == r->before)
+        st = study_bound(&r->study, g, *e);
+    return st == TUCK_OK && out ? study_bounds(&r->study, g, *e) : st;
 }
 
 static tuck_status give_out(struct run *r, struct evaluation *before, struct evaluation *after)
@@ -104,9 +107,9 @@ static tuck_status compare(struct run *r, bool judge, tuck_report *report)
     if (st == TUCK_OK)
         st = tuck_graph_infer(r->g, TUCK_TRUST_ANNOTATIONS, NULL);
     if (st == TUCK_OK)
-        st = evaluate(r, r->before, &before);
+        st = evaluate(r, r->before, r->o.before_out != NULL, &before);
     if (st == TUCK_OK)
-        st = evaluate(r, r->g, &after);
+        st = evaluate(r, r->g, r->o.after_out != NULL, &after);
     if (st == TUCK_OK && judge)
         st = judge_report(r->before, r->given->machine.cluster, before, after, report);
     if (st == TUCK_OK)

@@ -12,7 +12,8 @@ static str_id take_name(struct lower *l, uint32_t node, const char *suffix, uint
     const char *base = graph_str(l->g, node_at(l->g, node)->name);
 
     l->text.len = 0;
-    buf_printf(&l->text, "%s%s", *base ? base : "op", suffix);
+    buf_str(&l->text, *base ? base : "op");
+    buf_str(&l->text, suffix);
     size_t len = l->text.len;
     str_id id = str_intern(t, l->text.at, len);
     for (unsigned k = 1; t->all.at[id].owner & mark; k++) {

@@ -15,6 +15,7 @@ struct args {
     const struct evaluate_options *o;
     struct evaluation *e;
     struct cost_run *run; /* for bounds */
+    bool all;             /* also the bound that few ask for */
 };
 
 /* A single rank whose collectives and kernels slow each other down. */
@@ -62,6 +63,15 @@ static void do_evaluate(void *arg)
     }
 }
 
+static bool stands_for_collectives(const struct evaluation *e);
+
+/* With today's collectives, too: may only the compute limit the step? */
+static bool asks_for_order(const struct evaluation *e)
+{
+    return !e->any.weak && e->any.kind == BOUND_BY_COMPUTE && e->time.exposed != 0 &&
+           !stands_for_collectives(e);
+}
+
 static void do_bounds(void *arg)
 {
     struct args *x = arg;
@@ -69,17 +79,21 @@ static void do_bounds(void *arg)
     struct bound_options bo = {.launch_ps = x->o->machine->cluster->launch_ps,
                                .memory = x->o->memory_limit ? x->o->memory_limit : e->peak};
 
-    bound_of(e->problem, &bo, &e->arena, &e->order);
-    evaluate_free_bound(x->g, x->o->machine, x->run, e);
+    if (!e->has_bounds)
+        evaluate_free_bound(x->g, x->o->machine, x->run, e);
     e->has_bounds = true;
+    if (!e->has_order && (x->all || asks_for_order(e))) {
+        bound_of(e->problem, &bo, &e->arena, &e->order);
+        e->has_order = true;
+    }
 }
 
-tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *o,
+tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *o, bool all,
                             struct evaluation *e)
 {
     struct cost_run run;
     struct assume assume = machine_symbols(o->machine, g->store);
-    struct args x = {g, o, e, &run};
+    struct args x = {g, o, e, &run, all};
 
     if (!evaluation_is_bounded(e))
         return TUCK_OK;
@@ -136,7 +150,7 @@ tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o, tuck
         st = problem_of_program(e->program, diags, &e->problem);
     if (st == TUCK_OK && !mem_guard(&e->mem, do_evaluate, &x))
         st = TUCK_ENOMEM;
-    return st == TUCK_OK && !o->no_bounds ? evaluate_bounds(g, o, e) : st;
+    return st == TUCK_OK && !o->no_bounds ? evaluate_bounds(g, o, true, e) : st;
 }
 
 void evaluate_end(struct evaluation *e)

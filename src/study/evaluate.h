@@ -33,14 +33,14 @@ struct evaluation {
     struct problem *problem;
     struct mem mem;
     struct arena arena;
-    struct sim_result time; /* picoseconds */
-    int64_t slowed;         /* compute time added by contention */
-    struct sim_span *span;  /* by op */
-    bool has_bounds;
-    struct bound order;     /* these collectives, any order */
-    struct bound any;       /* any order, any bucketing, any algorithm */
-    int64_t peak, resident; /* bytes */
-    struct gaps gaps;       /* ops with unknown times or sizes */
+    struct sim_result time;     /* picoseconds */
+    int64_t slowed;             /* compute time added by contention */
+    struct sim_span *span;      /* by op */
+    bool has_bounds, has_order; /* has_order: `order` too */
+    struct bound order;         /* these collectives, any order */
+    struct bound any;           /* any order, any bucketing, any algorithm */
+    int64_t peak, resident;     /* bytes */
+    struct gaps gaps;           /* ops with unknown times or sizes */
     /* fits of the cost model, for collectives that were not measured */
     struct cost_laws laws;
     struct cost_assumed *assumed; /* groups whose size was assumed */
@@ -58,9 +58,10 @@ void evaluate_end(struct evaluation *e);
 TUCK_MUST_CHECK tuck_status evaluate_lower(tuck_graph *g, const struct lower_options *o,
                                            struct machine *m, tuck_diags *diags,
                                            struct program **out);
-/* Fill in the bounds of an evaluation that was made without them. */
+/* Fill in the bounds of an evaluation that was made without them. all: if not, e->order is left out
+ * unless evaluation_meaning() says something about it. */
 TUCK_MUST_CHECK tuck_status evaluate_bounds(const tuck_graph *g, const struct evaluate_options *o,
-                                            struct evaluation *e);
+                                            bool all, struct evaluation *e);
 /* One part of evaluate_bounds(): fills e->any. When memory runs out, jumps to e->mem's guard. */
 void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct cost_run *run,
                          struct evaluation *e);

@@ -250,7 +250,7 @@ static tuck_status look(struct search *s, tuck_graph *g, struct evaluation *e, t
     s->gaps = e->gaps;
     s->unbacked = e->program->used_default;
     s->communicates = evaluation_communicates(e);
-    tuck_status st = study_bounds(s->study, g, e);
+    tuck_status st = study_bound(s->study, g, e);
     s->bound_ps = evaluation_is_bounded(e) ? e->any.ps : -1;
     fill_gain(e, gain, false);
     gain->after = gain->before;

@@ -134,5 +134,10 @@ tuck_status study_get(struct study *s, tuck_graph *g, tuck_diags *diags, struct 
 
 tuck_status study_bounds(struct study *s, const tuck_graph *g, struct evaluation *e)
 {
-    return e->has_bounds ? TUCK_OK : evaluate_bounds(g, s->o, e);
+    return e->has_order ? TUCK_OK : evaluate_bounds(g, s->o, true, e);
+}
+
+tuck_status study_bound(struct study *s, const tuck_graph *g, struct evaluation *e)
+{
+    return e->has_bounds ? TUCK_OK : evaluate_bounds(g, s->o, false, e);
 }

@@ -33,6 +33,8 @@ void study_best(struct study *s, struct evaluation *e);
 /* Fill in its bounds, if they are not there yet. g is the graph of e. */
 TUCK_MUST_CHECK tuck_status study_bounds(struct study *s, const tuck_graph *g,
                                          struct evaluation *e);
+/* The same, but what no sentence of a report needs is left out: see evaluate_bounds(). */
+TUCK_MUST_CHECK tuck_status study_bound(struct study *s, const tuck_graph *g, struct evaluation *e);
 void study_give_back(struct evaluation *e); /* e may be NULL */
 
 #endif
