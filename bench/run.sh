@@ -76,6 +76,7 @@ else
     echo "no mpicc: all-reduce is not compared with Open MPI's"
 fi
 torch=build/torch-venv/bin/python
+scheduler_seconds=
 if [ -x $torch ]; then
     echo
     echo "beside PyTorch's own schedulers, the same problem, --compat torch, CPU seconds"
@@ -102,8 +103,8 @@ END
 END
     echo
     echo "beside PyTorch's overlap scheduler on a step of 10,000 nodes; CPU seconds"
-    torch_seconds=$($torch -W ignore bench/overlap_torch.py 10000 "$work" 2>/dev/null)
-    "$B/bench/bucket" -p "overlap_scheduling(compat=torch)" -s "$torch_seconds" -x 100 -y 30 \
+    scheduler_seconds=$($torch -W ignore bench/overlap_torch.py 10000 "$work" 2>/dev/null)
+    "$B/bench/bucket" -p "overlap_scheduling(compat=torch)" -s "$scheduler_seconds" -x 100 -y 30 \
         "$B/tuck" "$work/overlap.txt" || status=1
     echo
     echo "passes on a live graph of 10,000 nodes, into the library and back; CPU seconds"
@@ -112,4 +113,6 @@ END
     echo "a step of a GPT on one rank, one thread, in turns with PyTorch"
     OMP_NUM_THREADS=1 $torch -W ignore bench/gpt.py --tuck "$B/tuck" || status=1
 fi
+echo
+PYTHONDONTWRITEBYTECODE=1 python3 bench/optimize.py "$B/tuck" "$work" ${scheduler_seconds:+"$scheduler_seconds"} || status=1
 exit $status
