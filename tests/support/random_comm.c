@@ -159,6 +159,30 @@ static void all_reduce_list(struct gen *g, int v, const char *name)
     }
 }
 
+/* The list that an operator on lists returns is passed on whole; some of its items are used, too. */
+static void all_reduce_whole_list(struct gen *g, int v, const char *name)
+{
+    int of[2] = {v, gen_pick_like(g, v)}, item[2] = {-1, -1}, quotients = g->n_name++;
+    bool inside = gen_one_in(g, 3);
+
+    gen_put(&g->body, "        foreach_div_%d = torch.ops.", quotients);
+    gen_call(g, "aten._foreach_div.Scalar", "self = [%s, %s]; scalar = 2", g->val[of[0]].name,
+             g->val[of[1]].name);
+    for (int i = 0; i < 2; i++)
+        if (inside || gen_one_in(g, 4))
+            item[i] = gen_item(g, result_like(g, of[i]), "foreach_div", quotients, i);
+    int list = g->n_name++;
+    gen_put(&g->body, "        coalesced_%d = torch.ops.", list);
+    gen_call(g, inside ? C10D "all_reduce_coalesced_.default" : C10D "all_reduce_coalesced.default",
+             "inputs = foreach_div_%d; reduce_op = '%s'; group_name = '%s'", quotients, g->reduce,
+             name);
+    for (int i = 0; i < 2; i++) {
+        struct val f = inside ? gen_view_of(g, item[i]) : result_like(g, of[i]);
+        int out = gen_item(g, f, "coalesced", list, i);
+        gen_fly(g, out, item[i] >= 0 ? item[i] : out);
+    }
+}
+
 static void reduce_scatter_into(struct gen *g, int v, int group)
 {
     struct val f = result_like(g, v);
@@ -182,9 +206,10 @@ void gen_other_collective(struct gen *g, int v, int group)
 {
     const char *name = g->x->group[group].name;
 
-    switch (gen_below(g, 3)) {
+    switch (gen_below(g, 4)) {
     case 0: broadcast(g, v, name); break;
     case 1: all_reduce_list(g, v, name); break;
+    case 2: all_reduce_whole_list(g, v, name); break;
     default: reduce_scatter_into(g, v, group); break;
     }
 }
