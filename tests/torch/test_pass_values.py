@@ -32,7 +32,13 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 SIDE_CARS = sorted((GRAPHS / "exec").glob("*.json"))
 NEEDS = "".join(f"# needs: {name}\n" for name in KNOWN_GLOBALS)
 
-OWN = "tuck optimize, without passes"
+# Without passes: the default, one that only orders, and one with room for DDP's fusions in coalesced calls.
+OWN = {
+    "tuck optimize": [],
+    "tuck optimize --keep-order": ["--keep-order"],
+    "tuck optimize --memory=1GB": ["--memory=1GB"],
+    "tuck optimize --effort=0 --memory=1GB": ["--effort=0", "--memory=1GB"],
+}
 
 # Small integers in the graphs of tests/graphs/exec: (least, most, mixed, why), if not (-4, 4, False).
 # Integers stay multiples of 1/8 through matmul, relu, sums and divisions by the number of ranks, so that
@@ -77,7 +83,10 @@ PIPELINES = [
     ("list_overlap,improve_order", "exact"),
     ("pre_bucket_fsdp_collectives(cap_mb=0.004),list_overlap", "exact"),
     ("reorder_communication_preserving_peak_memory,sink_waits_iterative,simple_overlap", "exact"),
-    (OWN, "sums"),
+    ("tuck optimize", "sums"),
+    ("tuck optimize --keep-order", "exact"),
+    ("tuck optimize --memory=1GB", "sums"),
+    ("tuck optimize --effort=0 --memory=1GB", "sums"),
 ]
 ITEMS = [(path, world) for path in CASES for world in (2, 4)]
 ITEMS += [(path, json.loads(path.read_text())["world_size"]) for path in SIDE_CARS]
@@ -98,7 +107,7 @@ def optimize(source, passes, rank, groups, after):
     said = [f"--group={n}={','.join(map(str, g['ranks']))}" for n, g in groups.items()]
     annotations = " ".join(re.findall(r'"([^"\n]*)"', source.read_text()))
     said += [f"--assume={s}=8" for s in sorted(set(re.findall(r"\bs\d+\b", annotations)))]
-    said += ["-p", passes] if passes != OWN else []
+    said += OWN.get(passes, ["-p", passes])
     done = subprocess.run(
         [TUCK, "optimize", source, "-o", after, "--json", f"--rank={rank}", *said],
         stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.SECONDS,
