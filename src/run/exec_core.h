@@ -110,6 +110,7 @@ struct exec {
     char *arena_base;
     char *loop_base, *scratch;
     size_t loop_bytes, scratch_bytes;
+    int64_t *inside; /* by op: bytes of values inside of it */
     struct exec_chunk *chunk;
     struct exec_memory memory;
     int64_t growing;        /* bytes that this step needed so far */

@@ -186,9 +186,24 @@ bool exec_make_memory(struct exec *x)
     return place_inside(x);
 }
 
+/* Of the room for values inside of loops, what some op writes: the rest stays untouched. */
+static int64_t inside_bytes(const struct exec *x)
+{
+    int64_t most = 0;
+
+    for (uint32_t i = 0; i < x->step.len; i++) {
+        const struct exec_step *s = &x->step.at[i];
+        int64_t bytes = s->what == STEP_LOOP ? (int64_t)loop_room(s->loop) : x->inside[s->op];
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 bool exec_make_scratch(struct exec *x)
 {
     size_t most = 0;
+
+    x->memory.scratch += inside_bytes(x) - (int64_t)aligned((int64_t)x->loop_bytes);
 
     for (uint32_t i = 0; i < x->step.len; i++) {
         const struct exec_step *s = &x->step.at[i];

@@ -103,15 +103,15 @@ static uint32_t *ops_of_nodes(struct exec *x)
 static bool resolve_all(struct exec *x)
 {
     const uint32_t *op = ops_of_nodes(x);
-    /* by op: nodes of several ops may stand between each other in the graph */
-    int64_t *used = arena_zeroed(&x->arena, ((size_t)x->p->n_op + 1) * sizeof(*used));
 
+    /* by op: nodes of several ops may stand between each other in the graph */
+    x->inside = arena_zeroed(&x->arena, ((size_t)x->p->n_op + 1) * sizeof(*x->inside));
     x->dynamic = arena_zeroed(&x->arena, x->g->node.len * sizeof(*x->dynamic));
     for_each_node (x->g, n) {
         uint32_t from = x->place.len;
         if (!exec_resolve(x, n))
             return false;
-        lay_inside(x, from, &used[op[n] != PROGRAM_NONE ? op[n] : x->p->n_op]);
+        lay_inside(x, from, &x->inside[op[n] != PROGRAM_NONE ? op[n] : x->p->n_op]);
     }
     return true;
 }

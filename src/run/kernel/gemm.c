@@ -200,3 +200,29 @@ struct matrix gemm_matrix(const struct rt_tensor *t, const void *data)
     return (struct matrix){(void *)(uintptr_t)data, t->size[n - 2], t->size[n - 1],
                            t->stride[n - 2], t->stride[n - 1]};
 }
+
+bool gemm_natural(const struct rt_tensor *t, enum kind k)
+{
+    return kind_of(t->dtype) == k && dtype_at(t->dtype)->bytes == kind_bytes[k];
+}
+
+struct rt_tensor gemm_operand(struct plain *s, const struct rt_tensor *t, enum kind k, bool read)
+{
+    struct rt_tensor x = *t;
+
+    if (gemm_natural(t, k))
+        return x;
+    x.data = plain_room(s, (size_t)rt_numel(t) * kind_bytes[k]);
+    x.dtype = (uint8_t)(k == K_F32   ? DTYPE_F32
+                        : k == K_F64 ? DTYPE_F64
+                        : k == K_I64 ? DTYPE_I64
+                                     : t->dtype);
+    int64_t step = 1;
+    for (int d = t->n - 1; d >= 0; d--) {
+        x.stride[d] = step;
+        step *= t->size[d];
+    }
+    if (read)
+        copy_tensor(s->c, &x, t);
+    return x;
+}

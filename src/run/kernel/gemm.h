@@ -20,4 +20,10 @@ size_t gemm_room(const struct matrix *out, const struct matrix *a, const struct 
 /* The last two dimensions of t at a batch index. */
 struct matrix gemm_matrix(const struct rt_tensor *t, const void *data);
 
+/* Is an element in memory what it is in a register of this kind? */
+bool gemm_natural(const struct rt_tensor *t, enum kind k);
+
+/* t as it is, or converted and contiguous in the scratch; its elements only if it is read. */
+struct rt_tensor gemm_operand(struct plain *s, const struct rt_tensor *t, enum kind k, bool read);
+
 #endif

@@ -34,6 +34,8 @@ struct hot {
     reduce_fn column[REDUCE_OPS][K_END];
     double (*square_deviation)(const float *x, float mean, int64_t n);
     double (*square_deviation64)(const double *x, double mean, int64_t n);
+    const struct rows_f32 *rows_f32; /* in rows.h */
+    const struct rows_f64 *rows_f64;
 };
 
 extern const struct hot hot_base, hot_avx2;

@@ -4,6 +4,7 @@
 /* Before the switch: what the C library defines is not compiled for AVX2. */
 #include "run/kernel/hot.h"
 #include "run/kernel/hot_math.h"
+#include "run/kernel/rows.h"
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
@@ -14,6 +15,7 @@
 
 #include "run/kernel/hot_point.h"
 #include "run/kernel/hot_reduce.h"
+#include "run/kernel/hot_rows.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -1,6 +1,7 @@
 /* Inner loops for any machine. */
 #include "run/kernel/hot_point.h"
 #include "run/kernel/hot_reduce.h"
+#include "run/kernel/hot_rows.h"
 
 const struct hot hot_base = HOT_TABLE;
 

@@ -4,8 +4,8 @@
  * a few units of the last place, however long a row is. */
 enum { REDUCE_LANES = 32, REDUCE_CHUNK = 2048 };
 
-#define ROW_SUM(name, T)                                                                           \
-    static double name##_chunk(const T *x, int64_t n)                                              \
+#define ROW_SUM(sfx, T)                                                                            \
+    static double row_sum_chunk_##sfx(const T *x, int64_t n)                                       \
     {                                                                                              \
         T lane[REDUCE_LANES] = {0};                                                                \
         int64_t i = 0;                                                                             \
@@ -18,16 +18,16 @@ enum { REDUCE_LANES = 32, REDUCE_CHUNK = 2048 };
                 lane[k] += lane[k + half];                                                         \
         return lane[0];                                                                            \
     }                                                                                              \
-    static void name(void *to, const void *from, int64_t n)                                        \
+    static void row_sum_##sfx(void *to, const void *from, int64_t n)                               \
     {                                                                                              \
         const T *x = from;                                                                         \
         double sum = 0;                                                                            \
         for (int64_t i = 0; i < n; i += REDUCE_CHUNK)                                              \
-            sum += name##_chunk(x + i, n - i < REDUCE_CHUNK ? n - i : REDUCE_CHUNK);               \
+            sum += row_sum_chunk_##sfx(x + i, n - i < REDUCE_CHUNK ? n - i : REDUCE_CHUNK);        \
         *(T *)to = (T)sum;                                                                         \
     }
-ROW_SUM(row_sum_f32, float)
-ROW_SUM(row_sum_f64, double)
+ROW_SUM(f32, float)
+ROW_SUM(f64, double)
 
 #define SQUARES(name, T)                                                                           \
     static double name(const T *x, T mean, int64_t n)                                              \
@@ -127,5 +127,6 @@ BOTH(min_f64, double, (double)INFINITY, f64_min(a, b))
 #define HOT_TABLE                                                                                  \
     {                                                                                              \
         .point = point_table.fn, .row = REDUCE_TABLE(row), .column = REDUCE_TABLE(column),         \
-        .square_deviation = squares_f32, .square_deviation64 = squares_f64,                        \
+        .square_deviation = squares_f32, .square_deviation64 = squares_f64, .rows_f32 = &rows_f32, \
+        .rows_f64 = &rows_f64,                                                                     \
     }

@@ -1,5 +1,6 @@
-/* Attention by two products a head, with the scores of one head in scratch: [batch, heads, length,
- * width]. Heads of key and value may be fewer, shared by as many queries. */
+/* Attention by two products for some queries of a head, with their scores in scratch: [batch,
+ * heads, length, width]. Heads of key and value may be fewer, shared by as many queries. If it is
+ * causal, keys that none of these queries sees are left out. */
 #include <math.h>
 
 #include "run/kernel/gemm.h"
@@ -39,10 +40,46 @@ static double scale_at(const struct rt_call *c, uint32_t i)
     return arg_at(c, i)->kind == RT_FLOAT || arg_at(c, i)->kind == RT_INT ? arg_float(c, i, 0) : 0;
 }
 
-static struct matrix head(const void *p, enum kind k, int64_t number, int64_t rows, int64_t cols)
+enum { QUERIES = 128 }; /* their scores stay in the second cache */
+
+/* As it is if elements of a row lie side by side, else contiguous in the scratch. */
+static struct rt_tensor take(struct plain *s, const struct rt_tensor *t, enum kind k, bool read)
 {
-    return (struct matrix){(char *)(uintptr_t)p + number * rows * cols * kind_bytes[k], rows, cols,
-                           cols, 1};
+    struct rt_tensor x = *t;
+
+    if (gemm_natural(t, k) && (t->stride[3] == 1 || t->size[3] == 1) &&
+        (t->size[2] == 1 || t->stride[2] >= t->size[3]))
+        return x;
+    x.data = read ? (void *)(uintptr_t)plain_in(s, t, k)
+                  : plain_room(s, (size_t)rt_numel(t) * kind_bytes[k]);
+    x.dtype = k == K_F32 ? DTYPE_F32 : DTYPE_F64;
+    for (int64_t d = t->n - 1, step = 1; d >= 0; step *= t->size[d--])
+        x.stride[d] = step;
+    return x;
+}
+
+static bool give_back(struct rt_call *c, const struct rt_tensor *to, const struct rt_tensor *from)
+{
+    return from->data == to->data || copy_tensor(c, to, from);
+}
+
+/* Rows from `first` on of a head. */
+static struct matrix head(const struct rt_tensor *t, int64_t number, int64_t first, int64_t rows)
+{
+    int64_t b = number / t->size[1], h = number % t->size[1];
+    int64_t at = b * t->stride[0] + h * t->stride[1] + first * t->stride[2];
+
+    return (struct matrix){(char *)t->data + at * dtype_at(t->dtype)->bytes, rows, t->size[3],
+                           t->stride[2], 1};
+}
+
+/* The queries from `first` on, and the keys that they see. */
+static struct attention_block block_at(const struct attention *a, int64_t first)
+{
+    int64_t rows = a->length - first < QUERIES ? a->length - first : QUERIES;
+    int64_t seen = a->causal && first + rows < a->keys ? first + rows : a->keys;
+
+    return (struct attention_block){rows, seen, first, a->keys, a->scale, a->causal};
 }
 
 static struct matrix turned(struct matrix m)
@@ -78,7 +115,19 @@ static const void *mask_of(struct rt_call *c, const struct attention *a, int64_t
 
 static size_t score_bytes(const struct rt_tensor *q, const struct rt_tensor *k)
 {
-    return (size_t)(q->size[2] * k->size[2]) * 8 + RT_ALIGN;
+    int64_t rows = q->size[2] < QUERIES ? q->size[2] : QUERIES;
+
+    return (size_t)(rows * k->size[2]) * 8 + RT_ALIGN;
+}
+
+static size_t mask_bytes(const struct attention *a)
+{
+    return a->mask != NULL ? (size_t)(a->length * a->keys) * 8 + RT_ALIGN : 0;
+}
+
+static const void *mask_row(const void *mask, const struct attention *a, int64_t first)
+{
+    return mask == NULL ? NULL : (const char *)mask + first * a->keys * kind_bytes[a->kind];
 }
 
 /* lse may be absent; it may have room for more rows than there are queries. */
@@ -91,33 +140,35 @@ static bool forward(struct rt_call *c, struct attention *a, struct rt_tensor *ou
         return false;
     enum kind kind = a->kind;
     int64_t bytes = kind_bytes[kind];
-    const char *q = plain_in(&s, a->q, kind), *k = plain_in(&s, a->k, kind),
-               *v = plain_in(&s, a->v, kind);
-    char *o = plain_out(&s, out, kind);
+    struct rt_tensor q = take(&s, a->q, kind, true), k = take(&s, a->k, kind, true),
+                     v = take(&s, a->v, kind, true), o = take(&s, out, kind, false);
     char *lse = lse_out != NULL ? plain_out(&s, lse_out, kind) : NULL;
-    void *scores = plain_room(&s, score_bytes(a->q, a->k)),
-         *mask = plain_room(&s, score_bytes(a->q, a->k));
+    void *scores = plain_room(&s, score_bytes(a->q, a->k)), *mask = plain_room(&s, mask_bytes(a));
     int64_t lse_rows = lse_out != NULL && lse_out->n == 3 ? lse_out->size[2] : a->length;
     if (lse != NULL)
         memset(lse, 0, (size_t)rt_numel(lse_out) * (size_t)bytes);
     for (int64_t i = 0; i < a->batch * a->heads; i++) {
         int64_t shared = i / a->heads * (a->heads / a->share) + i % a->heads / a->share;
-        struct matrix p = {scores, a->length, a->keys, a->keys, 1};
+        const void *m = mask_of(c, a, i / a->heads, i % a->heads, mask);
 
-        if (!gemm(c, kind, p, head(q, kind, i, a->length, a->width),
-                  turned(head(k, kind, shared, a->keys, a->width)), 1, 0, s.at))
-            return false;
-        rows_attention(kind, scores, lse != NULL ? lse + i * lse_rows * bytes : NULL,
-                       mask_of(c, a, i / a->heads, i % a->heads, mask), a->length, a->keys,
-                       a->scale, a->causal);
-        if (!gemm(c, kind, head(o, kind, i, a->length, a->value_width), p,
-                  head(v, kind, shared, a->keys, a->value_width), 1, 0, s.at))
-            return false;
+        for (int64_t first = 0; first < a->length; first += QUERIES) {
+            struct attention_block b = block_at(a, first);
+            struct matrix p = {scores, b.rows, b.keys, b.keys, 1};
+
+            if (!gemm(c, kind, p, head(&q, i, first, b.rows), turned(head(&k, shared, 0, b.keys)),
+                      1, 0, s.at))
+                return false;
+            rows_attention(kind, &b, scores,
+                           lse != NULL ? lse + (i * lse_rows + first) * bytes : NULL,
+                           mask_row(m, a, first));
+            if (!gemm(c, kind, head(&o, i, first, b.rows), p, head(&v, shared, 0, b.keys), 1, 0,
+                      s.at))
+                return false;
+        }
     }
-    plain_done(&s, out, o, kind);
     if (lse != NULL)
         plain_done(&s, lse_out, lse, kind);
-    return true;
+    return give_back(c, out, &o);
 }
 
 /* _for_cpu(q, k, v, dropout_p, is_causal, *, attn_mask, scale) -> out, lse */
@@ -142,7 +193,9 @@ static size_t attention_scratch(const struct rt_call *c, uint32_t q)
     const struct rt_tensor *a = arg_tensor(c, q), *b = arg_tensor(c, q + 1);
 
     return plain_scratch(c, 0) +
-           (a != NULL && b != NULL && a->n == 4 && b->n == 4 ? 4 * score_bytes(a, b) : 0) +
+           (a != NULL && b != NULL && a->n == 4 && b->n == 4
+                ? 3 * score_bytes(a, b) + (size_t)(a->size[2] * b->size[2]) * 8 + RT_ALIGN
+                : 0) +
            plain_scratch(c, 0);
 }
 
@@ -153,55 +206,89 @@ size_t scratch_attention_cpu(const struct rt_call *c)
 
 /* ---- backward ---- */
 
+/* What the gradients of one head are made of. */
+struct backward {
+    struct rt_tensor g, q, k, v, o, d[3];
+    const char *lse;
+    void *p, *dp, *room;
+};
+
+/* Keys that no query sees have no gradient. */
+static void clear_unseen(const struct attention *a, const struct backward *w, int64_t shared,
+                         int64_t seen)
+{
+    for (int t = 1; t < 3; t++) {
+        struct matrix m = head(&w->d[t], shared, seen, a->keys - seen);
+
+        for (int64_t r = 0; r < m.rows; r++)
+            memset((char *)m.p + r * m.row_step * kind_bytes[a->kind], 0,
+                   (size_t)(m.cols * kind_bytes[a->kind]));
+    }
+}
+
+/* add: gradients of keys and values are added to what is there. */
+static bool block_backward(struct rt_call *c, const struct attention *a, const struct backward *w,
+                           struct attention_block b, int64_t i, int64_t shared, const void *mask,
+                           double add)
+{
+    enum kind kind = a->kind;
+    struct matrix p = {w->p, b.rows, b.keys, b.keys, 1}, dp = {w->dp, b.rows, b.keys, b.keys, 1};
+    struct matrix g = head(&w->g, i, b.first, b.rows), q = head(&w->q, i, b.first, b.rows),
+                  o = head(&w->o, i, b.first, b.rows), k = head(&w->k, shared, 0, b.keys),
+                  v = head(&w->v, shared, 0, b.keys);
+    const char *lse = w->lse + b.first * kind_bytes[kind];
+
+    if (!gemm(c, kind, p, q, turned(k), 1, 0, w->room))
+        return false;
+    rows_attention_again(kind, &b, w->p, lse, mask_row(mask, a, b.first));
+    if (!gemm(c, kind, head(&w->d[2], shared, 0, b.keys), turned(p), g, 1, add, w->room) ||
+        !gemm(c, kind, dp, g, turned(v), 1, 0, w->room))
+        return false;
+    rows_attention_scores(kind, &b, w->dp, w->p, g.p, g.row_step, o.p, o.row_step, a->value_width);
+    return gemm(c, kind, head(&w->d[0], i, b.first, b.rows), dp, k, 1, 0, w->room) &&
+           gemm(c, kind, head(&w->d[1], shared, 0, b.keys), turned(dp), q, 1, add, w->room);
+}
+
 static bool backward(struct rt_call *c, struct attention *a, const struct rt_tensor *grad,
                      const struct rt_tensor *out, const struct rt_tensor *lse_in)
 {
     struct plain s = plain_begin(c);
+    struct rt_tensor *to[3] = {out_at(c, 0), out_at(c, 1), out_at(c, 2)};
 
     if (!describe(c, a))
         return false;
+    if (to[0] == NULL || to[1] == NULL || to[2] == NULL)
+        return kernel_error(c, "attention backward without the gradient of an operand");
     enum kind kind = a->kind;
-    int64_t bytes = kind_bytes[kind], n = a->length, keys = a->keys;
-    const char *g = plain_in(&s, grad, kind), *q = plain_in(&s, a->q, kind),
-               *k = plain_in(&s, a->k, kind), *v = plain_in(&s, a->v, kind),
-               *o = plain_in(&s, out, kind), *lse = plain_in(&s, lse_in, kind);
-    char *d[3];
-    struct rt_tensor *to[3] = {out_at(c, 0), out_at(c, 1), out_at(c, 2)};
-    for (int i = 0; i < 3; i++) {
-        d[i] = to[i] != NULL ? plain_out(&s, to[i], kind) : NULL;
-        if (to[i] == NULL)
-            return kernel_error(c, "attention backward without the gradient of an operand");
-    }
-    void *p_room = plain_room(&s, score_bytes(a->q, a->k)),
-         *dp_room = plain_room(&s, score_bytes(a->q, a->k)),
-         *mask = plain_room(&s, score_bytes(a->q, a->k));
-    struct matrix p = {p_room, n, keys, keys, 1}, dp = {dp_room, n, keys, keys, 1};
-    int64_t lse_rows = lse_in->n == 3 ? lse_in->size[2] : n;
+    struct backward w = {.g = take(&s, grad, kind, true),
+                         .q = take(&s, a->q, kind, true),
+                         .k = take(&s, a->k, kind, true),
+                         .v = take(&s, a->v, kind, true),
+                         .o = take(&s, out, kind, true)};
+    for (int t = 0; t < 3; t++)
+        w.d[t] = take(&s, to[t], kind, false);
+    const char *lse = plain_in(&s, lse_in, kind);
+    w.p = plain_room(&s, score_bytes(a->q, a->k));
+    w.dp = plain_room(&s, score_bytes(a->q, a->k));
+    void *mask = plain_room(&s, mask_bytes(a));
+    w.room = s.at;
+    int64_t lse_rows = lse_in->n == 3 ? lse_in->size[2] : a->length;
     for (int64_t i = 0; i < a->batch * a->heads; i++) {
         int64_t shared = i / a->heads * (a->heads / a->share) + i % a->heads / a->share;
-        double add = i % a->share != 0; /* the first of those that share a head begins its sums */
-        struct matrix gh = head(g, kind, i, n, a->value_width), qh = head(q, kind, i, n, a->width),
-                      kh = head(k, kind, shared, keys, a->width),
-                      vh = head(v, kind, shared, keys, a->value_width);
+        bool add = i % a->share != 0; /* the first of those that share a head begins its sums */
+        const void *m = mask_of(c, a, i / a->heads, i % a->heads, mask);
+        int64_t last = (a->length - 1) / QUERIES * QUERIES;
 
-        bool ok = gemm(c, kind, p, qh, turned(kh), 1, 0, s.at);
-        rows_attention_again(kind, p_room, lse + i * lse_rows * bytes,
-                             mask_of(c, a, i / a->heads, i % a->heads, mask), n, keys, a->scale,
-                             a->causal);
-        ok = ok && gemm(c, kind, head(d[2], kind, shared, keys, a->value_width), turned(p), gh, 1,
-                        add, s.at);
-        ok = ok && gemm(c, kind, dp, gh, turned(vh), 1, 0, s.at);
-        rows_attention_scores(kind, dp_room, p_room, gh.p, o + i * n * a->value_width * bytes, n,
-                              keys, a->value_width, a->scale);
-        ok = ok && gemm(c, kind, head(d[0], kind, i, n, a->width), dp, kh, 1, 0, s.at);
-        ok = ok &&
-             gemm(c, kind, head(d[1], kind, shared, keys, a->width), turned(dp), qh, 1, add, s.at);
-        if (!ok)
-            return false;
+        w.lse = lse + i * lse_rows * kind_bytes[kind];
+        if (!add)
+            clear_unseen(a, &w, shared, a->length > 0 ? block_at(a, last).keys : 0);
+        /* The last queries see most keys, and begin the sums. */
+        for (int64_t first = last; a->length > 0 && first >= 0; first -= QUERIES, add = true)
+            if (!block_backward(c, a, &w, block_at(a, first), i, shared, m, add))
+                return false;
     }
-    for (int i = 0; i < 3; i++)
-        plain_done(&s, to[i], d[i], kind);
-    return true;
+    return give_back(c, to[0], &w.d[0]) && give_back(c, to[1], &w.d[1]) &&
+           give_back(c, to[2], &w.d[2]);
 }
 
 /* _for_cpu_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_mask, scale) */

@@ -14,30 +14,6 @@ static enum kind kind_for(const struct rt_tensor *t)
     return kind_of(t->dtype) == K_BOOL ? K_I64 : kind_of(t->dtype);
 }
 
-static bool is_natural(const struct rt_tensor *t, enum kind k)
-{
-    return kind_of(t->dtype) == k && dtype_at(t->dtype)->bytes == kind_bytes[k];
-}
-
-/* As it is, or converted and contiguous. */
-static struct rt_tensor usable(struct plain *s, const struct rt_tensor *t, enum kind k, bool read)
-{
-    struct rt_tensor x = *t;
-
-    if (is_natural(t, k))
-        return x;
-    x.data = plain_room(s, (size_t)rt_numel(t) * kind_bytes[k]);
-    x.dtype = (uint8_t)(k == K_F32 ? DTYPE_F32 : k == K_I64 ? DTYPE_I64 : t->dtype);
-    int64_t step = 1;
-    for (int d = t->n - 1; d >= 0; d--) {
-        x.stride[d] = step;
-        step *= t->size[d];
-    }
-    if (read)
-        copy_tensor(s->c, &x, t);
-    return x;
-}
-
 static struct matrix at_batch(const struct rt_tensor *t, int64_t i, enum kind k)
 {
     int64_t step = t->n > 2 && t->size[0] != 1 ? t->stride[0] * i : 0;
@@ -50,7 +26,7 @@ static size_t product_scratch(const struct rt_call *c, const struct product *x)
     enum kind k = kind_for(x->out);
     struct matrix o = gemm_matrix(x->out, NULL), a = gemm_matrix(x->a, NULL),
                   b = gemm_matrix(x->b, NULL);
-    bool natural = is_natural(x->out, k) && is_natural(x->a, k) && is_natural(x->b, k);
+    bool natural = gemm_natural(x->out, k) && gemm_natural(x->a, k) && gemm_natural(x->b, k);
 
     if (k == K_END)
         return 0;
@@ -66,8 +42,8 @@ static bool multiply(struct rt_call *c, const struct product *x)
     if (k == K_END)
         return kernel_error(c, "no kernel computes %s of %s", c->kernel->name,
                             dtype_at(x->out->dtype)->name);
-    struct rt_tensor a = usable(&s, x->a, k, true), b = usable(&s, x->b, k, true),
-                     out = usable(&s, x->out, k, false);
+    struct rt_tensor a = gemm_operand(&s, x->a, k, true), b = gemm_operand(&s, x->b, k, true),
+                     out = gemm_operand(&s, x->out, k, false);
     double beta = x->add != NULL ? x->beta : 0;
     if (beta != 0 && x->add->data != out.data)
         copy_tensor(c, &out, x->add);
@@ -197,8 +173,8 @@ bool kernel_grouped_mm(struct rt_call *c)
 
     if (arg_tensor(c, 3) != NULL || k == K_END)
         return kernel_error(c, "no kernel computes grouped products with a bias");
-    struct rt_tensor t[] = {usable(&s, c->out, k, false), usable(&s, a, k, true),
-                            usable(&s, b, k, true)};
+    struct rt_tensor t[] = {gemm_operand(&s, c->out, k, false), gemm_operand(&s, a, k, true),
+                            gemm_operand(&s, b, k, true)};
     int64_t n = offs != NULL ? offs->size[0] : t[0].size[0], begin = 0;
     int64_t most = a->n == 2 ? (b->n == 2 ? a->size[1] : a->size[0]) : b->size[b->n - 1];
     if (offs != NULL && (a->n == 2) != (b->n == 2)) /* rows beyond the last group */

@@ -33,17 +33,26 @@ static void find_made(struct loop *l, struct arena *a)
     qsort(l->made, l->n_made, sizeof(*l->made), by_address);
 }
 
-static uint32_t kept_inside(const struct loop *l, const struct part *p)
+static size_t bytes_of(const struct rt_tensor *t)
 {
-    uint32_t n = 0;
+    return (size_t)rt_numel(t) * dtype_at(t->dtype)->bytes;
+}
 
-    for (uint32_t i = 0; p->prog != NULL && i < p->n; i++) {
+/* Results inside: those that stay in registers, and those that need room. */
+static void count_inside(struct loop *l, const struct part *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
         const struct loop_node *x = &l->node[p->at[i]];
 
-        for (uint32_t k = 0; k < x->call.n_out && k < 64; k++)
-            n += (x->inside >> k & 1) && !(l->needed[p->at[i]] >> k & 1);
+        for (uint32_t k = 0; k < x->call.n_out && k < 64; k++) {
+            if (!(x->inside >> k & 1))
+                continue;
+            if (p->prog != NULL && !(l->needed[p->at[i]] >> k & 1))
+                l->kept++;
+            else
+                l->room += (bytes_of(&x->call.out[k]) + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
+        }
     }
-    return n;
 }
 
 struct loop *loop_build(struct arena *a, const struct loop_node *node, uint32_t n)
@@ -59,7 +68,7 @@ struct loop *loop_build(struct arena *a, const struct loop_node *node, uint32_t 
         struct part *p = &l->part[i];
 
         p->prog = emit_part(l, p, a);
-        l->kept += kept_inside(l, p);
+        count_inside(l, p);
         if (p->prog != NULL && p->prog->scratch > l->scratch)
             l->scratch = p->prog->scratch;
         for (uint32_t k = 0; p->prog == NULL && k < p->n; k++) {
@@ -102,6 +111,11 @@ bool loop_run(struct loop *l, void *scratch, char *error, size_t error_size, uin
         if (!run_part(l, &l->part[i], scratch, error, error_size, node))
             return false;
     return true;
+}
+
+size_t loop_room(const struct loop *l)
+{
+    return l->room;
 }
 
 uint32_t loop_kept_inside(const struct loop *l)

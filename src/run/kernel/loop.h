@@ -30,6 +30,9 @@ size_t loop_scratch(const struct loop *l);
 /* false: error says why; *node is the number of the node that failed. */
 bool loop_run(struct loop *l, void *scratch, char *error, size_t error_size, uint32_t *node);
 
+/* Bytes of results inside that are written nevertheless: other parts of the loop read them. */
+size_t loop_room(const struct loop *l);
+
 /* How many of the nodes' results are never written, for reports and tests. */
 uint32_t loop_kept_inside(const struct loop *l);
 

@@ -46,7 +46,7 @@ struct loop {
     struct made *made; /* by address */
     uint32_t n_made;
     uint64_t *needed; /* by node, bit by result: other parts read it */
-    size_t scratch;
+    size_t scratch, room;
     uint32_t kept;
 };
 

@@ -4,6 +4,10 @@
 /* A row that does not fit into this many bytes of registers is not worth a loop. */
 #define PROG_MOST (4u << 20)
 
+/* Elements of a tile: few enough for the registers of a loop to stay in the first two caches, many
+ * enough that calling a step costs little. */
+enum { PROG_TILE = 1024 };
+
 void prog_begin(struct prog *p)
 {
     p->n_step = p->n_mem = p->n_value = 0;
@@ -380,8 +384,8 @@ bool prog_finish(struct prog *p)
     int64_t inner = 1;
     for (int d = 0; d < (p->inner > 0 ? p->inner : 1); d++)
         inner *= p->size[d];
-    p->width = p->inner > 0 || inner < ELEM_BLOCK ? inner : ELEM_BLOCK;
-    int64_t rows = p->width > 0 ? ELEM_BLOCK / p->width : 1;
+    p->width = p->inner > 0 || inner < PROG_TILE ? inner : PROG_TILE;
+    int64_t rows = p->width > 0 ? PROG_TILE / p->width : 1;
     int64_t all = p->size[p->inner > 0 ? p->inner : 1];
     p->rows = rows < 1 ? 1 : rows > all ? all : rows;
     if ((uint64_t)p->width * 16 > PROG_MOST)

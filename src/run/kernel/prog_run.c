@@ -11,7 +11,9 @@ struct run {
     char *base[256]; /* by mem: where the tile begins */
     void *reg[1024]; /* by value */
     int64_t width, rows, n;
-    int64_t before; /* rows before the tile */
+    int64_t before;                  /* rows before the tile */
+    int64_t dense_width, dense_rows; /* of the tiles that `dense` is about */
+    bool dense[256]; /* by mem: do the elements of a tile lie there one after the other? */
 };
 
 static int inner_dims(const struct prog *p)
@@ -87,7 +89,7 @@ static void move_tile(const struct run *r, bool load, uint16_t value, const stru
 
     if (reg == mem)
         return; /* the tile is its own register */
-    if (m->row || is_dense(r, m)) {
+    if (m->row || r->dense[s->mem]) {
         move_run(load, reg, mem, m->dtype, m->row ? m->step[outer] : dtype_at(m->dtype)->bytes,
                  m->row ? r->rows : r->n);
         return;
@@ -201,18 +203,29 @@ static void column(const struct run *r, const struct step *s, char *sums)
     }
 }
 
+/* All tiles but the last of a row or a column have one shape. */
+static void find_dense(struct run *r)
+{
+    for (uint16_t m = 0; m < r->p->n_mem; m++)
+        r->dense[m] = is_dense(r, &r->p->mem[m]);
+    r->dense_width = r->width;
+    r->dense_rows = r->rows;
+}
+
 static void run_tile(struct run *r)
 {
     const struct prog *p = r->p;
     char *sums = r->scratch + p->columns;
 
     r->n = r->rows * r->width;
+    if (r->width != r->dense_width || r->rows != r->dense_rows)
+        find_dense(r);
     for (uint16_t v = 0; v < p->n_value; v++)
         if (p->value[v].direct != 0) {
             uint16_t m = (uint16_t)(p->value[v].direct - 1);
 
-            r->reg[v] = is_dense(r, &p->mem[m]) ? (void *)r->base[m]
-                                                : r->scratch + (size_t)p->value[v].at * RT_ALIGN;
+            r->reg[v] = r->dense[m] ? (void *)r->base[m]
+                                    : r->scratch + (size_t)p->value[v].at * RT_ALIGN;
         }
     for (uint16_t i = 0; i < p->n_step; i++) {
         const struct step *s = &p->step[i];
@@ -295,6 +308,7 @@ static void begin(struct run *r, const struct prog *p, void *scratch)
     }
     r->width = p->width;
     r->before = 0;
+    r->dense_width = r->dense_rows = -1;
     begin_columns(r);
 }
 
