@@ -16,7 +16,9 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"ranks", 'n', "N", 0, "The number of ranks (default: that of the graph's groups)", 4},
+    {"ranks", 'n', "N", 0,
+     "The number of ranks (default: as many as mpirun started, else that of the graph's groups)",
+     4},
     {"seed", OPT_SEED, "N", 0, "Draw the inputs from this seed (0)", 4},
     {"inputs", OPT_INPUTS, "NAME", 0,
      "Take the inputs from NAME.rank0.safetensors …, or from NAME.safetensors for all ranks; a "

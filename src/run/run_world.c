@@ -37,6 +37,8 @@ int run_count_ranks(const struct run_plan *plan, tuck_graph *const *g, size_t n)
 
     if (plan->o->ranks > 0)
         return (int)plan->o->ranks;
+    if (transport_world(plan->o->transport) > 0)
+        return transport_world(plan->o->transport);
     for (size_t i = 0; i < n; i++)
         if (ranks_of(g[i]) > most)
             most = ranks_of(g[i]);

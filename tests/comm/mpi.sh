@@ -17,5 +17,21 @@ for n in ${TUCK_RANKS:-1 2 3 5 9}; do
         echo "failed: $n ranks"
     fi
 done
+# Without -n there are as many ranks as mpirun started.
+graph=$(mktemp)
+cat >"$graph" <<'END'
+class step(torch.nn.Module):
+    def forward(self, x: "f32[4][1]cpu"):
+        sum_1: "f32[4][1]cpu" = torch.ops._c10d_functional.all_reduce.default(x, 'sum', '0')
+        out: "f32[4][1]cpu" = torch.ops._c10d_functional.wait_tensor.default(sum_1)
+        return (out,)
+END
+if mpirun.openmpi --bind-to none -np 3 "$build/tuck" run "$graph" 2>&1 | grep -q "measured on 3 ranks over mpi"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "failed: mpirun -np 3 tuck run"
+fi
+rm -f "$graph"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

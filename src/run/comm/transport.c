@@ -96,6 +96,20 @@ static bool under_mpirun(void)
            getenv("PMIX_RANK") != NULL;
 }
 
+int transport_world(const char *name)
+{
+    static const char *const variable[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
+    if (name != NULL && strcmp(name, "auto") != 0 && strcmp(name, "mpi") != 0)
+        return 0;
+    for (size_t i = 0; under_mpirun() && i < sizeof(variable) / sizeof(*variable); i++) {
+        const char *text = getenv(variable[i]);
+        long n = text != NULL ? strtol(text, NULL, 10) : 0;
+        if (n > 0 && n <= INT_MAX)
+            return (int)n;
+    }
+    return 0;
+}
+
 const struct transport *transport_find(const char *name, char *error)
 {
     error[0] = '\0';

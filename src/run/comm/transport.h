@@ -144,6 +144,10 @@ extern const struct transport transport_shm;
  * started by mpirun, else shm. NULL: there is none, error (COMM_ERROR_BYTES) says why. */
 const struct transport *transport_find(const char *name, char *error);
 
+/* How many ranks mpirun has started; 0 if it did not start this process, or the transport is
+ * another one. */
+int transport_world(const char *name);
+
 static inline struct comm *comm_open(const struct comm_job *job, char *error)
 {
     return job->transport->open(job, error);
