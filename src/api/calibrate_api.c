@@ -2,6 +2,7 @@
 #include "api/api.h"
 #include "base/json.h"
 #include "base/layout.h"
+#include "op/ops.h"
 #include "run/calibrate.h"
 
 struct tuck_calibration {
@@ -20,7 +21,7 @@ tuck_status tuck_calibrate(const tuck_exec_options *options, tuck_diags *diags,
     if (st != TUCK_OK)
         return st;
     if (o.ranks == 0)
-        o.ranks = 2;
+        o.ranks = transport_world(o.transport) > 0 ? transport_world(o.transport) : 2;
     mem_init(&m, NULL);
     tuck_calibration *x = m.alloc.resize(m.alloc.ctx, NULL, 0, sizeof(*x));
     if (x == NULL)
@@ -71,6 +72,56 @@ static void put_tables(struct json_out *j, const struct calibration *c)
     json_close(j, ']');
 }
 
+static void put_point(struct json_out *j, double amount, double ns)
+{
+    json_open(j, NULL, '[');
+    json_float(j, NULL, amount);
+    json_float(j, NULL, ns / 1000);
+    json_close(j, ']');
+}
+
+/* By size: small products and loops run at other rates than large ones. */
+static void put_kernels(struct json_out *j, const struct calibration *c)
+{
+    if (c->gemm_ns[0] > 0) {
+        json_open(j, "gemm", '{');
+        json_open(j, "f32", '{');
+        json_open(j, "points", '[');
+        for (int i = 0; i < CAL_GEMMS; i++)
+            put_point(j, calibrate_gemm_flops(i), c->gemm_ns[i]);
+        json_close(j, ']');
+        json_close(j, '}');
+        json_close(j, '}');
+    }
+    if (c->loop_ns[0] > 0) {
+        json_open(j, "loops", '{');
+        json_open(j, "points", '[');
+        for (int i = 0; i < CAL_LOOPS; i++)
+            put_point(j, (double)calibrate_loop_bytes(i), c->loop_ns[i]);
+        json_close(j, ']');
+        json_close(j, '}');
+    }
+}
+
+/* Measured for matrix products, taken for all kernels. */
+static void put_slowdown(struct json_out *j, const struct calibration *c)
+{
+    static const enum op_class cls[] = {OP_POINTWISE, OP_GEMM, OP_REDUCTION, OP_COPY, OP_FACTORY,
+                                        OP_INDEX,     OP_CONV, OP_NORM,      OP_LOSS, OP_ATTENTION,
+                                        OP_FOREACH,   OP_FSDP, OP_SCAN,      OP_SORT, OP_POOL};
+
+    if (c->beside[0] <= 0)
+        return;
+    json_open(j, "slowdown", '{');
+    for (size_t i = 0; i < sizeof(cls) / sizeof(*cls); i++) {
+        json_open(j, op_class_name(cls[i]), '{');
+        for (int k = 0; k < CAL_COLLS; k++)
+            json_float(j, tuck_coll_name(calibrate_coll(k)), c->beside[k] > 1 ? c->beside[k] : 1);
+        json_close(j, '}');
+    }
+    json_close(j, '}');
+}
+
 static void write_file(struct buf *b, const tuck_print_options *how, const void *arg)
 {
     const struct calibration *c = &((const tuck_calibration *)arg)->c;
@@ -101,8 +152,10 @@ static void write_file(struct buf *b, const tuck_print_options *how, const void 
     }
     if (c->kernel_ns > 0)
         json_float(&j, "kernel_us", c->kernel_ns / 1000);
+    put_kernels(&j, c);
     json_close(&j, '}');
     put_tables(&j, c);
+    put_slowdown(&j, c);
     json_close(&j, '}');
     json_end(&j);
 }

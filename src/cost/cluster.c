@@ -114,6 +114,12 @@ void cluster_set_gemm(tuck_cluster *c, enum cost_rate rate, struct cost_table t)
     c->gemm[rate] = t;
 }
 
+void cluster_set_loops(tuck_cluster *c, struct cost_table t)
+{
+    prepare(c, &t);
+    c->loops = t;
+}
+
 enum { N_MEASURED = 22 }; /* 1 KiB … 2 GiB */
 
 static const struct {

@@ -65,6 +65,8 @@ struct tuck_cluster {
     VEC(struct cost_table) table; /* first those of a cluster file, then the built-in ones */
     /* by enum cost_rate: measured products, operations instead of bytes; n is 0: none */
     struct cost_table gemm[N_RATE];
+    struct cost_table
+        loops; /* measured loops and copies, by bytes read and written; n is 0: none */
     VEC(struct cost_group) group;
     VEC(struct cost_slowdown) slowdown; /* from a cluster file */
     /* without those: how much longer kernels take while a collective runs; 0 if unknown */
@@ -105,6 +107,7 @@ bool device_find(const char *name, size_t len, enum cost_device *out);
 void cluster_set_device(tuck_cluster *c, enum cost_device d);
 void cluster_add_table(tuck_cluster *c, struct cost_table t); /* also smooths and fits it */
 void cluster_set_gemm(tuck_cluster *c, enum cost_rate rate, struct cost_table t);
+void cluster_set_loops(tuck_cluster *c, struct cost_table t);
 /* adds built-in tables and the name */
 void cluster_finish(tuck_cluster *c);
 

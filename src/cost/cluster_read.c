@@ -128,7 +128,8 @@ static void read_compute(struct reading *r, const struct jin_at *root)
     if (at.v == NULL || !jin_want_object(&r->in, &at))
         return;
     jin_known(&r->in, &at,
-              NAMES("tflops", "efficiency", "dram_gbps", "dram_efficiency", "kernel_us", "gemm"));
+              NAMES("tflops", "efficiency", "dram_gbps", "dram_efficiency", "kernel_us", "gemm",
+                    "loops"));
     read_rates(&r->in, &at, "tflops", 1e9, m->peak);
     read_rates(&r->in, &at, "efficiency", 1, m->eff);
     struct jin_at dram = jin_member(&at, "dram_gbps"), eff = jin_member(&at, "dram_efficiency"),
@@ -277,6 +278,19 @@ static void read_gemm(struct reading *r, const struct jin_at *compute)
     }
 }
 
+/* compute.loops: measured loops and copies. */
+static void read_loops(struct reading *r, const struct jin_at *compute)
+{
+    struct jin_at at = jin_member(compute, "loops");
+    struct cost_table t = {.algo = TUCK_ALGO_LIBRARY};
+
+    if (at.v == NULL || !jin_want_object(&r->in, &at))
+        return;
+    jin_known(&r->in, &at, NAMES("points"));
+    if (read_points(r, &at, "bytes", &t) && !r->in.bad)
+        cluster_set_loops(r->c, t);
+}
+
 /* What a table is about, as a number to sort by. */
 struct table_key {
     uint64_t what;
@@ -402,6 +416,7 @@ static void read_root(struct reading *r)
     struct jin_at compute = jin_member(&root, "compute");
     if (compute.v != NULL && !in->bad)
         read_gemm(r, &compute);
+    read_loops(r, &compute);
     read_groups(r, &root);
     read_tables(r, &root);
     read_slowdown(r, &root);

@@ -112,7 +112,10 @@ int64_t cost_kernel_ps(const tuck_cluster *c, enum dtype dtype, double flops, do
     double compute = flops <= 0            ? 0
                      : c->gemm[rate].n > 0 ? 1000 * table_time(&c->gemm[rate], flops)
                                            : flops / (1000 * m->peak[rate] * m->eff[rate]);
-    double memory = bytes / (m->dram * m->eff_memory), least = 1000 * m->kernel_us;
+    double memory = bytes <= 0       ? 0
+                    : c->loops.n > 0 ? 1000 * table_time(&c->loops, bytes)
+                                     : bytes / (m->dram * m->eff_memory),
+           least = 1000 * m->kernel_us;
     *bound_out = least >= compute && least >= memory ? BOUND_KERNEL
                  : compute >= memory                 ? BOUND_COMPUTE
                                                      : BOUND_MEMORY;

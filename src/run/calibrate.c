@@ -27,6 +27,20 @@ int64_t calibrate_size(int i)
     return (int64_t)CAL_LEAST << 2 * i;
 }
 
+enum { GEMM_ROWS = 16 };
+
+double calibrate_gemm_flops(int i)
+{
+    double rows = (double)(GEMM_ROWS << i);
+
+    return 2 * rows * 4 * rows * 4 * rows;
+}
+
+int64_t calibrate_loop_bytes(int i)
+{
+    return (int64_t)2048 << 2 * i;
+}
+
 struct measuring {
     const tuck_exec_options *o;
     struct calibration *out; /* shared by all ranks */
@@ -84,17 +98,23 @@ static bool meet(struct cal_rank *k)
 }
 
 /* bytes is the full message: what one member of an all-gather has in the end. */
+static struct comm_call call_of(struct cal_rank *k, enum comm_kind kind, int64_t bytes,
+                                struct comm_part *part)
+{
+    bool split = kind != COMM_ALL_REDUCE && kind != COMM_BROADCAST;
+
+    *part = (struct comm_part){.in = k->heap,
+                               .out = split ? k->heap + k->half : k->heap,
+                               .count = bytes / 4 / (split ? k->comm->world : 1),
+                               .dtype = DTYPE_F32};
+    return (struct comm_call){
+        .kind = (uint8_t)kind, .n_part = 1, .part = part, .label = "calibration"};
+}
+
 static bool time_coll(struct cal_rank *k, enum comm_kind kind, int64_t bytes, double *ns)
 {
-    int64_t n = bytes / 4, world = k->comm->world;
-    bool split = kind != COMM_ALL_REDUCE && kind != COMM_BROADCAST;
-    struct comm_part part = {
-        .in = k->heap,
-        .out = kind == COMM_ALL_REDUCE || kind == COMM_BROADCAST ? k->heap : k->heap + k->half,
-        .count = split ? n / world : n,
-        .dtype = DTYPE_F32};
-    struct comm_call c = {
-        .kind = (uint8_t)kind, .n_part = 1, .part = &part, .label = "calibration"};
+    struct comm_part part;
+    struct comm_call c = call_of(k, kind, bytes, &part);
     double v[ROUNDS];
     int inner = bytes < 65536 ? 20 : 2;
 
@@ -141,39 +161,55 @@ static struct rt_tensor matrix(void *data, enum dtype d, int64_t rows, int64_t c
         .data = data, .dtype = (uint8_t)d, .n = 2, .size = {rows, columns}, .stride = {columns, 1}};
 }
 
-/* Nanoseconds of a call of an operator on two matrices; 0 if it has no kernel. */
+/* A call of an operator on two matrices. */
+struct timed {
+    struct rt_value arg[3];
+    struct rt_call c;
+};
+
+/* False: there is no memory. Its kernel is NULL if it has none. */
+static bool begin_call(struct cal_rank *k, const char *op, struct rt_tensor *a, struct rt_tensor *b,
+                       struct rt_tensor *out, struct timed *t)
+{
+    const struct op_row *row = op_at(op_find(op, strlen(op)));
+
+    t->arg[0] = (struct rt_value){.kind = RT_TENSOR, .tensor = a};
+    t->arg[1] = (struct rt_value){.kind = RT_TENSOR, .tensor = b};
+    t->arg[2] = (struct rt_value){.kind = RT_INT, .i = 1};
+    t->c = (struct rt_call){.kernel = kernel_at((enum op_kernel)row->kernel),
+                            .arg = t->arg,
+                            .out = out,
+                            .n_arg = strcmp(op, "aten.add.Tensor") == 0 ? 3 : 2,
+                            .n_out = 1,
+                            .error = k->error,
+                            .error_size = COMM_ERROR_BYTES};
+    size_t need = t->c.kernel != NULL ? kernel_scratch(&t->c) : 0;
+    if (need > 0)
+        t->c.scratch = aligned_alloc(RT_ALIGN, (need + RT_ALIGN) & ~(size_t)(RT_ALIGN - 1));
+    return need == 0 || t->c.scratch != NULL || failed(k, "out of memory");
+}
+
+/* Nanoseconds of such a call; 0 if it has no kernel. */
 static bool time_kernel(struct cal_rank *k, const char *op, struct rt_tensor *a,
                         struct rt_tensor *b, struct rt_tensor *out, int inner, double *ns)
 {
-    const struct op_row *row = op_at(op_find(op, strlen(op)));
-    struct rt_value arg[3] = {{.kind = RT_TENSOR, .tensor = a},
-                              {.kind = RT_TENSOR, .tensor = b},
-                              {.kind = RT_INT, .i = 1}};
-    struct rt_call c = {.kernel = kernel_at((enum op_kernel)row->kernel),
-                        .arg = arg,
-                        .out = out,
-                        .n_arg = strcmp(op, "aten.add.Tensor") == 0 ? 3 : 2,
-                        .n_out = 1,
-                        .error = k->error,
-                        .error_size = COMM_ERROR_BYTES};
+    struct timed t;
     double v[ROUNDS];
 
     *ns = 0;
-    if (c.kernel == NULL)
+    if (!begin_call(k, op, a, b, out, &t))
+        return false;
+    if (t.c.kernel == NULL)
         return true; /* not measured */
-    size_t need = kernel_scratch(&c);
-    void *scratch = need > 0 ? aligned_alloc(RT_ALIGN, (need + RT_ALIGN) & ~(size_t)(RT_ALIGN - 1))
-                             : NULL;
-    c.scratch = scratch;
-    bool ok = need == 0 || scratch != NULL;
+    bool ok = true;
     for (int i = -1; ok && i < ROUNDS; i++) {
-        double t = now();
+        double from = now();
         for (int j = 0; ok && j < inner; j++)
-            ok = kernel_run(&c);
+            ok = kernel_run(&t.c);
         if (i >= 0)
-            v[i] = (now() - t) / inner;
+            v[i] = (now() - from) / inner;
     }
-    free(scratch);
+    free(t.c.scratch);
     *ns = ok ? median(v, ROUNDS) : 0;
     return ok || failed(k, "a kernel failed");
 }
@@ -182,6 +218,102 @@ static bool time_kernel(struct cal_rank *k, const char *op, struct rt_tensor *a,
 static double rate(double amount, double ns)
 {
     return ns > 0 ? amount * 1e9 / ns : 0;
+}
+
+/* Products of growing size. */
+static bool time_gemms(struct cal_rank *k)
+{
+    for (int i = 0; i < CAL_GEMMS; i++) {
+        int64_t rows = GEMM_ROWS << i, wide = 4 * rows;
+        char *b = k->heap + rows * wide * 4, *c = b + wide * wide * 4;
+        struct rt_tensor x = matrix(k->heap, DTYPE_F32, rows, wide),
+                         y = matrix(b, DTYPE_F32, wide, wide), z = matrix(c, DTYPE_F32, rows, wide);
+        double ns;
+
+        if (!meet(k) || !time_kernel(k, "aten.mm.default", &x, &y, &z, i < 2 ? 50 : 2, &ns))
+            return false;
+        if (k->comm->rank == 0)
+            k->out->gemm_ns[i] = ns;
+    }
+    return true;
+}
+
+/* Loops over what lies in the first cache, and over more: one tensor read, one written. */
+static bool time_loops(struct cal_rank *k)
+{
+    for (int i = 0; i < CAL_LOOPS; i++) {
+        int64_t n = calibrate_loop_bytes(i) / 8;
+        struct rt_tensor x = matrix(k->heap, DTYPE_F32, 1, n),
+                         z = matrix(k->heap + k->half, DTYPE_F32, 1, n);
+        double ns;
+
+        if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, i < 5 ? 50 : 2, &ns))
+            return false;
+        if (k->comm->rank == 0)
+            k->out->loop_ns[i] = ns;
+    }
+    return true;
+}
+
+/* How much longer products take while a collective moves bytes, the transport's work between
+ * kernels included. */
+static bool time_beside(struct cal_rank *k, int coll, struct timed *t, double alone, double *factor)
+{
+    struct comm_part part;
+    struct comm_call c = call_of(k, kind_of[coll], calibrate_size(CAL_SIZES - 1), &part);
+    double v[3];
+
+    for (int i = 0; i < 3; i++) {
+        enum comm_state state;
+        comm_req req;
+        int done = 0;
+
+        if (!meet(k) || !comm_start(k->comm, &c, &req))
+            return failed(k, comm_error(k->comm));
+        double from = now();
+        do {
+            if (!kernel_run(&t->c))
+                return failed(k, "a kernel failed");
+            done++;
+            state = comm_test(k->comm, req);
+        } while (state == COMM_PENDING);
+        if (state == COMM_FAILED)
+            return failed(k, comm_error(k->comm));
+        v[i] = (now() - from) / (done * alone);
+    }
+    *factor = median(v, 3);
+    return true;
+}
+
+static bool time_all_beside(struct cal_rank *k)
+{
+    enum { SIDE = 256 };
+    static const size_t bytes = SIDE * SIDE * 4;
+    char *room = malloc(3 * bytes);
+    double alone, factor = 1;
+    struct timed t;
+
+    if (k->comm->transport == &transport_shm) { /* moves bytes between kernels, not beside them */
+        free(room);
+        return true;
+    }
+    if (room == NULL)
+        return failed(k, "out of memory");
+    memset(room, 0, 3 * bytes);
+    struct rt_tensor x = matrix(room, DTYPE_F32, SIDE, SIDE),
+                     y = matrix(room + bytes, DTYPE_F32, SIDE, SIDE),
+                     z = matrix(room + 2 * bytes, DTYPE_F32, SIDE, SIDE);
+    bool ok = time_kernel(k, "aten.mm.default", &x, &y, &z, 4, &alone) &&
+              begin_call(k, "aten.mm.default", &x, &y, &z, &t);
+    for (int i = 0; ok && alone > 0 && i < CAL_COLLS; i++) {
+        ok = time_beside(k, i, &t, alone, &factor);
+        if (k->comm->rank == 0)
+            k->out->beside[i] = factor;
+    }
+    if (ok)
+        free(t.c.scratch);
+    free(room);
+    return ok;
 }
 
 /* All ranks compute at once, as in a step. */
@@ -232,7 +364,8 @@ static bool measure(struct cal_rank *k)
     if (k->heap == NULL)
         return failed(k, comm_error(k->comm));
     memset(k->heap, 0, HEAP_PARTS * k->half);
-    if (!time_kernels(k) || !time_colls(k))
+    if (!time_kernels(k) || !time_gemms(k) || !time_loops(k) || !time_colls(k) ||
+        !time_all_beside(k))
         return false;
     if (k->comm->rank == 0) {
         k->out->world = k->comm->world;
