@@ -234,11 +234,11 @@ static void test_all_ranks(void **state)
     bool soak = getenv("TUCK_SOAK") != NULL, threads = getenv("TUCK_COMM_THREADS") != NULL;
     struct plan plan = {.seed = seed_of("comm"),
                         .cases = soak      ? UINT64_MAX
-                                 : threads ? 60
-                                           : 250,
+                                 : threads ? 24
+                                           : 100,
                         .flights = soak      ? 100
-                                   : threads ? 3
-                                             : 8};
+                                   : threads ? 2
+                                             : 4};
     for (int world = 1; world <= MOST_RANKS; world++)
         run_on(world, &plan);
 }
@@ -247,7 +247,7 @@ static void test_all_ranks(void **state)
 static int under_mpi(void)
 {
     const char *n = getenv("TUCK_CASES");
-    struct plan plan = {.seed = 7, .cases = n != NULL ? strtoull(n, NULL, 10) : 100, .flights = 5};
+    struct plan plan = {.seed = 7, .cases = n != NULL ? strtoull(n, NULL, 10) : 40, .flights = 3};
     char error[COMM_ERROR_BYTES];
     struct launch_options o = {.transport = transport_find("mpi", error), .timeout_s = 300};
     struct launch_result result;
