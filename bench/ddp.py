@@ -1,9 +1,10 @@
 """A DDP step on 2 ranks: `tuck run` beside PyTorch's DDP over gloo, one thread each, interleaved.
 
-    python bench/ddp.py [--rounds N] [--tuck build/release/tuck] [--compiled]
+    python bench/ddp.py [--rounds N] [--tuck build/release/tuck] [--model mlp|transformer]
 
-Prints the best and the median step of each, and the ratio of the best. The graph that Tuck runs is
-the step as PyTorch traces it (bench/step.py), as it came and after `tuck optimize`.
+Prints the best and the median step of each, and fails if Tuck's best is more than 0.7 times that of
+PyTorch, eager or compiled. The graph that Tuck runs is the step as PyTorch traces it
+(bench/step.py), as it came and after `tuck optimize`.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-WORLD, STEPS, WARMUP = 2, 10, 3
+WORLD, STEPS, WARMUP, MOST = 2, 10, 3, 0.7
 
 
 def worker(rank, model_name, compiled, store, out):
@@ -74,40 +75,50 @@ def tuck_times(tuck, graph):
     return [ns / 1e6 for ns in json.loads(text)["steps_ns"]]
 
 
+def measure(model, tuck, rounds, folder):
+    """Times of each, in turns."""
+    graph, better = f"{folder}/{model}.txt", f"{folder}/{model}_better.txt"
+    with open(graph, "w") as f:
+        subprocess.run([sys.executable, "-W", "ignore", HERE / "step.py", model], check=True,
+                       stdout=f)
+    subprocess.run([tuck, "optimize", graph, "--group", f"0={WORLD}", "-o", better],
+                   check=True, capture_output=True)
+    runs = {
+        "torch DDP, eager": lambda: torch_times(model, False),
+        "torch DDP, compiled": lambda: torch_times(model, True),
+        "tuck run": lambda: tuck_times(tuck, graph),
+        "tuck run, optimized": lambda: tuck_times(tuck, better),
+    }
+    found = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            found[name] += run()
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tuck", default=str(HERE.parent / "build/release/tuck"))
-    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--model", choices=("mlp", "transformer"))
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        for model in ("mlp", "transformer"):
-            graph, better = f"{folder}/{model}.txt", f"{folder}/{model}_better.txt"
-            with open(graph, "w") as f:
-                subprocess.run([sys.executable, "-W", "ignore", HERE / "step.py", model], check=True,
-                               stdout=f)
-            subprocess.run([args.tuck, "optimize", graph, "--group", f"0={WORLD}", "-o", better],
-                           check=True, capture_output=True)
-            runs = {
-                "torch DDP, eager": lambda: torch_times(model, False),
-                "tuck run": lambda: tuck_times(args.tuck, graph),
-                "tuck run, optimized": lambda: tuck_times(args.tuck, better),
-            }
-            if args.compiled:
-                runs["torch DDP, compiled"] = lambda: torch_times(model, True)
-            found = {name: [] for name in runs}
-            for _ in range(args.rounds):
-                for name, run in runs.items():
-                    found[name] += run()
-            base = min(found["torch DDP, eager"])
-            for name, times in found.items():
-                best, middle = min(times), statistics.median(times)
-                print(f"{model:12} {name:22} best {best:9.3f} ms, median {middle:9.3f} ms, "
-                      f"{best / base:5.2f} of eager DDP", flush=True)
+    missed = False
+    for model in [args.model] if args.model else ("mlp", "transformer"):
+        with tempfile.TemporaryDirectory() as folder:
+            found = measure(model, args.tuck, args.rounds, folder)
+        for name, times in found.items():
+            print(f"{model:12} {name:22} best {min(times):9.3f} ms, "
+                  f"median {statistics.median(times):9.3f} ms")
+        for name in ("torch DDP, eager", "torch DDP, compiled"):
+            ratio = min(found["tuck run, optimized"]) / min(found[name])
+            missed |= ratio > MOST
+            print(f"{model:12} {ratio:.2f} of {name}, at most {MOST}: "
+                  f"{'MISSED' if ratio > MOST else 'ok'}", flush=True)
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
         worker(int(sys.argv[2]), sys.argv[3], sys.argv[4] == "1", sys.argv[5], sys.argv[6])
     else:
-        main()
+        sys.exit(main())

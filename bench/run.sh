@@ -112,6 +112,9 @@ END
     echo
     echo "a step of a GPT on one rank, one thread, in turns with PyTorch"
     OMP_NUM_THREADS=1 $torch -W ignore bench/gpt.py --tuck "$B/tuck" || status=1
+    echo
+    echo "a DDP step on two ranks, one thread each, in turns with PyTorch over gloo"
+    OMP_NUM_THREADS=1 $torch -W ignore bench/ddp.py --tuck "$B/tuck" || status=1
 fi
 echo
 PYTHONDONTWRITEBYTECODE=1 python3 bench/optimize.py "$B/tuck" "$work" ${scheduler_seconds:+"$scheduler_seconds"} || status=1
