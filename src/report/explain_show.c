@@ -149,6 +149,37 @@ void explain_table(const struct explanation *x, uint32_t most, struct buf *b)
         wrap_line(b, INK_DIM, 0, "%s", report_crossed);
 }
 
+static const char *before_name(const struct program *p, uint32_t op)
+{
+    return op < p->n_op ? op_name(p, op) : "the end";
+}
+
+static void place_json(struct json_out *j, const struct program *p, const char *key,
+                       const struct place *o)
+{
+    json_open(j, key, '{');
+    json_str(j, "before", before_name(p, o->before));
+    json_float(j, "step_ns", ns_of_ps(o->step_ps));
+    json_int(j, "peak_bytes", o->peak);
+    json_close(j, '}');
+}
+
+static void places_json(struct json_out *j, const struct explanation *x)
+{
+    const struct places *o = &x->place;
+
+    if (!o->known)
+        return;
+    json_open(j, "place", '{');
+    json_str(j, "before", before_name(x->e->program, o->here.before));
+    json_int(j, "same", o->same);
+    if (o->others)
+        place_json(j, x->e->program, "next", &o->next);
+    place_json(j, x->e->program, "early", &o->early);
+    place_json(j, x->e->program, "late", &o->late);
+    json_close(j, '}');
+}
+
 void explain_json(const struct explanation *x, const char *node, struct buf *out)
 {
     uint32_t only = node != NULL ? explain_op(x, node) : PROGRAM_NONE;
@@ -188,6 +219,8 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
         json_str(&j, "limit", explain_limit_name(r->limit));
         json_str(&j, "limit_op", op_name(p, r->limit_op));
         origin_json(&j, p, &p->op[r->op]);
+        if (node != NULL)
+            places_json(&j, x);
         json_close(&j, '}');
     }
     json_close(&j, ']');
@@ -249,6 +282,34 @@ static void put_cost(const struct explanation *x, const struct machine *m, uint3
                    us(cost.alternative[i].ps));
 }
 
+static void put_other(struct buf *b, const struct explanation *x, const char *what,
+                      const struct place *o)
+{
+    const struct place *here = &x->place.here;
+
+    if (o->before == here->before)
+        return;
+    wrap_fact(b, 11, "", "%s, before %s: %+.3f ms, %+.2f MiB", what,
+              before_name(x->e->program, o->before), ms(o->step_ps - here->step_ps),
+              (double)(o->peak - here->peak) / 1048576);
+}
+
+/* Why it is issued where it is. */
+static void put_places(struct buf *b, const struct explanation *x)
+{
+    const struct places *o = &x->place;
+
+    if (!o->known)
+        return;
+    wrap_fact(b, 11, "place", "before %s; %u place%s give%s this step at no more memory",
+              before_name(x->e->program, o->here.before), o->same, o->same == 1 ? "" : "s",
+              o->same == 1 ? "s" : "");
+    if (o->others)
+        put_other(b, x, "best other place", &o->next);
+    put_other(b, x, "as early as it can", &o->early);
+    put_other(b, x, "as late as it can", &o->late);
+}
+
 void explain_node(const struct explanation *x, const struct machine *m, const char *node,
                   struct buf *b)
 {
@@ -279,6 +340,7 @@ void explain_node(const struct explanation *x, const struct machine *m, const ch
         put_limit(b, p, r);
         wrap_end(b, from, 14);
         buf_chr(b, '\n');
+        put_places(b, x);
     }
     size_t from = wrap_begin(b);
     buf_str(b, "  needs      ");

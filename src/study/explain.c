@@ -195,6 +195,11 @@ static tuck_status find_remedies(struct study *study, tuck_graph *g,
     if (o->node == NULL)
         return x->n > 0 ? remedies_of_step(x, g, study, &o->observer) : TUCK_OK;
     const struct explained *r = row_of(x, o->node);
+    if (r != NULL) {
+        tuck_status st = places_of(x->e, r->op, study->o->keep_order, &x->place);
+        if (st != TUCK_OK)
+            return st;
+    }
     return r != NULL && r->exposed > 0 ? remedies_of_collective(x, g, study, &o->observer, r)
                                        : TUCK_OK;
 }

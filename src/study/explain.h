@@ -2,6 +2,7 @@
 #ifndef TUCK_STUDY_EXPLAIN_H
 #define TUCK_STUDY_EXPLAIN_H
 
+#include "study/issue_place.h"
 #include "study/runner.h"
 #include "schedule/schedule.h"
 
@@ -69,6 +70,7 @@ struct explanation {
     uint32_t n_remedy;
     /* in some orders that were tried, collectives of different groups changed places */
     bool crosses;
+    struct places place; /* of the collective that was asked for, if it was one */
     const char *subject; /* "step.txt --group 0=8", for the commands shown; NULL means "FILE" */
 };
 
