@@ -911,6 +911,7 @@ typedef struct tuck_explain_options {
     tuck_order_rule order;
     tuck_observe_fn observe; /* or NULL */
     void *ctx;
+    const struct tuck_decision *decision; /* and why `node` is in its bucket of this; or NULL */
 } tuck_explain_options;
 
 TUCK_API void tuck_explain_options_init(tuck_explain_options *o);

@@ -32,7 +32,8 @@ static tuck_status explain(tuck_explanation *x, const tuck_explain_options *o, t
     tuck_simulation *s = x->simulation;
     struct evaluate_options eval;
     struct study study;
-    struct explain_options how = {.node = o->node, .observer = {o->observe, o->ctx}};
+    struct explain_options how = {
+        .node = o->node, .observer = {o->observe, o->ctx}, .decision = o->decision};
 
     evaluate_defaults(&eval, &s->given->machine);
     eval.keep_order = o->order == TUCK_ORDER_OF_ALL;

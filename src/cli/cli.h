@@ -173,6 +173,7 @@ struct question {
     struct listing list;
     const char *word;                       /* after the file; NULL if none */
     const char *graph_before, *graph_after; /* for tuck diff */
+    const char *decision;                   /* for tuck explain; or NULL */
 };
 extern const struct argp_child question_children[];
 /* The same; `most`: the error if there are more words, "one node only". */

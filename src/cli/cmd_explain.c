@@ -7,7 +7,7 @@
 #include "cli/job_input.h"
 #include "cli/progress.h"
 
-enum { OPT_CONTENTION = 0x7A0 };
+enum { OPT_CONTENTION = 0x7A0, OPT_DECISION };
 
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Everything, as JSON", 0},
@@ -16,6 +16,8 @@ static const struct argp_option options[] = {
      0},
     {"contention", OPT_CONTENTION, NULL, 0,
      "Concurrent collectives share their link, and kernels run slower next to them", 0},
+    {"decision", OPT_DECISION, "FILE", 0,
+     "With NODE: what tuck optimize --decision wrote for this graph; why NODE is in its bucket", 0},
     {NULL, 0, NULL, 0, "The graph:", 1},
     {0},
 };
@@ -28,6 +30,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         x->model.keep_order = true;
         return 0;
     }
+    if (key == OPT_DECISION) {
+        x->decision = arg;
+        return 0;
+    }
+    if (key == ARGP_KEY_END && x->decision != NULL && x->word == NULL)
+        argp_error(state, "--decision is about one collective: name it after the file");
     if (key == OPT_CONTENTION) {
         x->model.contention = true;
         return 0;
@@ -108,9 +116,16 @@ static int ask(struct question *x, tuck_graph *g, tuck_explanation **out)
     o.subject = subject != NULL ? subject + 1 : NULL; /* after the first space */
     o.order = x->model.keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_FREE;
     o.observe = progress_observe;
+    tuck_decision *decision = NULL;
+    tuck_status st = x->decision == NULL
+                         ? TUCK_OK
+                         : tuck_decision_read_file(x->decision, NULL, x->in.diags, &decision);
+    o.decision = decision;
     progress_begin("tuck explain");
-    tuck_status st = tuck_graph_explain(g, &machine, &o, x->in.diags, out);
+    if (st == TUCK_OK)
+        st = tuck_graph_explain(g, &machine, &o, x->in.diags, out);
     progress_end();
+    tuck_decision_free(decision);
     print_diags(x->in.diags);
     free(subject);
     return refused_or(st);

@@ -180,6 +180,28 @@ static void places_json(struct json_out *j, const struct explanation *x)
     json_close(j, '}');
 }
 
+static void bucket_time_json(struct json_out *j, const char *key, const struct bucket_time *t)
+{
+    json_open(j, key, '{');
+    json_float(j, "step_ns", ns_of_ps(t->ps));
+    json_int(j, "peak_bytes", t->peak);
+    json_bool(j, "fits", t->fits);
+    json_close(j, '}');
+}
+
+static void bucket_json(struct json_out *j, const struct bucket_why *w)
+{
+    if (w->n == 0)
+        return;
+    json_open(j, "bucket", '{');
+    json_int(j, "members", w->n);
+    bucket_time_json(j, "whole", &w->whole);
+    bucket_time_json(j, "apart", &w->apart);
+    if (w->n > 2)
+        bucket_time_json(j, "without", &w->without);
+    json_close(j, '}');
+}
+
 void explain_json(const struct explanation *x, const char *node, struct buf *out)
 {
     uint32_t only = node != NULL ? explain_op(x, node) : PROGRAM_NONE;
@@ -219,8 +241,10 @@ void explain_json(const struct explanation *x, const char *node, struct buf *out
         json_str(&j, "limit", explain_limit_name(r->limit));
         json_str(&j, "limit_op", op_name(p, r->limit_op));
         origin_json(&j, p, &p->op[r->op]);
-        if (node != NULL)
+        if (node != NULL) {
             places_json(&j, x);
+            bucket_json(&j, &x->bucket);
+        }
         json_close(&j, '}');
     }
     json_close(&j, ']');
@@ -310,6 +334,26 @@ static void put_places(struct buf *b, const struct explanation *x)
     put_other(b, x, "as late as it can", &o->late);
 }
 
+static void put_bucket_time(struct buf *b, const struct bucket_why *w, const char *what,
+                            const struct bucket_time *t)
+{
+    wrap_fact(b, 11, "", "%s %+.3f ms, %+.2f MiB%s", what, ms(t->ps - w->whole.ps),
+              (double)(t->peak - w->whole.peak) / 1048576,
+              t->fits ? "" : ", more than the memory allows");
+}
+
+/* Why it is in its bucket. */
+static void put_bucket(struct buf *b, const struct bucket_why *w)
+{
+    if (w->n == 0)
+        return;
+    wrap_fact(b, 11, "bucket", "one of %u; all buckets put in order anew: %.3f ms, %.2f MiB", w->n,
+              ms(w->whole.ps), (double)w->whole.peak / 1048576);
+    put_bucket_time(b, w, w->n > 2 ? "all of it apart:" : "both apart:", &w->apart);
+    if (w->n > 2)
+        put_bucket_time(b, w, "only this one apart:", &w->without);
+}
+
 void explain_node(const struct explanation *x, const struct machine *m, const char *node,
                   struct buf *b)
 {
@@ -341,6 +385,7 @@ void explain_node(const struct explanation *x, const struct machine *m, const ch
         wrap_end(b, from, 14);
         buf_chr(b, '\n');
         put_places(b, x);
+        put_bucket(b, &x->bucket);
     }
     size_t from = wrap_begin(b);
     buf_str(b, "  needs      ");

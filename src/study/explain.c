@@ -189,17 +189,30 @@ tuck_status explain_why(struct evaluation *e, bool keep_order, struct explanatio
     return ask_why(x, keep_order);
 }
 
+/* Why it is where it is, and in its bucket. */
+static tuck_status find_alternatives(struct study *study, const tuck_graph *g,
+                                     const struct explain_options *o, const struct explained *r,
+                                     tuck_diags *diags, struct explanation *x)
+{
+    const struct runner runner = {.study = study, .observer = o->observer};
+    tuck_status st = places_of(x->e, r->op, study->o->keep_order, &x->place);
+
+    if (st != TUCK_OK || o->decision == NULL)
+        return st;
+    return bucket_why(o->decision, &runner, g,
+                      program_str(x->e->program, x->e->program->op[r->op].name), diags, &x->bucket);
+}
+
 static tuck_status find_remedies(struct study *study, tuck_graph *g,
-                                 const struct explain_options *o, struct explanation *x)
+                                 const struct explain_options *o, tuck_diags *diags,
+                                 struct explanation *x)
 {
     if (o->node == NULL)
         return x->n > 0 ? remedies_of_step(x, g, study, &o->observer) : TUCK_OK;
     const struct explained *r = row_of(x, o->node);
-    if (r != NULL) {
-        tuck_status st = places_of(x->e, r->op, study->o->keep_order, &x->place);
-        if (st != TUCK_OK)
-            return st;
-    }
+    tuck_status st = r != NULL ? find_alternatives(study, g, o, r, diags, x) : TUCK_OK;
+    if (st != TUCK_OK)
+        return st;
     return r != NULL && r->exposed > 0 ? remedies_of_collective(x, g, study, &o->observer, r)
                                        : TUCK_OK;
 }
@@ -214,7 +227,7 @@ tuck_status explain_graph(struct study *study, tuck_graph *g, const struct expla
         st = study_bounds(study, g, x->e);
     if (st == TUCK_OK)
         st = ask_why(x, study->o->keep_order);
-    return st == TUCK_OK ? find_remedies(study, g, o, x) : st;
+    return st == TUCK_OK ? find_remedies(study, g, o, diags, x) : st;
 }
 
 void explain_end(struct explanation *x)

@@ -2,6 +2,7 @@
 #ifndef TUCK_STUDY_EXPLAIN_H
 #define TUCK_STUDY_EXPLAIN_H
 
+#include "study/bucket_why.h"
 #include "study/issue_place.h"
 #include "study/runner.h"
 #include "schedule/schedule.h"
@@ -70,13 +71,15 @@ struct explanation {
     uint32_t n_remedy;
     /* in some orders that were tried, collectives of different groups changed places */
     bool crosses;
+    struct bucket_why bucket;
     struct places place; /* of the collective that was asked for, if it was one */
     const char *subject; /* "step.txt --group 0=8", for the commands shown; NULL means "FILE" */
 };
 
 struct explain_options {
     const char *node; /* try only what helps this collective; NULL: what helps the whole step */
-    struct observer observer; /* called for each thing that is tried */
+    struct observer observer;             /* called for each thing that is tried */
+    const struct tuck_decision *decision; /* why is the node in its bucket of this? NULL: none */
 };
 
 /* Why communication is exposed, and what would help. The study evaluates the graph; its machine
