@@ -6,7 +6,7 @@
 #include "study/pass_table.h"
 #include "study/stage.h"
 
-enum { NO_BUCKET = UINT32_MAX };
+static const uint32_t no_bucket = UINT32_MAX;
 
 struct why {
     const struct tuck_decision *d;
@@ -31,7 +31,7 @@ struct text {
     struct mem mem;
     struct buf buf;
     const struct decision_bucket *b;
-    uint32_t skip; /* this member; NO_BUCKET: none */
+    uint32_t skip; /* this member; no_bucket: none */
 };
 
 static void do_text(void *arg)
@@ -75,7 +75,7 @@ static tuck_status merge_all(struct why *x, tuck_graph *g, bool apart, bool with
         if (!observe(&x->r->observer, "bucket", x->n_done++, false, g))
             st = TUCK_EIO;
         else if (i != x->bucket || !apart)
-            st = merge(x, g, &x->d->bucket.at[i], i == x->bucket && without ? x->member : NO_BUCKET,
+            st = merge(x, g, &x->d->bucket.at[i], i == x->bucket && without ? x->member : no_bucket,
                        report);
     }
     tuck_report_free(report);
@@ -143,7 +143,7 @@ static tuck_status weigh(struct why *x, bool apart, bool without, struct bucket_
 
 static void find(struct why *x, const char *node)
 {
-    x->bucket = NO_BUCKET;
+    x->bucket = no_bucket;
     for (uint32_t i = 0; i < x->d->bucket.len; i++)
         for (uint32_t k = 0; k < x->d->bucket.at[i].n; k++)
             if (strcmp(name_at(x, x->d->bucket.at[i].member[k]), node) == 0) {
@@ -177,7 +177,7 @@ tuck_status bucket_why(const struct tuck_decision *d, const struct runner *r, co
     st = program_digest_of(g, &x.places);
     if (st == TUCK_OK)
         find(&x, node);
-    if (st == TUCK_OK && x.bucket != NO_BUCKET) {
+    if (st == TUCK_OK && x.bucket != no_bucket) {
         out->n = d->bucket.at[x.bucket].n;
         st = set_limit(&x);
         if (st == TUCK_OK)
