@@ -1,7 +1,8 @@
 """usage: bridge_torch.py NODES [PASS]: Tuck's passes on a live torch.fx graph of about NODES nodes beside the
 passes of PyTorch 2.13 that they replace: into arrays, the pass, back into the graph, all in CPU
-seconds, in one process. Then what Tuck adds to a whole compilation. Fails if a pass is not 20 times
-faster, or as much as LESS says. Needs build/torch-venv.
+seconds, in one process, each time on a fresh copy of the graph. Then what Tuck adds to a whole
+compilation. Says which passes are not 20 times faster, and fails if one is slower than FLOOR allows.
+Needs build/torch-venv.
 """
 
 import copy
@@ -26,9 +27,10 @@ from tuck.torch.arrays import Arrays  # noqa: E402
 WHOLE, SHARD = '"f32[64, 64][64, 1]cpu"', '"f32[8, 64][64, 1]cpu"'
 COMM = "torch.ops._c10d_functional"
 NEED = 20
-# Alone it looks at the reductions only, and takes less than reading the nodes of a graph once does;
-# torch runs it after a fusion, which is the row before it.
-LESS = {"schedule_comm_wait": 0}
+# Of the 2.6 ms that this one takes, PyTorch's own nodes cost half: finding 1,400 of them, their users
+# and their order. PyTorch takes 48 ms.
+FLOOR = {"schedule_comm_wait": 12}
+SHORT = 0.2  # seconds: what takes less is repeated more often
 
 
 def text_of(inputs, lines, returned):
@@ -79,14 +81,13 @@ def replicated(nodes):
 
 def seconds(run, make, times):
     """The least CPU seconds of run(make()); the first of several runs warms caches."""
-    best = None
-    for _ in range(times):
+    taken = []
+    while len(taken) < times or (len(taken) < 15 and min(taken) < SHORT):
         given = make()
         start = time.process_time()
         run(given)
-        taken = time.process_time() - start
-        best = taken if best is None else min(best, taken)
-    return best
+        taken.append(time.process_time() - start)
+    return min(taken)
 
 
 def copies(module):
@@ -191,12 +192,11 @@ def main():
             ours = seconds(lambda gm: tuck.torch.run(gm.graph, passes), make, 3)
             with V.set_fake_mode(mode):
                 torchs = seconds(theirs, make, 1)
-            need = LESS.get(passes.split("(")[0], NEED)
-            enough = torchs >= need * ours
-            fast &= enough
+            times = torchs / ours
+            fast &= times >= FLOOR.get(passes.split("(")[0], NEED)
             print(
-                f"{passes:46} torch {torchs:8.3f}  tuck {ours:6.3f} (in {into:.3f})"
-                f"  {torchs / ours:6.1f} times{'' if enough else f'  TOO SLOW: needs {need}'}",
+                f"{passes:46} torch {torchs:8.3f}  tuck {ours:7.4f} (whole graph in: {into:.3f})"
+                f"  {times:6.1f} times{'' if times >= NEED else f'  BELOW {NEED}'}",
                 flush=True,
             )
     if len(sys.argv) <= 2 or sys.argv[2] == "compilation":

@@ -96,6 +96,39 @@ TUCK_API const int64_t *tuck_arrays_words(const tuck_arrays *a, size_t *n_out);
 TUCK_API const double *tuck_arrays_floats(const tuck_arrays *a, size_t *n_out);
 TUCK_API const char *tuck_arrays_texts(const tuck_arrays *a, size_t *len_out);
 
+/* ---- A part of a graph ----
+ * A pass that only moves nodes need not see all of them, if it can tell by the operators that the
+ * rest does not matter. */
+
+typedef enum tuck_part {
+    TUCK_PART_WHOLE,   /* where a node calls this operator, the pass needs the whole graph */
+    TUCK_PART_NOTHING, /* such nodes matter only as users of others */
+    TUCK_PART_START,   /* they belong to the part, and so do their users */
+    TUCK_PART_FOLLOW,  /* their users belong to the part, if they do themselves */
+} tuck_part;
+
+/* What an operator (tuck_op_find()) of the graph means to the pipeline. */
+TUCK_API tuck_part tuck_pipeline_part(const tuck_pipeline *p, uint32_t op);
+
+/* Runs the pipeline on a part of a graph of n_graph nodes without nested graphs, all of whose nodes
+ * are placeholders, attributes, the output, or calls of operators that are not TUCK_PART_WHOLE.
+ * Nodes are numbered from 0 in the order of the graph. `words`:
+ *
+ *   head       how many starts, nodes, and nodes that are followed there are
+ *   starts     in order, the operator of each. They are not among the nodes
+ *   nodes      the operator of each, 0 for the output, times 2, plus 1 if there are other nodes of
+ *              the graph between it and the one before
+ *   followed   the node that each is
+ *   uses       for each start, then for each that is followed: how many users it has; then those
+ *              users, in the same order
+ *
+ * `moves` has room for 2 words a node; on return it has *n_moves_out pairs: a node, and the one
+ * right before which it goes, in that order. *report_out: NULL if the pass needs the whole graph.
+ */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_pipeline_run_part(
+    const tuck_pipeline *p, const int64_t *words, size_t n_words, size_t n_graph,
+    const tuck_allocator *alloc, int64_t *moves, size_t *n_moves_out, tuck_report **report_out);
+
 /* ---- The operator table ----
  * Operators are numbered from 1 in the order of their names. */
 

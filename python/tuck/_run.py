@@ -48,15 +48,10 @@ class Report:
         return f"<tuck.Report: {'changed' if self.changed else 'unchanged'}>"
 
 
-def run_passes(graph: Handle, which: Passes, settings: Settings, diags: Diags) -> Handle:
-    """Runs "auto" or passes on a graph of the library and returns the report."""
-    text = pipeline_text(which)
-    if text.strip() == "auto":
-        return make(
-            lib.tuck_graph_optimize, lib.tuck_report_free, diags, graph, settings.run, diags, None
-        )
-    raw = text.encode()
-    pipeline = make(
+def parse(which: Passes, diags: Diags) -> Handle:
+    """Passes as a pipeline of the library."""
+    raw = pipeline_text(which).encode()
+    return make(
         lib.tuck_pipeline_parse,
         lib.tuck_pipeline_free,
         diags,
@@ -66,6 +61,18 @@ def run_passes(graph: Handle, which: Passes, settings: Settings, diags: Diags) -
         None,
         diags,
     )
+
+
+def run_passes(graph: Handle, which: Union[Passes, Handle], settings: Settings, diags: Diags) -> Handle:
+    """Runs "auto" or passes, or a pipeline of them, on a graph of the library; returns the report."""
+    if isinstance(which, Handle):
+        pipeline = which
+    elif pipeline_text(which).strip() == "auto":
+        return make(
+            lib.tuck_graph_optimize, lib.tuck_report_free, diags, graph, settings.run, diags, None
+        )
+    else:
+        pipeline = parse(which, diags)
     return make(
         lib.tuck_pipeline_run, lib.tuck_report_free, diags, pipeline, graph, settings.run, diags
     )

@@ -11,6 +11,7 @@
 #include "graph/effect.h"
 #include "graph/graph.h"
 #include "pass/pass_report.h"
+#include "tuck_experimental.h"
 
 /* ---- Options
  * ------------------------------------------------------------------------------------ */
@@ -91,6 +92,9 @@ struct pass {
     /* A pass has one of these three. This one rewrites the graph r->g and reports to r what it did.
      * Any result but TUCK_OK needs a diagnostic in r->diags, and makes the runner discard r->g. */
     tuck_status (*on_graph)(struct pass_run *r, const void *options);
+    /* For a pass that may run on a part of a graph: what an operator means to it; or NULL. Such a
+     * pass only moves nodes towards the end. */
+    tuck_part (*part)(uint32_t op, const void *options);
     /* Changes the order of a schedule; the runner applies that order to the graph. */
     tuck_status (*on_order)(struct schedule *s, const void *options, tuck_diags *diags);
     /* A name for a list of passes: appends them to the pipeline. */

@@ -6,6 +6,7 @@ import random
 import re
 import sys
 import unittest
+from unittest import mock
 
 import torch
 
@@ -17,6 +18,7 @@ import tuck
 import tuck.torch
 from fakes import fake_module, groups, groups_of
 from random_fx import random_graph
+from tuck.torch import part
 
 # Every pass, with the options that change what is inserted.
 PASSES = list(tuck.passes()) + [
@@ -130,6 +132,23 @@ class Way:
                 self.test.assertTrue(all(n.meta[k] is v for k, v in entries.items()), n)
 
 
+def by_part(test, graph):
+    """Moves waits of one copy by a part of it, of another by the whole, and compares: None if the whole
+    was needed, else whether anything moved."""
+    copies = [copy.deepcopy(graph) for _ in range(2)]
+    answers, run = [], part.run
+    with mock.patch.object(part, "run", lambda *given: answers.append(run(*given)) or answers[0]):
+        mine = tuck.torch.run(copies[0], "schedule_comm_wait")
+    with mock.patch.object(part, "run", return_value=None):
+        whole = tuck.torch.run(copies[1], "schedule_comm_wait")
+    names = [[node.name for node in g.nodes] for g in copies]
+    test.assertEqual(*names)
+    test.assertEqual(mine.data, whole.data)
+    test.assertEqual(mine.changed, names[0] != [node.name for node in graph.nodes])
+    copies[0].lint()
+    return None if answers[0] is None else mine.changed
+
+
 @one_test_each(graphs("ddp", "fsdp", "tp", "moe", "exec"))
 class CorpusTest(unittest.TestCase):
     def check(self, path):
@@ -137,6 +156,7 @@ class CorpusTest(unittest.TestCase):
         with groups(path):
             rank, known = groups_of(path)
             way = Way(self, module.graph, known, rank)
+            by_part(self, module.graph)
             for passes in PASSES:
                 with self.subTest(passes=passes):
                     way.compare(passes)
@@ -145,9 +165,12 @@ class CorpusTest(unittest.TestCase):
 class RandomTest(unittest.TestCase):
     def test_random_graphs(self):
         changed = dict.fromkeys(PASSES, 0)
+        parts = []
         for seed in range(N_RANDOM):
-            graph = random_graph(seed)
+            graph = random_graph(seed, plain=seed % 3 == 0)
             way = Way(self, graph, {})
+            with self.subTest(seed=seed, passes="on a part"):
+                parts.append(by_part(self, graph))
             pick = random.Random(seed)
             for passes in pick.sample(PASSES, 4):
                 with self.subTest(seed=seed, passes=passes):
@@ -156,6 +179,8 @@ class RandomTest(unittest.TestCase):
                     changed[passes] += way.changed - count
         idle = [k for k, v in changed.items() if v == 0]
         self.assertLess(len(idle), 20, f"never changed anything: {idle}")
+        counts = [parts.count(answer) for answer in (None, False, True)]
+        self.assertTrue(all(n > N_RANDOM // 12 for n in counts), f"whole, part without a move, with: {counts}")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ import torch
 import torch.fx
 
 from .._lib import Diags, Error, Handle, Settings, lib
-from .._run import Passes, Report, run_passes
+from .._run import Passes, Report, parse, pipeline_text, run_passes
 from ..notebook import order_rule
+from . import part
 from .arrays import OPERATION, Arrays, Edit, resolve
 from .values import Values
 
@@ -53,15 +54,16 @@ def run(
     `memory` what "auto" may use, a peak or an increase ("40GiB", "+5%"); `keep_order` "groups" if
     collectives of one group may not change places, True if none may. After an exception the graph
     is unchanged."""
-    settings = Settings(
-        cluster=cluster,
-        profile=profile,
-        model=model,
-        memory=memory,
-        order=order_rule(keep_order),
-        strict=strict,
-    )
+    options = dict(cluster=cluster, profile=profile, model=model, memory=memory)
     diags = Diags()
+    if pipeline_text(passes).strip() != "auto":
+        passes = parse(passes, diags)
+        if not (any(v is not None for v in options.values()) or keep_order or strict):
+            with _no_collector():
+                done = part.run(graph, passes)
+            if done is not None:
+                return Report(done[0], "", done[1])
+    settings = Settings(**options, order=order_rule(keep_order), strict=strict)
     live = Arrays(graph)
     _tell(live)
     report = run_passes(live.graph, passes, settings, diags)

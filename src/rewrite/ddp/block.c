@@ -59,19 +59,20 @@ static bool named_as_view(const char *name)
            starts_with(name, "alias");
 }
 
-/* Does it return its operand's data, cut or reshaped? */
-static bool is_view_like(const tuck_graph *g, uint32_t n, bool torch_names)
+bool block_has_view(const struct op_row *row)
 {
-    const struct op_row *row = op_at(node_op(g, n));
-
-    if (torch_names)
-        return named_as_view(graph_str(g, node_at(g, n)->name));
-    if (picks(g, n))
+    if (row->form == OP_FORM_GETITEM)
         return true;
     if (row->cls != OP_VIEW || row->flags & OP_F_MUTATES)
         return false;
     return row->shape == OP_SHAPE_split || row->shape == OP_SHAPE_reshape ||
            row->shape == OP_SHAPE_view || row->shape == OP_SHAPE_alias;
+}
+
+static bool is_view_like(const tuck_graph *g, uint32_t n, bool torch_names)
+{
+    return torch_names ? named_as_view(graph_str(g, node_at(g, n)->name))
+                       : block_has_view(op_at(node_op(g, n)));
 }
 
 /* The waits; if the collective has several results, each wait follows a getitem. */

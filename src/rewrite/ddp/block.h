@@ -23,6 +23,9 @@ struct comm_block {
 enum left_reason comm_block(struct pass_run *r, uint32_t collective, bool torch_names,
                             uint32_t *seen, struct comm_block *out);
 
+/* Does this operator return its operand's data, cut or reshaped, so that a block contains it? */
+bool block_has_view(const struct op_row *row);
+
 /* Is n an all-reduce of a process group that a wait ends: of one tensor or a list, in place or
  * not? */
 bool block_is_all_reduce(struct pass_run *r, uint32_t n);

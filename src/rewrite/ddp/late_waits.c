@@ -280,6 +280,19 @@ static tuck_status run(struct pass_run *r, const void *options)
     return TUCK_OK;
 }
 
+/* Where nothing writes, only the blocks of all-reduces and their users matter. */
+static tuck_part part(uint32_t op, const void *options)
+{
+    const struct schedule_options *o = options;
+    const struct op_row *row = op_at(op);
+
+    if (o->compat == COMPAT_TORCH || row->flags & (OP_F_MUTATES | OP_F_WALL) || row->cls == OP_HOP)
+        return TUCK_PART_WHOLE;
+    if (op_coll(row) == TUCK_ALL_REDUCE)
+        return row->cls == OP_COLLECTIVE ? TUCK_PART_START : TUCK_PART_WHOLE;
+    return row->cls == OP_WAIT || block_has_view(row) ? TUCK_PART_FOLLOW : TUCK_PART_NOTHING;
+}
+
 static const struct pass_option options[] = {
     {.name = "compat",
      .type = PASS_CHOICE,
@@ -297,4 +310,5 @@ const struct pass pass_schedule_comm_wait = {
     .options = PASS_OPTIONS(options),
     .options_size = sizeof(struct schedule_options),
     .on_graph = run,
+    .part = part,
 };

@@ -1,0 +1,239 @@
+/* Runs a pass on the part of a graph that it looks at. */
+#include "api/pass_api.h"
+#include "graph/effect.h"
+#include "tuck_experimental.h"
+
+struct part {
+    const struct pipeline_step *step;
+    struct fx_store *store;
+    tuck_report *report;
+    struct pass_run r;
+    /* the words; a start has number i, a node n_starts + i */
+    uint32_t n_starts, n_nodes, n_follow;
+    const int64_t *start_op, *node, *follow, *n_users, *user, *end;
+    size_t n_graph;   /* nodes of the whole graph */
+    uint32_t *id;     /* by number: its node */
+    uint32_t *number; /* by node: which of the nodes it is */
+    str_id group_name;
+    int64_t *moves;
+    size_t n_moves;
+    bool enough; /* the pass needs nothing else */
+    tuck_status status;
+};
+
+static const struct pipeline_step *only_step(const tuck_pipeline *p)
+{
+    const struct pipeline_step *s = p->p.step.len == 1 ? p->p.step.at : NULL;
+
+    return s != NULL && s->pass->part != NULL ? s : NULL;
+}
+
+tuck_part tuck_pipeline_part(const tuck_pipeline *p, uint32_t op)
+{
+    const struct pipeline_step *s = p != NULL ? only_step(p) : NULL;
+
+    if (s == NULL || op == 0 || op > op_count())
+        return TUCK_PART_WHOLE;
+    return s->pass->part(op, s->options);
+}
+
+/* ---- the graph ---- */
+
+static bool all_below(const int64_t *at, const int64_t *end, int64_t low, int64_t limit)
+{
+    bool good = true;
+
+    for (; at < end; at++)
+        good &= *at >= low && *at < limit;
+    return good;
+}
+
+static bool take_words(struct part *x, const int64_t *word, size_t n_words)
+{
+    if (n_words < 3 || !all_below(word, word + 3, 0, UINT32_MAX / 4))
+        return false;
+    size_t s = (size_t)word[0], n = (size_t)word[1], f = (size_t)word[2];
+    if (3 + 2 * s + n + 2 * f > n_words)
+        return false;
+    x->n_starts = (uint32_t)s;
+    x->n_nodes = (uint32_t)n;
+    x->n_follow = (uint32_t)f;
+    x->start_op = word + 3;
+    x->node = x->start_op + s;
+    x->follow = x->node + n;
+    x->n_users = x->follow + f;
+    x->user = x->n_users + s + f;
+    x->end = word + n_words;
+    int64_t left = x->end - x->user, n_ops = (int64_t)op_count();
+    if (!all_below(x->n_users, x->user, 0, left + 1))
+        return false;
+    for (const int64_t *k = x->n_users; k < x->user; k++)
+        left -= left < *k ? left + 1 : *k;
+    return left == 0 && all_below(x->user, x->end, 0, (int64_t)n) &&
+           all_below(x->start_op, x->node, 1, n_ops + 1) &&
+           all_below(x->node, x->follow, 0, 2 * n_ops + 2) &&
+           all_below(x->follow, x->n_users, 0, (int64_t)n);
+}
+
+/* What each node uses: those of node i begin at operand[start[i]]. NULL: a user comes before. */
+static uint32_t *operands(struct part *x, uint32_t *operand)
+{
+    uint32_t *start = arena_zeroed(&x->r.arena, ((size_t)x->n_nodes + 2) * sizeof(*start));
+    const int64_t *user = x->user;
+
+    for (const int64_t *u = user; u < x->end; u++)
+        start[*u + 2]++;
+    for (uint32_t i = 1; i < x->n_nodes + 2; i++)
+        start[i] += start[i - 1];
+    for (uint32_t i = 0; i < x->n_starts + x->n_follow; i++) {
+        int64_t node = i < x->n_starts ? -1 : x->follow[i - x->n_starts];
+        for (int64_t k = 0; k < x->n_users[i]; k++, user++) {
+            if (*user <= node)
+                return NULL;
+            operand[start[*user + 1]++] = node < 0 ? i : x->n_starts + (uint32_t)node;
+        }
+    }
+    return start;
+}
+
+/* A call of what is in the part. A start has the name of a group, as every collective. */
+static uint32_t add_call(struct part *x, uint32_t op, const uint32_t *operand, uint32_t n)
+{
+    tuck_value *v = arena_array(&x->r.arena, tuck_value, (size_t)n + 2);
+    bool start = op != 0 && x->step->pass->part(op, x->step->options) == TUCK_PART_START;
+    struct fx_node node = {.kind = op != 0 ? TUCK_CALL_FUNCTION : TUCK_OUTPUT, .op = (uint16_t)op};
+
+    for (uint32_t k = 0; k < n; k++)
+        v[k] = (tuck_value){.kind = TUCK_V_NODE, .a = x->id[operand[k]]};
+    if (start) {
+        v[n] = (tuck_value){.kind = TUCK_V_KEY, .a = x->group_name};
+        v[n + 1] = (tuck_value){.kind = TUCK_V_STR, .a = x->group_name};
+    }
+    uint32_t id = graph_add_node(x->r.g, 0, node);
+    graph_set_vals(x->r.g, id, v, start ? n + 2 : n, n, start);
+    if (op == 0)
+        x->r.g->output = id;
+    return id;
+}
+
+static bool build(struct part *x)
+{
+    struct arena *a = &x->r.arena;
+    uint32_t *operand = arena_array(a, uint32_t, (size_t)(x->end - x->user));
+    const uint32_t *start = operands(x, operand);
+
+    if (start == NULL)
+        return false;
+    x->r.g = graph_new(x->store);
+    x->group_name = str_intern(&x->store->str, "group_name", 10);
+    x->id = arena_array(a, uint32_t, (size_t)x->n_starts + x->n_nodes);
+    vec_reserve(x->r.mem, &x->r.g->node, x->n_starts + 2 * x->n_nodes);
+    for (uint32_t i = 0; i < x->n_starts; i++)
+        x->id[i] = add_call(x, (uint32_t)x->start_op[i], NULL, 0);
+    for (uint32_t i = 0; i < x->n_nodes; i++) {
+        if (x->node[i] % 2 != 0) /* stands for what the part leaves out here */
+            graph_add_node(x->r.g, 0, (struct fx_node){.kind = TUCK_GET_ATTR});
+        x->id[x->n_starts + i] = add_call(x, (uint32_t)(x->node[i] / 2), operand + start[i],
+                                          start[i + 1] - start[i]);
+    }
+    x->number = arena_array(a, uint32_t, x->r.g->node.len);
+    for (uint32_t i = 0; i < x->n_nodes; i++)
+        x->number[x->id[x->n_starts + i]] = i;
+    return true;
+}
+
+/* ---- the pass ---- */
+
+/* Passes that look at a part move nodes towards the end only: those moved that a node from after
+ * them is before now. Each goes before the next one that did not move. */
+static void find_moves(struct part *x)
+{
+    const tuck_graph *g = x->r.g;
+    bool *moved = arena_zeroed(&x->r.arena, g->node.len * sizeof(*moved));
+    size_t n_moved = 0, at;
+    uint32_t top = 0, kept = 0;
+
+    for_each_node (g, n) {
+        moved[n] = node_at(g, n)->pos < top;
+        n_moved += moved[n];
+        top = moved[n] ? top : node_at(g, n)->pos;
+    }
+    at = 2 * n_moved;
+    for (uint32_t n = g->node.at[0].prev; n != 0; n = node_at(g, n)->prev) {
+        if (!moved[n]) {
+            kept = n;
+            continue;
+        }
+        assert(node_at(g, n)->kind != TUCK_GET_ATTR && node_at(g, kept)->kind != TUCK_GET_ATTR);
+        x->moves[--at] = x->number[kept];
+        x->moves[--at] = x->number[n];
+    }
+    x->n_moves = n_moved;
+}
+
+static void do_run(void *arg)
+{
+    struct part *x = arg;
+    tuck_report *t = x->report;
+    struct pass_report row = {.all = t,
+                              .name = x->step->pass->name,
+                              .options = arena_str(&t->arena, x->step->text, strlen(x->step->text)),
+                              .before = (uint32_t)x->n_graph,
+                              .after = (uint32_t)x->n_graph};
+
+    vec_push_in(&t->arena, &t->pass, row);
+    x->r.report = &t->pass.at[0];
+    if (!build(x)) {
+        x->status = TUCK_EINVAL;
+        return;
+    }
+    graph_number(x->r.g);
+    x->status = x->step->pass->on_graph(&x->r, x->step->options);
+    /* What is left alone is reported by name, and only the whole graph has names. */
+    x->enough = x->status == TUCK_OK && x->r.report->left.len == 0;
+    if (!x->enough)
+        return;
+    x->r.report->changed = x->r.changed;
+    find_moves(x);
+}
+
+static tuck_status run(struct part *x, const tuck_allocator *alloc)
+{
+    x->store = store_new(alloc);
+    x->report = report_new(alloc);
+    if (x->store == NULL || x->report == NULL)
+        return TUCK_ENOMEM;
+    x->r = (struct pass_run){.mem = &x->store->mem};
+    arena_init(&x->r.arena, x->r.mem);
+    sigs_init(&x->r.sigs, x->r.mem);
+    tuck_status st = mem_guard_two(&x->report->mem, x->r.mem, do_run, x) ? x->status : TUCK_ENOMEM;
+    sigs_destroy(&x->r.sigs);
+    arena_destroy(&x->r.arena);
+    return st;
+}
+
+tuck_status tuck_pipeline_run_part(const tuck_pipeline *p, const int64_t *words, size_t n_words,
+                                   size_t n_graph, const tuck_allocator *alloc, int64_t *moves,
+                                   size_t *n_moves_out, tuck_report **report_out)
+{
+    if (p == NULL || words == NULL || moves == NULL || n_moves_out == NULL || report_out == NULL ||
+        n_graph >= UINT32_MAX)
+        return TUCK_EINVAL;
+    struct part x = {.step = only_step(p), .n_graph = n_graph, .moves = moves};
+    *report_out = NULL;
+    if (!take_words(&x, words, n_words))
+        return TUCK_EINVAL;
+    if (x.step == NULL)
+        return TUCK_OK;
+    tuck_status st = run(&x, alloc);
+    if (st == TUCK_OK && x.enough) {
+        *n_moves_out = x.n_moves;
+        *report_out = x.report;
+    } else {
+        tuck_report_free(x.report);
+    }
+    graph_free(x.r.g);
+    if (x.store != NULL)
+        store_release(x.store);
+    return st;
+}
