@@ -78,7 +78,15 @@ static void finish(struct mpi *m, struct mpi_req *r)
 
 /* ---- Jobs ---- */
 
-static struct mpi_job *job_make(struct mpi *m, struct mpi_chan *ch, struct mpi_req *r)
+/* Jobs of a kind are made in the order of calls and parts, so that all members give them the same
+ * tags, whenever they make them. */
+static int job_tag(struct mpi_chan *ch, bool heads)
+{
+    uint32_t half = MPI_TAGS / 2, at = heads ? half + ch->greeted++ % half : ch->counter++ % half;
+    return (int)((uint32_t)(ch->id + 1) * MPI_TAGS + at);
+}
+
+static struct mpi_job *job_make(struct mpi *m, struct mpi_chan *ch, struct mpi_req *r, bool heads)
 {
     struct mpi_job *j = m->spare_job;
     if (j != NULL)
@@ -92,38 +100,27 @@ static struct mpi_job *job_make(struct mpi *m, struct mpi_chan *ch, struct mpi_r
     j->r = r;
     j->part = r->at;
     j->phase = 0;
-    j->heads = false;
+    j->heads = heads;
     j->n_q = 0;
     j->lo = j->hi = 0;
     j->next = NULL;
-    j->tag = (int)((uint32_t)(ch->id + 1) * MPI_TAGS + ch->counter++ % MPI_TAGS);
+    j->tag = job_tag(ch, heads);
     if (ch->fly_tail != NULL)
         ch->fly_tail->next = j;
     else
         ch->fly_head = j;
     ch->fly_tail = j;
-    ch->flying++;
+    *(heads ? &ch->greeting : &ch->flying) += 1;
     r->flying++;
     return j;
 }
 
-/* The next job of a request; NULL: none can be made now, or it failed (*failed). */
+/* The next job with data; NULL: none can be made now, or it failed (*failed). */
 static struct mpi_job *next_job(struct mpi *m, struct mpi_chan *ch, struct mpi_req *r, bool *failed)
 {
     struct mpi_job *j;
     int64_t step, n;
-    if (r->all_made)
-        return NULL;
-    if (!r->greeted) {
-        j = job_make(m, ch, r);
-        *failed = j == NULL;
-        r->greeted = true;
-        r->agreed = false;
-        if (j != NULL)
-            j->heads = true;
-        return j;
-    }
-    if (!r->agreed)
+    if (r->all_made || !r->greeted || !r->agreed)
         return NULL;
     if (r->keep.call.kind == COMM_BARRIER) {
         r->all_made = true;
@@ -134,9 +131,9 @@ static struct mpi_job *next_job(struct mpi *m, struct mpi_chan *ch, struct mpi_r
         r->from = 0;
         r->greeted = false;
         r->all_made = ++r->at >= r->keep.call.n_part;
-        return r->all_made ? NULL : next_job(m, ch, r, failed);
+        return NULL;
     }
-    j = job_make(m, ch, r);
+    j = job_make(m, ch, r, false);
     *failed = j == NULL;
     if (j == NULL)
         return NULL;
@@ -152,7 +149,7 @@ static void job_free(struct mpi *m, struct mpi_chan *ch, struct mpi_job **at)
     for (struct mpi_job *k = ch->fly_head; k != NULL; k = k->next)
         last = k;
     ch->fly_tail = last;
-    ch->flying--;
+    *(j->heads ? &ch->greeting : &ch->flying) -= 1;
     j->r->flying--;
     j->next = m->spare_job;
     m->spare_job = j;
@@ -178,6 +175,27 @@ static bool job_move(struct mpi *m, struct mpi_chan *ch, struct mpi_job *j, bool
     }
 }
 
+/* Heads of the calls that have none yet; of a later part only after those of the ones before. */
+static bool greet(struct mpi *m, struct mpi_chan *ch)
+{
+    for (struct mpi_req *r = ch->head; r != NULL; r = r->next) {
+        if (r->all_made)
+            continue;
+        if (!r->greeted) {
+            if (ch->greeting == MPI_GREETINGS)
+                break;
+            struct mpi_job *j = job_make(m, ch, r, true);
+            r->greeted = true;
+            r->agreed = false;
+            if (j == NULL || !mpi_job_begin(m, ch, j))
+                return false;
+        }
+        if (r->at + 1 < r->keep.call.n_part)
+            break;
+    }
+    return true;
+}
+
 static bool fill_window(struct mpi *m, struct mpi_chan *ch)
 {
     bool failed = false;
@@ -189,9 +207,9 @@ static bool fill_window(struct mpi *m, struct mpi_chan *ch)
         if (failed)
             return false;
         if (!r->all_made)
-            break; /* tags are numbered in the order of jobs: the same for all members */
+            break;
     }
-    return true;
+    return greet(m, ch);
 }
 
 static bool chan_move(struct mpi *m, struct mpi_chan *ch)

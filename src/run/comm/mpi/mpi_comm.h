@@ -5,6 +5,7 @@
  * under way. Operands go as bytes between pairs of ranks, and every rank reduces its share in the
  * order of the group, so results are the same as on shm, to the bit. Before the data, members send
  * each other what they want to do (struct mpi_head): that finds differences, and who is missing.
+ * Heads go ahead of the data of earlier calls, so that many small calls do not wait for each other.
  */
 #ifndef TUCK_RUN_COMM_MPI_COMM_H
 #define TUCK_RUN_COMM_MPI_COMM_H
@@ -19,7 +20,8 @@
 enum {
     MPI_PIECE = 512 << 10,
     MPI_WINDOW = 8,
-    MPI_TAGS = 4096,      /* of a group, used in turns */
+    MPI_GREETINGS = 16,   /* calls of a group whose heads may be under way ahead of their data */
+    MPI_TAGS = 4096,      /* of a group, used in turns: half for data, half for heads */
     MPI_USER_TAGS = 65536 /* of sends and receives in a group */
 };
 
@@ -63,11 +65,12 @@ struct mpi_chan {
     int32_t id; /* of the group; -1: internal */
     int32_t n, me;
     const int32_t *member;
-    uint32_t counter; /* jobs so far: for tags */
+    uint32_t counter; /* jobs with data so far: for tags */
+    uint32_t greeted; /* jobs with heads so far */
     struct mpi_req *head, *tail;
     struct mpi_job *fly_head, *fly_tail;
-    uint32_t flying;
-    MPI_Comm own; /* for MPI's own reductions; else MPI_COMM_NULL */
+    uint32_t flying, greeting; /* jobs with data, with heads */
+    MPI_Comm own;              /* for MPI's own reductions; else MPI_COMM_NULL */
     void *heap;
 };
 
