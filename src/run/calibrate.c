@@ -189,9 +189,27 @@ static bool begin_call(struct cal_rank *k, const char *op, struct rt_tensor *a, 
     return need == 0 || t->c.scratch != NULL || failed(k, "out of memory");
 }
 
+/* The next call takes its second operand and its result elsewhere, `apart` bytes on in each half of
+ * the heap: in a step operands seldom lie in the first cache. 0: at the same places. */
+static void move_operands(struct cal_rank *k, struct rt_tensor *b, struct rt_tensor *out,
+                          size_t apart)
+{
+    char *second = k->heap + k->half;
+
+    if (apart == 0)
+        return;
+    b->data = (char *)b->data + apart;
+    out->data = (char *)out->data + apart;
+    if ((char *)b->data + apart > second)
+        b->data = k->heap;
+    if ((char *)out->data + apart > second + k->half)
+        out->data = second;
+}
+
 /* Nanoseconds of such a call; 0 if it has no kernel. */
 static bool time_kernel(struct cal_rank *k, const char *op, struct rt_tensor *a,
-                        struct rt_tensor *b, struct rt_tensor *out, int inner, double *ns)
+                        struct rt_tensor *b, struct rt_tensor *out, int inner, size_t apart,
+                        double *ns)
 {
     struct timed t;
     double v[ROUNDS];
@@ -204,8 +222,10 @@ static bool time_kernel(struct cal_rank *k, const char *op, struct rt_tensor *a,
     bool ok = true;
     for (int i = -1; ok && i < ROUNDS; i++) {
         double from = now();
-        for (int j = 0; ok && j < inner; j++)
+        for (int j = 0; ok && j < inner; j++) {
             ok = kernel_run(&t.c);
+            move_operands(k, b, out, apart);
+        }
         if (i >= 0)
             v[i] = (now() - from) / inner;
     }
@@ -220,25 +240,47 @@ static double rate(double amount, double ns)
     return ns > 0 ? amount * 1e9 / ns : 0;
 }
 
-/* Products of growing size. */
+static struct rt_tensor turned(struct rt_tensor t)
+{
+    return (struct rt_tensor){.data = t.data,
+                              .dtype = t.dtype,
+                              .n = 2,
+                              .size = {t.size[1], t.size[0]},
+                              .stride = {t.stride[1], t.stride[0]}};
+}
+
+/* Products of growing size: the mean of those of a forward, and of the two of a backward, which
+ * have one operand transposed. */
 static bool time_gemms(struct cal_rank *k)
 {
     for (int i = 0; i < CAL_GEMMS; i++) {
         int64_t rows = GEMM_ROWS << i, wide = 4 * rows;
-        char *b = k->heap + rows * wide * 4, *c = b + wide * wide * 4;
-        struct rt_tensor x = matrix(k->heap, DTYPE_F32, rows, wide),
-                         y = matrix(b, DTYPE_F32, wide, wide), z = matrix(c, DTYPE_F32, rows, wide);
-        double ns;
+        size_t apart = (size_t)(wide * wide * 4);
+        double sum = 0;
 
-        if (!meet(k) || !time_kernel(k, "aten.mm.default", &x, &y, &z, i < 2 ? 50 : 2, &ns))
-            return false;
+        for (int form = 0; form < 3; form++) {
+            char *a = k->heap + k->half - rows * wide * 4; /* the end of the first half */
+            struct rt_tensor x = matrix(a, DTYPE_F32, rows, wide),
+                             y = matrix(k->heap, DTYPE_F32, wide, wide),
+                             z = matrix(k->heap + k->half, DTYPE_F32, rows, wide);
+            double ns;
+
+            if (form == 1)
+                x = turned(matrix(a, DTYPE_F32, wide, rows));
+            if (form == 2)
+                y = turned(y);
+            if (!meet(k) ||
+                !time_kernel(k, "aten.mm.default", &x, &y, &z, i < 2 ? 60 : 4, apart, &ns))
+                return false;
+            sum += ns;
+        }
         if (k->comm->rank == 0)
-            k->out->gemm_ns[i] = ns;
+            k->out->gemm_ns[i] = sum / 3;
     }
     return true;
 }
 
-/* Loops over what lies in the first cache, and over more: one tensor read, one written. */
+/* Loops of growing size: one tensor read, one written. */
 static bool time_loops(struct cal_rank *k)
 {
     for (int i = 0; i < CAL_LOOPS; i++) {
@@ -247,7 +289,8 @@ static bool time_loops(struct cal_rank *k)
                          z = matrix(k->heap + k->half, DTYPE_F32, 1, n);
         double ns;
 
-        if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, i < 5 ? 50 : 2, &ns))
+        if (!meet(k) || !time_kernel(k, "aten.neg.default", &x, &x, &z, i < 5 ? 64 : 4,
+                                     (size_t)calibrate_loop_bytes(i) / 2, &ns))
             return false;
         if (k->comm->rank == 0)
             k->out->loop_ns[i] = ns;
@@ -303,7 +346,7 @@ static bool time_all_beside(struct cal_rank *k)
     struct rt_tensor x = matrix(room, DTYPE_F32, SIDE, SIDE),
                      y = matrix(room + bytes, DTYPE_F32, SIDE, SIDE),
                      z = matrix(room + 2 * bytes, DTYPE_F32, SIDE, SIDE);
-    bool ok = time_kernel(k, "aten.mm.default", &x, &y, &z, 4, &alone) &&
+    bool ok = time_kernel(k, "aten.mm.default", &x, &y, &z, 4, 0, &alone) &&
               begin_call(k, "aten.mm.default", &x, &y, &z, &t);
     for (int i = 0; ok && alone > 0 && i < CAL_COLLS; i++) {
         ok = time_beside(k, i, &t, alone, &factor);
@@ -330,7 +373,7 @@ static bool time_kernels(struct cal_rank *k)
         enum dtype d = wide ? DTYPE_F64 : DTYPE_F32;
         struct rt_tensor x = matrix(a, d, side, side), y = matrix(b, d, side, side),
                          z = matrix(c, d, side, side);
-        if (!meet(k) || !time_kernel(k, "aten.mm.default", &x, &y, &z, 4, &ns))
+        if (!meet(k) || !time_kernel(k, "aten.mm.default", &x, &y, &z, 4, 0, &ns))
             return false;
         if (notes)
             *(wide ? &o->gemm64_flops : &o->gemm_flops) = rate(2 * (double)(side * side * side),
@@ -338,17 +381,17 @@ static bool time_kernels(struct cal_rank *k)
     }
     struct rt_tensor x = matrix(k->heap, DTYPE_F32, 1, n),
                      z = matrix(k->heap + k->half, DTYPE_F32, 1, n);
-    if (!meet(k) || !time_kernel(k, "aten.clone.default", &x, &x, &z, 1, &ns))
+    if (!meet(k) || !time_kernel(k, "aten.clone.default", &x, &x, &z, 1, 0, &ns))
         return false;
     if (notes)
         o->copy_bytes = rate(8 * (double)n, ns);
-    if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, 1, &ns))
+    if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, 1, 0, &ns))
         return false;
     if (notes)
         o->loop_bytes = rate(8 * (double)n, ns);
     x = matrix(k->heap, DTYPE_F32, 1, 4);
     z = matrix(k->heap + 64, DTYPE_F32, 1, 4);
-    if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, 1000, &ns))
+    if (!meet(k) || !time_kernel(k, "aten.add.Tensor", &x, &x, &z, 1000, 0, &ns))
         return false;
     if (notes)
         o->kernel_ns = ns;
