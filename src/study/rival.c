@@ -82,6 +82,99 @@ static tuck_status check_nested(struct pass_run *r, const tuck_graph *after)
                      graph_str(r->g, node_at(r->g, nested)->name));
 }
 
+/* ---- fences ---- */
+
+struct passing {
+    struct pass_run *r;
+    const tuck_graph *after;
+    const uint32_t *fences; /* by old node: how many were before it */
+    uint32_t now;           /* … and before the node that is looked at */
+    uint32_t *seen, round;  /* by new node */
+    uint32_t *stack;
+    const bool *reads_erased; /* by old node: a collective that is gone read it */
+};
+
+static bool is_old(const struct passing *x, uint32_t n)
+{
+    return n < x->r->g->node.len && node_alive(x->r->g, n);
+}
+
+/* Did a collective that is gone read this, one from between the same fences? */
+static bool was_here(const struct passing *x, uint32_t operand)
+{
+    const tuck_graph *g = x->r->g;
+
+    for (uint32_t u = node_at(g, operand)->use_first; u != 0; u = g->use.at[u].next) {
+        uint32_t n = g->use.at[u].user;
+        if (comm_starts(g, n) && !node_alive(x->after, n) && x->fences[n] == x->now)
+            return true;
+    }
+    return false;
+}
+
+/* What the merged collective sends, through the copies made for it. */
+static bool stays(struct passing *x, uint32_t merged)
+{
+    const tuck_graph *g = x->after;
+    uint32_t n = 0;
+
+    x->stack[n++] = merged;
+    x->seen[merged] = ++x->round;
+    while (n > 0) {
+        uint32_t y = x->stack[--n];
+        for (uint32_t i = 0; i < node_at(g, y)->n_vals; i++) {
+            const tuck_value *v = &node_at(g, y)->vals[i];
+            if (v->kind != TUCK_V_NODE || x->seen[v->a] == x->round)
+                continue;
+            x->seen[v->a] = x->round;
+            if (!is_old(x, v->a))
+                x->stack[n++] = v->a;
+            else if (x->reads_erased[v->a] && !was_here(x, v->a))
+                return false;
+        }
+    }
+    return true;
+}
+
+static const bool *find_read(const struct passing *x)
+{
+    const tuck_graph *g = x->r->g;
+    bool *read = arena_zeroed(&x->r->arena, g->node.len * sizeof(*read));
+
+    for_each_node (g, n)
+        for (uint32_t i = 0; i < node_at(g, n)->n_vals && comm_starts(g, n); i++) {
+            const tuck_value *v = &node_at(g, n)->vals[i];
+            if (v->kind == TUCK_V_NODE && !node_alive(x->after, n))
+                read[v->a] = true;
+        }
+    return read;
+}
+
+/* Communication that keeps its place among all other: PyTorch knows of none. */
+static tuck_status check_fences(struct pass_run *r, const tuck_graph *after)
+{
+    const struct comm_lines *lines = comm_lines_of(r);
+    struct passing x = {.r = r, .after = after, .fences = comm_places(r)->fences};
+    uint32_t fence = 0;
+
+    x.seen = arena_zeroed(&r->arena, after->node.len * sizeof(*x.seen));
+    x.stack = arena_array(&r->arena, uint32_t, (size_t)after->node.len + 1);
+    x.reads_erased = find_read(&x);
+    for_each_node (r->g, n)
+        fence = fence == 0 && comm_is_fence(r->g, lines, n) ? n : fence;
+    if (fence == 0)
+        return TUCK_OK;
+    for_each_node (after, n) {
+        bool old = is_old(&x, n), in_line = old && comm_in_line(lines, n);
+        if ((in_line && x.fences[n] != x.now) || (!old && comm_starts(after, n) && !stays(&x, n)))
+            return pass_fail(r, fence,
+                             "PyTorch moves communication over '%s', which keeps its place",
+                             graph_str(r->g, node_at(r->g, fence)->name));
+        x.now += in_line && comm_is_fence(r->g, lines, n);
+    }
+    return TUCK_OK;
+}
+
 static str_id device_of(const tuck_graph *g, uint32_t n)
 {
     const struct type *t = type_at(&g->store->type, node_type(g, n));
@@ -151,6 +244,8 @@ static tuck_status check_result(struct pass_run *r, const void *options)
     const tuck_graph *after = *(const tuck_graph *const *)options;
     tuck_status st = check_nested(r, after);
 
+    if (st == TUCK_OK)
+        st = check_fences(r, after);
     if (st == TUCK_OK)
         st = check_operands(r, after);
     if (st == TUCK_OK)

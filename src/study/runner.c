@@ -148,10 +148,18 @@ static void do_begin_report(void *p)
     s->r.report = &t->pass.at[t->pass.len - 1];
 }
 
+/* Warnings are left to `tuck lint`: else each step would repeat those of the graph. */
+static tuck_status lint_errors(const tuck_graph *g, tuck_diags *diags)
+{
+    tuck_status st = tuck_graph_lint(g, NULL);
+
+    return st == TUCK_ELINT ? tuck_graph_lint(g, diags) : st;
+}
+
 static tuck_status lint(struct step *s, tuck_diags *diags)
 {
     size_t before = diags ? tuck_diags_errors(diags) : 0;
-    tuck_status st = tuck_graph_lint(s->r.g, diags);
+    tuck_status st = lint_errors(s->r.g, diags);
 
     if (st == TUCK_ELINT && diags && tuck_diags_errors(diags) > before)
         diag_add(diags, TUCK_ERROR, NOWHERE, "this is a bug in Tuck: please report it",
@@ -208,10 +216,7 @@ tuck_status runner_step(const struct runner *r, const struct pipeline_step *what
 
 tuck_status runner_check_input(const tuck_graph *g, tuck_diags *diags)
 {
-    tuck_status st = tuck_graph_lint(g, NULL);
-
-    /* its warnings are left to `tuck lint` */
-    return st == TUCK_ELINT ? tuck_graph_lint(g, diags) : st;
+    return lint_errors(g, diags);
 }
 
 tuck_status pipeline_run(const struct pipeline *p, tuck_graph *g, const struct runner *r,
