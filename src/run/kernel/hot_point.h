@@ -160,18 +160,22 @@ FLOAT_FNS(double, , f64)
 #define POINT_FN(name, kind)                                                                       \
     static void point_##name##_##kind(const struct point_params *params, void *out,                \
                                       const void *const *in, int64_t n)
-#define IN(type, name, i) type name = ((const type *)in[i])[k]
+#define IN(type, name, i) type name = ((const type *)at[i])[k]
 
-#define P1(name, kind, O, A, value) POINT_FN(name, kind) POINT_LOOP(O, IN(A, a, 0), value)
+#define P1(name, kind, O, A, value) POINT_FN(name, kind) POINT_LOOP(1, O, IN(A, a, 0), value)
 #define P2(name, kind, O, A, B, value)                                                             \
-    POINT_FN(name, kind) POINT_LOOP(O, IN(A, a, 0); IN(B, b, 1), value)
+    POINT_FN(name, kind) POINT_LOOP(2, O, IN(A, a, 0); IN(B, b, 1), value)
 #define P3(name, kind, O, A, B, C, value)                                                          \
-    POINT_FN(name, kind) POINT_LOOP(O, IN(A, a, 0); IN(B, b, 1); IN(C, c, 2), value)
-#define POINT_LOOP(o_type, operands, value)                                                        \
+    POINT_FN(name, kind) POINT_LOOP(3, O, IN(A, a, 0); IN(B, b, 1); IN(C, c, 2), value)
+/* Pointers are copied first: for all that a compiler knows, a result of bytes may lie over them. */
+#define POINT_LOOP(n_in, o_type, operands, value)                                                  \
     {                                                                                              \
         const struct point_params pv = *params, *const p = &pv;                                    \
+        const void *at[n_in];                                                                      \
         o_type *o = out;                                                                           \
         (void)p;                                                                                   \
+        for (int i = 0; i < (n_in); i++)                                                           \
+            at[i] = in[i];                                                                         \
         VEC_LOOP for (int64_t k = 0; k < n; k++)                                                   \
         {                                                                                          \
             operands;                                                                              \
