@@ -1,7 +1,8 @@
 /* Order and buckets become a graph. Each bucket is written behind its seed, what it needs moves in
  * front of it, and in the end all is sorted by uses and by the edges of the timelines. */
-#include "overlap/stable_sort.h"
+#include "overlap/extra_edges.h"
 #include "rewrite/bucket/bucket_emit.h"
+#include "rewrite/stable_sort.h"
 
 enum { LABEL_STEP = 1 << 20, KINDS = 16 };
 
@@ -11,8 +12,9 @@ struct writing {
     tuck_graph *g;
     struct overlap_buckets *b;
     struct stable_sort sort;
-    VEC(int64_t) label;  /* by place: rises along the list of nodes */
-    VEC(int64_t) labels; /* of a region, while it is sorted */
+    const struct extra_edges *extra; /* what the sort heeds besides uses; NULL: nothing */
+    VEC(int64_t) label;              /* by place: rises along the list of nodes */
+    VEC(int64_t) labels;             /* of a region, while it is sorted */
     struct bucket_options options[KINDS];
     struct bucket_scan *scan[KINDS];
     struct bucket *bucket;
@@ -29,6 +31,18 @@ static const char *name_of(const struct writing *w, uint32_t n)
 }
 
 /* ---- the list of nodes ---- */
+
+static void operands(struct stable_sort *s, uint32_t i)
+{
+    const struct writing *w = s->ctx;
+    const struct fx_node *x = node_at(w->g, w->f->id.at[i]);
+
+    for (uint32_t k = 0; k < x->n_vals; k++)
+        if (x->vals[k].kind == TUCK_V_NODE)
+            stable_needs(s, w->f->place.at[x->vals[k].a]);
+    if (w->extra != NULL)
+        for_edges(&w->extra->deps, i, k) stable_needs(s, w->extra->deps.item.at[k].to);
+}
 
 static void relink(struct writing *w, const uint32_t *place, uint32_t n, uint32_t before)
 {
@@ -224,8 +238,8 @@ static bool sort_region(struct writing *w, const struct bucket *b, uint32_t firs
             break;
     }
     uint32_t behind = node_at(w->g, f->id.at[last])->next;
-    w->sort.extra = NULL;
-    if (!stable_sort(&w->sort, w->region.at, w->region.len))
+    w->extra = NULL;
+    if (!stable_sort(&w->sort, f->id.len, w->region.at, w->region.len))
         return false;
     w->labels.len = 0;
     for (uint32_t k = 0; k < w->region.len; k++)
@@ -402,14 +416,14 @@ static tuck_status sort_all(struct writing *w)
     for_each_node (w->g, i)
         if (i != w->g->output)
             node[n++] = f->place.at[i];
-    w->sort.extra = w->b->extra;
-    if (!stable_sort(&w->sort, node, n)) {
+    w->extra = w->b->extra;
+    if (!stable_sort(&w->sort, f->id.len, node, n)) {
         if (!f->o->overlap_scheduling_autofix_cycles)
             return pass_fail(w->r, 0,
                              "PyTorch raises: its buckets contradict its schedule "
                              "(overlap_scheduling_autofix_cycles=true drops what does)");
         report_count(w->r->report, "edges that contradicted others", cut_cycles(w));
-        if (!stable_sort(&w->sort, node, n))
+        if (!stable_sort(&w->sort, f->id.len, node, n))
             return pass_fail(w->r, 0, "PyTorch raises: no order is left");
     }
     relink(w, w->sort.out.at, n, w->g->output);
@@ -466,7 +480,7 @@ tuck_status overlap_write(struct facts *f, const struct overlap_result *order,
     tuck_status st = TUCK_OK;
 
     *w = (struct writing){.f = f, .r = f->r, .g = f->r->g, .b = b, .n_old = f->r->g->node.len};
-    w->sort.f = f;
+    w->sort = (struct stable_sort){.a = f->a, .operands = operands, .ctx = w};
     w->begin = arena_zeroed(f->a, w->n_old * sizeof(*w->begin));
     w->end = arena_zeroed(f->a, w->n_old * sizeof(*w->end));
     topo_keep(w->g, f->a, &w->keep);

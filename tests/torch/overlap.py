@@ -9,6 +9,7 @@ An order is a list of nodes: names of the text, and what a new node calls where 
 
 import json
 import logging
+import math
 import random
 import re
 import shutil
@@ -32,7 +33,8 @@ torch.Tensor.copy_ = lambda self, src, non_blocking=False: torch.ops.aten.copy_.
 DRAM_GBPS = 2000.0  # for what Inductor is going to fuse; every other time that counts is given
 estimation.get_gpu_dram_gbps = lambda *a: DRAM_GBPS
 estimation.get_device_tflops = lambda *a: 900.0
-logging.getLogger("torch._inductor").setLevel(logging.ERROR)
+for name in ("", ".fx_passes.bucketing", ".fx_passes.fsdp"):
+    logging.getLogger("torch._inductor" + name).setLevel(logging.ERROR)
 
 LATENCY_MS = 0.0078125
 CLUSTER = {"schema": 1, "device": "h100", "per_node": 8, "nodes": 32,
@@ -87,7 +89,8 @@ def token(node, names):
     return node.name if node.name in names else str(node.target)
 
 
-def torch_result(path, times, options=None, text=None):
+def torch_result(path, times, options=None, made=None):
+    """made: FSDP's collectives are merged first, and made.ms(node) is the time of a node that comes of it."""
     options = dict(options or {})
     autofix = options.pop("overlap_scheduling_autofix_cycles", False)
     found = []
@@ -98,7 +101,7 @@ def torch_result(path, times, options=None, text=None):
         return real(self, bucket)
 
     with fakes.groups(Path(path)):
-        gm, mode = fakes.fake_module(text or text_of(path), dict.fromkeys(symbols(text or text_of(path)), hint_of(path)))
+        gm, mode = fakes.fake_module(text_of(path), dict.fromkeys(symbols(text_of(path)), hint_of(path)))
         Propagate(gm, mode).propagate_dont_convert_inputs(*fakes.inputs_of(gm))
         names = {n.name: n.target for n in gm.graph.nodes}
 
@@ -107,6 +110,8 @@ def torch_result(path, times, options=None, text=None):
                 return LATENCY_MS
             if node.target is torch.ops._c10d_functional.wait_tensor.default:
                 return None
+            if made is not None and node.name not in names:
+                return made.ms(node)
             ns = times.get(node.name)
             return None if ns is None else round(ns * 1000) / 1e9  # whole picoseconds, in ms
 
@@ -117,7 +122,7 @@ def torch_result(path, times, options=None, text=None):
                 {"aten_distributed_optimizations.overlap_scheduling_autofix_cycles": autofix}
             ):
                 out = overlap_scheduling.schedule_overlap_bucketing(
-                    gm, **{"collective_bucketing": True, "pre_bucketing_fsdp_collectives": False,
+                    gm, **{"collective_bucketing": True, "pre_bucketing_fsdp_collectives": made is not None,
                            "compute_estimator": "analytical", "custom_runtime_estimation": time_of,
                            "enable_fusion_regions": True, **options})
         finally:
@@ -130,27 +135,44 @@ def word(value):
     return "None" if value is None else str(value)
 
 
-def tuck_result(path, times, options=None, compat="torch", text=None):
-    given = {"latency_ms": LATENCY_MS, **(options or {}), "compat": compat}
+def tuck_result(path, times, options=None, made=None):
+    given = {"latency_ms": LATENCY_MS, **(options or {}), "compat": "torch"}
+    passes = "overlap_scheduling" if made is None else "schedule_overlap_bucketing"
+    times = times if made is None else {**times, **made.ns}
     listed = ",".join(f"{k}={word(v)}" for k, v in given.items())
     with tempfile.TemporaryDirectory(prefix="tuck-overlap-") as folder:
         before, after, profile, cluster = (Path(folder, n) for n in
                                            (Path(path).name, "after.out", "times.json", "cluster.json"))
-        before.write_text(text or text_of(path))
+        before.write_text(text_of(path))
         side = Path(path).with_name(re.sub(r"\.rank\d+$", "", Path(path).stem) + ".json")
         if side.exists():
             shutil.copy(side, folder)
         profile.write_text(json.dumps({"schema": 1, "unit": "ns", "nodes": times}))
         cluster.write_text(json.dumps(CLUSTER))
-        said = tuck("optimize", before, "-p", f"overlap_scheduling({listed})", "-o", after, "--json",
+        said = tuck("optimize", before, "-p", f"{passes}({listed})", "-o", after, "--json",
                     "--profile", profile, "--cluster", cluster, "--no-times", f"--assume=*={hint_of(path)}")
         result = after.read_text()
     import fxload
 
-    names = {n.name for n in fxload.load(fxload.fix_class_name(text or text_of(path))).graph.nodes}
+    names = {n.name for n in fxload.load(fxload.fix_class_name(text_of(path))).graph.nodes} if made is None else made.names
     graph = fxload.load(fxload.fix_class_name(result)).graph
     order = [token(n, names) for n in graph.nodes if n.op not in ("placeholder", "output")]
-    return order, [b["members"] for b in json.loads(said)["passes"][0]["buckets"]]
+    return order, [b["members"] for b in json.loads(said)["passes"][-1]["buckets"]]
+
+
+def pre_bucketed(path, cap):
+    """What `schedule_overlap_bucketing` orders: a text, with FSDP's collectives in buckets of `cap` MiB."""
+    with tempfile.TemporaryDirectory(prefix="tuck-overlap-") as folder:
+        after = Path(folder, "after.out")
+        tuck("optimize", path, "-p", f"pre_bucket_fsdp_collectives(cap_mb={cap},compat=torch)", "-o", after,
+             "--no-times", f"--assume=*={hint_of(path)}")
+        return after.read_text()
+
+
+def elements(annotation):
+    """Of a tensor with fixed sizes."""
+    sizes = fakes.TENSOR.match(annotation.strip("\"'"))[2]
+    return math.prod(int(n) for n in sizes.split(",")) if sizes else 1
 
 
 def differences(expected, found):

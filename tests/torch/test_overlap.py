@@ -13,6 +13,7 @@ import time
 import unittest
 from pathlib import Path
 
+import fxload
 import overlap
 from harness import GRAPHS, graphs, one_test_each
 from overlap_random import random_step
@@ -32,14 +33,14 @@ def refused(test, said, run):
     return str(refusal.exception)
 
 
-def compare(test, path, times, options=None):
-    """True: torch has an order, and Tuck the same."""
+def compare(test, path, times, options=None, made=None):
+    """True: torch has an order, and Tuck the same. made: FSDP's collectives are merged first."""
 
     def ours():
-        return overlap.tuck_result(path, times, options)
+        return overlap.tuck_result(path, times, options, made=made)
 
     try:
-        expected = overlap.torch_result(path, times, options)
+        expected = overlap.torch_result(path, times, options, made)
     except (AssertionError, RecursionError, KeyError, RuntimeError) as e:
         test.assertIn("PyTorch", refused(test, f"torch raises {e!r:.200}", ours))
         return False
@@ -66,6 +67,53 @@ class Large(unittest.TestCase):
         self.assertTrue(compare(self, path, overlap.modelled_times(path)))
         if SOAK:
             compare(self, path, overlap.random_times(path, 1), {"enable_fusion_regions": False})
+
+
+class Made:
+    """Times of what pre_bucket_fsdp_collectives makes: 0, and for collectives by their size, on both sides."""
+
+    def __init__(self, path, cap):
+        text = overlap.pre_bucketed(path, cap)
+        old = {n.name for n in fxload.load(fxload.fix_class_name(overlap.text_of(path))).graph.nodes}
+        with tempfile.TemporaryDirectory(prefix="tuck-overlap-") as folder:
+            after = Path(folder, path.name)
+            after.write_text(text)
+            nodes = {n.name: n for n in fxload.load(fxload.fix_class_name(text)).graph.nodes}
+            costs = [nodes[name] for name, _, _ in overlap.costed(after) if name not in old]
+        self.names = old & set(nodes)
+        self.targets = {str(n.target) for n in costs}
+        sizes = {n.name: overlap.elements(n.meta["annotation"]) for n in costs if is_collective(n)}
+        self.ns = {n.name: time_of_size(sizes.get(n.name)) for n in costs}
+
+    def ms(self, node):
+        if str(node.target) not in self.targets:
+            return None
+        return time_of_size(node.meta["val"].numel() if is_collective(node) else None) / 1e6
+
+
+def is_collective(node):
+    return "_c10d_functional" in str(node.target)
+
+
+def time_of_size(elements):
+    return 0 if elements is None else 8000 + elements // 64
+
+
+def gathers(path):
+    return path.read_text().count("all_gather_into_tensor.default(")
+
+
+@one_test_each([p for p in graphs("fsdp", "moe", "tp") if gathers(p) > 1])
+class PreBucketed(unittest.TestCase):
+    """The whole of schedule_overlap_bucketing: FSDP's collectives are merged first."""
+
+    def check(self, path):
+        for cap in (2, 100) if path.stem in ("bert_fw", "vit_world4_fw", "llama_fsdp_ep_bw") else (100,):
+            made = Made(path, cap)
+            given = {"pre_bucketing_fsdp_collectives_bucket_cap_mb": cap, "enable_fusion_regions": False}
+            with self.subTest(cap=cap):
+                if made.ns:
+                    compare(self, path, overlap.modelled_times(path), given, made)
 
 
 @one_test_each(range(0, STEPS, AT_ONCE), name=lambda first: f"test_from_{first}")

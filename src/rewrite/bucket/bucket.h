@@ -25,6 +25,7 @@ struct bucket_options {
     struct pass_floats cap_mb; /* cap by the bucket's number in its run of equal keys */
     double member_mb;          /* larger ones are left alone; NAN: none is too large */
     bool torch;                /* like PyTorch 2.13, including its bugs */
+    struct torch_order *order; /* torch: of all kinds that are merged; NULL: only this one is */
     const bool *marked;        /* waits to consider, by node id below n_marked; NULL means all */
     uint32_t n_marked;
     /* the caller's: a cap instead of cap_mb, and which waits to consider */

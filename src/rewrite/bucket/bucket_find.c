@@ -18,7 +18,7 @@
  * next, and those carry what the members' operands carry (take_place()). No bucket has
  * members on both sides of a fence.
  */
-#include "rewrite/bucket/bucket.h"
+#include "rewrite/bucket/torch_order.h"
 #include "infer/infer.h"
 
 /* Candidates of one group, or of all groups; and their last bucket. */
@@ -308,25 +308,36 @@ static struct find start_walk(struct bucket_scan *s)
         .sequence = arena_zeroed(a, ((size_t)g->group.len + 1) * sizeof(uint32_t))};
 }
 
+static void visit(struct find *f, uint32_t n)
+{
+    const tuck_graph *g = f->s->r->g;
+
+    gather(f, n);
+    take_place(f, n);
+    if (bucket_is_kind(f->s, n)) {
+        visit_start(f, n);
+    } else if (op_at(node_op(g, n))->cls == OP_WAIT) {
+        uint32_t start = call_node(g, node_at(g, n), 0);
+        if (start != 0 && bucket_is_kind(f->s, start))
+            decide(f, start, n);
+    }
+    if (f->order[n] != 0)
+        push(f, n, f->order[n]);
+}
+
 tuck_status buckets_find(struct bucket_scan *s, struct buckets *b)
 {
     const tuck_graph *g = s->r->g;
+    const struct torch_order *t = s->o->order; /* torch does not sort between two kinds */
     struct find f = start_walk(s);
 
     f.out = b;
-    for_each_node (g, n) {
-        gather(&f, n);
-        take_place(&f, n);
-        if (bucket_is_kind(s, n)) {
-            visit_start(&f, n);
-        } else if (op_at(node_op(g, n))->cls == OP_WAIT) {
-            uint32_t start = call_node(g, node_at(g, n), 0);
-            if (start != 0 && bucket_is_kind(s, start))
-                decide(&f, start, n);
-        }
-        if (f.order[n] != 0)
-            push(&f, n, f.order[n]);
-    }
+    if (t != NULL && t->list.len > 0)
+        for (uint32_t k = 0; k < t->list.len; k++)
+            visit(&f, t->list.at[k]);
+    else
+        for_each_node (g, n)
+            visit(&f, n);
     for (uint32_t i = 0; i < f.n_run; i++)
         close_bucket(&f, &f.run[i], CLOSED_END);
     comm_leave_hidden(s->r, s->o->kind);

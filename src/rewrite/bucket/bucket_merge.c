@@ -3,10 +3,12 @@
  * The merged collective goes right after the latest of its operands, but not before its first
  * member; its wait goes where the earliest of the old waits was, or after the collective if that is
  * later. Whatever uses a result earlier than that is moved after it by the final sort, which keeps
- * reads and writes in order and the collectives of each group in sequence.
+ * reads and writes in order and the collectives of each group in sequence. With compat=torch both
+ * go where PyTorch puts them, and the order is PyTorch's if that keeps reads and writes in order.
  */
 #include "rewrite/bucket/bucket_emit.h"
 #include "infer/infer.h"
+#include "rewrite/bucket/torch_order.h"
 
 static const struct type *type_of_node(const tuck_graph *g, uint32_t n)
 {
@@ -109,6 +111,7 @@ struct merge {
     struct topo_edges edges;
     uint32_t *begin, *end; /* by old node: see topo_map() */
     uint32_t n_old;
+    bool as_torch;     /* new nodes go where torch puts them */
     uint32_t unranked; /* all-gathers merged without knowing this rank's position */
 };
 
@@ -166,6 +169,8 @@ static void make(struct merge *m, struct bucket *b)
                      .in = build_at(r, s->at[x.collective]),
                      .out = build_at(r, s->at[x.waits])};
 
+    if (m->as_torch)
+        e.in = e.out = build_behind(r, b->member[b->n - 1].start);
     e.in.comment = node_at(r->g, b->member[0].start)->comment;
     e.out.comment = node_at(r->g, b->member[0].wait)->comment;
     emit_bucket(&e);
@@ -189,14 +194,43 @@ static void make(struct merge *m, struct bucket *b)
 
 static void replace(struct pass_run *r, const struct bucket *b)
 {
+    for (uint32_t i = 0; i < b->n; i++)
+        if (node_at(r->g, b->member[i].wait)->n_uses > 0)
+            build_replace(r, b->member[i].wait, b->member[i].piece);
+}
+
+static void erase(struct pass_run *r, const struct bucket *b)
+{
     for (uint32_t i = 0; i < b->n; i++) {
         const struct bucket_cand *c = &b->member[i];
-        if (node_at(r->g, c->wait)->n_uses > 0)
-            build_replace(r, c->wait, c->piece);
         build_erase(r, c->wait);
         build_erase(r, c->start);
         if (c->cvt != 0)
             build_erase(r, c->cvt);
+    }
+}
+
+/* t: as torch does it, one after the other, since the place of each depends on those before. */
+static void merge(struct merge *m, struct buckets *b, struct torch_order *t)
+{
+    struct pass_run *r = m->s->r;
+
+    for (uint32_t i = 0; i < b->bucket.len; i++) {
+        uint32_t first = r->g->node.len;
+
+        assert(b->bucket.at[i].n > 1 && b->bucket.at[i].result == 0);
+        bucket_settle(m->s, &b->bucket.at[i]);
+        make(m, &b->bucket.at[i]);
+        if (t == NULL)
+            continue;
+        uint32_t last = r->g->node.len - 1;
+        replace(r, &b->bucket.at[i]);
+        torch_order_bucket(t, &b->bucket.at[i], first, last);
+    }
+    buckets_report(m->s, b); /* while the members still exist */
+    for (uint32_t i = 0; i < b->bucket.len; i++) {
+        replace(r, &b->bucket.at[i]);
+        erase(r, &b->bucket.at[i]);
     }
 }
 
@@ -205,6 +239,7 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
     struct pass_run *r = s->r;
     tuck_graph *g = r->g;
     struct merge m = {.s = s, .n_old = g->node.len};
+    struct torch_order alone, *t = s->o->order ? s->o->order : &alone;
 
     if (b->bucket.len == 0)
         return TUCK_OK;
@@ -218,22 +253,23 @@ tuck_status buckets_merge(struct bucket_scan *s, struct buckets *b)
         }
     m.begin = arena_zeroed(&r->arena, m.n_old * sizeof(*m.begin));
     m.end = arena_zeroed(&r->arena, m.n_old * sizeof(*m.end));
+    m.as_torch = s->o->torch && b->bucket.at[0].collective_before == 0 &&
+                 b->bucket.at[0].wait_before == 0;
+    if (t == &alone)
+        torch_order_begin(t, g, &r->arena);
+    else if (m.as_torch)
+        torch_order_resume(t);
     if (!s->o->torch) /* torch lets them change places */
         comm_chain_by(r, s->group, &m.edges);
-    for (uint32_t i = 0; i < b->bucket.len; i++) {
-        assert(b->bucket.at[i].n > 1 && b->bucket.at[i].result == 0);
-        bucket_settle(s, &b->bucket.at[i]);
-        make(&m, &b->bucket.at[i]);
-    }
-    buckets_report(s, b); /* while the members still exist */
-    for (uint32_t i = 0; i < b->bucket.len; i++)
-        replace(r, &b->bucket.at[i]);
+    merge(&m, b, m.as_torch ? t : NULL);
     topo_map(&s->keep, 0, m.begin, m.end, m.n_old);
     for (uint32_t i = 0; i < s->keep.edge.len; i++)
         topo_edge_add(&r->arena, &m.edges, s->keep.edge.at[i].from, s->keep.edge.at[i].to);
     if (m.unranked > 0)
         report_note(r->report, "this rank's position in the group is unknown (--rank): all-gathers "
                                "need one more buffer, and dtype conversions stay");
+    if (m.as_torch && torch_order_all(t, &m.edges))
+        return TUCK_OK;
     if (!topo_sort_with(g, &r->arena, &m.edges))
         return pass_fail(r, 0,
                          "no order of the merged graph keeps reads, writes and collectives "

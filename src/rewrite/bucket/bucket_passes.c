@@ -1,7 +1,7 @@
 /* The bucketing passes: finding only, finding and merging, and merging a given bucket. */
 #include <math.h>
 
-#include "rewrite/bucket/bucket.h"
+#include "rewrite/bucket/torch_order.h"
 #include "infer/infer.h"
 #include "rewrite/build.h"
 
@@ -13,6 +13,7 @@ struct options {
     struct pass_floats cap_mb;
     double member_mb;
     int mode, compat, filter;
+    struct torch_order *order; /* no option: see bucket_options */
     struct bucket_rules rules;
 };
 
@@ -78,6 +79,7 @@ static struct bucket_options settings(tuck_coll kind, const struct options *o, s
                                .cap_mb = o->cap_mb,
                                .member_mb = o->member_mb,
                                .torch = o->compat == COMPAT_TORCH,
+                               .order = o->order,
                                .rules = o->rules};
 
     if (b.cap_mb.n == 0)
@@ -125,14 +127,17 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
     enum { N_KIND = 3 };
     static const tuck_coll order[N_KIND] = {TUCK_ALL_GATHER, TUCK_REDUCE_SCATTER, TUCK_ALL_REDUCE};
     struct marks *marks[N_KIND];
+    struct torch_order list;
     struct options o = {.cap_mb = {&cap_mb, 1},
                         .member_mb = NAN,
                         .compat = torch ? COMPAT_TORCH : COMPAT_NONE,
+                        .order = torch ? &list : NULL,
                         .filter = filter};
     struct infer_options refresh = {.n_before = r->g->node.len, .edited = r->g};
     type_id *before = arena_array(&r->arena, type_id, r->g->node.len);
     tuck_status st = TUCK_OK;
 
+    torch_order_begin(&list, r->g, &r->arena);
     memcpy(before, r->g->type.at, r->g->node.len * sizeof(*before));
     refresh.before = before;
     /* FSDP's waits are only recognizable before anything is merged. */
