@@ -189,6 +189,6 @@ def _estimates(gm: fx.GraphModule) -> dict[str, float]:
         if node.op == "call_function" and sequence._is_collective(node.target):
             try:
                 out[node.name] = float(estimate(node))
-            except Exception:
+            except Exception:  # it has no estimate for this one
                 continue
     return out
