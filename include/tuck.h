@@ -132,6 +132,8 @@ typedef struct tuck_print_options {
     uint32_t width;              /* columns of the terminal; 0 means no limit */
     uint32_t detail;             /* of tuck_detail */
     const tuck_print_item *item; /* for JSON; NULL: a document by itself */
+    /* For JSON: a value that the document has as "measured_runs", after its schema; NULL: none */
+    const char *measured;
 } tuck_print_options;
 
 TUCK_API void tuck_print_options_init(tuck_print_options *o);

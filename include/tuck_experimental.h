@@ -320,7 +320,8 @@ TUCK_API void tuck_tie_free(tuck_tie *t);
  * trace is not known. Both belong to the tie. */
 TUCK_API tuck_profile *tuck_tie_profile(const tuck_tie *t);
 TUCK_API tuck_cluster *tuck_tie_cluster(const tuck_tie *t);
-/* How much is tied, and the measured step beside a simulation of the graph, which may be NULL. */
+/* How much is tied, and the measured step beside a simulation of the graph, which may be NULL. As
+ * JSON it is one value, for `measured` of tuck_print_options. */
 TUCK_API tuck_status tuck_tie_print(const tuck_tie *t, const tuck_simulation *s,
                                     const tuck_print_options *how, tuck_write_fn write, void *ctx);
 

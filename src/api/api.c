@@ -69,6 +69,7 @@ static void print(struct buf *b, const void *arg)
     struct json_head head;
 
     b->width = x->how.width;
+    b->measured = x->how.form == TUCK_PRINT_JSON ? x->how.measured : NULL;
     b->origins = (x->how.detail & TUCK_DETAIL_ORIGINS) != 0;
     if (item != NULL) {
         head = (struct json_head){.graph = (int64_t)item->graph,

@@ -156,8 +156,10 @@ static void print(struct buf *b, const tuck_print_options *how, const void *arg)
 {
     const struct print_args *x = arg;
 
-    (void)how;
-    tie_table(&x->t->x, x->times, b);
+    if (how->form == TUCK_PRINT_JSON)
+        tie_json(&x->t->x, x->times, b);
+    else
+        tie_table(&x->t->x, x->times, b);
 }
 
 tuck_status tuck_tie_print(const tuck_tie *t, const tuck_simulation *s,

@@ -21,6 +21,7 @@ struct buf {
     bool hold;      /* a line is being laid out (base/layout.h): do not flush */
     /* of what is printed as JSON; NULL if it is a document by itself */
     const struct json_head *head;
+    const char *measured; /* a value of JSON documents; NULL: none */
 };
 
 void buf_init(struct buf *b, struct mem *m);

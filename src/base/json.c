@@ -116,16 +116,20 @@ void json_schema(struct json_out *j, int version)
     const struct json_head *h = j->b->head;
 
     json_int(j, "schema", version);
-    if (h == NULL)
-        return;
-    json_int(j, "graph", h->graph);
-    if (*h->title)
-        json_str(j, "title", h->title);
-    if (h->rank >= 0)
-        json_int(j, "rank", h->rank);
-    json_int(j, "line", h->line);
-    if (h->world > 0)
-        json_int(j, "world", h->world);
+    if (h != NULL) {
+        json_int(j, "graph", h->graph);
+        if (*h->title)
+            json_str(j, "title", h->title);
+        if (h->rank >= 0)
+            json_int(j, "rank", h->rank);
+        json_int(j, "line", h->line);
+        if (h->world > 0)
+            json_int(j, "world", h->world);
+    }
+    if (j->b->measured != NULL) {
+        lead(j, "measured_runs");
+        buf_str(j->b, j->b->measured);
+    }
 }
 
 void json_list_open(struct buf *b, const char *file, const char *key)

@@ -21,7 +21,7 @@ struct json_head {
 };
 
 void json_begin(struct json_out *j, struct buf *b);
-void json_schema(struct json_out *j, int version); /* "schema", and the head of b */
+void json_schema(struct json_out *j, int version); /* "schema", head and measured of b */
 /* key == NULL: an item of a list, or the whole document. */
 void json_open(struct json_out *j, const char *key, char bracket); /* '{' or '[' */
 void json_close(struct json_out *j, char bracket);                 /* '}' or ']' */

@@ -153,6 +153,8 @@ void model_public(const struct model *m, const struct input *in, tuck_machine *o
 /* With --measured: how much of the graph is measured, and the measured step beside the simulated
  * one. */
 void put_tie(const struct model *m, FILE *f);
+/* The same as a value for JSON; NULL without --measured. */
+const char *model_measured(const struct model *m);
 void put_machine(const struct model *m, const tuck_graph *g, bool assumed);
 
 /* --json and --top, for commands that print lists. */

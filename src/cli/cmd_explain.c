@@ -152,6 +152,7 @@ static int explain(struct question *x, size_t i, struct graph_list *list)
     if (code == EXIT_FINE && !x->list.json && x->word == NULL)
         put_machine(&x->model, g, assumed);
     listing_how(&x->list, &how);
+    how.measured = model_measured(&x->model);
     if (x->in.job != NULL)
         how.detail |= TUCK_DETAIL_ORIGINS;
     if (code == EXIT_FINE)

@@ -158,6 +158,7 @@ static tuck_status print_ranks(const void *result, const tuck_print_options *how
 static void choose_how(const struct simulate *s, tuck_print_options *how)
 {
     listing_how(&s->list, how);
+    how->measured = model_measured(&s->model);
     if (s->in.job != NULL)
         how->detail |= TUCK_DETAIL_ORIGINS;
     if (s->timeline)

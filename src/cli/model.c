@@ -165,6 +165,7 @@ int model_groups(struct model *m, const struct input *in, const tuck_graph *g)
 struct model_tie {
     tuck_tie *tie;
     tuck_simulation *s;
+    char *json;
     struct model_tie *next;
 };
 
@@ -185,6 +186,24 @@ void model_forget(struct model *m)
 }
 
 /* ---- measured ---- */
+
+/* For JSON documents. */
+static tuck_status tie_text(struct model_tie *x)
+{
+    tuck_print_options how = print_how(true);
+    size_t len = 0;
+    FILE *f = open_memstream(&x->json, &len);
+
+    if (f == NULL)
+        return TUCK_ENOMEM;
+    tuck_status st = tuck_tie_print(x->tie, x->s, &how, to_file, f);
+    return fclose(f) == 0 ? st : TUCK_ENOMEM;
+}
+
+const char *model_measured(const struct model *m)
+{
+    return m->tie != NULL ? m->tie->json : NULL;
+}
 
 static int tie_graph(struct model *m, const struct input *in, tuck_graph *g, bool *assumed)
 {
@@ -218,6 +237,8 @@ static int tie_graph(struct model *m, const struct input *in, tuck_graph *g, boo
         model_public(m, in, &machine);
         st = tuck_graph_simulate(g, &machine, in->diags, &x->s);
     }
+    if (st == TUCK_OK)
+        st = tie_text(x);
     print_diags(in->diags);
     return refused_or(st);
 }
@@ -237,6 +258,7 @@ static void drop_ties(struct model *m)
         m->tie = x->next;
         tuck_simulation_free(x->s);
         tuck_tie_free(x->tie);
+        free(x->json);
         free(x);
     }
     tuck_traces_free(m->traces);

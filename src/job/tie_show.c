@@ -1,5 +1,6 @@
 #include "job/tie_show.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -46,8 +47,13 @@ void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
     static const char *const name[TIE_CLASS_END] = {"collectives", "products", "other kernels"};
     const struct trace_figures *m = &t->measured;
 
-    wrap_line(b, INK_HEAD, 2, "measured: %u of its runs in the trace%s", t->n_window,
-              t->others ? "; beside it the mean of the others" : "");
+    if (t->n_window < t->n_run)
+        wrap_line(b, INK_HEAD, 2,
+                  "measured: %u of its runs in the trace, the middle half of %u by time%s",
+                  t->n_window, t->n_run, t->others ? "; beside it the mean of the others" : "");
+    else
+        wrap_line(b, INK_HEAD, 2, "measured: %u of its runs in the trace%s", t->n_window,
+                  t->others ? "; beside it the mean of the others" : "");
     for (int c = 0; c < TIE_CLASS_END; c++) {
         const struct tie_count *x = &t->count[c];
         if (x->n == 0)
@@ -70,6 +76,53 @@ void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
     beside("exposed", m->exposed, times->exposed_ps, m->step, b);
     beside("gaps and launches", m->idle, times->step_ps - times->compute_ps - times->exposed_ps,
            m->step, b);
+}
+
+static void beside_json(struct json_out *j, const char *key, int64_t measured, int64_t simulated,
+                        int64_t step)
+{
+    json_open(j, key, '{');
+    json_float(j, "measured_ns", ns_of_ps(measured));
+    json_float(j, "simulated_ns", ns_of_ps(simulated));
+    json_float(j, "error_of_step",
+               step > 0 ? (double)(simulated - measured) / (double)step : (double)NAN);
+    json_close(j, '}');
+}
+
+void tie_json(const struct tie *t, const tuck_times *times, struct buf *b)
+{
+    static const char *const name[TIE_CLASS_END] = {"collectives", "products", "kernels"};
+    const struct trace_figures *m = &t->measured;
+    struct json_out j;
+
+    json_begin(&j, b);
+    j.flat = true;
+    json_open(&j, NULL, '{');
+    json_int(&j, "runs", t->n_run);
+    json_int(&j, "runs_used", t->n_window);
+    json_bool(&j, "judged_by_others", t->others);
+    json_int(&j, "runs_judged", t->n_judged);
+    for (int c = 0; c < TIE_CLASS_END; c++) {
+        json_open(&j, name[c], '{');
+        json_int(&j, "ops", t->count[c].n);
+        json_int(&j, "tied", t->count[c].tied);
+        json_int(&j, "ambiguous", t->count[c].ambiguous);
+        json_float(&j, "ns", ns_of_ps(t->count[c].ps));
+        json_close(&j, '}');
+    }
+    json_open(&j, "ambiguous", '[');
+    for (uint32_t i = 0; i < t->count[TIE_COLLECTIVES].ambiguous; i++)
+        json_str(&j, NULL, t->ambiguous[i]);
+    json_close(&j, ']');
+    if (times != NULL) {
+        beside_json(&j, "step", m->step, times->step_ps, m->step);
+        beside_json(&j, "compute", m->compute, times->compute_ps, m->step);
+        beside_json(&j, "comm", m->comm, times->comm_ps, m->step);
+        beside_json(&j, "exposed", m->exposed, times->exposed_ps, m->step);
+        beside_json(&j, "gaps", m->idle, times->step_ps - times->compute_ps - times->exposed_ps,
+                    m->step);
+    }
+    json_close(&j, '}');
 }
 
 /* ---- Inductor's mapping ---- */

@@ -8,6 +8,7 @@
 void tie_profile(const struct tie *t, const struct program *p, struct buf *b);
 /* times: of the simulated step; NULL: coverage only. */
 void tie_table(const struct tie *t, const tuck_times *times, struct buf *b);
+void tie_json(const struct tie *t, const tuck_times *times, struct buf *b); /* on one line */
 
 /* Reads Inductor's mapping of kernels to nodes. TUCK_ESYNTAX with a diagnostic. */
 TUCK_MUST_CHECK tuck_status tie_read_kernels(const char *path, struct arena *a, tuck_diags *diags,

@@ -2,16 +2,7 @@
 
 #include <stdlib.h>
 
-#include "job/measured_cluster.h"
-
-/* Something that ran, or an op of the program. Alike if the keys are. */
-struct item {
-    uint64_t key;
-    uint32_t ref; /* op, or index of its name */
-    int64_t ps;
-};
-
-typedef VEC(struct item) items;
+#include "job/tie_runs.h"
 
 /* ---- the program ---- */
 
@@ -20,11 +11,6 @@ static enum tie_class class_of(const struct program_op *op)
     if (op->kind == PROGRAM_COLLECTIVE)
         return TIE_COLLECTIVES;
     return op->kind == PROGRAM_GEMM && op->flops > 0 ? TIE_PRODUCTS : TIE_KERNELS;
-}
-
-static uint64_t coll_key(unsigned kind, int64_t bytes, bool sized)
-{
-    return (uint64_t)kind << 56 | (sized && bytes > 0 ? (uint64_t)bytes : 0);
 }
 
 static void items_of_program(const struct program *p, bool sized, struct arena *a,
@@ -36,161 +22,10 @@ static void items_of_program(const struct program *p, bool sized, struct arena *
         if (op->kind == PROGRAM_WAIT || (op->flags & PROGRAM_NOP))
             continue;
         vec_push_in(a, &out[c],
-                    ((struct item){c == TIE_COLLECTIVES ? coll_key(op->coll, op->message, sized)
+                    ((struct item){c == TIE_COLLECTIVES ? tie_coll_key(op->coll, op->message, sized)
                                    : c == TIE_PRODUCTS  ? (uint64_t)op->flops
                                                         : 0,
                                    i, 0}));
-    }
-}
-
-/* ---- windows: runs of the graph ---- */
-
-struct window {
-    int64_t start, end;
-    int64_t step;
-    str_id name;
-    items item[TIE_CLASS_END];
-    struct trace_figures x;
-};
-
-static int by_start(const void *a, const void *b)
-{
-    const struct window *x = a, *y = b;
-
-    return (x->start > y->start) - (x->start < y->start);
-}
-
-/* Calls of compiled graphs; without any, the steps. */
-static uint32_t windows(const struct trace_part *p, struct arena *a, struct window **out)
-{
-    uint32_t n = p->t->region.len > 0 ? p->t->region.len : p->step.len, m = 0;
-    struct window *w = arena_zeroed(a, (n + 1) * sizeof(*w));
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (p->t->region.len > 0) {
-            const struct trace_region *r = &p->t->region.at[i];
-            uint32_t step = trace_step_at(p, r->start);
-            if (step == TRACE_NONE)
-                continue;
-            w[m++] = (struct window){r->start, r->start + r->dur, p->step.at[step].number,
-                                     r->name,  {{NULL, 0, 0}},    {.step = r->dur}};
-        } else {
-            w[m++] = (struct window){p->step.at[i].start,  p->step.at[i].end,
-                                     p->step.at[i].number, 0,
-                                     {{NULL, 0, 0}},       {.step = p->step.at[i].x.step}};
-        }
-    }
-    qsort(w, m, sizeof(*w), by_start);
-    *out = w;
-    return m;
-}
-
-static struct window *window_at(struct window *w, uint32_t n, int64_t when)
-{
-    uint32_t low = 0, high = n;
-
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (w[mid].start <= when)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low > 0 && when < w[low - 1].end ? &w[low - 1] : NULL;
-}
-
-static int by_issue(const void *a, const void *b)
-{
-    const struct trace_span *const *x = a, *const *y = b;
-
-    if ((*x)->issued != (*y)->issued)
-        return (*x)->issued < (*y)->issued ? -1 : 1;
-    return (*x)->end > (*y)->end ? -1 : (*x)->end < (*y)->end;
-}
-
-static bool is_fused(const char *name)
-{
-    return strstr(name, "_fused_") != NULL;
-}
-
-static void add_kernels(const struct trace_part *p, struct window *w, uint32_t n, struct arena *a)
-{
-    const struct trace *t = p->t;
-    uint32_t n_op;
-    const struct trace_event **op = trace_operators(t, a, &n_op);
-    const struct trace_span **list = arena_array(a, const struct trace_span *, p->span.len + 1);
-    int64_t busy = INT64_MIN;
-
-    for (uint32_t i = 0; i < p->span.len; i++)
-        list[i] = &p->span.at[i];
-    qsort(list, p->span.len, sizeof(*list), by_issue);
-    for (uint32_t i = 0; i < p->span.len; i++) {
-        const struct trace_span *s = list[i];
-        struct window *x = window_at(w, n, s->issued);
-        if (x == NULL || s->cls == TRACE_COMM || s->cls == TRACE_MEMORY)
-            continue;
-        if (!p->device) { /* operators inside of others are part of those */
-            if (s->end <= busy)
-                continue;
-            busy = s->end;
-            x->x.exposed += s->cls == TRACE_WAIT ? s->end - s->start : 0;
-            x->x.calls += s->cls == TRACE_CALL ? s->end - s->start : 0;
-        }
-        if (s->cls != TRACE_COMPUTE)
-            continue;
-        const struct trace_event *e = p->device ? &t->gpu.at[s->event] : &t->cpu.at[s->event];
-        const struct trace_event *by = p->device      ? trace_operator_of(op, n_op, e)
-                                       : e->more != 0 ? e
-                                                      : NULL;
-        double flops = by != NULL ? trace_product(trace_str(t, by->name),
-                                                  trace_str(t, t->operand.at[by->more].dims))
-                                  : 0;
-        x->x.compute += s->end - s->start;
-        if (flops > 0)
-            vec_push_in(a, &x->item[TIE_PRODUCTS],
-                        ((struct item){(uint64_t)flops, e->name, s->end - s->start}));
-        else if (p->device || is_fused(trace_str(t, e->name)))
-            vec_push_in(a, &x->item[TIE_KERNELS], ((struct item){0, e->name, s->end - s->start}));
-    }
-}
-
-static int by_issued(const void *a, const void *b)
-{
-    const struct trace_coll *const *x = a, *const *y = b;
-
-    return ((*x)->issued > (*y)->issued) - ((*x)->issued < (*y)->issued);
-}
-
-/* The time of a collective is what it holds up its group: without a device, from the moment that
- * the host has started it, or that the one before it is done. */
-static void add_colls(const struct trace_part *p, struct window *w, uint32_t n, bool sized,
-                      struct arena *a)
-{
-    const struct trace_coll **list = arena_array(a, const struct trace_coll *, p->coll.len + 1);
-    int64_t before = INT64_MIN;
-
-    for (uint32_t i = 0; i < p->coll.len; i++)
-        list[i] = &p->coll.at[i];
-    qsort(list, p->coll.len, sizeof(*list), by_issued);
-    for (uint32_t i = 0; i < p->coll.len; i++) {
-        const struct trace_coll *c = list[i];
-        struct window *x = window_at(w, n, c->issued);
-        int64_t from = c->start;
-
-        if (!p->device && c->call != TRACE_NONE) {
-            int64_t called = trace_end(&p->t->cpu.at[c->call]);
-            from = called < from ? called : from;
-        }
-        from = from < before ? before : from;
-        before = c->end > before ? c->end : before;
-        if (x == NULL)
-            continue;
-        int64_t ps = c->end > from ? c->end - from : 0;
-        x->x.comm += ps;
-        if (p->device)
-            x->x.exposed += c->exposed;
-        vec_push_in(a, &x->item[TIE_COLLECTIVES],
-                    ((struct item){coll_key(c->kind, c->bytes, sized), 0, ps}));
     }
 }
 
@@ -338,6 +173,65 @@ static uint32_t *ops_by_node(const struct program *p, struct arena *a)
     return op_of;
 }
 
+/* Is this the call of such an op, in Inductor's words? Fused kernels name collectives, too. */
+static bool calls_class(const char *name, enum tie_class c)
+{
+    return c == TIE_COLLECTIVES ? strncmp(name, "torch.ops._c10d_functional.", 27) == 0 &&
+                                      strncmp(name + 27, "wait_tensor", 11) != 0
+                                : strncmp(name, "extern_kernels.", 15) == 0;
+}
+
+struct numbered {
+    int64_t number;
+    struct item item;
+};
+
+static int by_number(const void *a, const void *b)
+{
+    const struct numbered *x = a, *y = b;
+
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return x->item.ref < y->item.ref ? -1 : x->item.ref > y->item.ref;
+}
+
+/* For the call of a collective Inductor may name the node of its wait. */
+static uint32_t called_op(const struct program *p, uint32_t op)
+{
+    bool one = op != PROGRAM_NONE && p->op[op].kind == PROGRAM_WAIT &&
+               p->wait_at[op + 1] - p->wait_at[op] == 1;
+
+    return one ? p->wait[p->wait_at[op]] : op;
+}
+
+/* Inductor numbers its calls in the order of the code: if it names all ops of a class, they are put
+ * in that order. */
+static void order_of_code(const struct program *p, enum tie_class c,
+                          const struct tie_kernel *kernel, uint32_t n_kernel, const uint32_t *op_of,
+                          struct arena *a, items *ops)
+{
+    struct arena_mark mark = arena_mark(a);
+    int64_t *number = arena_zeroed(a, (p->n_op + 1) * sizeof(*number));
+    struct numbered *list = arena_array(a, struct numbered, ops->len + 1);
+    bool all = true;
+
+    for (uint32_t k = 0; k < n_kernel; k++)
+        for (uint32_t i = 0; calls_class(kernel[k].name, c) && i < kernel[k].n; i++) {
+            str_id id = str_find(&p->str, kernel[k].node[i], strlen(kernel[k].node[i]));
+            uint32_t op = id != 0 ? called_op(p, op_of[id]) : PROGRAM_NONE;
+            if (op != PROGRAM_NONE && class_of(&p->op[op]) == c && kernel[k].number > 0)
+                number[op] = kernel[k].number;
+        }
+    for (uint32_t i = 0; i < ops->len; i++) {
+        list[i] = (struct numbered){number[ops->at[i].ref], ops->at[i]};
+        all &= list[i].number > 0;
+    }
+    qsort(list, ops->len, sizeof(*list), by_number);
+    for (uint32_t i = 0; all && i < ops->len; i++)
+        ops->at[i] = list[i].item;
+    arena_release(a, mark);
+}
+
 /* ---- the graph's windows ---- */
 
 /* How much of the graph a window shows: collectives and products in order count most. */
@@ -379,21 +273,88 @@ static void divide(struct trace_figures *x, uint32_t n)
     x->idle = x->step - x->compute - x->exposed;
 }
 
-static void finish(const items ops[TIE_CLASS_END], const struct sums *s, struct tie *out)
+static void finish(const items ops[TIE_CLASS_END], const struct program *p, const struct sums *s,
+                   struct arena *a, struct tie *out)
 {
+    uint32_t n = 0;
+
+    out->ambiguous = arena_array(a, const char *, ops[TIE_COLLECTIVES].len + 1);
     for (int c = 0; c < TIE_CLASS_END; c++) {
         struct tie_count *x = &out->count[c];
         x->n = ops[c].len;
         for (uint32_t i = 0; i < ops[c].len; i++) {
             uint32_t op = ops[c].at[i].ref;
+            const char *name = program_str(p, p->op[op].name);
             if (s->n[op] == 0)
                 continue;
             out->ps[op] = s->ps[op] / out->n_window;
             x->tied++;
             x->ambiguous += s->ambiguous[op];
             x->ps += out->ps[op];
+            if (c == TIE_COLLECTIVES && s->ambiguous[op])
+                out->ambiguous[n++] = arena_str(a, name, strlen(name));
         }
     }
+}
+
+/* ---- some of the runs ---- */
+
+struct runs {
+    struct window **at;
+    uint32_t n;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct window *const *x = a, *const *y = b;
+
+    if ((*x)->x.step != (*y)->x.step)
+        return (*x)->x.step < (*y)->x.step ? -1 : 1;
+    return ((*x)->start > (*y)->start) - ((*x)->start < (*y)->start);
+}
+
+/* A run in which the machine did something else says nothing about the graph: the longest quarter
+ * is left out, and as many of the shortest. */
+static void middle_half(struct runs *r)
+{
+    uint32_t drop = r->n / 4;
+
+    qsort(r->at, r->n, sizeof(struct window *), by_time);
+    r->at += drop;
+    r->n -= 2 * drop;
+}
+
+static struct trace_figures mean(const struct runs *r)
+{
+    struct trace_figures x = {0};
+
+    for (uint32_t i = 0; i < r->n; i++)
+        add_figures(&x, &r->at[i]->x);
+    divide(&x, r->n);
+    return x;
+}
+
+/* The runs of the graph: those as like to it as any, of the same compiled graph. */
+static const struct window *choose_runs(const items ops[TIE_CLASS_END], struct window *w,
+                                        uint32_t n, struct tie_steps steps, struct arena *a,
+                                        struct runs *used, struct runs *judged)
+{
+    uint64_t most = 0;
+    const struct window *best = NULL;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (likeness(ops, &w[i]) > most) {
+            most = likeness(ops, &w[i]);
+            best = &w[i];
+        }
+    used->at = arena_array(a, struct window *, n + 1);
+    judged->at = arena_array(a, struct window *, n + 1);
+    for (uint32_t i = 0; best != NULL && i < n; i++)
+        if (w[i].name == best->name && likeness(ops, &w[i]) == most) {
+            struct runs *r = is_used(&w[i], steps) ? used : judged;
+            r->at[r->n++] = &w[i];
+        }
+    return best;
 }
 
 bool tie_graph(const struct trace_part *part, const struct program *p, struct tie_steps steps,
@@ -404,8 +365,8 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     struct sums s = {arena_zeroed(a, (p->n_op + 1) * sizeof(*s.ps)),
                      arena_zeroed(a, (p->n_op + 1) * sizeof(*s.n)),
                      arena_zeroed(a, (p->n_op + 1) * sizeof(*s.ambiguous))};
-    struct trace_figures used = {0}, judged = {0};
-    uint32_t n = windows(part, a, &w), best = TRACE_NONE;
+    struct runs used = {NULL, 0}, judged = {NULL, 0};
+    struct tie_kernel *list = arena_array(a, struct tie_kernel, n_kernel + 1);
     bool sized = true;
 
     *out = (struct tie){.n_op = p->n_op, .ps = arena_array(a, int64_t, p->n_op + 1), .part = ""};
@@ -413,48 +374,38 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
         out->ps[i] = -1;
     for (uint32_t i = 0; i < part->coll.len; i++)
         sized &= part->coll.at[i].bytes >= 0;
-    items_of_program(p, sized, a, ops);
-    add_kernels(part, w, n, a);
-    add_colls(part, w, n, sized, a);
-    for (uint32_t i = 0; i < n; i++)
-        if (likeness(ops, &w[i]) > (best != TRACE_NONE ? likeness(ops, &w[best]) : 0))
-            best = i;
-    if (best == TRACE_NONE)
-        return false;
-    struct tie_kernel *list = arena_array(a, struct tie_kernel, n_kernel + 1);
     if (n_kernel > 0)
         memcpy(list, kernel, n_kernel * sizeof(*list));
     qsort(list, n_kernel, sizeof(*list), by_name);
     const uint32_t *op_of = ops_by_node(p, a);
-    for (uint32_t i = 0; i < n; i++) {
-        if (w[i].name != w[best].name || likeness(ops, &w[i]) < likeness(ops, &w[best]))
-            continue;
-        if (!is_used(&w[i], steps)) {
-            add_figures(&judged, &w[i].x);
-            out->n_judged++;
-            continue;
-        }
-        add_figures(&used, &w[i].x);
-        out->n_window++;
-        for (int c = 0; c < TIE_KERNELS; c++)
-            match(&ops[c], &w[i].item[c], &s, a);
-        if (n_kernel > 0)
-            match_named(p, part->t, &w[i].item[TIE_KERNELS], list, n_kernel, op_of, &s, a);
-        else if (ops[TIE_KERNELS].len == w[i].item[TIE_KERNELS].len)
-            match(&ops[TIE_KERNELS], &w[i].item[TIE_KERNELS], &s, a);
-    }
-    if (out->n_window == 0)
+    items_of_program(p, sized, a, ops);
+    for (int c = 0; c < TIE_KERNELS; c++)
+        order_of_code(p, (enum tie_class)c, list, n_kernel, op_of, a, &ops[c]);
+    uint32_t n = tie_runs(part, sized, a, &w);
+    const struct window *best = choose_runs(ops, w, n, steps, a, &used, &judged);
+    out->n_run = used.n;
+    if (used.n == 0)
         return false;
-    finish(ops, &s, out);
-    divide(&used, out->n_window);
-    out->gap = p->n_op > 0 && used.idle > 0 ? used.idle / p->n_op : 0;
-    out->measured = out->n_judged > 0 ? judged : used;
-    out->others = out->n_judged > 0;
-    if (out->others)
-        divide(&out->measured, out->n_judged);
-    else
-        out->n_judged = out->n_window;
-    out->part = trace_str(part->t, w[best].name);
+    middle_half(&used);
+    middle_half(&judged);
+    out->n_window = used.n;
+    for (uint32_t i = 0; i < used.n; i++) {
+        const items *run = used.at[i]->item;
+        for (int c = 0; c < TIE_KERNELS; c++)
+            match(&ops[c], &run[c], &s, a);
+        if (n_kernel > 0)
+            match_named(p, part->t, &run[TIE_KERNELS], list, n_kernel, op_of, &s, a);
+        else if (ops[TIE_KERNELS].len == run[TIE_KERNELS].len)
+            match(&ops[TIE_KERNELS], &run[TIE_KERNELS], &s, a);
+    }
+    finish(ops, p, &s, a, out);
+    struct trace_figures x = mean(&used);
+    out->gap = p->n_op > 0 && x.idle > 0 ? x.idle / p->n_op : 0;
+    out->others = judged.n > 0;
+    out->measured = out->others ? mean(&judged) : x;
+    out->n_judged = out->others ? judged.n : used.n;
+    const char *name = trace_str(part->t, best->name);
+    out->part = arena_str(a, name, strlen(name));
     for (int c = 0; c < TIE_CLASS_END; c++)
         if (out->count[c].tied > 0)
             return true;

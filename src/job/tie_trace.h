@@ -31,9 +31,11 @@ struct tie {
     uint32_t n_op;
     int64_t *ps; /* by op: mean of the measured times; -1 if it is not tied */
     struct tie_count count[TIE_CLASS_END];
-    uint32_t n_window; /* runs of the graph that the costs come from */
-    bool others;       /* `measured` is the mean of other runs than those the costs come from */
-    uint32_t n_judged; /* how many */
+    const char **ambiguous; /* nodes of the collectives that are */
+    uint32_t n_run;         /* runs of the graph among the steps for costs */
+    uint32_t n_window;      /* of those the middle half by time: where the costs come from */
+    bool others;            /* `measured` is the mean of other runs than those */
+    uint32_t n_judged;      /* how many: the middle half, too */
     struct trace_figures measured;
     int64_t gap; /* ps for each op: what the host does between them, of the runs used for costs */
     const char *part; /* the region of the trace that is the graph's; "" for whole steps */

@@ -1,0 +1,28 @@
+/* Runs of compiled graphs in a trace, and what ran in each. */
+#ifndef TUCK_JOB_TIE_RUNS_H
+#define TUCK_JOB_TIE_RUNS_H
+
+#include "job/tie_trace.h"
+
+/* Something that ran, or an op of the program. Alike if the keys are. */
+struct item {
+    uint64_t key;
+    uint32_t ref; /* op, or index of its name */
+    int64_t ps;
+};
+
+typedef VEC(struct item) items;
+
+struct window {
+    int64_t start, end;
+    int64_t step;
+    str_id name;
+    items item[TIE_CLASS_END];
+    struct trace_figures x;
+};
+
+uint64_t tie_coll_key(unsigned kind, int64_t bytes, bool sized);
+/* In the order of their starts; sized: collectives of other bytes are not alike. */
+uint32_t tie_runs(const struct trace_part *p, bool sized, struct arena *a, struct window **out);
+
+#endif
