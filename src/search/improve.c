@@ -324,6 +324,9 @@ static bool get_within_limit(struct climb *c, struct improve_result *out)
     return s->peak <= c->o.limit;
 }
 
+/* Taking a change takes as long as pricing one for each so many ops. */
+enum { TAKE_SHARE = 128 };
+
 /* One round: at first also worse orders are taken, at last only better ones. */
 static void run_round(struct climb *c, int64_t evaluations, struct improve_result *out)
 {
@@ -342,6 +345,7 @@ static void run_round(struct climb *c, int64_t evaluations, struct improve_resul
             continue;
         priced_take(s, c->from, c->to, c->window);
         out->taken++;
+        left -= s->n / TAKE_SHARE;
         c->known = false;
         keep_best(c);
     }

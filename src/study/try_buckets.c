@@ -41,8 +41,9 @@ struct tried {
 struct plans {
     struct search *s;
     const struct stage *from;
-    double busy_mb[N_KINDS]; /* the size that keeps the links busy */
-    struct plan built;       /* of the stages; where it begins with the same, they are used again */
+    double busy_mb[N_KINDS]; /* the size that keeps the links busy, or fits */
+    double least_mb;
+    struct plan built; /* of the stages; where it begins with the same, they are used again */
     struct stage stage[N_KINDS];
     uint32_t n_built;
     bool small;              /* all orders are tried for each plan */
@@ -76,9 +77,11 @@ static double find_busy_mb(const struct search *s, const tuck_graph *g, tuck_col
         if (own.p > shape.p)
             shape = own;
     }
-    if (shape.p < 2)
-        return 25;
-    return (double)cost_saturation(m->cluster, shape, coll, 0.9, &m->cost.collective) / 1048576;
+    double most = (double)s->limit / 1048576 / 4; /* larger ones would hardly fit */
+    double mb = 25;
+    if (shape.p >= 2)
+        mb = (double)cost_saturation(m->cluster, shape, coll, 0.9, &m->cost.collective) / 1048576;
+    return mb < most ? mb : most;
 }
 
 static double cap_mb(const struct plans *x, const struct plan *p, uint32_t kind)
@@ -93,7 +96,7 @@ static double cap_mb(const struct plans *x, const struct plan *p, uint32_t kind)
         mb *= 2;
     for (int i = 0; i > (size - (size & 1)) / 2; i--)
         mb /= 2;
-    return mb < 1 ? 1 : mb > 8000 ? 8000 : mb;
+    return mb < x->least_mb ? x->least_mb : mb > 8000 ? 8000 : mb;
 }
 
 static bool same(const struct plan *a, const struct plan *b, uint32_t kind)
@@ -425,6 +428,8 @@ tuck_status try_buckets(struct search *s, const struct stage *from, const struct
 
     if (!has_candidates(from->g))
         return TUCK_OK;
+    double share = (double)s->limit / 1048576 / 128;
+    x.least_mb = share < 1 ? share : 1;
     for (uint32_t i = 0; i < N_KINDS; i++)
         x.busy_mb[i] = find_busy_mb(s, from->g, coll_of[i]);
     tuck_status st = try_plans(&x);
