@@ -387,6 +387,15 @@ static void read_launch(struct reading *r, const struct jin_at *at)
         r->c->launch_ps = ps_round(us * PS_PER_US);
 }
 
+static void read_fuse(struct reading *r, const struct jin_at *root)
+{
+    struct jin_at at = jin_member(root, "fuse");
+
+    if (at.v != NULL && !json_is_boolean(at.v))
+        jin_expected(&r->in, &at, "true or false");
+    r->c->unfused = json_is_false(at.v);
+}
+
 static void read_root(struct reading *r)
 {
     struct jin *in = &r->in;
@@ -398,7 +407,7 @@ static void read_root(struct reading *r)
         return;
     jin_known(in, &root,
               NAMES("schema", "device", "per_node", "nodes", "links", "compute", "groups", "tables",
-                    "slowdown", "launch_us"));
+                    "slowdown", "launch_us", "fuse"));
     struct jin_at version = jin_member(&root, "schema"), per_node = jin_member(&root, "per_node"),
                   nodes = jin_member(&root, "nodes"), launch = jin_member(&root, "launch_us");
     jin_want_int(in, &version, 1, 1, &schema);
@@ -411,6 +420,7 @@ static void read_root(struct reading *r)
         jin_want_int(in, &nodes, 1, MOST_RANKS, &r->c->nodes);
     if (launch.v != NULL)
         read_launch(r, &launch);
+    read_fuse(r, &root);
     read_links(r, &root);
     read_compute(r, &root);
     struct jin_at compute = jin_member(&root, "compute");

@@ -229,6 +229,11 @@ static void walk(struct runs *r, uint32_t n)
         r->now++;
 }
 
+static bool is_eager(const struct machine *m)
+{
+    return m != NULL && m->cluster != NULL && m->cluster->unfused;
+}
+
 void lower_regions(struct lower *l)
 {
     const tuck_graph *g = l->g;
@@ -236,7 +241,7 @@ void lower_regions(struct lower *l)
     struct runs r;
 
     l->region = arena_zeroed(&l->scratch, n_id * sizeof(*l->region));
-    if (l->o->no_fuse)
+    if (l->o->no_fuse || is_eager(l->o->machine))
         return;
     l->p->role = arena_array(&l->p->arena, uint8_t, n_id);
     memcpy(l->p->role, l->role, n_id);
