@@ -398,6 +398,15 @@ bool jin_want_str(struct jin *in, const struct jin_at *at, const char **out)
     return true;
 }
 
+bool jin_want_bool(struct jin *in, const struct jin_at *at, bool *out)
+{
+    *out = json_is_true(at->v);
+    if (json_is_boolean(at->v))
+        return true;
+    jin_expected(in, at, "true or false");
+    return false;
+}
+
 bool jin_want_int(struct jin *in, const struct jin_at *at, int64_t low, int64_t high, int64_t *out)
 {
     int64_t v = json_integer_value(at->v);

@@ -71,6 +71,7 @@ void jin_expected(struct jin *in, const struct jin_at *at, const char *what);
 bool jin_want_object(struct jin *in, const struct jin_at *at);
 bool jin_want_list(struct jin *in, const struct jin_at *at);
 bool jin_want_str(struct jin *in, const struct jin_at *at, const char **out);
+bool jin_want_bool(struct jin *in, const struct jin_at *at, bool *out);
 bool jin_want_int(struct jin *in, const struct jin_at *at, int64_t low, int64_t high, int64_t *out);
 /* low < value <= high, or low <= value if `closed`. */
 bool jin_want_number(struct jin *in, const struct jin_at *at, double low, bool closed, double high,

@@ -72,8 +72,8 @@ struct tuck_cluster {
     /* without those: how much longer kernels take while a collective runs; 0 if unknown */
     double beside;
     int64_t launch_ps; /* host time per kernel; used by the simulator */
-    bool unfused;      /* every op is a kernel of its own, as in eager mode */
     bool assumed;      /* chosen by tuck_cluster_for_graph(), not by the user */
+    bool unfused;      /* every op is a kernel of its own, as in eager mode */
 };
 
 /* How a group is placed: p ranks on `nodes` nodes, at most per_node on one. */

@@ -390,10 +390,11 @@ static void read_launch(struct reading *r, const struct jin_at *at)
 static void read_fuse(struct reading *r, const struct jin_at *root)
 {
     struct jin_at at = jin_member(root, "fuse");
+    bool fuse = true;
 
-    if (at.v != NULL && !json_is_boolean(at.v))
-        jin_expected(&r->in, &at, "true or false");
-    r->c->unfused = json_is_false(at.v);
+    if (at.v != NULL)
+        jin_want_bool(&r->in, &at, &fuse);
+    r->c->unfused = !fuse;
 }
 
 static void read_root(struct reading *r)
