@@ -1,7 +1,7 @@
 /* Training steps that others measured, and what the simulation makes of the same configurations:
  * docs/accuracy.md. The table is tests/results/accuracy.txt, which `make bless` (TUCK_BLESS=1)
  * rewrites. Which rows the model may be mended by, and which only judge it, was written down here
- * before any of them had been simulated. */
+ * before any error was known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,7 +137,7 @@ static double step_of(const struct row *r)
 /* clang-format off */
 static const char head[] =
     "Steps that others measured, and simulated: ms of a step with the optimizer, and the error of the simulation in %.\n"
-    "`mend`: the model may be mended by this row; `judge`: it may not. Written down before any of them was simulated.\n"
+    "`mend`: the model may be mended by this row; `judge`: it may not. Written down before any error was known.\n"
     "docs/accuracy.md has the sources. `make test` compares, `make bless` writes it.\n\n"
     "for    job                                         measured  simulated   error\n";
 /* clang-format on */
