@@ -232,7 +232,7 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
         st = or_stopped(s, try_named(s, &first));
     if (st == TUCK_OK && s->best.g != was && s->o->effort > 0)
         st = or_stopped(s, try_changes(s));
-    if (st == TUCK_OK && s->best.g != NULL)
+    if (st == TUCK_OK && s->best.g != NULL && s->o->effort > 0)
         st = or_stopped(s, try_late(s));
     return st;
 }

@@ -367,7 +367,8 @@ static uint32_t plans_of(const struct search *s, const tuck_graph *g)
         n = n * MANY_NODES / g->node.len;
     else if (g->node.len < FEW_NODES && s->o->effort > 0 && 2 * n <= TRIED_MAX)
         n *= 2;
-    return n > 2 ? (uint32_t)n : 2;
+    uint32_t least = s->o->effort == 0 ? 1 : 2;
+    return n > least ? (uint32_t)n : least;
 }
 
 static tuck_status try_plans(struct plans *x)
