@@ -213,7 +213,7 @@ soak_tests() {
     built release && LIMIT=14400 TUCK_RANKS="1 2 3 4 5 6 7 8 9" programs "soak, MPI" \
         "tests/comm/mpi.sh build/release" "tests/comm/mpi_faults.sh build/release"
     built release && [ -x build/torch-venv/bin/python ] && LIMIT=14400 programs \
-        "soak, PyTorch's overlap scheduler" "env TUCK=$PWD/build/release/tuck tests/torch/run.sh test_overlap"
+        "soak, PyTorch" "env TUCK=$PWD/build/release/tuck tests/torch/run.sh test_overlap test_measured"
     check "build fuzz" make -j"$jobs" -Otarget -s V=fuzz fuzzers &&
         FUZZ_SECONDS=${FUZZ_SECONDS:-600} LIMIT=86400 programs "fuzz" tools/fuzz.sh
 }

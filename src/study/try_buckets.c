@@ -276,7 +276,7 @@ static tuck_status try_sizes(struct plans *x)
     for (uint32_t i = 0; i < sizeof(sizes) && st == TUCK_OK; i++)
         for (uint32_t k = 0; k < N_FIRST && st == TUCK_OK; k++) {
             struct plan p = first_plan(k, sizes[i]);
-            bool far = (sizes[i] < -2 || sizes[i] > 2) && x->from->g->node.len >= FEW_NODES;
+            bool far = (sizes[i] < -2 || sizes[i] > 2) && x->from->g->n_nodes >= FEW_NODES;
             if (!far || time_of(x, first_plan(k, sizes[i] / 2)) < time_of(x, first_plan(k, 0)))
                 st = try_plan(x, &p);
         }
@@ -363,9 +363,9 @@ static uint32_t plans_of(const struct search *s, const tuck_graph *g)
     static const uint8_t by_effort[] = {2, 4, 8, 12, 18, 26, 44, 70, 110, TRIED_MAX};
     uint64_t n = by_effort[s->o->effort];
 
-    if (g->node.len > MANY_NODES)
-        n = n * MANY_NODES / g->node.len;
-    else if (g->node.len < FEW_NODES && s->o->effort > 0 && 2 * n <= TRIED_MAX)
+    if (g->n_nodes > MANY_NODES)
+        n = n * MANY_NODES / g->n_nodes;
+    else if (g->n_nodes < FEW_NODES && s->o->effort > 0 && 2 * n <= TRIED_MAX)
         n *= 2;
     uint32_t least = s->o->effort == 0 ? 1 : 2;
     return n > least ? (uint32_t)n : least;
@@ -406,7 +406,7 @@ static tuck_status try_well(struct plans *x, const struct plan *p, const struct 
 static tuck_status try_finalists(struct plans *x, const struct stage *apart)
 {
     enum { FINALISTS = 2 };
-    uint32_t n = x->from->g->node.len <= 1000 ? FINALISTS : 1;
+    uint32_t n = x->from->g->n_nodes <= 1000 ? FINALISTS : 1;
     tuck_status st = TUCK_OK;
 
     for (uint32_t i = 0; i < n && st == TUCK_OK; i++) {

@@ -21,7 +21,7 @@
 #include "support/program_check.h"
 #include "support/random_graph.h"
 
-enum { GRAPHS = 10000 };
+enum { GRAPHS = 5000 };
 
 struct sums {
     size_t graphs, ops, fused, collectives, copies, comm, with_heap, otherwise;

@@ -749,7 +749,7 @@ static void run_many(const char *name, bool schedules, size_t n)
 static void on_graphs(void **state)
 {
     (void)state;
-    run_many("passes on graphs", false, rounds(10000));
+    run_many("passes on graphs", false, rounds(5000));
 }
 
 /* The order of a program is applied to its graph: views, copies and waits must find their

@@ -241,7 +241,7 @@ static void run_many(void (*check)(struct job *j), size_t n)
 static void one_program(void **unused)
 {
     (void)unused;
-    run_many(check_alike, rounds(300));
+    run_many(check_alike, rounds(200));
     assert_true(getenv("TUCK_SEED") != NULL || moved > 20);
 }
 
@@ -255,7 +255,7 @@ static void two_programs(void **unused)
 static void order_kept(void **unused)
 {
     (void)unused;
-    run_many(check_keep_order, rounds(200));
+    run_many(check_keep_order, rounds(100));
 }
 
 int main(void)

@@ -171,6 +171,7 @@ def regions(found):
     return runs
 
 
+@unittest.skipUnless(os.environ.get("TUCK_SOAK"), "the machine must be idle: make soak")
 class TwoRanks(unittest.TestCase):
     world, jobs = 2, ["ddp:1", "ddp:25", "sharded:0"]
 
