@@ -58,7 +58,7 @@ def renamed(text):
     names = {}
     for name in re.findall(r"^ +(\w+)(?=: \"| = )", text, re.M):
         names.setdefault(name, f"n{len(names)}")
-    return re.sub(r"\b\w+\b", lambda word: names.get(word[0], word[0]), text)
+    return re.sub(r"(?<![.\w])\w+\b", lambda word: names.get(word[0], word[0]), text)  # not operators
 
 
 def symbols_of(graph):
