@@ -50,7 +50,9 @@ class WheelTest(unittest.TestCase):
             said = self.run_ok(
                 python, "-c", USE.format(graph=graph), cwd=folder, env=environment
             )
-            self.assertEqual(len(said.split()), 2, said)
+            loaded = [Path(path) for path in said.split()]
+            self.assertTrue(all(path.parent.name == "tuck" for path in loaded), said)  # none of the system's
+            self.assertLessEqual({"libtuck.so", "libjansson.so.4"}, {path.name for path in loaded})
             tool = self.run_ok(python, "-m", "tuck", "explain", graph, cwd=folder, env=environment)
             self.assertIn("what would help", tool)
             self.assertTrue((site / "bin" / "tuck").exists())
