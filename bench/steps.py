@@ -45,15 +45,8 @@ class Transformer(nn.Module):
         return nn.functional.mse_loss(x, target)
 
 
-class GptBlock(nn.Module):
+class GptBlock(Block):
     """A block of GPT-2: causal attention, gelu."""
-
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x):
         b, t, w = x.shape

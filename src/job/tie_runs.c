@@ -41,18 +41,28 @@ static uint32_t windows(const struct trace_part *p, struct arena *a, struct wind
     return m;
 }
 
-static struct window *window_at(struct window *w, uint32_t n, int64_t when)
+/* How many of n structs, in order and each with its start as the first member, have begun. */
+static uint32_t begun(const void *first, size_t size, uint32_t n, int64_t when)
 {
     uint32_t low = 0, high = n;
 
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (w[mid].start <= when)
+        int64_t start;
+        memcpy(&start, (const char *)first + mid * size, sizeof(start));
+        if (start <= when)
             low = mid + 1;
         else
             high = mid;
     }
-    return low > 0 && when < w[low - 1].end ? &w[low - 1] : NULL;
+    return low;
+}
+
+static struct window *window_at(struct window *w, uint32_t n, int64_t when)
+{
+    uint32_t k = begun(w, sizeof(*w), n, when);
+
+    return k > 0 && when < w[k - 1].end ? &w[k - 1] : NULL;
 }
 
 static int by_issue(const void *a, const void *b)
@@ -133,16 +143,9 @@ static int by_wait(const void *a, const void *b)
 
 static struct host_wait *wait_at(struct host_wait *w, uint32_t n, int64_t when)
 {
-    uint32_t low = 0, high = n;
+    uint32_t k = begun(w, sizeof(*w), n, when);
 
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (w[mid].start <= when)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low > 0 && when <= w[low - 1].end ? &w[low - 1] : NULL;
+    return k > 0 && when <= w[k - 1].end ? &w[k - 1] : NULL;
 }
 
 /* The waits of a job without a device; those inside of others are part of them. */

@@ -128,6 +128,13 @@ static inline uint32_t problem_anchor(const struct problem *p, uint32_t x)
     return p->anchor != NULL ? p->anchor[x] : x;
 }
 
+/* Is x the only op of its node? Those of one node are next to each other. */
+static inline bool problem_is_alone(const struct problem *p, uint32_t x)
+{
+    return (x == 0 || problem_anchor(p, x - 1) != problem_anchor(p, x)) &&
+           (x + 1 >= p->n_op || problem_anchor(p, x + 1) != problem_anchor(p, x));
+}
+
 static inline const char *problem_buf_name(const struct problem *p, uint32_t buf)
 {
     assert_hot(buf < p->n_buf);

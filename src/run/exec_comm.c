@@ -316,6 +316,29 @@ static bool check_dense(struct filling *f, const struct rt_tensor *t, uint32_t n
     return true;
 }
 
+/* In place, the small side lies in this rank's part of the large one (transport.h). A text that was
+ * rewritten for one rank has it in that rank's part. */
+static bool check_slots(const struct filling *f)
+{
+    const struct comm *comm = f->x->o.comm;
+    const struct comm_call *c = &f->c->call;
+
+    for (uint32_t i = 0; i < c->n_part && comm != NULL; i++) {
+        const struct comm_part *p = &c->part[i];
+        const struct comm_group *g = &comm->group[c->group];
+        bool gathers = c->kind == COMM_ALL_GATHER;
+        uintptr_t small = (uintptr_t)(gathers ? p->in : p->out);
+        uintptr_t large = (uintptr_t)(gathers ? p->out : p->in);
+        uintptr_t bytes = (uintptr_t)(p->count * dtype_at((enum dtype)p->dtype)->bytes);
+        if (g->me >= 0 && small >= large && small - large < bytes * (uintptr_t)g->n &&
+            small - large != bytes * (uintptr_t)g->me)
+            return exec_fail_at(f->x, f->op->node,
+                                "it works in place in the part of another rank: the graph was "
+                                "rewritten for one rank, and each rank needs its own");
+    }
+    return true;
+}
+
 static bool fill(struct filling *f)
 {
     switch ((tuck_coll)f->op->coll) {
@@ -324,11 +347,11 @@ static bool fill(struct filling *f)
     case TUCK_ALL_GATHER:
         f->c->call.kind = COMM_ALL_GATHER;
         return out_of_place(f) && check_dense(f, f->in, f->n_in) &&
-               check_dense(f, f->out, f->n_out);
+               check_dense(f, f->out, f->n_out) && check_slots(f);
     case TUCK_REDUCE_SCATTER:
         f->c->call.kind = COMM_REDUCE_SCATTER;
         return take_reduce(f) && out_of_place(f) && check_dense(f, f->in, f->n_in) &&
-               check_dense(f, f->out, f->n_out);
+               check_dense(f, f->out, f->n_out) && check_slots(f);
     case TUCK_ALL_TO_ALL: f->c->call.kind = COMM_ALL_TO_ALL; return to_all(f);
     case TUCK_P2P:
         f->c->call.kind = COMM_P2P;

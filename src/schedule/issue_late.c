@@ -17,18 +17,10 @@ struct late {
 
 enum { MARGIN = 5 }; /* a gather ends this part of its own time before it is waited for */
 
-static bool is_alone(const struct problem *p, uint32_t x)
-{
-    bool before = x > 0 && problem_anchor(p, x - 1) == problem_anchor(p, x);
-    bool after = x + 1 < p->n_op && problem_anchor(p, x + 1) == problem_anchor(p, x);
-
-    return !before && !after;
-}
-
 static bool may_move(const struct late *t, uint32_t x)
 {
     return problem_is_async(t->p, x) && t->p->coll[x] == TUCK_ALL_GATHER &&
-           t->p->group[x] != PROBLEM_NONE && is_alone(t->p, x);
+           t->p->group[x] != PROBLEM_NONE && problem_is_alone(t->p, x);
 }
 
 /* The first position that must stay behind x. */

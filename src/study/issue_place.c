@@ -70,12 +70,6 @@ static void look_behind(struct look *x)
     }
 }
 
-static bool is_alone(const struct problem *p, uint32_t x)
-{
-    return (x == 0 || problem_anchor(p, x - 1) != problem_anchor(p, x)) &&
-           (x + 1 >= p->n_op || problem_anchor(p, x + 1) != problem_anchor(p, x));
-}
-
 static void do_look(void *arg)
 {
     struct look *x = arg;
@@ -100,7 +94,7 @@ tuck_status places_of(const struct evaluation *e, uint32_t op, bool keep_order, 
     struct schedule_options o;
 
     *out = (struct places){.known = false};
-    if (!problem_is_async(e->problem, op) || !is_alone(e->problem, op))
+    if (!problem_is_async(e->problem, op) || !problem_is_alone(e->problem, op))
         return TUCK_OK;
     schedule_defaults(&o, false);
     o.keep_order = keep_order;

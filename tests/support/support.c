@@ -94,6 +94,14 @@ struct text text_of_file(const char *path)
     return t;
 }
 
+void text_to_file(const char *path, const struct text *t)
+{
+    FILE *f = fopen(path, "w");
+
+    if (f == NULL || fwrite(t->at, 1, t->len, f) != t->len || fclose(f) != 0)
+        die("cannot write %s", path);
+}
+
 /* ---- graphs ---- */
 
 char *graph_text(const tuck_graph *g)

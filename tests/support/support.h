@@ -19,6 +19,7 @@ void text_done(struct text *t);
 
 /* A whole file; ends the program if it cannot be read. */
 struct text text_of_file(const char *path);
+void text_to_file(const char *path, const struct text *t);
 
 /* The graph as text, to be freed. */
 char *graph_text(const tuck_graph *g);
