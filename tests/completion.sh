@@ -69,7 +69,7 @@ done
 mkdir "$work/folder" && cp "$work/zsh" "$work/folder/_tuck" && touch "$work/folder/page.html"
 tab() {                                         # tab LINE: what the line becomes
     case $shell in
-    zsh) timeout 60 zsh -f tests/completion.zsh "$work/folder" "$1" | grep -a '^<' | sed 's/^<\(.*\)>$/\1/' ;;
+    zsh) timeout -k 5 60 zsh -f tests/completion.zsh "$work/folder" "$1" | grep -a '^<' | sed 's/^<\(.*\)>$/\1/' ;;
     fish) echo "${1% *} $(fish -c 'source $argv[1]; complete -C $argv[2]' "$work/fish" "$1" 2>&1 | cut -f 1)" ;;
     esac
 }

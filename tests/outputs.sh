@@ -64,7 +64,7 @@ prepare() {                                     # prepare COMMAND FILE: `words` 
 run() {                                         # run COMMAND FILE: its exit status, its words in `said`
     local words
     prepare "$1" "$2"
-    { timeout 60 "$tuck" $words >/dev/null 2>&9; } 9>said 2>/dev/null
+    { timeout -k 5 60 "$tuck" $words >/dev/null 2>&9; } 9>said 2>/dev/null
 }
 left() { compgen -G "$1/.tuck-*" >/dev/null; }
 
@@ -88,7 +88,7 @@ for command in "${outputs[@]}"; do
     want 'cmp -s d/file "$new" && [ -L d/link ] && [ "$(stat -c %a d/file)" = 640 ]' "$command"
     run "$command" d/dangling; want '[ $? = 0 ] && [ -L d/dangling ] && cmp -s d/nothing "$new"' "$command"
     want '[ "$(stat -c %a d/nothing)" = "$(printf %o $((0666 & ~$(umask))))" ]' "$command"
-    mkfifo d/pipe; timeout 20 cat d/pipe >d/read & run "$command" d/pipe; wait $!
+    mkfifo d/pipe; timeout -k 5 20 cat d/pipe >d/read & run "$command" d/pipe; wait $!
     want '[ -p d/pipe ] && cmp -s d/read "$new"' "$command"
     (run "$command" /dev/fd/3) 3>d/third; want 'cmp -s d/third "$new"' "$command"
     want '! left d' "$command"
@@ -100,7 +100,7 @@ for command in "${outputs[@]}"; do
     run "$command" .; want '[ $? = 4 ] && grep -q "Is a directory" said' "$command"
     cp old file
     prepare "$command" file
-    text=$(ulimit -f 0; timeout 60 "$tuck" $words 2>&1 >/dev/null)
+    text=$(ulimit -f 0; timeout -k 5 60 "$tuck" $words 2>&1 >/dev/null)
     want '[ $? = 4 ] && [[ $text == *"$named: File too large"* ]]' "$command, ulimit"
     want 'cmp -s file old && ! left .' "$command, ulimit"
     if [ -n "$disk" ]; then
@@ -216,11 +216,11 @@ for name in show lint cost ops passes optimize lower schedule simulate diff expl
     stdout+=("$name --help" "$name --usage" "help $name")
 done
 for command in "${stdout[@]}"; do
-    timeout 60 "$tuck" $command >/dev/full 2>said
+    timeout -k 5 60 "$tuck" $command >/dev/full 2>said
     want '[ $? = 4 ] && grep -q "standard output: No space left on device" said' "$command >/dev/full"
-    timeout 60 "$tuck" $command >&- 2>said
+    timeout -k 5 60 "$tuck" $command >&- 2>said
     want '[ $? = 4 ] && grep -q "standard output: Bad file descriptor" said' "$command >&-"
-    (ulimit -f 0; timeout 60 "$tuck" $command >file 2> >(cat >&3)) 3> >(cat >/dev/null)
+    (ulimit -f 0; timeout -k 5 60 "$tuck" $command >file 2> >(cat >&3)) 3> >(cat >/dev/null)
     want '[ $? = 4 ]' "$command, ulimit"
 done
 # A closed descriptor is not the next file's.

@@ -5,7 +5,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 build=$1
 export TUCK_PLUGINS=$PWD/$build TUCK_CASES=20
-said=$(MPIRUN_ARGS="-x TUCK_PLUGINS -x TUCK_CASES" tests/comm/two_hosts.sh 4gbit \
+said=$(MPIRUN_ARGS="-x TUCK_PLUGINS -x TUCK_CASES" timeout -k 10 240 tests/comm/two_hosts.sh 4gbit \
     "$PWD/$build/tests/property/prop_comm" 2>&1)
 status=$?
 [ $status -ne 77 ] || { echo "$said"; exit 0; }

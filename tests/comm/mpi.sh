@@ -8,9 +8,10 @@ command -v mpirun.openmpi >/dev/null || { echo "skipped: there is no mpirun"; ex
 [ -e "$build/libtuck_mpi.so" ] || { echo "there is no $build/libtuck_mpi.so"; exit 1; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 TUCK_PLUGINS=$PWD/$build
-[ -z "${TUCK_SOAK-}" ] || export TUCK_CASES=${TUCK_CASES:-20000}
+limit=300
+[ -z "${TUCK_SOAK-}" ] || { limit=7200; export TUCK_CASES=${TUCK_CASES:-20000}; }
 for n in ${TUCK_RANKS:-1 2 3 5 9}; do
-    if timeout 3600 mpirun.openmpi --bind-to none -np "$n" "$build/tests/property/prop_comm"; then
+    if timeout -k 5 $limit mpirun.openmpi --bind-to none -np "$n" "$build/tests/property/prop_comm"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
@@ -26,7 +27,8 @@ class step(torch.nn.Module):
         out: "f32[4][1]cpu" = torch.ops._c10d_functional.wait_tensor.default(sum_1)
         return (out,)
 END
-if mpirun.openmpi --bind-to none -np 3 "$build/tuck" run "$graph" 2>&1 | grep -q "measured on 3 ranks over mpi"; then
+if timeout -k 5 60 mpirun.openmpi --bind-to none -np 3 "$build/tuck" run "$graph" 2>&1 |
+    grep -q "measured on 3 ranks over mpi"; then
     passed=$((passed + 1))
 else
     failed=$((failed + 1))

@@ -2,6 +2,7 @@
 # usage: tests/comm/mpi_faults.sh BUILD          (BUILD: build/release)
 # One fault at one call of a job of MPI: every rank that can must name the rank to blame and the
 # call, mpirun must end, and no process, file or segment may be left. TUCK_SOAK: 200 runs, not 5.
+# What does not end in 60 s is killed, its ranks too: 5 runs never take longer than 330 s.
 cd "$(dirname "$0")/../.." || exit 1
 build=$1 passed=0 failed=0
 command -v mpirun.openmpi >/dev/null || { echo "skipped: there is no mpirun"; exit 0; }
@@ -9,7 +10,9 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 TUCK_PLUGINS=$PWD/$build
 program=$PWD/$build/tests/property/prop_faults
 work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+trap 'kill_left; rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 faults=(kill stop late other leave)
 labels=(weights grad_0 grad_1 tokens seed end)
 # Open MPI's own files go here, so that what it leaves can be told from what others have.
@@ -22,24 +25,36 @@ wrong() {
     return 1
 }
 
+# Ranks of this script that run, by their mark.
+left() {
+    local pid
+    for pid in /proc/[0-9]*; do
+        [ "$(readlink "$pid/exe" 2>/dev/null)" = "$program" ] &&
+            tr '\0' '\n' 2>/dev/null <"$pid/environ" | grep -qx "TUCK_FAULT_TEST=$$" && echo "${pid#/proc/}"
+    done
+}
+
+kill_left() {
+    local pids
+    mapfile -t pids < <(left)
+    [ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
+}
+
 run() {
-    local fault=$1 who=$2 at=$3 n=$4
-    timeout 60 mpirun.openmpi --bind-to none -np "$n" -x TUCK_FAULT_TEST=$$ "$program" "$fault" "$who" "$at" \
+    local fault=$1 who=$2 at=$3 n=$4 since=$SECONDS status pids
+    timeout -k 5 60 mpirun.openmpi --bind-to none -np "$n" -x TUCK_FAULT_TEST=$$ "$program" "$fault" "$who" "$at" \
         >"$work/said" 2>&1
-    local status=$?
-    [ $status -ne 124 ] || { wrong "$@" "mpirun does not end"; return; }
+    status=$?
+    sleep 0.2
+    pids=$(left | tr '\n' ' ')
+    kill_left
+    [ $((SECONDS - since)) -lt 60 ] || { wrong "$@" "mpirun does not end"; return; }
     [ $status -ne 0 ] || { wrong "$@" "nobody noticed"; return; }
     # A rank that dies is named by mpirun at least; the others are ended by it.
     grep -q "rank $who" "$work/said" || { wrong "$@" "the rank is not named"; return; }
     [ "$fault" = kill ] || grep "^said: " "$work/said" | grep -q "'${labels[at]}'" ||
         { wrong "$@" "the call is not named"; return; }
-    sleep 0.2
-    local left=() pid
-    for pid in /proc/[0-9]*; do
-        [ "$(readlink "$pid/exe" 2>/dev/null)" = "$program" ] &&
-            tr '\0' '\n' <"$pid/environ" 2>/dev/null | grep -qx "TUCK_FAULT_TEST=$$" && left+=("${pid#/proc/}")
-    done
-    [ ${#left[@]} -eq 0 ] || { wrong "$@" "processes are left: ${left[*]}"; return; }
+    [ -z "$pids" ] || wrong "$@" "processes are left: $pids"
 }
 
 runs=5

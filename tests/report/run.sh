@@ -28,7 +28,7 @@ page() {                                        # page NAME GRAPH OPTION...
         cat tests/report/check.js
         echo '</script>'
     } >"$dir/check.html"
-    timeout 600 "$browser" --headless --no-sandbox --disable-gpu --window-size=1400,1000 \
+    timeout -k 5 120 "$browser" --headless --no-sandbox --disable-gpu --window-size=1400,1000 \
         --virtual-time-budget=10000 --dump-dom "file://$dir/check.html" >"$dir/dom" 2>/dev/null
     local result
     result=$(grep -o '<pre id="result">[^<]*' "$dir/dom" | sed 's/.*">//')
