@@ -1,7 +1,7 @@
 /* Training steps that others measured, and what the simulation makes of the same configurations:
  * docs/accuracy.md. The table is tests/results/accuracy.txt, which `make bless` (TUCK_BLESS=1)
  * rewrites. Which rows the model may be mended by, and which only judge it, was written down here
- * before any error was known. */
+ * before any error was known; what was corrected in their configurations since then is on that page. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,9 @@ static tuck_cluster *machine_of(const struct row *r)
 
 static void overlap(tuck_graph *g, const tuck_machine *m, enum order order)
 {
-    const char *options = order == BUCKETED ? "compat=torch" : "collective_bucketing=false";
+    /* The published job calls it with the defaults of the function, not of the configuration. */
+    const char *options = order == BUCKETED ? "compat=torch,enable_fusion_regions=false"
+                                            : "collective_bucketing=false";
     tuck_pipeline *p = NULL;
     tuck_run_options run;
 
@@ -184,8 +186,8 @@ static void add_sum(const double *ms, struct text *out)
              "simulated %.1f %%.\n",
              close, judges, measured, gain);
     text_add(out, line, strlen(line));
-    assert_true(close >= 4);
-    assert_true(gain > 0);
+    assert_int_equal(close, judges);
+    assert_true(gain > measured / 2 && gain < measured * 2);
 }
 
 static void expect(const struct text *was, const struct text *line)

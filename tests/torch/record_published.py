@@ -39,8 +39,9 @@ class Job:
     length: int = 8192
     dp: int = 8
     tp: int = 1
-    recompute: str = "op"  # torchtitan's selective policy by op, or "full"
+    recompute: str = "op"  # torchtitan's selective policy by op, or "full", or "none": then parameters stay gathered
     bucket: str = "module"  # gather a block at once, or each parameter
+    norm: str = "ops"  # RMSNorm as its ops one by one; or "fused": one kernel, as torch has it since 2.9
     layers: int = 2
 
 
@@ -48,9 +49,9 @@ B70 = {"dim": 8192, "heads": 64, "hidden": 28672}
 B405 = {"dim": 16384, "heads": 128, "hidden": 53248}
 JOBS = {
     "llama8_fsdp8_b2": Job(batch=2),
-    "llama8_fsdp8_b1": Job(),
+    "llama8_fsdp8_b1": Job(norm="fused"),
     "llama8_fsdp128_b2": Job(batch=2, dp=128),
-    "llama8_fsdp4_tp2": Job(dp=4, tp=2, bucket="parameter"),
+    "llama8_fsdp4_tp2": Job(dp=4, tp=2, bucket="parameter", recompute="none", norm="fused"),
     "llama8_fsdp8_tp8": Job(dp=8, tp=8, batch=12),
     "llama70_fsdp32_tp8": Job(**B70, dp=32, tp=8, batch=16, recompute="full"),
     "llama8_fsdp64": Job(dp=64),
@@ -143,6 +144,49 @@ class SplitLoss(torch.autograd.Function):
         return part * (grad / part.shape[0]), None
 
 
+class SumGrad(torch.autograd.Function):
+    """The weight of a norm, of whose gradient each rank has what its part of the sequence adds."""
+
+    @staticmethod
+    def forward(ctx, weight):
+        return weight.view_as(weight)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return reduce(grad, "sum", TP)
+
+
+# Torch takes its kernel for RMSNorm apart on the CPU, so it is traced under another name.
+LIBRARY = torch.library.Library("published", "DEF")
+LIBRARY.define("_fused_rms_norm(Tensor x, int[] s, Tensor? w, float? eps) -> (Tensor, Tensor)")
+LIBRARY.define(
+    "_fused_rms_norm_backward(Tensor g, Tensor x, int[] s, Tensor r, Tensor? w, bool[2] m) -> (Tensor, Tensor)"
+)
+
+
+@torch.library.impl(LIBRARY, "_fused_rms_norm", "Meta")
+def _(x, shape, weight, eps):
+    return torch.empty_like(x), x.new_empty(*x.shape[:-1], 1, dtype=torch.float32)
+
+
+@torch.library.impl(LIBRARY, "_fused_rms_norm_backward", "Meta")
+def _(grad, x, shape, scale, weight, mask):
+    return torch.empty_like(x), torch.empty_like(weight)
+
+
+class FusedNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        out, scale = torch.ops.published._fused_rms_norm(x, weight.shape, weight, 1e-5)
+        ctx.save_for_backward(x, weight, scale)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight, scale = ctx.saved_tensors
+        return torch.ops.published._fused_rms_norm_backward(grad, x, weight.shape, scale, weight, [True, True])
+
+
 def rms_norm(x, weight):
     wide = x.float()
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)).type_as(x) * weight
@@ -220,10 +264,14 @@ class Step:
     def leave(self, x):
         return ScatterLength.apply(x, self.job.tp) if self.job.tp > 1 else x
 
+    def norm(self, x, weight):
+        weight = SumGrad.apply(weight) if self.job.tp > 1 else weight
+        return FusedNorm.apply(x, weight) if self.job.norm == "fused" else rms_norm(x, weight)
+
     def block(self, x, table, number, *shards):
         wq, wk, wv, wo, w1, w2, w3, n1, n2 = self.take(iter(shards), number)
         job = self.job
-        h = self.enter(rms_norm(x, n1))
+        h = self.enter(self.norm(x, n1))
         b, length, _ = h.shape
         q, k, v = ((h @ w.t()).view(b, length, -1, self.head) for w in (wq, wk, wv))
         q, k = rotate(q, table), rotate(k, table)
@@ -233,7 +281,7 @@ class Step:
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
         out = aten._scaled_dot_product_flash_attention(q, k, v, 0.0, True)[0]
         x = x + self.leave(out.transpose(1, 2).reshape(b, length, -1) @ wo.t())
-        h = self.enter(rms_norm(x, n2))
+        h = self.enter(self.norm(x, n2))
         return x + self.leave((torch.nn.functional.silu(h @ w1.t()) * (h @ w3.t())) @ w2.t())
 
     def first(self, tokens, *shards):
@@ -246,7 +294,7 @@ class Step:
 
     def last(self, x, labels, *shards):
         norm, out = self.take(iter(shards), len(self.modules) - 1)
-        logits = (self.enter(rms_norm(x, norm)) @ out.t()).flatten(0, 1).float()
+        logits = (self.enter(self.norm(x, norm)) @ out.t()).flatten(0, 1).float()
         if self.job.tp > 1:
             return SplitLoss.apply(logits, labels.flatten())
         return torch.nn.functional.cross_entropy(logits, labels.flatten())
@@ -258,7 +306,8 @@ class Step:
         x = self.first(tokens, *of[0])
         kept = KEPT if self.job.recompute == "op" else ()
         for i in range(1, 1 + self.job.layers):
-            x = Again.apply(self.block, kept, x, table, i, *of[i])
+            again = self.job.recompute != "none"
+            x = Again.apply(self.block, kept, x, table, i, *of[i]) if again else self.block(x, table, i, *of[i])
         # The last module is used at once in backward: it stays gathered.
         loss = self.last(x, labels, *of[-1])
         return loss, *torch.autograd.grad(loss, shards)
@@ -277,7 +326,7 @@ def text_of(step):
     gm.recompile()
     text = gm.print_readable(print_output=False, include_stride=True, include_device=True)
     text = re.sub(r"\n\s*#[^\n]*", "", text)
-    text = re.sub(r"\]cpu\b", "]cuda:0", text)
+    text = re.sub(r"\]cpu\b", "]cuda:0", text).replace("torch.ops.published.", "torch.ops.aten.")
     return re.sub(r"device\(type='cpu'\)", "device(type='cuda', index=0)", text), gm
 
 
