@@ -380,6 +380,10 @@ TUCK_API bool tuck_rank_simulation_at(const tuck_rank_simulation *s, size_t i,
 TUCK_API int64_t tuck_rank_simulation_step_ps(const tuck_rank_simulation *s);
 /* If ranks do not fit together: "mismatch", "deadlock", "peer"; NULL if all finish. */
 TUCK_API const char *tuck_rank_simulation_fault(const tuck_rank_simulation *s);
+/* Adds them to a page, each rank in rows of its own; the simulation must live as long as the page.
+ * Of very many, those with another speed and the first ones. TUCK_EINVAL if they do not finish. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_page_add_ranks(tuck_page *p, const char *title,
+                                                         const tuck_rank_simulation *s);
 TUCK_API tuck_status tuck_rank_simulation_print(const tuck_rank_simulation *s,
                                                 const tuck_print_options *how, tuck_write_fn write,
                                                 void *ctx);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/ranks_api.h"
 #include "api/simulate_api.h"
 #include "report/report.h"
 #include "study/explain.h"
@@ -105,8 +106,10 @@ static void do_add(void *arg)
 
     for (size_t i = 0; i < a->n; i++)
         run[i] = describe(p, a->s[i], title, a->label[i], &a->why[i]);
-    struct report_graph g = {title, keep_text(p, a->s[0]->given->machine.cluster->name), run,
-                             (uint32_t)a->n};
+    struct report_graph g = {.title = title,
+                             .where = keep_text(p, a->s[0]->given->machine.cluster->name),
+                             .run = run,
+                             .n_run = (uint32_t)a->n};
     vec_push_in(&p->arena, &p->graph, g);
 }
 
@@ -134,6 +137,92 @@ tuck_status tuck_page_add(tuck_page *p, const char *title, tuck_simulation *cons
         return TUCK_EINVAL;
     return add(p, title, (const tuck_simulation *const *)s, label, n);
 }
+
+/* ---- all ranks of a step ---- */
+
+/* More ops than this are no help to a reader, and a page with all of them would not open. */
+enum { OPS_MOST = 200000 };
+
+/* Which ranks to draw, ascending: slow ones first, then from rank 0 on. */
+static uint32_t choose_ranks(const struct ranks *x, struct arena *a, uint32_t *list)
+{
+    bool *drawn = arena_zeroed(a, x->n_rank + 1);
+    uint32_t n = 0, at = 0;
+    uint64_t ops = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t r = 0; r < x->n_rank; r++) {
+            uint32_t n_op = x->graph[x->of[r]].e->program->n_op;
+            bool room = n < 2 || ops + n_op <= OPS_MOST;
+            if (drawn[r] || !room || (pass == 0 && x->factor[r] == 1))
+                continue;
+            drawn[r] = true;
+            ops += n_op;
+            n++;
+        }
+    for (uint32_t r = 0; r < x->n_rank; r++)
+        if (drawn[r])
+            list[at++] = r;
+    return n;
+}
+
+static struct report_run describe_rank(tuck_page *p, const char *title, const struct ranks *x,
+                                       uint32_t r)
+{
+    const struct evaluation *e = x->graph[x->of[r]].e;
+    size_t size = strlen(title) + 80;
+    char *name = arena_array(&p->arena, char, size);
+    int len = snprintf(name, size, "%s%srank %lld", title, *title ? ", " : "",
+                       (long long)x->number[r]);
+
+    if (x->factor[r] != 1)
+        snprintf(name + len, size - (size_t)len, ", %.3gx", x->factor[r]);
+    return (struct report_run){.label = name,
+                               .p = e->program,
+                               .span = x->span[r],
+                               .time = x->result[r].time,
+                               .peak = e->peak,
+                               .others_ps = x->result[r].others,
+                               .bound_says = "of several ranks it is not computed",
+                               .assumed = e->assumed,
+                               .n_assumed = e->n_assumed};
+}
+
+struct ranks_args {
+    tuck_page *p;
+    const char *title;
+    const tuck_rank_simulation *s;
+};
+
+static void do_add_ranks(void *arg)
+{
+    struct ranks_args *a = arg;
+    tuck_page *p = a->p;
+    const struct ranks *x = &a->s->x;
+    uint32_t *list = arena_array(&p->arena, uint32_t, x->n_rank + 1);
+    uint32_t n = choose_ranks(x, &p->arena, list);
+    struct report_run *run = arena_array(&p->arena, struct report_run, n + 1);
+    size_t size = strlen(a->s->machine) + 80;
+    char *where = arena_array(&p->arena, char, size);
+
+    for (uint32_t i = 0; i < n; i++)
+        run[i] = describe_rank(p, a->title, x, list[i]);
+    int len = snprintf(where, size, "%s", a->s->machine);
+    if (n < x->n_rank)
+        snprintf(where + len, size - (size_t)len, ", %u of %u ranks", n, x->n_rank);
+    struct report_graph g = {keep_text(p, a->title), where, run, n, true};
+    vec_push_in(&p->arena, &p->graph, g);
+}
+
+tuck_status tuck_page_add_ranks(tuck_page *p, const char *title, const tuck_rank_simulation *s)
+{
+    if (p == NULL || title == NULL || s == NULL || tuck_rank_simulation_fault(s) != NULL)
+        return TUCK_EINVAL;
+    struct ranks_args a = {p, title, s};
+    return mem_guard(&p->mem, do_add_ranks, &a) ? TUCK_OK : TUCK_ENOMEM;
+}
+
+/* ---- files ---- */
 
 static void print_html(struct buf *b, const tuck_print_options *how, const void *arg)
 {

@@ -1,15 +1,9 @@
 /* Several ranks in the public interface. */
 #include "api/api.h"
+#include "api/ranks_api.h"
 #include "api/simulate_api.h"
 #include "study/judge.h"
 #include "study/several_ranks.h"
-
-struct tuck_rank_simulation {
-    struct mem mem;
-    struct ranks x;
-    struct ranks_graph *graph;
-    size_t n_graph;
-};
 
 void tuck_ranks_options_init(tuck_ranks_options *o)
 {
@@ -78,7 +72,8 @@ tuck_status tuck_ranks_simulate(const tuck_rank *rank, size_t n, const tuck_rank
     tuck_rank_simulation *s = alloc->resize(alloc->ctx, NULL, 0, sizeof(*s));
     if (s == NULL)
         return TUCK_ENOMEM;
-    *s = (tuck_rank_simulation){.n_graph = n};
+    *s = (tuck_rank_simulation){.n_graph = n,
+                                .machine = rank[0].simulation->given->machine.cluster->name};
     mem_init(&s->mem, alloc);
     struct make_args a = {.s = s, .rank = rank, .o = &o};
     arena_init(&a.arena, &s->mem);

@@ -212,17 +212,17 @@ static void draw(struct buf *b, const tuck_print_options *how, const void *arg)
 
     (void)how;
     arena_init(&a, b->mem);
-    struct report_graph *graph = arena_array(&a, struct report_graph, s.n);
+    struct report_graph graph;
     struct program **list = arena_array(&a, struct program *, s.n);
     for (uint32_t i = 0; i < s.n; i++) {
         list[i] = arena_new(&a, struct program);
         strtab_init(&list[i]->str, b->mem);
     }
-    d->found = trace_pictures(&s, d->step, list, &a, graph);
+    d->found = trace_pictures(&s, d->step, list, &a, &graph);
     if (d->found && d->html)
-        report_html(d->title, graph, s.n, b);
+        report_html(d->title, &graph, 1, b);
     else if (d->found)
-        report_trace(graph, s.n, b);
+        report_trace(&graph, 1, b);
     for (uint32_t i = 0; i < s.n; i++)
         strtab_destroy(&list[i]->str);
     arena_destroy(&a);

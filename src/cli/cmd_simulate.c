@@ -117,8 +117,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
                        "--world prints one line per number of ranks: no timeline and no pictures");
         if (s->world_from && (s->n_more > 0 || s->n_straggler > 0))
             argp_error(state, "--world is for one graph whose ranks are alike");
-        if (picture_wanted(&s->picture) && (s->n_more > 0 || s->n_straggler > 0))
-            argp_error(state, "--html and --trace are for one rank");
         if (s->n_more > 0 && s->in.rank >= 0)
             argp_error(state, "--rank is for one file; several files give their own ranks");
         break;
@@ -319,6 +317,8 @@ static int together(struct simulate *s, const tuck_rank *rank, size_t n, size_t 
         code = graph_list_show(&s->docs, first, 0, &how, print_ranks, x);
     if (code == EXIT_FINE && tuck_rank_simulation_fault(x) != NULL)
         code = EXIT_FOUND;
+    if (code == EXIT_FINE && picture_wanted(&s->picture))
+        code = picture_ranks(&s->picture, s->in.path, x);
     tuck_rank_simulation_free(x);
     return code;
 }
@@ -419,7 +419,7 @@ static int simulate(struct simulate *s, size_t i)
     } else {
         code = graph_list_show(&s->docs, i, 0, &how, print, e);
     }
-    if (code == EXIT_FINE && picture_wanted(&s->picture))
+    if (code == EXIT_FINE && picture_wanted(&s->picture) && s->n_straggler == 0)
         return picture_add(&s->picture, &s->in, i, &e, label, 1);
     tuck_simulation_free(e);
     return code;

@@ -92,6 +92,19 @@ static int write_page(const char *path, const tuck_page *page,
     return code == EXIT_FINE ? output_close(&o, exit_code_of(print(page, output_put, &o))) : code;
 }
 
+/* Also frees the page. */
+static int write_both(const struct picture *p, tuck_page *page, tuck_status st)
+{
+    int code = exit_code_of(st);
+
+    if (code == EXIT_FINE && p->html != NULL)
+        code = write_page(p->html, page, tuck_page_html);
+    if (code == EXIT_FINE && p->trace != NULL)
+        code = write_page(p->trace, page, tuck_page_trace);
+    tuck_page_free(page);
+    return code;
+}
+
 static int write_pages(const struct picture *p, const char *title)
 {
     tuck_page *page = NULL;
@@ -99,13 +112,22 @@ static int write_pages(const struct picture *p, const char *title)
 
     for (const struct drawn *d = p->first; d != NULL && st == TUCK_OK; d = d->next)
         st = tuck_page_add(page, d->title, d->s, d->label, d->n);
-    int code = exit_code_of(st);
-    if (code == EXIT_FINE && p->html != NULL)
-        code = write_page(p->html, page, tuck_page_html);
-    if (code == EXIT_FINE && p->trace != NULL)
-        code = write_page(p->trace, page, tuck_page_trace);
-    tuck_page_free(page);
-    return code;
+    return write_both(p, page, st);
+}
+
+int picture_ranks(struct picture *p, const char *title, const tuck_rank_simulation *s)
+{
+    tuck_page *page = NULL;
+
+    if (p->done) {
+        fprintf(stderr, "tuck: --html and --trace draw the ranks of one graph; --graph picks it\n");
+        return EXIT_USAGE;
+    }
+    p->done = true;
+    tuck_status st = tuck_page_new(title, NULL, &page);
+    if (st == TUCK_OK)
+        st = tuck_page_add_ranks(page, "", s);
+    return write_both(p, page, st);
 }
 
 int picture_end(struct picture *p, const char *title, int code)

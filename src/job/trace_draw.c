@@ -197,6 +197,8 @@ static struct report_run draw(const struct trace_part *part, uint32_t step, stru
 bool trace_pictures(const struct trace_set *s, int64_t step, struct program **program,
                     struct arena *a, struct report_graph *out)
 {
+    struct report_run *run = arena_array(a, struct report_run, s->n);
+
     for (uint32_t i = 0; i < s->n; i++) {
         const struct trace_part *p = &s->part[i];
         uint32_t k = choose(p, step, a);
@@ -204,8 +206,7 @@ bool trace_pictures(const struct trace_set *s, int64_t step, struct program **pr
 
         if (k == TRACE_NONE)
             return false;
-        struct report_run *run = arena_array(a, struct report_run, 1);
-        *run = draw(p, k, program[i], a);
+        run[i] = draw(p, k, program[i], a);
         if (p->t->rank >= 0)
             snprintf(title, 128, "rank %lld", (long long)p->t->rank);
         else
@@ -214,10 +215,14 @@ bool trace_pictures(const struct trace_set *s, int64_t step, struct program **pr
             snprintf(label, 128, "%.100s, step %lld", title, (long long)p->step.at[k].number);
         else
             snprintf(label, 128, "%.120s", title);
-        run->label = label;
-        out[i] = (struct report_graph){
-            s->n > 1 ? title : "",
-            p->t->device != 0 ? trace_str(p->t, p->t->device) : "the machine of the trace", run, 1};
+        run[i].label = label;
     }
+    const struct trace *t = s->part[0].t;
+    *out = (struct report_graph){.title = "",
+                                 .where = t->device != 0 ? trace_str(t, t->device)
+                                                         : "the machine of the trace",
+                                 .run = run,
+                                 .n_run = s->n,
+                                 .ranks = s->n > 1};
     return true;
 }

@@ -30,6 +30,7 @@ static void op_json(struct json_out *j, const struct report_run *r, uint32_t i)
     if (r->lane != NULL)
         json_str(j, "lane", r->lane_name[r->lane[i]]);
     if (op->kind == PROGRAM_COLLECTIVE) {
+        json_int(j, "issued", r->span[i].issued);
         json_str(j, "coll", tuck_coll_name((tuck_coll)op->coll));
         json_str(j, "group", group_name(p, op->group));
         json_int(j, "bytes", op->message > 0 ? op->message : 0);
@@ -43,6 +44,12 @@ static void op_json(struct json_out *j, const struct report_run *r, uint32_t i)
     for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
         json_str(j, NULL, program_str(p, p->node[k]));
     json_close(j, ']');
+    if (p->wait_at[i] < p->wait_at[i + 1]) {
+        json_open(j, "waits", '[');
+        for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++)
+            json_str(j, NULL, program_str(p, p->op[p->wait[k]].name));
+        json_close(j, ']');
+    }
     json_open(j, "deps", '[');
     for (uint32_t k = p->dep_at[i]; k < p->dep_at[i + 1]; k++)
         json_str(j, NULL, program_str(p, p->op[p->dep[k].op].name));
@@ -73,6 +80,7 @@ static void run_json(struct json_out *j, const struct report_run *r)
     json_int(j, "compute_ps", r->time.compute);
     json_int(j, "comm_ps", r->time.comm);
     json_int(j, "exposed_ps", r->time.exposed);
+    json_int(j, "others_ps", r->others_ps);
     json_int(j, "peak", r->peak);
     json_int(j, "bound_ps", r->bound_ps);
     json_str(j, "bound_says", r->bound_says);
@@ -120,6 +128,7 @@ void report_html(const char *title, const struct report_graph *graph, uint32_t n
         json_open(&j, NULL, '{');
         json_str(&j, "title", graph[i].title);
         json_str(&j, "where", graph[i].where);
+        json_bool(&j, "ranks", graph[i].ranks);
         json_open(&j, "runs", '[');
         for (uint32_t k = 0; k < graph[i].n_run; k++)
             run_json(&j, &graph[i].run[k]);

@@ -14,6 +14,7 @@ struct report_run {
     const struct sim_span *span; /* by op */
     struct sim_result time;
     int64_t peak, bound_ps;
+    int64_t others_ps; /* how long its transfers waited for other ranks */
     const char *bound_says;
     const struct cost_assumed *assumed; /* groups whose size was assumed */
     uint32_t n_assumed;
@@ -25,12 +26,13 @@ struct report_run {
     uint32_t n_lane;
 };
 
-/* One graph of a file, alone or before and after. */
+/* One graph of a file, alone or before and after; or all ranks of a step. */
 struct report_graph {
     const char *title; /* "" if there is only one */
     const char *where; /* the machine */
     const struct report_run *run;
     uint32_t n_run;
+    bool ranks; /* runs are ranks */
 };
 
 /* A self-contained page with all graphs of a file. When memory runs out, jumps to out->mem's

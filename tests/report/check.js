@@ -67,6 +67,32 @@
     expect("the chain leads on", told.querySelector("b").textContent, next);
   }
 
+  /* what was issued leads to its wait, and back */
+  for (const r of runs)
+    for (const o of r.ops.filter(o => o.kind === "collective"))
+      if (!o.wait || o.issued > o.start || o.wait.end < o.end) wrong.push(`${o.name} has no wait after it`);
+  t.pick(all[0].name);
+  const links = [...told.querySelectorAll("a")], wait = links[links.length - 1];
+  expect("link to the wait", wait.textContent, all[0].wait.name);
+  wait.click();
+  expect("the wait is shown", told.querySelector("b").textContent, all[0].wait.name);
+  expect("what it waits for", [...told.querySelectorAll("a")].some(a => a.textContent === all[0].name), true);
+
+  /* search over all ops of all runs, by any of their nodes */
+  const find = document.getElementById("find"), some = last.ops.find(o => o.kind === "gemm" || o.kind === "compute");
+  const word = some.nodes[some.nodes.length - 1] || some.name;
+  find.value = word.toUpperCase();
+  find.dispatchEvent(new Event("input"));
+  const has = o => [o.name, o.kernel, o.coll, o.group, o.source, o.parameter, ...o.nodes].some(s => (s || "").includes(word));
+  expect("found " + word, t.found(), runs.reduce((n, r) => n + r.ops.filter(has).length, 0));
+  find.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter"}));
+  expect("Enter goes there", document.querySelector("#found a").textContent.startsWith(told.querySelector("b").textContent), true);
+  find.value = "no such op";
+  find.dispatchEvent(new Event("input"));
+  expect("nothing found", document.getElementById("found").textContent, "0 ops");
+  find.value = "";
+  find.dispatchEvent(new Event("input"));
+
   /* before and after in one table, and what changed */
   if (runs.length > 1) {
     expect("column of before", heads.some(h => h.textContent.startsWith("exposed before us")), true);
