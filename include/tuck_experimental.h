@@ -310,7 +310,9 @@ typedef struct tuck_tie_options {
 
 TUCK_API void tuck_tie_options_init(tuck_tie_options *o);
 /* The first trace is that of the graph's rank; all are used for laws. m: for the sizes and the
- * groups of the graph. TUCK_EINVAL with a diagnostic: nothing in the trace is like the graph. */
+ * groups of the graph. If the mapping names all collectives and waits, the graph is put in the
+ * order of Inductor's code. TUCK_EINVAL with a diagnostic: nothing in the trace is like the
+ * graph. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_tie(tuck_traces *t, tuck_graph *g,
                                                      const tuck_machine *m,
                                                      const tuck_tie_options *options,

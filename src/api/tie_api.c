@@ -2,6 +2,7 @@
 #include "api/api.h"
 #include "api/machine_api.h"
 #include "api/trace_api.h"
+#include "job/code_order.h"
 #include "job/measured_cluster.h"
 #include "job/tie_show.h"
 #include "study/evaluate.h"
@@ -38,7 +39,7 @@ struct tie_args {
     struct tie_steps steps;
     struct tie_kernel *kernel;
     uint32_t n_kernel;
-    bool found;
+    bool found, reordered;
     struct buf profile, cluster;
 };
 
@@ -51,6 +52,7 @@ static void do_tie(void *arg)
                          &x->tie->arena, &x->tie->x);
     if (!x->found)
         return;
+    x->tie->x.reordered = x->reordered;
     tie_profile(&x->tie->x, x->p, &x->profile);
     if (!measured_cluster(x->traces->part, x->traces->n_part, NULL, 0, &x->tie->arena, &c))
         return;
@@ -97,13 +99,56 @@ static tuck_status new_tie(const tuck_allocator *alloc, tuck_tie **out)
     return TUCK_OK;
 }
 
+/* ---- the order of the code ---- */
+
+struct order_args {
+    tuck_graph *g;
+    const struct program *p;
+    const struct tie_args *x;
+    struct arena a;
+    bool moved;
+};
+
+static void do_order(void *arg)
+{
+    struct order_args *o = arg;
+    uint32_t *order = arena_array(&o->a, uint32_t, o->p->n_op + 1);
+
+    o->moved = code_order(o->p, o->x->kernel, o->x->n_kernel, &o->a, order);
+    if (o->moved)
+        lower_apply(o->g, o->p, order, &o->a);
+}
+
+/* The program of the graph; if Inductor's code has another order, of the graph in that order. */
+static tuck_status lower_as_run(tuck_graph *g, struct given_machine *given, struct tie_args *x,
+                                tuck_diags *diags, struct program **p)
+{
+    struct lower_options lower;
+    struct order_args o = {.g = g, .x = x};
+
+    lower_defaults(&lower);
+    lower.machine = &given->machine;
+    tuck_status st = evaluate_lower(g, &lower, &given->machine, diags, p);
+    if (st != TUCK_OK || x->n_kernel == 0)
+        return st;
+    o.p = *p;
+    arena_init(&o.a, &g->store->mem);
+    bool ok = mem_guard(&g->store->mem, do_order, &o);
+    arena_destroy(&o.a);
+    if (!ok || !o.moved)
+        return ok ? TUCK_OK : TUCK_ENOMEM;
+    program_free(*p);
+    *p = NULL;
+    x->reordered = true;
+    return evaluate_lower(g, &lower, &given->machine, diags, p);
+}
+
 tuck_status tuck_traces_tie(tuck_traces *t, tuck_graph *g, const tuck_machine *m,
                             const tuck_tie_options *options, tuck_diags *diags, tuck_tie **out)
 {
     struct tie_args x = {.traces = t};
     tuck_tie_options o;
     struct given_machine *given = NULL;
-    struct lower_options lower;
     struct program *p = NULL;
 
     if (t == NULL || g == NULL || out == NULL)
@@ -118,11 +163,8 @@ tuck_status tuck_traces_tie(tuck_traces *t, tuck_graph *g, const tuck_machine *m
         st = tie_read_kernels(o.provenance, &x.tie->arena, diags, &x.kernel, &x.n_kernel);
     if (st == TUCK_OK)
         st = machine_take(m, g, MACHINE_TIMES, diags, &given);
-    if (st == TUCK_OK) {
-        lower_defaults(&lower);
-        lower.machine = &given->machine;
-        st = evaluate_lower(g, &lower, &given->machine, diags, &p);
-    }
+    if (st == TUCK_OK)
+        st = lower_as_run(g, given, &x, diags, &p);
     if (st == TUCK_OK) {
         x.p = p;
         x.steps = (struct tie_steps){o.every, o.rest};

@@ -54,6 +54,8 @@ void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
     else
         wrap_line(b, INK_HEAD, 2, "measured: %u of its runs in the trace%s", t->n_window,
                   t->others ? "; beside it the mean of the others" : "");
+    if (t->reordered)
+        wrap_line(b, INK_DIM, LAYOUT_SAY, "the graph is in the order of Inductor's code");
     for (int c = 0; c < TIE_CLASS_END; c++) {
         const struct tie_count *x = &t->count[c];
         if (x->n == 0)
@@ -102,6 +104,7 @@ void tie_json(const struct tie *t, const tuck_times *times, struct buf *b)
     json_int(&j, "runs_used", t->n_window);
     json_bool(&j, "judged_by_others", t->others);
     json_int(&j, "runs_judged", t->n_judged);
+    json_bool(&j, "order_of_code", t->reordered);
     for (int c = 0; c < TIE_CLASS_END; c++) {
         json_open(&j, name[c], '{');
         json_int(&j, "ops", t->count[c].n);

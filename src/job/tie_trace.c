@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "job/code_order.h"
 #include "job/tie_runs.h"
 
 /* ---- the program ---- */
@@ -162,25 +163,6 @@ static void match_named(const struct program *p, const struct trace *t, const it
     arena_release(a, mark);
 }
 
-static uint32_t *ops_by_node(const struct program *p, struct arena *a)
-{
-    uint32_t *op_of = arena_array(a, uint32_t, p->str.all.len + 1);
-
-    memset(op_of, 0xFF, (p->str.all.len + 1) * sizeof(*op_of));
-    for (uint32_t i = 0; i < p->n_op; i++)
-        for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
-            op_of[p->node[k]] = i;
-    return op_of;
-}
-
-/* Is this the call of such an op, in Inductor's words? Fused kernels name collectives, too. */
-static bool calls_class(const char *name, enum tie_class c)
-{
-    return c == TIE_COLLECTIVES ? strncmp(name, "torch.ops._c10d_functional.", 27) == 0 &&
-                                      strncmp(name + 27, "wait_tensor", 11) != 0
-                                : strncmp(name, "extern_kernels.", 15) == 0;
-}
-
 struct numbered {
     int64_t number;
     struct item item;
@@ -195,15 +177,6 @@ static int by_number(const void *a, const void *b)
     return x->item.ref < y->item.ref ? -1 : x->item.ref > y->item.ref;
 }
 
-/* For the call of a collective Inductor may name the node of its wait. */
-static uint32_t called_op(const struct program *p, uint32_t op)
-{
-    bool one = op != PROGRAM_NONE && p->op[op].kind == PROGRAM_WAIT &&
-               p->wait_at[op + 1] - p->wait_at[op] == 1;
-
-    return one ? p->wait[p->wait_at[op]] : op;
-}
-
 /* Inductor numbers its calls in the order of the code: if it names all ops of a class, they are put
  * in that order. */
 static void order_of_code(const struct program *p, enum tie_class c,
@@ -216,9 +189,9 @@ static void order_of_code(const struct program *p, enum tie_class c,
     bool all = true;
 
     for (uint32_t k = 0; k < n_kernel; k++)
-        for (uint32_t i = 0; calls_class(kernel[k].name, c) && i < kernel[k].n; i++) {
+        for (uint32_t i = 0; code_calls(kernel[k].name, c) && i < kernel[k].n; i++) {
             str_id id = str_find(&p->str, kernel[k].node[i], strlen(kernel[k].node[i]));
-            uint32_t op = id != 0 ? called_op(p, op_of[id]) : PROGRAM_NONE;
+            uint32_t op = id != 0 ? code_called_op(p, op_of[id]) : PROGRAM_NONE;
             if (op != PROGRAM_NONE && class_of(&p->op[op]) == c && kernel[k].number > 0)
                 number[op] = kernel[k].number;
         }
@@ -377,7 +350,7 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     if (n_kernel > 0)
         memcpy(list, kernel, n_kernel * sizeof(*list));
     qsort(list, n_kernel, sizeof(*list), by_name);
-    const uint32_t *op_of = ops_by_node(p, a);
+    const uint32_t *op_of = code_ops_by_node(p, a);
     items_of_program(p, sized, a, ops);
     for (int c = 0; c < TIE_KERNELS; c++)
         order_of_code(p, (enum tie_class)c, list, n_kernel, op_of, a, &ops[c]);

@@ -38,6 +38,7 @@ struct tie {
     uint32_t n_judged;      /* how many: the middle half, too */
     struct trace_figures measured;
     int64_t gap; /* ps for each op: what the host does between them, of the runs used for costs */
+    bool reordered;   /* the graph was put in the order of Inductor's code */
     const char *part; /* the region of the trace that is the graph's; "" for whole steps */
 };
 

@@ -307,7 +307,7 @@ void ranks_table(const struct ranks *x, bool timeline, struct buf *b)
                    ms(t->time.comm));
         ink_printf(b, ink_exposed((double)t->time.exposed), " %10.3f", ms(t->time.exposed));
         ink_line(b, t->others > 0 ? INK_LIMIT : INK_DIM, " %13.3f", ms(t->others));
-        if (x->n_graph > 1)
+        if (x->n_graph > 1 && *x->graph[x->of[r]].name != 0)
             wrap_line(b, INK_DIM, LAYOUT_SAY, "graph %s", x->graph[x->of[r]].name);
     }
     for (uint32_t r = 0, last; timeline && r < x->n_rank; r = last + 1) {
