@@ -107,6 +107,36 @@ static int by_id(const void *a, const void *b)
                                            : compare((int64_t)x->from, (int64_t)y->from);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    return compare(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+/* A graph of compiled autograd calls what it takes from the n-th forward aotN_… */
+static void learn_forwards(struct job *j, struct piece *x)
+{
+    const char *text = j->sources.all.at[x->source].text;
+    VEC(int64_t) list = {NULL, 0, 0};
+    uint32_t n = 0;
+
+    for (const char *s = text + x->from, *end = text + x->to;
+         (s = memmem(s, (size_t)(end - s), "aot", 3)) != NULL;) {
+        int64_t number = 0;
+        const char *p = s += 3;
+        for (; p < end && *p >= '0' && *p <= '9' && p - s < 9; p++)
+            number = 10 * number + (*p - '0');
+        if (p > s && p < end && *p == '_' && (list.len == 0 || list.at[list.len - 1] != number))
+            vec_push_in(&j->arena, &list, number);
+    }
+    if (list.len > 0)
+        qsort(list.at, list.len, sizeof(*list.at), by_value);
+    for (uint32_t i = 0; i < list.len; i++)
+        if (n == 0 || list.at[n - 1] != list.at[i])
+            list.at[n++] = list.at[i];
+    x->aot = list.at;
+    x->n_aot = n;
+}
+
 /* Of the pieces of one compilation in its last attempt, the last of each role is kept. */
 static void choose_stages(struct job *j, struct piece **x, uint32_t n)
 {
@@ -137,6 +167,7 @@ static void choose_stages(struct job *j, struct piece **x, uint32_t n)
             best[r]->role = ROLE_WHOLE;
     if (best[ROLE_AUTOGRAD] != NULL) {
         best[ROLE_AUTOGRAD]->passed = "it only names the inputs of the backward";
+        learn_forwards(j, best[ROLE_AUTOGRAD]);
         vec_push(&j->mem, &j->names, (uint32_t)(best[ROLE_AUTOGRAD] - j->pieces.all.at));
     }
 }
@@ -207,13 +238,20 @@ static uint32_t end_of_forwards(const struct order *o)
 {
     for (uint32_t i = 0; i < o->list.len; i++) {
         const struct piece *x = &o->j->pieces.all.at[o->list.at[i]];
-        if (x->role == ROLE_BACKWARD && x->stage <= STAGE_READABLE)
+        if (x->role == ROLE_BACKWARD && x->stage <= STAGE_READABLE && x->id.autograd < 0)
             return i;
     }
     return o->list.len;
 }
 
-/* The item of an earlier round that a new compilation of the same frame replaces. */
+/* Were they compiled for the same call of the program, as far as is known? */
+static bool same_call(const struct piece *x, const struct piece *y)
+{
+    return x->call == y->call || x->call == 0 || y->call == 0;
+}
+
+/* The item of an earlier round that a new compilation of the same frame replaces. Another call of
+ * the frame is another part of the step. */
 static uint32_t replaced_by(const struct order *o, const struct piece *x)
 {
     if (x->id.frame < 0)
@@ -221,7 +259,7 @@ static uint32_t replaced_by(const struct order *o, const struct piece *x)
     for (uint32_t i = 0; i < o->list.len; i++) {
         const struct piece *y = &o->j->pieces.all.at[o->list.at[i]];
         if (o->round.at[i] < o->now && y->role == x->role && y->id.autograd == x->id.autograd &&
-            y->id.frame == x->id.frame && y->id.compile != x->id.compile)
+            y->id.frame == x->id.frame && y->id.compile != x->id.compile && same_call(x, y))
             return i;
     }
     return NO_PART;
@@ -253,8 +291,37 @@ static bool is_trained(const struct order *o, const struct piece *x)
     return false;
 }
 
-/* Under compiled autograd each backward() is a graph of its own, and a later one with the same
- * work is a new compilation. */
+static const struct piece *names_of(const struct job *j, const struct piece *x)
+{
+    for (uint32_t i = 0; i < j->names.len; i++) {
+        const struct piece *y = &j->pieces.all.at[j->names.at[i]];
+        if (y->rank == x->rank && y->id.autograd == x->id.autograd)
+            return y;
+    }
+    return NULL;
+}
+
+/* Do these two of compiled autograd run the backward of a common forward, as far as is known? */
+static bool same_forwards(const struct job *j, const struct piece *x, const struct piece *y)
+{
+    const struct piece *a = names_of(j, x), *b = names_of(j, y);
+    uint32_t i = 0, k = 0;
+
+    if (a == NULL || b == NULL || a->n_aot == 0 || b->n_aot == 0)
+        return true;
+    while (i < a->n_aot && k < b->n_aot) {
+        if (a->aot[i] == b->aot[k])
+            return true;
+        if (a->aot[i] < b->aot[k])
+            i++;
+        else
+            k++;
+    }
+    return false;
+}
+
+/* Under compiled autograd each backward() is a graph of its own, and a later one of the same
+ * forwards is a new compilation. */
 static void put_autograd(struct order *o, uint32_t piece)
 {
     struct job *j = o->j;
@@ -262,7 +329,8 @@ static void put_autograd(struct order *o, uint32_t piece)
 
     for (uint32_t i = 0; i < o->list.len; i++) {
         struct piece *y = &j->pieces.all.at[o->list.at[i]];
-        if (y->role != ROLE_BACKWARD || y->id.autograd < 0 || y->id.autograd >= x->id.autograd)
+        if (y->role != ROLE_BACKWARD || y->id.autograd < 0 || y->id.autograd >= x->id.autograd ||
+            !same_forwards(j, x, y))
             continue;
         y->passed = say(j, "compiled again as %s%s", id_of(j, x), "");
         o->list.at[i] = piece;

@@ -29,6 +29,7 @@ struct job_part {
         forward; /* of a backward: the first part that it belongs to; NO_PART if there is none */
     struct tie *tie;         /* by node of the graph; NULL if nothing is tied */
     uint32_t n_tied, n_free; /* inputs that are saved values, and others but tangents */
+    bool claimed;            /* a forward that a backward of compiled autograd belongs to */
 };
 
 struct job_rank {

@@ -34,11 +34,14 @@ struct piece {
     struct compile_id id;
     int64_t order;     /* among the graphs of a rank: when it was made */
     const char *known; /* JSON of facts about it; NULL if none */
+    uint64_t call;     /* the call of the program that it was compiled for; 0 if unknown */
 
     /* Set while choosing. */
     const char *passed; /* why it is not part of the step; NULL if it is */
     uint32_t entry;     /* its graph in the document, if it was read */
     bool read;
+    const int64_t *aot; /* ROLE_AUTOGRAD: numbers of the forwards it names, ascending */
+    uint32_t n_aot;
 };
 
 struct pieces {

@@ -11,6 +11,10 @@ struct record {
     struct compile_id id;
 };
 
+/* Which call of the program a frame was compiled for: a hash of the stack. False if the record
+ * [s, end) does not say it. */
+bool record_call(const char *s, const char *end, struct compile_id *id, uint64_t *hash);
+
 /* Parses the record [s, end) if it may announce a graph: false for all others. */
 bool record_parse(const char *s, const char *end, struct arena *a, struct record *out);
 

@@ -117,20 +117,35 @@ struct named {
     struct job *j;
     struct job_part *b;
     const struct job_rank *r;
-    const tuck_graph *g;    /* the graph with the names */
+    const tuck_graph *g; /* the graph with the names */
+    const struct piece *names;
     const bool *const *out; /* by part of the rank: what a forward returns; NULL for others */
-    const uint32_t *input;  /* placeholders of the backward, in order */
+    /* by number of a forward in `names`: its part in the rank; NULL if that is not known */
+    const uint32_t *forward;
+    const uint32_t *input; /* placeholders of the backward, in order */
     int64_t n_input;
 };
 
-/* "aot0_tanh_1" → "tanh_1"; NULL if it is not such a name. */
-static const char *after_aot(const char *s)
+/* "aot0_tanh_1" → "tanh_1", of number 0; NULL if it is not such a name. */
+static const char *after_aot(const char *s, int64_t *number)
 {
     for (const char *want = "aot"; *want != '\0'; want++)
         if (*s++ != *want)
             return NULL;
     const char *p = s + strspn(s, "0123456789");
+    *number = strtoll(s, NULL, 10);
     return p > s && *p == '_' ? p + 1 : NULL;
+}
+
+/* May the value with that number be of part i of the rank? */
+static bool may_be_of(const struct named *w, int64_t number, uint32_t i)
+{
+    if (w->out[i] == NULL)
+        return false;
+    for (uint32_t k = 0; w->forward != NULL && k < w->names->n_aot; k++)
+        if (w->names->aot[k] == number)
+            return w->forward[k] == i;
+    return true;
 }
 
 /* One value that the graph of compiled autograd names: item `at` of what a prologue returns is
@@ -139,7 +154,8 @@ static void tie_named(const struct named *w, uint32_t n)
 {
     const tuck_graph *g = w->g;
     const struct fx_node *x = node_at(g, n);
-    const char *name = after_aot(graph_str(g, x->name));
+    int64_t number = -1;
+    const char *name = after_aot(graph_str(g, x->name), &number);
     const tuck_value *at = x->n_args == 2 ? value_next(x->vals) : NULL;
 
     if (name == NULL || op_at(x->op)->cls != OP_GETITEM || at == NULL || at->kind != TUCK_V_INT ||
@@ -157,31 +173,48 @@ static void tie_named(const struct named *w, uint32_t n)
     uint32_t input = w->input[k];
     for (uint32_t i = 0; i < w->r->n; i++) {
         struct job_part *f = &w->j->part.at[w->r->first + i];
-        uint32_t v = w->out[i] != NULL ? saved(f, w->out[i], id, w->b->graph, input) : 0;
+        uint32_t v = may_be_of(w, number, i) ? saved(f, w->out[i], id, w->b->graph, input) : 0;
         if (v != 0 && w->b->tie[input].part == NO_PART)
             tie(w->b, input, w->r->first + i, v);
     }
 }
 
-static const tuck_graph *names_for(const struct job *j, const struct piece *x)
+static const struct piece *names_for(const struct job *j, const struct piece *x)
 {
     for (uint32_t i = 0; i < j->names.len; i++) {
         const struct piece *y = &j->pieces.all.at[j->names.at[i]];
         if (y->rank == x->rank && y->id.autograd == x->id.autograd && y->read)
-            return tuck_doc_graph(j->doc, y->entry);
+            return y;
     }
     return NULL;
 }
 
+/* The forwards that a backward names, in the order of their numbers, are those before it that no
+ * other backward has, if they are as many. */
+static const uint32_t *forwards_of(struct job *j, const struct job_part *b,
+                                   const struct job_rank *r, const struct piece *names)
+{
+    uint32_t *list = arena_array(&j->arena, uint32_t, r->n + 1), n = 0;
+
+    for (uint32_t i = 0; i < r->n && &j->part.at[r->first + i] < b; i++) {
+        const struct job_part *f = &j->part.at[r->first + i];
+        if (j->pieces.all.at[f->piece].role == ROLE_FORWARD && !f->claimed)
+            list[n++] = i;
+    }
+    return n == names->n_aot ? list : NULL;
+}
+
 static void tie_autograd(struct job *j, struct job_part *b, const struct job_rank *r)
 {
-    const tuck_graph *g = names_for(j, &j->pieces.all.at[b->piece]);
+    const struct piece *names = names_for(j, &j->pieces.all.at[b->piece]);
+    const tuck_graph *g = names != NULL ? tuck_doc_graph(j->doc, names->entry) : NULL;
     const bool **out = arena_zeroed(&j->arena, (r->n + 1) * sizeof(*out));
     uint32_t *input = arena_array(&j->arena, uint32_t, b->graph->node.len);
-    struct named w = {j, b, r, g, out, input, 0};
+    struct named w = {j, b, r, g, names, out, NULL, input, 0};
 
     if (g == NULL)
         return;
+    w.forward = forwards_of(j, b, r, names);
     for_each_node (b->graph, n)
         if (node_at(b->graph, n)->kind == TUCK_PLACEHOLDER)
             input[w.n_input++] = n;
@@ -192,6 +225,9 @@ static void tie_autograd(struct job *j, struct job_part *b, const struct job_ran
     }
     for_each_node (g, n)
         tie_named(&w, n);
+    for_each_node (b->graph, n)
+        if (b->tie[n].part != NO_PART)
+            j->part.at[b->tie[n].part].claimed = true;
 }
 
 /* ---- */

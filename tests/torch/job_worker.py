@@ -69,6 +69,15 @@ def sharded(sizes=(16, 16), broken=False):
         nn.functional.mse_loss(model(torch.randn(n, WIDTH)), torch.randn(n, WIDTH)).backward()
 
 
+def twice():
+    """Two models of one class, each with a backward() of its own in a step."""
+    first, second = (torch.compile(shard(Perceptron(n)), dynamic=False) for n in (2, 3))
+    for _ in range(2):
+        x = torch.randn(16, WIDTH)
+        first(x).sum().backward()
+        second(x).sum().backward()
+
+
 def of_both(fw, bw):
     """get_peak_memory() of torch 2.13, which stumbles over the graph's last node."""
     from torch._inductor.fx_passes import memory_estimator as m
@@ -139,7 +148,7 @@ def main():
     dist.init_process_group("gloo")
     torch.manual_seed(0)
     run = {"ddp": ddp, "sharded": sharded, "break": lambda: sharded(broken=True),
-           "recompile": lambda: sharded((16, 16, 8))}  # fmt: skip
+           "recompile": lambda: sharded((16, 16, 8)), "twice": twice}  # fmt: skip
     run[sys.argv[1]]()
     dist.destroy_process_group()
 

@@ -82,6 +82,10 @@ class Folders(unittest.TestCase):
     def test_recompile(self):
         self.check_pairs(self.traced("recompile"), 2, [("forward", "0/1"), ("backward", "0/1")], [5])
 
+    def test_several_backwards(self):
+        ids = [(role, f"0/{k}") for k in range(2) for role in ("forward", "backward")]
+        self.check_pairs(self.traced("twice"), 2, ids, [5, 8])
+
     def test_debug_folder(self):
         launch("sharded", 2, self.folder, TORCH_COMPILE_DEBUG="1")
         debug = self.folder / "torch_compile_debug"
