@@ -342,10 +342,19 @@ static void find_lines(struct finder *f)
 /* ---- other files ---- */
 
 /* Each class at the beginning of a line is a graph; so is the file if there is none. */
+/* `# tuck: {…}` directly above a graph has facts about it. */
+static const char *facts_in(struct finder *f, const char *s, const char *eol)
+{
+    static const char mark[] = "# tuck: ";
+    size_t n = sizeof(mark) - 1, len = (size_t)(eol - s);
+
+    return len > n && memcmp(s, mark, n) == 0 ? arena_str(f->p->arena, s + n, len - n) : NULL;
+}
+
 static void find_classes(struct finder *f)
 {
     struct piece x = blank(f);
-    const char *title = f->path.title != NULL ? f->path.title : "";
+    const char *title = f->path.title != NULL ? f->path.title : "", *known = NULL;
     uint32_t line = 0;
     bool open = false;
 
@@ -371,8 +380,10 @@ static void find_classes(struct finder *f)
             x.from = (size_t)(s - f->text);
             x.line = line;
             x.title = title;
+            x.known = known != NULL ? known : x.known;
             open = true;
         }
+        known = facts_in(f, s, eol);
         s = eol + 1;
     }
     x.to = (size_t)(f->end - f->text);
