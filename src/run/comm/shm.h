@@ -20,12 +20,12 @@
 
 enum {
     SHM_ALIGN = 4096,
-    SHM_SLOT = 8192,       /* a call whose data fits here is one meeting */
-    SHM_DIRECT = 1024,     /* from here on, operands in the segment are not copied to the slot */
-    SHM_CHUNK = 256 << 10, /* other data goes through chunks of this size */
+    SHM_SLOT = 8192,   /* a call whose data fits here is one meeting */
+    SHM_COPIED = 1024, /* operands in the segment up to here are copied to the slot all the same */
+    SHM_COPIED_STAYS = 512, /* if they stay as they are */
+    SHM_CHUNK = 256 << 10,  /* other data goes through chunks of this size */
     SHM_INLINE = 24,
     SHM_LABEL = 96,
-    SHM_TRIES = 200,
     SHM_WANTS = 64,
     SHM_PACKET = 64 << 10,
 };
@@ -104,8 +104,10 @@ struct shm_chan {
     size_t stride, slots;            /* from member to member; to its slots */
     uint32_t slot_lines, heap_lines; /* of the last call's data, in a slot or in the heap */
     uint64_t heap_at;
-    uint64_t checked; /* what the last call was that call_check() accepted, and its count */
+    uint64_t shown_bytes; /* of the operand of the call that was shown last */
+    uint64_t checked;     /* what the last call was that call_check() accepted, and its count */
     int64_t checked_count;
+    uint64_t checked_bytes;
     uint64_t step, seq;
     struct shm_req *head, *tail; /* calls, in their order */
     bool active;
@@ -144,7 +146,6 @@ struct shm {
     struct shm_req *p2p_head, *p2p_tail;
     bool p2p_moved;
     uint32_t n_active; /* channels with calls */
-    int32_t tries;     /* how often a meeting looks for a member before it gives up for now */
     uint64_t *posted;  /* [world] seq of the last want, by sender */
     double timeout_s;
     const void **src; /* [world] scratch for reductions */
@@ -179,9 +180,16 @@ size_t chan_slots(int32_t n); /* offset of the slots of a member */
 char *chan_stage(const struct shm_chan *ch, int32_t member, uint64_t half);
 char *chan_result(const struct shm_chan *ch, int32_t member, uint64_t half);
 int64_t *chan_split(const struct shm_chan *ch, int32_t member, uint64_t seq);
+/* Writes the line of the next call, and its data if that is small; chan_publish() shows it to the
+ * others. */
+void chan_show(struct shm *m, struct shm_chan *ch, const struct comm_call *call,
+               const struct comm_part *p, uint64_t in_bytes, uint64_t out_bytes);
+void chan_publish(struct shm *m, struct shm_chan *ch);
+void chan_ask_early(const struct shm *m, const struct shm_chan *ch, int32_t i);
 /* Shows the first call of a channel to the others. */
 void chan_begin(struct shm *m, struct shm_chan *ch, struct shm_req *r);
 enum comm_state chan_advance(struct shm *m, struct shm_chan *ch);
+bool chan_finish(struct shm *m, struct shm_chan *ch, struct shm_req *r);
 
 /* shm_algo.c, shm_staged.c: called after each meeting; true if another one is needed. */
 typedef bool shm_run_fn(struct shm_req *r);
@@ -196,6 +204,13 @@ static inline char *chan_member(const struct shm_chan *ch, int32_t member)
 static inline struct shm_line *chan_line(const struct shm_chan *ch, int32_t member, uint64_t seq)
 {
     return (struct shm_line *)(void *)chan_member(ch, member) + (seq & 1);
+}
+
+/* Has a member come to the meeting that this rank is at? */
+static inline bool chan_came(const struct shm_chan *ch, int32_t member)
+{
+    return atomic_load_explicit(&chan_line(ch, member, ch->seq)->step, memory_order_acquire) >=
+           ch->step;
 }
 
 static inline char *chan_slot(const struct shm_chan *ch, int32_t member, uint64_t seq)
@@ -213,6 +228,26 @@ static inline uint64_t shm_off(const struct shm *m, const void *p, size_t bytes)
 {
     uint64_t off = (uint64_t)((uintptr_t)p - (uintptr_t)m->shared);
     return off < m->shared->bytes && bytes <= m->shared->bytes - off ? off : SHM_NOWHERE;
+}
+
+/* An operand that a member shows must lie in the segment as a whole. */
+static inline bool in_segment(const struct shm *m, uint64_t off, uint64_t bytes)
+{
+    return off == SHM_NOWHERE || (off < m->shared->bytes && bytes <= m->shared->bytes - off);
+}
+
+/* shm_quick.c: a small all-reduce like the last one, on a channel with no other call. False: the
+ * usual way must be taken, nothing has happened. */
+bool shm_quick_start(struct shm *m, const struct comm_call *call, comm_req *req);
+bool shm_quick_wait(struct shm *m, struct shm_req *r);
+/* shm.c: what quick calls have in common with others */
+void shm_enqueue(struct shm *m, struct shm_chan *ch, struct shm_req *r);
+void shm_show_call(struct shm *m, const struct comm_call *call);
+/* What a call must have in common with one that was checked to need no second check. */
+static inline uint64_t call_what(const struct comm_call *call)
+{
+    return ((uint64_t)call->kind + 1) | (uint64_t)call->reduce << 8 |
+           (uint64_t)call->part->dtype << 16 | (uint64_t)(uint32_t)call->root << 24;
 }
 
 /* shm_p2p.c */

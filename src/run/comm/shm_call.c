@@ -45,12 +45,17 @@ char *chan_result(const struct shm_chan *ch, int32_t member, uint64_t half)
 
 /* ---- A meeting ---- */
 
-static void publish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
+void chan_publish(struct shm *m, struct shm_chan *ch)
 {
-    r->seen = 0;
     atomic_store_explicit(&chan_line(ch, ch->me, ch->seq)->step, ++ch->step, memory_order_release);
     if (atomic_load_explicit(&m->shared->sleepers, memory_order_relaxed) > 0)
         shm_ring(m->shared);
+}
+
+static void publish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
+{
+    r->seen = 0;
+    chan_publish(m, ch);
 }
 
 /* A load whose value is not used, so that it may race with the owner's stores. Prefetches do not
@@ -68,7 +73,7 @@ static inline void touch(const char *p)
 /* Asks for the data of a small call of a member together with its line, not after it: on a machine
  * whose cores are far from each other that is half of the time. A guess: the member's data has the
  * size of ours, and lies at the same place. */
-static void ask_early(const struct shm *m, const struct shm_chan *ch, int32_t i)
+void chan_ask_early(const struct shm *m, const struct shm_chan *ch, int32_t i)
 {
     const char *at = ch->slot_lines > 0   ? chan_slot(ch, i, ch->seq)
                      : ch->heap_lines > 0 ? shm_at(m, ch->heap[i] + ch->heap_at)
@@ -80,16 +85,12 @@ static void ask_early(const struct shm *m, const struct shm_chan *ch, int32_t i)
 
 static bool all_came(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 {
-    for (int32_t left = m->tries; r->seen < ch->n; r->seen++) {
+    for (; r->seen < ch->n; r->seen++) {
         if (r->seen == ch->me)
             continue;
-        struct shm_line *l = chan_line(ch, r->seen, ch->seq);
-        ask_early(m, ch, r->seen);
-        while (atomic_load_explicit(&l->step, memory_order_acquire) < ch->step) {
-            if (left-- <= 0)
-                return false;
-            ask_early(m, ch, r->seen);
-        }
+        chan_ask_early(m, ch, r->seen);
+        if (!chan_came(ch, r->seen))
+            return false;
     }
     return true;
 }
@@ -106,13 +107,10 @@ static uint64_t packed(const struct comm_call *call, const struct comm_part *p)
 }
 
 /* The data of a small call is shown with it. */
-static bool put_small(struct shm_req *r, struct shm_line *line, uint64_t in_bytes)
+static bool put_small(struct shm_chan *ch, struct shm_line *line, const void *in, uint64_t in_bytes,
+                      bool stays)
 {
-    struct shm_chan *ch = r->chan;
-    const struct comm_part *p = &r->keep.part[r->at];
-    uint64_t most = line->in_off == SHM_NOWHERE ? SHM_SLOT
-                    : r->keep.call.in_stays     ? SHM_INLINE
-                                                : SHM_DIRECT - 1;
+    uint64_t most = line->in_off == SHM_NOWHERE ? SHM_SLOT : stays ? SHM_COPIED_STAYS : SHM_COPIED;
     uint32_t lines = in_bytes < 1024 ? (uint32_t)(in_bytes + 63) / 64 : 16;
     if (in_bytes > most) {
         uint64_t at = ch->heap != NULL ? line->in_off - ch->heap[ch->me] : UINT64_MAX;
@@ -125,8 +123,7 @@ static bool put_small(struct shm_req *r, struct shm_line *line, uint64_t in_byte
     if (in_bytes > SHM_INLINE)
         ch->slot_lines = lines;
     if (in_bytes > 0)
-        memcpy(in_bytes <= SHM_INLINE ? line->data : chan_slot(ch, ch->me, ch->seq), p->in,
-               in_bytes);
+        memcpy(in_bytes <= SHM_INLINE ? line->data : chan_slot(ch, ch->me, ch->seq), in, in_bytes);
     return true;
 }
 
@@ -138,28 +135,35 @@ static void put_splits(struct shm_req *r)
         split[i] = r->keep.call.in_split != NULL ? r->keep.split[i] : count;
 }
 
+void chan_show(struct shm *m, struct shm_chan *ch, const struct comm_call *call,
+               const struct comm_part *p, uint64_t in_bytes, uint64_t out_bytes)
+{
+    struct shm_line *line = chan_line(ch, ch->me, ++ch->seq);
+    uint64_t what = packed(call, p);
+    line->in_off = in_bytes > 0 ? shm_off(m, p->in, in_bytes) : SHM_NOWHERE;
+    line->out_off = out_bytes > 0 ? shm_off(m, p->out, out_bytes) : SHM_NOWHERE;
+    line->count = call->in_split != NULL ? -1 : p->count;
+    ch->shown_bytes = in_bytes;
+    ch->slot_lines = ch->heap_lines = 0;
+    if (put_small(ch, line, p->in, in_bytes, call->in_stays))
+        what |= SHM_INLINED;
+    line->what = call->in_stays ? what | SHM_STAYS : what;
+}
+
 void chan_begin(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 {
     static const struct comm_part nothing = {.dtype = DTYPE_U8};
-    const struct comm_part *p = r->keep.call.n_part > 0 ? &r->keep.part[r->at] : &nothing;
-    struct shm_line *line = chan_line(ch, ch->me, ++ch->seq);
+    const struct comm_call *call = &r->keep.call;
+    const struct comm_part *p = call->n_part > 0 ? &r->keep.part[r->at] : &nothing;
     uint64_t size = dtype_at(p->dtype)->bytes;
     uint64_t in_bytes = 0, out_bytes = 0;
-    if (r->keep.call.kind != COMM_BARRIER && r->keep.call.n_part > 0) {
-        in_bytes = (uint64_t)call_in_count(&m->c, &r->keep.call, p) * size;
-        out_bytes = (uint64_t)call_out_count(&m->c, &r->keep.call, p) * size;
+    if (call->kind != COMM_BARRIER && call->n_part > 0) {
+        in_bytes = (uint64_t)call_in_count(&m->c, call, p) * size;
+        out_bytes = (uint64_t)call_out_count(&m->c, call, p) * size;
     }
-    line->in_off = in_bytes > 0 ? shm_off(m, p->in, in_bytes) : SHM_NOWHERE;
-    line->out_off = out_bytes > 0 ? shm_off(m, p->out, out_bytes) : SHM_NOWHERE;
-    line->what = packed(&r->keep.call, p);
-    line->count = r->keep.call.in_split != NULL ? -1 : p->count;
-    if (r->keep.call.kind == COMM_ALL_TO_ALL)
+    chan_show(m, ch, call, p, in_bytes, out_bytes);
+    if (call->kind == COMM_ALL_TO_ALL)
         put_splits(r);
-    ch->slot_lines = ch->heap_lines = 0;
-    if (put_small(r, line, in_bytes))
-        line->what |= SHM_INLINED;
-    if (r->keep.call.in_stays)
-        line->what |= SHM_STAYS;
     r->begun = true;
     r->stage = 0;
     r->run = NULL;
@@ -194,12 +198,6 @@ static bool differ(struct shm *m, struct shm_chan *ch, struct shm_req *r, int32_
     shm_whereabouts(m->shared, peer, at, sizeof(at));
     return comm_fail(&m->c, "rank %d calls %s (%s), but rank %d calls %s (%s)", m->c.rank, text,
                      own, peer, other, at);
-}
-
-/* An operand that a member shows must lie in the segment as a whole. */
-static bool in_segment(const struct shm *m, uint64_t off, uint64_t bytes)
-{
-    return off == SHM_NOWHERE || (off < m->shared->bytes && bytes <= m->shared->bytes - off);
 }
 
 /* Bytes of the operands of a member that has them. */
@@ -276,13 +274,9 @@ static bool agree(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 
 /* ---- From call to call ---- */
 
-static bool finish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
+bool chan_finish(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 {
     r->begun = false;
-    /* What this rank will write next: others read it two calls ago. */
-    __builtin_prefetch(chan_line(ch, ch->me, ch->seq + 1), 1);
-    for (uint32_t i = 0; i < ch->slot_lines; i++)
-        __builtin_prefetch(chan_slot(ch, ch->me, ch->seq + 1) + 64 * i, 1);
     if (++r->at < r->keep.call.n_part)
         return false;
     r->state = 2;
@@ -316,7 +310,7 @@ enum comm_state chan_advance(struct shm *m, struct shm_chan *ch)
         if (again)
             publish(m, ch, r);
         else
-            finish(m, ch, r);
+            chan_finish(m, ch, r);
     }
     return COMM_DONE;
 }

@@ -183,15 +183,13 @@ static void pause_wait(uint64_t n)
 static enum comm_state wait_for(struct mpi *m, struct mpi_req *r)
 {
     enum comm_state s;
-    double since = 0;
+    double since = now_s(); /* by the clock, not by counting: turns may take long */
     for (uint64_t n = 0;; n++) {
         pthread_mutex_lock(&m->lock);
         s = look(m, r, since);
         pthread_mutex_unlock(&m->lock);
         if (s != COMM_PENDING)
             return s;
-        if (n >= SPINS / 8 && since == 0) /* turns may take long on a busy machine */
-            since = now_s();
         pause_wait(n);
     }
 }
