@@ -2,6 +2,7 @@
 #include "run/kernel/gemm.h"
 
 #include <dlfcn.h>
+#include <string.h>
 #include <threads.h>
 
 enum { ROW_MAJOR = 101, PLAIN_ORDER = 111, TRANSPOSED = 112 };
@@ -91,9 +92,28 @@ static void copy_back(const struct matrix *to, const struct matrix *from, enum k
                   (char *)from->p + i * from->cols * bytes, 1, (size_t)bytes, to->cols);
 }
 
+/* OpenBLAS sets the result to zero before it adds to it, by a loop that is four times slower than
+ * memset(): 4 % of a product whose inner size is 256, 10 % of one of 64. */
+static void clear(enum kind k, const struct matrix *o)
+{
+    size_t row = (size_t)o->cols * (size_t)kind_bytes[k];
+    size_t step = (size_t)leading(o) * (size_t)kind_bytes[k];
+    char *p = o->p;
+
+    if (row == step)
+        memset(p, 0, row * (size_t)o->rows);
+    else
+        for (int64_t i = 0; i < o->rows; i++)
+            memset(p + (size_t)i * step, 0, row);
+}
+
 static void call_blas(enum kind k, const struct matrix *o, const struct matrix *a,
                       const struct matrix *b, double alpha, double beta)
 {
+    if (beta == 0) {
+        clear(k, o);
+        beta = 1;
+    }
     int ta = is_transposed(a) ? TRANSPOSED : PLAIN_ORDER,
         tb = is_transposed(b) ? TRANSPOSED : PLAIN_ORDER;
     int m = (int)o->rows, n = (int)o->cols, depth = (int)a->cols;
