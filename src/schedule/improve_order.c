@@ -30,6 +30,8 @@ static int64_t evaluations(const struct schedule *s)
     return n <= most && some < least ? least : some;
 }
 
+enum { WINDOW_LABELS = 200000 }; /* some hundredths of a second */
+
 static uint32_t at_most_64(int64_t n) /* PASS_NO_INT is negative */
 {
     return n < 0 ? 0 : n < 64 ? (uint32_t)n : 64;
@@ -65,6 +67,7 @@ void schedule_improve(struct schedule *s)
         .seed = (uint64_t)s->opt.seed,
         .islands = islands(s),
         .threads = at_most_64(s->opt.threads),
+        .windows = s->opt.exact > 0 && p->n_op > EXACT_MOST_OPS ? WINDOW_LABELS : 0,
     };
     struct improve_edges edges = {e.need_at, e.need, e.user_at, e.user};
     enum exact_outcome found = EXACT_OPEN;

@@ -1,6 +1,7 @@
 #include "search/improve.h"
 
 #include "base/threads.h"
+#include "search/exact.h"
 #include "search/priced.h"
 
 /* A piece of the critical path that runs over a channel: the stream stands at `wait` for the last
@@ -428,6 +429,16 @@ static bool is_better(const struct climb *x, const struct climb *y)
            (x->best_step == y->best_step && x->best_flight < y->best_flight);
 }
 
+/* The best arrangement of each window around what the step still waits for. */
+static void run_windows(struct climb *c, struct arena *a, struct improve_result *out)
+{
+    struct exact_budget budget = {.labels = c->o.windows};
+
+    priced_set(&c->s, c->best);
+    out->windows = exact_windows(&c->s, c->e, c->o.limit, &budget, a);
+    keep_best(c);
+}
+
 void improve(const struct problem *p, const struct improve_edges *e,
              const struct improve_options *o, uint32_t *order, struct arena *a,
              struct improve_result *out)
@@ -451,6 +462,8 @@ void improve(const struct problem *p, const struct improve_edges *e,
         if (is_better(&c[i], best))
             best = &c[i];
     }
+    if (o->windows > 0 && best->best_step != INT64_MAX)
+        run_windows(best, a, out);
     memcpy(order, best->best, p->n_op * sizeof(*order));
     out->step = best->best_step;
 }

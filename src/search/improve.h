@@ -19,12 +19,14 @@ struct improve_options {
     uint64_t seed;
     uint32_t islands; /* searches that know nothing of each other and share the evaluations */
     uint32_t threads; /* at most; 0: one for each core. The result does not depend on it */
+    uint32_t windows; /* labels for the exact search around what the step waits for; 0: none */
 };
 
 struct improve_result {
     int64_t step_before, step; /* picoseconds */
     int64_t least;             /* no order is faster than this */
     int64_t evaluations, taken;
+    uint32_t windows; /* that the exact search arranged better */
 };
 
 /* Improves an order that respects the edges, and in which the ops of one node are adjacent. If it

@@ -154,8 +154,7 @@ static inline int64_t wait_until(const struct priced *s, const struct priced_op 
     return clk;
 }
 
-/* When the channel of x was free at the beginning of the window. */
-static int64_t channel_before(const struct priced *s, uint32_t x, uint32_t from)
+int64_t priced_channel(const struct priced *s, uint32_t x, uint32_t from)
 {
     do
         x = s->before[x];
@@ -192,6 +191,24 @@ static int64_t crossing(const struct priced *s, uint32_t from, uint32_t to, int6
     return step;
 }
 
+int64_t priced_crossing(const struct priced *s, uint32_t from, uint32_t to)
+{
+    return crossing(s, from, to, 0);
+}
+
+int64_t priced_waits(const struct priced *s, uint32_t x, uint32_t to)
+{
+    return after_waits(s, x, to);
+}
+
+int64_t priced_rest(const struct priced *s, uint32_t x, uint32_t to)
+{
+    do
+        x = s->after[x];
+    while (x != PROBLEM_NONE && s->pos[x] < to);
+    return x != PROBLEM_NONE ? s->rest[x] : 0;
+}
+
 int64_t priced_step(struct priced *s, uint32_t from, uint32_t to, const uint32_t *ops)
 {
     const struct priced_op *op = s->op;
@@ -211,7 +228,7 @@ int64_t priced_step(struct priced *s, uint32_t from, uint32_t to, const uint32_t
         }
         if (s->latest[o->a] == PROBLEM_NONE) {
             s->channels[n_channels++] = o->a;
-            s->channel[o->a] = channel_before(s, x, from);
+            s->channel[o->a] = priced_channel(s, x, from);
         }
         s->latest[o->a] = x;
         s->now[x] = s->channel[o->a] = max64(clk, s->channel[o->a]) + o->comm_ps;
@@ -226,25 +243,29 @@ int64_t priced_step(struct priced *s, uint32_t from, uint32_t to, const uint32_t
         s->now[x] = s->end[x];
     }
     for (uint32_t i = 0; i < n_channels; i++) {
-        uint32_t c = s->channels[i], x = s->latest[c];
-        do
-            x = s->after[x];
-        while (x != PROBLEM_NONE && s->pos[x] < to);
-        if (x != PROBLEM_NONE)
-            step = max64(step, s->channel[c] + s->rest[x]);
+        uint32_t c = s->channels[i];
+        step = max64(step, s->channel[c] + priced_rest(s, s->latest[c], to));
         s->latest[c] = PROBLEM_NONE;
     }
     /* What crosses the window is in the present step, too: it counts only if that shrinks. */
     return step < s->step ? crossing(s, from, to, step) : step;
 }
 
+uint32_t priced_marks(struct priced *s, uint32_t n)
+{
+    if (n > UINT32_MAX - 1 - s->mark) {
+        for (uint32_t b = 0; b < s->p->n_buf; b++)
+            s->buf[b].mark = 0;
+        s->mark = 0;
+    }
+    uint32_t first = s->mark + 1;
+    s->mark += n;
+    return first;
+}
+
 static void next_mark(struct priced *s)
 {
-    if (++s->mark != 0)
-        return;
-    for (uint32_t b = 0; b < s->p->n_buf; b++)
-        s->buf[b].mark = 0;
-    s->mark = 1;
+    s->mark = priced_marks(s, 1);
 }
 
 int64_t priced_peak(struct priced *s, uint32_t from, uint32_t to, const uint32_t *ops)

@@ -74,6 +74,17 @@ int64_t priced_step(struct priced *s, uint32_t from, uint32_t to, const uint32_t
 int64_t priced_peak(struct priced *s, uint32_t from, uint32_t to, const uint32_t *ops);
 /* The same for what is in flight. */
 int64_t priced_flight(const struct priced *s, uint32_t from, uint32_t to, const uint32_t *ops);
+/* What a window has around it. The end of the last collective before `from` on the channel of x, a
+ * collective of the window: */
+int64_t priced_channel(const struct priced *s, uint32_t x, uint32_t from);
+/* From the start of the first one on it that is not before `to` to the end of the step; 0: none. */
+int64_t priced_rest(const struct priced *s, uint32_t x, uint32_t to);
+/* What is left of the step when x has ended, by its waits that are not before `to`. */
+int64_t priced_waits(const struct priced *s, uint32_t x, uint32_t to);
+/* The step over what starts before the window and ends behind it; the present step at most. */
+int64_t priced_crossing(const struct priced *s, uint32_t from, uint32_t to);
+/* The first of n numbers that no buffer has as its mark, nor a larger one. */
+uint32_t priced_marks(struct priced *s, uint32_t n);
 /* Arranges them so. */
 void priced_take(struct priced *s, uint32_t from, uint32_t to, const uint32_t *ops);
 

@@ -57,48 +57,75 @@ static tuck_status or_stopped(const struct search *s, tuck_status st)
     return st == TUCK_EIO && s->stopped ? TUCK_OK : st;
 }
 
-/* A thousandth of the time is not worth more memory, unless the fastest of all is looked for. */
-static bool is_better(const struct search *s, int64_t ps, int64_t peak)
+static bool is_faster(const struct search *s, const struct evaluation *e)
 {
     const struct best *b = &s->best;
-    int64_t slack = s->small ? 0 : b->least_ps / 1000;
+    int64_t ps = e->time.makespan;
 
-    if (b->g == NULL || ps + slack < b->ps)
-        return ps < b->ps;
-    return ps <= b->least_ps + slack && (peak < b->peak || (peak == b->peak && ps < b->ps));
+    return ps < b->ps || (b->g != NULL && ps == b->ps && e->flight < b->e->flight);
 }
 
-/* as_second: what was the best so far may become the second best. */
-static tuck_status take(struct search *s, const struct stage *x, bool as_second)
+/* A thousandth of the time is not worth more bytes in flight, unless the fastest of all is looked
+ * for. */
+static bool is_light(const struct search *s, const struct evaluation *e)
 {
-    struct best b = {.ps = x->e->time.makespan, .peak = x->e->peak};
+    const struct best *b = &s->best, *light = &s->light;
 
-    b.least_ps = s->best.g != NULL && s->best.least_ps < b.ps ? s->best.least_ps : b.ps;
-    tuck_status st = stage_report(x, &b.report);
-    if (st != TUCK_OK)
+    return !s->small && b->g != NULL && e->time.makespan - b->ps <= best_slack(b) &&
+           e->flight < b->e->flight && (!best_is_light(b, light) || e->flight < light->e->flight);
+}
+
+/* What was the best is the second now, if it is another decision, and may be the light one. */
+static tuck_status take(struct search *s, const struct stage *x, bool other)
+{
+    struct best was = s->best;
+    tuck_status st = TUCK_OK;
+
+    s->best = (struct best){.g = NULL};
+    st = best_take(&s->best, x);
+    if (st != TUCK_OK) {
+        s->best = was;
         return st;
-    b.g = graph_clone(x->g);
-    if (b.g == NULL) {
-        tuck_report_free(b.report);
-        return TUCK_ENOMEM;
     }
-    if (s->best.g != NULL && as_second)
-        st = runner_up_offer(&s->second, s->best.g, s->best.ps, s->best.peak);
-    study_best(s->study, x->e);
-    graph_free(s->best.g);
-    tuck_report_free(s->best.report);
-    s->best = b;
+    if (other && was.g != NULL)
+        st = runner_up_offer(&s->second, was.g, was.ps, was.peak);
+    if (st == TUCK_OK && other && was.g != NULL && is_light(s, was.e)) {
+        best_end(&s->light);
+        s->light = was;
+        return TUCK_OK;
+    }
+    best_end(&was);
     return st;
 }
 
 tuck_status try_offer(struct search *s, const struct stage *x, bool *fits)
 {
     *fits = x->e->peak <= s->limit;
-    if (*fits && is_better(s, x->e->time.makespan, x->e->peak))
+    if (!*fits)
+        return TUCK_OK;
+    if (is_faster(s, x->e))
         return take(s, x, true);
-    bool other = s->best.g == NULL || s->study->best->revision != x->g->revision;
-    return *fits && other ? runner_up_offer(&s->second, x->g, x->e->time.makespan, x->e->peak)
-                          : TUCK_OK;
+    if (is_light(s, x->e)) {
+        tuck_status st = best_take(&s->light, x);
+        if (st != TUCK_OK)
+            return st;
+    }
+    bool other = s->best.g == NULL || s->best.e->revision != x->g->revision;
+    return other ? runner_up_offer(&s->second, x->g, x->e->time.makespan, x->e->peak) : TUCK_OK;
+}
+
+/* The light one is the best now, unless a tenth of the lead over PyTorch's own were lost with it. */
+static tuck_status choose_light(struct search *s)
+{
+    enum { PART_OF_LEAD = 10 };
+    int64_t lead = s->theirs_ps != INT64_MAX ? s->theirs_ps - s->best.ps : INT64_MAX;
+
+    if (!best_is_light(&s->best, &s->light) || s->light.ps - s->best.ps > lead / PART_OF_LEAD)
+        return TUCK_OK;
+    struct best was = s->best;
+    s->best = s->light;
+    s->light = was;
+    return runner_up_offer(&s->second, was.g, was.ps, was.peak);
 }
 
 /* ---- the whole ---- */
@@ -178,7 +205,7 @@ static tuck_status try_changes(struct search *s)
     struct stage first, changed = {.from = NULL}, joined = {.from = NULL};
     bool fits;
 
-    stage_first(&first, s->best.g, s->study->best, s->best.report);
+    stage_first(&first, s->best.g, s->best.e, s->best.report);
     tuck_status st = try_improve(s, &first, &changed);
     if (st == TUCK_OK)
         st = try_next(s, &changed, &pass_join_loops, NULL, 0, &joined);
@@ -198,7 +225,7 @@ static tuck_status try_late(struct search *s)
 {
     struct stage first, late = {.from = NULL};
 
-    stage_first(&first, s->best.g, s->study->best, s->best.report);
+    stage_first(&first, s->best.g, s->best.e, s->best.report);
     tuck_status st = try_next(s, &first, &pass_issue_late, NULL, 0, &late);
     if (st == TUCK_OK && late.g->revision != first.g->revision && late.e->peak <= s->limit &&
         late.e->time.makespan <= s->best.ps)
@@ -207,8 +234,7 @@ static tuck_status try_late(struct search *s)
     return st;
 }
 
-/* PyTorch's own, and everything of ours; the best is in s->best. Less memory for a little more time
- * is no reason to be slower than PyTorch. */
+/* PyTorch's own, and everything of ours; the best is in s->best. */
 static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e)
 {
     struct stage first;
@@ -222,6 +248,8 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
     if (st == TUCK_OK && rival.stage.g != NULL)
         st = try_rival(s, &rival.stage);
     st = or_stopped(s, st);
+    if (st == TUCK_OK && s->rival.fits)
+        s->theirs_ps = s->rival.times.step_ps;
     if (st == TUCK_OK && s->rival.fits && s->rival.times.step_ps < s->best.ps)
         st = take(s, &rival.stage, true);
     rival_end(&rival);
@@ -232,6 +260,8 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
         st = or_stopped(s, try_named(s, &first));
     if (st == TUCK_OK && s->best.g != was && s->o->effort > 0)
         st = or_stopped(s, try_changes(s));
+    if (st == TUCK_OK)
+        st = choose_light(s);
     if (st == TUCK_OK && s->best.g != NULL && s->o->effort > 0)
         st = or_stopped(s, try_late(s));
     return st;
@@ -272,7 +302,8 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
     gain->over_limit = s->less && s->best.g == NULL;
     if (st != TUCK_OK || s->best.g == NULL)
         return st;
-    fill_gain(s->study->best, gain, true);
+    study_best(s->study, s->best.e);
+    fill_gain(s->best.e, gain, true);
     gain->changed = true;
     graph_swap(g, s->best.g);
     tuck_report_free(*report);
@@ -308,8 +339,6 @@ static tuck_status search_and_report(struct search *s, tuck_graph *g, tuck_gain 
 {
     tuck_status st = search(s, g, gain, report);
 
-    tuck_graph_free(s->best.g);
-    tuck_report_free(s->best.report);
     runner_up_end(&s->second);
     (*report)->tries = s->tries;
     (*report)->stopped = s->stopped;
@@ -317,6 +346,8 @@ static tuck_status search_and_report(struct search *s, tuck_graph *g, tuck_gain 
     if (st == TUCK_OK && !mem_guard(&(*report)->mem, do_remember, &about))
         st = TUCK_ENOMEM;
     (*report)->gain = *gain;
+    best_end(&s->best);
+    best_end(&s->light);
     return st;
 }
 
@@ -327,7 +358,8 @@ tuck_status optimize_graph(struct study *study, tuck_graph *g, const struct opti
                        .o = o,
                        .study = study,
                        .machine = study->o->machine,
-                       .small_ps = INT64_MAX};
+                       .small_ps = INT64_MAX,
+                       .theirs_ps = INT64_MAX};
     tuck_gain gain = {.changed = false};
 
     s.runner = (struct runner){.study = study, .observer = o->observer};

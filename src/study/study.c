@@ -27,11 +27,18 @@ void study_give_back(struct evaluation *e)
     alloc.resize(alloc.ctx, e, sizeof(*e), 0);
 }
 
-static void hold(struct evaluation **place, struct evaluation *e)
+struct evaluation *study_keep(struct evaluation *e)
 {
     e->refs++;
-    study_give_back(*place);
-    *place = e;
+    return e;
+}
+
+static void hold(struct evaluation **place, struct evaluation *e)
+{
+    struct evaluation *was = *place;
+
+    *place = study_keep(e);
+    study_give_back(was);
 }
 
 void study_best(struct study *s, struct evaluation *e)

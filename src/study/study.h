@@ -28,8 +28,10 @@ void study_end(struct study *s);
  * study_give_back(), which may also happen after the end of the study. */
 TUCK_MUST_CHECK tuck_status study_get(struct study *s, tuck_graph *g, tuck_diags *diags,
                                       struct evaluation **out);
-/* Keeps e as the best so far. */
+/* Keeps e, the best of all, as long as the study lasts. */
 void study_best(struct study *s, struct evaluation *e);
+/* One more reference to e, which is to be given back. */
+struct evaluation *study_keep(struct evaluation *e);
 /* Fill in its bounds, if they are not there yet. g is the graph of e. */
 TUCK_MUST_CHECK tuck_status study_bounds(struct study *s, const tuck_graph *g,
                                          struct evaluation *e);

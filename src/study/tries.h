@@ -3,16 +3,10 @@
 #ifndef TUCK_STUDY_TRIES_H
 #define TUCK_STUDY_TRIES_H
 
+#include "study/best.h"
 #include "study/optimize.h"
 #include "study/runner_up.h"
 #include "study/stage.h"
-
-struct best {
-    tuck_graph *g; /* NULL if nothing is better than the original */
-    tuck_report *report;
-    int64_t ps, peak;
-    int64_t least_ps; /* of those that fit: the best may be a little slower with less memory */
-};
 
 struct search {
     const struct optimize_options *o;
@@ -20,11 +14,13 @@ struct search {
     struct study *study;
     struct runner runner;
     tuck_diags *diags;
-    struct best best;
-    int64_t limit;    /* for the peak, in bytes */
-    double budget;    /* for passes: the share by which the peak may grow; 0 if it may not */
-    bool less;        /* the peak must shrink */
-    struct gaps gaps; /* of the original graph */
+    struct best best;  /* the fastest; g is NULL if none is faster than the original */
+    struct best light; /* with fewer bytes in flight, and a little slower at most */
+    int64_t theirs_ps; /* the fastest of PyTorch's own that fits; INT64_MAX: none */
+    int64_t limit;     /* for the peak, in bytes */
+    double budget;     /* for passes: the share by which the peak may grow; 0 if it may not */
+    bool less;         /* the peak must shrink */
+    struct gaps gaps;  /* of the original graph */
     bool unbacked, communicates;
     bool small; /* all orders and buckets are tried */
     struct runner_up second;

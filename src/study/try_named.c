@@ -5,23 +5,33 @@
 #include "schedule/schedule.h"
 #include "study/tries.h"
 
+/* What is as PyTorch makes it. */
+static tuck_status offer_theirs(struct search *s, const struct stage *x)
+{
+    bool fits;
+    tuck_status st = try_offer(s, x, &fits);
+
+    if (st == TUCK_OK && fits && x->e->time.makespan < s->theirs_ps)
+        s->theirs_ps = x->e->time.makespan;
+    return st;
+}
+
 /* Fused as DDP's passes do it, each with its buckets after the last member and before the first
  * use; then in other orders. */
 static tuck_status try_fused(struct search *s, const struct stage *from, const struct pass *pass)
 {
     struct stage fused, scheduled = {.from = NULL}, timed[2] = {{.from = NULL}};
-    bool fits;
     tuck_status st = try_next(s, from, pass, NULL, 0, &fused);
 
     if (st != TUCK_OK || fused.g->revision == from->g->revision) {
         stage_end(&fused);
         return st;
     }
-    st = try_offer(s, &fused, &fits);
+    st = offer_theirs(s, &fused);
     if (st == TUCK_OK)
         st = try_next(s, &fused, &pass_schedule_comm_wait, NULL, 0, &scheduled);
     if (st == TUCK_OK)
-        st = try_offer(s, &scheduled, &fits);
+        st = offer_theirs(s, &scheduled);
     if (st == TUCK_OK)
         st = try_timed(s, &scheduled, timed);
     stage_end(&timed[1]);
@@ -40,14 +50,13 @@ static tuck_status try_bucketed(struct search *s, const struct stage *first)
     enum { N = sizeof(pass) / sizeof(*pass) };
     struct stage at[N] = {{.from = NULL}};
     tuck_status st = TUCK_OK;
-    bool fits;
 
     for (uint32_t i = 0; i < N && st == TUCK_OK; i++) {
         st = try_next(s, i == 0 ? first : &at[i - 1], pass[i], NULL, 0, &at[i]);
         if (st == TUCK_OK && i == 1 && at[1].g->revision == first->g->revision)
             break;
         if (st == TUCK_OK)
-            st = try_offer(s, &at[i], &fits);
+            st = offer_theirs(s, &at[i]);
     }
     for (uint32_t i = N; i-- > 0;)
         stage_end(&at[i]);
