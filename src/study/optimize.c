@@ -114,7 +114,7 @@ tuck_status try_offer(struct search *s, const struct stage *x, bool *fits)
     return other ? runner_up_offer(&s->second, x->g, x->e->time.makespan, x->e->peak) : TUCK_OK;
 }
 
-/* The light one is the best now, unless a tenth of the lead over PyTorch's own were lost with it. */
+/* The light one is the best now, unless a tenth of the lead over PyTorch's own is lost with it. */
 static tuck_status choose_light(struct search *s)
 {
     enum { PART_OF_LEAD = 10 };
