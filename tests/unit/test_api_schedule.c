@@ -313,6 +313,25 @@ static void slips_of_pytorch(void **state)
 
 /* ---- several ranks ---- */
 
+/* Each has its own rows; the slow one is named. */
+static void page_of_ranks(const tuck_rank_simulation *r)
+{
+    tuck_page *p = NULL;
+    struct text out = {0};
+
+    assert_int_equal(tuck_page_new("ranks", NULL, &p), TUCK_OK);
+    assert_int_equal(tuck_page_add_ranks(p, "step", NULL), TUCK_EINVAL);
+    assert_int_equal(tuck_page_add_ranks(p, NULL, r), TUCK_EINVAL);
+    assert_int_equal(tuck_page_add_ranks(NULL, "step", r), TUCK_EINVAL);
+    assert_int_equal(tuck_page_add_ranks(p, "step", r), TUCK_OK);
+    assert_int_equal(tuck_page_html(p, text_add, &out), TUCK_OK);
+    assert_non_null(strstr(out.at, "rank 0"));
+    assert_non_null(strstr(out.at, "rank 3"));
+    assert_non_null(strstr(out.at, "rank 7"));
+    tuck_page_free(p);
+    text_done(&out);
+}
+
 static void ranks(void **state)
 {
     tuck_doc *doc = read_or_die(step);
@@ -348,6 +367,7 @@ static void ranks(void **state)
     assert_true(tuck_rank_simulation_at(late, 0, &t) && t.for_others_ps > 0);
     assert_int_equal(tuck_rank_simulation_print(late, NULL, text_add, &out), TUCK_OK);
     assert_true(out.len > 0);
+    page_of_ranks(late);
     tuck_rank_simulation_free(r);
     tuck_rank_simulation_free(late);
     tuck_rank_simulation_free(NULL);

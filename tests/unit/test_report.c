@@ -23,7 +23,7 @@ static void do_trace(void *arg)
 {
     struct made *m = arg;
 
-    report_trace(&(struct report_graph){"", "", m->run, 2}, 1, &m->b);
+    report_trace(&(struct report_graph){"", "", m->run, 2, false}, 1, &m->b);
     buf_text(&m->b);
 }
 
