@@ -423,7 +423,7 @@ int optimize_run(struct optimize *o, const tuck_pipeline *p, size_t i, struct bo
     o->dump.numbered = p == NULL;
     run.observe = o->dump.folder ? dump_graph : progress_observe;
     run.ctx = &o->dump;
-    run.decision_out = o->decision != NULL ? &o->made : NULL;
+    run.decision_out = o->decision != NULL || o->verify > 1 ? &o->made : NULL;
     if (picture_wanted(&o->picture)) {
         run.before_out = &both->s[0];
         run.after_out = &both->s[1];
@@ -459,35 +459,6 @@ static int draw(struct optimize *o, size_t i, tuck_graph *before, struct both *b
     return code;
 }
 
-/* Runs the graph as it was and as it is on real ranks. What differs is printed with the report. */
-static int verify(struct optimize *o, size_t i, tuck_graph *before)
-{
-    tuck_graph *after = tuck_doc_graph(o->in.doc, i);
-    tuck_verification *v = NULL;
-    tuck_print_options how;
-    tuck_exec_options x;
-
-    tuck_exec_options_init(&x);
-    x.ranks = o->verify;
-    x.steps = 1;
-    x.warmup = 0;
-    x.hints = o->in.hints;
-    x.n_hints = o->in.n_hint;
-    progress_stage("running before and after");
-    int code = refused_or(tuck_ranks_verify(&before, &after, 1, &x, o->in.diags, &v));
-    print_diags(o->in.diags);
-    if (code == EXIT_FINE && tuck_verification_speaks(v)) {
-        tuck_print_options_init(&how);
-        how.color = out_color(stderr) ? TUCK_COLORED : TUCK_PLAIN;
-        progress_clear();
-        code = exit_code_of(tuck_verification_print(v, &how, to_file, stderr));
-    }
-    if (code == EXIT_FINE && !tuck_verification_within(v))
-        code = EXIT_FOUND;
-    tuck_verification_free(v);
-    return code;
-}
-
 static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tuck_report **report)
 {
     struct both both = {{NULL}};
@@ -499,7 +470,7 @@ static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tu
     if (code == EXIT_FINE)
         code = optimize_run(o, p, i, &both, report);
     if (code == EXIT_FINE && o->verify > 0)
-        code = verify(o, i, before);
+        code = optimize_verify(o, i, before);
     if (code == EXIT_FINE && picture_wanted(&o->picture))
         code = draw(o, i, before, &both);
     tuck_simulation_free(both.s[1]);

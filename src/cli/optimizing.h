@@ -38,6 +38,10 @@ int optimize_run(struct optimize *o, const tuck_pipeline *p, size_t i, struct bo
                  tuck_report **report);
 int optimize_write_reports(const struct optimize *o, tuck_report *const *t, size_t from, size_t n);
 
+/* ---- optimize_verify.c: runs the graph as it was and as it is on real ranks, and prints what
+ * differs ---- */
+int optimize_verify(struct optimize *o, size_t i, tuck_graph *before);
+
 /* ---- optimize_job.c: a job's graphs, one by one; the step before and after ---- */
 
 int optimize_job_check(const struct optimize *o); /* options that are for one graph */
