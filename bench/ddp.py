@@ -4,7 +4,7 @@
 
 Prints the best and the median step of each, and fails if Tuck's best is more than 0.7 times that of
 PyTorch, eager or compiled. The graph that Tuck runs is the step as PyTorch traces it
-(bench/step.py), as it came and after `tuck optimize`.
+(bench/step.py), as it came and after `tuck optimize` with costs measured here.
 """
 
 import argparse
@@ -81,8 +81,11 @@ def measure(model, tuck, rounds, folder):
     with open(graph, "w") as f:
         subprocess.run([sys.executable, "-W", "ignore", HERE / "step.py", model], check=True,
                        stdout=f)
-    subprocess.run([tuck, "optimize", graph, "--group", f"0={WORLD}", "-o", better],
-                   check=True, capture_output=True)
+    here = f"{folder}/here.json"
+    subprocess.run([tuck, "calibrate", "-n", str(WORLD), "-o", here], check=True,
+                   capture_output=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    subprocess.run([tuck, "optimize", graph, "--group", f"0={WORLD}", "--cluster", here,
+                    "-o", better], check=True, capture_output=True)
     runs = {
         "torch DDP, eager": lambda: torch_times(model, False),
         "torch DDP, compiled": lambda: torch_times(model, True),

@@ -156,6 +156,8 @@ static void write_file(struct buf *b, const tuck_print_options *how, const void 
     json_close(&j, '}');
     put_tables(&j, c);
     put_slowdown(&j, c);
+    if (c->on_cores)
+        json_bool(&j, "overlap", false);
     json_close(&j, '}');
     json_end(&j);
 }

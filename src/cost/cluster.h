@@ -74,6 +74,7 @@ struct tuck_cluster {
     int64_t launch_ps; /* host time per kernel; used by the simulator */
     bool assumed;      /* chosen by tuck_cluster_for_graph(), not by the user */
     bool unfused;      /* every op is a kernel of its own, as in eager mode */
+    bool on_cores;     /* the cores that compute also move bytes: nothing hides communication */
 };
 
 /* How a group is placed: p ranks on `nodes` nodes, at most per_node on one. */

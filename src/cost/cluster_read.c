@@ -397,6 +397,16 @@ static void read_fuse(struct reading *r, const struct jin_at *root)
     r->c->unfused = !fuse;
 }
 
+static void read_overlap(struct reading *r, const struct jin_at *root)
+{
+    struct jin_at at = jin_member(root, "overlap");
+    bool overlap = true;
+
+    if (at.v != NULL)
+        jin_want_bool(&r->in, &at, &overlap);
+    r->c->on_cores = !overlap;
+}
+
 static void read_root(struct reading *r)
 {
     struct jin *in = &r->in;
@@ -408,7 +418,7 @@ static void read_root(struct reading *r)
         return;
     jin_known(in, &root,
               NAMES("schema", "device", "per_node", "nodes", "links", "compute", "groups", "tables",
-                    "slowdown", "launch_us", "fuse"));
+                    "slowdown", "launch_us", "fuse", "overlap"));
     struct jin_at version = jin_member(&root, "schema"), per_node = jin_member(&root, "per_node"),
                   nodes = jin_member(&root, "nodes"), launch = jin_member(&root, "launch_us");
     jin_want_int(in, &version, 1, 1, &schema);
@@ -422,6 +432,7 @@ static void read_root(struct reading *r)
     if (launch.v != NULL)
         read_launch(r, &launch);
     read_fuse(r, &root);
+    read_overlap(r, &root);
     read_links(r, &root);
     read_compute(r, &root);
     struct jin_at compute = jin_member(&root, "compute");

@@ -108,6 +108,7 @@ tuck_status lower_estimate(struct program *p, const tuck_graph *g, const struct 
 {
     struct estimate e = {.p = p, .g = g, .c = m->cluster, .o = &m->cost};
 
+    p->on_cores = m->cluster->on_cores;
     e.assume = machine_symbols(m, g->store);
     cost_run_init(&e.run, &p->mem, m->cluster, &m->cost, &e.assume);
     bool ok = mem_guard(&p->mem, do_estimate, &e);

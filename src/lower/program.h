@@ -122,6 +122,7 @@ struct program {
     struct strtab str;
     str_id name, source;
     uint32_t n_op, n_buf, n_input, n_group;
+    bool on_cores; /* collectives take the time of compute, wherever their waits are: estimate.h */
     struct program_op *op;
     struct program_buf *buf;
     struct program_group *group;

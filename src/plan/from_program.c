@@ -109,7 +109,7 @@ static void do_fill(void *arg)
             .name = program_str(p, o->name),
             .kind = kind_of(o->kind),
             .runtime = o->ps > 0 ? ns_of_ps(o->ps) : 0, /* gaps.h says which are unknown */
-            .is_async = (o->flags & PROGRAM_ASYNC) != 0,
+            .is_async = (o->flags & PROGRAM_ASYNC) != 0 && !p->on_cores,
             .group = o->group != PROGRAM_NONE ? name_of(f, p->group[o->group].name) : NULL,
             .coll = o->coll != 0 ? tuck_coll_name((tuck_coll)o->coll) : NULL,
             .kernel = name_of(f, o->kernel),

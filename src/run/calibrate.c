@@ -336,7 +336,8 @@ static bool time_all_beside(struct cal_rank *k)
     double alone, factor = 1;
     struct timed t;
 
-    if (k->comm->transport == &transport_shm) { /* moves bytes between kernels, not beside them */
+    if (k->comm->transport == &transport_shm) {
+        k->out->on_cores = true;
         free(room);
         return true;
     }

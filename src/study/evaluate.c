@@ -194,7 +194,8 @@ static bool stands_for_collectives(const struct evaluation *e)
 {
     for (uint32_t i = 0; i < e->program->n_op; i++) {
         const struct program_op *op = &e->program->op[i];
-        if (op->kind == PROGRAM_COLLECTIVE && !(op->flags & PROGRAM_ASYNC) && op->ps > 0)
+        bool waits = !(op->flags & PROGRAM_ASYNC) || e->program->on_cores;
+        if (op->kind == PROGRAM_COLLECTIVE && waits && op->ps > 0)
             return true;
     }
     return false;
