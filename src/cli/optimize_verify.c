@@ -1,6 +1,6 @@
 /* tuck optimize --verify: the graph as it was and as it is, on real ranks. A result may be right on
- * the rank it was made for alone (gathers in place begin in that rank's part), so each rank gets its
- * own where that can be done: the graph as it was, and the same decision applied to it. */
+ * the rank it was made for alone (gathers in place begin in that rank's part), so each rank gets
+ * its own where that can be done: the graph as it was, and the same decision applied to it. */
 #include <stdlib.h>
 
 #include "cli/optimizing.h"
