@@ -114,22 +114,70 @@ static void fit(struct measured_coll *c, const struct sample *s, uint32_t n, str
         c->residual += fabs(law_time(&c->law, s[i].size) / s[i].us - 1) / n;
 }
 
+struct edge {
+    int64_t when;
+    uint32_t coll;
+    bool end;
+};
+
+static int by_when(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+
+    if (x->when != y->when)
+        return x->when < y->when ? -1 : 1;
+    return (int)y->end - (int)x->end;
+}
+
+/* By collective: the share of its time that is its own. Without a device the library has several
+ * threads, which move the bytes of several collectives at once, while the simulated group moves one
+ * after the other: of n at a time, each has an n-th of the time. */
+static double *own_shares(const struct trace_part *p, struct arena *a)
+{
+    uint32_t n = p->coll.len, active = 0;
+    struct edge *list = arena_array(a, struct edge, 2 * (size_t)n + 1);
+    double *share = arena_array(a, double, n + 1), own = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct trace_coll *c = &p->coll.at[i];
+        list[2 * i] = (struct edge){c->start, i, false};
+        list[2 * i + 1] = (struct edge){c->end > c->start ? c->end : c->start, i, true};
+        share[i] = 1;
+    }
+    if (p->device || n == 0)
+        return share;
+    qsort(list, 2 * (size_t)n, sizeof(*list), by_when);
+    for (uint32_t k = 0; k < 2 * n; k++) {
+        const struct trace_coll *c = &p->coll.at[list[k].coll];
+        if (active > 0)
+            own += (double)(list[k].when - list[k - 1].when) / active;
+        if (!list[k].end)
+            share[list[k].coll] = own;
+        else if (c->end > c->start)
+            share[list[k].coll] = (own - share[list[k].coll]) / (double)(c->end - c->start);
+        active = list[k].end ? active - 1 : active + 1;
+    }
+    return share;
+}
+
 static void collectives(const struct trace_part *part, uint32_t n, struct arena *a,
                         struct measured_cluster *out)
 {
     VEC(struct sample) list = {NULL, 0, 0};
     VEC(struct measured_coll) found = {NULL, 0, 0};
 
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        const double *share = own_shares(&part[i], a);
         for (uint32_t k = 0; k < part[i].coll.len; k++) {
             const struct trace_coll *c = &part[i].coll.at[k];
             if (c->bytes <= 0 || c->p < 2 || c->transfer <= 0 || c->kind >= TUCK_OTHER_COLLECTIVE)
                 continue;
             bool inter = is_inter(part[i].t, c, out->per_node);
             struct sample s = {(uint64_t)c->kind << 40 | (uint64_t)c->p << 1 | inter,
-                               (double)c->bytes, (double)c->transfer / PS_PER_US};
+                               (double)c->bytes, (double)c->transfer * share[k] / PS_PER_US};
             vec_push_in(a, &list, s);
         }
+    }
     if (list.len > 0)
         qsort(list.at, list.len, sizeof(*list.at), by_sample);
     for (uint32_t i = 0, k; i < list.len; i = k) {
