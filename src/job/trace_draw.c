@@ -198,14 +198,17 @@ bool trace_pictures(const struct trace_set *s, int64_t step, struct program **pr
                     struct arena *a, struct report_graph *out)
 {
     struct report_run *run = arena_array(a, struct report_run, s->n);
+    bool asked = step >= 0;
 
     for (uint32_t i = 0; i < s->n; i++) {
         const struct trace_part *p = &s->part[i];
-        uint32_t k = choose(p, step, a);
+        uint32_t any = choose(p, step, a), k = any != TRACE_NONE || asked ? any : choose(p, -1, a);
         char *title = arena_array(a, char, 128), *label = arena_array(a, char, 128);
 
         if (k == TRACE_NONE)
             return false;
+        if (step < 0 && s->n > 1)
+            step = p->step.at[k].number; /* all ranks show the same step, if they have it */
         run[i] = draw(p, k, program[i], a);
         if (p->t->rank >= 0)
             snprintf(title, 128, "rank %lld", (long long)p->t->rank);
