@@ -59,6 +59,7 @@ void graph_free(tuck_graph *g)
         vec_free(m, &dead->group);
         vec_free(m, &dead->hint);
         vec_free(m, &dead->type);
+        vec_free(m, &dead->loose);
         vec_free(m, &dead->frees_at);
         vec_free(m, &dead->frees);
         vec_free(m, &dead->remark);
@@ -138,6 +139,16 @@ void graph_reordered(tuck_graph *g)
     graph_edited(g, true);
     if (typed)
         g->typed_at = g->revision;
+}
+
+void graph_set_loose(tuck_graph *g, const uint32_t *node, uint32_t n)
+{
+    assert(n == g->n_nodes);
+    g->loose.len = 0;
+    vec_reserve(&g->store->mem, &g->loose, n);
+    memcpy(g->loose.at, node, n * sizeof(*node));
+    g->loose.len = n;
+    g->loose_at = g->revision;
 }
 
 void graph_link_before(tuck_graph *g, uint32_t n, uint32_t before)

@@ -154,6 +154,7 @@ struct tuck_graph {
     uint64_t revision;
     uint64_t typed_at; /* the revision that `type` belongs to; 0 if none */
     uint64_t order_at; /* the revision that `order` was recorded at; 0 if none */
+    uint64_t loose_at; /* the revision that `loose` belongs to; 0 if none */
     str_id name;       /* class, 0 for a bare def */
     str_id gap;        /* raw text before it: empty lines, comments */
     str_id known;      /* the `# tuck: {…}` line above it, without its end; 0 = none */
@@ -177,6 +178,9 @@ struct tuck_graph {
     remark; /* comments after statements, in the order of the nodes, as read */
     /* the last writers before each access, as recorded before the first edit */
     struct storage_order *order;
+    /* Its nodes in the list that PyTorch has before it sorts them, in which some come before their
+     * operands; written by passes that merge like PyTorch, for those that look at that list. */
+    VEC(uint32_t) loose;
     struct fx_names *names; /* name → node and suffix counters; made when first needed */
     uint32_t first_line;
     str_id source_name; /* file it was read from, for diagnostics */
@@ -244,6 +248,8 @@ void graph_number(tuck_graph *g);              /* updates node.pos */
 void graph_edited(tuck_graph *g, bool order_too);
 void graph_reordered(tuck_graph *g); /* nodes only moved: types stay valid */
 void graph_changed(tuck_graph *g);   /* a new revision without a change of the text */
+/* Keeps a list of all nodes as g->loose, until the next edit. */
+void graph_set_loose(tuck_graph *g, const uint32_t *node, uint32_t n);
 
 static inline struct fx_node *node_at(const tuck_graph *g, uint32_t n)
 {

@@ -231,6 +231,7 @@ static void clone_one(struct mem *m, const tuck_graph *g, tuck_graph *c)
     c->result = g->result;
     c->revision = g->revision;
     c->typed_at = g->typed_at;
+    c->loose_at = g->loose_at;
     vec_reserve(m, &c->node, more_than(g->node.len));
     vec_reserve(m, &c->use, more_than(g->use.len));
     c->node.len = c->use.len = 0;
@@ -243,6 +244,8 @@ static void clone_one(struct mem *m, const tuck_graph *g, tuck_graph *c)
     COPY_LIST(m, c->remark, g->remark);
     COPY_LIST(m, c->out_descriptor, g->out_descriptor);
     COPY_LIST(m, c->type, g->type);
+    if (g->loose_at == g->revision)
+        COPY_LIST(m, c->loose, g->loose);
     COPY_LIST(m, c->frees_at, g->frees_at);
     COPY_LIST(m, c->frees, g->frees);
 }

@@ -186,22 +186,36 @@ static double crossing(struct regions *r, uint32_t i)
     return sum + (outside ? bytes_of(f, i) : 0);
 }
 
+/* By place: equal for what is fused and has nothing else between it, in the list that torch looks
+ * at: what merged first has not sorted it yet. */
+static uint32_t *number_runs(struct regions *r)
+{
+    struct facts *f = r->f;
+    const tuck_graph *g = f->r->g;
+    bool loose = f->o->compat == COMPAT_TORCH && g->loose_at == g->revision && g->loose.len == f->n;
+    uint32_t *run_of = arena_array(f->a, uint32_t, f->n), run = 0;
+
+    for (uint32_t k = 0; k < f->n; k++) {
+        uint32_t i = loose ? f->place.at[g->loose.at[k]] : k;
+
+        r->parent[i] = is_fused(f, i) ? i : NO_PLACE;
+        run += r->parent[i] == NO_PLACE;
+        run_of[i] = run;
+    }
+    return run_of;
+}
+
 void facts_regions(struct facts *f, double gbps, const bool *told)
 {
     struct regions r = {.f = f};
-    uint32_t run = 0;
-    uint32_t *run_of = arena_zeroed(f->a, f->n * sizeof(*run_of));
 
     r.parent = arena_array(f->a, uint32_t, f->n);
     r.works = arena_zeroed(f->a, f->n * sizeof(*r.works));
-    for (uint32_t i = 0; i < f->n; i++) {
-        r.parent[i] = is_fused(f, i) ? i : NO_PLACE;
-        run += r.parent[i] == NO_PLACE;
-        run_of[i] = run;
+    const uint32_t *run_of = number_runs(&r);
+    for (uint32_t i = 0; i < f->n; i++)
         for (uint32_t k = f->in.start[i]; r.parent[i] != NO_PLACE && k < f->in.start[i + 1]; k++)
-            if (r.parent[f->in.to[k]] != NO_PLACE && run_of[f->in.to[k]] == run)
+            if (r.parent[f->in.to[k]] != NO_PLACE && run_of[f->in.to[k]] == run_of[i])
                 r.parent[root(&r, i)] = root(&r, f->in.to[k]);
-    }
     for (uint32_t i = 0; i < f->n; i++)
         if (r.parent[i] != NO_PLACE && !is_view(op_at(node_op(f->r->g, f->id.at[i]))))
             r.works[root(&r, i)]++;

@@ -97,6 +97,11 @@ static tuck_status check_options(struct pass_run *r, const struct overlap_option
         o->max_in_flight_gb < 0 || o->compute_overlap_multipler < 0)
         return pass_fail(
             r, 0, "max_in_flight_gb and compute_overlap_multipler must be numbers, not below 0");
+    if (o->compat == COMPAT_TORCH && isnan(o->max_memory_increase_gb) &&
+        isnan(o->max_memory_increase_ratio))
+        return pass_fail(r, 0,
+                         "without max_memory_increase_gb and max_memory_increase_ratio PyTorch "
+                         "raises AttributeError: give one of them, such as 1000");
     if (o->max_coll_distance < 1 || o->max_compute_pre_fetch < 0)
         return pass_fail(r, 0,
                          "max_coll_distance must be at least 1, max_compute_pre_fetch not below 0");

@@ -48,7 +48,7 @@ static void annotate(struct step *s)
 {
     tuck_graph *g = s->r.g;
     struct buf b;
-    bool enough = true;
+    bool enough = true, loose = g->loose_at == g->revision;
 
     if (!g->style.annotated)
         return;
@@ -72,6 +72,8 @@ static void annotate(struct step *s)
     }
     buf_destroy(&b);
     g->typed_at = g->revision; /* annotations and types agree now */
+    if (loose)
+        g->loose_at = g->revision; /* no node moved */
     if (!enough)
         mem_exhausted(s->r.mem);
 }

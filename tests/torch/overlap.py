@@ -7,6 +7,8 @@
 An order is a list of nodes: names of the text, and what a new node calls where merging made it.
 """
 
+import copy
+import functools
 import json
 import logging
 import math
@@ -25,6 +27,7 @@ from torch._inductor.virtualized import V
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 import fakes
+import fxload
 from harness import tuck
 
 # Fake tensors of a GPU where there is none: a device guard that does nothing.
@@ -62,6 +65,32 @@ def text_of(path):
     return Path(path).read_text()
 
 
+class Step:
+    """A graph's text for torch, read and propagated once for several runs one after the other."""
+
+    def __init__(self, path):
+        with fakes.groups(Path(path)):
+            text = text_of(path)
+            self.gm, self.mode = fakes.fake_module(text, dict.fromkeys(symbols(text), hint_of(path)))
+            Propagate(self.gm, self.mode).propagate_dont_convert_inputs(*fakes.inputs_of(self.gm))
+        self.names = {n.name for n in self.gm.graph.nodes}
+
+    def module(self):
+        """One that a pass may change."""
+        gm = torch.fx.GraphModule(self.gm, copy.deepcopy(self.gm.graph))
+        assert self.names == {n.name for n in gm.graph.nodes}
+        return gm
+
+
+read_step = functools.lru_cache(maxsize=1)(Step)
+
+
+@functools.lru_cache(maxsize=1)
+def names_of(path):
+    return {n.name for n in fxload.load(fxload.fix_class_name(text_of(path))).graph.nodes}
+
+
+@functools.lru_cache(maxsize=1)
 def costed(path):
     """Names of nodes that take time by themselves, in order."""
     rows = json.loads(tuck("cost", path, "--json", f"--assume=*={hint_of(path)}"))["nodes"]
@@ -100,10 +129,9 @@ def torch_result(path, times, options=None, made=None):
         found.append([n.name for n in bucket.collectives])
         return real(self, bucket)
 
+    step = read_step(path)
+    names = step.names
     with fakes.groups(Path(path)):
-        gm, mode = fakes.fake_module(text_of(path), dict.fromkeys(symbols(text_of(path)), hint_of(path)))
-        Propagate(gm, mode).propagate_dont_convert_inputs(*fakes.inputs_of(gm))
-        names = {n.name: n.target for n in gm.graph.nodes}
 
         def time_of(node, size=None):
             if size == 0:
@@ -118,13 +146,13 @@ def torch_result(path, times, options=None, made=None):
         OverlapPreservingBucketer._apply_bucket = apply
         overlap_scheduling.get_group_name.cache_clear()
         try:
-            with V.set_fake_mode(mode), torch.no_grad(), mode, config.patch(
+            with V.set_fake_mode(step.mode), torch.no_grad(), step.mode, config.patch(
                 {"aten_distributed_optimizations.overlap_scheduling_autofix_cycles": autofix}
             ):
-                out = overlap_scheduling.schedule_overlap_bucketing(
-                    gm, **{"collective_bucketing": True, "pre_bucketing_fsdp_collectives": made is not None,
-                           "compute_estimator": "analytical", "custom_runtime_estimation": time_of,
-                           "enable_fusion_regions": True, **options})
+                out = overlap_scheduling.schedule_overlap_bucketing(step.module(), **{
+                    "collective_bucketing": True, "pre_bucketing_fsdp_collectives": made is not None,
+                    "compute_estimator": "analytical", "custom_runtime_estimation": time_of,
+                    "enable_fusion_regions": True, **options})
         finally:
             OverlapPreservingBucketer._apply_bucket = real
     order = [token(n, names) for n in out.graph.nodes if n.op not in ("placeholder", "output")]
@@ -152,26 +180,26 @@ def tuck_result(path, times, options=None, made=None):
         said = tuck("optimize", before, "-p", f"{passes}({listed})", "-o", after, "--json",
                     "--profile", profile, "--cluster", cluster, "--no-times", f"--assume=*={hint_of(path)}")
         result = after.read_text()
-    import fxload
-
-    names = {n.name for n in fxload.load(fxload.fix_class_name(text_of(path))).graph.nodes} if made is None else made.names
+    names = names_of(path) if made is None else made.names
     graph = fxload.load(fxload.fix_class_name(result)).graph
     order = [token(n, names) for n in graph.nodes if n.op not in ("placeholder", "output")]
     return order, [b["members"] for b in json.loads(said)["passes"][-1]["buckets"]]
 
 
-def pre_bucketed(path, cap):
+def pre_bucketed(path, cap, mode):
     """What `schedule_overlap_bucketing` orders: a text, with FSDP's collectives in buckets of `cap` MiB."""
     with tempfile.TemporaryDirectory(prefix="tuck-overlap-") as folder:
         after = Path(folder, "after.out")
-        tuck("optimize", path, "-p", f"pre_bucket_fsdp_collectives(cap_mb={cap},compat=torch)", "-o", after,
+        tuck("optimize", path, "-p", f"pre_bucket_fsdp_collectives(cap_mb={cap},mode={mode},compat=torch)", "-o", after,
              "--no-times", f"--assume=*={hint_of(path)}")
         return after.read_text()
 
 
-def elements(annotation):
-    """Of a tensor with fixed sizes."""
-    sizes = fakes.TENSOR.match(annotation.strip("\"'"))[2]
+def elements(node):
+    """Of a result with fixed sizes; a list is not annotated, but its items are."""
+    if "annotation" not in node.meta:
+        return sum(map(elements, node.users))
+    sizes = fakes.TENSOR.match(node.meta["annotation"].strip("\"'"))[2]
     return math.prod(int(n) for n in sizes.split(",")) if sizes else 1
 
 

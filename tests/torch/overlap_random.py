@@ -1,4 +1,5 @@
-"""Random steps for the overlap scheduler: random_step(seed) gives a text, its side-car and options."""
+"""Random steps for the overlap scheduler: random_step(seed) gives a text, its side-car, options, and the MiB up to
+which FSDP's collectives are merged first, or None."""
 
 import random
 
@@ -138,4 +139,6 @@ def random_step(seed, short=False):
     step = Step(seed)
     text = step.text(short)
     groups = {name: {"ranks": ranks} for name, ranks in GROUPS.items()}
-    return text, {"printed_on_rank": 0, "groups": groups}, step.options()
+    options = step.options()
+    cap = step.r.choice([step.size**2 * few / 2**20 for few in (4, 12, 1000)]) if step.r.random() < 0.5 else None
+    return text, {"printed_on_rank": 0, "groups": groups}, options, cap

@@ -13,10 +13,15 @@ import time
 import unittest
 from pathlib import Path
 
+import torch
+from torch._inductor.fx_passes import node_runtime_estimation
+
 import fxload
 import overlap
 from harness import GRAPHS, graphs, one_test_each
 from overlap_random import random_step
+
+node_runtime_estimation._log_compute_estimations = lambda *a: None  # a fifth of the scheduler's time
 
 # Torch's order has a read or a write on the wrong side of a write, and Tuck says so.
 BROKEN = {"fsdp2_ops_step.txt", "pipeline_p2p_fw.txt"}
@@ -41,7 +46,7 @@ def compare(test, path, times, options=None, made=None):
 
     try:
         expected = overlap.torch_result(path, times, options, made)
-    except (AssertionError, RecursionError, KeyError, RuntimeError) as e:
+    except (AssertionError, AttributeError, RecursionError, KeyError, RuntimeError) as e:
         test.assertIn("PyTorch", refused(test, f"torch raises {e!r:.200}", ours))
         return False
     if path.name in BROKEN:
@@ -51,30 +56,12 @@ def compare(test, path, times, options=None, made=None):
     return True
 
 
-@one_test_each(graphs("ddp", "fsdp", "tp", "moe", "exec"))
-class Graphs(unittest.TestCase):
-    """Times of the model, with kernels that Inductor is going to fuse as torch counts them, and random ones."""
-
-    def check(self, path):
-        compare(self, path, overlap.modelled_times(path))
-        compare(self, path, overlap.random_times(path, 1), {"enable_fusion_regions": False})
-
-
-@one_test_each(LARGE if SOAK else [p for p in LARGE if p.stem in ("gpt2_xl_ddp_bw", "moe16_ep_fsdp_fw")],
-               name=lambda path: f"test_{path.stem}")  # fmt: skip
-class Large(unittest.TestCase):
-    def check(self, path):
-        self.assertTrue(compare(self, path, overlap.modelled_times(path)))
-        if SOAK:
-            compare(self, path, overlap.random_times(path, 1), {"enable_fusion_regions": False})
-
-
 class Made:
     """Times of what pre_bucket_fsdp_collectives makes: 0, and for collectives by their size, on both sides."""
 
-    def __init__(self, path, cap):
-        text = overlap.pre_bucketed(path, cap)
-        old = {n.name for n in fxload.load(fxload.fix_class_name(overlap.text_of(path))).graph.nodes}
+    def __init__(self, path, cap, mode="default"):
+        text = overlap.pre_bucketed(path, cap, mode)
+        old = overlap.names_of(path)
         with tempfile.TemporaryDirectory(prefix="tuck-overlap-") as folder:
             after = Path(folder, path.name)
             after.write_text(text)
@@ -82,13 +69,14 @@ class Made:
             costs = [nodes[name] for name, _, _ in overlap.costed(after) if name not in old]
         self.names = old & set(nodes)
         self.targets = {str(n.target) for n in costs}
-        sizes = {n.name: overlap.elements(n.meta["annotation"]) for n in costs if is_collective(n)}
+        sizes = {n.name: overlap.elements(n) for n in costs if is_collective(n)}
         self.ns = {n.name: time_of_size(sizes.get(n.name)) for n in costs}
 
     def ms(self, node):
         if str(node.target) not in self.targets:
             return None
-        return time_of_size(node.meta["val"].numel() if is_collective(node) else None) / 1e6
+        values = torch.utils._pytree.tree_leaves(node.meta["val"])
+        return time_of_size(sum(v.numel() for v in values) if is_collective(node) else None) / 1e6
 
 
 def is_collective(node):
@@ -103,17 +91,72 @@ def gathers(path):
     return path.read_text().count("all_gather_into_tensor.default(")
 
 
-@one_test_each([p for p in graphs("fsdp", "moe", "tp") if gathers(p) > 1])
-class PreBucketed(unittest.TestCase):
-    """The whole of schedule_overlap_bucketing: FSDP's collectives are merged first."""
+def merged_first(path, cap, options):
+    """Options and what is made, if FSDP's collectives are merged up to `cap` MiB; None: they are not."""
+    if cap is None:
+        return options, None
+    given = {**options, "pre_bucketing_fsdp_collectives_bucket_cap_mb": cap}
+    return given, Made(path, cap, options.get("bucket_mode", "default"))
+
+
+def given_caps(path):
+    """MiB: FSDP's collectives are merged first, up to these."""
+    if gathers(path) < 2:
+        return []
+    return (2, 100) if SOAK or path.stem in ("bert_fw", "vit_world4_fw", "llama_fsdp_ep_bw") else (100,)
+
+
+# Torch's configuration, one key or two at a time; each graph has one of them, in `make soak` all.
+KEYS = [
+    {"collective_bucketing": False},
+    {"max_compute_pre_fetch": 1},
+    {"max_memory_increase_gb": None, "max_memory_increase_ratio": None},
+    {"max_memory_increase_gb": None},
+    {"max_memory_increase_gb": 0.0, "max_memory_increase_ratio": 0.0},
+    {"compute_overlap_multipler": 0.5},
+    {"compute_overlap_multipler": 2.0},
+    {"max_in_flight_gb": 0.001},
+    {"max_coll_distance": 3},
+    {"bucket_exposed_first": True},
+    {"bucket_exposed_first": False},
+    {"bucket_only_internode_comms": True},
+    {"enable_fusion_regions": False},
+    {"prioritize_bucketing_during_scheduling": False},
+    {"bucket_mode": "custom_ops"},
+    {"bucket_mode": "custom_ops_multidtype"},
+    {"bucket_mode": "coalesced"},
+    {"overlap_scheduling_autofix_cycles": True},
+    {"max_off_bucket_gb": None},
+]
+CORPUS = graphs("ddp", "fsdp", "tp", "moe", "exec")
+
+
+@one_test_each(CORPUS)
+class Graphs(unittest.TestCase):
+    """Times of the model, with kernels that Inductor is going to fuse as torch counts them, with and without FSDP's
+    collectives merged first; and random times with another configuration."""
 
     def check(self, path):
-        for cap in (2, 100) if path.stem in ("bert_fw", "vit_world4_fw", "llama_fsdp_ep_bw") else (100,):
-            made = Made(path, cap)
-            given = {"pre_bucketing_fsdp_collectives_bucket_cap_mb": cap, "enable_fusion_regions": False}
-            with self.subTest(cap=cap):
-                if made.ns:
-                    compare(self, path, overlap.modelled_times(path), given, made)
+        times, other, turn = overlap.modelled_times(path), overlap.random_times(path, 1), CORPUS.index(path)
+        caps = [None, *given_caps(path)]
+        for cap in caps:
+            self.compare(path, times, cap, {})
+        for key in KEYS if SOAK else [KEYS[turn % len(KEYS)]]:
+            for cap in caps if SOAK else caps[-1:]:
+                self.compare(path, other, cap, key)
+
+    def compare(self, path, times, cap, key):
+        with self.subTest(cap=cap, **key):
+            compare(self, path, times, *merged_first(path, cap, key))
+
+
+@one_test_each(LARGE if SOAK else [p for p in LARGE if p.stem in ("gpt2_xl_ddp_bw", "moe16_ep_fsdp_fw")],
+               name=lambda path: f"test_{path.stem}")  # fmt: skip
+class Large(unittest.TestCase):
+    def check(self, path):
+        self.assertTrue(compare(self, path, overlap.modelled_times(path)))
+        if SOAK:
+            compare(self, path, overlap.random_times(path, 1), {"enable_fusion_regions": False})
 
 
 @one_test_each(range(0, STEPS, AT_ONCE), name=lambda first: f"test_from_{first}")
@@ -121,12 +164,12 @@ class Random(unittest.TestCase):
     def check(self, first):
         with tempfile.TemporaryDirectory(prefix="tuck-overlap-") as folder:
             for seed in range(SEED + first, SEED + first + AT_ONCE):
-                text, side, options = random_step(seed, short=first >= LONG_STEPS and not SOAK)
+                text, side, options, cap = random_step(seed, short=first >= LONG_STEPS and not SOAK)
                 path = Path(folder, f"step{seed}.txt")
                 path.write_text(text)
                 path.with_suffix(".json").write_text(json.dumps(side))
-                with self.subTest(seed=seed, options=options):
-                    compare(self, path, overlap.random_times(path, seed), options)
+                with self.subTest(seed=seed, cap=cap, options=options):
+                    compare(self, path, overlap.random_times(path, seed), *merged_first(path, cap, options))
 
 
 if __name__ == "__main__":

@@ -153,6 +153,8 @@ tuck_status bucket_by_cap(struct pass_run *r, unsigned kinds, enum bucket_filter
                                                                                 : mode);
         st = find(r, order[i], &o, marks[i], true);
     }
+    if (st == TUCK_OK)
+        torch_order_leave(&list);
     return st;
 }
 

@@ -93,9 +93,16 @@ bool torch_order_all(struct torch_order *t, const struct topo_edges *e)
     t->list.len = 0;
     for_each_node (t->g, n)
         vec_push_in(a, &t->list, n);
-    if (!stable_sort(&t->sort, t->g->node.len, t->list.at, t->list.len) || !keeps(t, e, at))
+    t->sorted = stable_sort(&t->sort, t->g->node.len, t->list.at, t->list.len) && keeps(t, e, at);
+    if (!t->sorted)
         return false;
     relink(t, t->sort.out.at, t->sort.out.len, 0);
     graph_edited(t->g, true);
     return true;
+}
+
+void torch_order_leave(const struct torch_order *t)
+{
+    if (t->sorted)
+        graph_set_loose(t->g, t->list.at, t->list.len);
 }

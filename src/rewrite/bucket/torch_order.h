@@ -14,6 +14,7 @@ struct torch_order {
     VEC(uint32_t) list;   /* the nodes as they were before all were sorted */
     VEC(uint32_t) wanted; /* by node: the last bucket that has it as an operand */
     uint32_t n_bucket;
+    bool sorted; /* the graph is in torch's order: list, sorted */
 };
 
 void torch_order_begin(struct torch_order *t, tuck_graph *g, struct arena *a);
@@ -24,5 +25,7 @@ void torch_order_bucket(struct torch_order *t, const struct bucket *b, uint32_t 
                         uint32_t last);
 /* The order that torch goes on with. False: it breaks one of these edges, or there is none. */
 bool torch_order_all(struct torch_order *t, const struct topo_edges *e);
+/* After the last kind: leaves the list to the passes that follow, as g->loose. */
+void torch_order_leave(const struct torch_order *t);
 
 #endif
