@@ -479,6 +479,18 @@ static int run_and_draw(struct optimize *o, const tuck_pipeline *p, size_t i, tu
     return code;
 }
 
+/* A report as text says it; people do not read JSON, and programs that do have `over_limit`. */
+static int over_limit(const struct optimize *o, const tuck_gain *gain)
+{
+    const double mib = 1024 * 1024;
+
+    if (o->form == TUCK_PRINT_JSON && (o->report != NULL || o->out != NULL))
+        fprintf(stderr,
+                "tuck optimize: nothing that was tried fits into %.2f MiB: nothing is written\n",
+                (double)gain->memory_limit / mib);
+    return EXIT_REFUSED;
+}
+
 /* Writes nothing before every graph is done. */
 static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, size_t to)
 {
@@ -498,8 +510,8 @@ static int run_on_all(struct optimize *o, const tuck_pipeline *p, size_t from, s
         code = optimize_write_reports(o, report, from, to - from);
     /* A graph over the memory limit does not meet the request. */
     for (size_t i = from; i < to && code == EXIT_FINE; i++)
-        code = tuck_report_gain(report[i - from], &gain) && gain.over_limit ? EXIT_REFUSED
-                                                                            : EXIT_FINE;
+        if (tuck_report_gain(report[i - from], &gain) && gain.over_limit)
+            code = over_limit(o, &gain);
     for (size_t i = from; i < to; i++)
         tuck_report_free(report[i - from]);
     free(report);

@@ -332,6 +332,8 @@ void report_json_in(const struct tuck_report *t, const struct report_form *how, 
         json_bool(j, "changed", t->gain.changed);
         if (t->gain.memory_limit > 0)
             json_int(j, "memory_limit_bytes", t->gain.memory_limit);
+        if (t->gain.over_limit)
+            json_bool(j, "over_limit", true);
         times_json(j, "before", &t->gain.before);
         if (t->rival.ran)
             rival_json(j, &t->rival);
