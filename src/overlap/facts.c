@@ -183,18 +183,24 @@ static void add_bytes(struct facts *f, type_id id, int64_t *sum)
         *sum += bytes;
 }
 
-/* Operands and result, but not a buffer that is given for it; of an all-reduce half. */
+/* Operands and result, but not a buffer that is given for it; of an all-reduce half. PyTorch does
+ * not look into a value that is a list, and without another operand it counts nothing. */
 static int64_t footprint(struct facts *f, uint32_t n)
 {
     const tuck_graph *g = f->r->g;
     const struct fx_node *x = node_at(g, n);
     const tuck_value *out = comm_operand(g, &f->r->sigs, n, "out");
+    bool tensors = false;
     int64_t sum = 0;
 
-    for (uint32_t k = 0; k < x->n_vals; k++)
-        if (x->vals[k].kind == TUCK_V_NODE && &x->vals[k] != out)
-            add_bytes(f, node_type(g, x->vals[k].a), &sum);
-    if (sum == 0)
+    for (uint32_t k = 0; k < x->n_vals; k++) {
+        type_id of = x->vals[k].kind == TUCK_V_NODE ? node_type(g, x->vals[k].a) : 0;
+        if (of == 0 || &x->vals[k] == out || type_at(&g->store->type, of)->kind != TYPE_TENSOR)
+            continue;
+        tensors = true;
+        add_bytes(f, of, &sum);
+    }
+    if (!tensors)
         return 0;
     add_bytes(f, node_type(g, n), &sum);
     return merged_kind(f, n) == TUCK_ALL_REDUCE ? sum / 2 : sum;

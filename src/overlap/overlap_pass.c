@@ -97,11 +97,6 @@ static tuck_status check_options(struct pass_run *r, const struct overlap_option
         o->max_in_flight_gb < 0 || o->compute_overlap_multipler < 0)
         return pass_fail(
             r, 0, "max_in_flight_gb and compute_overlap_multipler must be numbers, not below 0");
-    if (o->compat == COMPAT_TORCH && isnan(o->max_memory_increase_gb) &&
-        isnan(o->max_memory_increase_ratio))
-        return pass_fail(r, 0,
-                         "without max_memory_increase_gb and max_memory_increase_ratio PyTorch "
-                         "raises AttributeError: give one of them, such as 1000");
     if (o->max_coll_distance < 1 || o->max_compute_pre_fetch < 0)
         return pass_fail(r, 0,
                          "max_coll_distance must be at least 1, max_compute_pre_fetch not below 0");
@@ -158,6 +153,11 @@ static tuck_status run(struct pass_run *r, const void *given)
         st = facts_find(&f, r, o);
     if (st != TUCK_OK || (f.n_coll == 0 && (o->compat == COMPAT_NONE || !has_waits(r->g))))
         return st;
+    if (o->compat == COMPAT_TORCH && isnan(o->max_memory_increase_gb) &&
+        isnan(o->max_memory_increase_ratio))
+        return pass_fail(r, 0,
+                         "without max_memory_increase_gb and max_memory_increase_ratio PyTorch "
+                         "raises AttributeError: give one of them, such as 1000");
     st = overlap_order(&f, &order);
     if (st == TUCK_OK && r->keep_order)
         st = check_sequence(&f, &order);
