@@ -48,7 +48,7 @@ ended() {
         kill -0 "$1" 2>/dev/null || return 0
         if [ -n "$(left)" ]; then
             seen=1 gone=0
-        elif [ -n "$seen" ] && [ $((gone += 1)) -gt 10 ]; then
+        elif { [ -n "$seen" ] || grep -q "^said: " "$work/said"; } && [ $((gone += 1)) -gt 10 ]; then
             stuck=$((stuck + 1))
             kill -KILL "$1"
             rm -rf "$work/shm"/* "$work/tmp"/* # which it would have done

@@ -98,6 +98,9 @@ struct shm_pair {
 };
 
 struct shm_chan {
+    /* What this member showed last. Its line itself may have moved into the cache of one that read
+     * it: looking at that again would take as long as looking at another's. */
+    struct shm_line mine;
     int32_t id; /* of the group; -1: internal */
     int32_t n, me;
     char *base;

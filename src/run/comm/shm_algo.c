@@ -20,7 +20,7 @@ static size_t size_of(const struct shm_req *r)
 
 static const struct shm_line *line_of(const struct shm_req *r, int32_t i)
 {
-    return chan_line(r->chan, i, r->chan->seq);
+    return i == r->chan->me ? &r->chan->mine : chan_line(r->chan, i, r->chan->seq);
 }
 
 static bool streams(const struct shm_req *r, size_t bytes)
@@ -55,6 +55,8 @@ typedef const char *source_fn(const struct shm_req *r, int32_t i, size_t bytes);
 static const char *from_slot(const struct shm_req *r, int32_t i, size_t bytes)
 {
     struct shm_chan *ch = r->chan;
+    if (i == ch->me)
+        return part_of(r)->in;
     return bytes <= SHM_INLINE ? chan_line(ch, i, ch->seq)->data : chan_slot(ch, i, ch->seq);
 }
 

@@ -110,10 +110,12 @@ static uint64_t packed(const struct comm_call *call, const struct comm_part *p)
 static bool put_small(struct shm_chan *ch, struct shm_line *line, const void *in, uint64_t in_bytes,
                       bool stays)
 {
-    uint64_t most = line->in_off == SHM_NOWHERE ? SHM_SLOT : stays ? SHM_COPIED_STAYS : SHM_COPIED;
+    uint64_t most = ch->mine.in_off == SHM_NOWHERE ? SHM_SLOT
+                    : stays                        ? SHM_COPIED_STAYS
+                                                   : SHM_COPIED;
     uint32_t lines = in_bytes < 1024 ? (uint32_t)(in_bytes + 63) / 64 : 16;
     if (in_bytes > most) {
-        uint64_t at = ch->heap != NULL ? line->in_off - ch->heap[ch->me] : UINT64_MAX;
+        uint64_t at = ch->heap != NULL ? ch->mine.in_off - ch->heap[ch->me] : UINT64_MAX;
         if (at < ch->heap_bytes) {
             ch->heap_lines = lines;
             ch->heap_at = at;
@@ -138,16 +140,16 @@ static void put_splits(struct shm_req *r)
 void chan_show(struct shm *m, struct shm_chan *ch, const struct comm_call *call,
                const struct comm_part *p, uint64_t in_bytes, uint64_t out_bytes)
 {
-    struct shm_line *line = chan_line(ch, ch->me, ++ch->seq);
+    struct shm_line *line = chan_line(ch, ch->me, ++ch->seq), *mine = &ch->mine;
     uint64_t what = packed(call, p);
-    line->in_off = in_bytes > 0 ? shm_off(m, p->in, in_bytes) : SHM_NOWHERE;
-    line->out_off = out_bytes > 0 ? shm_off(m, p->out, out_bytes) : SHM_NOWHERE;
-    line->count = call->in_split != NULL ? -1 : p->count;
+    line->in_off = mine->in_off = in_bytes > 0 ? shm_off(m, p->in, in_bytes) : SHM_NOWHERE;
+    line->out_off = mine->out_off = out_bytes > 0 ? shm_off(m, p->out, out_bytes) : SHM_NOWHERE;
+    line->count = mine->count = call->in_split != NULL ? -1 : p->count;
     ch->shown_bytes = in_bytes;
     ch->slot_lines = ch->heap_lines = 0;
     if (put_small(ch, line, p->in, in_bytes, call->in_stays))
         what |= SHM_INLINED;
-    line->what = call->in_stays ? what | SHM_STAYS : what;
+    line->what = mine->what = call->in_stays ? what | SHM_STAYS : what;
 }
 
 void chan_begin(struct shm *m, struct shm_chan *ch, struct shm_req *r)
@@ -189,7 +191,7 @@ static void say_what(const struct shm_line *l, char *text, size_t size)
 
 static bool differ(struct shm *m, struct shm_chan *ch, struct shm_req *r, int32_t i)
 {
-    const struct shm_line *mine = chan_line(ch, ch->me, ch->seq), *its = chan_line(ch, i, ch->seq);
+    const struct shm_line *mine = &ch->mine, *its = chan_line(ch, i, ch->seq);
     char text[256], own[160], other[160], at[192];
     call_describe(&r->keep.call, text, sizeof(text));
     say_what(mine, own, sizeof(own));
@@ -252,7 +254,7 @@ static bool check_splits(struct shm *m, struct shm_chan *ch, struct shm_req *r, 
 
 static bool agree(struct shm *m, struct shm_chan *ch, struct shm_req *r)
 {
-    const struct shm_line *mine = chan_line(ch, ch->me, ch->seq);
+    const struct shm_line *mine = &ch->mine;
     for (int32_t i = 0; i < ch->n; i++) {
         const struct shm_line *its = chan_line(ch, i, ch->seq);
         if (i == ch->me)

@@ -2,6 +2,8 @@
  * other call. What members show each other is the same, so some may take this way and others the
  * usual one. The line goes out before anything that others need not wait for, and the result is
  * computed as soon as their lines are there; what is unusual is left to chan_advance(). */
+#include <string.h>
+
 #include "run/comm/reduce.h"
 #include "run/comm/shm.h"
 
@@ -45,38 +47,54 @@ static bool came(const struct shm *m, const struct shm_chan *ch, int32_t member)
     return false;
 }
 
-/* Where the operand of a member is, if it can be read until a later call; else NULL. */
-static const char *operand(const struct shm *m, const struct shm_chan *ch, int32_t member,
-                           uint64_t bytes)
+/* Where the operand of another member is, if it can be read until a later call; else NULL. */
+static const char *operand(const struct shm *m, const struct shm_chan *ch, int32_t member)
 {
-    const struct shm_line *mine = chan_line(ch, ch->me, ch->seq);
-    const struct shm_line *its = chan_line(ch, member, ch->seq);
+    const struct shm_line *mine = &ch->mine, *its = chan_line(ch, member, ch->seq);
+    uint64_t bytes = ch->shown_bytes;
     if (mine->what != its->what || mine->count != its->count)
         return NULL;
     if (its->what & SHM_INLINED)
         return bytes <= SHM_INLINE ? its->data : chan_slot(ch, member, ch->seq);
     bool outside = its->in_off == SHM_NOWHERE || its->out_off != SHM_NOWHERE;
-    if (!(its->what & SHM_STAYS) || outside || !in_segment(m, its->in_off, bytes))
+    if (outside || !in_segment(m, its->in_off, bytes))
         return NULL;
     return shm_at(m, its->in_off);
+}
+
+/* Can the call end with its first meeting, as far as this member knows? */
+static bool one_meeting(const struct shm *m, const struct shm_req *r)
+{
+    const struct shm_chan *ch = r->chan;
+    const struct comm_call *call = &r->keep.call;
+    bool small = call->kind == COMM_ALL_REDUCE && call->n_part == 1 && ch->head == r && r->begun &&
+                 r->stage == 0 && ch->shown_bytes <= SHM_SLOT;
+    return small && m->n_active == 1 && m->p2p_head == NULL &&
+           ((ch->mine.what & SHM_INLINED) != 0 ||
+            ((ch->mine.what & SHM_STAYS) != 0 && ch->mine.out_off == SHM_NOWHERE));
 }
 
 bool shm_quick_wait(struct shm *m, struct shm_req *r)
 {
     struct shm_chan *ch = r->chan;
     const struct comm_call *call = &r->keep.call;
-    if (call->kind != COMM_ALL_REDUCE || call->n_part != 1 || ch->head != r || !r->begun ||
-        r->stage != 0 || ch->shown_bytes > SHM_SLOT || m->n_active != 1 || m->p2p_head != NULL)
+    if (!one_meeting(m, r))
         return false;
+    const struct comm_part *p = call->part;
+    m->src[ch->me] = p->in;
+    if (!(ch->mine.what & SHM_INLINED)) { /* before others read it, and have it in their caches */
+        memcpy(p->out, p->in, ch->shown_bytes);
+        m->src[ch->me] = p->out;
+    }
     for (int32_t i = 0; i < ch->n; i++)
         if (i != ch->me && !came(m, ch, i))
             return false;
     for (int32_t i = 0; i < ch->n; i++) {
-        m->src[i] = operand(m, ch, i, ch->shown_bytes);
+        if (i != ch->me)
+            m->src[i] = operand(m, ch, i);
         if (m->src[i] == NULL)
             return false;
     }
-    const struct comm_part *p = call->part;
     m->dst[0] = p->out;
     reduce_run(&(struct reduce_job){.src = m->src,
                                     .n_src = ch->n,
