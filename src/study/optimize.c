@@ -220,13 +220,14 @@ static tuck_status try_changes(struct search *s)
     return st;
 }
 
-/* Gathers of the best begin when they must. */
-static tuck_status try_late(struct search *s)
+/* The best with something later, in the same time: gathers that begin when they must, waits for
+ * what may take longer than it was measured alone. */
+static tuck_status try_late(struct search *s, const struct pass *pass)
 {
     struct stage first, late = {.from = NULL};
 
     stage_first(&first, s->best.g, s->best.e, s->best.report);
-    tuck_status st = try_next(s, &first, &pass_issue_late, NULL, 0, &late);
+    tuck_status st = try_next(s, &first, pass, NULL, 0, &late);
     if (st == TUCK_OK && late.g->revision != first.g->revision && late.e->peak <= s->limit &&
         late.e->time.makespan <= s->best.ps)
         st = take(s, &late, false); /* the same decision */
@@ -263,7 +264,9 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
     if (st == TUCK_OK)
         st = choose_light(s);
     if (st == TUCK_OK && s->best.g != NULL && s->o->effort > 0)
-        st = or_stopped(s, try_late(s));
+        st = or_stopped(s, try_late(s, &pass_issue_late));
+    if (st == TUCK_OK && s->best.g != NULL && s->o->effort > 0 && s->machine->contention)
+        st = or_stopped(s, try_late(s, &pass_sink_waits));
     return st;
 }
 
