@@ -1,7 +1,7 @@
 """usage: bridge_torch.py NODES [PASS]: Tuck's passes on a live torch.fx graph of about NODES nodes beside the
 passes of PyTorch 2.13 that they replace: into arrays, the pass, back into the graph, all in CPU
 seconds, in one process, each time on a fresh copy of the graph. Then what Tuck adds to a whole
-compilation. Says which passes are not 20 times faster, and fails if one is slower than FLOOR allows.
+compilation. Says which passes are not 20 times faster, and fails if there are any.
 Needs build/torch-venv.
 """
 
@@ -27,9 +27,6 @@ from tuck.torch.arrays import Arrays  # noqa: E402
 WHOLE, SHARD = '"f32[64, 64][64, 1]cpu"', '"f32[8, 64][64, 1]cpu"'
 COMM = "torch.ops._c10d_functional"
 NEED = 20
-# Of the 2.6 ms that this one takes, PyTorch's own nodes cost half: finding 1,400 of them, their users
-# and their order. PyTorch takes 48 ms.
-FLOOR = {"schedule_comm_wait": 12}
 SHORT = 0.2  # seconds: what takes less is repeated more often
 
 
@@ -193,7 +190,7 @@ def main():
             with V.set_fake_mode(mode):
                 torchs = seconds(theirs, make, 1)
             times = torchs / ours
-            fast &= times >= FLOOR.get(passes.split("(")[0], NEED)
+            fast &= times >= NEED
             print(
                 f"{passes:46} torch {torchs:8.3f}  tuck {ours:7.4f} (whole graph in: {into:.3f})"
                 f"  {times:6.1f} times{'' if times >= NEED else f'  BELOW {NEED}'}",

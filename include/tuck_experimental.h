@@ -116,8 +116,8 @@ TUCK_API tuck_part tuck_pipeline_part(const tuck_pipeline *p, uint32_t op);
  *
  *   head       how many starts, nodes, and nodes that are followed there are
  *   starts     in order, the operator of each. They are not among the nodes
- *   nodes      the operator of each, 0 for the output, times 2, plus 1 if there are other nodes of
- *              the graph between it and the one before
+ *   nodes      the operator of each, 0 for the output
+ *   gaps       for each node: 1 if there are other nodes of the graph between it and the one before
  *   followed   the node that each is
  *   uses       for each start, then for each that is followed: how many users it has; then those
  *              users, in the same order

@@ -10,11 +10,14 @@ struct part {
     struct pass_run r;
     /* the words; a start has number i, a node n_starts + i */
     uint32_t n_starts, n_nodes, n_follow;
-    const int64_t *start_op, *node, *follow, *n_users, *user, *end;
+    const int64_t *start_op, *node, *gap, *follow, *n_users, *user, *end;
     size_t n_graph;   /* nodes of the whole graph */
     uint32_t *id;     /* by number: its node */
     uint32_t *number; /* by node: which of the nodes it is */
     str_id group_name;
+    struct known_op {
+        uint32_t op, n_args;
+    } known[2]; /* the latest of group_args() */
     int64_t *moves;
     size_t n_moves;
     bool enough; /* the pass needs nothing else */
@@ -53,14 +56,15 @@ static bool take_words(struct part *x, const int64_t *word, size_t n_words)
     if (n_words < 3 || !all_below(word, word + 3, 0, UINT32_MAX / 4))
         return false;
     size_t s = (size_t)word[0], n = (size_t)word[1], f = (size_t)word[2];
-    if (3 + 2 * s + n + 2 * f > n_words)
+    if (3 + 2 * s + 2 * n + 2 * f > n_words)
         return false;
     x->n_starts = (uint32_t)s;
     x->n_nodes = (uint32_t)n;
     x->n_follow = (uint32_t)f;
     x->start_op = word + 3;
     x->node = x->start_op + s;
-    x->follow = x->node + n;
+    x->gap = x->node + n;
+    x->follow = x->gap + n;
     x->n_users = x->follow + f;
     x->user = x->n_users + s + f;
     x->end = word + n_words;
@@ -71,7 +75,7 @@ static bool take_words(struct part *x, const int64_t *word, size_t n_words)
         left -= left < *k ? left + 1 : *k;
     return left == 0 && all_below(x->user, x->end, 0, (int64_t)n) &&
            all_below(x->start_op, x->node, 1, n_ops + 1) &&
-           all_below(x->node, x->follow, 0, 2 * n_ops + 2) &&
+           all_below(x->node, x->gap, 0, n_ops + 1) && all_below(x->gap, x->follow, 0, 2) &&
            all_below(x->follow, x->n_users, 0, (int64_t)n);
 }
 
@@ -96,26 +100,65 @@ static uint32_t *operands(struct part *x, uint32_t *operand)
     return start;
 }
 
-/* A call of what is in the part. A start has the name of a group, as every collective. */
+/* How many arguments a call gets: a start those up to the name of its group, as every collective has;
+ * others none. */
+static uint32_t group_args(struct part *x, uint32_t op)
+{
+    static const char group[] = "group_name";
+    bool start = op != 0 && x->step->pass->part(op, x->step->options) == TUCK_PART_START;
+
+    return start ? (uint32_t)(op_param_find(sigs_get(&x->r.sigs, op), group, sizeof(group) - 1) + 1)
+                 : 0;
+}
+
+/* Most graphs have two operators here, in turns. */
+static uint32_t group_args_again(struct part *x, uint32_t op)
+{
+    uint32_t k = op == x->known[0].op ? 0 : 1;
+
+    if (op != x->known[k].op) {
+        x->known[1] = x->known[0];
+        x->known[0] = (struct known_op){op, group_args(x, op)};
+        k = 0;
+    }
+    return x->known[k].n_args;
+}
+
+/* A call of what is in the part. */
 static uint32_t add_call(struct part *x, uint32_t op, const uint32_t *operand, uint32_t n)
 {
-    tuck_value *v = arena_array(&x->r.arena, tuck_value, (size_t)n + 2);
-    bool start = op != 0 && x->step->pass->part(op, x->step->options) == TUCK_PART_START;
+    uint32_t n_group = group_args_again(x, op), n_args = n + n_group;
+    tuck_value *v = arena_array(&x->r.arena, tuck_value, (size_t)n_args + 1);
     struct fx_node node = {.kind = op != 0 ? TUCK_CALL_FUNCTION : TUCK_OUTPUT, .op = (uint16_t)op};
 
+    for (uint32_t k = 0; k < n_group; k++)
+        v[k] = (tuck_value){.kind = TUCK_V_STR, .a = x->group_name};
     for (uint32_t k = 0; k < n; k++)
-        v[k] = (tuck_value){.kind = TUCK_V_NODE, .a = x->id[operand[k]]};
-    if (start) {
-        v[n] = (tuck_value){.kind = TUCK_V_KEY, .a = x->group_name};
-        v[n + 1] = (tuck_value){.kind = TUCK_V_STR, .a = x->group_name};
-    }
+        v[n_group + k] = (tuck_value){.kind = TUCK_V_NODE, .a = x->id[operand[k]]};
     uint32_t id = graph_add_node(x->r.g, 0, node);
-    graph_set_vals(x->r.g, id, v, start ? n + 2 : n, n, start);
+    graph_set_vals(x->r.g, id, v, n_args, n_args, 0);
     if (op == 0)
         x->r.g->output = id;
     return id;
 }
 
+/* By node: how many starts must come before it, because it or a node up to the next gap uses them. */
+static uint32_t *starts_before(struct part *x)
+{
+    uint32_t *before = arena_zeroed(&x->r.arena, ((size_t)x->n_nodes + 1) * sizeof(*before));
+    const int64_t *user = x->user;
+
+    for (uint32_t i = 0; i < x->n_starts; i++)
+        for (int64_t k = 0; k < x->n_users[i]; k++)
+            before[*user++] = i + 1;
+    for (uint32_t i = x->n_nodes; i-- > 1;)
+        if (x->gap[i] == 0 && before[i - 1] < before[i])
+            before[i - 1] = before[i];
+    return before;
+}
+
+/* The nodes in their order. What the part leaves out in a gap is left out here as well, but something
+ * must be there: starts, if any are left that are needed from there on. */
 static bool build(struct part *x)
 {
     struct arena *a = &x->r.arena;
@@ -124,18 +167,22 @@ static bool build(struct part *x)
 
     if (start == NULL)
         return false;
+    const uint32_t *before = starts_before(x);
+    uint32_t n_done = 0;
     x->r.g = graph_new(x->store);
     x->group_name = str_intern(&x->store->str, "group_name", 10);
     x->id = arena_array(a, uint32_t, (size_t)x->n_starts + x->n_nodes);
     vec_reserve(x->r.mem, &x->r.g->node, x->n_starts + 2 * x->n_nodes);
-    for (uint32_t i = 0; i < x->n_starts; i++)
-        x->id[i] = add_call(x, (uint32_t)x->start_op[i], NULL, 0);
     for (uint32_t i = 0; i < x->n_nodes; i++) {
-        if (x->node[i] % 2 != 0) /* stands for what the part leaves out here */
+        if (x->gap[i] != 0 && n_done >= before[i])
             graph_add_node(x->r.g, 0, (struct fx_node){.kind = TUCK_GET_ATTR});
-        x->id[x->n_starts + i] = add_call(x, (uint32_t)(x->node[i] / 2), operand + start[i],
+        for (; n_done < before[i]; n_done++)
+            x->id[n_done] = add_call(x, (uint32_t)x->start_op[n_done], NULL, 0);
+        x->id[x->n_starts + i] = add_call(x, (uint32_t)x->node[i], operand + start[i],
                                           start[i + 1] - start[i]);
     }
+    for (; n_done < x->n_starts; n_done++) /* without users */
+        add_call(x, (uint32_t)x->start_op[n_done], NULL, 0);
     x->number = arena_array(a, uint32_t, x->r.g->node.len);
     for (uint32_t i = 0; i < x->n_nodes; i++)
         x->number[x->id[x->n_starts + i]] = i;

@@ -38,7 +38,11 @@ static const struct {
     {OP_F_BROADCAST, TUCK_BROADCAST},
 };
 
-enum { N_FLAG = sizeof(flags) / sizeof(*flags) };
+enum {
+    N_FLAG = sizeof(flags) / sizeof(*flags),
+    ANY_FLAG = OP_F_ALL_REDUCE | OP_F_ALL_GATHER | OP_F_REDUCE_SCATTER | OP_F_ALL_TO_ALL |
+               OP_F_BROADCAST,
+};
 
 tuck_coll op_coll(const struct op_row *row)
 {
@@ -50,7 +54,7 @@ tuck_coll op_coll(const struct op_row *row)
         return TUCK_ALL_GATHER;
     if (row->moves == OP_MOVES_scattered)
         return TUCK_REDUCE_SCATTER;
-    for (int i = 0; i < N_FLAG; i++)
+    for (int i = 0; i < N_FLAG && row->flags & ANY_FLAG; i++)
         if (row->flags & flags[i].flag)
             return flags[i].kind;
     return row->cls == OP_COLLECTIVE || row->cls == OP_SYNC_COLLECTIVE ? TUCK_OTHER_COLLECTIVE

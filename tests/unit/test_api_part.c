@@ -52,13 +52,13 @@ static void meanings(void **state)
 }
 
 /* a, b = all_reduce(..), all_reduce(..); wait(a), wait(b), something else, sin of both */
-enum { N_WORDS = 3 + 2 + 3 + 2 + 4 + 4 };
+enum { N_WORDS = 3 + 2 + 3 + 3 + 2 + 4 + 4, GAP = 3 + 2 + 3 + 2 };
 
 static void fill(int64_t *w)
 {
     int64_t ar = tuck_op_find(reduce), wt = tuck_op_find(wait), sin = tuck_op_find("aten.sin");
-    const int64_t words[N_WORDS] = {2, 3, 2, ar, ar, 2 * wt, 2 * wt, 2 * sin + 1, 0,
-                                    1, 1, 1, 1,  1,  0,      1,      2,           2};
+    const int64_t words[N_WORDS] = {2, 3, 2, ar, ar, wt, wt, sin, 0, 0, 1,
+                                    0, 1, 1, 1,  1,  1,  0,  1,   2, 2};
 
     memcpy(w, words, sizeof(words));
 }
@@ -89,7 +89,7 @@ static void moves_waits(void **state)
     assert_false(whole);
     assert_int_equal(n, 2);
     assert_memory_equal(moves, want, sizeof(want));
-    words[7]--; /* nothing in between */
+    words[GAP] = 0; /* nothing in between */
     assert_int_equal(run("schedule_comm_wait", words, N_WORDS, moves, &n, &whole, NULL), TUCK_OK);
     assert_int_equal(n, 0);
     assert_int_equal(run("bucket_all_reduce", words, N_WORDS, moves, &n, &whole, NULL), TUCK_OK);
@@ -100,12 +100,12 @@ static void moves_waits(void **state)
 static void needs_names(void **state)
 {
     int64_t ar = tuck_op_find(reduce), moves[2];
-    const int64_t words[] = {1, 1, 0, ar, 0, 1, 0};
+    const int64_t words[] = {1, 1, 0, ar, 0, 0, 1, 0};
     size_t n;
     bool whole;
 
     (void)state;
-    assert_int_equal(run("schedule_comm_wait", words, 7, moves, &n, &whole, NULL), TUCK_OK);
+    assert_int_equal(run("schedule_comm_wait", words, 8, moves, &n, &whole, NULL), TUCK_OK);
     assert_true(whole);
 }
 

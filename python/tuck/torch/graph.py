@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 from collections.abc import Iterator
 from typing import Any, Optional, Union
@@ -57,7 +58,7 @@ def run(
     options = dict(cluster=cluster, profile=profile, model=model, memory=memory)
     diags = Diags()
     if pipeline_text(passes).strip() != "auto":
-        passes = parse(passes, diags)
+        passes = _parsed(pipeline_text(passes))
         if not (any(v is not None for v in options.values()) or keep_order or strict):
             with _no_collector():
                 done = part.run(graph, passes)
@@ -69,6 +70,11 @@ def run(
     report = run_passes(live.graph, passes, settings, diags)
     changed = apply(live)
     return Report(report, str(diags), changed)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> Handle:
+    return parse(text, Diags())
 
 
 def optimize(

@@ -6,10 +6,14 @@ as it would on the whole."""
 
 from __future__ import annotations
 
-from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_void_p
-from itertools import chain
+from array import array
+from collections.abc import Iterable
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
+from itertools import chain, count
+from operator import is_not
 from struct import pack
 from typing import Any, Optional
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.fx
@@ -33,6 +37,7 @@ declare(
 WHOLE, NOTHING, START, FOLLOW = range(4)
 
 _numbers: dict[int, int] = {}  # by id() of a function: its number in the library
+_known: WeakKeyDictionary[Handle, dict[int, int]] = WeakKeyDictionary()  # by pipeline and number
 _kept: list[Any] = []  # those functions, so that no other gets their id()
 
 
@@ -52,37 +57,51 @@ def run(graph: torch.fx.Graph, pipeline: Handle) -> Optional[tuple[Handle, bool]
         if nodes and means.get(id(target)) == START
     ]
     starts = sorted(chain.from_iterable(nodes for _, nodes in by_target))
-    followed = {target for target, meaning in means.items() if meaning == FOLLOW}
+    followed = {_numbers[target] for target, meaning in means.items() if meaning == FOLLOW}
     used = [node.users for node in starts]
-    users = list(chain.from_iterable(used))
-    new = seen = dict.fromkeys(users)
+    users = [list(chain.from_iterable(used))]  # of the starts; of those that are followed; of those...
+    nodes = new = _by_number(users[0])
     follows: list[Node] = []
     while new:
-        latest = [node for node in new if id(node.target) in followed]
+        if followed.issuperset(new.values()):
+            latest = list(new)
+        else:
+            latest = [node for node, number in new.items() if number in followed]
         follows += latest
         more = [node.users for node in latest]
         used += more
-        given = list(chain.from_iterable(more))
-        users += given
-        new = {node: None for node in dict.fromkeys(given) if node not in seen}
-        seen.update(new)
-    order = sorted(seen)
-    place = dict(zip(order, range(len(order))))
+        users.append(list(chain.from_iterable(more)))
+        new = _by_number([node for node in dict.fromkeys(users[-1]) if node not in nodes])
+        nodes.update(new)
+    order = sorted(nodes)
     words = [len(starts), len(order), len(follows)]
     if len(by_target) == 1:
         words += [by_target[0][0]] * len(starts)
     else:
         words += [_numbers[id(node.target)] for node in starts]
-    double = {target: 2 * _numbers[target] for target in means}
-    before = chain((graph._root,), order)
-    words += [
-        double.get(id(node.target), 0) + (node._prev is not other)  # the output has no number
-        for node, other in zip(order, before)
-    ]
-    words += map(place.__getitem__, follows)
+    words += nodes.values() if list(nodes) == order else map(nodes.__getitem__, order)
+    words += map(is_not, [node._prev for node in order], chain((graph._root,), order))
+    place = nodes
+    place.update(zip(order, count()))  # from now on; a new one would take twice as long
+    words += _places(follows, order, place)
     words += map(len, used)
-    words += map(place.__getitem__, users)
+    for some in users:
+        words += _places(some, order, place)
     return _decide(graph, pipeline, order, words)
+
+
+def _by_number(nodes: list[Node]) -> dict[Node, int]:
+    """Nodes with the numbers of their operators; the output has 0."""
+    targets = [node.target for node in nodes]
+    if targets and targets.count(targets[0]) == len(targets):
+        return dict.fromkeys(nodes, _numbers.get(id(targets[0]), 0))
+    return {node: _numbers.get(id(target), 0) for node, target in zip(nodes, targets)}
+
+
+def _places(nodes: list[Node], order: list[Node], place: dict[Node, int]) -> Iterable[int]:
+    if nodes == order[: len(nodes)]:
+        return range(len(nodes))
+    return map(place.__getitem__, nodes)
 
 
 def _means(graph: torch.fx.Graph, pipeline: Handle) -> Optional[dict[int, int]]:
@@ -92,14 +111,19 @@ def _means(graph: torch.fx.Graph, pipeline: Handle) -> Optional[dict[int, int]]:
     if table is None or not hasattr(graph._root, "_sort_key") or nested(graph):
         return None
     means: dict[int, int] = {}
+    known = _known.setdefault(pipeline, {})
     for (op, target), nodes in table.items():
         if not nodes or op in ("placeholder", "get_attr", "output"):
             continue
         if op != "call_function":
             return None
-        means[id(target)] = lib.tuck_pipeline_part(pipeline, _number(target))
-        if means[id(target)] == WHOLE:
+        number = _number(target)
+        meaning = known.get(number)
+        if meaning is None:
+            meaning = known[number] = lib.tuck_pipeline_part(pipeline, number)
+        if meaning == WHOLE:
             return None
+        means[id(target)] = meaning
     return means
 
 
@@ -117,7 +141,7 @@ def _decide(
     graph: torch.fx.Graph, pipeline: Handle, order: list[Node], words: list[int]
 ) -> Optional[tuple[Handle, bool]]:
     given = pack(f"{len(words)}q", *words)  # takes half as long as an array
-    moves = (c_int64 * (2 * len(order)))()
+    moves = array("q", bytes(16 * len(order) + 16))  # to make a type of ctypes takes 50 us
     n = c_size_t()
     diags = Diags()
     report = make(
@@ -129,7 +153,7 @@ def _decide(
         len(words),
         len(graph.nodes),
         None,
-        moves,
+        moves.buffer_info()[0],
         byref(n),
     )
     if not report.pointer:

@@ -18,6 +18,7 @@ struct schedule {
     struct pass_run *r;
     struct comm_blocks blocks;
     uint32_t *block_of; /* by node: the block whose wait or view it is, from 1 */
+    bool *has_block;    /* by node: a collective with a block */
     uint32_t *limit;    /* by block: a node that the wait must not pass; 0 if none */
     struct storages s;
     uint32_t *owner; /* by storage: the one block that works on it; SHARED if several */
@@ -193,7 +194,8 @@ static enum left_reason move_block(struct schedule *x, uint32_t block)
     }
     if (x->block_of[target] != 0)
         return LEFT_MUTATED;
-    qsort(moved, n, sizeof(*moved), by_place);
+    if (n > 1)
+        qsort(moved, n, sizeof(*moved), by_place);
     for (uint32_t i = 0; i < n; i++)
         build_move(r, moved[i].node, target);
     return LEFT_END;
@@ -235,9 +237,9 @@ static bool report_no_block(struct pass_run *r, uint32_t n, enum left_reason why
 /* Synchronous all-reduces have no wait. */
 static bool is_asked_for(void *ctx, uint32_t n)
 {
-    struct pass_run *r = ctx;
+    struct schedule *x = ctx;
 
-    return !comm_starts(r->g, n) || block_is_all_reduce(r, n);
+    return x->has_block[n] || !comm_starts(x->r->g, n) || block_is_all_reduce(x->r, n);
 }
 
 static tuck_status run(struct pass_run *r, const void *options)
@@ -254,9 +256,11 @@ static tuck_status run(struct pass_run *r, const void *options)
         return TUCK_EINVAL;
     uint32_t n = x.blocks.block.len;
     x.block_of = arena_zeroed(&r->arena, g->node.len * sizeof(*x.block_of));
+    x.has_block = arena_zeroed(&r->arena, g->node.len * sizeof(*x.has_block));
     x.limit = arena_zeroed(&r->arena, n * sizeof(*x.limit));
     for (uint32_t i = 0; i < n; i++) {
         const struct comm_block *b = &x.blocks.block.at[i];
+        x.has_block[b->collective] = true;
         for (uint32_t k = b->first_wait; k < b->n_node; k++)
             x.block_of[b->node[k]] = i + 1;
     }
@@ -272,7 +276,7 @@ static tuck_status run(struct pass_run *r, const void *options)
         if (why != LEFT_END)
             report_left(r->report, g, collective, why);
     }
-    comm_leave_forms(r, TUCK_ALL_REDUCE, is_asked_for, r);
+    comm_leave_forms(r, TUCK_ALL_REDUCE, is_asked_for, &x);
     comm_leave_hidden(r, TUCK_ALL_REDUCE);
     uint32_t moved = count_moved(&x);
     report_count(r->report, "waits moved", moved);
