@@ -12,8 +12,6 @@ import warnings
 
 from harness import ROOT
 
-# Other tests of the same process turn caches off.
-os.environ.pop("TORCHINDUCTOR_FORCE_DISABLE_CACHES", None)
 # Kernels that were compiled in an earlier run are used again; graphs only in tests of the cache.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(ROOT / "build" / "torch-cache" / "all"))
 

@@ -7,20 +7,17 @@ report, at once, so that whoever reads it knows how far the rank got. A graph wh
 this process, because other ranks may already be waiting in a collective; a wrong value does not.
 """
 
-import ctypes
 import datetime
 import faulthandler
 import functools
 import json
 import os
-import signal
 import sys
 import traceback
 
-PR_SET_PDEATHSIG = 1
-# The ranks end with the launcher, however that ends; set before torch is imported, which takes
-# seconds.
-ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+import warm
+
+warm.end_with_parent()  # however that ends; before torch is imported, which may take seconds
 
 import torch
 import torch.distributed as dist
@@ -42,8 +39,6 @@ def main(plan_path, rank, run_job):
     with open(plan_path) as f:
         plan = json.load(f)
     faulthandler.dump_traceback_later(plan["seconds"], exit=True)
-    if os.getppid() != plan["launcher"]:
-        return STOPPED
     torch.set_num_threads(1)
     limit = datetime.timedelta(seconds=plan["collective_seconds"])
     world = plan["world"]

@@ -7,10 +7,7 @@ Its passes on graphs do not run: the graphs of the corpus have been through them
 """
 
 import collections
-import os
 from unittest import mock
-
-os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
 
 import torch
 from torch._inductor import ir, scheduler

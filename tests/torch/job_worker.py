@@ -8,6 +8,8 @@ import json
 import sys
 
 import torch
+import torch._functorch.config
+import torch._inductor.config
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -145,6 +147,8 @@ def main():
     if sys.argv[1] == "fake":
         fake(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
         return
+    torch._inductor.config.fx_graph_cache = False  # graphs from a cache are not logged
+    torch._functorch.config.enable_autograd_cache = False
     dist.init_process_group("gloo")
     torch.manual_seed(0)
     run = {"ddp": ddp, "sharded": sharded, "break": lambda: sharded(broken=True),

@@ -8,15 +8,15 @@ a new launch takes up the rest.
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+import warm
+
 HERE = Path(__file__).resolve().parent
 COLLECTIVE_SECONDS = 300  # no graph here needs one second; a busy machine may
-LAUNCH_SECONDS = 1800
+LAUNCH_SECONDS = 400
 GRACE_SECONDS = 3  # for the other ranks, once one has failed
 STOPPED = 3  # exit code of a rank whose reason is in its report
 LAUNCHES = 6  # with faults in many graphs, the later ones count as not run
@@ -47,7 +47,6 @@ def one_launch(world, jobs, worker, collective_seconds):
         folder = Path(folder)
         reports = [str(folder / f"report.{r}") for r in range(world)]
         plan = {
-            "launcher": os.getpid(),
             "world": world,
             "jobs": jobs,
             "store": str(folder / "store"),
@@ -78,20 +77,11 @@ def one_launch(world, jobs, worker, collective_seconds):
 
 def watch(world, folder, worker):
     """Runs the ranks until all have ended, one failed, or time is up; returns the exit codes."""
-    settings = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "GLOO_SOCKET_IFNAME": "lo"}
     ranks = []
     try:
         for r in range(world):
-            with open(folder / f"said.{r}", "w") as said:
-                rank = subprocess.Popen(
-                    [sys.executable, "-W", "ignore", HERE / worker, folder / "plan", str(r)],
-                    env={**os.environ, **settings},
-                    stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
-                    start_new_session=True,
-                )
-            ranks.append(rank)
+            ranks.append(warm.Process(HERE / worker, [folder / "plan", r], env, output=folder / f"said.{r}"))
         deadline = time.monotonic() + LAUNCH_SECONDS + 10
         while time.monotonic() < deadline:
             codes = [p.poll() for p in ranks]
@@ -102,10 +92,7 @@ def watch(world, folder, worker):
             time.sleep(0.05)
     finally:
         for p in ranks:
-            if p.poll() is None:
-                os.killpg(p.pid, signal.SIGKILL)
-        for p in ranks:
-            p.wait()
+            p.stop()
     return [p.returncode for p in ranks]
 
 

@@ -52,4 +52,4 @@ fi
 [ -x "$TUCK" ] || complain "there is no $TUCK"
 export TUCK PYTHONDONTWRITEBYTECODE=1
 
-exec timeout -k 10 7200 $python -W ignore tests/torch/runner.py "$@"
+exec timeout -k 10 3600 $python -W ignore tests/torch/runner.py "$@"

@@ -1,11 +1,12 @@
 """Run the tests of this folder: all, or those whose name contains one of the given words. A class of tests is a
-process, and as many run at a time as there are cores.
+process, and as many run at a time as there are cores. One that does not end is ended, with all that it started.
 
 runner.py                  everything
 runner.py exec_text        one file
 runner.py exec_run.*moe    by regular expression, on file.Class.test_name
 """
 
+import faulthandler
 import io
 import multiprocessing.connection
 import os
@@ -16,9 +17,27 @@ import time
 import unittest
 from pathlib import Path
 
+# For all processes of a run: as many of them compute as there are cores, so threads would only be in each
+# other's way; and a process of Inductor's own that compiles imports torch again.
+os.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")
+
 HERE = Path(__file__).resolve().parent
+SECONDS = 420  # for one class, however busy the machine is
+MORE_SECONDS = 5  # after it has said where it is
+GRACE_SECONDS = 10  # to clean up, for one that is ended
 # Those that take longest run first.
-LONG = ("test_shapes_pointwise.PointwiseTest", "test_shapes_hops.GraphTest", "test_shapes_sym.ArithmeticTest")
+LONG = (
+    "test_overlap.",
+    "test_bridge.CorpusTest",
+    "test_bridge_examples.",
+    "test_bridge_ranks.",
+    "test_pass_values.",
+    "test_bridge.RandomTest",
+    "test_shapes_pointwise.PointwiseTest",
+    "test_job.",
+    "test_shapes_hops.GraphTest",
+    "test_shapes_sym.ArithmeticTest",
+)
 
 
 def every(suite):
@@ -29,12 +48,23 @@ def every(suite):
             yield test
 
 
+def place(name):
+    """Where a class comes in the order of running."""
+    return next((i for i, long in enumerate(LONG) if name.startswith(long)), len(LONG))
+
+
 class Result(unittest.TextTestResult):
-    """Also counts what passed."""
+    """Also counts what passed, and says which test begins."""
+
+    answer = None  # the connection to the runner
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.passed = 0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.answer.send(test.id())
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -47,45 +77,103 @@ def stop(number, frame):
 
 def run(tests, answer):
     """In a process of its own."""
-    start = time.monotonic()
+    faulthandler.dump_traceback_later(SECONDS)  # where it is, just before it is ended
+    Result.answer = answer
     runner = unittest.TextTestRunner(io.StringIO(), resultclass=Result, warnings="ignore")
     result = runner.run(unittest.TestSuite(tests))
     bad = [(test.id(), trace) for test, trace in result.failures + result.errors]
-    answer.send((result.passed, bad, time.monotonic() - start))
+    answer.send((result.passed, bad))
+
+
+def descendants(pid):
+    """Of a process, also those in groups of their own."""
+    children = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = path.read_text().rpartition(")")[2].split()[1]
+        except OSError:  # it has just ended
+            continue
+        children.setdefault(int(parent), []).append(int(path.parent.name))
+    found = list(children.get(pid, ()))
+    for child in found:
+        found += children.get(child, ())
+    return found
+
+
+def end(process):
+    """Ends a process and all that it started."""
+    started = descendants(process.pid)
+    process.terminate()
+    process.join(GRACE_SECONDS)
+    process.kill()
+    process.join()
+    for pid in started:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+class Group:
+    """A class of tests that runs. fork: torch is imported once."""
+
+    def __init__(self, name, tests):
+        fork = multiprocessing.get_context("fork")
+        self.name, self.now, self.start = name, name, time.monotonic()
+        self.answer, theirs = fork.Pipe(duplex=False)
+        self.process = fork.Process(target=run, args=(tests, theirs))
+        self.process.start()
+        theirs.close()
+
+    def seconds(self):
+        return time.monotonic() - self.start
+
+    def take(self):
+        """What it says: None, or at its end (passed, [(test, trace)])."""
+        try:
+            said = self.answer.recv()
+        except EOFError:
+            self.process.join()
+            return 0, [(self.now, f"its process died: {self.process.exitcode}")]
+        if isinstance(said, str):
+            self.now = said
+            return None
+        self.process.join()
+        return said
+
+    def late(self):
+        """Ends it, if its time is up."""
+        if self.seconds() < SECONDS + MORE_SECONDS:
+            return None
+        end(self.process)
+        return 0, [(self.now, f"{self.name} does not end: stopped after {SECONDS} s, in {self.now}")]
 
 
 def run_all(groups):
-    """Yields (name, passed, [(test, trace)], seconds) as they end. Forked, so that torch is imported once."""
-    fork = multiprocessing.get_context("fork")
+    """Yields (name, passed, [(test, trace)], seconds) as they end."""
     waiting, running = list(reversed(groups.items())), {}
     try:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
-                name, tests = waiting.pop()
-                ours, theirs = fork.Pipe(duplex=False)
-                process = fork.Process(target=run, args=(tests, theirs))
-                process.start()
-                theirs.close()
-                running[ours] = name, process
-            for ours in multiprocessing.connection.wait(running):
-                name, process = running[ours]
-                try:
-                    good, bad, seconds = ours.recv()
-                except EOFError:
-                    process.join()
-                    good, bad, seconds = 0, [(name, f"its process died: {process.exitcode}")], 0.0
-                process.join()
-                del running[ours]
-                yield name, good, bad, seconds
+                group = Group(*waiting.pop())
+                running[group.answer] = group
+            ready = multiprocessing.connection.wait(running, timeout=1)
+            for answer, group in list(running.items()):
+                found = group.take() if answer in ready else group.late()
+                if found is not None:
+                    del running[answer]
+                    yield group.name, *found, group.seconds()
     finally:
-        for _, process in running.values():
-            process.terminate()
-            process.join()
+        for group in running.values():
+            end(group.process)
 
 
 def main(words):
     signal.signal(signal.SIGTERM, stop)
     sys.path.insert(0, str(HERE))
+    import warm
+
+    warm.serve()
     tests = list(every(unittest.TestLoader().discover(str(HERE), "test_*.py", str(HERE))))
     if words:
         tests = [t for t in tests if any(re.search(w, t.id()) for w in words)]
@@ -94,7 +182,7 @@ def main(words):
         return 2
     failed = passed = 0
     groups = {}
-    for test in sorted(tests, key=lambda t: not t.id().startswith(LONG)):
+    for test in sorted(tests, key=lambda t: place(t.id())):
         groups.setdefault(".".join(test.id().split(".")[:2]), []).append(test)
     for name, good, bad, seconds in run_all(groups):
         for test, trace in bad:

@@ -7,53 +7,43 @@ equal, too.
 """
 
 import os
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
+import time
 import unittest
+from pathlib import Path
 
 import torch
+import warm
 from harness import ROOT
 
 EXAMPLES = ROOT / "examples" / "torch"
-SECONDS = 900
+SECONDS = 180  # of a busy machine; most take 10
 RTOL, ATOL = 1e-4, 1e-6
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def run(name, world, tuck, folder, worker=(), options=(),
+def run(name, world, tuck, folder, worker=None, options=(),
         cache=ROOT / "build" / "torch-cache" / "examples"):
-    """Losses and parameters of each rank, and what the ranks said."""
+    """Losses and parameters of each rank, and what the ranks said. worker: a script and its first
+    arguments, instead of the example."""
     os.makedirs(folder, exist_ok=True)
     out = f"{folder}/{name}.{world}.{tuck}"
-    settings = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1",
-                "WORLD_SIZE": str(world), "GLOO_SOCKET_IFNAME": "lo", "TUCK": tuck,
-                "PYTHONPATH": str(ROOT / "python"),
-                "TORCHINDUCTOR_CACHE_DIR": str(cache)}  # fmt: skip
-    ranks = []
+    env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(warm.free_port()), "OMP_NUM_THREADS": "1",
+           "WORLD_SIZE": str(world), "GLOO_SOCKET_IFNAME": "lo", "TUCK": tuck,
+           "PYTHONPATH": str(ROOT / "python"), "TORCHINDUCTOR_CACHE_DIR": str(cache)}  # fmt: skip
+    script, *arguments = worker or [EXAMPLES / f"{name}.py"]
+    arguments += ["--out", out, *options]
+    ranks, end = [], time.monotonic() + SECONDS
     try:
         for r in range(world):
-            command = [sys.executable, *(worker or [EXAMPLES / f"{name}.py"]), "--out", out, *options]
-            env = {**os.environ, **settings, "RANK": str(r), "LOCAL_RANK": str(r)}
-            env.pop("TORCHINDUCTOR_FORCE_DISABLE_CACHES", None)  # other tests set it
-            ranks.append(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, text=True,
-                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                          start_new_session=True))  # fmt: skip
-        said = [p.communicate(timeout=SECONDS)[0] for p in ranks]
+            own = {**env, "RANK": str(r), "LOCAL_RANK": str(r)}
+            ranks.append(warm.Process(script, arguments, own, output=f"{out}.{r}.said"))
+        codes = [p.wait(max(0, end - time.monotonic())) for p in ranks]
     finally:
         for p in ranks:
-            if p.poll() is None:
-                os.killpg(p.pid, signal.SIGKILL)
-            p.wait()
-    if any(p.returncode for p in ranks):
-        raise AssertionError("\n".join(text[-3000:] for text in said))
+            p.stop()
+    said = [Path(f"{out}.{r}.said").read_text(errors="replace") for r in range(world)]
+    if codes != [0] * world:
+        raise AssertionError("\n".join([f"ranks ended with {codes}", *(text[-3000:] for text in said)]))
     return [torch.load(f"{out}.{r}.pt") for r in range(world)], said
 
 

@@ -5,13 +5,12 @@ What stands around the graph is the same byte for byte, and `tuck simulate` of i
 
 import json
 import re
-import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 import torch
+import warm
 
 from harness import GRAPHS, HERE, SECONDS, one_test_each, tuck
 
@@ -25,10 +24,14 @@ PASSES = [
 
 
 def run(script, out):
-    done = subprocess.run([sys.executable, "-W", "ignore", HERE / "script_worker.py", script, out],
-                          capture_output=True, text=True, timeout=SECONDS)  # fmt: skip
-    if done.returncode:
-        raise AssertionError(f"{script.name} does not run\n{done.stderr[-2000:]}")
+    log = out.with_suffix(".log")
+    process = warm.Process(HERE / "script_worker.py", [script, out], output=log)
+    try:
+        code = process.wait(SECONDS)
+    finally:
+        process.stop()
+    if code != 0:
+        raise AssertionError(f"{script.name} does not run: {code}\n{log.read_text(errors='replace')[-2000:]}")
     return torch.load(out)
 
 
