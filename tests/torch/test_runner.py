@@ -2,6 +2,7 @@
 of warm.py end as they should."""
 
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -44,9 +45,10 @@ class RunnerTest(unittest.TestCase):
             tempfile.TemporaryDirectory() as folder,
             mock.patch.object(Stuck, "folder", folder),
             mock.patch.object(runner, "SECONDS", 2),
-            mock.patch.object(runner, "MORE_SECONDS", 1),
             mock.patch.object(runner, "GRACE_SECONDS", 1),
-            mock.patch.object(runner.faulthandler, "dump_traceback_later"),
+            mock.patch.object(os, "getloadavg", return_value=(0, 0, 0)),
+            mock.patch.object(runner.faulthandler, "register"),
+            mock.patch.object(runner.signal, "SIGUSR1", signal.SIGCHLD),  # nothing to be seen
         ):
             groups = {"a.Stuck": [Stuck()], "a.Quick": [Quick()]}
             found = {name: (passed, bad) for name, passed, bad, _ in runner.run_all(groups)}

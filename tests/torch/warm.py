@@ -96,7 +96,10 @@ def serve():
     """Imports torch, starts the server in a fork of this process, and puts its address into the
     environment. It ends with this process."""
     import torch._inductor.compile_fx
+    import torch._inductor.cpu_vec_isa
     import torch.distributed.tensor.parallel  # noqa: F401
+
+    torch._inductor.cpu_vec_isa.valid_vec_isa_list()  # compiles and loads something for each
 
     if len(os.listdir("/proc/self/task")) != 1:
         raise RuntimeError("importing torch starts threads: forks of such a process hang")
