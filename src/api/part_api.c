@@ -100,8 +100,8 @@ static uint32_t *operands(struct part *x, uint32_t *operand)
     return start;
 }
 
-/* How many arguments a call gets: a start those up to the name of its group, as every collective has;
- * others none. */
+/* How many arguments a call gets: a start those up to the name of its group, which every collective
+ * has; others none. */
 static uint32_t group_args(struct part *x, uint32_t op)
 {
     static const char group[] = "group_name";
@@ -142,7 +142,8 @@ static uint32_t add_call(struct part *x, uint32_t op, const uint32_t *operand, u
     return id;
 }
 
-/* By node: how many starts must come before it, because it or a node up to the next gap uses them. */
+/* By node: how many starts must come before it, because it uses them, or a node up to the next gap
+ * does. */
 static uint32_t *starts_before(struct part *x)
 {
     uint32_t *before = arena_zeroed(&x->r.arena, ((size_t)x->n_nodes + 1) * sizeof(*before));
@@ -157,8 +158,8 @@ static uint32_t *starts_before(struct part *x)
     return before;
 }
 
-/* The nodes in their order. What the part leaves out in a gap is left out here as well, but something
- * must be there: starts, if any are left that are needed from there on. */
+/* The nodes in their order. What the part leaves out in a gap is left out here as well, but
+ * something must be there: starts, if any are left that are needed from there on. */
 static bool build(struct part *x)
 {
     struct arena *a = &x->r.arena;
