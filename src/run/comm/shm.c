@@ -79,7 +79,7 @@ static uint64_t shm_take(struct shm *m, uint64_t bytes)
 
 static struct shm_chan *chan_new(const struct comm_group *g, int32_t id, char *base)
 {
-    struct shm_chan *ch = calloc(1, sizeof(*ch));
+    struct shm_chan *ch = aligned_alloc(_Alignof(struct shm_chan), sizeof(*ch));
     if (ch != NULL)
         *ch = (struct shm_chan){.id = id,
                                 .n = g->n,
