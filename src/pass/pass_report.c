@@ -28,7 +28,7 @@ static const char report_moved[] =
     "this assumes that every rank runs the same program and makes the same choice: the order of "
     "communication is changed (--keep-order keeps it)";
 
-static const char *const closed_name[] = {"cap", "key", "dependence", "order", "end"};
+static const char *const closed_name[] = {"cap", "key", "dependence", "order", "end", "choice"};
 
 const char *left_reason_name(enum left_reason why)
 {

@@ -46,7 +46,14 @@ extern const char report_crossed[];
 const char *left_reason_name(enum left_reason why);
 const char *left_reason_meaning(enum left_reason why);
 
-enum closed_by { CLOSED_CAP, CLOSED_KEY, CLOSED_DEPENDENCE, CLOSED_ORDER, CLOSED_END };
+enum closed_by {
+    CLOSED_CAP,
+    CLOSED_KEY,
+    CLOSED_DEPENDENCE,
+    CLOSED_ORDER,
+    CLOSED_END,
+    CLOSED_CHOICE, /* a new one is to begin here */
+};
 
 struct report_bucket {
     const char *kind;  /* "all_gather" */

@@ -345,6 +345,17 @@ static bool take_with_feeders(struct timed *t, uint32_t x)
     return true;
 }
 
+/* Would g, which is needed before x, begin too late behind it? What nothing computes with fills
+ * every gap. */
+static bool delays(const struct timed *t, uint32_t c, uint32_t x, uint32_t g)
+{
+    const struct op_facts *f = t->f;
+    int64_t start = t->channel[c] > t->clock ? t->channel[c] : t->clock;
+
+    return g != PROBLEM_NONE && f->needed[x] < f->n && by_needed(f, g, x) < 0 &&
+           start + f->ps[x] > t->clock + f->due[g] - t->worked;
+}
+
 /* Give a channel that is about to run dry the collective that is needed first; gathers only when it
  * is time for them and there is room. */
 static bool feed_channel(struct timed *t, uint32_t c)
@@ -357,7 +368,7 @@ static bool feed_channel(struct timed *t, uint32_t c)
     if (g != PROBLEM_NONE && (x == PROBLEM_NONE || by_needed(f, g, x) < 0) &&
         f->due[g] - t->worked <= t->how.ahead && take_with_feeders(t, g))
         return true;
-    return x != PROBLEM_NONE && take(t, x);
+    return x != PROBLEM_NONE && !delays(t, c, x, g) && take(t, x);
 }
 
 /* An op out of the window, else the first beyond it. */

@@ -8,7 +8,8 @@
  *   dead code          is removed by every pass
  *   collectives        may be merged with those of their kind, group and reduction that they are
  *                      not ordered against: charged their bytes at the best rate of any such
- *                      message. Those that can merge with none keep their time
+ *                      message. Those that can merge with none keep their time. Latency counts
+ *                      where they take turns (free_turns.h)
  *   reduce-scatters    whose results are only added up may become one (dedup_fsdp_reduce_scatter):
  *                      charged nothing
  *   everything else    stays, with its time
@@ -20,20 +21,10 @@
 #include <stdlib.h>
 
 #include "op/ops.h"
-#include "study/free_items.h"
-#include "study/free_rates.h"
+#include "study/free_turns.h"
 #include "study/rank_input.h"
 
 enum { PAIRS_MOST = 1 << 22 }; /* above, all collectives of a key may be merged */
-
-/* A collective that passes may merge with others of its key: kind, group and reduction. */
-struct member {
-    uint32_t item, group;
-    str_id reduce_op;
-    uint8_t coll;
-    int64_t bytes;
-    int64_t together; /* bytes of all that may be in one message with it, and its own */
-};
 
 static bool may_merge(const struct free_items *x, uint32_t v)
 {
@@ -44,7 +35,7 @@ static bool may_merge(const struct free_items *x, uint32_t v)
 
 static int by_key(const void *p, const void *q)
 {
-    const struct member *x = p, *y = q;
+    const struct free_member *x = p, *y = q;
 
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
@@ -55,13 +46,8 @@ static int by_key(const void *p, const void *q)
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
-static bool same_key(const struct member *x, const struct member *y)
-{
-    return x->group == y->group && x->coll == y->coll && x->reduce_op == y->reduce_op;
-}
-
 /* Of those that one needs, none can be in a message with it. */
-static void take_ordered(struct free_items *x, struct member *m, uint32_t n)
+static void take_ordered(struct free_items *x, struct free_member *m, uint32_t n)
 {
     uint64_t pairs = (uint64_t)n * (n - 1) / 2;
     uint32_t k = 0;
@@ -86,12 +72,12 @@ static void take_ordered(struct free_items *x, struct member *m, uint32_t n)
             }
 }
 
-static void find_together(struct free_items *x, struct member *m, uint32_t n)
+static void find_together(struct free_items *x, struct free_member *m, uint32_t n)
 {
     qsort(m, n, sizeof(*m), by_key);
     for (uint32_t i = 0, end; i < n; i = end) {
         int64_t sum = 0;
-        for (end = i; end < n && same_key(&m[end], &m[i]); end++)
+        for (end = i; end < n && free_same_key(&m[end], &m[i]); end++)
             sum += m[end].bytes;
         for (uint32_t k = i; k < end; k++)
             m[k].together = sum;
@@ -119,10 +105,10 @@ static int64_t nested_ps(struct free_items *x, struct free_rates *r, uint32_t op
     return ps < x->problem->ps[op] ? ps : x->problem->ps[op];
 }
 
-static void charge_collectives(struct free_items *x, struct free_rates *r)
+static struct free_members charge_collectives(struct free_items *x, struct free_rates *r)
 {
     const struct program *p = x->p;
-    struct member *m = arena_array(x->a, struct member, p->n_op);
+    struct free_member *m = arena_array(x->a, struct free_member, p->n_op);
     int64_t *all = arena_zeroed(x->a, ((size_t)p->n_group + 1) * sizeof(*all));
     uint32_t n = 0;
 
@@ -139,7 +125,7 @@ static void charge_collectives(struct free_items *x, struct free_rates *r)
         else if (!may_merge(x, v) || o->group == PROGRAM_NONE)
             set_transfer(x, v, x->problem->ps[op]);
         else if (o->message > 0 && coll_modelled(o->coll) != 0)
-            m[n++] = (struct member){v, o->group, o->reduce_op, o->coll, o->message, 0};
+            m[n++] = (struct free_member){v, o->group, o->reduce_op, o->coll, o->message, 0};
     }
     find_together(x, m, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -150,6 +136,7 @@ static void charge_collectives(struct free_items *x, struct free_rates *r)
                            (double)m[i].bytes * PS_PER_US);
         set_transfer(x, m[i].item, ps < own ? ps : own);
     }
+    return (struct free_members){m, n};
 }
 
 static void charge_kernels(struct free_items *x, int64_t launch_ps)
@@ -174,6 +161,20 @@ static double memory_rate(const tuck_cluster *c)
            large;
 }
 
+/* Where messages take turns, their latency counts, too. */
+static void add_turns(const struct free_items *x, const struct free_rates *r,
+                      const struct free_members *m, struct evaluation *e)
+{
+    uint32_t group = e->any.group;
+    int64_t ps = free_turns(x, r, m, e->any.ps, e->time.makespan, &group);
+
+    if (ps <= e->any.ps)
+        return;
+    e->any.each[BOUND_BY_LINK] = ps;
+    e->any.group = group;
+    bound_choose(&e->any);
+}
+
 void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct cost_run *run,
                          struct evaluation *e)
 {
@@ -186,9 +187,11 @@ void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct co
     charge_kernels(&x, m->cluster->launch_ps);
     free_loops_charge(&x, memory_rate(m->cluster));
     free_rates_begin(&r, g, e->program, m, &e->laws, &e->arena);
-    charge_collectives(&x, &r);
+    struct free_members members = charge_collectives(&x, &r);
     sides_find(&x.s, &e->arena);
     bound_of_sides(&x.s, &e->arena, &e->any);
+    if (!e->any.weak)
+        add_turns(&x, &r, &members, e);
     e->any.op = e->any.op == SIDES_NONE ? PROBLEM_NONE : x.op[e->any.op];
     e->any.head = e->any.tail = e->any.rest = NULL; /* by item: of no use to others */
 }

@@ -10,6 +10,7 @@
 
 #include "op/ops.h"
 #include "rewrite/bucket/bucket.h"
+#include "study/chain.h"
 #include "study/tries.h"
 
 /* In the order of passes: gathers are bucketed last, because their buckets are written in place,
@@ -17,8 +18,8 @@
 enum { SCATTERS, REDUCES, GATHERS, N_KINDS };
 
 /* FSDP's own: of parameters and gradients, all or only the small ones. Others are on the way of the
- * compute. */
-enum which { LEAVE, SMALL, OF_FSDP, ALL };
+ * compute. CHAIN: FSDP's own, cut by when each is needed (study/chain.h). */
+enum which { LEAVE, SMALL, OF_FSDP, ALL, CHAIN };
 
 struct plan {
     struct {
@@ -145,6 +146,48 @@ static void settle(const struct plans *x, struct plan *p)
     }
 }
 
+struct cut {
+    const struct plans *x;
+    uint32_t kind;
+    double mb;
+    struct buf text;
+    struct arena a;
+};
+
+static void do_cut(void *arg)
+{
+    struct cut *c = arg;
+    const struct stage *from = c->x->from;
+    uint32_t n = 0;
+
+    bool *begins = chain_cut_graph(from->g, from->e, c->x->s->machine, coll_of[c->kind],
+                                   (int64_t)(c->mb * 1048576), &c->a);
+    buf_printf(&c->text, "cap_mb=%.4g", c->mb);
+    for_each_node (from->g, v)
+        if (begins != NULL && begins[v])
+            buf_printf(&c->text, "%s%s", n++ == 0 ? ",begins=" : ":",
+                       graph_str(from->g, node_at(from->g, v)->name));
+    buf_text(&c->text);
+}
+
+/* The buckets that are due when they are needed. */
+static tuck_status run_chain(struct plans *x, uint32_t kind, double mb)
+{
+    struct mem mem;
+    struct cut c = {.x = x, .kind = kind, .mb = mb};
+    tuck_status st = TUCK_ENOMEM;
+
+    mem_init(&mem, &x->s->study->mem.alloc);
+    buf_init(&c.text, &mem);
+    arena_init(&c.a, &mem);
+    if (mem_guard(&mem, do_cut, &c))
+        st = try_next_with(x->s, stage_after(x, kind), pass_of(kind, CHAIN), buf_text(&c.text),
+                           false, &x->stage[kind]);
+    arena_destroy(&c.a);
+    buf_destroy(&c.text);
+    return st;
+}
+
 static tuck_status run_kind(struct plans *x, const struct plan *p, uint32_t kind)
 {
     enum { OF_CAP = 8 }; /* a small member fits so often into a bucket */
@@ -153,6 +196,8 @@ static tuck_status run_kind(struct plans *x, const struct plan *p, uint32_t kind
     double mb = cap_mb(x, p, kind);
     char text[64];
 
+    if (which == CHAIN)
+        return run_chain(x, kind, mb);
     if (which != SMALL)
         return try_next(x->s, from, pass_of(kind, which), "cap_mb", mb, &x->stage[kind]);
     snprintf(text, sizeof(text), "cap_mb=%.4g,member_mb=%.4g", mb, mb / OF_CAP);
@@ -245,7 +290,7 @@ static struct plan plan_of(enum which scatters, enum which reduces, enum which g
                           {(int8_t)gathers, (int8_t)size}}};
 }
 
-enum { N_FIRST = 5 };
+enum { N_FIRST = 6 };
 
 /* One size for all kinds. */
 static struct plan first_plan(uint32_t k, int size)
@@ -255,6 +300,7 @@ static struct plan first_plan(uint32_t k, int size)
     case 1: return plan_of(ALL, ALL, ALL, size);
     case 2: return plan_of(OF_FSDP, LEAVE, OF_FSDP, size);
     case 3: return plan_of(ALL, ALL, LEAVE, size);
+    case 4: return plan_of(CHAIN, CHAIN, CHAIN, size + 4); /* only a limit */
     default: return plan_of(SMALL, ALL, SMALL, size);
     }
 }
@@ -288,6 +334,7 @@ enum change {
     SMALLER,
     LARGER,
     SMALL_ONES,
+    CHAINED,
     OTHERS,
     SWITCH,
     A_LITTLE_SMALLER,
@@ -307,6 +354,12 @@ static bool change(struct plan *p, uint32_t kind, enum change how)
         bool was_large = *which != SMALL;
         *which = was_large ? SMALL : OF_FSDP;
         *size = 0;
+        return true;
+    }
+    if (how == CHAINED) {
+        bool was = *which == CHAIN;
+        *which = was ? kind == REDUCES ? ALL : OF_FSDP : CHAIN;
+        *size = was ? 0 : 2;
         return true;
     }
     if (*which == LEAVE) {
@@ -360,7 +413,7 @@ static bool has_candidates(const tuck_graph *g)
 /* How many plans an effort allows; fewer for large graphs. */
 static uint32_t plans_of(const struct search *s, const tuck_graph *g)
 {
-    static const uint8_t by_effort[] = {2, 4, 8, 12, 18, 26, 44, 70, 110, TRIED_MAX};
+    static const uint8_t by_effort[] = {2, 5, 9, 14, 21, 30, 48, 74, 114, TRIED_MAX};
     uint64_t n = by_effort[s->o->effort];
 
     if (g->n_nodes > MANY_NODES)

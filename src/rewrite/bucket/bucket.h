@@ -28,6 +28,7 @@ struct bucket_options {
     struct torch_order *order; /* torch: of all kinds that are merged; NULL: only this one is */
     const bool *marked;        /* waits to consider, by node id below n_marked; NULL means all */
     uint32_t n_marked;
+    const bool *begins; /* by node: a bucket begins at this collective; NULL: by size alone */
     /* the caller's: a cap instead of cap_mb, and which waits to consider */
     struct bucket_rules rules;
 };
@@ -101,6 +102,9 @@ bool bucket_is_kind(const struct bucket_scan *s, uint32_t n);
  * valid unless the reason is that something is unknown. */
 bool bucket_read(struct bucket_scan *s, uint32_t start, uint32_t wait, struct bucket_cand *c,
                  enum left_reason *why);
+
+/* A node by its name, or by its place, "%12": 12 others come before it. 0 if there is none. */
+uint32_t bucket_node_named(struct pass_run *r, const char *name);
 
 bool bucket_same_key(const struct bucket_key *a, const struct bucket_key *b);
 /* Does this kind support the mode? If not, adds a diagnostic. */

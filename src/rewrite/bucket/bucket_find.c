@@ -167,6 +167,8 @@ static enum closed_by apart_by(struct find *f, struct run *q, const struct bucke
 {
     if (f->data[c->start] >= q->number)
         return CLOSED_DEPENDENCE;
+    if (f->s->o->begins != NULL && f->s->o->begins[c->start])
+        return CLOSED_CHOICE;
     if (!f->s->o->torch && (f->own[c->start] >= q->number || is_apart(f, q, c->start)))
         return CLOSED_ORDER;
     return fits(f, q, c) ? CLOSED_END : CLOSED_CAP;

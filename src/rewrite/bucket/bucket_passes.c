@@ -12,6 +12,7 @@ static const double default_cap = 2000;
 struct options {
     struct pass_floats cap_mb;
     double member_mb;
+    struct pass_texts begins;
     int mode, compat, filter;
     struct torch_order *order; /* no option: see bucket_options */
     struct bucket_rules rules;
@@ -27,6 +28,11 @@ struct options {
     {                                                                                              \
         .name = "member_mb", .type = PASS_FLOAT, .at = offsetof(struct options, member_mb),        \
         .dflt = "None", .help = "MiB a member may have; larger collectives are left alone"         \
+    }
+#define BEGINS                                                                                     \
+    {                                                                                              \
+        .name = "begins", .type = PASS_TEXTS, .at = offsetof(struct options, begins),              \
+        .dflt = "None", .help = "a bucket begins at each of these collectives: a:b, or %12:%17"    \
     }
 #define MODE                                                                                       \
     {                                                                                              \
@@ -46,8 +52,8 @@ struct options {
         .dflt = "none", .choices = "none|fsdp", .help = "fsdp: only those that FSDP makes"         \
     }
 
-static const struct pass_option options[] = {CAP, MEMBER, MODE, FILTER, COMPAT};
-static const struct pass_option fsdp_options[] = {CAP, MEMBER, MODE, COMPAT};
+static const struct pass_option options[] = {CAP, MEMBER, BEGINS, MODE, FILTER, COMPAT};
+static const struct pass_option fsdp_options[] = {CAP, MEMBER, BEGINS, MODE, COMPAT};
 
 /* Waits to consider, by node id; nodes made later are not considered. */
 struct marks {
@@ -98,6 +104,26 @@ static bool is_taken(void *ctx, uint32_t n)
     return bucket_is_kind(ctx, n);
 }
 
+/* By node: those that the caller names. */
+static tuck_status read_begins(struct bucket_scan *s, const struct pass_texts *given,
+                               struct bucket_options *set)
+{
+    struct pass_run *r = s->r;
+    bool *begins = given->n > 0 ? arena_zeroed(&r->arena, r->g->node.len) : NULL;
+
+    set->begins = begins;
+    for (uint32_t i = 0; i < given->n; i++) {
+        uint32_t n = bucket_node_named(r, given->at[i]);
+        if (n == 0)
+            return pass_fail(r, 0, "begins: there is no node '%s'", given->at[i]);
+        if (!bucket_is_kind(s, n))
+            return pass_fail(r, n, "begins: '%s' is not a mergeable %s", given->at[i],
+                             tuck_coll_name(set->kind));
+        begins[n] = true;
+    }
+    return TUCK_OK;
+}
+
 static tuck_status find(struct pass_run *r, tuck_coll kind, const struct options *o,
                         struct marks *marks, bool merge)
 {
@@ -109,7 +135,9 @@ static tuck_status find(struct pass_run *r, tuck_coll kind, const struct options
         return st;
     struct bucket_options set = settings(kind, o, marks);
     bucket_scan(&s, r, &set);
-    st = buckets_find(&s, &b);
+    st = read_begins(&s, &o->begins, &set);
+    if (st == TUCK_OK)
+        st = buckets_find(&s, &b);
     if (st != TUCK_OK)
         return st;
     comm_leave_forms(r, kind, is_taken, &s);

@@ -53,9 +53,10 @@ static uint32_t node_at_place(const tuck_graph *g, const char *digits)
     return 0;
 }
 
-static uint32_t node_named(struct pass_run *r, const char *name)
+uint32_t bucket_node_named(struct pass_run *r, const char *name)
 {
     tuck_graph *g = r->g;
+
     if (name[0] == '%')
         return node_at_place(g, name + 1);
     str_id id = str_find(&g->store->str, name, strlen(name));
@@ -67,7 +68,7 @@ static uint32_t node_named(struct pass_run *r, const char *name)
 /* 0 if none is given; sets *st on an error. */
 static uint32_t place_named(struct pass_run *r, const char *name, const char *what, tuck_status *st)
 {
-    uint32_t n = name ? node_named(r, name) : 0;
+    uint32_t n = name ? bucket_node_named(r, name) : 0;
 
     if (name != NULL && n == 0 && *st == TUCK_OK)
         *st = pass_fail(r, 0, "merge_bucket: %s: there is no node '%s'", what, name);
@@ -126,7 +127,7 @@ static tuck_status run(struct pass_run *r, const void *given)
     uint32_t *node = arena_array(&r->arena, uint32_t, b.n);
     bool *named = arena_zeroed(&r->arena, r->g->node.len);
     for (uint32_t i = 0; i < b.n; i++) {
-        if ((node[i] = node_named(r, o->nodes.at[i])) == 0)
+        if ((node[i] = bucket_node_named(r, o->nodes.at[i])) == 0)
             return pass_fail(r, 0, "merge_bucket: there is no node '%s'", o->nodes.at[i]);
         if (named[node[i]])
             return pass_fail(r, node[i], "merge_bucket: '%s' is named twice", o->nodes.at[i]);

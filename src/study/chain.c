@@ -1,0 +1,286 @@
+#include "study/chain.h"
+
+#include <math.h>
+
+#include "study/rank_input.h"
+
+static inline int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- times ---- */
+
+enum { PER_OCTAVE = 64 };
+
+static uint32_t index_of(int64_t bytes)
+{
+    return bytes > 1 ? (uint32_t)(log2((double)bytes) * PER_OCTAVE) : 0;
+}
+
+/* A time never decreases with the size between powers of two (cost/best_rate.c), so that it is no
+ * less than that of the next smaller size of the table. */
+void chain_times(struct chain_times *t, const struct machine *m, struct cost_shape shape,
+                 tuck_coll coll, const struct cost_fit *fit, int64_t most, struct arena *a)
+{
+    t->n = index_of(most) + 1;
+    t->ps = arena_array(a, int64_t, t->n);
+    for (uint32_t i = t->n; i-- > 0;) {
+        double bytes = floor(exp2((double)i / PER_OCTAVE));
+        double us = cost_collective_us(m->cluster, shape, coll, (int64_t)bytes,
+                                       &m->cost.collective);
+        us = (fit != NULL ? fit_us(fit, bytes, us) : us) / m->bandwidth;
+        t->ps[i] = (int64_t)(us * PS_PER_US);
+        if (i + 1 < t->n && t->ps[i + 1] < t->ps[i])
+            t->ps[i] = t->ps[i + 1];
+    }
+}
+
+int64_t chain_ps(const struct chain_times *t, int64_t bytes)
+{
+    uint32_t i = index_of(bytes);
+
+    return t->ps[i < t->n ? i : t->n - 1];
+}
+
+/* ---- one chain ---- */
+
+struct chain_cut {
+    struct chain c;
+    struct arena *a;
+    int64_t *took; /* of a bucket, by its first message and the number of others; see took_from() */
+    int64_t *end;  /* [n + 1] when the first i messages can have arrived; INT64_MAX: too late */
+    uint32_t *from; /* [n + 1] where the last bucket of them begins */
+};
+
+/* By the number of other messages in a bucket that begins at i. */
+static int64_t *took_from(const struct chain_cut *x, uint32_t i)
+{
+    return x->c.bytes == NULL ? x->took : &x->took[(size_t)i * x->c.n];
+}
+
+static void find_times(struct chain_cut *x)
+{
+    const struct chain *c = &x->c;
+    uint32_t rows = c->bytes == NULL ? 1 : c->n;
+
+    x->took = arena_array(x->a, int64_t, (size_t)c->n * rows);
+    for (uint32_t i = 0; i < rows; i++) {
+        int64_t *took = took_from(x, i), sum = 0;
+        for (uint32_t k = 0; k < c->n - i; k++) {
+            sum += c->bytes == NULL ? k > 0 ? c->grain : 0 : c->bytes[i + k];
+            took[k] = k > 0 && sum > c->most
+                          ? INT64_MAX
+                          : (int64_t)((double)chain_ps(c->times, sum) * c->share);
+        }
+    }
+}
+
+/* Can all arrive without any being later than that? A bucket is needed with its first member. With
+ * an earlier end nothing gets worse, so that one way for each number of messages is enough. */
+static bool is_possible(struct chain_cut *x, int64_t late)
+{
+    uint32_t n = x->c.n;
+
+    for (uint32_t i = 1; i <= n; i++)
+        x->end[i] = INT64_MAX;
+    x->end[0] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const int64_t *took = took_from(x, i);
+        int64_t end = x->end[i], limit = x->c.due[i] + late - end;
+        if (end == INT64_MAX)
+            continue;
+        for (uint32_t k = 0; i + k < n && took[k] <= limit; k++)
+            if (end + took[k] < x->end[i + k + 1]) {
+                x->end[i + k + 1] = end + took[k];
+                x->from[i + k + 1] = i;
+            }
+    }
+    return x->end[n] != INT64_MAX;
+}
+
+struct chain_cut *chain_begin(const struct chain *c, struct arena *a)
+{
+    struct chain_cut *x = arena_new(a, struct chain_cut);
+
+    *x = (struct chain_cut){.c = *c, .a = a};
+    x->end = arena_array(a, int64_t, (size_t)c->n + 1);
+    x->from = arena_array(a, uint32_t, (size_t)c->n + 1);
+    find_times(x);
+    return x;
+}
+
+struct chain_cut *chain_of_bytes(uint32_t n, const int64_t *bytes, const int64_t *due,
+                                 const struct chain_times *times, struct arena *a)
+{
+    enum { GRAINS = 512 };
+    int64_t *last = arena_array(a, int64_t, GRAINS), sum = 0, before = 0;
+    uint32_t i = 0;
+
+    for (uint32_t k = 0; k < n; k++)
+        sum += bytes[k];
+    for (uint32_t k = 0; k < GRAINS; k++) {
+        while (i + 1 < n && before + bytes[i] < sum / GRAINS * (k + 1) + sum % GRAINS)
+            before += bytes[i++];
+        last[k] = due[i];
+    }
+    struct chain c = {.n = GRAINS,
+                      .grain = sum / GRAINS,
+                      .due = last,
+                      .times = times,
+                      .share = 1,
+                      .most = INT64_MAX,
+                      .late = INT64_MIN};
+    return chain_begin(&c, a);
+}
+
+int64_t chain_busy(struct chain_cut *x, int64_t late)
+{
+    is_possible(x, late);
+    return x->end[x->c.n];
+}
+
+int64_t chain_best(struct chain_cut *x, bool *begins)
+{
+    const struct chain *c = &x->c;
+    int64_t least = c->late, most = -c->due[0];
+
+    for (uint32_t i = 0; i < c->n; i++) {
+        int64_t alone = took_from(x, i)[0];
+        least = max64(least, alone - c->due[i]);
+        most += alone;
+    }
+    most = max64(most, least);
+    while (least < most) {
+        int64_t middle = least + (most - least) / 2;
+        if (is_possible(x, middle))
+            most = middle;
+        else
+            least = middle + 1;
+    }
+    bool found = is_possible(x, most);
+    assert(found);
+    (void)found;
+    for (uint32_t at = c->n; begins != NULL && at > 0; at = x->from[at])
+        begins[x->from[at]] = true;
+    return most;
+}
+
+/* ---- the chains of a graph ---- */
+
+struct chains {
+    const tuck_graph *g;
+    const struct evaluation *e;
+    const struct machine *m;
+    tuck_coll coll;
+    int64_t most;
+    struct arena *a;
+    int64_t *clock;  /* [op] compute before it */
+    uint32_t *first; /* [op] of a collective: its first wait */
+    int64_t compute;
+    bool *begins; /* by node */
+};
+
+static void find_clocks(struct chains *c)
+{
+    const struct problem *p = c->e->problem;
+
+    c->clock = arena_array(c->a, int64_t, p->n_op);
+    c->first = arena_array(c->a, uint32_t, p->n_op);
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        c->clock[i] = c->compute;
+        c->first[i] = PROBLEM_NONE;
+        for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++)
+            if (c->first[p->wait[k]] == PROBLEM_NONE)
+                c->first[p->wait[k]] = i;
+        if (!problem_is_coll(p, i) && !problem_is_wait(p, i))
+            c->compute += p->ps[i];
+    }
+}
+
+static bool is_member(const struct chains *c, uint32_t op, uint32_t group)
+{
+    const struct program_op *o = &c->e->program->op[op];
+
+    return o->kind == PROGRAM_COLLECTIVE && o->group == group && o->coll == c->coll &&
+           o->message > 0 && o->message < INT64_MAX >> 16 && problem_is_async(c->e->problem, op) &&
+           c->first[op] != PROBLEM_NONE && !program_is_nested(o);
+}
+
+/* All that runs on the channel shares it. */
+static double share_of(const struct chains *c, uint32_t group, double own)
+{
+    double all = 0;
+
+    for (uint32_t i = 0; i < c->e->program->n_op; i++) {
+        const struct program_op *o = &c->e->program->op[i];
+        if (o->kind == PROGRAM_COLLECTIVE && o->group == group && o->message > 0)
+            all += (double)o->message;
+    }
+    return all / own;
+}
+
+/* In the order of their waits, as buckets are filled. */
+static uint32_t list_members(const struct chains *c, uint32_t group, uint32_t *op)
+{
+    const struct problem *p = c->e->problem;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++)
+            if (c->first[p->wait[k]] == i && is_member(c, p->wait[k], group))
+                op[n++] = p->wait[k];
+    return n;
+}
+
+static void cut_group(struct chains *c, uint32_t group, uint32_t *op)
+{
+    const struct program *p = c->e->program;
+    struct cost_shape shape = facts_shape(c->g, p, c->m->cluster, group);
+    bool back = c->coll != TUCK_ALL_GATHER; /* the end of the step is what is due */
+    uint32_t n = list_members(c, group, op);
+    int64_t sum = 0;
+
+    if (n < 2 || n > CHAIN_MOST || shape.p < 2)
+        return;
+    struct arena_mark mark = arena_mark(c->a);
+    struct chain_times times;
+    int64_t *bytes = arena_array(c->a, int64_t, n), *due = arena_array(c->a, int64_t, n);
+    bool *begins = arena_zeroed(c->a, ((size_t)n + 1) * sizeof(*begins));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = op[back ? n - 1 - i : i];
+        sum += bytes[i] = p->op[x].message;
+        due[i] = back ? c->compute - c->clock[x] : c->clock[c->first[x]];
+        due[i] = i > 0 && due[i] < due[i - 1] ? due[i - 1] : due[i];
+    }
+    chain_times(&times, c->m, shape, c->coll,
+                laws_find(&c->e->laws, (int)c->coll, program_str(p, p->group[group].name)), sum,
+                c->a);
+    struct chain chain = {.n = n,
+                          .bytes = bytes,
+                          .due = due,
+                          .times = &times,
+                          .share = share_of(c, group, (double)sum),
+                          .most = c->most};
+    chain_best(chain_begin(&chain, c->a), begins);
+    /* From the back, a bucket ends where the next one begins. */
+    for (uint32_t i = 0; i < n; i++)
+        if (back ? i == 0 || begins[n - i] : begins[i])
+            c->begins[p->op[op[i]].node] = true;
+    arena_release(c->a, mark);
+}
+
+bool *chain_cut_graph(const tuck_graph *g, const struct evaluation *e, const struct machine *m,
+                      tuck_coll coll, int64_t most, struct arena *a)
+{
+    struct chains c = {.g = g, .e = e, .m = m, .coll = coll, .most = most, .a = a};
+    uint32_t n = 0, *op = arena_array(a, uint32_t, e->program->n_op);
+
+    c.begins = arena_zeroed(a, g->node.len * sizeof(bool));
+    find_clocks(&c);
+    for (uint32_t k = 0; k < e->program->n_group; k++)
+        cut_group(&c, k, op);
+    for_each_node (g, v)
+        n += c.begins[v];
+    return n > 0 ? c.begins : NULL;
+}
