@@ -264,8 +264,8 @@ static void cut_group(struct chains *c, uint32_t group, uint32_t *op)
                           .most = c->most};
     chain_best(chain_begin(&chain, c->a), begins);
     /* From the back, a bucket ends where the next one begins. */
-    for (uint32_t i = 0; i < n; i++)
-        if (back ? i == 0 || begins[n - i] : begins[i])
+    for (uint32_t i = 1; i < n; i++)
+        if (begins[back ? n - i : i])
             c->begins[p->op[op[i]].node] = true;
     arena_release(c->a, mark);
 }

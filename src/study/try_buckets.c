@@ -157,16 +157,17 @@ struct cut {
 static void do_cut(void *arg)
 {
     struct cut *c = arg;
-    const struct stage *from = c->x->from;
-    uint32_t n = 0;
+    const struct stage *from = stage_after(c->x, c->kind);
+    uint32_t n = 0, place = 0;
 
     bool *begins = chain_cut_graph(from->g, from->e, c->x->s->machine, coll_of[c->kind],
                                    (int64_t)(c->mb * 1048576), &c->a);
     buf_printf(&c->text, "cap_mb=%.4g", c->mb);
-    for_each_node (from->g, v)
+    for_each_node (from->g, v) { /* by place: the same decision must do where names differ */
         if (begins != NULL && begins[v])
-            buf_printf(&c->text, "%s%s", n++ == 0 ? ",begins=" : ":",
-                       graph_str(from->g, node_at(from->g, v)->name));
+            buf_printf(&c->text, "%s%%%u", n++ == 0 ? ",begins=" : ":", place);
+        place++;
+    }
     buf_text(&c->text);
 }
 
