@@ -33,7 +33,7 @@ CALL = re.compile(r"^\s+(?:\w+ = )?torch\.ops\._c10d_functional\.(?!wait_tensor)
 
 def record(folder, cache, world, jobs):
     """Runs jobs in one launch. By job: its two graphs, forward and backward, as rank 0 compiled and ran them."""
-    env = {**os.environ, **SETTINGS, "TORCH_TRACE": str(folder / "trace"), "TORCHINDUCTOR_CACHE_DIR": str(cache)}
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(cache), **os.environ, **SETTINGS, "TORCH_TRACE": str(folder / "trace")}
     (folder / "out").mkdir(parents=True)
     with open(folder / "log.txt", "wb") as log:
         done = subprocess.run(
