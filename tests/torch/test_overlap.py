@@ -157,6 +157,8 @@ class Large(unittest.TestCase):
         self.assertTrue(compare(self, path, overlap.modelled_times(path)))
         if SOAK:
             compare(self, path, overlap.random_times(path, 1), {"enable_fusion_regions": False})
+            if gathers(path) > 1:
+                compare(self, path, overlap.modelled_times(path), *merged_first(path, 100, {}))
 
 
 @one_test_each(range(0, STEPS, AT_ONCE), name=lambda first: f"test_from_{first}")
