@@ -175,6 +175,8 @@ static void do_cut(void *arg)
 static tuck_status run_chain(struct plans *x, uint32_t kind, double mb)
 {
     struct mem mem;
+    const struct stage *from = stage_after(x, kind);
+    const struct pass *pass = pass_of(kind, CHAIN);
     struct cut c = {.x = x, .kind = kind, .mb = mb};
     tuck_status st = TUCK_ENOMEM;
 
@@ -182,8 +184,11 @@ static tuck_status run_chain(struct plans *x, uint32_t kind, double mb)
     buf_init(&c.text, &mem);
     arena_init(&c.a, &mem);
     if (mem_guard(&mem, do_cut, &c))
-        st = try_next_with(x->s, stage_after(x, kind), pass_of(kind, CHAIN), buf_text(&c.text),
-                           false, &x->stage[kind]);
+        st = try_next_with(x->s, from, pass, buf_text(&c.text), true, &x->stage[kind]);
+    if (st == TUCK_EINVAL) { /* not all collectives of a kind can be named */
+        stage_end(&x->stage[kind]);
+        st = try_next(x->s, from, pass, "cap_mb", mb, &x->stage[kind]);
+    }
     arena_destroy(&c.a);
     buf_destroy(&c.text);
     return st;
