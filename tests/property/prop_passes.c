@@ -493,7 +493,8 @@ static bool check_status(const struct rank_run *r, const char *graph, const char
                          struct text *why)
 {
     static const char *const refusals[] = {
-        "error: merge_bucket: ", "error: mode custom_ops_multidtype is for all-gathers",
+        "error: merge_bucket: ", "error: begins: ",
+        "error: mode custom_ops_multidtype is for all-gathers",
         "symbols in sizes have no value", /* schedules need to know all sizes */
     };
     /* Results that nobody takes out any more have no sizes. */
