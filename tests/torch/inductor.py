@@ -10,7 +10,7 @@ import collections
 from unittest import mock
 
 import torch
-from torch._inductor import ir, scheduler
+from torch._inductor import config, ir, scheduler
 from torch._inductor.debug import DebugContext
 from torch._inductor.graph import GraphLowering
 from torch._inductor.runtime.hints import DeviceProperties
@@ -91,6 +91,7 @@ def kernels_of(path):
         fakes.groups(path),
         mock.patch.object(DeviceProperties, "create", properties),
         mock.patch.object(scheduler, "has_triton", lambda *_: True),
+        config.patch({"cpp.threads": 2}),  # large reductions on a cpu are split by it
     ):
         module, mode = fakes.fake_module(path.read_text())
         constants(module)
