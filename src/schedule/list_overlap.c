@@ -456,22 +456,6 @@ static const struct setting settings[] = {
     {200, MS / 2}, {200, 4 * MS}, {400, 2 * MS}, {2000, 2 * MS},
 };
 
-/* Bytes of messages times the time from issue to wait: what an order holds without need. */
-static double held(const struct problem *p, const struct sim_span *span, const uint32_t *order)
-{
-    double sum = 0;
-
-    for (uint32_t i = 0; i < p->n_op; i++) {
-        uint32_t x = order[i];
-        for (uint32_t k = p->wait_at[x]; k < p->wait_at[x + 1]; k++) {
-            uint32_t c = p->wait[k];
-            if (p->bytes[c] > 0)
-                sum += (double)p->bytes[c] * (double)(span[x].end - span[c].issued);
-        }
-    }
-    return sum;
-}
-
 /* A thousandth of the time is not worth more bytes in flight. */
 static bool better(int64_t ps, double bytes, int64_t best_ps, double best_bytes)
 {
@@ -498,7 +482,7 @@ void schedule_list_overlap(struct schedule *s)
         begin(&t, &f, &settings[i], &s->arena);
         run(&t);
         int64_t ps = schedule_spans(s->p, s->runtime, t.out, span, &s->arena).makespan;
-        double bytes = held(s->p, span, t.out);
+        double bytes = sim_held(s->p, span);
         s->n_measured++;
         if (i == 0 || better(ps, bytes, least, least_held)) {
             least = ps;

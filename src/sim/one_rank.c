@@ -208,3 +208,16 @@ void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struc
     else
         run_alone(s, order, out);
 }
+
+double sim_held(const struct problem *p, const struct sim_span *span)
+{
+    double sum = 0;
+
+    for (uint32_t x = 0; x < p->n_op; x++)
+        for (uint32_t k = p->wait_at[x]; k < p->wait_at[x + 1]; k++) {
+            uint32_t c = p->wait[k];
+            if (p->bytes[c] > 0)
+                sum += (double)p->bytes[c] * (double)(span[x].end - span[c].issued);
+        }
+    return sum;
+}

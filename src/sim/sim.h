@@ -77,4 +77,8 @@ void sim_init(struct sim *s, const struct problem *p, const struct sim_options *
 /* order: NULL means the order of the ops. span: by op, or NULL. */
 void sim_run(struct sim *s, const uint32_t *order, struct sim_result *out, struct sim_span *span);
 
+/* Bytes of messages times the time from issue to wait: what an order holds in flight. Messages of
+ * unknown size do not count. */
+double sim_held(const struct problem *p, const struct sim_span *span);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/csr.h"
 #include "study/rank_input.h"
 
 static inline int64_t max64(int64_t a, int64_t b)
@@ -198,47 +199,57 @@ static void find_clocks(struct chains *c)
     }
 }
 
-static bool is_member(const struct chains *c, uint32_t op, uint32_t group)
+static bool is_member(const struct chains *c, uint32_t op)
 {
     const struct program_op *o = &c->e->program->op[op];
 
-    return o->kind == PROGRAM_COLLECTIVE && o->group == group && o->coll == c->coll &&
+    return o->kind == PROGRAM_COLLECTIVE && o->group != PROGRAM_NONE && o->coll == c->coll &&
            o->message > 0 && o->message < INT64_MAX >> 16 && problem_is_async(c->e->problem, op) &&
            c->first[op] != PROBLEM_NONE && !program_is_nested(o);
 }
 
-/* All that runs on the channel shares it. */
-static double share_of(const struct chains *c, uint32_t group, double own)
-{
-    double all = 0;
-
-    for (uint32_t i = 0; i < c->e->program->n_op; i++) {
-        const struct program_op *o = &c->e->program->op[i];
-        if (o->kind == PROGRAM_COLLECTIVE && o->group == group && o->message > 0)
-            all += (double)o->message;
-    }
-    return all / own;
-}
-
-/* In the order of their waits, as buckets are filled. */
-static uint32_t list_members(const struct chains *c, uint32_t group, uint32_t *op)
+/* By group: its members, in the order of their waits, as buckets are filled. */
+static uint32_t *list_members(const struct chains *c, uint32_t **at)
 {
     const struct problem *p = c->e->problem;
-    uint32_t n = 0;
+    uint32_t *op = NULL;
 
-    for (uint32_t i = 0; i < p->n_op; i++)
-        for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++)
-            if (c->first[p->wait[k]] == i && is_member(c, p->wait[k], group))
-                op[n++] = p->wait[k];
-    return n;
+    *at = csr_begin(c->a, c->e->program->n_group);
+    for (int fill = 0; fill < 2; fill++) {
+        for (uint32_t i = 0; i < p->n_op; i++)
+            for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++) {
+                uint32_t x = p->wait[k], group = c->e->program->op[x].group;
+                if (c->first[x] != i || !is_member(c, x))
+                    continue;
+                if (fill)
+                    op[csr_place(*at, group)] = x;
+                else
+                    csr_count(*at, group);
+            }
+        if (!fill)
+            op = arena_array(c->a, uint32_t, csr_sum(*at, c->e->program->n_group));
+    }
+    return op;
 }
 
-static void cut_group(struct chains *c, uint32_t group, uint32_t *op)
+/* By group: the bytes of all that runs on its channel. */
+static double *list_loads(const struct chains *c)
+{
+    const struct program *p = c->e->program;
+    double *load = arena_zeroed(c->a, ((size_t)p->n_group + 1) * sizeof(*load));
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        if (p->op[i].kind == PROGRAM_COLLECTIVE && p->op[i].group != PROGRAM_NONE &&
+            p->op[i].message > 0)
+            load[p->op[i].group] += (double)p->op[i].message;
+    return load;
+}
+
+static void cut_group(struct chains *c, uint32_t group, const uint32_t *op, uint32_t n, double load)
 {
     const struct program *p = c->e->program;
     struct cost_shape shape = facts_shape(c->g, p, c->m->cluster, group);
     bool back = c->coll != TUCK_ALL_GATHER; /* the end of the step is what is due */
-    uint32_t n = list_members(c, group, op);
     int64_t sum = 0;
 
     if (n < 2 || n > CHAIN_MOST || shape.p < 2)
@@ -260,7 +271,7 @@ static void cut_group(struct chains *c, uint32_t group, uint32_t *op)
                           .bytes = bytes,
                           .due = due,
                           .times = &times,
-                          .share = share_of(c, group, (double)sum),
+                          .share = load / (double)sum,
                           .most = c->most};
     chain_best(chain_begin(&chain, c->a), begins);
     /* From the back, a bucket ends where the next one begins. */
@@ -274,12 +285,14 @@ bool *chain_cut_graph(const tuck_graph *g, const struct evaluation *e, const str
                       tuck_coll coll, int64_t most, struct arena *a)
 {
     struct chains c = {.g = g, .e = e, .m = m, .coll = coll, .most = most, .a = a};
-    uint32_t n = 0, *op = arena_array(a, uint32_t, e->program->n_op);
+    uint32_t n = 0, *at = NULL;
 
     c.begins = arena_zeroed(a, g->node.len * sizeof(bool));
     find_clocks(&c);
+    const uint32_t *op = list_members(&c, &at);
+    const double *load = list_loads(&c);
     for (uint32_t k = 0; k < e->program->n_group; k++)
-        cut_group(&c, k, op);
+        cut_group(&c, k, op + at[k], at[k + 1] - at[k], load[k]);
     for_each_node (g, v)
         n += c.begins[v];
     return n > 0 ? c.begins : NULL;

@@ -39,25 +39,6 @@ static void with_contention(struct args *x, int64_t launch_ps)
     e->slowed = result.slowed;
 }
 
-/* Waits are looked at in order, and the first one for a collective counts. */
-static double flight_of(const struct problem *p, const struct sim_span *span, struct arena *a)
-{
-    struct arena_mark mark = arena_mark(a);
-    bool *waited = arena_zeroed(a, p->n_op * sizeof(*waited));
-    double sum = 0;
-
-    for (uint32_t w = 0; w < p->n_op; w++) {
-        for (uint32_t k = p->wait_at[w]; k < p->wait_at[w + 1]; k++) {
-            uint32_t x = p->wait[k];
-            if (!waited[x] && p->bytes[x] > 0)
-                sum += (double)p->bytes[x] * (double)(span[w].end - span[x].issued) / 1e12;
-            waited[x] = true;
-        }
-    }
-    arena_release(a, mark);
-    return sum;
-}
-
 static void do_evaluate(void *arg)
 {
     struct args *x = arg;
@@ -80,7 +61,7 @@ static void do_evaluate(void *arg)
         sim_init(&sim, e->problem, &so, &e->arena);
         sim_run(&sim, NULL, &e->time, e->span);
     }
-    e->flight = flight_of(e->problem, e->span, &e->arena);
+    e->flight = sim_held(e->problem, e->span);
 }
 
 static bool stands_for_collectives(const struct evaluation *e);

@@ -40,10 +40,8 @@ struct evaluation {
     struct bound order;         /* these collectives, any order */
     struct bound any;           /* any order, any bucketing, any algorithm */
     int64_t peak, resident;     /* bytes */
-    /* Bytes in flight times seconds: of each collective, from its issue to its first wait. Those of
-     * unknown size are left out. */
-    double flight;
-    struct gaps gaps; /* ops with unknown times or sizes */
+    double flight;              /* what is in flight, and for how long: sim_held() */
+    struct gaps gaps;           /* ops with unknown times or sizes */
     /* fits of the cost model, for collectives that were not measured */
     struct cost_laws laws;
     struct cost_assumed *assumed; /* groups whose size was assumed */
