@@ -2,26 +2,13 @@
  * terminal. Nothing crashes; an error has a message; of a job that is read, the contents are
  * printed, every step has parts, and each is described.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "support/fuzzing.h"
 #include "tuck_experimental.h"
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "%s\n", what);
-    abort();
-}
-
-static bool drop(void *ctx, const char *text, size_t len)
-{
-    (void)text;
-    *(size_t *)ctx += len;
-    return true;
-}
 
 static void check_step(tuck_job *j, size_t i, const tuck_print_options *how)
 {

@@ -3,24 +3,11 @@
  * communication, and printing and drawing work, alone and as two ranks; a graph is tied to it, or
  * there is a word why not.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/fuzzing.h"
 #include "tuck_experimental.h"
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "%s\n", what);
-    abort();
-}
-
-static bool drop(void *ctx, const char *text, size_t len)
-{
-    (void)text;
-    *(size_t *)ctx += len;
-    return true;
-}
 
 static void check_figures(tuck_traces *t)
 {
