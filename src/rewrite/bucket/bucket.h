@@ -103,9 +103,6 @@ bool bucket_is_kind(const struct bucket_scan *s, uint32_t n);
 bool bucket_read(struct bucket_scan *s, uint32_t start, uint32_t wait, struct bucket_cand *c,
                  enum left_reason *why);
 
-/* A node by its name, or by its place, "%12": 12 others come before it. 0 if there is none. */
-uint32_t bucket_node_named(struct pass_run *r, const char *name);
-
 bool bucket_same_key(const struct bucket_key *a, const struct bucket_key *b);
 /* Does this kind support the mode? If not, adds a diagnostic. */
 tuck_status bucket_check_mode(struct pass_run *r, tuck_coll kind, int mode, bool torch);

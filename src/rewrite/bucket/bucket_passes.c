@@ -4,6 +4,7 @@
 #include "rewrite/bucket/torch_order.h"
 #include "infer/infer.h"
 #include "rewrite/build.h"
+#include "rewrite/named.h"
 
 enum { COMPAT_NONE, COMPAT_TORCH };
 
@@ -111,9 +112,10 @@ static tuck_status read_begins(struct bucket_scan *s, const struct pass_texts *g
     struct pass_run *r = s->r;
     bool *begins = given->n > 0 ? arena_zeroed(&r->arena, r->g->node.len) : NULL;
 
+    const uint32_t *node = begins != NULL ? named_nodes(r, given) : NULL;
     set->begins = begins;
     for (uint32_t i = 0; i < given->n; i++) {
-        uint32_t n = bucket_node_named(r, given->at[i]);
+        uint32_t n = node[i];
         if (n == 0)
             return pass_fail(r, 0, "begins: there is no node '%s'", given->at[i]);
         if (comm_kind(r->g, n) != set->kind) /* one that is never merged does no harm */

@@ -1,7 +1,6 @@
 /* Merges a bucket that the caller chose, at positions the caller chose. */
-#include <stdlib.h>
-
 #include "rewrite/bucket/bucket.h"
+#include "rewrite/named.h"
 
 struct options {
     struct pass_texts nodes;
@@ -39,36 +38,10 @@ static const struct pass_option table[] = {
      .help = "as in bucket_all_gather"},
 };
 
-/* "%12": the node with 12 others before it. 0 if there is none. */
-static uint32_t node_at_place(const tuck_graph *g, const char *digits)
-{
-    char *end;
-    unsigned long long left = strtoull(digits, &end, 10);
-
-    if (digits[0] < '0' || digits[0] > '9' || *end != '\0')
-        return 0;
-    for_each_node (g, n)
-        if (left-- == 0)
-            return n;
-    return 0;
-}
-
-uint32_t bucket_node_named(struct pass_run *r, const char *name)
-{
-    tuck_graph *g = r->g;
-
-    if (name[0] == '%')
-        return node_at_place(g, name + 1);
-    str_id id = str_find(&g->store->str, name, strlen(name));
-
-    names_need(g);
-    return id ? name_lookup(g, id) : 0;
-}
-
 /* 0 if none is given; sets *st on an error. */
 static uint32_t place_named(struct pass_run *r, const char *name, const char *what, tuck_status *st)
 {
-    uint32_t n = name ? bucket_node_named(r, name) : 0;
+    uint32_t n = name ? named_node(r, name) : 0;
 
     if (name != NULL && n == 0 && *st == TUCK_OK)
         *st = pass_fail(r, 0, "merge_bucket: %s: there is no node '%s'", what, name);
@@ -124,10 +97,10 @@ static tuck_status run(struct pass_run *r, const void *given)
     if (b.n < 2)
         return pass_fail(r, 0,
                          "merge_bucket: nodes=a:b names the collectives to merge, at least two");
-    uint32_t *node = arena_array(&r->arena, uint32_t, b.n);
+    uint32_t *node = named_nodes(r, &o->nodes);
     bool *named = arena_zeroed(&r->arena, r->g->node.len);
     for (uint32_t i = 0; i < b.n; i++) {
-        if ((node[i] = bucket_node_named(r, o->nodes.at[i])) == 0)
+        if (node[i] == 0)
             return pass_fail(r, 0, "merge_bucket: there is no node '%s'", o->nodes.at[i]);
         if (named[node[i]])
             return pass_fail(r, node[i], "merge_bucket: '%s' is named twice", o->nodes.at[i]);
