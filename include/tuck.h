@@ -679,6 +679,10 @@ typedef struct tuck_machine {
      * simulation, so that a graph before and after passes is measured the same way; NULL: from laws
      * fitted to the graph itself. */
     const tuck_simulation *like;
+    /* Groups with symmetric memory, "*" means all: their all-reduces may become one-shot kernels.
+     * They live as long as what is made with the machine. */
+    const char *const *symm_groups;
+    size_t n_symm_groups;
 } tuck_machine;
 
 TUCK_API void tuck_machine_init(tuck_machine *m);

@@ -261,12 +261,17 @@ class Settings:
             self.set(key, value)
 
     def set(self, key: str, value: Any) -> None:
-        """None leaves the default. A dict for `symbols` are values of symbols."""
+        """None leaves the default. A dict for `symbols` are values of symbols, a list for
+        `symm_mem` names of groups."""
         if value is None:
             return
         if key == "symbols":
             for symbol, size in value.items():
                 self.set("symbol", f"{symbol}={size}")
+            return
+        if key == "symm_mem" and not isinstance(value, str):
+            for group in value:
+                self.set(key, group)
             return
         if isinstance(value, bool):
             value = "yes" if value else "no"

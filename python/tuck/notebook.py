@@ -63,7 +63,8 @@ class Graph:
 
     tuck.Graph(text) reads any text that the command line reads, tuck.Graph.read(path) a file with
     its side-car, tuck.Graph(gm) a live torch.fx.GraphModule or Graph. `cluster`, `profile`,
-    `symbols` ({"s0": 8}), `model` and `strict` are the machine of all questions below.
+    `symbols` ({"s0": 8}), `model`, `strict` and `symm_mem` (names of groups with symmetric memory,
+    or "*") are the machine of all questions below.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Graph:
         symbols: Optional[Mapping[str, int]] = None,
         model: Optional[str] = None,
         strict: bool = False,
+        symm_mem: Union[str, Sequence[str], None] = None,
         name: str = "graph",
     ) -> None:
         self._machine = {
@@ -84,6 +86,7 @@ class Graph:
             "symbols": symbols,
             "model": model,
             "strict": strict,
+            "symm_mem": symm_mem,
         }
         self._settings = Settings(**self._machine)
         self._simulation: Optional[Simulation] = None

@@ -116,6 +116,9 @@ tuck_status tuck_assumptions_print(const tuck_assumptions *a, const tuck_print_o
 
 static bool makes_sense(const tuck_machine *m)
 {
+    for (size_t i = 0; i < m->n_symm_groups; i++)
+        if (m->symm_groups == NULL || m->symm_groups[i] == NULL)
+            return false;
     return (m->n_hints == 0 || m->hints != NULL) && m->model >= TUCK_MODEL_AUTO &&
            m->model <= TUCK_MODEL_TORCH_OLD && m->bandwidth >= 0 && m->bandwidth <= 1e6 &&
            (unsigned)m->contention <= TUCK_LINKS_SHARED && (unsigned)m->unknown <= TUCK_REFUSE;
@@ -202,6 +205,8 @@ static tuck_status fill(struct given_machine *x, const tuck_machine *m, tuck_gra
         x->machine.bandwidth = m->bandwidth;
     x->machine.contention = m->contention == TUCK_LINKS_SHARED;
     x->machine.strict = m->unknown == TUCK_REFUSE;
+    x->machine.symm_group = m->symm_groups;
+    x->machine.n_symm_group = m->n_symm_groups;
     return g->hint.len + m->n_hints == 0 || mem_guard(x->mem, do_hints, &h) ? TUCK_OK : TUCK_ENOMEM;
 }
 

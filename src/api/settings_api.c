@@ -14,6 +14,7 @@ struct tuck_settings {
     tuck_cluster *cluster;
     tuck_profile *profile;
     VEC(tuck_hint) hint;
+    VEC(const char *) symm;
     tuck_machine machine;
     tuck_run_options run;
     tuck_print_options print;
@@ -50,6 +51,7 @@ void tuck_settings_free(tuck_settings *s)
     tuck_cluster_free(s->cluster);
     tuck_profile_free(s->profile);
     vec_free(&s->mem, &s->hint);
+    vec_free(&s->mem, &s->symm);
     arena_destroy(&s->arena);
     mem_free(&m, s, sizeof(*s));
 }
@@ -158,6 +160,27 @@ static void do_hint(void *arg)
     vec_push(&x->s->mem, &x->s->hint, x->hint);
 }
 
+static void do_symm(void *arg)
+{
+    struct take *x = arg;
+
+    do_copy(x);
+    vec_push(&x->s->mem, &x->s->symm, x->copy);
+}
+
+static tuck_status set_symm_mem(tuck_settings *s, const char *value)
+{
+    struct take x = {.s = s, .value = value};
+
+    if (*value == '\0')
+        return TUCK_EINVAL;
+    if (!mem_guard(&s->mem, do_symm, &x))
+        return TUCK_ENOMEM;
+    s->machine.symm_groups = s->symm.at;
+    s->machine.n_symm_groups = s->symm.len;
+    return TUCK_OK;
+}
+
 /* s0=8 */
 static tuck_status set_symbol(tuck_settings *s, const char *value)
 {
@@ -228,6 +251,7 @@ enum key {
     KEY_PROFILE,
     KEY_MODEL,
     KEY_SYMBOL,
+    KEY_SYMM_MEM,
     KEY_BANDWIDTH,
     KEY_CONTENTION,
     KEY_STRICT,
@@ -252,6 +276,7 @@ static const struct {
     [KEY_PROFILE] = {"profile", "a file"},
     [KEY_MODEL] = {"model", "auto|table|law|nccl|alpha-beta|torch|torch-old"},
     [KEY_SYMBOL] = {"symbol", "a value of a symbol such as s0=8"},
+    [KEY_SYMM_MEM] = {"symm_mem", "a group with symmetric memory, or *"},
     [KEY_BANDWIDTH] = {"bandwidth", "a factor"},
     [KEY_CONTENTION] = {"contention", "no|yes"},
     [KEY_STRICT] = {"strict", "no|yes"},
@@ -312,6 +337,7 @@ static tuck_status set(tuck_settings *s, enum key key, const char *value)
 {
     switch (key) {
     case KEY_SYMBOL: return set_symbol(s, value);
+    case KEY_SYMM_MEM: return set_symm_mem(s, value);
     case KEY_BANDWIDTH: return ok_if(number_of(value, 1e6, &s->machine.bandwidth));
     case KEY_MEMORY: return ok_if(memory_of(value, &s->run));
     case KEY_TOP: return ok_if(count_of(value, &s->print.top));

@@ -111,10 +111,12 @@ struct model {
     const char *cluster_name; /* a preset or a file; NULL: chosen by the graph */
     const char *profile_path;
     tuck_cost_model kind;
-    bool strict;     /* assumptions are refused */
-    bool any_name;   /* names in a profile may belong to other files */
-    bool keep_order; /* --keep-order: for commands that change orders */
-    bool contention; /* --contention: for commands that simulate */
+    bool strict;       /* assumptions are refused */
+    bool any_name;     /* names in a profile may belong to other files */
+    bool keep_order;   /* --keep-order: for commands that change orders */
+    bool contention;   /* --contention: for commands that simulate */
+    const char **symm; /* --symm-mem, n_symm groups */
+    size_t n_symm;
     tuck_cluster *cluster;
     tuck_cluster **old; /* defaults of other graphs: simulations may still use them */
     size_t n_old;

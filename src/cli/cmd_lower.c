@@ -12,7 +12,6 @@ enum {
     OPT_COMPAT,
     OPT_SELECT,
     OPT_THRESHOLD,
-    OPT_SYMM,
     OPT_KEEP,
     OPT_FREE,
     OPT_SUMMARY,
@@ -30,7 +29,7 @@ struct lower_command {
     int form; /* enum form */
     bool read, peak_fx;
     tuck_lower_options o;
-    const char **symm, **keep, **let_go;
+    const char **keep, **let_go;
 };
 
 static const struct argp_option options[] = {
@@ -40,8 +39,6 @@ static const struct argp_option options[] = {
     {"auto-select", OPT_SELECT, NULL, 0,
      "Small all-reduces become one-shot ones over symmetric memory", 0},
     {"one-shot-threshold", OPT_THRESHOLD, "BYTES", 0, "... up to this size (131072)", 0},
-    {"symm-mem", OPT_SYMM, "GROUP", OPTION_MANY, "A group with symmetric memory; '*': all of them",
-     0},
     {"keep", OPT_KEEP, "INPUT", OPTION_MANY, "An input that the caller keeps: it is never freed",
      0},
     {"free", OPT_FREE, "INPUT", OPTION_MANY, "An input that is freed after its last use", 0},
@@ -85,7 +82,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_THRESHOLD:
         c->o.one_shot_threshold = option_number(state, "--one-shot-threshold", arg, 0, INT64_MAX);
         break;
-    case OPT_SYMM: option_append(state, &c->symm, &c->o.n_symm_group, arg); break;
     case OPT_KEEP: option_append(state, &c->keep, &c->o.n_keep, arg); break;
     case OPT_FREE: option_append(state, &c->let_go, &c->o.n_free, arg); break;
     default: return ARGP_ERR_UNKNOWN;
@@ -205,9 +201,6 @@ static int check_names(const struct lower_command *c)
 
     if (code == EXIT_FINE)
         code = graph_check_inputs(&c->in, "--free", c->let_go, c->o.n_free);
-    for (size_t i = 0; code == EXIT_FINE && i < c->o.n_symm_group; i++)
-        if (strcmp(c->symm[i], "*") != 0)
-            code = graph_check_groups(&c->in, "--symm-mem", &c->symm[i], 1);
     for (size_t i = 0; code == EXIT_FINE && i < c->o.n_keep; i++)
         for (size_t k = 0; code == EXIT_FINE && k < c->o.n_free; k++)
             if (strcmp(c->keep[i], c->let_go[k]) == 0) {
@@ -238,7 +231,7 @@ static int read_program(struct lower_command *c)
     tuck_program *p = NULL;
 
     if ((c->form == FORM_PEAK && c->peak_fx) || input_is_asked(&c->in) ||
-        model_is_asked(&c->model) || c->o.n_keep + c->o.n_free + c->o.n_symm_group > 0) {
+        model_is_asked(&c->model) || c->o.n_keep + c->o.n_free > 0) {
         fputs("tuck lower: --read reads a program; --peak fx and options about graphs and machines "
               "do not apply\n",
               stderr);
@@ -256,15 +249,15 @@ static int read_program(struct lower_command *c)
 
 int cmd_lower(int argc, char **argv)
 {
-    struct lower_command c = {.symm = NULL};
+    struct lower_command c = {.keep = NULL};
 
     tuck_lower_options_init(&c.o);
     options_parse(&argp, argc, argv, &c);
-    c.o.symm_group = c.symm;
+    c.o.symm_group = c.model.symm;
+    c.o.n_symm_group = c.model.n_symm;
     c.o.keep = c.keep;
     c.o.free = c.let_go;
     int code = c.read ? read_program(&c) : lower_all(&c);
-    free(c.symm);
     free(c.keep);
     free(c.let_go);
     model_close(&c.model);

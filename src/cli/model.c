@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/graphs.h"
 #include "cli/job_input.h"
 #include "cli/progress.h"
 
@@ -17,7 +18,8 @@ enum {
     OPT_STRICT,
     OPT_MEASURED,
     OPT_PROVENANCE,
-    OPT_MEASURED_STEPS
+    OPT_MEASURED_STEPS,
+    OPT_SYMM
 };
 
 static const struct argp_option options[] = {
@@ -40,6 +42,8 @@ static const struct argp_option options[] = {
      "With --measured: times come from even or odd steps, and are judged by the others (default: "
      "all)",
      2},
+    {"symm-mem", OPT_SYMM, "GROUP", OPTION_MANY,
+     "A group with symmetric memory, '*': all of them. Its all-reduces may be one-shot kernels", 2},
     {"strict", OPT_STRICT, NULL, 0, "Assume nothing: refuse graphs with unknown groups or sizes",
      2},
     {0},
@@ -54,6 +58,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_PROFILE: m->profile_path = arg; break;
     case OPT_STRICT: m->strict = true; break;
     case OPT_MEASURED: option_append(state, &m->measured, &m->n_measured, arg); break;
+    case OPT_SYMM: option_append(state, &m->symm, &m->n_symm, arg); break;
     case OPT_PROVENANCE: m->provenance = arg; break;
     case OPT_MEASURED_STEPS:
         m->every = strcmp(arg, "all") == 0 ? 0 : 2;
@@ -284,7 +289,7 @@ int model_for(struct model *m, const struct input *in, tuck_graph *g, bool *assu
 bool model_is_asked(const struct model *m)
 {
     return m->cluster_name != NULL || m->profile_path != NULL || m->kind != TUCK_MODEL_AUTO ||
-           m->strict || m->n_measured > 0;
+           m->strict || m->n_measured > 0 || m->n_symm > 0;
 }
 
 void model_close(struct model *m)
@@ -297,6 +302,9 @@ void model_close(struct model *m)
     if (m->tie == NULL || m->tie->tie == NULL || m->cluster != tuck_tie_cluster(m->tie->tie))
         tuck_cluster_free(m->cluster);
     drop_ties(m);
+    free(m->symm);
+    m->symm = NULL;
+    m->n_symm = 0;
     m->old = NULL;
     m->n_old = 0;
     m->cluster = NULL;
@@ -358,6 +366,9 @@ int model_input_open(struct model *m, struct input *in, size_t *from, size_t *to
         code = input_range(in, from, to);
     if (code == EXIT_FINE)
         code = model_open(m, in->diags);
+    for (size_t i = 0; code == EXIT_FINE && i < m->n_symm; i++)
+        if (strcmp(m->symm[i], "*") != 0)
+            code = graph_check_groups(in, "--symm-mem", &m->symm[i], 1);
     if (code == EXIT_FINE && m->cluster != NULL && in->rank >= tuck_cluster_ranks(m->cluster)) {
         fprintf(stderr, "tuck: --rank %ld: cluster '%s' has ranks 0 to %lld\n", in->rank,
                 tuck_cluster_name(m->cluster), (long long)tuck_cluster_ranks(m->cluster) - 1);
@@ -378,6 +389,8 @@ void model_public(const struct model *m, const struct input *in, tuck_machine *o
     out->n_hints = in->n_hint;
     out->contention = m->contention ? TUCK_LINKS_SHARED : TUCK_LINKS_FREE;
     out->unknown = m->strict ? TUCK_REFUSE : TUCK_ASSUME;
+    out->symm_groups = m->symm;
+    out->n_symm_groups = m->n_symm;
 }
 
 static void put_assumed(const struct model *m, const tuck_graph *g)

@@ -12,8 +12,10 @@ void rate_table_begin(struct rate_table *t, const tuck_cluster *c, struct cost_s
     t->c = c;
     t->shape = s;
     t->coll = coll;
-    t->how = (struct cost_choice){how->model, how->symmetric || how->one_shot_bytes > 0,
-                                  how->hierarchical, 0};
+    t->how = (struct cost_choice){.model = how->model,
+                                  .symmetric = how->symmetric || how->one_shot_bytes > 0,
+                                  .hierarchical = how->hierarchical,
+                                  .only = how->only};
     for (int i = 0; i <= RATE_FINE; i++)
         t->part[i] = exp2((double)i / RATE_FINE);
     for (int i = 0; i <= RATE_CELLS * RATE_STEP; i++)

@@ -244,14 +244,22 @@ static void find_ways(const tuck_cluster *c, struct cost_shape s, tuck_coll coll
     }
 }
 
+/* PyTorch's rule chooses the one-shot kernel by size alone. */
+static bool by_rule(tuck_coll coll, int64_t bytes, const struct cost_choice *how)
+{
+    return coll == TUCK_ALL_REDUCE && how->one_shot_bytes > 0 && bytes <= how->one_shot_bytes;
+}
+
 /* Chooses among sorted ways. */
 static uint32_t choose(const struct cost_ways *w, tuck_coll coll, int64_t bytes,
                        const struct cost_choice *how)
 {
-    if (coll == TUCK_ALL_REDUCE && how->one_shot_bytes > 0 && bytes <= how->one_shot_bytes)
-        for (uint32_t i = 0; i < w->n; i++)
-            if (w->at[i].algo == TUCK_ALGO_ONE_SHOT)
-                return i;
+    bool by_size = by_rule(coll, bytes, how);
+    uint8_t only = by_size ? TUCK_ALGO_ONE_SHOT : how->only;
+
+    for (uint32_t i = 0; i < w->n && only != 0; i++)
+        if (w->at[i].algo == only)
+            return i;
     for (uint32_t i = 0; i < w->n; i++)
         if ((!w->at[i].symmetric || how->symmetric) &&
             (w->at[i].algo != TUCK_ALGO_HIERARCHICAL || how->hierarchical))
@@ -259,7 +267,7 @@ static uint32_t choose(const struct cost_ways *w, tuck_coll coll, int64_t bytes,
     return 0;
 }
 
-/* The one-shot kernel, with any model: PyTorch's rule chooses it by size alone. */
+/* The one-shot kernel, which no model of the library has. */
 static void add_one_shot(const tuck_cluster *c, struct cost_shape s, double bytes,
                          struct cost_ways *w)
 {
@@ -279,7 +287,8 @@ static uint32_t answer(const tuck_cluster *c, struct cost_shape s, tuck_coll col
 {
     *w = (struct cost_ways){.n = 0};
     find_ways(c, s, coll, (double)bytes, how->model, w, source);
-    if (coll == TUCK_ALL_REDUCE && how->one_shot_bytes > 0 && bytes <= how->one_shot_bytes)
+    if (coll == TUCK_ALL_REDUCE &&
+        (how->symmetric || how->only == TUCK_ALGO_ONE_SHOT || by_rule(coll, bytes, how)))
         add_one_shot(c, s, (double)bytes, w);
     sort_ways(w);
     return choose(w, coll, bytes, how);
@@ -391,7 +400,10 @@ tuck_status tuck_cost_collective(const tuck_cluster *c, const tuck_collective *q
 
     if (out == NULL || !shape_of_question(c, q, &s))
         return TUCK_EINVAL;
-    struct cost_choice how = {q->model, q->symmetric, q->hierarchical, q->one_shot_bytes};
+    struct cost_choice how = {.model = q->model,
+                              .symmetric = q->symmetric,
+                              .hierarchical = q->hierarchical,
+                              .one_shot_bytes = q->one_shot_bytes};
     cost_collective(c, s, q->coll, q->bytes, &how, out);
     return TUCK_OK;
 }
@@ -403,7 +415,10 @@ tuck_status tuck_cost_saturation(const tuck_cluster *c, const tuck_collective *q
 
     if (bytes_out == NULL || !(efficiency > 0 && efficiency < 1) || !shape_of_question(c, q, &s))
         return TUCK_EINVAL;
-    struct cost_choice how = {q->model, q->symmetric, q->hierarchical, q->one_shot_bytes};
+    struct cost_choice how = {.model = q->model,
+                              .symmetric = q->symmetric,
+                              .hierarchical = q->hierarchical,
+                              .one_shot_bytes = q->one_shot_bytes};
     *bytes_out = cost_saturation(c, s, q->coll, efficiency, &how);
     return TUCK_OK;
 }

@@ -45,6 +45,7 @@ struct cost_choice {
     tuck_cost_model model;
     bool symmetric, hierarchical;
     int64_t one_shot_bytes;
+    uint8_t only; /* tuck_algorithm: this one, where the group can run it; 0: the best */
 };
 
 /* The time and the algorithm. s.p <= 1: nothing moves, time 0. The time never decreases as bytes

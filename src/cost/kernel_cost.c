@@ -271,10 +271,13 @@ static void collective_part(struct cost_run *r, uint32_t n, const struct op_row 
     enum cost_bound bound;
     if (bytes < 0 || !cost_flops(r, n, row, &flops, &dtype))
         return;
-    us = cost_collective_us(r->c, s, (tuck_coll)out->coll, bytes, &r->options.collective);
+    struct cost_choice how = r->options.collective;
+    if (row->flags & OP_F_ONE_SHOT)
+        how.only = TUCK_ALGO_ONE_SHOT;
+    us = cost_collective_us(r->c, s, (tuck_coll)out->coll, bytes, &how);
     const struct cost_fit *fit = laws_find(&r->options.laws, out->coll,
                                            graph_str(r->g, r->g->group.at[out->group].name));
-    if (fit != NULL)
+    if (fit != NULL && how.only == 0) /* measured of the library */
         us = fit_us(fit, (double)bytes, us);
     out->bytes = bytes;
     out->flops = flops;

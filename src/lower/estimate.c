@@ -54,8 +54,8 @@ static void collective_op(struct estimate *e, uint32_t i)
     if (coll == 0 || op->group >= e->g->group.len || op->message < 0 || part.ps < 0)
         return;
     struct cost_choice how = e->o->collective;
-    /* lowering chose one-shot, so the operand is in symmetric memory */
-    how.symmetric |= op->algorithm != 0;
+    if (op->algorithm != 0 || (op_at(acting_op(e->g, op->node))->flags & OP_F_ONE_SHOT))
+        how.only = TUCK_ALGO_ONE_SHOT;
     cost_collective(e->c, e->run.group[op->group], coll, op->message, &how, &cost);
     if (op->algorithm != 0) {
         bool measured = part.bound != BOUND_COLLECTIVE ||
@@ -63,10 +63,9 @@ static void collective_op(struct estimate *e, uint32_t i)
                                   graph_str(e->g, e->g->group.at[op->group].name)) != NULL;
         if (measured)
             return;
-        /* The chosen algorithm is kept; its time is used if the model has it. */
-        for (uint32_t k = 0; k < cost.n_alternatives; k++)
-            if (cost.alternative[k].algorithm == TUCK_ALGO_ONE_SHOT)
-                op->ps = cost.alternative[k].ps;
+        /* Lowering's choice is kept; its time is used if the group can run it. */
+        if (cost.algorithm == TUCK_ALGO_ONE_SHOT)
+            op->ps = cost.ps;
         return;
     }
     if (cost.algorithm != 0)

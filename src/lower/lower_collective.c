@@ -115,12 +115,8 @@ static bool may_reuse(const struct coll *c, uint32_t from, uint32_t item)
 
 static bool has_symm_mem(const struct lower *l, uint32_t group)
 {
-    const char *name = program_str(l->p, l->groups.at[group].name);
-
-    for (size_t i = 0; i < l->o->n_symm_group; i++)
-        if (strcmp(l->o->symm_group[i], "*") == 0 || strcmp(l->o->symm_group[i], name) == 0)
-            return true;
-    return false;
+    return group_is_listed(l->o->symm_group, l->o->n_symm_group,
+                           program_str(l->p, l->groups.at[group].name));
 }
 
 /* Can the operand live in symmetric memory? It must be allocated by us, with a size that is the

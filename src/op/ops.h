@@ -77,6 +77,7 @@ enum op_class {
     X(ALL_TO_ALL, "all_to_all", "a collective of this kind, in whatever form")                     \
     X(BROADCAST, "broadcast", "a collective of this kind, in whatever form")                       \
     X(SYMMETRIC, "symmetric", "its first operand must live in symmetric memory of the group")      \
+    X(ONE_SHOT, "one_shot", "every rank reads the operands of all others: one step, no library")   \
     X(SYMM_OUT, "symm_out", "so must the first written operand after it")                          \
     X(FAKE_APART, "fake_apart",                                                                    \
       "shares a storage, but not under PyTorch's fake tensors: its estimates count another one")   \

@@ -31,6 +31,8 @@
     X(FORM, "form", "the pass does not merge its form: a list, in place, into a given buffer")     \
     X(WRAPPED, "wrapped", "control_deps or with_effects holds it, or its wait, where it is")       \
     X(NESTED, "nested", "it is in a nested graph, where the pass does not look")                   \
+    X(NO_SYMM_MEM, "no_symm_mem", "nothing says that its group has symmetric memory: --symm-mem")  \
+    X(ONE_NODE, "one_node", "its group is not on one node, where ranks could read each other")     \
     X(PATTERN, "pattern", "it does not have the shape that the pass rewrites")
 
 enum left_reason {

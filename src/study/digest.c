@@ -74,12 +74,13 @@ static void put_dtypes(const tuck_graph *g, const struct operand *o, int *last, 
     }
 }
 
-/* Kinds without a name of their own go by the name of their operator. */
+/* Kinds without a name of their own go by the name of their operator, and so do kernels over
+ * symmetric memory: those and the library's do not meet. */
 static void put_kind(const struct op_row *row, struct buf *out)
 {
     tuck_coll kind = op_coll(row);
 
-    if (kind == TUCK_OTHER_COLLECTIVE)
+    if (kind == TUCK_OTHER_COLLECTIVE || (row->flags & OP_F_SYMMETRIC))
         buf_add(out, row->name, strcspn(row->name, " "));
     else
         buf_str(out, tuck_coll_name(kind));

@@ -9,7 +9,8 @@
  *   collectives        may be merged with those of their kind, group and reduction that they are
  *                      not ordered against: charged their bytes at the best rate of any such
  *                      message. Those that can merge with none keep their time. Latency counts
- *                      where they take turns (free_turns.h)
+ *                      where they take turns (free_turns.h). An all-reduce of a group with
+ *                      symmetric memory may be one-shot: the cheaper of the two
  *   reduce-scatters    whose results are only added up may become one (dedup_fsdp_reduce_scatter):
  *                      charged nothing
  *   everything else    stays, with its time
@@ -130,7 +131,7 @@ static struct free_members charge_collectives(struct free_items *x, struct free_
     find_together(x, m, n);
     for (uint32_t i = 0; i < n; i++) {
         int64_t own = x->problem->ps[x->op[m[i].item]], ps = own;
-        if (m[i].together > m[i].bytes || m[i].coll == TUCK_ALL_REDUCE)
+        if (m[i].together > m[i].bytes || free_may_be_one_shot(r, m[i].group, (tuck_coll)m[i].coll))
             ps = (int64_t)(free_rate(r, m[i].group, (tuck_coll)m[i].coll, m[i].bytes,
                                      m[i].together) *
                            (double)m[i].bytes * PS_PER_US);

@@ -20,6 +20,9 @@ struct free_rates {
 void free_rates_begin(struct free_rates *r, const tuck_graph *g, const struct program *p,
                       const struct machine *m, const struct cost_laws *laws, struct arena *a);
 
+/* Is it an all-reduce on a group with symmetric memory? */
+bool free_may_be_one_shot(const struct free_rates *r, uint32_t group, tuck_coll coll);
+
 /* cost_best_rate() on this machine, or by the law of the profile. */
 double free_rate(struct free_rates *r, uint32_t group, tuck_coll coll, int64_t from, int64_t to);
 

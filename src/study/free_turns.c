@@ -55,7 +55,7 @@ static struct chain_cut *cut_of(struct turn *t, uint32_t n, bool heads,
     return chain_of_bytes(n, bytes, due, times, a);
 }
 
-/* A reduction to all may become one-shot, which needs no channel. */
+/* Those that may become one-shot have no such latency. */
 static void add_key(struct turns *s, const struct free_member *m, uint32_t n)
 {
     const struct free_items *x = s->x;
@@ -64,7 +64,7 @@ static void add_key(struct turns *s, const struct free_member *m, uint32_t n)
     int64_t sum = 0;
     uint32_t k = 0;
 
-    if (m->coll == TUCK_ALL_REDUCE || shape.p < 2)
+    if (free_may_be_one_shot(s->r, m->group, (tuck_coll)m->coll) || shape.p < 2)
         return;
     struct turn *t = arena_array(a, struct turn, n);
     for (uint32_t i = 0; i < n; i++) {

@@ -262,6 +262,8 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
     if (st == TUCK_OK && s->best.g != was && s->o->effort > 0)
         st = or_stopped(s, try_changes(s));
     if (st == TUCK_OK)
+        st = or_stopped(s, try_one_shot(s, &first));
+    if (st == TUCK_OK)
         st = choose_light(s);
     if (st == TUCK_OK && s->best.g != NULL && s->o->effort > 0)
         st = or_stopped(s, try_late(s, &pass_issue_late));

@@ -8,6 +8,7 @@
 #include "overlap/overlap.h"
 #include "rewrite/control_deps.h"
 #include "rewrite/loops.h"
+#include "rewrite/one_shot.h"
 #include "rewrite/waits.h"
 #include "schedule/schedule.h"
 
@@ -49,6 +50,7 @@ static const struct pass *const rows[] = {
     &pass_reorder_compute_and_comm_for_overlap,
     &pass_schedule_overlap_bucketing,
     &pass_overlap_scheduling,
+    &pass_one_shot_all_reduce,
     &pass_join_loops,
     &pass_repeat_constants,
     &pass_insert_control_deps,

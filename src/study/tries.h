@@ -71,6 +71,12 @@ TUCK_MUST_CHECK tuck_status try_rival(struct search *s, const struct stage *riva
 /* Offers what some of them make of the graph. */
 TUCK_MUST_CHECK tuck_status try_named(struct search *s, const struct stage *first);
 
+/* ---- one-shot all-reduces (try_one_shot.c) ---- */
+
+/* Goes on from the best, or from `first` if there is none: all-reduces that are shorter so become
+ * one-shot. */
+TUCK_MUST_CHECK tuck_status try_one_shot(struct search *s, const struct stage *first);
+
 /* ---- small graphs (try_small.c) ---- */
 
 /* All orders with all buckets, if there are few ops. */

@@ -30,6 +30,7 @@ struct case_of { /* what is tried on one graph */
     struct plan plan;
     enum mode { PIPELINE, OPTIMIZE, SCHEDULE } mode;
     tuck_cluster *cluster;
+    bool symmetric; /* groups have symmetric memory */
 };
 
 /* ---- simulating a text ---- */
@@ -56,7 +57,11 @@ static void tell_groups(const struct case_of *c, tuck_graph *g)
 
 static tuck_machine machine_of(const struct case_of *c)
 {
+    static const char *const everywhere[] = {"*"};
+
     return (tuck_machine){.size = sizeof(tuck_machine),
+                          .symm_groups = everywhere,
+                          .n_symm_groups = c->symmetric,
                           .hints = c->x->hint,
                           .n_hints = c->x->n_hint,
                           .cluster = c->cluster};
@@ -402,6 +407,7 @@ static void claims_are_true(void **state)
         bool schedules = rng_below(&rng, 4) > 0;
         random_plan(&rng, x.text[0], schedules, &c.plan);
         uint32_t mode = rng_below(&rng, 10);
+        c.symmetric = rng_below(&rng, 2) != 0;
         c.mode = mode == 0 ? OPTIMIZE : mode == 1 ? SCHEDULE : PIPELINE;
         check_or_fail(&c, seed + sums.graphs, &sums);
         random_graph_free(&x);

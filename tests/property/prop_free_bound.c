@@ -43,17 +43,13 @@ static const char *const tried[][2] = {
     {"bucket_reduce_scatter", "mode=custom_ops"},
     {"bucket_all_reduce", "cap_mb=0.0005"},
     {"bucket_all_reduce", "cap_mb=400"},
+    {"one_shot_all_reduce", "max_kb=1e9"},
+    {"one_shot_all_reduce", "max_kb=1"},
 };
 
 static bool needs_options(size_t pass)
 {
-    for (size_t i = 0; i < tuck_pass_option_count(pass); i++) {
-        tuck_option o;
-        tuck_pass_option(pass, i, &o);
-        if (strcmp(o.type, "names") == 0 && strcmp(o.dflt, "None") == 0)
-            return true;
-    }
-    return false;
+    return strcmp(tuck_pass_name(pass), "merge_bucket") == 0;
 }
 
 /* Buckets of everything, loops joined, any order. */
@@ -80,6 +76,8 @@ static const char *const far[] = {
     "(),list_overlap(),join_loops()",
     "reorder_for_peak_memory(),join_loops()",
     "raise_comms(),sink_waits(),join_loops()",
+    "one_shot_all_reduce(max_kb=1e9),list_overlap(),join_loops()",
+    "bucket_all_reduce(),one_shot_all_reduce(max_kb=1e9),list_overlap(),join_loops()",
 };
 
 static void random_pipeline(struct rng *rng, char *to, size_t size)
@@ -123,6 +121,7 @@ struct setting {
     const tuck_hint *hint;
     size_t n_hint;
     double bandwidth;
+    bool symmetric; /* groups have symmetric memory */
 };
 
 /* The machine that fits the graph, or another; links that are slow or quick. */
@@ -137,6 +136,7 @@ static void random_machine(struct rng *rng, const tuck_graph *g, struct setting 
 
     tuck_cluster_free(m->cluster);
     m->cluster = NULL;
+    m->symmetric = rng_below(rng, 2) != 0;
     m->bandwidth = speeds[rng_below(rng, sizeof(speeds) / sizeof(*speeds))];
     if (k < sizeof(names) / sizeof(*names))
         assert_int_equal(tuck_cluster_preset(names[k], NULL, NULL, &m->cluster), TUCK_OK);
@@ -150,7 +150,11 @@ static void random_machine(struct rng *rng, const tuck_graph *g, struct setting 
 
 static tuck_machine machine_of(const struct setting *m)
 {
+    static const char *const everywhere[] = {"*"};
+
     return (tuck_machine){.size = sizeof(tuck_machine),
+                          .symm_groups = everywhere,
+                          .n_symm_groups = m->symmetric,
                           .cluster = m->cluster,
                           .hints = m->hint,
                           .bandwidth = m->bandwidth,

@@ -60,10 +60,13 @@ struct seen { /* before and after each step */
 };
 
 #define C10D "torch.ops._c10d_functional."
+#define SYMM "torch.ops.symm_mem."
 
 static bool communicates(const char *target)
 {
-    return strncmp(target, C10D, sizeof(C10D) - 1) == 0 && strstr(target, "wait_tensor") == NULL;
+    return (strncmp(target, C10D, sizeof(C10D) - 1) == 0 &&
+            strstr(target, "wait_tensor") == NULL) ||
+           strncmp(target, SYMM, sizeof(SYMM) - 1) == 0;
 }
 
 /* The group among the operands: its first letter. */
@@ -207,11 +210,17 @@ static struct span span_of(const struct order *before, const struct order *after
     return s;
 }
 
-/* Is it a collective that may pass others where their order is free? Not what a nested graph starts,
- * and not what runs at once. */
+static bool is_symmetric(const struct comm *x)
+{
+    return strstr(x->target, SYMM) != NULL;
+}
+
+/* Is it a collective that may pass others where their order is free? Not what a nested graph starts.
+ */
 static bool is_plain(const struct comm *x)
 {
-    return strcmp(x->name, x->call) == 0 && x->group >= 0 && strstr(x->target, C10D) != NULL;
+    return strcmp(x->name, x->call) == 0 && x->group >= 0 &&
+           (strstr(x->target, C10D) != NULL || is_symmetric(x));
 }
 
 /* May y, which came after all or a part of x, now be before it? Those of different groups may,
@@ -220,7 +229,8 @@ static bool is_plain(const struct comm *x)
 static bool may_pass(const struct comm *x, struct span at_x, const struct comm *y, struct span at_y,
                      bool keep_order, bool is_free)
 {
-    if (is_free && is_plain(x) && is_plain(y))
+    /* Those over symmetric memory keep their order among themselves. */
+    if (is_free && is_plain(x) && is_plain(y) && !(is_symmetric(x) && is_symmetric(y)))
         return true;
     return x->group == y->group ? at_y.first <= at_x.last : !keep_order || at_y.last < at_x.first;
 }
@@ -365,7 +375,12 @@ static void run_rank(const struct random_graph *x, char *const *text, const stru
                      const tuck_pipeline *pipe, int rank, tuck_graph *before, struct seen *seen,
                      struct rank_run *r)
 {
-    tuck_machine machine = {.size = sizeof(machine), .hints = x->hint, .n_hints = x->n_hint};
+    static const char *const everywhere[] = {"*"};
+    tuck_machine machine = {.size = sizeof(machine),
+                            .hints = x->hint,
+                            .n_hints = x->n_hint,
+                            .symm_groups = everywhere,
+                            .n_symm_groups = 1};
     tuck_run_options o = {.size = sizeof(o),
                           .machine = &machine,
                           .order = p->keep_order ? TUCK_ORDER_OF_ALL : TUCK_ORDER_FREE};
@@ -493,8 +508,8 @@ static bool check_status(const struct rank_run *r, const char *graph, const char
                          struct text *why)
 {
     static const char *const refusals[] = {
-        "error: merge_bucket: ", "error: begins: ",
-        "error: mode custom_ops_multidtype is for all-gathers",
+        "error: merge_bucket: ",          "error: begins: ",
+        "error: one_shot_all_reduce: ",   "error: mode custom_ops_multidtype is for all-gathers",
         "symbols in sizes have no value", /* schedules need to know all sizes */
     };
     /* Results that nobody takes out any more have no sizes. */

@@ -75,29 +75,35 @@ static void random_names(struct rng *rng, const char *graph, const char *what, u
         add(t, "None");
 }
 
-/* Collectives of one kind, mostly; any node. */
-static void random_nodes(struct rng *rng, const char *graph, bool several, struct text *t)
+/* Collectives of the pass's own kind, or of one kind; now and then any node. */
+static void random_nodes(struct rng *rng, const char *graph, const char *pass, struct text *t)
 {
     static const char *const kinds[] = {"all_gather_into_tensor.default", "all_reduce.default",
                                         "reduce_scatter_tensor.default", ""};
+    uint32_t kind = rng_below(rng, 3);
 
-    if (several)
-        random_names(rng, graph, kinds[rng_below(rng, rng_below(rng, 8) ? 3 : 4)],
-                     2 + rng_below(rng, 3), t);
-    else
-        random_names(rng, graph, "", 1, t);
+    if (strstr(pass, "all_") != NULL || strstr(pass, "scatter") != NULL)
+        kind = strstr(pass, "gather") != NULL ? 0 : strstr(pass, "all_reduce") != NULL ? 1 : 2;
+    if (rng_below(rng, 16) == 0)
+        kind = 3;
+    random_names(rng, graph, kinds[kind], 2 + rng_below(rng, 3), t);
 }
 
-static void random_option(struct rng *rng, const char *graph, const tuck_option *o, struct text *t)
+static void random_option(struct rng *rng, const char *graph, const char *pass,
+                          const tuck_option *o, struct text *t)
 {
-    if (strcmp(o->type, "text") == 0 || strcmp(o->type, "names") == 0) {
-        random_nodes(rng, graph, strcmp(o->type, "names") == 0, t);
+    if (strcmp(o->type, "text") == 0) {
+        random_names(rng, graph, "", 1, t);
+    } else if (strcmp(o->type, "names") == 0) {
+        random_nodes(rng, graph, pass, t);
     } else if (strchr(o->type, '|') != NULL) {
         random_choice(rng, o->type, t);
     } else if (strcmp(o->type, "bool") == 0) {
         add(t, "%s", rng_below(rng, 2) ? "true" : "false");
     } else if (strcmp(o->type, "int") == 0) {
         add(t, "%u", rng_below(rng, 4));
+    } else if (strstr(o->name, "_kb") != NULL) {
+        add(t, "%s", rng_below(rng, 4) ? "128" : "0.05");
     } else {
         random_number(rng, t);
         while (strcmp(o->type, "numbers") == 0 && rng_below(rng, 2) == 0) {
@@ -123,9 +129,9 @@ static bool is_random(const tuck_option *o, bool torch)
 }
 
 /* Is this option required? */
-static bool is_needed(const tuck_option *o)
+static bool is_needed(const char *pass, const tuck_option *o)
 {
-    return strcmp(o->type, "names") == 0 && strcmp(o->dflt, "None") == 0;
+    return strcmp(pass, "merge_bucket") == 0 && strcmp(o->type, "names") == 0;
 }
 
 static void random_step(struct rng *rng, const char *graph, bool order, bool torch, char *to,
@@ -141,10 +147,11 @@ static void random_step(struct rng *rng, const char *graph, bool order, bool tor
     for (size_t i = 0; i < tuck_pass_option_count(pass); i++) {
         tuck_option o;
         tuck_pass_option(pass, i, &o);
-        if (!is_random(&o, torch) || (!is_needed(&o) && rng_below(rng, 2) == 0))
+        if (!is_random(&o, torch) ||
+            (!is_needed(tuck_pass_name(pass), &o) && rng_below(rng, 2) == 0))
             continue;
         add(&t, "%s%s=", given++ ? "," : "", o.name);
-        random_option(rng, graph, &o, &t);
+        random_option(rng, graph, tuck_pass_name(pass), &o, &t);
     }
     add(&t, ")");
     if (t.len >= size)

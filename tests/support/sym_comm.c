@@ -80,6 +80,7 @@ struct collective {
     bool list;     /* operands and results are lists */
     bool in_place; /* the results are the operands */
     bool out;      /* the result is the operand `out` */
+    bool like;     /* the result has the strides of the operand */
     enum reduction reduce;
     int64_t src;
     struct team team;
@@ -117,7 +118,7 @@ static bool out_of(const struct call *c, const struct collective *k, const struc
             t.size[0] /= k->team.size;
         }
         /* According to PyTorch's shape rules these keep the strides of their operands. */
-        bool kept = k->pattern == P_BROADCAST || (k->pattern == P_REDUCE && k->list);
+        bool kept = k->pattern == P_BROADCAST || (k->pattern == P_REDUCE && k->list) || k->like;
         if (!kept || !tensor_dense(&t))
             tensor_pack(&t);
         tensor_new(&c->e->pool, &t);
@@ -346,6 +347,20 @@ static void finish(const struct call *c, const struct tensor *t)
             at = &w->next;
         }
     }
+}
+
+/* A kernel over symmetric memory: over when it returns, with the strides of its operand. */
+static bool op_one_shot(const struct call *c, struct value *out)
+{
+    struct collective k = {.like = true};
+
+    if (!reduction_operand(c, 1, &k.reduce) || !all_reduce(c, k, out))
+        return false;
+    if (k.reduce != R_SUM)
+        return call_fail(c, "only sums");
+    for (int r = 0; r < c->e->w->n_ranks; r++)
+        finish(&c[r], out[r].t);
+    return true;
 }
 
 /* Returned results without a wait are waited for by the caller. */
@@ -619,6 +634,7 @@ const struct sym_op symeval_comm_ops[] = {
     {"fsdp.copy_.default", op_fsdp_copy_, NULL},
     {"fsdp.split_with_sizes_copy.default", op_split_copy, NULL},
     {"inductor.resize_storage_bytes_.default", op_resize, NULL},
+    {"symm_mem.one_shot_all_reduce.default", NULL, op_one_shot},
 };
 
 const size_t symeval_n_comm_ops = sizeof(symeval_comm_ops) / sizeof(*symeval_comm_ops);

@@ -9,26 +9,12 @@
 #include "tuck_experimental.h"
 
 static const char *const good[][2] = {
-    {"cluster", "h100x8x4"},
-    {"model", "nccl"},
-    {"symbol", "s0=8"},
-    {"symbol", "s1=9"},
-    {"bandwidth", "0.5"},
-    {"contention", "yes"},
-    {"strict", "yes"},
-    {"order", "groups"},
-    {"memory", "40GiB"},
-    {"memory", "+5%"},
-    {"judge", "yes"},
-    {"form", "json"},
-    {"top", "3"},
-    {"width", "80"},
-    {"color", "yes"},
-    {"times", "yes"},
-    {"timeline", "yes"},
-    {"times", "no"},
-    {"node", "mm"},
-    {"subject", "step.txt"},
+    {"cluster", "h100x8x4"}, {"model", "nccl"},       {"symbol", "s0=8"},   {"symbol", "s1=9"},
+    {"symm_mem", "tp"},      {"symm_mem", "*"},       {"bandwidth", "0.5"}, {"contention", "yes"},
+    {"strict", "yes"},       {"order", "groups"},     {"memory", "40GiB"},  {"memory", "+5%"},
+    {"judge", "yes"},        {"form", "json"},        {"top", "3"},         {"width", "80"},
+    {"color", "yes"},        {"times", "yes"},        {"timeline", "yes"},  {"times", "no"},
+    {"node", "mm"},          {"subject", "step.txt"},
 };
 
 static void every_setting(void **state)
@@ -44,6 +30,9 @@ static void every_setting(void **state)
     assert_int_equal(m->model, TUCK_MODEL_NCCL);
     assert_int_equal(m->n_hints, 2);
     assert_string_equal(m->hints[1].symbol, "s1");
+    assert_int_equal(m->n_symm_groups, 2);
+    assert_string_equal(m->symm_groups[0], "tp");
+    assert_string_equal(m->symm_groups[1], "*");
     assert_int_equal(m->hints[1].value, 9);
     assert_true(m->bandwidth == 0.5 && m->contention == TUCK_LINKS_SHARED);
     assert_int_equal(m->unknown, TUCK_REFUSE);
