@@ -98,7 +98,7 @@ static tuck_status choose_and_try(struct search *s, const struct stage *x, bool 
     return st;
 }
 
-/* From a copy of the best, which stays while the best changes; or from the graph as it came. */
+/* From a copy of the best, which stays while the best changes; or from the original. */
 static tuck_status try_from_best(struct search *s, const struct stage *first, bool hidden,
                                  bool *any)
 {
