@@ -33,15 +33,16 @@ struct op_facts {
     struct arena *a;
     struct edges e;
     uint32_t n, n_channel;
-    uint32_t *at;     /* [op] its position in the order that is given */
-    int64_t *ps;      /* [op] */
-    int64_t *tail;    /* [op] from its start to the end of the step, if nothing else was to do */
-    int64_t *work;    /* [position] compute before it */
-    bool *feeder;     /* [op] cheap, made of inputs, for gathers only */
-    bool *gather;     /* [op] a collective that needs nothing but inputs and feeders */
-    uint32_t *needed; /* [collective] position of the first op that computes with its result; n:
+    uint32_t *at;      /* [op] its position in the order that is given */
+    int64_t *ps;       /* [op] */
+    int64_t *tail;     /* [op] from its start to the end of the step, if nothing else was to do */
+    int64_t *work;     /* [position] compute before it */
+    bool *feeder;      /* [op] cheap, made of inputs, for gathers only */
+    bool *gather;      /* [op] a collective that needs nothing but inputs and feeders */
+    uint32_t *needed;  /* [collective] position of the first op that computes with its result; n:
                          none does */
-    int64_t *due;     /* [gather] the work that may come before it at most */
+    int64_t *due;      /* [gather] the work that may come before it at most */
+    struct rest *rest; /* NULL: memory does not matter */
 };
 
 static bool computes(const struct problem *p, uint32_t x)
@@ -161,6 +162,8 @@ static void find_facts(struct op_facts *f, struct schedule *s, struct arena *a)
     look_back(f);
     look_ahead(f);
     find_due(f);
+    if (!isnan(s->opt.list_peak_memory_budget))
+        f->rest = rest_begin(f->p, s->order, s->opt.list_peak_memory_budget, a);
 }
 
 /* ---- one setting ---- */
@@ -173,7 +176,6 @@ struct setting {
 struct timed {
     const struct op_facts *f;
     struct setting how;
-    struct rest *rest;
     uint32_t *missing; /* [op] edges it still waits for */
     bool *done;
     int64_t clock, *channel;
@@ -295,7 +297,7 @@ static void emit(struct timed *t, uint32_t x)
 
 static bool take(struct timed *t, uint32_t x)
 {
-    if (t->rest != NULL && !rest_take(t->rest, x))
+    if (t->f->rest != NULL && !rest_take(t->f->rest, x))
         return false;
     emit(t, x);
     return true;
@@ -423,8 +425,8 @@ static void begin(struct timed *t, const struct op_facts *f, const struct settin
         heap_begin(&t->ready[c], a, count[c], by_needed, f);
         heap_begin(&t->gathers[c], a, count[c], by_needed, f);
     }
-    if (!isnan(f->s->opt.list_peak_memory_budget))
-        t->rest = rest_begin(f->p, f->s->order, f->s->opt.list_peak_memory_budget, a);
+    if (f->rest != NULL)
+        rest_restart(f->rest);
     for (uint32_t x = 0; x < n; x++) {
         t->missing[x] = f->e.need_at[x + 1] - f->e.need_at[x];
         if (f->gather[x])
@@ -469,19 +471,23 @@ static bool better(int64_t ps, double bytes, int64_t best_ps, double best_bytes)
 void schedule_list_overlap(struct schedule *s)
 {
     struct op_facts f;
+    struct sim sim;
     uint32_t n = s->p->n_op, *best = arena_array(&s->arena, uint32_t, n);
     struct sim_span *span = arena_array(&s->arena, struct sim_span, n);
     int64_t least = INT64_MAX;
     double least_held = 0;
 
     find_facts(&f, s, &s->arena);
+    schedule_sim(&sim, s->p, s->runtime, &s->arena);
     for (uint32_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
         struct arena_mark mark = arena_mark(&s->arena);
         struct timed t;
 
         begin(&t, &f, &settings[i], &s->arena);
         run(&t);
-        int64_t ps = schedule_spans(s->p, s->runtime, t.out, span, &s->arena).makespan;
+        struct sim_result r;
+        sim_run(&sim, t.out, &r, span);
+        int64_t ps = r.makespan;
         double bytes = sim_held(s->p, span);
         s->n_measured++;
         if (i == 0 || better(ps, bytes, least, least_held)) {

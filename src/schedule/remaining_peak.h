@@ -11,6 +11,9 @@ struct rest;
 struct rest *rest_begin(const struct problem *p, const uint32_t *order, double budget,
                         struct arena *a);
 
+/* All of them are there again. */
+void rest_restart(struct rest *r);
+
 /* Runs x now and the others after it in their order. False: too much memory; then nothing changes.
  * The first remaining op is never too much. */
 bool rest_take(struct rest *r, uint32_t x);

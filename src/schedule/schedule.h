@@ -155,6 +155,9 @@ struct schedule_time {
 struct schedule_time schedule_time(const struct problem *p, const double *runtime,
                                    const uint32_t *order, struct arena *a);
 
+/* A simulator of orders with those runtimes, for several of them; lives in the arena. */
+void schedule_sim(struct sim *sim, const struct problem *p, const double *runtime, struct arena *a);
+
 /* The same with all results; span: [op], or NULL. */
 struct sim_result schedule_spans(const struct problem *p, const double *runtime,
                                  const uint32_t *order, struct sim_span *span, struct arena *a);

@@ -1,17 +1,23 @@
 /* The time of an order, and whether it is valid. */
 #include "schedule/schedule.h"
 
+void schedule_sim(struct sim *sim, const struct problem *p, const double *runtime, struct arena *a)
+{
+    int64_t *ps = arena_array(a, int64_t, p->n_op);
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        ps[i] = ps_round(runtime[i] * p->unit_ps);
+    sim_init(sim, p, &(struct sim_options){.ps = ps}, a);
+}
+
 struct sim_result schedule_spans(const struct problem *p, const double *runtime,
                                  const uint32_t *order, struct sim_span *span, struct arena *a)
 {
     struct arena_mark mark = arena_mark(a);
-    int64_t *ps = arena_array(a, int64_t, p->n_op);
     struct sim sim;
     struct sim_result r;
 
-    for (uint32_t i = 0; i < p->n_op; i++)
-        ps[i] = ps_round(runtime[i] * p->unit_ps);
-    sim_init(&sim, p, &(struct sim_options){.ps = ps}, a);
+    schedule_sim(&sim, p, runtime, a);
     sim_run(&sim, order, &r, span);
     arena_release(a, mark);
     return r;
