@@ -59,14 +59,12 @@ static uint32_t hash_str(const char *s, size_t len)
     return len > 0 ? hash_bytes(s, len - 1) << 4 | (s[len - 1] & 15) : 0;
 }
 
-static void grow(struct strtab *t)
+/* n is a power of two. */
+static void grow_to(struct strtab *t, uint32_t n)
 {
     struct mem *m = t->bytes.mem;
-    uint32_t n = t->n_slot ? t->n_slot * 2 : 64;
     struct str_slot *slot;
 
-    if (n == 0 || t->n_slot > UINT32_MAX / 4)
-        mem_exhausted(m);
     slot = mem_resize(m, NULL, 0, n * sizeof(*slot));
     memset(slot, 0, n * sizeof(*slot));
     for (uint32_t k = 0; k < t->n_slot; k++) {
@@ -81,6 +79,24 @@ static void grow(struct strtab *t)
     mem_free(m, t->slot, t->n_slot * sizeof(*t->slot));
     t->slot = slot;
     t->n_slot = n;
+}
+
+static void grow(struct strtab *t)
+{
+    if (t->n_slot > UINT32_MAX / 4)
+        mem_exhausted(t->bytes.mem);
+    grow_to(t, t->n_slot ? t->n_slot * 2 : 64);
+}
+
+void strtab_reserve(struct strtab *t, uint32_t n)
+{
+    uint32_t n_slot = 64;
+
+    while (n_slot / 2 <= n && n_slot < UINT32_MAX / 4)
+        n_slot *= 2;
+    vec_reserve(t->bytes.mem, &t->all, n);
+    if (n_slot > t->n_slot)
+        grow_to(t, n_slot);
 }
 
 /* The slot that holds s, or the free one where it would go. */

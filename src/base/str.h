@@ -33,6 +33,8 @@ struct strtab {
 void strtab_init(struct strtab *t, struct mem *m); /* allocates nothing yet */
 void strtab_destroy(struct strtab *t);
 
+/* Room for about so many different strings. */
+void strtab_reserve(struct strtab *t, uint32_t n);
 str_id str_intern(struct strtab *t, const char *s, size_t len);
 str_id str_find(const struct strtab *t, const char *s, size_t len); /* 0 if absent */
 

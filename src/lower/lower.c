@@ -258,7 +258,7 @@ static void lower_fused(struct lower *l, uint32_t n)
     uint32_t *op = &l->region_op[l->region[n]];
 
     if (*op == PROGRAM_NONE)
-        *op = lower_op(l, PROGRAM_FUSED, n, ".fused", "fused");
+        *op = lower_op(l, PROGRAM_FUSED, n, ".fused", lower_keep(l, "fused"));
     lower_joins(l, *op, n);
     lower_accesses(l, *op, n);
     lower_follows_operands(l, *op, n);
@@ -328,8 +328,8 @@ static void begin_groups(struct lower *l)
 
     l->group = groups_of_nodes(g, &l->scratch);
     for (uint32_t i = 0; i < g->group.len; i++) {
-        struct program_group x = {lower_keep(l, graph_str(g, g->group.at[i].name)),
-                                  g->group.at[i].size, g->group.at[i].rank};
+        struct program_group x = {lower_str(l, g->group.at[i].name), g->group.at[i].size,
+                                  g->group.at[i].rank};
         vec_push_in(&l->scratch, &l->groups, x);
     }
 }
@@ -385,30 +385,41 @@ static void derive(struct lower *l)
     struct program *p = l->p;
     uint32_t *order_at;
 
-    ROW_STARTS(p, l->dep, from, order_at);
-    struct program_dep *order = arena_array(&p->arena, struct program_dep, l->dep.len);
+    ROW_STARTS(&l->scratch, p, l->dep, from, order_at);
+    struct program_dep *order = arena_array(&l->scratch, struct program_dep, l->dep.len);
     for (uint32_t i = 0; i < l->dep.len; i++)
         order[csr_place(order_at, l->dep.at[i].from)] = l->dep.at[i].dep;
-    program_derive(p, order_at, order);
+    program_derive(p, order_at, order, &l->scratch);
+}
+
+/* Out of the scratch memory. */
+static void keep_deps(struct program *p)
+{
+    uint32_t n = p->dep_at[p->n_op];
+    uint32_t *at = arena_array(&p->arena, uint32_t, (size_t)p->n_op + 1);
+    struct program_dep *dep = arena_array(&p->arena, struct program_dep, n);
+
+    p->dep_at = memcpy(at, p->dep_at, ((size_t)p->n_op + 1) * sizeof(*at));
+    p->dep = n > 0 ? memcpy(dep, p->dep, n * sizeof(*dep)) : dep;
 }
 
 static void finish_lists(struct lower *l)
 {
     struct program *p = l->p;
 
-    ROW_STARTS(p, l->use, op, p->use_at);
+    ROW_STARTS(&p->arena, p, l->use, op, p->use_at);
     p->use = arena_array(&p->arena, struct program_use, l->use.len);
     for (uint32_t i = 0; i < l->use.len; i++)
         p->use[csr_place(p->use_at, l->use.at[i].op)] = l->use.at[i].use;
-    ROW_STARTS(p, l->node, op, p->node_at);
+    ROW_STARTS(&p->arena, p, l->node, op, p->node_at);
     p->node = arena_array(&p->arena, str_id, l->node.len);
     p->node_id = arena_array(&p->arena, uint32_t, l->node.len);
     for (uint32_t i = 0; i < l->node.len; i++) {
         uint32_t at = csr_place(p->node_at, l->node.at[i].op), n = l->node.at[i].what;
         p->node_id[at] = n;
-        p->node[at] = lower_keep(l, graph_str(l->g, node_at(l->g, n)->name));
+        p->node[at] = lower_str(l, node_at(l->g, n)->name);
     }
-    ROW_STARTS(p, l->wait, op, p->wait_at);
+    ROW_STARTS(&p->arena, p, l->wait, op, p->wait_at);
     p->wait = arena_array(&p->arena, uint32_t, l->wait.len);
     for (uint32_t i = 0; i < l->wait.len; i++)
         p->wait[csr_place(p->wait_at, l->wait.at[i].op)] = l->wait.at[i].what;
@@ -417,6 +428,7 @@ static void finish_lists(struct lower *l)
     keep_together(l);
     if (l->dep.len > known)
         derive(l);
+    keep_deps(p);
 }
 
 /* Which buffer each value is in, for what runs the program. */
@@ -508,12 +520,31 @@ static uint32_t stay_behind(struct lower *l, uint32_t n, uint32_t first, uint32_
     return first;
 }
 
+/* Room for what a graph usually becomes, so that the lists do not grow step by step. */
+static void expect(struct lower *l)
+{
+    struct arena *a = &l->scratch;
+    uint32_t n = l->g->n_nodes;
+
+    vec_reserve_in(a, &l->op, n);
+    vec_reserve_in(a, &l->buf, n);
+    vec_reserve_in(a, &l->track, n);
+    vec_reserve_in(a, &l->use, 3 * (size_t)n);
+    vec_reserve_in(a, &l->dep, 3 * (size_t)n);
+    vec_reserve_in(a, &l->node, n);
+    vec_reserve_in(a, &l->use_from, n);
+    vec_reserve_in(a, &l->followed, n);
+    vec_reserve_in(a, &l->ended_from, n);
+    vec_reserve_in(a, &l->met, n);
+}
+
 static void do_lower(void *arg)
 {
     struct lower *l = arg;
     tuck_graph *g = l->g;
 
     infer_need(g);
+    lower_begin_names(l);
     l->p->name = lower_keep(l, *graph_str(g, g->name) ? graph_str(g, g->name) : "forward");
     l->p->source = lower_keep(l, graph_str(g, g->source_name));
     begin_groups(l);
@@ -533,6 +564,7 @@ static void do_lower(void *arg)
     l->more_from = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->more_from));
     l->copied = arena_zeroed(&l->scratch, g->node.len * sizeof(*l->copied));
     vec_push_in(&l->scratch, &l->link, ((struct lower_link){0, 0}));
+    expect(l);
     for_each_node (g, n)
         if (node_at(g, n)->kind == TUCK_PLACEHOLDER || node_at(g, n)->kind == TUCK_GET_ATTR)
             lower_input(l, n);

@@ -65,6 +65,12 @@ struct lower_dep_row {
     struct program_dep dep;
 };
 
+/* What was found out about a type. */
+struct lower_known {
+    int64_t bytes;
+    str_id text; /* 0: nothing yet */
+};
+
 struct lower_pair {
     uint32_t op, what;
 };
@@ -79,6 +85,9 @@ struct lower {
     struct storages s;
     struct sigs sigs;
     struct buf text;
+    str_id *str, *kernel; /* by string of the store, and by operator: the program's; 0: not yet */
+    struct lower_known *known; /* by type, twice: as it is, and contiguous */
+    uint32_t n_str, n_known;
     tuck_status status;
     sym_id no_number; /* a size without a value; 0 if all have one */
 
@@ -123,9 +132,19 @@ struct lower {
 void lower_roles(struct lower *l);
 void lower_regions(struct lower *l);
 
+/* in lower_names.c: strings of the program */
+void lower_begin_names(struct lower *l);
+str_id lower_keep(struct lower *l, const char *s);
+str_id lower_str(struct lower *l, str_id s); /* the same for a string of the graph */
+const char *lower_kernel(const struct lower *l, uint32_t node);
+str_id lower_kernel_str(struct lower *l, uint32_t node);
+/* A name that no op or buffer has. */
+enum lower_named { NAME_OF_OP = 1, NAME_OF_BUF = 2 };
+str_id lower_name(struct lower *l, uint32_t node, const char *suffix, enum lower_named what);
+
 /* in lower_emit.c */
 uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const char *suffix,
-                  const char *kernel);
+                  str_id kernel);
 void lower_joins(struct lower *l, uint32_t op, uint32_t node); /* makes the node part of the op */
 /* A new buffer of that type, made by op; PROGRAM_NONE if the type is not a tensor. */
 uint32_t lower_buf(struct lower *l, uint32_t op, uint32_t node, type_id type, const char *suffix);
@@ -150,12 +169,10 @@ void lower_results(struct lower *l, uint32_t op, uint32_t node);
 uint32_t lower_plain(struct lower *l, uint32_t node, enum program_kind kind);
 bool lower_is_contiguous(const struct lower *l, type_id t);
 type_id lower_result_type(const struct lower *l, uint32_t node, uint32_t item);
-const char *lower_kernel(const struct lower *l, uint32_t node);
 /* In lower_origin.c: the parameter that a collective gathers, or whose gradient it reduces: from
  * the descriptors of inputs and results; 0 if they do not say. */
 void lower_describe(struct lower *l);
 str_id lower_parameter(struct lower *l, uint32_t node);
-str_id lower_keep(struct lower *l, const char *s);
 
 /* in lower_collective.c */
 void lower_collective(struct lower *l, uint32_t node);

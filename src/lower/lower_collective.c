@@ -48,7 +48,7 @@ static uint32_t copy_of_item(struct coll *c, uint32_t from, uint32_t item, const
                              const char *kernel)
 {
     struct lower *l = c->l;
-    uint32_t op = lower_op(l, PROGRAM_COPY, c->node, suffix, kernel);
+    uint32_t op = lower_op(l, PROGRAM_COPY, c->node, suffix, lower_keep(l, kernel));
 
     lower_uses(l, op, buf_of_item(l, from, item), PROGRAM_READS);
     lower_depends(l, op, l->made_by[from], 0);
@@ -80,7 +80,7 @@ static const char *in_place_kernel(struct coll *c)
 static void copy_back(struct coll *c, uint32_t node, uint32_t from, uint32_t to)
 {
     struct lower *l = c->l;
-    uint32_t op = lower_op(l, PROGRAM_COPY, c->node, ".back", "copy_");
+    uint32_t op = lower_op(l, PROGRAM_COPY, c->node, ".back", lower_keep(l, "copy_"));
 
     l->op.at[op].from = node;
     lower_uses(l, op, from, PROGRAM_READS);
@@ -229,7 +229,7 @@ static void in_place(struct coll *c)
                  : may_reuse(c, t.node, t.item) ? buf_of_item(l, t.node, t.item)
                                                 : copy_of_item(c, t.node, t.item, suffix, "clone");
     }
-    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", in_place_kernel(c));
+    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", lower_keep(l, in_place_kernel(c)));
     lower_joins(l, c->op, c->node);
     for (uint32_t i = 0; i < n; i++) {
         lower_uses(l, c->op, buf[i], PROGRAM_MUTATES);
@@ -329,7 +329,7 @@ static void as_written(struct coll *c)
             l->copied[v->a] = c->node;
         }
     }
-    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", lower_kernel(l, c->node));
+    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", lower_kernel_str(l, c->node));
     lower_joins(l, c->op, c->node);
     for (uint32_t i = 0; i < made.len; i++)
         lower_uses(l, c->op, made.at[i], PROGRAM_READS);
@@ -387,7 +387,7 @@ static void symmetric(struct coll *c, uint32_t group)
     struct symm s = {.c = c, .group = group};
 
     symmetric_operands(&s);
-    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", lower_kernel(l, c->node));
+    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", lower_kernel_str(l, c->node));
     lower_joins(l, c->op, c->node);
     for (uint32_t i = 0; i < s.copy.len; i++)
         lower_uses(l, c->op, s.copy.at[i].buf,
@@ -419,7 +419,8 @@ static void one_shot(struct coll *c, uint32_t group)
     uint32_t source = comm_buffer(c, from, group);
     bool back = (c->row->flags & OP_F_MUTATES) != 0;
 
-    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "", "symm_mem.one_shot_all_reduce.default");
+    c->op = lower_op(l, PROGRAM_COLLECTIVE, c->node, "",
+                     lower_keep(l, "symm_mem.one_shot_all_reduce.default"));
     lower_joins(l, c->op, c->node);
     lower_uses(l, c->op, source, PROGRAM_READS);
     lower_follows_operands(l, c->op, c->node);

@@ -51,7 +51,7 @@ void lower_follows_controls(struct lower *l, uint32_t op, uint32_t node)
 static uint32_t whole(struct lower *l, uint32_t node)
 {
     const struct fx_node *x = node_at(l->g, node);
-    uint32_t op = lower_op(l, PROGRAM_COMPUTE, node, "", lower_kernel(l, node));
+    uint32_t op = lower_op(l, PROGRAM_COMPUTE, node, "", lower_kernel_str(l, node));
     const tuck_value *v = x->vals, *end = x->vals + x->n_vals;
 
     lower_joins(l, op, node);

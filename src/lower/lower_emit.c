@@ -3,52 +3,15 @@
 
 #include "lower/lower.h"
 
-/* ---- names ---- */
-
-/* A name that no op or buffer has; str.owner marks names that are taken. */
-static str_id take_name(struct lower *l, uint32_t node, const char *suffix, uint32_t mark)
-{
-    struct strtab *t = &l->p->str;
-    const char *base = graph_str(l->g, node_at(l->g, node)->name);
-
-    l->text.len = 0;
-    buf_str(&l->text, *base ? base : "op");
-    buf_str(&l->text, suffix);
-    size_t len = l->text.len;
-    str_id id = str_intern(t, l->text.at, len);
-    for (unsigned k = 1; t->all.at[id].owner & mark; k++) {
-        l->text.len = len;
-        buf_printf(&l->text, "#%u", k);
-        id = str_intern(t, l->text.at, l->text.len);
-    }
-    t->all.at[id].owner |= mark;
-    return id;
-}
-
-enum { NAME_OF_OP = 1, NAME_OF_BUF = 2 };
-
-str_id lower_keep(struct lower *l, const char *s)
-{
-    return s ? str_intern(&l->p->str, s, strlen(s)) : 0;
-}
-
-const char *lower_kernel(const struct lower *l, uint32_t node)
-{
-    const struct fx_node *x = lower_call(l, node);
-    uint32_t op = x == node_at(l->g, node) ? node_op(l->g, node) : x->op;
-
-    return op != 0 ? op_at(op)->name : graph_str(l->g, x->target);
-}
-
 /* ---- ops ---- */
 
 uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const char *suffix,
-                  const char *kernel)
+                  str_id kernel)
 {
     struct arena *a = &l->scratch;
     uint32_t id = l->op.len;
-    struct program_op op = {.name = take_name(l, node, suffix, NAME_OF_OP),
-                            .kernel = lower_keep(l, kernel),
+    struct program_op op = {.name = lower_name(l, node, suffix, NAME_OF_OP),
+                            .kernel = kernel,
                             .kind = (uint8_t)kind,
                             .node = node,
                             .group = PROGRAM_NONE,
@@ -57,7 +20,7 @@ uint32_t lower_op(struct lower *l, enum program_kind kind, uint32_t node, const 
 
     if (kind == PROGRAM_COLLECTIVE) {
         if (node_at(l->g, node)->comment != 0)
-            op.origin = lower_keep(l, graph_str(l->g, node_at(l->g, node)->comment));
+            op.origin = lower_str(l, node_at(l->g, node)->comment);
         op.parameter = lower_parameter(l, node);
     }
     vec_push_in(a, &l->op, op);
@@ -190,31 +153,47 @@ static bool list_bytes(struct lower *l, type_id list, struct program_buf *b)
     return true;
 }
 
+/* The text and the bytes of a type; each is found once. False: they have no value. */
+static bool describe(struct lower *l, type_id type, bool dense, struct program_buf *b)
+{
+    const struct type *t = type_at(&l->g->store->type, type);
+    struct lower_known *known = type < l->n_known ? &l->known[2 * (size_t)type + dense] : NULL;
+    bool sized;
+
+    if (known != NULL && known->text != 0) {
+        b->type = known->text;
+        b->bytes = known->bytes;
+        return true;
+    }
+    if (t->kind == TYPE_TENSOR) {
+        struct type copy = *t; /* copied because printing may add sizes to the table */
+        b->type = type_text(l, &copy, dense);
+    }
+    if (t->kind == TYPE_LIST)
+        sized = list_bytes(l, type, b);
+    else
+        sized = dense ? assume_bytes(&l->assume, type, &b->bytes)
+                      : storage_bytes(l->g, type, size_of, l, &b->bytes);
+    if (known != NULL && sized && b->type != 0)
+        *known = (struct lower_known){b->bytes, b->type};
+    return sized && b->type != 0;
+}
+
 static uint32_t new_buf(struct lower *l, uint32_t op, uint32_t node, type_id type,
                         const char *suffix, bool dense)
 {
     const struct type *t = type_at(&l->g->store->type, type);
     struct program_buf b = {.producer = op, .offset = -1, .group = PROGRAM_NONE};
     uint32_t id = l->buf.len;
-    bool list = t->kind == TYPE_LIST && t->n > 0, known;
 
-    if (t->kind != TYPE_TENSOR && t->kind != TYPE_UNKNOWN && !list)
+    if (t->kind != TYPE_TENSOR && t->kind != TYPE_UNKNOWN && !(t->kind == TYPE_LIST && t->n > 0))
         return PROGRAM_NONE;
-    if (t->kind == TYPE_TENSOR) {
-        struct type copy = *t; /* copied because printing may add sizes to the table */
-        b.type = type_text(l, &copy, dense);
-    }
-    if (list)
-        known = list_bytes(l, type, &b);
-    else
-        known = dense ? assume_bytes(&l->assume, type, &b.bytes)
-                      : storage_bytes(l->g, type, size_of, l, &b.bytes);
-    if (b.type == 0 || !known) {
+    if (!describe(l, type, dense, &b)) {
         b.bytes = 0;
         b.flags |= PROGRAM_UNKNOWN;
         l->p->n_unknown++;
     }
-    b.name = take_name(l, node, suffix, NAME_OF_BUF);
+    b.name = lower_name(l, node, suffix, NAME_OF_BUF);
     vec_push_in(&l->scratch, &l->buf, b);
     vec_push_in(&l->scratch, &l->track,
                 ((struct lower_track){PROGRAM_NONE, PROGRAM_NONE, PROGRAM_NONE,
@@ -395,7 +374,7 @@ void lower_follows_effects(struct lower *l, uint32_t op, uint32_t node)
 
 uint32_t lower_plain(struct lower *l, uint32_t node, enum program_kind kind)
 {
-    uint32_t op = lower_op(l, kind, node, "", lower_kernel(l, node));
+    uint32_t op = lower_op(l, kind, node, "", lower_kernel_str(l, node));
 
     lower_joins(l, op, node);
     lower_accesses(l, op, node);

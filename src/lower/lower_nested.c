@@ -36,7 +36,7 @@ void lower_takes_place(struct lower *l, uint32_t op, uint32_t node)
 
 void lower_nested(struct lower *l, uint32_t node)
 {
-    uint32_t op = lower_op(l, PROGRAM_COMPUTE, node, ".compute", lower_kernel(l, node));
+    uint32_t op = lower_op(l, PROGRAM_COMPUTE, node, ".compute", lower_kernel_str(l, node));
     uint32_t first = comm_line_at(&l->lines, node, 0);
 
     lower_accesses(l, op, node);
@@ -44,7 +44,7 @@ void lower_nested(struct lower *l, uint32_t node)
     lower_follows_effects(l, op, node);
     lower_results(l, op, node);
     lower_follows_controls(l, op, node);
-    uint32_t comm = lower_op(l, PROGRAM_COLLECTIVE, node, "", lower_kernel(l, node));
+    uint32_t comm = lower_op(l, PROGRAM_COLLECTIVE, node, "", lower_kernel_str(l, node));
     l->op.at[comm].coll = TUCK_NESTED_COLLECTIVES;
     l->op.at[comm].group = first > 0 ? first - 1 : PROGRAM_NONE;
     lower_joins(l, comm, node);

@@ -95,7 +95,7 @@ void lower_wait(struct lower *l, uint32_t node)
                 l->made_by[node] = l->made_by[x->vals[i].a];
         return;
     }
-    uint32_t op = lower_op(l, PROGRAM_WAIT, node, "", lower_kernel(l, node));
+    uint32_t op = lower_op(l, PROGRAM_WAIT, node, "", lower_kernel_str(l, node));
     lower_joins(l, op, node);
     l->ended_from.at[op] = l->wait.len;
     find_collectives(l, op, node, x);

@@ -48,7 +48,7 @@ struct reader {
 };
 
 struct derive {
-    struct program *p;
+    struct arena *a;
     uint32_t *writer;          /* by buffer: the op that wrote it last, or PROGRAM_NONE */
     uint32_t *readers;         /* by buffer: entry of the ops that read it since; 0 if none */
     uint32_t *slot, *slot_of;  /* by op: where the current op's dependence on it is stored */
@@ -65,7 +65,7 @@ static void depend(struct derive *d, uint32_t on, uint32_t buf, unsigned flags)
     if (d->slot_of[on] != d->op) {
         d->slot_of[on] = d->op;
         d->slot[on] = d->dep.len;
-        vec_push_in(&d->p->arena, &d->dep, ((struct program_dep){on, buf, (uint8_t)flags}));
+        vec_push_in(d->a, &d->dep, ((struct program_dep){on, buf, (uint8_t)flags}));
         return;
     }
     struct program_dep *old = &d->dep.at[d->slot[on]];
@@ -79,7 +79,7 @@ static void use_buffer(struct derive *d, struct program_use u)
 {
     if (u.how == PROGRAM_READS) {
         depend(d, d->writer[u.buf], u.buf, 0);
-        vec_push_in(&d->p->arena, &d->reader, ((struct reader){d->op, d->readers[u.buf]}));
+        vec_push_in(d->a, &d->reader, ((struct reader){d->op, d->readers[u.buf]}));
         d->readers[u.buf] = d->reader.len - 1;
         return;
     }
@@ -90,10 +90,10 @@ static void use_buffer(struct derive *d, struct program_use u)
     d->readers[u.buf] = 0;
 }
 
-void program_derive(struct program *p, const uint32_t *order_at, const struct program_dep *order)
+void program_derive(struct program *p, const uint32_t *order_at, const struct program_dep *order,
+                    struct arena *a)
 {
-    struct derive d = {.p = p};
-    struct arena *a = &p->arena;
+    struct derive d = {.a = a};
 
     d.writer = arena_array(a, uint32_t, p->n_buf);
     memset(d.writer, 0xFF, p->n_buf * sizeof(*d.writer));
@@ -101,6 +101,8 @@ void program_derive(struct program *p, const uint32_t *order_at, const struct pr
     d.slot = arena_array(a, uint32_t, p->n_op);
     d.slot_of = arena_array(a, uint32_t, p->n_op);
     memset(d.slot_of, 0xFF, p->n_op * sizeof(*d.slot_of));
+    vec_reserve_in(a, &d.dep, (size_t)p->use_at[p->n_op] + (order ? order_at[p->n_op] : 0) / 2);
+    vec_reserve_in(a, &d.reader, (size_t)p->use_at[p->n_op] + 1);
     vec_push_in(a, &d.reader, ((struct reader){0, 0}));
     p->dep_at = arena_array(a, uint32_t, (size_t)p->n_op + 1);
     for (d.op = 0; d.op < p->n_op; d.op++) {

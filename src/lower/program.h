@@ -174,9 +174,10 @@ struct program *program_new(const tuck_allocator *alloc); /* empty; NULL if out 
 void program_free(struct program *p);                     /* p may be NULL */
 
 /* Fills dep and dep_at from the buffers that ops read and write, and from the given order (CSR; may
- * be NULL). An op depends on another at most once, for the strongest reason. When memory runs out,
- * jumps to p's guard. */
-void program_derive(struct program *p, const uint32_t *order_at, const struct program_dep *order);
+ * be NULL). An op depends on another at most once, for the strongest reason. They are in `a`, with
+ * all that is needed on the way. When memory runs out, jumps to its guard. */
+void program_derive(struct program *p, const uint32_t *order_at, const struct program_dep *order,
+                    struct arena *a);
 
 /* Does the sum of all buffer sizes, each rounded up, fit in 64 bits? Returns the first buffer at
  * which it does not, or n_buf. */

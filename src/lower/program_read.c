@@ -517,24 +517,24 @@ static void finish(struct reader *r)
     p->group = r->group.at;
     p->n_group = r->group.len;
     p->heap = r->heap.at;
-    ROW_STARTS(p, r->use, op, p->use_at);
+    ROW_STARTS(&p->arena, p, r->use, op, p->use_at);
     p->use = arena_array(&p->arena, struct program_use, r->use.len);
     for (uint32_t i = 0; i < r->use.len; i++)
         p->use[csr_place(p->use_at, r->use.at[i].op)] = r->use.at[i].use;
-    ROW_STARTS(p, r->node, op, p->node_at);
+    ROW_STARTS(&p->arena, p, r->node, op, p->node_at);
     p->node = arena_array(&p->arena, str_id, r->node.len);
     p->node_id = arena_zeroed(&p->arena, r->node.len * sizeof(*p->node_id));
     for (uint32_t i = 0; i < r->node.len; i++)
         p->node[csr_place(p->node_at, r->node.at[i].op)] = r->node.at[i].what;
-    ROW_STARTS(p, r->wait, op, p->wait_at);
+    ROW_STARTS(&p->arena, p, r->wait, op, p->wait_at);
     p->wait = arena_array(&p->arena, uint32_t, r->wait.len);
     for (uint32_t i = 0; i < r->wait.len; i++)
         p->wait[csr_place(p->wait_at, r->wait.at[i].op)] = r->wait.at[i].what;
-    ROW_STARTS(p, r->dep, op, order_at);
+    ROW_STARTS(&p->arena, p, r->dep, op, order_at);
     struct program_dep *order = arena_array(&p->arena, struct program_dep, r->dep.len);
     for (uint32_t i = 0; i < r->dep.len; i++)
         order[csr_place(order_at, r->dep.at[i].op)] = r->dep.at[i].dep;
-    program_derive(p, order_at, order);
+    program_derive(p, order_at, order, &p->arena);
 }
 
 static void check(struct reader *r)

@@ -4,11 +4,24 @@ struct fill {
     const struct program *p;
     struct problem_builder b;
     uint32_t *buf; /* by buffer of the program: its number in the problem */
+    str_id *str;   /* by string of the program: that of the problem; 0: not yet */
 };
 
-static const char *name_of(const struct fill *f, str_id s)
+/* A string of the problem; 0 stays 0. */
+static str_id name_of(struct fill *f, str_id s)
 {
-    return s ? program_str(f->p, s) : NULL;
+    if (s != 0 && f->str[s] == 0) {
+        const struct str *x = str_at(&f->p->str, s);
+        f->str[s] = str_intern(&f->b.p->str, x->at, x->len);
+    }
+    return f->str[s];
+}
+
+static str_id coll_of(struct fill *f, uint8_t coll)
+{
+    const char *name = tuck_coll_name((tuck_coll)coll);
+
+    return str_intern(&f->b.p->str, name, strlen(name));
 }
 
 static enum problem_kind kind_of(uint8_t kind)
@@ -30,7 +43,7 @@ static void add_inputs(struct fill *f)
         unsigned flags = (b->flags & PROGRAM_FREEABLE ? PROBLEM_FREEABLE : 0) |
                          (b->flags & (PROGRAM_OUTPUT | PROGRAM_UNWAITED) ? PROBLEM_OUTPUT : 0);
 
-        f->buf[i] = problem_input(&f->b, program_str(p, b->name), b->bytes, flags);
+        f->buf[i] = problem_input_named(&f->b, name_of(f, b->name), b->bytes, flags);
     }
 }
 
@@ -49,7 +62,7 @@ static void add_uses(struct fill *f, uint32_t op)
                 problem_needs(&f->b, f->buf[k], 0);
             continue;
         }
-        f->buf[k] = problem_makes(&f->b, program_str(p, b->name), b->bytes, b->bytes);
+        f->buf[k] = problem_makes_named(&f->b, name_of(f, b->name), b->bytes, b->bytes);
         if (b->flags & (PROGRAM_OUTPUT | PROGRAM_UNWAITED))
             problem_returns(&f->b, f->buf[k]);
     }
@@ -101,24 +114,29 @@ static void do_fill(void *arg)
     const struct program *p = f->p;
 
     f->buf = arena_array(&f->b.p->arena, uint32_t, p->n_buf);
+    f->str = arena_zeroed(&f->b.p->arena, ((size_t)p->str.all.len + 1) * sizeof(*f->str));
+    strtab_reserve(&f->b.p->str, p->str.all.len);
+    problem_expect(&f->b, p->n_op, p->n_buf, p->dep_at[p->n_op] + p->use_at[p->n_op],
+                   p->use_at[p->n_op]);
     add_inputs(f);
     add_anchors(f);
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *o = &p->op[i];
-        struct problem_op op = {
-            .name = program_str(p, o->name),
-            .kind = kind_of(o->kind),
-            .runtime = o->ps > 0 ? ns_of_ps(o->ps) : 0, /* gaps.h says which are unknown */
-            .is_async = (o->flags & PROGRAM_ASYNC) != 0 && !p->on_cores,
-            .group = o->group != PROGRAM_NONE ? name_of(f, p->group[o->group].name) : NULL,
-            .coll = o->coll != 0 ? tuck_coll_name((tuck_coll)o->coll) : NULL,
-            .kernel = name_of(f, o->kernel),
-            .bytes = o->message};
+        struct problem_op op = {.kind = kind_of(o->kind),
+                                .runtime = o->ps > 0 ? ns_of_ps(o->ps)
+                                                     : 0, /* gaps.h says which are unknown */
+                                .is_async = (o->flags & PROGRAM_ASYNC) != 0 && !p->on_cores,
+                                .bytes = o->message};
+        struct problem_names names = {
+            .name = name_of(f, o->name),
+            .group = o->group != PROGRAM_NONE ? name_of(f, p->group[o->group].name) : 0,
+            .coll = o->coll != 0 ? coll_of(f, o->coll) : 0,
+            .kernel = name_of(f, o->kernel)};
 
-        problem_op(&f->b, &op);
+        problem_op_named(&f->b, &op, &names);
         if (o->kind == PROGRAM_FUSED)
             for (uint32_t k = p->node_at[i]; k < p->node_at[i + 1]; k++)
-                problem_fuses(&f->b, program_str(p, p->node[k]));
+                problem_fuses_named(&f->b, name_of(f, p->node[k]));
         add_uses(f, i);
         add_deps(f, i);
     }

@@ -232,6 +232,21 @@ void problem_needs_op(struct problem_builder *b, uint32_t op, unsigned flags);
 /* A real dependence of the last op on buf, which also keeps buf alive until then. */
 void problem_reads(struct problem_builder *b, uint32_t buf);
 
+/* The same for names that are strings of the problem already, b->p->str; 0 for none. Of *op the names
+ * do not count. */
+struct problem_names {
+    str_id name, group, coll, kernel;
+};
+uint32_t problem_input_named(struct problem_builder *b, str_id name, int64_t bytes, unsigned flags);
+uint32_t problem_op_named(struct problem_builder *b, const struct problem_op *op,
+                          const struct problem_names *names);
+void problem_fuses_named(struct problem_builder *b, str_id member);
+uint32_t problem_makes_named(struct problem_builder *b, str_id name, int64_t size_alloc,
+                             int64_t size_free);
+/* Makes room, if it is known how much there will be. */
+void problem_expect(struct problem_builder *b, uint32_t n_op, uint32_t n_buf, uint32_t n_dep,
+                    uint32_t n_kept);
+
 /* op keeps buf alive: for users of an alias, and for a wait, which keeps its collective's
  * operand. */
 void problem_keeps(struct problem_builder *b, uint32_t buf, uint32_t op);

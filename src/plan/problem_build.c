@@ -84,16 +84,32 @@ static str_id intern(struct problem_builder *b, const char *s)
     return s ? str_intern(&b->p->str, s, strlen(s)) : 0;
 }
 
-static uint32_t add_buf(struct problem_builder *b, const char *name, int64_t size_alloc,
+void problem_expect(struct problem_builder *b, uint32_t n_op, uint32_t n_buf, uint32_t n_dep,
+                    uint32_t n_kept)
+{
+    struct mem *m = &b->p->mem;
+
+    vec_reserve(m, &b->op, n_op);
+    vec_reserve(m, &b->buf, n_buf);
+    vec_reserve(m, &b->dep, n_dep);
+    vec_reserve(m, &b->dep_flags, n_dep);
+    vec_reserve(m, &b->succ, n_kept);
+}
+
+static uint32_t add_buf(struct problem_builder *b, str_id name, int64_t size_alloc,
                         int64_t size_free, uint32_t producer, unsigned flags)
 {
     vec_push(&b->p->mem, &b->buf,
-             ((struct problem_buf_row){intern(b, name), size_alloc, size_free, producer,
-                                       (uint8_t)flags}));
+             ((struct problem_buf_row){name, size_alloc, size_free, producer, (uint8_t)flags}));
     return b->buf.len - 1;
 }
 
 uint32_t problem_input(struct problem_builder *b, const char *name, int64_t bytes, unsigned flags)
+{
+    return problem_input_named(b, intern(b, name), bytes, flags);
+}
+
+uint32_t problem_input_named(struct problem_builder *b, str_id name, int64_t bytes, unsigned flags)
 {
     int64_t size = flags & PROBLEM_FREEABLE ? bytes : 0;
 
@@ -102,10 +118,8 @@ uint32_t problem_input(struct problem_builder *b, const char *name, int64_t byte
 }
 
 /* A linear search is enough: groups are few. */
-static uint32_t group_id(struct problem_builder *b, const char *name)
+static uint32_t group_id(struct problem_builder *b, str_id id)
 {
-    str_id id = intern(b, name);
-
     if (id == 0)
         return PROBLEM_NONE;
     struct str *s = &b->p->str.all.at[id];
@@ -118,13 +132,24 @@ static uint32_t group_id(struct problem_builder *b, const char *name)
 
 uint32_t problem_op(struct problem_builder *b, const struct problem_op *op)
 {
+    struct problem_names names = {.name = intern(b, op->name),
+                                  .group = intern(b, op->group),
+                                  .coll = intern(b, op->coll),
+                                  .kernel = intern(b, op->kernel)};
+
+    return problem_op_named(b, op, &names);
+}
+
+uint32_t problem_op_named(struct problem_builder *b, const struct problem_op *op,
+                          const struct problem_names *names)
+{
     struct problem_op_row row = {
-        .name = intern(b, op->name),
-        .coll = intern(b, op->coll),
-        .kernel = intern(b, op->kernel),
+        .name = names->name,
+        .coll = names->coll,
+        .kernel = names->kernel,
         .runtime = op->runtime,
         .bytes = op->bytes > 0 ? op->bytes : -1,
-        .group = group_id(b, op->group),
+        .group = group_id(b, names->group),
         .dep = b->dep.len,
         .member = b->member.len,
         .out = b->buf.len - b->n_input,
@@ -138,11 +163,22 @@ uint32_t problem_op(struct problem_builder *b, const struct problem_op *op)
 
 void problem_fuses(struct problem_builder *b, const char *member)
 {
-    vec_push(&b->p->mem, &b->member, intern(b, member));
+    problem_fuses_named(b, intern(b, member));
+}
+
+void problem_fuses_named(struct problem_builder *b, str_id member)
+{
+    vec_push(&b->p->mem, &b->member, member);
 }
 
 uint32_t problem_makes(struct problem_builder *b, const char *name, int64_t size_alloc,
                        int64_t size_free)
+{
+    return problem_makes_named(b, intern(b, name), size_alloc, size_free);
+}
+
+uint32_t problem_makes_named(struct problem_builder *b, str_id name, int64_t size_alloc,
+                             int64_t size_free)
 {
     return add_buf(b, name, size_alloc, size_free, b->op.len - 1, 0);
 }
@@ -372,9 +408,14 @@ static str_id *copy_names(struct arena *a, const str_id *from, uint32_t n)
     return to;
 }
 
-static bool says_extern(const char *kernel)
+/* Each kernel is looked at once; said: by string, 0: not yet. */
+static bool says_extern(const struct problem *p, str_id kernel, uint8_t *said)
 {
-    return strstr(kernel, "extern_kernels") != NULL;
+    enum { NOT_YET, NO, YES };
+
+    if (said[kernel] == NOT_YET)
+        said[kernel] = strstr(str_text(&p->str, kernel), "extern_kernels") != NULL ? YES : NO;
+    return said[kernel] == YES;
 }
 
 static void fill_ops(struct problem_builder *b)
@@ -396,10 +437,10 @@ static void fill_ops(struct problem_builder *b)
     p->member_at = arena_array(a, uint32_t, (size_t)n + 1);
     p->dep_at = arena_array(a, uint32_t, (size_t)n + 1);
     p->out_at = arena_array(a, uint32_t, (size_t)n + 1);
+    uint8_t *said = arena_zeroed(a, (size_t)p->str.all.len + 1);
     for (uint32_t i = 0; i < n; i++) {
         const struct problem_op_row *x = &b->op.at[i];
-        bool gemm = x->kind == PROBLEM_GEMM ||
-                    (x->kernel && says_extern(str_text(&p->str, x->kernel)));
+        bool gemm = x->kind == PROBLEM_GEMM || says_extern(p, x->kernel, said);
 
         p->name[i] = x->name;
         p->kind[i] = x->kind;
@@ -494,9 +535,14 @@ static void fill_bufs(struct problem_builder *b)
         p->size_free[i] = x->size_free;
     }
     fill_list(p, b->succ.at, b->succ.len, &p->succ_at, &p->succ);
-    for (uint32_t i = 0; i < b->succ.len; i++)
-        vec_push(&p->mem, &b->order, b->succ.at[i]);
-    fill_list(p, b->order.at, b->order.len, &p->order_at, &p->order);
+    if (b->order.len == 0) { /* nothing to add */
+        p->order_at = p->succ_at;
+        p->order = p->succ;
+    } else {
+        for (uint32_t i = 0; i < b->succ.len; i++)
+            vec_push(&p->mem, &b->order, b->succ.at[i]);
+        fill_list(p, b->order.at, b->order.len, &p->order_at, &p->order);
+    }
     p->n_graph_input = b->graph_input.len;
     p->graph_input = copy_names(a, b->graph_input.at, p->n_graph_input);
     p->n_graph_output = b->graph_output.len;
