@@ -22,6 +22,8 @@ void rate_table_begin(struct rate_table *t, const tuck_cluster *c, struct cost_s
         t->us[i] = -1;
     for (int i = 0; i < RATE_CELLS; i++)
         t->least[i] = -1;
+    t->from = t->to = 0;
+    t->rate = 0;
 }
 
 static double size_at(const struct rate_table *t, int i)
@@ -58,7 +60,7 @@ static int cell_of(double bytes)
     return cell < RATE_CELLS ? cell : RATE_CELLS - 1;
 }
 
-double cost_best_rate(struct rate_table *t, int64_t from, int64_t to)
+static double find_rate(struct rate_table *t, int64_t from, int64_t to)
 {
     double most = fmin((double)to, size_at(t, (RATE_CELLS - 1) * RATE_STEP));
     double fewest = fmin((double)from, most);
@@ -82,4 +84,15 @@ double cost_best_rate(struct rate_table *t, int64_t from, int64_t to)
         best = fmin(best, least);
     }
     return best;
+}
+
+/* Layers are alike: most messages are asked about again and again. */
+double cost_best_rate(struct rate_table *t, int64_t from, int64_t to)
+{
+    if (t->to != to || t->from != from) {
+        t->rate = find_rate(t, from, to);
+        t->from = from;
+        t->to = to;
+    }
+    return t->rate;
 }

@@ -18,6 +18,8 @@ struct rate_table {
     double part[RATE_FINE + 1];            /* sizes from 1 to 2 */
     double us[RATE_CELLS * RATE_STEP + 1]; /* by size; below 0: not computed yet */
     double least[RATE_CELLS];              /* by cell: its least rate; below 0: not yet */
+    int64_t from, to;                      /* what was asked last, and the answer; 0: nothing */
+    double rate;
 };
 
 void rate_table_begin(struct rate_table *t, const tuck_cluster *c, struct cost_shape s,

@@ -108,8 +108,9 @@ struct sum {
 
 struct block {
     struct sum of[COLUMNS / 8][BYTE]; /* by byte of a set */
-    uint64_t last;
-    struct sum of_last;
+    /* The last set of starts, and that of ends: items next to each other often need the same. */
+    uint64_t last[2];
+    struct sum of_last[2];
 };
 
 static void block_begin(struct block *b, const struct piece *piece, uint32_t n)
@@ -127,23 +128,25 @@ static void block_begin(struct block *b, const struct piece *piece, uint32_t n)
             b->of[k][set] = (struct sum){less->length + p->length,
                                          max64(less->done, p->from) + p->length};
         }
-    b->last = 0;
-    b->of_last = (struct sum){0, 0};
+    for (int i = 0; i < 2; i++) {
+        b->last[i] = 0;
+        b->of_last[i] = (struct sum){0, 0};
+    }
 }
 
-static inline int64_t block_add(struct block *b, uint64_t set, int64_t c)
+static inline int64_t block_add(struct block *b, int which, uint64_t set, int64_t c)
 {
-    if (set != b->last) {
+    if (set != b->last[which]) {
         struct sum all = {0, 0};
         for (uint32_t k = 0; k < COLUMNS / 8; k++) {
             const struct sum *of = &b->of[k][set >> 8 * k & 255];
             all.done = max64(all.done + of->length, of->done);
             all.length += of->length;
         }
-        b->last = set;
-        b->of_last = all;
+        b->last[which] = set;
+        b->of_last[which] = all;
     }
-    return max64(c + b->of_last.length, b->of_last.done);
+    return max64(c + b->of_last[which].length, b->of_last[which].done);
 }
 
 /* Bits of the pieces that are done before an item starts (0), and when it ends (1). */
@@ -196,9 +199,9 @@ static inline void visit(struct stream *x, uint32_t v)
 {
     gather(x->w, x->bits, x->own, v);
     if (x->bits[v][0] != 0)
-        x->at_start[v] = block_add(x->block, x->bits[v][0], x->at_start[v]);
+        x->at_start[v] = block_add(x->block, 0, x->bits[v][0], x->at_start[v]);
     if (x->w->joined[v] && x->bits[v][1] != 0)
-        x->at_end[v] = block_add(x->block, x->bits[v][1], x->at_end[v]);
+        x->at_end[v] = block_add(x->block, 1, x->bits[v][1], x->at_end[v]);
 }
 
 static void run_block(struct stream *x, const struct waits *waits, const struct piece *piece,
@@ -275,6 +278,7 @@ static struct piece *find_transfers(const struct sides *s, bool back, const int6
 static void all_channels(struct way *w, const int64_t *after, struct arena *a)
 {
     const struct sides *s = w->s;
+    struct arena_mark mark = arena_mark(a);
     struct stream x = {.w = w};
     struct waits waits = find_waits(s, a);
     uint32_t *at;
@@ -287,6 +291,7 @@ static void all_channels(struct way *w, const int64_t *after, struct arena *a)
     struct piece *transfer = find_transfers(s, w->back, w->start, after, a, &at);
     for (uint32_t k = 0; k < s->n_channel; k++)
         run_stream(&x, w->back ? NULL : &waits, transfer + at[k], at[k + 1] - at[k]);
+    arena_release(a, mark);
 }
 
 /* ---- both rules at once, for the compute stream ----
@@ -308,6 +313,8 @@ struct sweep {
     struct piece piece[COLUMNS];
     uint32_t n_piece;
     int64_t *start, *end; /* by item: when the stream has done the pieces of full blocks */
+    uint32_t first;       /* in this direction: all before it are taken */
+    uint32_t *met, n_met; /* items that were ready or taken since the last full block */
 };
 
 static int by_start(const void *ctx, uint32_t x, uint32_t y)
@@ -330,21 +337,28 @@ static int64_t add_pieces(const struct sweep *x, uint64_t set, int64_t c)
 
 static void sweep_flush(struct sweep *x)
 {
-    uint32_t n = x->w->s->n;
+    uint32_t n = x->w->s->n, last = n - 1;
+    bool back = x->w->back;
 
     block_begin(x->block, x->piece, x->n_piece);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t v = x->w->back ? n - 1 - i : i;
+    while (x->first < n && x->taken[back ? last - x->first : x->first])
+        x->first++;
+    for (uint32_t i = x->first; i < n; i++) {
+        uint32_t v = back ? last - i : i;
         if (x->taken[v])
             continue;
         gather(x->w, x->bits, x->own, v);
         if (x->bits[v][0] != 0)
-            x->start[v] = block_add(x->block, x->bits[v][0], x->start[v]);
+            x->start[v] = block_add(x->block, 0, x->bits[v][0], x->start[v]);
         if (x->w->joined[v] && x->bits[v][1] != 0)
-            x->end[v] = block_add(x->block, x->bits[v][1], x->end[v]);
+            x->end[v] = block_add(x->block, 1, x->bits[v][1], x->end[v]);
     }
-    memset(x->bits, 0, n * sizeof(*x->bits));
-    x->n_piece = 0;
+    /* Those of others are found again when they are ready. */
+    for (uint32_t i = 0; i < x->n_met; i++)
+        x->bits[x->met[i]][0] = x->bits[x->met[i]][1] = 0;
+    for (uint32_t i = 0; i < x->heap.n; i++)
+        x->bits[x->heap.at[i]][0] = x->bits[x->heap.at[i]][1] = 0;
+    x->n_met = x->n_piece = 0;
 }
 
 /* All that it needs is taken: its head is final. */
@@ -354,6 +368,7 @@ static void sweep_ready(struct sweep *x, uint32_t v)
     const struct sides *s = w->s;
 
     gather(w, x->bits, x->own, v);
+    x->met[x->n_met++] = v;
     int64_t start = max64(w->at_start[v], add_pieces(x, x->bits[v][0], x->start[v]));
     int64_t end = w->at_end[v], joined = 0;
     for (uint32_t i = w->edge_at[v]; i < w->edge_at[v + 1]; i++) {
@@ -386,6 +401,7 @@ static void sweep_take(struct sweep *x, uint32_t v)
     const struct sides *s = x->w->s;
 
     x->taken[v] = true;
+    x->met[x->n_met++] = v;
     if (s->work[v] > 0) {
         x->bits[v][1] |= (uint64_t)1 << x->n_piece;
         x->piece[x->n_piece++] = (struct piece){x->w->start[v], s->work[v], v};
@@ -405,6 +421,7 @@ static void sweep_take(struct sweep *x, uint32_t v)
 static void sweep(struct way *w, int64_t *arrived, struct arena *a)
 {
     const struct sides *s = w->s;
+    struct arena_mark mark = arena_mark(a);
     struct sweep x = {.w = w, .arrived = arrived, .waits = find_waits(s, a)};
 
     x.missing = arena_zeroed(a, s->n * sizeof(*x.missing));
@@ -414,6 +431,7 @@ static void sweep(struct way *w, int64_t *arrived, struct arena *a)
     x.block = arena_array(a, struct block, 1);
     x.start = arena_zeroed(a, s->n * sizeof(*x.start));
     x.end = arena_zeroed(a, s->n * sizeof(*x.end));
+    x.met = arena_array(a, uint32_t, 2 * (size_t)s->n);
     heap_begin(&x.heap, a, s->n, by_start, w->start);
     for (uint32_t v = 0; v < s->n; v++) {
         x.missing[v] = w->edge_at[v + 1] - w->edge_at[v];
@@ -425,6 +443,7 @@ static void sweep(struct way *w, int64_t *arrived, struct arena *a)
             sweep_ready(&x, v);
     while (x.heap.n > 0)
         sweep_take(&x, heap_pop(&x.heap));
+    arena_release(a, mark);
 }
 
 /* ---- both ---- */
@@ -489,19 +508,41 @@ void sides_find(struct sides *s, struct arena *a)
 
 /* ---- pairs ---- */
 
+struct pairs {
+    struct way w;
+    struct stream x;
+    struct waits waits;
+};
+
+static void pairs_begin(struct pairs *p, const struct sides *s, struct arena *a)
+{
+    p->waits = find_waits(s, a);
+    way_begin(&p->w, s, false, a);
+    p->x = (struct stream){.w = &p->w};
+    p->x.bits = arena_zeroed(a, s->n * sizeof(*p->x.bits));
+    p->x.own = arena_zeroed(a, s->n * sizeof(*p->x.own));
+}
+
+/* Then x.bits says of every item from the first on which of the pieces have ended before it. */
+static void pairs_find(struct pairs *p, const struct piece *piece, uint32_t n)
+{
+    set_own(&p->x, &p->waits, piece, n, true);
+    memset(p->x.bits, 0, piece[0].item * sizeof(*p->x.bits));
+    for (uint32_t v = piece[0].item; v < p->w.s->n; v++)
+        gather(&p->w, p->x.bits, p->x.own, v);
+    set_own(&p->x, &p->waits, piece, n, false);
+}
+
 void sides_apart(const struct sides *s, const uint32_t *first, const uint32_t *second, uint32_t n,
                  struct arena *a, bool *apart)
 {
-    struct way w;
-    struct stream x = {.w = &w};
-    struct waits waits = find_waits(s, a);
+    struct pairs p;
+    struct arena_mark mark = arena_mark(a);
 
     memset(apart, 0, n * sizeof(*apart));
     if (s->n > SIDES_EXACT)
         return;
-    way_begin(&w, s, false, a);
-    x.bits = arena_zeroed(a, s->n * sizeof(*x.bits));
-    x.own = arena_zeroed(a, s->n * sizeof(*x.own));
+    pairs_begin(&p, s, a);
     for (uint32_t i = 0, end; i < n; i = end) {
         struct piece piece[COLUMNS];
         uint32_t m = 0;
@@ -514,14 +555,36 @@ void sides_apart(const struct sides *s, const uint32_t *first, const uint32_t *s
             assert_hot(m == 0 || piece[m - 1].item < first[end]);
             piece[m++] = (struct piece){.item = first[end]};
         }
-        set_own(&x, &waits, piece, m, true);
-        memset(x.bits, 0, piece[0].item * sizeof(*x.bits));
-        for (uint32_t v = piece[0].item; v < s->n; v++)
-            gather(&w, x.bits, x.own, v);
+        pairs_find(&p, piece, m);
         for (uint32_t k = i, column = 0; k < end; k++) {
             column += piece[column].item != first[k];
-            apart[k] = (x.bits[second[k]][0] >> column & 1) != 0;
+            apart[k] = (p.x.bits[second[k]][0] >> column & 1) != 0;
         }
-        set_own(&x, &waits, piece, m, false);
     }
+    arena_release(a, mark);
+}
+
+void sides_each_apart(const struct sides *s, const uint32_t *item, uint32_t n, struct arena *a,
+                      void (*fn)(void *ctx, uint32_t i, uint32_t j), void *ctx)
+{
+    struct pairs p;
+    struct arena_mark mark = arena_mark(a);
+
+    if (s->n > SIDES_EXACT)
+        return;
+    pairs_begin(&p, s, a);
+    for (uint32_t i = 0; i < n; i += COLUMNS) {
+        struct piece piece[COLUMNS];
+        uint32_t m = n - i < COLUMNS ? n - i : COLUMNS;
+
+        for (uint32_t k = 0; k < m; k++)
+            piece[k] = (struct piece){.item = item[i + k]};
+        pairs_find(&p, piece, m);
+        for (uint32_t j = i + 1; j < n; j++) {
+            uint64_t before = j - i < COLUMNS ? ((uint64_t)1 << (j - i)) - 1 : UINT64_MAX;
+            for (uint64_t set = p.x.bits[item[j]][0] & before; set != 0; set &= set - 1)
+                fn(ctx, i + (uint32_t)__builtin_ctzll(set), j);
+        }
+    }
+    arena_release(a, mark);
 }

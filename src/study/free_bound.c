@@ -47,30 +47,25 @@ static int by_key(const void *p, const void *q)
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
+static void part(void *ctx, uint32_t i, uint32_t j)
+{
+    struct free_member *m = ctx;
+
+    m[i].together -= m[j].bytes;
+    m[j].together -= m[i].bytes;
+}
+
 /* Of those that one needs, none can be in a message with it. */
 static void take_ordered(struct free_items *x, struct free_member *m, uint32_t n)
 {
     uint64_t pairs = (uint64_t)n * (n - 1) / 2;
-    uint32_t k = 0;
 
     if (n < 2 || pairs > PAIRS_MOST || x->s.n > SIDES_EXACT)
         return;
-    uint32_t *first = arena_array(x->a, uint32_t, pairs),
-             *second = arena_array(x->a, uint32_t, pairs);
-    bool *apart = arena_array(x->a, bool, pairs);
+    uint32_t *item = arena_array(x->a, uint32_t, n);
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = i + 1; j < n; j++) {
-            first[k] = m[i].item;
-            second[k++] = m[j].item;
-        }
-    sides_apart(&x->s, first, second, k, x->a, apart);
-    k = 0;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = i + 1; j < n; j++)
-            if (apart[k++]) {
-                m[i].together -= m[j].bytes;
-                m[j].together -= m[i].bytes;
-            }
+        item[i] = m[i].item;
+    sides_each_apart(&x->s, item, n, x->a, part, m);
 }
 
 static void find_together(struct free_items *x, struct free_member *m, uint32_t n)
@@ -182,6 +177,7 @@ void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct co
     struct free_items x = {
         .g = g, .p = e->program, .problem = e->problem, .a = &e->arena, .run = run};
     struct free_rates r;
+    struct arena_mark mark = arena_mark(&e->arena);
 
     cost_run_graph(run, g);
     free_items_find(&x);
@@ -195,4 +191,5 @@ void evaluate_free_bound(const tuck_graph *g, const struct machine *m, struct co
         add_turns(&x, &r, &members, e);
     e->any.op = e->any.op == SIDES_NONE ? PROBLEM_NONE : x.op[e->any.op];
     e->any.head = e->any.tail = e->any.rest = NULL; /* by item: of no use to others */
+    arena_release(&e->arena, mark);
 }
