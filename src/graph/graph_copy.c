@@ -189,10 +189,10 @@ static void clone_values(const tuck_graph *g, tuck_graph *c)
     tuck_value *v = arena_array(&c->arena, tuck_value, n_vals);
     for_each_node (c, n) {
         struct fx_node *x = &c->node.at[n];
-        if (x->n_vals > 0)
-            memcpy(v, g->node.at[n].vals, x->n_vals * sizeof(*v));
+        const tuck_value *from = x->vals;
         x->vals = v;
-        v += x->n_vals;
+        for (uint32_t i = 0; i < x->n_vals; i++) /* few: a call of memcpy() would take longer */
+            *v++ = from[i];
     }
 }
 

@@ -232,8 +232,8 @@ void problem_needs_op(struct problem_builder *b, uint32_t op, unsigned flags);
 /* A real dependence of the last op on buf, which also keeps buf alive until then. */
 void problem_reads(struct problem_builder *b, uint32_t buf);
 
-/* The same for names that are strings of the problem already, b->p->str; 0 for none. Of *op the names
- * do not count. */
+/* The same for names that are strings of the problem already, b->p->str; 0 for none. Of *op the
+ * names do not count. */
 struct problem_names {
     str_id name, group, coll, kernel;
 };

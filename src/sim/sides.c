@@ -564,12 +564,13 @@ void sides_apart(const struct sides *s, const uint32_t *first, const uint32_t *s
     arena_release(a, mark);
 }
 
-void sides_each_apart(const struct sides *s, const uint32_t *item, uint32_t n, struct arena *a,
-                      void (*fn)(void *ctx, uint32_t i, uint32_t j), void *ctx)
+void sides_weigh_apart(const struct sides *s, const uint32_t *item, const int64_t *weight,
+                       uint32_t n, struct arena *a, int64_t *sum)
 {
     struct pairs p;
     struct arena_mark mark = arena_mark(a);
 
+    memset(sum, 0, n * sizeof(*sum));
     if (s->n > SIDES_EXACT)
         return;
     pairs_begin(&p, s, a);
@@ -582,8 +583,11 @@ void sides_each_apart(const struct sides *s, const uint32_t *item, uint32_t n, s
         pairs_find(&p, piece, m);
         for (uint32_t j = i + 1; j < n; j++) {
             uint64_t before = j - i < COLUMNS ? ((uint64_t)1 << (j - i)) - 1 : UINT64_MAX;
-            for (uint64_t set = p.x.bits[item[j]][0] & before; set != 0; set &= set - 1)
-                fn(ctx, i + (uint32_t)__builtin_ctzll(set), j);
+            for (uint64_t set = p.x.bits[item[j]][0] & before; set != 0; set &= set - 1) {
+                uint32_t k = i + (uint32_t)__builtin_ctzll(set);
+                sum[k] += weight[j];
+                sum[j] += weight[k];
+            }
         }
     }
     arena_release(a, mark);

@@ -69,9 +69,9 @@ void sides_find(struct sides *s, struct arena *a);
  * ascending order of `first`. Above SIDES_EXACT items the answer is always no. */
 void sides_apart(const struct sides *s, const uint32_t *first, const uint32_t *second, uint32_t n,
                  struct arena *a, bool *apart);
-/* The same for all pairs i < j of n items, in ascending order: calls fn for those that must be
- * apart. */
-void sides_each_apart(const struct sides *s, const uint32_t *item, uint32_t n, struct arena *a,
-                      void (*fn)(void *ctx, uint32_t i, uint32_t j), void *ctx);
+/* The same for all pairs of n items, in ascending order: sum[i] is the weight of all others that
+ * the i-th is apart from. */
+void sides_weigh_apart(const struct sides *s, const uint32_t *item, const int64_t *weight,
+                       uint32_t n, struct arena *a, int64_t *sum);
 
 #endif

@@ -10,10 +10,10 @@ void best_end(struct best *b)
     *b = (struct best){.g = NULL};
 }
 
-tuck_status best_take(struct best *b, const struct stage *x)
+tuck_status best_take(struct best *b, struct study *study, const struct stage *x)
 {
     struct best next = {.ps = x->e->time.makespan, .peak = x->e->peak};
-    tuck_status st = stage_report(x, &next.report);
+    tuck_status st = stage_report(x, study, &next.report);
 
     if (st != TUCK_OK)
         return st;

@@ -12,7 +12,7 @@ struct best {
 };
 
 /* Puts x in its place. If memory runs out, it stays as it was. */
-TUCK_MUST_CHECK tuck_status best_take(struct best *b, const struct stage *x);
+TUCK_MUST_CHECK tuck_status best_take(struct best *b, struct study *study, const struct stage *x);
 void best_end(struct best *b);
 
 /* How much slower than the fastest a result may be that has fewer bytes in flight for a shorter

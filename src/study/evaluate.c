@@ -19,12 +19,13 @@ struct args {
 };
 
 /* A single rank whose collectives and kernels slow each other down. */
-static void with_contention(struct args *x, int64_t launch_ps)
+static struct sim_rank_result with_contention(const struct args *x, struct sim_span *span)
 {
     struct evaluation *e = x->e;
     struct facts facts;
     struct sim_rank_result result;
     struct sim_fault fault;
+    int64_t launch_ps = x->o->machine->cluster->launch_ps;
     int64_t *ps = arena_array(&e->arena, int64_t, e->problem->n_op);
 
     facts_of(x->g, e->program, e->problem, x->o->machine, &e->arena, &facts);
@@ -34,9 +35,8 @@ static void with_contention(struct args *x, int64_t launch_ps)
     struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch_ps, .contention = true};
     job.slow = facts_slow(x->o->machine->cluster, &e->arena, &job.n_kind);
     /* there is no other rank, so nothing can hang */
-    sim_ranks(&job, &e->arena, &result, &e->span, &fault);
-    e->time = result.time;
-    e->slowed = result.slowed;
+    sim_ranks(&job, &e->arena, &result, &span, &fault);
+    return result;
 }
 
 static void do_evaluate(void *arg)
@@ -56,12 +56,41 @@ static void do_evaluate(void *arg)
     e->resident = peak.resident;
     e->span = arena_zeroed(&e->arena, e->problem->n_op * sizeof(*e->span));
     if (x->o->machine->contention) {
-        with_contention(x, so.launch_ps);
+        struct sim_rank_result r = with_contention(x, e->span);
+        e->time = r.time;
+        e->slowed = r.slowed;
     } else {
         sim_init(&sim, e->problem, &so, &e->arena);
         sim_run(&sim, NULL, &e->time, e->span);
     }
     e->flight = sim_held(e->problem, e->span);
+}
+
+struct contended {
+    struct args x;
+    int64_t ps;
+};
+
+static void do_contended(void *arg)
+{
+    struct contended *c = arg;
+    struct evaluation *e = c->x.e;
+    struct arena_mark mark = arena_mark(&e->arena);
+    struct sim_span *span = arena_zeroed(&e->arena, e->problem->n_op * sizeof(*span));
+
+    c->ps = with_contention(&c->x, span).time.makespan;
+    arena_release(&e->arena, mark);
+}
+
+tuck_status evaluate_contended(const tuck_graph *g, const struct evaluate_options *o,
+                               struct evaluation *e, int64_t *ps)
+{
+    struct contended c = {.x = {.g = g, .o = o, .e = e}};
+
+    if (!mem_guard(&e->mem, do_contended, &c))
+        return TUCK_ENOMEM;
+    *ps = c.ps;
+    return TUCK_OK;
 }
 
 static bool stands_for_collectives(const struct evaluation *e);

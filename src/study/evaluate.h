@@ -54,6 +54,10 @@ void evaluate_defaults(struct evaluate_options *o, const struct machine *m);
 TUCK_MUST_CHECK tuck_status evaluate_graph(tuck_graph *g, const struct evaluate_options *o,
                                            tuck_diags *diags, struct evaluation *e);
 void evaluate_end(struct evaluation *e);
+/* The time of g, whose evaluation is e, if collectives and kernels slow each other down. */
+TUCK_MUST_CHECK tuck_status evaluate_contended(const tuck_graph *g,
+                                               const struct evaluate_options *o,
+                                               struct evaluation *e, int64_t *ps);
 /* The first step alone: the program of g, with the times of its ops unless the machine has no
  * cluster. Fits the laws of the machine's profile to g. */
 TUCK_MUST_CHECK tuck_status evaluate_lower(tuck_graph *g, const struct lower_options *o,

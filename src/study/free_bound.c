@@ -47,14 +47,6 @@ static int by_key(const void *p, const void *q)
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
-static void part(void *ctx, uint32_t i, uint32_t j)
-{
-    struct free_member *m = ctx;
-
-    m[i].together -= m[j].bytes;
-    m[j].together -= m[i].bytes;
-}
-
 /* Of those that one needs, none can be in a message with it. */
 static void take_ordered(struct free_items *x, struct free_member *m, uint32_t n)
 {
@@ -63,9 +55,14 @@ static void take_ordered(struct free_items *x, struct free_member *m, uint32_t n
     if (n < 2 || pairs > PAIRS_MOST || x->s.n > SIDES_EXACT)
         return;
     uint32_t *item = arena_array(x->a, uint32_t, n);
-    for (uint32_t i = 0; i < n; i++)
+    int64_t *bytes = arena_array(x->a, int64_t, n), *apart = arena_array(x->a, int64_t, n);
+    for (uint32_t i = 0; i < n; i++) {
         item[i] = m[i].item;
-    sides_each_apart(&x->s, item, n, x->a, part, m);
+        bytes[i] = m[i].bytes;
+    }
+    sides_weigh_apart(&x->s, item, bytes, n, x->a, apart);
+    for (uint32_t i = 0; i < n; i++)
+        m[i].together -= apart[i];
 }
 
 static void find_together(struct free_items *x, struct free_member *m, uint32_t n)

@@ -82,13 +82,13 @@ static tuck_status take(struct search *s, const struct stage *x, bool other)
     tuck_status st = TUCK_OK;
 
     s->best = (struct best){.g = NULL};
-    st = best_take(&s->best, x);
+    st = best_take(&s->best, s->study, x);
     if (st != TUCK_OK) {
         s->best = was;
         return st;
     }
     if (other && was.g != NULL)
-        st = runner_up_offer(&s->second, was.g, was.ps, was.peak);
+        st = runner_up_offer(&s->second, was.g, was.e);
     if (st == TUCK_OK && other && was.g != NULL && is_light(s, was.e)) {
         best_end(&s->light);
         s->light = was;
@@ -106,12 +106,12 @@ tuck_status try_offer(struct search *s, const struct stage *x, bool *fits)
     if (is_faster(s, x->e))
         return take(s, x, true);
     if (is_light(s, x->e)) {
-        tuck_status st = best_take(&s->light, x);
+        tuck_status st = best_take(&s->light, s->study, x);
         if (st != TUCK_OK)
             return st;
     }
     bool other = s->best.g == NULL || s->best.e->revision != x->g->revision;
-    return other ? runner_up_offer(&s->second, x->g, x->e->time.makespan, x->e->peak) : TUCK_OK;
+    return other ? runner_up_offer(&s->second, x->g, x->e) : TUCK_OK;
 }
 
 /* The light one is the best now, unless a tenth of the lead over PyTorch's own is lost with it. */
@@ -125,7 +125,7 @@ static tuck_status choose_light(struct search *s)
     struct best was = s->best;
     s->best = s->light;
     s->light = was;
-    return runner_up_offer(&s->second, was.g, was.ps, was.peak);
+    return runner_up_offer(&s->second, was.g, was.e);
 }
 
 /* ---- the whole ---- */
@@ -314,7 +314,7 @@ static tuck_status search(struct search *s, tuck_graph *g, tuck_gain *gain, tuck
     tuck_report_free(*report);
     *report = s->best.report;
     s->best.report = NULL;
-    return runner_up_judge(&s->second, s->study, g, s->best.ps, &(*report)->contended);
+    return runner_up_judge(&s->second, s->study, g, s->best.e, &(*report)->contended);
 }
 
 struct remember_args {

@@ -316,6 +316,7 @@ static tuck_status run(const struct runner *r, const struct stage *first, struct
 
     *x = (struct stage){.from = first, .depth = first->depth + 1};
     x->g = graph_clone(first->g);
+    x->owns = true;
     x->report = report_new(alloc);
     if (x->g == NULL || x->report == NULL)
         return TUCK_ENOMEM;

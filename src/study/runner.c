@@ -186,14 +186,15 @@ static tuck_status run_guarded(struct step *s, tuck_diags *diags)
 }
 
 /* A pass on graphs gets a clone; a pass on orders makes one only if it moves something. */
-tuck_status runner_step(const struct runner *r, const struct pipeline_step *what, tuck_graph *g,
-                        struct tuck_report *report, tuck_diags *diags)
+tuck_status runner_make(const struct runner *r, const struct pipeline_step *what, tuck_graph *g,
+                        struct tuck_report *report, tuck_diags *diags, tuck_graph **out)
 {
     struct step s = {.what = what, .report = report, .runner = r, .g = g};
     assert((what->pass->on_graph == NULL) != (what->pass->on_order == NULL));
     const struct evaluate_options *o = r->study->o;
     tuck_graph *work = what->pass->on_graph != NULL ? graph_clone(g) : g;
 
+    *out = NULL;
     if (work == NULL)
         return TUCK_ENOMEM;
     s.r = (struct pass_run){.g = work,
@@ -209,10 +210,21 @@ tuck_status runner_step(const struct runner *r, const struct pipeline_step *what
     sigs_destroy(&s.r.sigs);
     arena_destroy(&s.r.arena);
     assert(!(st == TUCK_OK && s.r.changed) || s.r.g != g); /* only a copy may have changed */
-    if (st == TUCK_OK && s.r.changed)
-        graph_swap(g, s.r.g);
-    if (s.r.g != g)
+    *out = st == TUCK_OK && s.r.changed ? s.r.g : NULL;
+    if (s.r.g != g && *out == NULL)
         graph_free(s.r.g);
+    return st;
+}
+
+tuck_status runner_step(const struct runner *r, const struct pipeline_step *what, tuck_graph *g,
+                        struct tuck_report *report, tuck_diags *diags)
+{
+    tuck_graph *made = NULL;
+    tuck_status st = runner_make(r, what, g, report, diags, &made);
+
+    if (made != NULL)
+        graph_swap(g, made);
+    graph_free(made);
     return st;
 }
 

@@ -25,12 +25,18 @@ double runner_cpu_ms(void);
 struct runner {
     struct study *study; /* the machine, and evaluations of graphs on it */
     struct observer observer;
+    bool judge_later; /* stages are judged only if somebody asks: see stage_judge() */
 };
 
 /* Runs one step. If it fails, g is unchanged; its row is in the report even then. */
 TUCK_MUST_CHECK tuck_status runner_step(const struct runner *r, const struct pipeline_step *what,
                                         tuck_graph *g, struct tuck_report *report,
                                         tuck_diags *diags);
+
+/* The same, but g stays as it is. *out is the result, to be freed; NULL: nothing was changed. */
+TUCK_MUST_CHECK tuck_status runner_make(const struct runner *r, const struct pipeline_step *what,
+                                        tuck_graph *g, struct tuck_report *report,
+                                        tuck_diags *diags, tuck_graph **out);
 
 /* Errors that the graph has before the first step are reported as its own, and nothing is run.
  * TUCK_ELINT. */

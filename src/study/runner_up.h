@@ -7,15 +7,15 @@
 
 struct runner_up {
     tuck_graph *g; /* NULL if there is none */
-    int64_t ps, peak;
+    struct evaluation *e;
 };
 
-/* Takes a copy of g if it is the fastest so far that is not the winner. */
-TUCK_MUST_CHECK tuck_status runner_up_offer(struct runner_up *x, const tuck_graph *g, int64_t ps,
-                                            int64_t peak);
+/* Takes a copy of g, with its evaluation, if it is the fastest so far that is not the winner. */
+TUCK_MUST_CHECK tuck_status runner_up_offer(struct runner_up *x, const tuck_graph *g,
+                                            struct evaluation *e);
 /* Judges both; does nothing if the machine has contention anyway. */
 TUCK_MUST_CHECK tuck_status runner_up_judge(const struct runner_up *x, const struct study *study,
-                                            tuck_graph *winner, int64_t winner_ps,
+                                            const tuck_graph *winner, struct evaluation *e,
                                             struct report_contended *out);
 void runner_up_end(struct runner_up *x);
 

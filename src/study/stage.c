@@ -9,35 +9,43 @@ void stage_first(struct stage *first, tuck_graph *g, struct evaluation *e, tuck_
 
 void stage_end(struct stage *x)
 {
-    if (x->from != NULL) {
-        tuck_graph_free(x->g);
+    if (x->owns)
+        graph_free(x->g);
+    if (x->from != NULL)
         study_give_back(x->e);
-    }
     tuck_report_free(x->report);
     *x = (struct stage){.from = NULL};
 }
 
-static tuck_status judge(const struct runner *r, tuck_diags *diags, struct stage *x)
+static void fill_row(const struct stage *x, const struct evaluation *e)
 {
-    tuck_status st = study_get(r->study, x->g, diags, &x->e);
-
-    if (st != TUCK_OK)
-        return st;
     struct pass_report *row = &x->report->pass.at[x->report->pass.len - 1];
+
     row->judged = true;
-    row->step_ps = x->e->time.makespan;
-    row->step_peak = x->e->peak;
-    return TUCK_OK;
+    row->step_ps = e->time.makespan;
+    row->step_peak = e->peak;
+}
+
+tuck_status stage_judge(const struct runner *r, struct stage *x, tuck_diags *diags)
+{
+    tuck_status st = x->e == NULL ? study_get(r->study, x->g, diags, &x->e) : TUCK_OK;
+
+    if (st == TUCK_OK)
+        fill_row(x, x->e);
+    return st;
 }
 
 static tuck_status run(const struct runner *r, const struct pipeline_step *step, tuck_diags *diags,
                        struct stage *x)
 {
-    if (!observe(&r->observer, step->pass->name, x->depth - 1, false, x->g))
+    if (!observe(&r->observer, step->pass->name, x->depth - 1, false, x->from->g))
         return TUCK_EIO;
-    tuck_status st = runner_step(r, step, x->g, x->report, diags);
-    if (st == TUCK_OK)
-        st = judge(r, diags, x);
+    tuck_status st = runner_make(r, step, x->from->g, x->report, diags, &x->g);
+    x->owns = x->g != NULL;
+    if (!x->owns)
+        x->g = x->from->g;
+    if (st == TUCK_OK && !r->judge_later)
+        st = stage_judge(r, x, diags);
     if (st == TUCK_OK && !observe(&r->observer, step->pass->name, x->depth - 1, true, x->g))
         return TUCK_EIO;
     return st;
@@ -63,9 +71,8 @@ static tuck_status begin(const struct stage *from, struct pipeline *p, struct st
 
     *to = (struct stage){.from = from, .depth = from->depth + 1};
     pipeline_init(p, &all_passes, alloc);
-    to->g = graph_clone(from->g);
     to->report = report_new(alloc);
-    return to->g != NULL && to->report != NULL ? TUCK_OK : TUCK_ENOMEM;
+    return to->report != NULL ? TUCK_OK : TUCK_ENOMEM;
 }
 
 tuck_status stage_next(const struct runner *r, const struct stage *from, const struct pass *pass,
@@ -120,10 +127,31 @@ static void do_gather(void *arg)
             report_append(w->all, &way[i]->report->pass.at[k]);
 }
 
-tuck_status stage_report(const struct stage *x, tuck_report **report_out)
+/* The times of those that nobody asked for. */
+static tuck_status fill_rows(const struct stage *x, struct study *study)
 {
-    struct gather w = {x, report_new(&x->g->store->mem.alloc)};
+    tuck_status st = TUCK_OK;
 
+    for (; x->from != NULL && st == TUCK_OK; x = x->from) {
+        struct evaluation *e = NULL;
+        if (x->report->pass.at[x->report->pass.len - 1].judged)
+            continue;
+        st = study_get(study, x->g, NULL, &e);
+        if (st == TUCK_OK)
+            fill_row(x, e);
+        study_give_back(e);
+    }
+    return st;
+}
+
+tuck_status stage_report(const struct stage *x, struct study *study, tuck_report **report_out)
+{
+    tuck_status st = fill_rows(x, study);
+    struct gather w = {x, NULL};
+
+    if (st != TUCK_OK)
+        return st;
+    w.all = report_new(&x->g->store->mem.alloc);
     if (w.all == NULL || !mem_guard(&w.all->mem, do_gather, &w)) {
         tuck_report_free(w.all);
         return TUCK_ENOMEM;

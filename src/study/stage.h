@@ -10,9 +10,10 @@
 struct stage {
     const struct stage *from; /* NULL for the original graph */
     uint32_t depth;           /* number of passes so far */
-    tuck_graph *g;            /* owned, except by the first stage */
+    tuck_graph *g;            /* that of the stage before, if the pass changed nothing */
+    bool owns;                /* g is its own */
     tuck_report *report;      /* what the last pass did; for the first see stage_first() */
-    struct evaluation *e;     /* its time and memory */
+    struct evaluation *e;     /* its time and memory; NULL: not judged yet */
 };
 
 /* The first stage: g, its evaluation e, and what was done to g before, or NULL. It owns none of
@@ -27,9 +28,12 @@ TUCK_MUST_CHECK tuck_status stage_next(const struct runner *r, const struct stag
 TUCK_MUST_CHECK tuck_status stage_next_with(const struct runner *r, const struct stage *from,
                                             const struct pass *pass, const char *options,
                                             tuck_diags *diags, struct stage *to);
+/* Judges the result, if that was left for later (struct runner). */
+TUCK_MUST_CHECK tuck_status stage_judge(const struct runner *r, struct stage *x, tuck_diags *diags);
 void stage_end(struct stage *x);
 
-/* What all passes up to here did, in one report. */
-TUCK_MUST_CHECK tuck_status stage_report(const struct stage *x, tuck_report **report_out);
+/* What all passes up to here did, in one report. Stages that were not judged are judged now. */
+TUCK_MUST_CHECK tuck_status stage_report(const struct stage *x, struct study *study,
+                                         tuck_report **report_out);
 
 #endif

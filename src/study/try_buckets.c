@@ -122,6 +122,17 @@ static const struct stage *stage_after(const struct plans *x, uint32_t n)
     return n > 0 ? &x->stage[n - 1] : x->from;
 }
 
+/* Its time and memory, if nobody asked for them before. */
+static tuck_status judge_after(struct plans *x, uint32_t n)
+{
+    const struct stage *at = stage_after(x, n);
+
+    for (uint32_t i = 0; i < x->n_built; i++)
+        if (&x->stage[i] == at)
+            return stage_judge(&x->s->runner, &x->stage[i], x->s->diags);
+    return TUCK_OK;
+}
+
 /* What a pass says of the collectives of its kind. */
 static void learn(struct plans *x, uint32_t kind)
 {
@@ -178,8 +189,11 @@ static tuck_status run_chain(struct plans *x, uint32_t kind, double mb)
     const struct stage *from = stage_after(x, kind);
     const struct pass *pass = pass_of(kind, CHAIN);
     struct cut c = {.x = x, .kind = kind, .mb = mb};
-    tuck_status st = TUCK_ENOMEM;
+    tuck_status st = judge_after(x, kind);
 
+    if (st != TUCK_OK)
+        return st;
+    st = TUCK_ENOMEM;
     mem_init(&mem, &x->s->study->mem.alloc);
     buf_init(&c.text, &mem);
     arena_init(&c.a, &mem);
@@ -224,11 +238,13 @@ static tuck_status build(struct plans *x, const struct plan *p)
         enum which which = (enum which)p->kind[n].which;
         if (which == LEAVE)
             continue;
+        x->s->runner.judge_later = true; /* another kind may follow */
         st = run_kind(x, p, n);
+        x->s->runner.judge_later = false;
         if (st == TUCK_OK)
             learn(x, n);
     }
-    return st;
+    return st == TUCK_OK ? judge_after(x, N_KINDS) : st;
 }
 
 /* ---- judging it ---- */

@@ -108,7 +108,7 @@ static tuck_status try_from_best(struct search *s, const struct stage *first, bo
 
     if (s->best.g != NULL) {
         stage_first(&x, s->best.g, s->best.e, s->best.report);
-        st = best_take(&own, &x);
+        st = best_take(&own, s->study, &x);
         stage_first(&x, own.g, own.e, own.report);
     }
     if (st == TUCK_OK)
