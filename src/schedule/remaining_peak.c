@@ -6,8 +6,8 @@
 
 /* A tree of maxima. Leaves are positions of the order. A leaf holds the bytes that are live when
  * its op has allocated; if the op was taken out of turn, a value below everything. Ranges are added
- * to lazily: value of a node = max of its children + its own addend. There is one more leaf before the
- * first position and at least one after the last, so that every range lies between two leaves.
+ * to lazily: value of a node = max of its children + its own addend. There is one more leaf before
+ * the first position and at least one after the last: every range lies between two leaves.
  *
  * No leaf is above the limit. That of an op that is taken in turn stays as it is: what is added
  * later begins behind it. */
