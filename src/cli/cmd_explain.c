@@ -5,6 +5,7 @@
 
 #include "cli/graphs.h"
 #include "cli/job_input.h"
+#include "cli/keep_memory.h"
 #include "cli/progress.h"
 
 enum { OPT_CONTENTION = 0x7A0, OPT_DECISION };
@@ -168,6 +169,7 @@ int cmd_explain(int argc, char **argv)
     struct graph_list list;
     size_t from = 0, to = 0;
 
+    keep_memory();
     options_parse(&argp, argc, argv, &x);
     int code = model_input_open(&x.model, &x.in, &from, &to);
     if (x.in.job != NULL && x.in.doc == tuck_job_steps(x.in.job) && to > from)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/graphs.h"
+#include "cli/keep_memory.h"
 #include "cli/optimize_ranks.h"
 #include "cli/optimizing.h"
 #include "cli/progress.h"
@@ -630,6 +631,7 @@ int cmd_optimize(int argc, char **argv)
     struct optimize o = {.effort = -1, .in.job_logs = true};
     size_t from = 0, to = 0;
 
+    keep_memory();
     options_parse(&argp, argc, argv, &o);
     o.model.any_name = o.in.several = o.n_more > 0;
     int code = o.n_more > 0 ? EXIT_FINE : check_outputs(&o);

@@ -5,6 +5,7 @@ struct fill {
     struct problem_builder b;
     uint32_t *buf; /* by buffer of the program: its number in the problem */
     str_id *str;   /* by string of the program: that of the problem; 0: not yet */
+    struct arena scratch;
 };
 
 /* A string of the problem; 0 stays 0. */
@@ -113,8 +114,8 @@ static void do_fill(void *arg)
     struct fill *f = arg;
     const struct program *p = f->p;
 
-    f->buf = arena_array(&f->b.p->arena, uint32_t, p->n_buf);
-    f->str = arena_zeroed(&f->b.p->arena, ((size_t)p->str.all.len + 1) * sizeof(*f->str));
+    f->buf = arena_array(&f->scratch, uint32_t, p->n_buf);
+    f->str = arena_zeroed(&f->scratch, ((size_t)p->str.all.len + 1) * sizeof(*f->str));
     strtab_reserve(&f->b.p->str, p->str.all.len);
     problem_expect(&f->b, p->n_op, p->n_buf, p->dep_at[p->n_op] + p->use_at[p->n_op],
                    p->use_at[p->n_op]);
@@ -148,9 +149,11 @@ tuck_status problem_of_program(const struct program *p, tuck_diags *diags, struc
 
     if (!problem_begin(&f.b, &p->mem.alloc, program_str(p, p->source)))
         return TUCK_ENOMEM;
-    if (!mem_guard(&f.b.p->mem, do_fill, &f)) {
-        problem_abandon(&f.b);
-        return TUCK_ENOMEM;
-    }
-    return problem_finish(&f.b, diags, out);
+    arena_init(&f.scratch, &f.b.p->mem);
+    bool ok = mem_guard(&f.b.p->mem, do_fill, &f);
+    arena_destroy(&f.scratch);
+    if (ok)
+        return problem_finish(&f.b, diags, out);
+    problem_abandon(&f.b);
+    return TUCK_ENOMEM;
 }

@@ -45,16 +45,18 @@ static void do_evaluate(void *arg)
     struct evaluation *e = x->e;
     struct sim sim;
     struct sim_options so = {.launch_ps = x->o->machine->cluster->launch_ps};
-    struct life *life = arena_array(&e->arena, struct life, e->program->n_buf);
     struct memory_peak peak;
 
     e->gaps = gaps_of(e->program);
     e->n_assumed = cost_assumed_find(x->g, x->o->machine->cluster, &e->arena, &e->assumed);
+    e->span = arena_zeroed(&e->arena, e->problem->n_op * sizeof(*e->span));
+    struct arena_mark mark = arena_mark(
+        &e->arena); /* many evaluations are kept, but not the rest */
+    struct life *life = arena_array(&e->arena, struct life, e->program->n_buf);
     memory_lives(e->program, NULL, life);
     memory_peak(e->program, NULL, life, &e->arena, &peak);
     e->peak = peak.peak;
     e->resident = peak.resident;
-    e->span = arena_zeroed(&e->arena, e->problem->n_op * sizeof(*e->span));
     if (x->o->machine->contention) {
         struct sim_rank_result r = with_contention(x, e->span);
         e->time = r.time;
@@ -64,6 +66,7 @@ static void do_evaluate(void *arg)
         sim_run(&sim, NULL, &e->time, e->span);
     }
     e->flight = sim_held(e->problem, e->span);
+    arena_release(&e->arena, mark);
 }
 
 struct contended {

@@ -244,6 +244,8 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
     stage_first(&first, g, e, NULL);
     tuck_status st = rival_run(&s->runner, &first, &rival);
     rival_report(&rival, s->limit, &s->rival);
+    if (!s->rival.fits && s->o->effort == 0)
+        rival_end(&rival); /* nothing begins there */
     if (st == TUCK_OK)
         st = try_own(s, &first);
     if (st == TUCK_OK && rival.stage.g != NULL)
