@@ -1,6 +1,7 @@
 /* Calibration of this machine, in the public interface. */
 #include "api/api.h"
 #include "base/json.h"
+#include "cost/cluster.h"
 #include "base/layout.h"
 #include "op/ops.h"
 #include "run/calibrate.h"
@@ -106,20 +107,13 @@ static void put_kernels(struct json_out *j, const struct calibration *c)
 /* Measured for matrix products, taken for all kernels. */
 static void put_slowdown(struct json_out *j, const struct calibration *c)
 {
-    static const enum op_class cls[] = {OP_POINTWISE, OP_GEMM, OP_REDUCTION, OP_COPY, OP_FACTORY,
-                                        OP_INDEX,     OP_CONV, OP_NORM,      OP_LOSS, OP_ATTENTION,
-                                        OP_FOREACH,   OP_FSDP, OP_SCAN,      OP_SORT, OP_POOL};
+    tuck_coll kind[CAL_COLLS];
 
     if (c->beside[0] <= 0)
         return;
-    json_open(j, "slowdown", '{');
-    for (size_t i = 0; i < sizeof(cls) / sizeof(*cls); i++) {
-        json_open(j, op_class_name(cls[i]), '{');
-        for (int k = 0; k < CAL_COLLS; k++)
-            json_float(j, tuck_coll_name(calibrate_coll(k)), c->beside[k] > 1 ? c->beside[k] : 1);
-        json_close(j, '}');
-    }
-    json_close(j, '}');
+    for (int k = 0; k < CAL_COLLS; k++)
+        kind[k] = calibrate_coll(k);
+    slowdown_json(j, kind, c->beside, CAL_COLLS);
 }
 
 static void write_file(struct buf *b, const tuck_print_options *how, const void *arg)

@@ -12,6 +12,10 @@ void tuck_machine_init(tuck_machine *m)
 
 const char *tuck_cluster_contention(const tuck_cluster *c)
 {
+    for (int k = 0; k < TUCK_OTHER_COLLECTIVE; k++)
+        if (c->slowdown.len > 0 && c->transfer_slowdown[k] > 0)
+            return "links are shared; kernels and collectives slow each other down by the cluster "
+                   "file's factors";
     return c->slowdown.len > 0 ? "links are shared; kernels slow down next to collectives by the "
                                  "cluster file's factors"
            : c->beside > 0

@@ -384,11 +384,3 @@ bool shape_is_assumed(const tuck_cluster *c, const char *name, int64_t size)
 {
     return size <= 0 && described(c, name) == NULL;
 }
-
-double cluster_slowdown(const tuck_cluster *c, const char *cls, int coll)
-{
-    for (uint32_t i = 0; i < c->slowdown.len; i++)
-        if (c->slowdown.at[i].coll == coll && strcmp(c->slowdown.at[i].cls, cls) == 0)
-            return c->slowdown.at[i].factor;
-    return c->slowdown.len == 0 && c->beside > 0 ? c->beside : 1;
-}

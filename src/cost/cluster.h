@@ -69,6 +69,8 @@ struct tuck_cluster {
         loops; /* measured loops and copies, by bytes read and written; n is 0: none */
     VEC(struct cost_group) group;
     VEC(struct cost_slowdown) slowdown; /* from a cluster file */
+    /* by tuck_coll: how much longer a collective takes while a kernel runs; 0: no longer */
+    double transfer_slowdown[TUCK_OTHER_COLLECTIVE];
     /* without those: how much longer kernels take while a collective runs; 0 if unknown */
     double beside;
     int64_t launch_ps; /* host time per kernel; used by the simulator */
@@ -101,6 +103,13 @@ bool shape_is_assumed(const tuck_cluster *c, const char *name, int64_t size);
 /* While a collective of that kind runs, kernels of that class take this many times as long; default
  * 1. */
 double cluster_slowdown(const tuck_cluster *c, const char *cls, int coll);
+/* While a kernel runs on one of its ranks, a collective of that kind takes this many times as long;
+ * default 1. */
+double cluster_transfer_slowdown(const tuck_cluster *c, int coll);
+
+struct json_out;
+/* "slowdown" of a cluster file: factors by kind of collective, the same for all kernels. */
+void slowdown_json(struct json_out *j, const tuck_coll *kind, const double *factor, uint32_t n);
 
 /* For code that makes clusters. When memory runs out, these jump to c->mem's guard. */
 tuck_cluster *cluster_new(const tuck_allocator *alloc); /* NULL if out of memory */

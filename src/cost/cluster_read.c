@@ -377,6 +377,23 @@ static void read_slowdown(struct reading *r, const struct jin_at *root)
     }
 }
 
+static void read_transfer_slowdown(struct reading *r, const struct jin_at *root)
+{
+    struct jin_at at = jin_member(root, "transfer_slowdown");
+    struct jin *in = &r->in;
+
+    if (at.v == NULL || !jin_want_object(in, &at))
+        return;
+    for (void *i = jin_first(&at); i != NULL; i = jin_next(&at, i)) {
+        struct jin_at factor = jin_at_iter(&at, i);
+        int coll = read_coll(in, &factor, factor.key);
+        double f;
+
+        if (coll != 0 && jin_want_number(in, &factor, 1, true, 1000, &f))
+            r->c->transfer_slowdown[coll] = f;
+    }
+}
+
 /* ---- the whole ---- */
 
 static void read_launch(struct reading *r, const struct jin_at *at)
@@ -418,7 +435,7 @@ static void read_root(struct reading *r)
         return;
     jin_known(in, &root,
               NAMES("schema", "device", "per_node", "nodes", "links", "compute", "groups", "tables",
-                    "slowdown", "launch_us", "fuse", "overlap"));
+                    "slowdown", "transfer_slowdown", "launch_us", "fuse", "overlap"));
     struct jin_at version = jin_member(&root, "schema"), per_node = jin_member(&root, "per_node"),
                   nodes = jin_member(&root, "nodes"), launch = jin_member(&root, "launch_us");
     jin_want_int(in, &version, 1, 1, &schema);
@@ -442,6 +459,7 @@ static void read_root(struct reading *r)
     read_groups(r, &root);
     read_tables(r, &root);
     read_slowdown(r, &root);
+    read_transfer_slowdown(r, &root);
     if (!in->bad)
         cluster_finish(r->c);
 }

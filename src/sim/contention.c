@@ -13,13 +13,26 @@ uint32_t sim_kernel_speed(const struct sim_engine *e, uint32_t r, uint32_t op)
     return speed;
 }
 
-void sim_kind_runs(struct sim_engine *e, uint32_t r, uint32_t kind, bool starts)
+void sim_under_way(struct sim_engine *e, uint32_t s, bool starts)
 {
-    uint32_t *n = &e->rank[r].running[kind];
+    struct sim_slot *x = &e->slot[s];
+    struct sim_state *r = &e->rank[x->rank];
+    uint32_t *n = &r->running[call_of(e, s)->kind];
 
+    if (starts) {
+        x->prev_way = NONE;
+        x->next_way = r->first_way;
+        r->first_way = s;
+    } else if (x->prev_way != NONE) {
+        e->slot[x->prev_way].next_way = x->next_way;
+    } else {
+        r->first_way = x->next_way;
+    }
+    if (x->next_way != NONE)
+        e->slot[x->next_way].prev_way = starts ? s : x->prev_way;
     *n += starts ? 1 : -1u;
-    if (*n == starts && e->ev.running.place[r] != HEAP_OUT && e->rank[r].launched)
-        sim_change_speed(&e->ev, r, sim_kernel_speed(e, r, op_at(e, r)));
+    if (*n == starts && r->computes)
+        sim_change_speed(&e->ev, x->rank, sim_kernel_speed(e, x->rank, op_at(e, x->rank)));
 }
 
 static uint32_t leader_of(const struct sim_engine *e, uint32_t s)
@@ -29,12 +42,31 @@ static uint32_t leader_of(const struct sim_engine *e, uint32_t s)
     return *members_of(e, &s, &n);
 }
 
+uint32_t sim_transfer_speed(const struct sim_engine *e, uint32_t leader)
+{
+    const struct sim_slot *x = &e->slot[leader];
+    const uint32_t *slow = e->job->contention ? e->job->slow_comm : NULL;
+    uint64_t speed = SIM_SPEED / x->share;
+
+    if (slow != NULL && x->computing > 0)
+        speed = speed * slow[call_of(e, leader)->kind] / SIM_SPEED;
+    return speed > 0 ? (uint32_t)speed : 1;
+}
+
 static void share(struct sim_engine *e, uint32_t leader)
 {
-    struct sim_slot *x = &e->slot[leader];
+    sim_change_speed(&e->ev, e->job->n_rank + leader, sim_transfer_speed(e, leader));
+}
 
-    sim_change_speed(&e->ev, e->job->n_rank + leader,
-                     x->share > SIM_SPEED ? 1 : SIM_SPEED / x->share);
+void sim_computes(struct sim_engine *e, uint32_t r, bool starts)
+{
+    e->rank[r].computes = starts;
+    for (uint32_t k = e->rank[r].first_way; k != NONE; k = e->slot[k].next_way) {
+        uint32_t lead = leader_of(e, k), *n = &e->slot[lead].computing;
+        *n += starts ? 1 : -1u;
+        if (*n == starts)
+            share(e, lead);
+    }
 }
 
 void sim_link_changes(struct sim_engine *e, uint32_t s, uint32_t link, bool starts)

@@ -25,14 +25,19 @@ struct sim_slot {
     bool there;           /* the head has arrived, and others may match it */
     bool moves;           /* its transfer is moving bytes */
     uint32_t next, prev;  /* list of this rank's slots that move bytes */
+    /* list of this rank's slots whose transfer is under way */
+    uint32_t next_way, prev_way;
     /* For the transfer that this slot leads: */
     int64_t bytes_ps;
-    uint32_t share; /* how many transfers move bytes at its busiest member */
+    uint32_t share;     /* how many transfers move bytes at its busiest member */
+    uint32_t computing; /* members whose rank runs a kernel */
 };
 
 struct sim_state {
     uint32_t pos;
     bool launched;      /* the op at pos */
+    bool computes;      /* it is a kernel that runs */
+    uint32_t first_way; /* slots whose transfer is under way, or NONE */
     uint32_t waits_for; /* number of transfers that the op at pos waits for */
     int64_t since;      /* when that wait began */
     uint32_t slot;      /* its first slot */
@@ -115,8 +120,12 @@ static inline bool is_there(const struct sim_engine *e, struct sim_met m)
 
 /* The speed of a kernel of rank r while the current collectives run there. */
 uint32_t sim_kernel_speed(const struct sim_engine *e, uint32_t r, uint32_t op);
-/* A collective of a kind starts or stops running on a rank. */
-void sim_kind_runs(struct sim_engine *e, uint32_t r, uint32_t kind, bool starts);
+/* The transfer of slot s starts or stops being under way on its rank. */
+void sim_under_way(struct sim_engine *e, uint32_t s, bool starts);
+/* A kernel starts or stops running on rank r. */
+void sim_computes(struct sim_engine *e, uint32_t r, bool starts);
+/* The speed of the transfer that a slot leads. */
+uint32_t sim_transfer_speed(const struct sim_engine *e, uint32_t leader);
 /* The transfer of slot s starts or stops moving bytes on its rank, which affects others on the same
  * link. */
 void sim_link_changes(struct sim_engine *e, uint32_t s, uint32_t link, bool starts);

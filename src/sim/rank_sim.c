@@ -37,6 +37,7 @@ static void run_rank(struct sim_engine *e, uint32_t r)
             if (k->ps[op] == 0)
                 continue;
             sim_begin(&e->ev, r, k->ps[op], sim_kernel_speed(e, r, op));
+            sim_computes(e, r, true);
             return;
         }
         x->waits_for = 0;
@@ -65,6 +66,7 @@ static void kernel_ends(struct sim_engine *e, uint32_t r)
         e->ready[e->n_ready++] = r;
         return;
     }
+    sim_computes(e, r, false);
     uint32_t op = op_at(e, r);
     int64_t took = e->ev.now - x->since;
     e->out[r].time.compute += took;
@@ -119,6 +121,7 @@ static void prepare(struct sim_engine *e)
         x->running = arena_zeroed(e->a, n_kind * sizeof(*x->running));
         for (int l = 0; l < SIM_LINKS; l++)
             x->first[l] = NONE;
+        x->first_way = NONE;
         e->n_slot += job->rank[r].p->n_group + 1;
         e->out[r] = (struct sim_rank_result){.slowed = 0};
     }

@@ -9,7 +9,8 @@
  * S1, with contention: a transfer is a latency followed by bytes. If m transfers move bytes over
  * one link of a rank, each runs at 1/m of its speed, on all members. A kernel runs at 1/f while a
  * collective runs on its rank; f depends on the class of the kernel and the kind of the collective,
- * and the largest f counts. Speeds are multiples of 2^-20, so times are whole picoseconds here too.
+ * and the largest f counts. A transfer runs at 1/f of that while a kernel runs on any of its ranks;
+ * f depends on its kind. Speeds are multiples of 2^-20, so times are whole picoseconds here too.
  */
 #ifndef TUCK_SIM_RANK_SIM_H
 #define TUCK_SIM_RANK_SIM_H
@@ -62,6 +63,8 @@ struct sim_job {
     uint32_t n_kind;
     /* [class * n_kind + kind]: the kernel's speed meanwhile, 1 … SIM_SPEED; NULL: full speed */
     const uint32_t *slow;
+    /* [kind]: a transfer's speed while a kernel runs on one of its ranks; NULL: full speed */
+    const uint32_t *slow_comm;
 };
 
 struct sim_rank_result {

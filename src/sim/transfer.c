@@ -9,6 +9,8 @@ static void start_transfer(struct sim_engine *e, uint32_t leader)
     const struct sim_call *call = call_of(e, leader);
     int64_t ps = 0, latency = call->latency;
 
+    e->slot[leader].share = 1;
+    e->slot[leader].computing = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct sim_slot *x = &e->slot[m[i]];
         int64_t own = e->job->rank[x->rank].ps[x->head];
@@ -16,12 +18,13 @@ static void start_transfer(struct sim_engine *e, uint32_t leader)
         ps = own > ps ? own : ps;
         x->start = e->ev.now;
         e->out[x->rank].others = sim_later(e->out[x->rank].others, e->ev.now - x->ready);
+        e->slot[leader].computing += e->rank[x->rank].computes;
         if (e->job->contention)
-            sim_kind_runs(e, x->rank, call->kind, true);
+            sim_under_way(e, m[i], true);
     }
     latency = !e->job->contention || latency > ps ? ps : latency;
     e->slot[leader].bytes_ps = ps - latency;
-    sim_begin(&e->ev, e->job->n_rank + leader, latency, SIM_SPEED);
+    sim_begin(&e->ev, e->job->n_rank + leader, latency, sim_transfer_speed(e, leader));
 }
 
 static bool differs(const char *a, const char *b)
@@ -165,14 +168,14 @@ static void end_on(struct sim_engine *e, uint32_t s)
 /* The next op of a channel becomes its head only when all members have finished this one. */
 static void end_transfer(struct sim_engine *e, uint32_t leader)
 {
-    uint32_t n, link = call_of(e, leader)->link, kind = call_of(e, leader)->kind;
+    uint32_t n, link = call_of(e, leader)->link;
     const uint32_t *m = members_of(e, &leader, &n);
 
     if (e->job->contention)
         for (uint32_t i = 0; i < n; i++) {
             if (e->slot[m[i]].moves)
                 sim_link_changes(e, m[i], link, false);
-            sim_kind_runs(e, e->slot[m[i]].rank, kind, false);
+            sim_under_way(e, m[i], false);
         }
     for (uint32_t i = 0; i < n; i++)
         end_on(e, m[i]);

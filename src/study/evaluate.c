@@ -33,7 +33,7 @@ static struct sim_rank_result with_contention(const struct args *x, struct sim_s
         ps[i] = e->problem->ps[i];
     struct sim_rank rank = {.p = e->problem, .ps = ps, .call = facts.call, .cls = facts.cls};
     struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch_ps, .contention = true};
-    job.slow = facts_slow(x->o->machine->cluster, &e->arena, &job.n_kind);
+    facts_slow(x->o->machine->cluster, &e->arena, &job);
     /* there is no other rank, so nothing can hang */
     sim_ranks(&job, &e->arena, &result, &span, &fault);
     return result;

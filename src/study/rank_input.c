@@ -75,20 +75,30 @@ void facts_of(const tuck_graph *g, const struct program *p, const struct problem
     }
 }
 
-const uint32_t *facts_slow(const tuck_cluster *c, struct arena *a, uint32_t *n_kind)
+/* The speed of what takes f times as long. */
+static uint32_t speed_of(double f)
 {
-    uint32_t *slow = arena_array(a, uint32_t, (OP_CLASS_END + 1) * KINDS);
+    double speed = SIM_SPEED / f;
 
-    *n_kind = KINDS;
-    for (uint32_t cls = 0; cls <= OP_CLASS_END; cls++)
-        for (uint32_t k = 0; k < KINDS; k++) {
-            double f = cls == OP_CLASS_END || k == 0
-                           ? 1
-                           : cluster_slowdown(c, op_class_name((enum op_class)cls), (int)k);
-            double speed = SIM_SPEED / f;
-            slow[cls * KINDS + k] = speed < 1 ? 1 : speed < SIM_SPEED ? (uint32_t)speed : SIM_SPEED;
-        }
-    return slow;
+    return speed < 1 ? 1 : speed < SIM_SPEED ? (uint32_t)speed : SIM_SPEED;
+}
+
+void facts_slow(const tuck_cluster *c, struct arena *a, struct sim_job *job)
+{
+    uint32_t *slow = arena_array(a, uint32_t, (OP_CLASS_END + 1) * KINDS),
+             *comm = arena_array(a, uint32_t, KINDS);
+
+    for (uint32_t k = 0; k < KINDS; k++) {
+        comm[k] = speed_of(cluster_transfer_slowdown(c, (int)k));
+        for (uint32_t cls = 0; cls <= OP_CLASS_END; cls++)
+            slow[cls * KINDS + k] = cls == OP_CLASS_END || k == 0
+                                        ? SIM_SPEED
+                                        : speed_of(cluster_slowdown(
+                                              c, op_class_name((enum op_class)cls), (int)k));
+    }
+    job->n_kind = KINDS;
+    job->slow = slow;
+    job->slow_comm = comm;
 }
 
 /* ---- sends and receives ---- */

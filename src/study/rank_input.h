@@ -22,8 +22,8 @@ const int64_t *facts_ranks(const tuck_graph *g, uint32_t k);
 void facts_of(const tuck_graph *g, const struct program *p, const struct problem *problem,
               const struct machine *m, struct arena *a, struct facts *out);
 
-/* For sim_job.slow and n_kind, indexed by the classes and kinds of facts_of(). */
-const uint32_t *facts_slow(const tuck_cluster *c, struct arena *a, uint32_t *n_kind);
+/* For sim_job.slow, slow_comm and n_kind, indexed by the classes and kinds of facts_of(). */
+void facts_slow(const tuck_cluster *c, struct arena *a, struct sim_job *job);
 
 /* The parts of a send, a receive or a batch of them; peers are positions in the group. Returns
  * their number, 0 if the node is none of these. */

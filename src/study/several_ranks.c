@@ -100,7 +100,7 @@ static void do_simulate(void *arg)
     x->job.rank = b->rank;
     x->job.launch_ps = m->cluster->launch_ps;
     x->job.contention = m->contention;
-    x->job.slow = facts_slow(m->cluster, &x->arena, &x->job.n_kind);
+    facts_slow(m->cluster, &x->arena, &x->job);
     x->result = arena_zeroed(&x->arena, x->n_rank * sizeof(*x->result));
     x->span = arena_array(&x->arena, struct sim_span *, x->n_rank);
     for (uint32_t r = 0; r < x->n_rank; r++)

@@ -75,10 +75,12 @@ static void simulate(struct trying *x, const int64_t *ps, struct sim_span *span)
         facts_of(x->g, x->e->program, p, x->o->machine, x->a, &facts);
         struct sim_rank rank = {.p = p, .order = x->out->order, .ps = ps, .call = facts.call};
         struct sim_job job = {.n_rank = 1, .rank = &rank, .launch_ps = launch, .contention = true};
-        const uint32_t *slow = facts_slow(x->o->machine->cluster, x->a, &job.n_kind);
-        if (x->o->machine->contention) { /* otherwise kernels do not slow down */
-            job.slow = slow;
+        facts_slow(x->o->machine->cluster, x->a, &job);
+        if (x->o->machine->contention) {
             rank.cls = facts.cls;
+        } else { /* nothing slows down */
+            job.slow = NULL;
+            job.slow_comm = NULL;
         }
         /* there is no other rank, so nothing can hang */
         sim_ranks(&job, x->a, &result, &span, &fault);

@@ -62,7 +62,7 @@ struct world {
     uint32_t group[RANKS][GROUPS];
     struct sim_rank rank[RANKS];
     struct sim_job job;
-    uint32_t slow[CLASSES * KINDS];
+    uint32_t slow[CLASSES * KINDS], slow_comm[KINDS];
 };
 
 static const char *const group_names[] = {"a", "b", "c"};
@@ -210,9 +210,12 @@ static void make_world(struct world *w, uint64_t seed, uint32_t n_rank, bool con
                               .launch_ps = rng_below(&w->rng, 3) ? 0 : rng_below(&w->rng, 3000),
                               .contention = contention,
                               .n_kind = KINDS,
-                              .slow = w->slow};
+                              .slow = w->slow,
+                              .slow_comm = w->slow_comm};
     for (uint32_t i = 0; i < CLASSES * KINDS; i++)
         w->slow[i] = rng_below(&w->rng, 2) ? SIM_SPEED : 1 + rng_below(&w->rng, SIM_SPEED);
+    for (uint32_t i = 0; i < KINDS; i++)
+        w->slow_comm[i] = rng_below(&w->rng, 2) ? SIM_SPEED : 1 + rng_below(&w->rng, SIM_SPEED);
     for (uint32_t r = 0; r < n_rank; r++) {
         struct maker *m = &w->make[r];
         struct make_args x = {w, r};
@@ -553,17 +556,23 @@ static uint32_t transfer_speed(struct slow *s, uint32_t r, uint32_t op)
 {
     const struct sim_job *job = s->job;
     uint32_t with[RANKS][2], n, most = 1;
+    bool computing = false;
 
-    if (!s->moving[r][op])
-        return SIM_SPEED;
     party(s, r, op, with, &n);
+    for (uint32_t i = 0; i < n; i++)
+        computing |= s->computing[with[i][0]];
+    uint64_t beside = computing && job->contention ? job->slow_comm[job->rank[r].call[op].kind]
+                                                   : SIM_SPEED;
+    if (!s->moving[r][op])
+        return (uint32_t)beside;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t m = with[i][0], same = 0;
         for (uint32_t o = 0; o < job->rank[m].p->n_op; o++)
             same += s->moving[m][o] && job->rank[m].call[o].link == job->rank[r].call[op].link;
         most = same > most ? same : most;
     }
-    return SIM_SPEED / most;
+    beside = SIM_SPEED / most * beside / SIM_SPEED;
+    return beside > 0 ? (uint32_t)beside : 1;
 }
 
 static uint32_t slow_kernel_speed(const struct slow *s, uint32_t r)
