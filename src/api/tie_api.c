@@ -2,9 +2,11 @@
 #include "api/api.h"
 #include "api/machine_api.h"
 #include "api/trace_api.h"
+#include "cost/profile.h"
 #include "job/code_order.h"
 #include "job/measured_cluster.h"
 #include "job/tie_show.h"
+#include "op/ops.h"
 #include "study/evaluate.h"
 
 struct tuck_tie {
@@ -36,27 +38,44 @@ struct tie_args {
     tuck_tie *tie;
     const tuck_traces *traces;
     const struct program *p;
+    const struct machine *machine;
     struct tie_steps steps;
     struct tie_kernel *kernel;
     uint32_t n_kernel;
-    bool found, reordered;
+    bool found, reordered, has_tables;
     struct buf profile, cluster;
 };
+
+/* With contention the simulation adds what kernels and transfers take from each other: times are
+ * then without it. */
+static struct beside beside_of(const struct tie_args *x, const struct measured_cluster *c)
+{
+    struct beside b = c->beside;
+
+    if (b.kernel == 0) /* what the simulation assumes, if the trace does not say */
+        b.kernel = cluster_slowdown(x->machine->cluster, op_class_name(OP_GEMM), TUCK_ALL_REDUCE);
+    return b;
+}
 
 static void do_tie(void *arg)
 {
     struct tie_args *x = arg;
     struct measured_cluster c;
+    struct beside beside = {.kernel = 0};
 
+    bool known = measured_cluster(x->traces->part, x->traces->n_part, NULL, 0, &x->tie->arena, &c);
+    if (known && x->machine->contention)
+        beside = beside_of(x, &c);
     x->found = tie_graph(&x->traces->part[0], x->p, x->steps, x->kernel, x->n_kernel,
-                         &x->tie->arena, &x->tie->x);
+                         x->machine->contention ? &beside : NULL, &x->tie->arena, &x->tie->x);
     if (!x->found)
         return;
     x->tie->x.reordered = x->reordered;
     tie_profile(&x->tie->x, x->p, &x->profile);
-    if (!measured_cluster(x->traces->part, x->traces->n_part, NULL, 0, &x->tie->arena, &c))
+    if (!known)
         return;
     c.launch_us = (double)x->tie->x.gap / PS_PER_US;
+    x->has_tables = x->machine->contention && c.n_coll > 0;
     measured_cluster_write(&c, &x->cluster);
 }
 
@@ -78,6 +97,8 @@ static tuck_status make(struct tie_args *x, tuck_diags *diags)
     if (st == TUCK_OK)
         st = tuck_profile_read_text(x->profile.at, x->profile.len, "<measured>", alloc, NULL,
                                     &t->profile);
+    if (st == TUCK_OK && x->has_tables)
+        profile_leave_laws(t->profile);
     if (st == TUCK_OK && x->cluster.len > 0)
         st = tuck_cluster_read_text(x->cluster.at, x->cluster.len, "<measured>", alloc, NULL,
                                     &t->cluster);
@@ -167,6 +188,7 @@ tuck_status tuck_traces_tie(tuck_traces *t, tuck_graph *g, const tuck_machine *m
         st = lower_as_run(g, given, &x, diags, &p);
     if (st == TUCK_OK) {
         x.p = p;
+        x.machine = &given->machine;
         x.steps = (struct tie_steps){o.every, o.rest};
         st = make(&x, diags);
     }

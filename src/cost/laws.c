@@ -129,7 +129,7 @@ tuck_status laws_fit(struct machine *m, const tuck_graph *g)
     /* for sizes, and for a single point */
     struct cost_options model = {.collective = o->collective};
 
-    if (o->profile == NULL || o->laws.n > 0)
+    if (o->profile == NULL || o->laws.n > 0 || !profile_has_laws(o->profile))
         return TUCK_OK;
     mem_init(&f.mem, &g->store->mem.alloc);
     f.assume = machine_symbols(m, g->store);

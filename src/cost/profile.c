@@ -10,6 +10,7 @@ struct tuck_profile {
     struct mem mem;
     struct strtab name;
     VEC(int64_t) ps; /* by id of the name; ids are 1, 2, … and each has a time */
+    bool lawless;
 };
 
 struct reading {
@@ -112,6 +113,16 @@ void tuck_profile_free(tuck_profile *p)
 size_t tuck_profile_count(const tuck_profile *p)
 {
     return p != NULL && p->ps.len > 0 ? p->ps.len - 1 : 0;
+}
+
+void profile_leave_laws(tuck_profile *p)
+{
+    p->lawless = true;
+}
+
+bool profile_has_laws(const tuck_profile *p)
+{
+    return !p->lawless;
 }
 
 bool profile_find(const tuck_profile *p, const char *name, size_t len, int64_t *ps)

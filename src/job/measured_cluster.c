@@ -114,52 +114,6 @@ static void fit(struct measured_coll *c, const struct sample *s, uint32_t n, str
         c->residual += fabs(law_time(&c->law, s[i].size) / s[i].us - 1) / n;
 }
 
-struct edge {
-    int64_t when;
-    uint32_t coll;
-    bool end;
-};
-
-static int by_when(const void *a, const void *b)
-{
-    const struct edge *x = a, *y = b;
-
-    if (x->when != y->when)
-        return x->when < y->when ? -1 : 1;
-    return (int)y->end - (int)x->end;
-}
-
-/* By collective: the share of its time that is its own. Without a device the library has several
- * threads, which move the bytes of several collectives at once, while the simulated group moves one
- * after the other: of n at a time, each has an n-th of the time. */
-static double *own_shares(const struct trace_part *p, struct arena *a)
-{
-    uint32_t n = p->coll.len, active = 0;
-    struct edge *list = arena_array(a, struct edge, 2 * (size_t)n + 1);
-    double *share = arena_array(a, double, n + 1), own = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct trace_coll *c = &p->coll.at[i];
-        list[2 * i] = (struct edge){c->start, i, false};
-        list[2 * i + 1] = (struct edge){c->end > c->start ? c->end : c->start, i, true};
-        share[i] = 1;
-    }
-    if (p->device || n == 0)
-        return share;
-    qsort(list, 2 * (size_t)n, sizeof(*list), by_when);
-    for (uint32_t k = 0; k < 2 * n; k++) {
-        const struct trace_coll *c = &p->coll.at[list[k].coll];
-        if (active > 0)
-            own += (double)(list[k].when - list[k - 1].when) / active;
-        if (!list[k].end)
-            share[list[k].coll] = own;
-        else if (c->end > c->start)
-            share[list[k].coll] = (own - share[list[k].coll]) / (double)(c->end - c->start);
-        active = list[k].end ? active - 1 : active + 1;
-    }
-    return share;
-}
-
 static void collectives(const struct trace_part *part, uint32_t n, struct arena *a,
                         struct measured_cluster *out)
 {
@@ -167,14 +121,18 @@ static void collectives(const struct trace_part *part, uint32_t n, struct arena 
     VEC(struct measured_coll) found = {NULL, 0, 0};
 
     for (uint32_t i = 0; i < n; i++) {
-        const double *share = own_shares(&part[i], a);
+        const double *own = beside_own(&part[i], a);
+        struct beside_covers cover;
+        beside_covers(&part[i], a, &cover);
         for (uint32_t k = 0; k < part[i].coll.len; k++) {
             const struct trace_coll *c = &part[i].coll.at[k];
             if (c->bytes <= 0 || c->p < 2 || c->transfer <= 0 || c->kind >= TUCK_OTHER_COLLECTIVE)
                 continue;
             bool inter = is_inter(part[i].t, c, out->per_node);
+            double share = beside_share(&cover.compute, c->end - c->transfer, c->end);
+            double us = beside_alone((double)c->transfer * own[k], share, out->beside.transfer);
             struct sample s = {(uint64_t)c->kind << 40 | (uint64_t)c->p << 1 | inter,
-                               (double)c->bytes, (double)c->transfer * share[k] / PS_PER_US};
+                               (double)c->bytes, us / PS_PER_US};
             vec_push_in(a, &list, s);
         }
     }
@@ -298,13 +256,13 @@ struct kernels {
 };
 
 static void add_kernel(struct kernels *k, const struct trace *t, const struct trace_event *op,
-                       int64_t ps, struct arena *a)
+                       double ps, struct arena *a)
 {
     enum { LARGE = 1 << 20 }; /* smaller ones may be in a cache, and take their least time */
     const struct trace_operands *o = &t->operand.at[op->more];
     const char *name = trace_str(t, op->name), *dims = trace_str(t, o->dims);
     const struct trace_dtype *d = trace_dtype_in(trace_str(t, o->types));
-    double flops = trace_product(name, dims), us = (double)ps / PS_PER_US;
+    double flops = trace_product(name, dims), us = ps / PS_PER_US;
 
     if (d == NULL || us <= 0)
         return;
@@ -319,11 +277,15 @@ static void add_kernel(struct kernels *k, const struct trace *t, const struct tr
     }
 }
 
-static void gather_kernels(const struct trace_part *p, struct kernels *k, struct arena *a)
+static void gather_kernels(const struct trace_part *p, double beside, struct kernels *k,
+                           struct arena *a)
 {
     const struct trace *t = p->t;
     uint32_t n;
     const struct trace_event **op = trace_operators(t, a, &n);
+    struct beside_covers cover;
+
+    beside_covers(p, a, &cover);
 
     for (uint32_t i = 0; i < p->span.len; i++) {
         const struct trace_span *s = &p->span.at[i];
@@ -333,8 +295,9 @@ static void gather_kernels(const struct trace_part *p, struct kernels *k, struct
         const struct trace_event *by = p->device      ? trace_operator_of(op, n, e)
                                        : e->more != 0 ? e
                                                       : NULL;
+        double share = beside_share(&cover.comm, s->start, s->end);
         if (by != NULL)
-            add_kernel(k, t, by, s->end - s->start, a);
+            add_kernel(k, t, by, beside_alone((double)(s->end - s->start), share, beside), a);
     }
 }
 
@@ -344,7 +307,7 @@ static void products(const struct trace_part *part, uint32_t n, struct arena *a,
     struct kernels k = {.bytes = 0};
 
     for (uint32_t i = 0; i < n; i++)
-        gather_kernels(&part[i], &k, a);
+        gather_kernels(&part[i], out->beside.kernel, &k, a);
     if (k.gemm.len > 0)
         qsort(k.gemm.at, k.gemm.len, sizeof(*k.gemm.at), by_sample);
     for (uint32_t i = 0, j; i < k.gemm.len; i = j) {
@@ -415,6 +378,7 @@ bool measured_cluster(const struct trace_part *part, uint32_t n, const char *dev
     *out = (struct measured_cluster){.n_rank = n};
     if (!choose_machine(part, n, device, per_node, out))
         return false;
+    beside_fit(part, n, a, &out->beside);
     collectives(part, n, a, out);
     products(part, n, a, out);
     gaps(part, n, a, out);

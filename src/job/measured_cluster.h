@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "cost/cluster.h"
-#include "job/trace_study.h"
+#include "job/beside.h"
 
 /* A size and its time: the median of all that were measured. */
 struct measured_point {
@@ -36,6 +36,7 @@ struct measured_cluster {
     double kernel_us; /* the shortest twentieth of the kernels; -1: none */
     double launch_us; /* the mean gap between kernels that nothing else explains; -1: none */
     uint32_t n_kernel;
+    struct beside beside; /* all times above are without it */
 };
 
 /* Operations of a matrix product; 0 if it is none that is known. */

@@ -86,6 +86,28 @@ static void compute_json(struct json_out *j, const struct measured_cluster *c)
     json_close(j, '}');
 }
 
+/* One factor for all kinds: a job has too few of each to tell them apart. */
+static void beside_json(struct json_out *j, const struct measured_cluster *c)
+{
+    tuck_coll kind[TUCK_OTHER_COLLECTIVE];
+    double factor[TUCK_OTHER_COLLECTIVE];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_coll; i++)
+        if (n == 0 || kind[n - 1] != c->coll[i].kind) { /* they are in order */
+            factor[n] = rounded(c->beside.kernel);
+            kind[n++] = c->coll[i].kind;
+        }
+    if (c->beside.kernel > 0)
+        slowdown_json(j, kind, factor, n);
+    if (c->beside.transfer > 0) {
+        json_open(j, "transfer_slowdown", '{');
+        for (uint32_t i = 0; i < n; i++)
+            json_float(j, tuck_coll_name(kind[i]), rounded(c->beside.transfer));
+        json_close(j, '}');
+    }
+}
+
 void measured_cluster_write(const struct measured_cluster *c, struct buf *b)
 {
     struct json_out j;
@@ -102,6 +124,7 @@ void measured_cluster_write(const struct measured_cluster *c, struct buf *b)
         if (c->coll[i].n > 0)
             coll_json(&j, &c->coll[i]);
     json_close(&j, ']');
+    beside_json(&j, c);
     if (c->launch_us >= 0)
         json_float(&j, "launch_us", rounded(c->launch_us));
     json_close(&j, '}');
@@ -139,6 +162,12 @@ void measured_cluster_table(const struct measured_cluster *c, struct buf *b)
         }
     if (c->dram_gbps > 0)
         wrap_line(b, INK_PLAIN, 2, "copies and sums of 1 MiB and more: %.1f GB/s", c->dram_gbps);
+    if (c->beside.kernel > 0)
+        wrap_line(b, INK_PLAIN, 2, "kernels take %.2f times as long beside communication",
+                  c->beside.kernel);
+    if (c->beside.transfer > 0)
+        wrap_line(b, INK_PLAIN, 2, "communication takes %.2f times as long beside kernels",
+                  c->beside.transfer);
     if (c->launch_us >= 0)
         wrap_line(b, INK_PLAIN, 2,
                   "%u kernels, the shortest twentieth up to %.2f us; gaps of %.2f us", c->n_kernel,

@@ -28,12 +28,16 @@ static uint32_t windows(const struct trace_part *p, struct arena *a, struct wind
             uint32_t step = trace_step_at(p, r->start);
             if (step == TRACE_NONE)
                 continue;
-            w[m++] = (struct window){r->start, r->start + r->dur, p->step.at[step].number,
-                                     r->name,  {{NULL, 0, 0}},    {.step = r->dur}};
+            w[m++] = (struct window){.start = r->start,
+                                     .end = r->start + r->dur,
+                                     .step = p->step.at[step].number,
+                                     .name = r->name,
+                                     .x.step = r->dur};
         } else {
-            w[m++] = (struct window){p->step.at[i].start,  p->step.at[i].end,
-                                     p->step.at[i].number, 0,
-                                     {{NULL, 0, 0}},       {.step = p->step.at[i].x.step}};
+            w[m++] = (struct window){.start = p->step.at[i].start,
+                                     .end = p->step.at[i].end,
+                                     .step = p->step.at[i].number,
+                                     .x.step = p->step.at[i].x.step};
         }
     }
     qsort(w, m, sizeof(*w), by_start);
@@ -79,7 +83,28 @@ static bool is_fused(const char *name)
     return strstr(name, "_fused_") != NULL;
 }
 
-static void add_kernels(const struct trace_part *p, struct window *w, uint32_t n, struct arena *a)
+/* The rules by which times of items are what they would be alone. */
+struct alone {
+    struct beside_covers cover;
+    struct beside beside;
+};
+
+static int64_t kernel_alone(const struct alone *by, const struct trace_span *s)
+{
+    double share = beside_share(&by->cover.comm, s->start, s->end);
+
+    return (int64_t)beside_alone((double)(s->end - s->start), share, by->beside.kernel);
+}
+
+static int64_t transfer_alone(const struct alone *by, int64_t from, int64_t end)
+{
+    double share = beside_share(&by->cover.compute, from, end);
+
+    return (int64_t)beside_alone((double)(end - from), share, by->beside.transfer);
+}
+
+static void add_kernels(const struct trace_part *p, const struct alone *alone, struct window *w,
+                        uint32_t n, struct arena *a)
 {
     const struct trace *t = p->t;
     uint32_t n_op;
@@ -114,9 +139,10 @@ static void add_kernels(const struct trace_part *p, struct window *w, uint32_t n
         x->x.compute += s->end - s->start;
         if (flops > 0)
             vec_push_in(a, &x->item[TIE_PRODUCTS],
-                        ((struct item){(uint64_t)flops, e->name, s->end - s->start}));
+                        ((struct item){(uint64_t)flops, e->name, kernel_alone(alone, s)}));
         else if (p->device || is_fused(trace_str(t, e->name)))
-            vec_push_in(a, &x->item[TIE_KERNELS], ((struct item){0, e->name, s->end - s->start}));
+            vec_push_in(a, &x->item[TIE_KERNELS],
+                        ((struct item){0, e->name, kernel_alone(alone, s)}));
     }
 }
 
@@ -141,9 +167,10 @@ static int by_wait(const void *a, const void *b)
     return x->end > y->end ? -1 : x->end < y->end;
 }
 
+/* The wait that had begun before that moment, and not ended. */
 static struct host_wait *wait_at(struct host_wait *w, uint32_t n, int64_t when)
 {
-    uint32_t k = begun(w, sizeof(*w), n, when);
+    uint32_t k = begun(w, sizeof(*w), n, when - 1);
 
     return k > 0 && when <= w[k - 1].end ? &w[k - 1] : NULL;
 }
@@ -173,8 +200,8 @@ static uint32_t host_waits(const struct trace_part *p, struct arena *a, struct h
 /* The time of a collective is what it holds up its group: without a device, from the moment that
  * the host has started it, or that the one before it is done, until the host that waits for it goes
  * on. */
-static void add_colls(const struct trace_part *p, struct window *w, uint32_t n, bool sized,
-                      struct arena *a)
+static void add_colls(const struct trace_part *p, const struct alone *alone, struct window *w,
+                      uint32_t n, bool sized, struct arena *a)
 {
     const struct trace_coll **list = arena_array(a, const struct trace_coll *, p->coll.len + 1);
     struct host_wait *wait;
@@ -203,16 +230,20 @@ static void add_colls(const struct trace_part *p, struct window *w, uint32_t n, 
         x->x.comm += ps;
         if (p->device)
             x->x.exposed += c->exposed;
+        ps = ps > 0 ? transfer_alone(alone, from, end) : 0;
         vec_push_in(a, &x->item[TIE_COLLECTIVES],
                     ((struct item){tie_coll_key(c->kind, c->bytes, sized), 0, ps}));
     }
 }
 
-uint32_t tie_runs(const struct trace_part *p, bool sized, struct arena *a, struct window **out)
+uint32_t tie_runs(const struct trace_part *p, bool sized, const struct beside *beside,
+                  struct arena *a, struct window **out)
 {
     uint32_t n = windows(p, a, out);
+    struct alone alone = {.beside = *beside};
 
-    add_kernels(p, *out, n, a);
-    add_colls(p, *out, n, sized, a);
+    beside_covers(p, a, &alone.cover);
+    add_kernels(p, &alone, *out, n, a);
+    add_colls(p, &alone, *out, n, sized, a);
     return n;
 }

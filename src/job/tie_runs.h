@@ -22,7 +22,9 @@ struct window {
 };
 
 uint64_t tie_coll_key(unsigned kind, int64_t bytes, bool sized);
-/* In the order of their starts; sized: collectives of other bytes are not alike. */
-uint32_t tie_runs(const struct trace_part *p, bool sized, struct arena *a, struct window **out);
+/* In the order of their starts; sized: collectives of other bytes are not alike; beside: what to
+ * take off the times of items. */
+uint32_t tie_runs(const struct trace_part *p, bool sized, const struct beside *beside,
+                  struct arena *a, struct window **out);
 
 #endif

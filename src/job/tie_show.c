@@ -56,6 +56,17 @@ void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
                   t->others ? "; beside it the mean of the others" : "");
     if (t->reordered)
         wrap_line(b, INK_DIM, LAYOUT_SAY, "the graph is in the order of Inductor's code");
+    if (t->alone && t->beside.kernel > 0)
+        wrap_line(b, INK_DIM, LAYOUT_SAY,
+                  "kernels as if alone: %.2f times as long beside communication", t->beside.kernel);
+    if (t->alone && t->beside.transfer > 0)
+        wrap_line(b, INK_DIM, LAYOUT_SAY,
+                  "communication as if alone: %.2f times as long beside kernels",
+                  t->beside.transfer);
+    else if (t->alone && t->count[TIE_COLLECTIVES].n > 0)
+        wrap_line(b, INK_LIMIT, LAYOUT_SAY,
+                  "how much longer communication takes beside kernels is not known: none of it ran "
+                  "with and without them");
     for (int c = 0; c < TIE_CLASS_END; c++) {
         const struct tie_count *x = &t->count[c];
         if (x->n == 0)
@@ -105,6 +116,10 @@ void tie_json(const struct tie *t, const tuck_times *times, struct buf *b)
     json_bool(&j, "judged_by_others", t->others);
     json_int(&j, "runs_judged", t->n_judged);
     json_bool(&j, "order_of_code", t->reordered);
+    if (t->alone && t->beside.kernel > 0)
+        json_float(&j, "kernels_beside", t->beside.kernel);
+    if (t->alone && t->beside.transfer > 0)
+        json_float(&j, "transfers_beside", t->beside.transfer);
     for (int c = 0; c < TIE_CLASS_END; c++) {
         json_open(&j, name[c], '{');
         json_int(&j, "ops", t->count[c].n);

@@ -331,7 +331,8 @@ static const struct window *choose_runs(const items ops[TIE_CLASS_END], struct w
 }
 
 bool tie_graph(const struct trace_part *part, const struct program *p, struct tie_steps steps,
-               const struct tie_kernel *kernel, uint32_t n_kernel, struct arena *a, struct tie *out)
+               const struct tie_kernel *kernel, uint32_t n_kernel, const struct beside *beside,
+               struct arena *a, struct tie *out)
 {
     items ops[TIE_CLASS_END] = {{NULL, 0, 0}};
     struct window *w;
@@ -342,7 +343,12 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     struct tie_kernel *list = arena_array(a, struct tie_kernel, n_kernel + 1);
     bool sized = true;
 
-    *out = (struct tie){.n_op = p->n_op, .ps = arena_array(a, int64_t, p->n_op + 1), .part = ""};
+    *out = (struct tie){.n_op = p->n_op,
+                        .ps = arena_array(a, int64_t, p->n_op + 1),
+                        .alone = beside != NULL,
+                        .part = ""};
+    if (beside != NULL)
+        out->beside = *beside;
     for (uint32_t i = 0; i < p->n_op; i++)
         out->ps[i] = -1;
     for (uint32_t i = 0; i < part->coll.len; i++)
@@ -354,7 +360,7 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     items_of_program(p, sized, a, ops);
     for (int c = 0; c < TIE_KERNELS; c++)
         order_of_code(p, (enum tie_class)c, list, n_kernel, op_of, a, &ops[c]);
-    uint32_t n = tie_runs(part, sized, a, &w);
+    uint32_t n = tie_runs(part, sized, &out->beside, a, &w);
     const struct window *best = choose_runs(ops, w, n, steps, a, &used, &judged);
     out->n_run = used.n;
     if (used.n == 0)

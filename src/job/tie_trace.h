@@ -3,7 +3,7 @@
 #define TUCK_JOB_TIE_TRACE_H
 
 #include "base/buf.h"
-#include "job/trace_study.h"
+#include "job/beside.h"
 #include "lower/program.h"
 
 enum tie_class { TIE_COLLECTIVES, TIE_PRODUCTS, TIE_KERNELS, TIE_CLASS_END };
@@ -38,13 +38,16 @@ struct tie {
     uint32_t n_judged;      /* how many: the middle half, too */
     struct trace_figures measured;
     int64_t gap; /* ps for each op: what the host does between them, of the runs used for costs */
+    bool alone;  /* times are without what others take */
+    struct beside beside;
     bool reordered;   /* the graph was put in the order of Inductor's code */
     const char *part; /* the region of the trace that is the graph's; "" for whole steps */
 };
 
-/* False: no run of the graph was found. */
+/* Times are as recorded, or, unless `beside` is NULL, as they would be alone. False: no run of the
+ * graph was found. */
 bool tie_graph(const struct trace_part *part, const struct program *p, struct tie_steps steps,
-               const struct tie_kernel *kernel, uint32_t n_kernel, struct arena *a,
-               struct tie *out);
+               const struct tie_kernel *kernel, uint32_t n_kernel, const struct beside *beside,
+               struct arena *a, struct tie *out);
 
 #endif
