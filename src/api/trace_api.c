@@ -105,11 +105,15 @@ static uint32_t pids(const struct trace *t, struct arena *a, str_id **out)
     return list.len;
 }
 
-static const char *run_label(struct arena *a, uint32_t k)
+/* "rank 0", as the trace calls it. */
+static const char *run_label(const struct trace *t, str_id pid, struct arena *a, uint32_t k)
 {
     char text[32];
     int len = snprintf(text, sizeof(text), "run %u", k);
 
+    for (uint32_t i = 0; i < t->process.len; i++)
+        if (t->process.at[i].pid == pid && t->process.at[i].name != 0)
+            return trace_str(t, t->process.at[i].name);
     return arena_str(a, text, (size_t)len);
 }
 
@@ -128,7 +132,7 @@ static void do_study(void *arg)
             struct trace_part p;
             trace_study(t->trace.at[i], n > 1 ? pid[k] : 0, &t->arena, &p);
             if (n > 1)
-                p.label = run_label(&t->arena, k);
+                p.label = run_label(t->trace.at[i], pid[k], &t->arena, k);
             vec_push_in(&t->arena, &list, p);
         }
     }

@@ -75,6 +75,10 @@ struct trace_region { /* a call of a compiled graph */
     str_id name;
 };
 
+struct trace_process {
+    str_id pid, name;
+};
+
 struct trace_group { /* of distributedInfo.pg_config */
     str_id name, says, ranks;
     int64_t size;
@@ -92,6 +96,7 @@ struct trace {
     VEC(struct trace_step) step;
     VEC(struct trace_region) region;
     VEC(struct trace_group) group;
+    VEC(struct trace_process) process; /* those that have a name */
     str_id device, backend;
     int64_t rank, world; /* -1 and 0 if unknown */
     int64_t base_us;     /* of the first event */

@@ -63,6 +63,7 @@ static const struct {
     {"coll", ARG_OUR_COLL},
     {"group", ARG_OUR_GROUP},
     {"ranks", ARG_OUR_RANKS},
+    {"name", ARG_LABEL},
 };
 
 enum trace_arg trace_arg_find(const char *s, size_t len)
@@ -473,4 +474,7 @@ void trace_event_add(struct trace *t, const struct trace_raw *r)
     t->fractions |= !r->ts.given || r->ts.fraction;
     if (r->ph == 'X')
         add_complete(t, r);
+    else if (r->ph == 'M' && is(&r->name, "process_name") && (r->given & (1u << ARG_LABEL)))
+        vec_push(&t->mem, &t->process,
+                 ((struct trace_process){intern(t, &r->pid), intern(t, &r->text[ARG_LABEL])}));
 }

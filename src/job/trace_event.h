@@ -34,6 +34,7 @@ enum trace_arg {
     ARG_OUR_COLL,
     ARG_OUR_GROUP,
     ARG_OUR_RANKS,
+    ARG_LABEL,
     ARG_END
 };
 

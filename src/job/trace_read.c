@@ -602,6 +602,7 @@ void trace_free(struct trace *t)
     vec_free(&t->mem, &t->step);
     vec_free(&t->mem, &t->region);
     vec_free(&t->mem, &t->group);
+    vec_free(&t->mem, &t->process);
     strtab_destroy(&t->str);
     mem_free(&m, t, sizeof(*t));
 }
