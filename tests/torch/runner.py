@@ -8,6 +8,7 @@ runner.py exec_run.*moe    by regular expression, on file.Class.test_name
 
 import faulthandler
 import io
+import itertools
 import multiprocessing.connection
 import os
 import re
@@ -39,6 +40,8 @@ LONG = (
     "test_shapes_hops.GraphTest",
     "test_shapes_sym.ArithmeticTest",
 )
+# These measure: they run one by one, when all others are done.
+ALONE = ("test_measured.",)
 
 
 def every(suite):
@@ -191,7 +194,8 @@ def main(words):
     groups = {}
     for test in sorted(tests, key=lambda t: place(t.id())):
         groups.setdefault(".".join(test.id().split(".")[:2]), []).append(test)
-    for name, good, bad, seconds in run_all(groups):
+    alone = {name: groups.pop(name) for name in list(groups) if name.startswith(ALONE)}
+    for name, good, bad, seconds in itertools.chain(run_all(groups), *(run_all({n: t}) for n, t in alone.items())):
         for test, trace in bad:
             print(f"FAIL {test}\n{trace}")
         print(f"{name}: {good} passed, {len(bad)} failed, {seconds:.1f} s", flush=True)

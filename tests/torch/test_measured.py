@@ -1,9 +1,11 @@
 """Jobs recorded while they run: every collective gets the time of its own transfers, and the simulated step is the measured one.
 
-Times come from some steps and are judged by the others; in make soak, which has the machine for itself, also by another bucket size: there it matters
-what the ranks of a small machine take from each other. Soak has several recordings of each job, and the median of their errors counts.
+Times come from some steps and are judged by the others, and by the steps of the same job with another size of buckets, which take turns with them.
+Each job is recorded several times and the median of the errors counts. On a machine that does something else at the same time, which the steps
+themselves show, the recording is repeated, twice at most.
 """
 
+import bisect
 import json
 import os
 import re
@@ -25,6 +27,9 @@ SETTINGS = {
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
     "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",  # graphs from a cache are not logged; both ranks share compiled kernels
     "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
+    # Freed memory is kept, as the allocators do that PyTorch recommends: else a large tensor is thousands of new pages in every step.
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
 }
 BOUND = 0.10
 ROUNDS, STEPS = measured_worker.ROUNDS, measured_worker.STEPS
@@ -47,10 +52,33 @@ def record(folder, cache, world, jobs):
     if len(graphs) != 2 * len(jobs):
         raise AssertionError(f"{len(graphs)} graphs for {len(jobs)} jobs")
     found = {}
+    for kind in {job.split(":")[0] for job in jobs}:
+        of_kind = [job for job in jobs if job.split(":")[0] == kind]
+        for turn in range(ROUNDS):
+            for r in range(world):
+                split(folder / "out" / f"{kind}.{turn}.rank{r}.json", [folder / "out" / f"{job}.{turn}.rank{r}.json" for job in of_kind])
     for k, job in enumerate(jobs):
-        traces = [[folder / "out" / f"{k}.{turn}.rank{r}.json" for r in range(world)] for turn in range(ROUNDS)]
+        traces = [[folder / "out" / f"{job}.{turn}.rank{r}.json" for r in range(world)] for turn in range(ROUNDS)]
         found[job] = [Graph(folder, f"{k}.{i}", world, traces, graphs[2 * k + i]) for i in range(2)]
     return found
+
+
+def split(path, jobs):
+    """A trace in which jobs take turns, step by step, as one trace for each. A job's steps are numbered one by one."""
+    trace = json.loads(path.read_text())
+    steps = sorted((e for e in trace["traceEvents"] if is_step(e)), key=lambda e: e["ts"])
+    starts = [e["ts"] for e in steps]
+    kept = [[] for _ in jobs]
+    for e in trace["traceEvents"]:
+        at = bisect.bisect_right(starts, e["ts"]) - 1 if e.get("ph") == "X" else -1
+        if at >= 0 and within(e, steps[at]):
+            kept[at % len(jobs)].append({**e, "name": f"ProfilerStep#{at // len(jobs) + 1}"} if is_step(e) else e)
+    for to, found in zip(jobs, kept):
+        to.write_text(json.dumps({**trace, "traceEvents": found}))
+
+
+def is_step(e):
+    return e.get("ph") == "X" and e["name"].startswith("ProfilerStep#")
 
 
 def artifacts(path):
@@ -102,11 +130,12 @@ class Graph:
         return json.loads(harness.tuck("simulate", "--json", self.text, *words, "--measured-steps", steps))
 
     def simulate_by(self, other, turn):
-        """With times from another job, in the order of the code, which only the own mapping has."""
+        """With times from another job, and what its kernels and transfers take from each other; in the order of the code, which only the own
+        mapping has."""
         ordered = self.text.with_suffix(".ordered.txt")
         if not ordered.exists():
             harness.tuck("optimize", self.text, *self.words(self.traces[0], True), "--passes", "deduplicate_wait_tensors", "-o", ordered)
-        return json.loads(harness.tuck("simulate", "--json", ordered, *self.words(other.traces[turn], False)))
+        return json.loads(harness.tuck("simulate", "--json", "--contention", ordered, *self.words(other.traces[turn], False)))
 
     def in_code_order(self):
         """Nodes of the collectives as Inductor's code calls them, by its own comments."""
@@ -188,7 +217,34 @@ def regions(found):
 
 
 WORLDS = 2, 4
-JOBS = ["ddp:1", *(["ddp:25"] if measured_worker.SOAK else []), "sharded:0"]
+JOBS = ["ddp:3", "ddp:6", "sharded:0"]
+# The other way round a step has a concatenation, in new pages, that the recorded one did not have: that is modeled, and costs much
+# on a busy machine.
+ASSERTED = "ddp:6"
+SOAK = bool(os.environ.get("TUCK_SOAK"))
+DISTURBED = 0.25  # half of the steps differ by more than that from each other
+ATTEMPTS = 3
+
+
+def spread(graphs):
+    """How far the steps of a job are apart: the middle half of them, the median of its recordings."""
+    found = []
+    for traces in graphs[0].traces:
+        times = sorted(e["dur"] for e in events(traces[0]) if is_step(e))
+        found.append((times[3 * len(times) // 4] - times[len(times) // 4]) / statistics.median(times))
+    return statistics.median(found)
+
+
+def record_undisturbed(folder, cache, world, jobs):
+    """The first recording whose steps are alike, or else the one in which they are most."""
+    tries = []
+    for attempt in range(ATTEMPTS):
+        found = record(folder / str(attempt), cache, world, jobs)
+        tries.append((max(spread(graphs) for graphs in found.values()), attempt, found))
+        print(f"{world} ranks: steps are {tries[-1][0]:.0%} apart")
+        if tries[-1][0] < DISTURBED:
+            break
+    return min(tries)[2]
 
 
 class Recorded(unittest.TestCase):
@@ -197,7 +253,7 @@ class Recorded(unittest.TestCase):
         temp = tempfile.TemporaryDirectory()
         cls.addClassCleanup(temp.cleanup)
         path = Path(temp.name)
-        cls.found = {world: record(path / str(world), path / "cache", world, JOBS) for world in WORLDS}
+        cls.found = {world: record_undisturbed(path / str(world), path / "cache", world, JOBS) for world in WORLDS}
 
     def all(self):
         return ((f"{job}, {world} ranks", graphs) for world, jobs in self.found.items() for job, graphs in jobs.items())
@@ -260,16 +316,19 @@ class Recorded(unittest.TestCase):
         return statistics.median(shares)
 
     def test_another_bucket_size(self):
-        pairs = (("ddp:1", "ddp:25"), ("ddp:25", "ddp:1")) if measured_worker.SOAK else ()
         for world, jobs in self.found.items():
-            for known, other in pairs:
-                target, source = jobs[other][1], jobs[known][1]
+            for known, other in (("ddp:3", "ddp:6"), ("ddp:6", "ddp:3")):
                 errors = []
                 for turn in range(ROUNDS):
-                    measured = target.simulate("even", turn)["measured_runs"]["step"]["measured_ns"]
-                    errors.append(target.simulate_by(source, turn)["step_ns"] / measured - 1)
-                with self.subTest(world=world, other=other):
-                    self.judge(f"{world} ranks, the backward of {other} by {known}", errors)
+                    said = [(t.simulate("even", turn), t.simulate("odd", turn), t.simulate_by(s, turn)) for t, s in zip(jobs[other], jobs[known])]
+                    measured = sum(x["measured_runs"]["step"]["measured_ns"] for even, odd, _ in said for x in (even, odd)) / 2
+                    errors.append(sum(x["step_ns"] for _, _, x in said) / measured - 1)
+                what = f"{world} ranks, a step of {other} by the times of {known}"
+                if known == ASSERTED or SOAK:
+                    with self.subTest(world=world, other=other):
+                        self.judge(what, errors)
+                else:
+                    print(f"{what}: {statistics.median(errors):+.1%}")
 
 
 if __name__ == "__main__":
