@@ -13,6 +13,7 @@ import operator
 import re
 from array import array
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from struct import pack
 from typing import Any, Callable, Optional
 
 import torch
@@ -71,6 +72,9 @@ NODE, KEY, LIST, TUPLE, SIZE, DICT, SET, SLICE = 16, 17, 18, 19, 20, 21, 22, 23
 WIDE = 31
 LIMIT = 1 << 58
 
+# Whether a tensor's class has a __torch_function__ is else looked up whenever a member of it is read.
+no_torch_functions = torch._C.DisableTorchFunctionSubclass
+
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
 _SYM_TYPES = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -115,6 +119,7 @@ class Encoder:
         self.texts: list[str] = [""]
         self.floats = array("d")
         self.number: dict[str, int] = {"": 0}  # text -> its number
+        self.strings: dict[str, int] = {}  # the words of those among the operands
         self.opaque: dict[str, Any] = {}  # names of what the library does not know
         self.symbols: dict[str, Any] = {}  # symbolic numbers among the operands, by their text
         self.targets: dict[int, int] = {}
@@ -149,13 +154,22 @@ class Encoder:
     def one(self, graph: torch.fx.Graph, parent: int, name: str) -> None:
         nodes = list(graph.nodes)
         self.graphs.append((graph, nodes))
-        words, texts, number, targets = self.words, self.texts, self.number, self.targets
-        words += (parent, self.text(name), len(nodes))
+        self.words += (parent, self.text(name), len(nodes))
+        with no_torch_functions():
+            self.nodes(nodes)
+
+    def nodes(self, nodes: list[Node]) -> None:
+        """This runs for every node of a graph, and most of the time of a pass may be spent here: no
+        calls for what most nodes have, and members instead of properties."""
+        texts, number, targets, types = self.texts, self.number, self.targets, self.types
+        extend, kinds, tensor_type = self.words.extend, KIND, self.tensor_type
         position: dict[Node, int] = {}  # as the word of a value
-        types, tensor_type = self.types, self.tensor_type
-        extend = words.extend
-        for i, node in enumerate(nodes):
-            op, target = node.op, node.target
+        place = position.get
+        at = NODE
+        for node in nodes:
+            position[node] = at
+            at += 32
+            target = node.target
             callee = targets.get(id(target))
             if callee is None:
                 callee = self.target(target)
@@ -173,25 +187,28 @@ class Encoder:
                     kind = types[value.dtype, value.shape, value.stride(), device]
                 except (KeyError, TypeError, AttributeError, RuntimeError):
                     kind = tensor_type(value)
-            n = KIND[op]
-            position[node] = i * 32 + NODE
+            n = kinds[node.op]
             if n < 3:
                 extend((n, callee, mine, kind, 0, 0, 0))
                 continue
-            args, kwargs = node.args, node.kwargs
-            values: list[int] = []
-            for v in args:
-                if type(v) is Node:
-                    values.append(position[v])
-                else:
-                    self.value(v, values, position)
-            if kwargs:
-                for key, v in kwargs.items():
-                    values.append(self.text(key) * 32 + KEY)
-                    self.value(v, values, position)
+            args, kwargs = node._args, node._kwargs
+            try:
+                values = [*map(place, args)]
+            except TypeError:  # no hash
+                values = [None]
+            if None in values or kwargs:
+                values = self.operands(args, kwargs, position)
             if n == 4 and (not values or values[0] & 31 != NODE):
-                n, callee = 3, self.handle(node.target)
+                n, callee = 3, self.handle(target)
             extend((n, callee, mine, kind, len(args), len(kwargs), len(values), *values))
+
+    def operands(self, args: Any, kwargs: Any, position: dict[Node, int]) -> list[int]:
+        words: list[int] = []
+        self.each(args, words, position)
+        for key, v in kwargs.items():
+            words.append(self.text(key) * 32 + KEY)
+            self.value(v, words, position)
+        return words
 
     def target(self, target: Any) -> int:
         text = target_text(target)
@@ -232,8 +249,11 @@ class Encoder:
             out.append(len(self.floats) * 32 + FLOAT)
             self.floats.append(v)
         elif kind is str:
-            plain = "\0" not in v and v.isprintable()
-            out.append((self.text(v) * 32 + STR) if plain else (self.handle(v) * 32 + NAME))
+            if "\0" not in v and v.isprintable():
+                self.strings[v] = self.text(v) * 32 + STR
+                out.append(self.strings[v])
+            else:
+                out.append(self.handle(v) * 32 + NAME)
         elif isinstance(v, torch.Size):
             self.items(SIZE, v, out, position)
         elif isinstance(v, list):
@@ -266,8 +286,20 @@ class Encoder:
 
     def items(self, kind: int, items: Any, out: list[int], position: dict[Node, int]) -> None:
         out.append(len(items) * 32 + kind)
+        self.each(items, out, position)
+
+    def each(self, items: Any, out: list[int], position: dict[Node, int]) -> None:
+        strings = self.strings
         for v in items:
-            self.value(v, out, position)
+            kind = type(v)
+            if kind is Node:
+                out.append(position[v])
+            elif kind is int and -LIMIT < v < LIMIT:
+                out.append(v * 32 + INT)
+            elif kind is str and v in strings:
+                out.append(strings[v])
+            else:
+                self.value(v, out, position)
 
     def odd(self, v: Any, out: list[int], position: dict[Node, int]) -> None:
         """Anything else: its name, and with it the nodes inside, which are uses."""
@@ -301,16 +333,15 @@ class Arrays:
     def __init__(self, graph: torch.fx.Graph) -> None:
         e = self.encoder = Encoder()
         e.all(graph)
-        words = array("q", [len(e.graphs)])
-        words.extend(e.words)
+        words = pack(f"{len(e.words) + 1}q", len(e.graphs), *e.words)  # half as long as an array
         texts = ("\0".join(e.texts) + "\0").encode("utf-8", "surrogatepass")
         diags = Diags()
         self.handle = make(
             lib.tuck_arrays_read,
             lib.tuck_arrays_free,
             diags,
-            words.buffer_info()[0],
-            len(words),
+            words,
+            len(e.words) + 1,
             texts,
             len(texts),
             e.floats.buffer_info()[0] if e.floats else None,
@@ -342,6 +373,7 @@ class Edit:
         self.floats = floats
         self.texts = texts
         self.opaque = opaque
+        self.targets: dict[int, Any] = {}  # by the number of their text
         self.symbol: Callable[[str], Any] = _no_symbol
 
     def next(self) -> int:
@@ -353,6 +385,22 @@ class Edit:
         words = self.words[self.at : self.at + n]
         self.at += n
         return words
+
+    def values(self, n: int, nodes: Any) -> list[Any]:
+        """The next n values; most are nodes or ints."""
+        words, found = self.words, []
+        for _ in range(n):
+            word = words[self.at]
+            kind = word & 31
+            if kind == NODE:
+                found.append(nodes[word >> 5])
+                self.at += 1
+            elif kind == INT:
+                found.append(word >> 5)
+                self.at += 1
+            else:
+                found.append(self.value(nodes))
+        return found
 
     def value(self, nodes: Any) -> Any:
         word = self.next()
@@ -372,9 +420,9 @@ class Edit:
         if kind < NODE:
             return self.atom(kind, self.texts[number])
         if kind == DICT:
-            pairs = [self.value(nodes) for _ in range(number)]
+            pairs = self.values(number, nodes)
             return dict(zip(pairs[::2], pairs[1::2]))
-        items = [self.value(nodes) for _ in range(number)]
+        items = self.values(number, nodes)
         if kind == LIST:
             return items
         if kind == SIZE:

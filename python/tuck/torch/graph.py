@@ -17,14 +17,13 @@ from .._lib import Diags, Error, Handle, Settings, lib
 from .._run import Passes, Report, parse, pipeline_text, run_passes
 from ..notebook import order_rule
 from . import part
-from .arrays import OPERATION, Arrays, Edit, resolve
-from .values import Values
+from .arrays import KIND, OPERATION, Arrays, Edit, resolve
+from .values import KNOWN, Values
 
 Node = torch.fx.Node
-# As assignments, but for the table behind Graph.find_nodes(), which does not depend on operands:
-# an assignment removes a node from it and enters it again.
-_set_args = Node.args.fset
-_set_kwargs = Node.kwargs.fset
+# As assignments to args and kwargs, but for the table behind Graph.find_nodes(), which does not depend
+# on operands: an assignment removes a node from it and enters it again.
+_set_operands = Node._update_args_kwargs
 
 
 def take(source: Any) -> Handle:
@@ -57,18 +56,18 @@ def run(
     is unchanged."""
     options = dict(cluster=cluster, profile=profile, model=model, memory=memory)
     diags = Diags()
-    if pipeline_text(passes).strip() != "auto":
-        passes = _parsed(pipeline_text(passes))
-        if not (any(v is not None for v in options.values()) or keep_order or strict):
-            with _no_collector():
+    with _no_collector():
+        if pipeline_text(passes).strip() != "auto":
+            passes = _parsed(pipeline_text(passes))
+            if not (any(v is not None for v in options.values()) or keep_order or strict):
                 done = part.run(graph, passes)
-            if done is not None:
-                return Report(done[0], "", done[1])
-    settings = Settings(**options, order=order_rule(keep_order), strict=strict)
-    live = Arrays(graph)
-    _tell(live)
-    report = run_passes(live.graph, passes, settings, diags)
-    changed = apply(live)
+                if done is not None:
+                    return Report(done[0], "", done[1])
+        settings = Settings(**options, order=order_rule(keep_order), strict=strict)
+        live = Arrays(graph)
+        _tell(live)
+        report = run_passes(live.graph, passes, settings, diags)
+        changed = apply(live)
     return Report(report, str(diags), changed)
 
 
@@ -146,30 +145,22 @@ class _Undo:
         self.moved: list[Node] = []
 
     def call(self, node: Node) -> None:
-        self.calls.append((node, node.target, node.args, node.kwargs))
+        self.calls.append((node, node.target, node._args, node._kwargs))
 
     def back(self) -> None:
         for node, target, args, kwargs in reversed(self.calls):
             if node.target is not target:
                 node.target = target
-            _set_args(node, args)
-            _set_kwargs(node, kwargs)
+            _set_operands(node, args, kwargs)
         for node, value in self.values:
             node.meta["val"] = value
         for node in reversed(self.new):
-            _set_args(node, ())
-            _set_kwargs(node, {})
+            _set_operands(node, (), {})
             self.graph.erase_node(node)
         last = self.graph._root
         for node in self.nodes:
             last.append(node)
             last = node
-
-
-def apply(live: Arrays) -> bool:
-    """Does to the live graphs what was done to those in the library. All or nothing."""
-    with _no_collector():
-        return _apply(live)
 
 
 @contextlib.contextmanager
@@ -185,7 +176,8 @@ def _no_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _apply(live: Arrays) -> bool:
+def apply(live: Arrays) -> bool:
+    """Does to the live graphs what was done to those in the library. All or nothing."""
     edit = live.edit()
     values = Values(live.encoder)
     edit.symbol = values.symbol
@@ -210,9 +202,23 @@ def _apply(live: Arrays) -> bool:
     for owner, name, module in modules:
         owner.add_module(name, module)
     for graph, gone in erased:
-        for node in reversed(gone):
-            graph.erase_node(node)
+        _erase(graph, gone)
     return changed
+
+
+def _erase(graph: torch.fx.Graph, nodes: list[Node]) -> None:
+    """graph.erase_node() for nodes without operands and users. To assign a member of a node takes it out
+    of the table behind Graph.find_nodes() and enters it again."""
+    if not KNOWN or getattr(graph.owning_module, "_erase_node_hooks", None):
+        for node in reversed(nodes):
+            graph.erase_node(node)
+        return
+    remove = graph._find_nodes_lookup_table.remove
+    for node in nodes:
+        remove(node)
+        node._remove_from_list()
+        object.__setattr__(node, "_erased", True)
+    graph._len -= len(nodes)
 
 
 # ---- new nested graphs ----
@@ -264,13 +270,14 @@ def _check(graph: torch.fx.Graph, undo: _Undo, gone: list[Node]) -> None:
     for node in gone:
         if node.users:
             raise Error(f"{node.name} is erased, but {next(iter(node.users)).name} uses it")
-    for node in [*undo.new, *undo.moved, *(call[0] for call in undo.calls)]:
-        key = node._sort_key
-        for operand in node.all_input_nodes:
-            if not operand._sort_key < key or operand.graph is not graph:
+    checked = dict.fromkeys([*undo.moved, *undo.new])
+    checked.update((call[0], None) for call in undo.calls)
+    for node in checked:
+        for operand in node._input_nodes:
+            if not operand < node or operand.graph is not graph:
                 raise Error(f"{node.name} comes before its operand {operand.name}")
         for user in node.users:
-            if not key < user._sort_key:
+            if not node < user:
                 raise Error(f"{user.name} comes before its operand {node.name}")
 
 
@@ -289,18 +296,16 @@ def _apply_one(
         mentions = iter([by_number[m] for m in edit.take(edit.next())])
         undo.call(node)
         swap = lambda _, mentions=mentions: next(mentions)
-        args = torch.fx.node.map_arg(node.args, swap)
-        if node.kwargs:
-            _set_kwargs(node, torch.fx.node.map_arg(node.kwargs, swap))
-        _set_args(node, args)
+        args = torch.fx.node.map_arg(node._args, swap)
+        kwargs = torch.fx.node.map_arg(node._kwargs, swap) if node._kwargs else node._kwargs
+        _set_operands(node, args, kwargs)
     for _ in range(edit.next()):
         node = by_number[edit.next()]
         undo.call(node)
-        target, _, _, args, kwargs = _call(edit, by_number)
+        _, target, _, _, args, kwargs = _call(edit, by_number)
         if node.op != "output" and target is not None:
             node.target = target
-        _set_args(node, args)
-        _set_kwargs(node, kwargs)
+        _set_operands(node, args, kwargs)
     retyped = [by_number[i] for i in edit.take(edit.next())]
     moves = iter(edit.take(2 * edit.next()))
     by_number[-1] = graph._root
@@ -314,30 +319,30 @@ def _apply_one(
     gone = [by_number[i] for i in edit.take(edit.next())]
     for node in gone:
         undo.call(node)
-        _set_args(node, ())
-        if node.kwargs:
-            _set_kwargs(node, {})
+        _set_operands(node, (), {})
     return gone
 
 
-def _call(edit: Edit, by_number: dict[int, Node]) -> tuple[Any, str, str, tuple, dict]:
-    """The words of a call after its number: target, name, type, arguments."""
-    kind = OPERATION[edit.next()]
-    target: Any = edit.texts[edit.next()]
-    name = edit.texts[edit.next()]
-    type_text = edit.texts[edit.next()]
-    n_args, n_kwargs, _ = edit.take(3)
-    if kind == "call_function":
-        target = edit.opaque[target] if target in edit.opaque else _function(target)
-    args = tuple([edit.value(by_number) for _ in range(n_args)])
+def _call(edit: Edit, by_number: dict[int, Node]) -> tuple[str, Any, str, str, tuple, Any]:
+    """The words of a call after its number: kind, target, name, type, arguments."""
+    texts = edit.texts
+    kind, text, name, type_text, n_args, n_kwargs, _ = edit.take(7)
+    target = texts[text]
+    if kind == KIND["call_function"]:
+        target = edit.targets.get(text)
+        if target is None:
+            target = edit.targets[text] = _function(edit, texts[text])
+    args = tuple(edit.values(n_args, by_number))
     kwargs = {}
     for _ in range(n_kwargs):
-        key = edit.texts[edit.next() >> 5]
+        key = texts[edit.next() >> 5]
         kwargs[key] = edit.value(by_number)
-    return target, name, type_text, args, kwargs
+    return OPERATION[kind], target, texts[name], texts[type_text], args, kwargs
 
 
-def _function(text: str) -> Any:
+def _function(edit: Edit, text: str) -> Any:
+    if text in edit.opaque:
+        return edit.opaque[text]
     try:
         return resolve(text)
     except AttributeError:
@@ -346,13 +351,33 @@ def _function(text: str) -> Any:
 
 def _create(edit: Edit, graph: torch.fx.Graph, by_number: dict[int, Node], undo: _Undo) -> None:
     number = edit.next()
-    kind = OPERATION[edit.words[edit.at]]
-    target, name, type_text, args, kwargs = _call(edit, by_number)
-    # Operands are set afterwards: create_node() looks for symbols in them, which takes longer.
-    node = graph.create_node(kind, target, (), {}, name)
-    _set_args(node, args)
-    if kwargs:
-        _set_kwargs(node, kwargs)
+    kind, target, name, type_text, args, kwargs = _call(edit, by_number)
+    node = _new_node(graph, kind, target, name, args, kwargs)
     by_number[number] = node
     undo.new.append(node)
     undo.types.append(type_text)
+
+
+def _new_node(
+    graph: torch.fx.Graph, kind: str, target: Any, name: str, args: tuple, kwargs: dict[str, Any]
+) -> Node:
+    """graph.create_node(), which is slow about a name that is free, and looks for symbols in operands."""
+    names = graph._graph_namespace
+    base, _, count = name.rpartition("_")
+    if (
+        not KNOWN
+        or name in names._used_names
+        or not (count.isdecimal() and base.isidentifier() and name.isascii())
+        or getattr(graph.owning_module, "_create_node_hooks", None)
+    ):
+        node = graph.create_node(kind, target, (), {}, name)
+        _set_operands(node, args, kwargs)
+        return node
+    names._used_names.add(name)
+    names._base_count[base] = int(count)
+    node = Node(graph, name, kind, target, args, kwargs)
+    names._obj_to_name[node] = name
+    graph._insert(node)
+    graph._find_nodes_lookup_table.insert(node)
+    graph._len += 1
+    return node

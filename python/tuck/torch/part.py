@@ -7,7 +7,6 @@ as it would on the whole."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from itertools import chain, count
 from operator import is_not
@@ -22,6 +21,7 @@ from .._lib import HANDLE, Diags, Handle, declare, lib, make
 from .arrays import nested, target_text
 
 Node = torch.fx.Node
+_prepend = getattr(Node, "_prepend", Node.prepend)  # before 2.10 it is a method in Python
 
 declare(
     {
@@ -63,7 +63,7 @@ def run(graph: torch.fx.Graph, pipeline: Handle) -> Optional[tuple[Handle, bool]
     nodes = new = _by_number(users[0])
     follows: list[Node] = []
     while new:
-        if followed.issuperset(new.values()):
+        if followed.issuperset(set(new.values())):
             latest = list(new)
         else:
             latest = [node for node, number in new.items() if number in followed]
@@ -74,20 +74,28 @@ def run(graph: torch.fx.Graph, pipeline: Handle) -> Optional[tuple[Handle, bool]
         new = _by_number([node for node in dict.fromkeys(users[-1]) if node not in nodes])
         nodes.update(new)
     order = sorted(nodes)
-    words = [len(starts), len(order), len(follows)]
-    if len(by_target) == 1:
-        words += [by_target[0][0]] * len(starts)
-    else:
-        words += [_numbers[id(node.target)] for node in starts]
-    words += nodes.values() if list(nodes) == order else map(nodes.__getitem__, order)
-    words += map(is_not, [node._prev for node in order], chain((graph._root,), order))
+    words = [
+        pack("3q", len(starts), len(order), len(follows)),
+        _words([_numbers[id(node.target)] for node in starts])
+        if len(by_target) > 1
+        else pack("q", by_target[0][0] if by_target else 0) * len(starts),
+        _words(list(nodes.values()) if list(nodes) == order else list(map(nodes.__getitem__, order))),
+        _words(list(map(is_not, [node._prev for node in order], chain((graph._root,), order)))),
+    ]
     place = nodes
     place.update(zip(order, count()))  # from now on; a new one would take twice as long
-    words += _places(follows, order, place)
-    words += map(len, used)
-    for some in users:
-        words += _places(some, order, place)
-    return _decide(graph, pipeline, order, words)
+    words.append(_places(follows, order, place))
+    words.append(_words(list(map(len, used))))
+    words += [_places(some, order, place) for some in users]
+    return _decide(graph, pipeline, order, b"".join(words))
+
+
+def _words(numbers: list[int]) -> bytes:
+    """As words of the library; often all are the same."""
+    n = len(numbers)
+    if n and numbers.count(numbers[0]) == n:
+        return pack("q", numbers[0]) * n
+    return pack(f"{n}q", *numbers)  # takes half as long as an array
 
 
 def _by_number(nodes: list[Node]) -> dict[Node, int]:
@@ -98,10 +106,13 @@ def _by_number(nodes: list[Node]) -> dict[Node, int]:
     return {node: _numbers.get(id(target), 0) for node, target in zip(nodes, targets)}
 
 
-def _places(nodes: list[Node], order: list[Node], place: dict[Node, int]) -> Iterable[int]:
-    if nodes == order[: len(nodes)]:
-        return range(len(nodes))
-    return map(place.__getitem__, nodes)
+def _places(nodes: list[Node], order: list[Node], place: dict[Node, int]) -> bytes:
+    n = len(nodes)
+    if nodes == order[:n]:
+        return pack(f"{n}q", *range(n))
+    if nodes.count(nodes[0]) == n:
+        return pack("q", place[nodes[0]]) * n
+    return _words(list(map(place.__getitem__, nodes)))
 
 
 def _means(graph: torch.fx.Graph, pipeline: Handle) -> Optional[dict[int, int]]:
@@ -138,9 +149,8 @@ def _number(target: Any) -> int:
 
 
 def _decide(
-    graph: torch.fx.Graph, pipeline: Handle, order: list[Node], words: list[int]
+    graph: torch.fx.Graph, pipeline: Handle, order: list[Node], words: bytes
 ) -> Optional[tuple[Handle, bool]]:
-    given = pack(f"{len(words)}q", *words)  # takes half as long as an array
     moves = array("q", bytes(16 * len(order) + 16))  # to make a type of ctypes takes 50 us
     n = c_size_t()
     diags = Diags()
@@ -149,8 +159,8 @@ def _decide(
         lib.tuck_report_free,
         diags,
         pipeline,
-        given,
-        len(words),
+        words,
+        len(words) // 8,
         len(graph.nodes),
         None,
         moves.buffer_info()[0],
@@ -159,6 +169,6 @@ def _decide(
     if not report.pointer:
         return None
     at, end = order.__getitem__, 2 * n.value
-    for _ in map(Node._prepend, map(at, moves[1:end:2]), map(at, moves[:end:2])):
+    for _ in map(_prepend, map(at, moves[1:end:2]), map(at, moves[:end:2])):
         pass
     return report, n.value > 0

@@ -15,7 +15,7 @@ import torch
 import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 
-from .arrays import dtype_abbrs
+from .arrays import dtype_abbrs, no_torch_functions
 
 Node = torch.fx.Node
 
@@ -23,8 +23,17 @@ _DTYPES = {text: dtype for dtype, text in dtype_abbrs.items()}
 _STATIC = re.compile(r"(\w+)\[([\d, ]*)\]\[([\d, ]*)\]([\w:]+)")
 
 
-# Of this version it is known what the constructor of a fake tensor does.
-_KNOWN = torch.__version__.startswith("2.13.")
+_UNSAFE_VIEW = torch.ops.aten._unsafe_view.default  # shares memory, though its schema says that it does not
+_META = torch.device("meta")
+_make_subclass = torch.Tensor._make_subclass
+# The same by a shorter way; by id(), since the hash of an operator takes long.
+_METHODS = {
+    id(torch.ops.aten.flatten.using_ints): torch.Tensor.flatten,
+    id(torch.ops.aten.reshape.default): torch.Tensor.reshape,
+    id(torch.ops.aten.view.default): torch.Tensor.view,
+}
+# Of this version it is known what the constructors of fake tensors and nodes do.
+KNOWN = torch.__version__.startswith("2.13.")
 
 
 class Values:
@@ -57,11 +66,12 @@ class Values:
         kernels; how many those are."""
         if self.encoder.symbolic:
             return 0
-        with in_kernel_invocation_manager(self.mode):
+        without_mode = self.without_mode
+        with in_kernel_invocation_manager(self.mode), no_torch_functions():
             for i, node in enumerate(new):
                 if node.op != "call_function":
                     continue
-                made = self.without_mode(node, types[i])
+                made = without_mode(node, types[i])
                 if made is None:
                     return i
                 node.meta["val"] = made
@@ -71,17 +81,19 @@ class Values:
         """None: it needs fake mode."""
         target = node.target
         if target is operator.getitem:
-            source, index = node.args
-            made = source.meta["val"][index]
-            if source in self._bare:
-                self._bare[node] = self._bare[source][index]
-            return made
+            source, index = node._args
+            bare = self._bare.get(source)
+            if bare is not None:
+                self._bare[node] = bare[index]
+            return source.meta["val"][index]
         way = self.way(target)
         if way == "type":
             return self.from_type(node, text)
         if way == "meta":
-            with contextlib.suppress(Exception):
+            try:
                 return self.inside(node)
+            except Exception:
+                return None
         return None
 
     def value(self, node: Node, text: str) -> Any:
@@ -101,7 +113,8 @@ class Values:
             if isinstance(target, torch._ops.OpOverload) and not target._schema.is_mutable:
                 returns = target._schema.returns
                 if len(returns) == 1:
-                    found = "type" if returns[0].alias_info is None else "meta"
+                    fresh = returns[0].alias_info is None and target is not _UNSAFE_VIEW
+                    found = "type" if fresh else "meta"
             self._ways[id(target)] = found
         return found
 
@@ -113,7 +126,7 @@ class Values:
         if parts is None:
             return None
         many = isinstance(parts, list)
-        bare = [torch.empty_strided(size, stride, dtype=dtype, device="meta")
+        bare = [torch.empty_strided(size, stride, dtype=dtype, device=_META)
                 for size, stride, dtype, _ in (parts if many else [parts])]  # fmt: skip
         device = (parts[0] if many else parts)[3]
         self._bare[node] = bare if many else bare[0]
@@ -121,22 +134,24 @@ class Values:
         return made if many else made[0]
 
     def inside(self, node: Node) -> Any:
-        """A view: the operator on the meta tensors inside of its operands; among the meta kernels."""
-        source = node.args[0]
-        if type(source) is Node and source in self._bare and len(node.all_input_nodes) == 1:
-            result = node.target(self._bare[source], *node.args[1:], **node.kwargs)
-            self._bare[node] = result
-            device = source.meta["val"].fake_device
-        else:
-            args, kwargs = _operands(node)
-            first = args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
-            device = first.fake_device
-            result = node.target(*args, **kwargs)
-        if isinstance(result, torch.Tensor):
-            return self.fake(result, device)
-        return [self.fake(part, device) for part in result]
+        """A view: the operator on the meta tensor inside of its first operand; among the meta kernels."""
+        args = node._args
+        source = args[0]
+        value = source.meta["val"]
+        bare = self._bare.get(source)
+        if bare is None:
+            bare = self._bare[source] = value.detach()  # from among the meta kernels it comes out bare
+        others = args[1:]
+        if len(node._input_nodes) > 1:
+            others = torch.fx.node.map_arg(others, _value_of)
+        function = _METHODS.get(id(node.target), node.target)
+        result = self._bare[node] = function(bare, *others, **node._kwargs)
+        device = value.fake_device
+        if type(result) is torch.Tensor:
+            return self.fake(result, device, True)
+        return [self.fake(part, device, True) for part in result]
 
-    def fake(self, bare: Any, device: Any) -> Any:
+    def fake(self, bare: Any, device: Any, view: bool = False) -> Any:
         """A fake tensor around a meta tensor. Its constructor sets a dozen members, one by one; they
         are those of any other fresh tensor on the device."""
         model = self._models.get(device)
@@ -144,13 +159,14 @@ class Values:
             made = FakeTensor(self.mode, bare, device)
             self._models[device] = dict(made.__dict__)
             return made
-        if not _KNOWN:
+        if not KNOWN:
             return FakeTensor(self.mode, bare, device)
-        made = torch.Tensor._make_subclass(
+        made = _make_subclass(
             FakeTensor, bare, False, dispatch_device=True, device_for_backend_keys=device
         )
-        torch._C._set_throw_on_mutable_data_ptr(made)
-        made.__dict__.update(model)
+        if not view:  # it is the storage that remembers this
+            torch._C._set_throw_on_mutable_data_ptr(made)
+        made.__dict__ = model.copy()
         return made
 
     def run(self, node: Node) -> Any:
