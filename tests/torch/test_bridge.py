@@ -10,6 +10,8 @@ from unittest import mock
 
 import torch
 
+from torch.utils._pytree import tree_leaves
+
 from harness import ROOT, graphs, one_test_each
 
 sys.path.insert(0, str(ROOT / "python"))
@@ -27,6 +29,9 @@ PASSES = list(tuck.passes()) + [
     for mode in ("custom_ops", "custom_ops_multidtype", "coalesced")
 ]
 PASSES += ["schedule_overlap_bucketing(compat=torch)", "overlap_scheduling(compat=torch)", "auto"]
+# Those that make nodes.
+MAKING = ["fuse_ddp_communication", "fuse_ddp_with_coalesced_op", "bucket_all_gather", "bucket_reduce_scatter",
+          "bucket_all_reduce", "bucket_all_gather(mode=coalesced)"]  # fmt: skip
 N_RANDOM = 2000
 
 
@@ -160,6 +165,52 @@ class CorpusTest(unittest.TestCase):
             for passes in PASSES:
                 with self.subTest(passes=passes):
                     way.compare(passes)
+
+
+@one_test_each(graphs("ddp", "fsdp"))
+class NewNodesTest(unittest.TestCase):
+    """What torch would have made: values of new nodes are those of fake mode, and the graph knows its nodes."""
+
+    def check(self, path):
+        module, mode = fake_module(path.read_text())
+        with groups(path):
+            for passes in MAKING:
+                with self.subTest(passes=passes):
+                    live = copy.deepcopy(module.graph)
+                    old = set(live.nodes)
+                    tuck.torch.run(live, passes)
+                    for node in live.nodes:
+                        if node not in old and node.op == "call_function":
+                            self.compare(node, mode)
+                    self.known(live)
+
+    def compare(self, node, mode):
+        schema = getattr(node.target, "_schema", None)
+        if schema is not None and schema.is_mutable:
+            return
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        with mode, torch.no_grad():
+            wanted = node.target(*args, **kwargs)
+        given = [v for v in tree_leaves((args, kwargs)) if isinstance(v, torch.Tensor)]
+        for mine, theirs in zip(tree_leaves(node.meta["val"]), tree_leaves(wanted), strict=True):
+            self.assertEqual(self.facts(mine, given), self.facts(theirs, given), node.format_node())
+
+    def facts(self, value, given):
+        if not isinstance(value, torch.Tensor):
+            return value
+        memory = [g.untyped_storage()._cdata == value.untyped_storage()._cdata for g in given]
+        return (type(value), value.dtype, value.shape, value.stride(), value.storage_offset(), value.device,
+                value.requires_grad, str(torch._C._dispatch_keys(value)), memory)  # fmt: skip
+
+    def known(self, live):
+        self.assertEqual(len(live.nodes), len(list(live.nodes)))
+        for op, target in {(n.op, n.target) for n in live.nodes if n.op == "call_function"}:
+            wanted = [n for n in live.nodes if n.op == op and n.target is target]
+            self.assertEqual(sorted(live.find_nodes(op=op, target=target)), wanted)
+        last = list(live.nodes)[-2]
+        with live.inserting_after(last):
+            other = live.create_node("call_function", torch.ops.aten.neg.default, (last,), name=last.name)
+        self.assertNotEqual(other.name, last.name)
 
 
 class RandomTest(unittest.TestCase):
