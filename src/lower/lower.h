@@ -174,6 +174,9 @@ type_id lower_result_type(const struct lower *l, uint32_t node, uint32_t item);
 void lower_describe(struct lower *l);
 str_id lower_parameter(struct lower *l, uint32_t node);
 
+/* in lower_finish.c: what was emitted becomes the program */
+void lower_finish(struct lower *l);
+
 /* in lower_collective.c */
 void lower_collective(struct lower *l, uint32_t node);
 

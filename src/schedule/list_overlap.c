@@ -482,16 +482,15 @@ void schedule_list_overlap(struct schedule *s)
     for (uint32_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
         struct arena_mark mark = arena_mark(&s->arena);
         struct timed t;
+        struct sim_result r;
 
         begin(&t, &f, &settings[i], &s->arena);
         run(&t);
-        struct sim_result r;
         sim_run(&sim, t.out, &r, span);
-        int64_t ps = r.makespan;
         double bytes = sim_held(s->p, span);
         s->n_measured++;
-        if (i == 0 || better(ps, bytes, least, least_held)) {
-            least = ps;
+        if (i == 0 || better(r.makespan, bytes, least, least_held)) {
+            least = r.makespan;
             least_held = bytes;
             memcpy(best, t.out, n * sizeof(*best));
         }

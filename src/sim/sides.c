@@ -1,12 +1,12 @@
-#include "sim/sides.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "sim/sides_core.h"
 
 /* The second round knows the work of channels, by the heads of the first. */
-enum { ROUNDS = 2, COLUMNS = 64, BYTE = 256 };
+enum { ROUNDS = 2, BYTE = 256 };
 
 static inline int64_t max64(int64_t a, int64_t b)
 {
@@ -87,11 +87,6 @@ static void backward(const struct way *w, int64_t *after)
  * max(c, r) + l after each. For the pieces of a set this is max(c + L, M), where L is the sum of
  * their lengths and M the result from c = 0. So sets are added in blocks of 64 pieces. */
 
-struct piece {
-    int64_t from, length;
-    uint32_t item;
-};
-
 static int by_from(const void *x, const void *y)
 {
     const struct piece *a = x, *b = y;
@@ -149,23 +144,6 @@ static inline int64_t block_add(struct block *b, int which, uint64_t set, int64_
     return max64(c + b->of_last[which].length, b->of_last[which].done);
 }
 
-/* Bits of the pieces that are done before an item starts (0), and when it ends (1). */
-typedef uint64_t pair[2];
-
-static inline void gather(const struct way *w, pair *bits, const uint64_t *own, uint32_t v)
-{
-    const uint64_t *all = &bits[0][0];
-    uint64_t start = 0, end = own[v];
-
-    for (uint32_t i = w->edge_at[v]; i < w->edge_at[v + 1]; i++) {
-        uint32_t e = w->edge[i];
-        start |= all[e];
-        end |= e & 1 ? 0 : all[e | 1];
-    }
-    bits[v][0] = start;
-    bits[v][1] = start | end;
-}
-
 struct stream {
     struct way *w;
     pair *bits;
@@ -174,30 +152,9 @@ struct stream {
     int64_t *at_start, *at_end; /* by item: when the stream has done the pieces it needs */
 };
 
-/* A piece is done at the end of its item. Only forward, `waits` is given: a transfer is done where
- * it is waited for, if anywhere. */
-struct waits {
-    const uint32_t *at, *by; /* by asynchronous item: the items that wait for it */
-};
-
-static void set_own(struct stream *x, const struct waits *waits, const struct piece *piece,
-                    uint32_t n, bool set)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t v = piece[i].item;
-        uint64_t bit = (uint64_t)1 << i;
-        if (waits == NULL || !x->w->s->is_async[v]) {
-            x->own[v] = set ? x->own[v] | bit : 0;
-            continue;
-        }
-        for (uint32_t k = waits->at[v]; k < waits->at[v + 1]; k++)
-            x->own[waits->by[k]] = set ? x->own[waits->by[k]] | bit : 0;
-    }
-}
-
 static inline void visit(struct stream *x, uint32_t v)
 {
-    gather(x->w, x->bits, x->own, v);
+    gather(x->w->edge_at, x->w->edge, x->bits, x->own, v);
     if (x->bits[v][0] != 0)
         x->at_start[v] = block_add(x->block, 0, x->bits[v][0], x->at_start[v]);
     if (x->w->joined[v] && x->bits[v][1] != 0)
@@ -211,7 +168,7 @@ static void run_block(struct stream *x, const struct waits *waits, const struct 
     uint32_t all = w->s->n, first = w->back ? 0 : all;
 
     block_begin(x->block, piece, n);
-    set_own(x, waits, piece, n, true);
+    set_own(w->s, x->own, waits, piece, n, true);
     for (uint32_t i = 0; i < n; i++)
         first = w->back == (piece[i].item > first) ? piece[i].item : first;
     if (w->back) {
@@ -223,7 +180,7 @@ static void run_block(struct stream *x, const struct waits *waits, const struct 
         for (uint32_t v = first; v < all; v++)
             visit(x, v);
     }
-    set_own(x, waits, piece, n, false);
+    set_own(w->s, x->own, waits, piece, n, false);
 }
 
 static void run_stream(struct stream *x, const struct waits *waits, struct piece *piece, uint32_t n)
@@ -241,19 +198,6 @@ static void run_stream(struct stream *x, const struct waits *waits, struct piece
         w->at_start[v] = max64(w->at_start[v], x->at_start[v]);
         w->at_end[v] = max64(w->at_end[v], x->at_end[v]);
     }
-}
-
-static struct waits find_waits(const struct sides *s, struct arena *a)
-{
-    uint32_t *at = csr_begin(a, s->n);
-
-    for (uint32_t i = 0; i < s->wait_at[s->n]; i++)
-        csr_count(at, s->wait[i]);
-    uint32_t *by = arena_array(a, uint32_t, csr_sum(at, s->n));
-    for (uint32_t v = 0; v < s->n; v++)
-        for (uint32_t i = s->wait_at[v]; i < s->wait_at[v + 1]; i++)
-            by[csr_place(at, s->wait[i])] = v;
-    return (struct waits){at, by};
 }
 
 /* The pieces of all channels, in one array. */
@@ -347,7 +291,7 @@ static void sweep_flush(struct sweep *x)
         uint32_t v = back ? last - i : i;
         if (x->taken[v])
             continue;
-        gather(x->w, x->bits, x->own, v);
+        gather(x->w->edge_at, x->w->edge, x->bits, x->own, v);
         if (x->bits[v][0] != 0)
             x->start[v] = block_add(x->block, 0, x->bits[v][0], x->start[v]);
         if (x->w->joined[v] && x->bits[v][1] != 0)
@@ -367,7 +311,7 @@ static void sweep_ready(struct sweep *x, uint32_t v)
     struct way *w = x->w;
     const struct sides *s = w->s;
 
-    gather(w, x->bits, x->own, v);
+    gather(w->edge_at, w->edge, x->bits, x->own, v);
     x->met[x->n_met++] = v;
     int64_t start = max64(w->at_start[v], add_pieces(x, x->bits[v][0], x->start[v]));
     int64_t end = w->at_end[v], joined = 0;
@@ -504,91 +448,4 @@ void sides_find(struct sides *s, struct arena *a)
     s->head = to.start;
     s->end = to.end;
     s->rest = from.end;
-}
-
-/* ---- pairs ---- */
-
-struct pairs {
-    struct way w;
-    struct stream x;
-    struct waits waits;
-};
-
-static void pairs_begin(struct pairs *p, const struct sides *s, struct arena *a)
-{
-    p->waits = find_waits(s, a);
-    way_begin(&p->w, s, false, a);
-    p->x = (struct stream){.w = &p->w};
-    p->x.bits = arena_zeroed(a, s->n * sizeof(*p->x.bits));
-    p->x.own = arena_zeroed(a, s->n * sizeof(*p->x.own));
-}
-
-/* Then x.bits says of every item from the first on which of the pieces have ended before it. */
-static void pairs_find(struct pairs *p, const struct piece *piece, uint32_t n)
-{
-    set_own(&p->x, &p->waits, piece, n, true);
-    memset(p->x.bits, 0, piece[0].item * sizeof(*p->x.bits));
-    for (uint32_t v = piece[0].item; v < p->w.s->n; v++)
-        gather(&p->w, p->x.bits, p->x.own, v);
-    set_own(&p->x, &p->waits, piece, n, false);
-}
-
-void sides_apart(const struct sides *s, const uint32_t *first, const uint32_t *second, uint32_t n,
-                 struct arena *a, bool *apart)
-{
-    struct pairs p;
-    struct arena_mark mark = arena_mark(a);
-
-    memset(apart, 0, n * sizeof(*apart));
-    if (s->n > SIDES_EXACT)
-        return;
-    pairs_begin(&p, s, a);
-    for (uint32_t i = 0, end; i < n; i = end) {
-        struct piece piece[COLUMNS];
-        uint32_t m = 0;
-
-        for (end = i; end < n; end++) {
-            if (m > 0 && piece[m - 1].item == first[end])
-                continue;
-            if (m == COLUMNS)
-                break;
-            assert_hot(m == 0 || piece[m - 1].item < first[end]);
-            piece[m++] = (struct piece){.item = first[end]};
-        }
-        pairs_find(&p, piece, m);
-        for (uint32_t k = i, column = 0; k < end; k++) {
-            column += piece[column].item != first[k];
-            apart[k] = (p.x.bits[second[k]][0] >> column & 1) != 0;
-        }
-    }
-    arena_release(a, mark);
-}
-
-void sides_weigh_apart(const struct sides *s, const uint32_t *item, const int64_t *weight,
-                       uint32_t n, struct arena *a, int64_t *sum)
-{
-    struct pairs p;
-    struct arena_mark mark = arena_mark(a);
-
-    memset(sum, 0, n * sizeof(*sum));
-    if (s->n > SIDES_EXACT)
-        return;
-    pairs_begin(&p, s, a);
-    for (uint32_t i = 0; i < n; i += COLUMNS) {
-        struct piece piece[COLUMNS];
-        uint32_t m = n - i < COLUMNS ? n - i : COLUMNS;
-
-        for (uint32_t k = 0; k < m; k++)
-            piece[k] = (struct piece){.item = item[i + k]};
-        pairs_find(&p, piece, m);
-        for (uint32_t j = i + 1; j < n; j++) {
-            uint64_t before = j - i < COLUMNS ? ((uint64_t)1 << (j - i)) - 1 : UINT64_MAX;
-            for (uint64_t set = p.x.bits[item[j]][0] & before; set != 0; set &= set - 1) {
-                uint32_t k = i + (uint32_t)__builtin_ctzll(set);
-                sum[k] += weight[j];
-                sum[j] += weight[k];
-            }
-        }
-    }
-    arena_release(a, mark);
 }
