@@ -2,7 +2,7 @@
 
 Times come from some steps and are judged by the others, and by the steps of the same job with another size of buckets, which take turns with them.
 Each job is recorded several times and the median of the errors counts. On a machine that does something else at the same time, which the steps
-themselves show, the recording is repeated, twice at most.
+themselves show, the recording is repeated once.
 """
 
 import bisect
@@ -217,13 +217,10 @@ def regions(found):
 
 
 WORLDS = 2, 4
-JOBS = ["ddp:3", "ddp:6", "sharded:0"]
-# The other way round a step has a concatenation, in new pages, that the recorded one did not have: that is modeled, and costs much
-# on a busy machine.
-ASSERTED = "ddp:6"
-SOAK = bool(os.environ.get("TUCK_SOAK"))
-DISTURBED = 0.25  # half of the steps differ by more than that from each other
-ATTEMPTS = 3
+BUCKETS = ["ddp:3", "ddp:6"]
+JOBS = [*BUCKETS, "sharded:0"]
+DISTURBED = 0.10  # half of the steps differ by more than that from each other
+ATTEMPTS = 2
 
 
 def spread(graphs):
@@ -235,16 +232,18 @@ def spread(graphs):
     return statistics.median(found)
 
 
-def record_undisturbed(folder, cache, world, jobs):
-    """The first recording whose steps are alike, or else the one in which they are most."""
-    tries = []
+def record_undisturbed(folder, cache, world):
+    """All jobs, those with buckets again if their steps are not alike; the recording in which they are most. And how much they are not."""
+    found, best = {}, float("inf")
     for attempt in range(ATTEMPTS):
-        found = record(folder / str(attempt), cache, world, jobs)
-        tries.append((max(spread(graphs) for graphs in found.values()), attempt, found))
-        print(f"{world} ranks: steps are {tries[-1][0]:.0%} apart")
-        if tries[-1][0] < DISTURBED:
+        again = record(folder / str(attempt), cache, world, BUCKETS if found else JOBS)
+        apart = max(spread(again[job]) for job in BUCKETS)
+        print(f"{world} ranks: steps are {apart:.0%} apart")
+        if apart < best:
+            found, best = {**found, **again}, apart
+        if best < DISTURBED:
             break
-    return min(tries)[2]
+    return found, best
 
 
 class Recorded(unittest.TestCase):
@@ -253,15 +252,18 @@ class Recorded(unittest.TestCase):
         temp = tempfile.TemporaryDirectory()
         cls.addClassCleanup(temp.cleanup)
         path = Path(temp.name)
-        cls.found = {world: record_undisturbed(path / str(world), path / "cache", world, JOBS) for world in WORLDS}
+        recorded = {world: record_undisturbed(path / str(world), path / "cache", world) for world in WORLDS}
+        cls.found = {world: found for world, (found, _) in recorded.items()}
+        cls.apart = {world: apart for world, (_, apart) in recorded.items()}
 
     def all(self):
         return ((f"{job}, {world} ranks", graphs) for world, jobs in self.found.items() for job, graphs in jobs.items())
 
-    def judge(self, what, errors):
+    def judge(self, what, errors, asserted=True):
         error = statistics.median(errors)
         print(f"{what}: {error:+.1%}, the median of {', '.join(f'{e:+.1%}' for e in errors)}")
-        self.assertLess(abs(error), BOUND, what)
+        if asserted:
+            self.assertLess(abs(error), BOUND, what)
 
     def test_every_collective_is_tied_to_its_node(self):
         for job, graphs in self.all():
@@ -317,18 +319,17 @@ class Recorded(unittest.TestCase):
 
     def test_another_bucket_size(self):
         for world, jobs in self.found.items():
-            for known, other in (("ddp:3", "ddp:6"), ("ddp:6", "ddp:3")):
+            for known, other in (BUCKETS, BUCKETS[::-1]):
                 errors = []
                 for turn in range(ROUNDS):
                     said = [(t.simulate("even", turn), t.simulate("odd", turn), t.simulate_by(s, turn)) for t, s in zip(jobs[other], jobs[known])]
                     measured = sum(x["measured_runs"]["step"]["measured_ns"] for even, odd, _ in said for x in (even, odd)) / 2
                     errors.append(sum(x["step_ns"] for _, _, x in said) / measured - 1)
-                what = f"{world} ranks, a step of {other} by the times of {known}"
-                if known == ASSERTED or SOAK:
-                    with self.subTest(world=world, other=other):
-                        self.judge(what, errors)
-                else:
-                    print(f"{what}: {statistics.median(errors):+.1%}")
+                # The step with larger buckets has a larger concatenation than the recorded one, which is modeled; what that
+                # takes on a machine that does something else, too, says nothing.
+                asserted = known == BUCKETS[1] or self.apart[world] < DISTURBED
+                with self.subTest(world=world, other=other):
+                    self.judge(f"{world} ranks, a step of {other} by the times of {known}", errors, asserted)
 
 
 if __name__ == "__main__":
