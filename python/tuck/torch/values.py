@@ -147,7 +147,7 @@ class Values:
         function = _METHODS.get(id(node.target), node.target)
         result = self._bare[node] = function(bare, *others, **node._kwargs)
         device = value.fake_device
-        if type(result) is torch.Tensor:
+        if isinstance(result, torch.Tensor):
             return self.fake(result, device, True)
         return [self.fake(part, device, True) for part in result]
 
