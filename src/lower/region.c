@@ -1,9 +1,9 @@
 /* Decides how each node is lowered, and which nodes are fused into one loop.
  *
  * A run is a stretch of the graph with only loops, views, numbers and empty tensors. Within a run,
- * loops that pass values to each other form one region, of at most REGION_MAX nodes. A value that a
- * collective or a mutation reads ends the run, so that communication does not wait for the rest of
- * a loop. No edge leads from one region of a run to another, so a region may be emitted as a whole
+ * loops that pass values to each other form one region, of at most REGION_MAX nodes. The last value
+ * that a collective reads ends the run, so that communication does not wait for the rest of a loop,
+ * and so does what a mutation reads. No edge leads from one region of a run to another, so a region may be emitted as a whole
  * at its first node.
  *
  * The same walk finds loops that became adjacent in an order of ops but must not be fused.
@@ -142,17 +142,25 @@ static void begin(struct runs *r, const tuck_graph *g, const uint8_t *roles, str
     }
 }
 
-/* What a collective or a mutation reads ends a run. */
+/* What a collective or a mutation reads ends a run; of several operands of a collective, the one
+ * that is made last: it waits for that. */
 static void find_ends(const struct lower *l, const struct runs *r, uint8_t *roles)
 {
     for_each_node (l->g, n) {
         const struct fx_node *x = lower_call(l, n);
+        bool writes = lower_may_write(l, n);
+        uint32_t last = 0;
 
-        if (role(r, n) != ROLE_COLLECTIVE && !lower_may_write(l, n))
+        if (role(r, n) != ROLE_COLLECTIVE && !writes)
             continue;
-        for (uint32_t i = 0; i < x->n_vals; i++)
-            if (x->vals[i].kind == TUCK_V_NODE)
-                roles[r->shows[x->vals[i].a]] |= ROLE_ENDS;
+        for (uint32_t i = 0; i < x->n_vals; i++) {
+            uint32_t v = x->vals[i].kind == TUCK_V_NODE ? r->shows[x->vals[i].a] : 0;
+            if (v != 0 && writes)
+                roles[v] |= ROLE_ENDS;
+            if (v != 0 && (last == 0 || l->place[v] > l->place[last]))
+                last = v;
+        }
+        roles[last] |= ROLE_ENDS;
     }
 }
 

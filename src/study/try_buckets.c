@@ -5,6 +5,10 @@
  * multiple of the size that keeps the links busy. Then, from the best of these, each kind is
  * changed alone as long as that helps: its size, which of them, none, or the small ones only, which
  * are most of the latency and next to nothing to copy. The best plan gets more orders.
+ *
+ * A bucket is one buffer, into which its members are copied, or one collective on a list, without
+ * copies. Reductions begin with lists, unless they are small; gathers with buffers, where copies
+ * convert, too.
  */
 #include <stdio.h>
 
@@ -25,6 +29,7 @@ struct plan {
     struct {
         int8_t which; /* enum which */
         int8_t size;  /* the cap is the size that keeps the links busy times 2 to half of this */
+        bool lists;   /* a bucket is one collective on a list */
     } kind[N_KINDS];
 };
 
@@ -103,7 +108,8 @@ static double cap_mb(const struct plans *x, const struct plan *p, uint32_t kind)
 static bool same(const struct plan *a, const struct plan *b, uint32_t kind)
 {
     return a->kind[kind].which == b->kind[kind].which &&
-           (a->kind[kind].which == LEAVE || a->kind[kind].size == b->kind[kind].size);
+           (a->kind[kind].which == LEAVE || (a->kind[kind].size == b->kind[kind].size &&
+                                             a->kind[kind].lists == b->kind[kind].lists));
 }
 
 /* ---- building a plan ---- */
@@ -150,6 +156,7 @@ static void learn(struct plans *x, uint32_t kind)
 static void settle(const struct plans *x, struct plan *p)
 {
     for (uint32_t k = 0; k < N_KINDS; k++) {
+        p->kind[k].lists &= !x->s->small; /* there, all plain buckets are tried */
         if (x->none[k])
             p->kind[k].which = LEAVE;
         else if (x->alike[k] && p->kind[k].which == ALL)
@@ -161,6 +168,7 @@ struct cut {
     const struct plans *x;
     uint32_t kind;
     double mb;
+    const char *mode;
     struct buf text;
     struct arena a;
 };
@@ -173,7 +181,7 @@ static void do_cut(void *arg)
 
     bool *begins = chain_cut_graph(from->g, from->e, c->x->s->machine, coll_of[c->kind],
                                    (int64_t)(c->mb * 1048576), &c->a);
-    buf_printf(&c->text, "cap_mb=%.4g", c->mb);
+    buf_printf(&c->text, "cap_mb=%.4g%s", c->mb, c->mode);
     for_each_node (from->g, v) { /* by place: the same decision must do where names differ */
         if (begins != NULL && begins[v])
             buf_printf(&c->text, "%s%%%u", n++ == 0 ? ",begins=" : ":", place);
@@ -182,13 +190,22 @@ static void do_cut(void *arg)
     buf_text(&c->text);
 }
 
+static tuck_status run_plain(struct search *s, const struct stage *from, const struct pass *pass,
+                             double mb, const char *mode, struct stage *to)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "cap_mb=%.4g%s", mb, mode);
+    return try_next_with(s, from, pass, text, false, to);
+}
+
 /* The buckets that are due when they are needed. */
-static tuck_status run_chain(struct plans *x, uint32_t kind, double mb)
+static tuck_status run_chain(struct plans *x, uint32_t kind, double mb, const char *mode)
 {
     struct mem mem;
     const struct stage *from = stage_after(x, kind);
     const struct pass *pass = pass_of(kind, CHAIN);
-    struct cut c = {.x = x, .kind = kind, .mb = mb};
+    struct cut c = {.x = x, .kind = kind, .mb = mb, .mode = mode};
     tuck_status st = judge_after(x, kind);
 
     if (st != TUCK_OK)
@@ -201,7 +218,7 @@ static tuck_status run_chain(struct plans *x, uint32_t kind, double mb)
         st = try_next_with(x->s, from, pass, buf_text(&c.text), true, &x->stage[kind]);
     if (st == TUCK_EINVAL) { /* not all collectives of a kind can be named */
         stage_end(&x->stage[kind]);
-        st = try_next(x->s, from, pass, "cap_mb", mb, &x->stage[kind]);
+        st = run_plain(x->s, from, pass, mb, mode, &x->stage[kind]);
     }
     arena_destroy(&c.a);
     buf_destroy(&c.text);
@@ -214,13 +231,14 @@ static tuck_status run_kind(struct plans *x, const struct plan *p, uint32_t kind
     enum which which = (enum which)p->kind[kind].which;
     const struct stage *from = stage_after(x, kind);
     double mb = cap_mb(x, p, kind);
-    char text[64];
+    const char *mode = p->kind[kind].lists ? ",mode=coalesced" : "";
+    char text[96];
 
     if (which == CHAIN)
-        return run_chain(x, kind, mb);
+        return run_chain(x, kind, mb, mode);
     if (which != SMALL)
-        return try_next(x->s, from, pass_of(kind, which), "cap_mb", mb, &x->stage[kind]);
-    snprintf(text, sizeof(text), "cap_mb=%.4g,member_mb=%.4g", mb, mb / OF_CAP);
+        return run_plain(x->s, from, pass_of(kind, which), mb, mode, &x->stage[kind]);
+    snprintf(text, sizeof(text), "cap_mb=%.4g,member_mb=%.4g%s", mb, mb / OF_CAP, mode);
     return try_next_with(x->s, from, pass_of(kind, which), text, false, &x->stage[kind]);
 }
 
@@ -307,9 +325,9 @@ static struct tried *best_of(struct plans *x)
 
 static struct plan plan_of(enum which scatters, enum which reduces, enum which gathers, int size)
 {
-    return (struct plan){{{(int8_t)scatters, (int8_t)size},
-                          {(int8_t)reduces, (int8_t)size},
-                          {(int8_t)gathers, (int8_t)size}}};
+    return (struct plan){{{(int8_t)scatters, (int8_t)size, scatters != SMALL},
+                          {(int8_t)reduces, (int8_t)size, true},
+                          {(int8_t)gathers, (int8_t)size, false}}};
 }
 
 enum { N_FIRST = 6 };
@@ -353,6 +371,7 @@ static tuck_status try_sizes(struct plans *x)
 
 /* How one kind of a plan may be changed. */
 enum change {
+    LISTS,
     SMALLER,
     LARGER,
     SMALL_ONES,
@@ -376,6 +395,7 @@ static bool change(struct plan *p, uint32_t kind, enum change how)
         bool was_large = *which != SMALL;
         *which = was_large ? SMALL : OF_FSDP;
         *size = 0;
+        p->kind[kind].lists = !was_large && kind != GATHERS;
         return true;
     }
     if (how == CHAINED) {
@@ -383,6 +403,10 @@ static bool change(struct plan *p, uint32_t kind, enum change how)
         *which = was ? kind == REDUCES ? ALL : OF_FSDP : CHAIN;
         *size = was ? 0 : 2;
         return true;
+    }
+    if (how == LISTS) {
+        p->kind[kind].lists = !p->kind[kind].lists;
+        return *which != LEAVE;
     }
     if (*which == LEAVE) {
         *which = ALL;
