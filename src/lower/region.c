@@ -3,8 +3,8 @@
  * A run is a stretch of the graph with only loops, views, numbers and empty tensors. Within a run,
  * loops that pass values to each other form one region, of at most REGION_MAX nodes. The last value
  * that a collective reads ends the run, so that communication does not wait for the rest of a loop,
- * and so does what a mutation reads. No edge leads from one region of a run to another, so a region may be emitted as a whole
- * at its first node.
+ * and so does what a mutation reads. No edge leads from one region of a run to another, so a region
+ * may be emitted as a whole at its first node.
  *
  * The same walk finds loops that became adjacent in an order of ops but must not be fused.
  */
