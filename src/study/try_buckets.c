@@ -14,26 +14,11 @@
 
 #include "op/ops.h"
 #include "rewrite/bucket/bucket.h"
+#include "study/bucket_plan.h"
 #include "study/chain.h"
 #include "study/tries.h"
 
-/* In the order of passes: gathers are bucketed last, because their buckets are written in place,
- * and other rewrites leave those alone. */
-enum { SCATTERS, REDUCES, GATHERS, N_KINDS };
-
-/* FSDP's own: of parameters and gradients, all or only the small ones. Others are on the way of the
- * compute. CHAIN: FSDP's own, cut by when each is needed (study/chain.h). */
-enum which { LEAVE, SMALL, OF_FSDP, ALL, CHAIN };
-
-struct plan {
-    struct {
-        int8_t which; /* enum which */
-        int8_t size;  /* the cap is the size that keeps the links busy times 2 to half of this */
-        bool lists;   /* a bucket is one collective on a list */
-    } kind[N_KINDS];
-};
-
-enum { SMALLEST = -8, LARGEST = 8, TRIED_MAX = 192 };
+enum { TRIED_MAX = 192 };
 
 /* Below and above these, more and fewer plans are tried. */
 enum { FEW_NODES = 2048, MANY_NODES = 8192 };
@@ -103,13 +88,6 @@ static double cap_mb(const struct plans *x, const struct plan *p, uint32_t kind)
     for (int i = 0; i > (size - (size & 1)) / 2; i--)
         mb /= 2;
     return mb < x->least_mb ? x->least_mb : mb > 8000 ? 8000 : mb;
-}
-
-static bool same(const struct plan *a, const struct plan *b, uint32_t kind)
-{
-    return a->kind[kind].which == b->kind[kind].which &&
-           (a->kind[kind].which == LEAVE || (a->kind[kind].size == b->kind[kind].size &&
-                                             a->kind[kind].lists == b->kind[kind].lists));
 }
 
 /* ---- building a plan ---- */
@@ -247,7 +225,7 @@ static tuck_status build(struct plans *x, const struct plan *p)
     tuck_status st = TUCK_OK;
     uint32_t n = 0;
 
-    while (n < x->n_built && same(&x->built, p, n))
+    while (n < x->n_built && plan_same(&x->built, p, n))
         n++;
     forget(x, n);
     for (; n < N_KINDS && st == TUCK_OK; n++) {
@@ -271,7 +249,7 @@ static const struct tried *find_plan(const struct plans *x, const struct plan *p
 {
     for (uint32_t i = 0; i < x->n_tried; i++) {
         const struct plan *q = &x->tried[i].plan;
-        if (same(p, q, SCATTERS) && same(p, q, REDUCES) && same(p, q, GATHERS))
+        if (plan_same(p, q, SCATTERS) && plan_same(p, q, REDUCES) && plan_same(p, q, GATHERS))
             return &x->tried[i];
     }
     return NULL;
@@ -323,28 +301,6 @@ static struct tried *best_of(struct plans *x)
 
 /* ---- which plans ---- */
 
-static struct plan plan_of(enum which scatters, enum which reduces, enum which gathers, int size)
-{
-    return (struct plan){{{(int8_t)scatters, (int8_t)size, scatters != SMALL},
-                          {(int8_t)reduces, (int8_t)size, true},
-                          {(int8_t)gathers, (int8_t)size, false}}};
-}
-
-enum { N_FIRST = 6 };
-
-/* One size for all kinds. */
-static struct plan first_plan(uint32_t k, int size)
-{
-    switch (k) {
-    case 0: return plan_of(OF_FSDP, ALL, OF_FSDP, size);
-    case 1: return plan_of(ALL, ALL, ALL, size);
-    case 2: return plan_of(OF_FSDP, LEAVE, OF_FSDP, size);
-    case 3: return plan_of(ALL, ALL, LEAVE, size);
-    case 4: return plan_of(CHAIN, CHAIN, CHAIN, size + 4); /* only a limit */
-    default: return plan_of(SMALL, ALL, SMALL, size);
-    }
-}
-
 static int64_t time_of(const struct plans *x, struct plan p)
 {
     settle(x, &p);
@@ -360,70 +316,13 @@ static tuck_status try_sizes(struct plans *x)
     tuck_status st = TUCK_OK;
 
     for (uint32_t i = 0; i < sizeof(sizes) && st == TUCK_OK; i++)
-        for (uint32_t k = 0; k < N_FIRST && st == TUCK_OK; k++) {
-            struct plan p = first_plan(k, sizes[i]);
+        for (uint32_t k = 0; k < N_FIRST_PLANS && st == TUCK_OK; k++) {
+            struct plan p = plan_first(k, sizes[i]);
             bool far = (sizes[i] < -2 || sizes[i] > 2) && x->from->g->n_nodes >= FEW_NODES;
-            if (!far || time_of(x, first_plan(k, sizes[i] / 2)) < time_of(x, first_plan(k, 0)))
+            if (!far || time_of(x, plan_first(k, sizes[i] / 2)) < time_of(x, plan_first(k, 0)))
                 st = try_plan(x, &p);
         }
     return st;
-}
-
-/* How one kind of a plan may be changed. */
-enum change {
-    LISTS,
-    SMALLER,
-    LARGER,
-    SMALL_ONES,
-    CHAINED,
-    OTHERS,
-    SWITCH,
-    A_LITTLE_SMALLER,
-    A_LITTLE_LARGER,
-    N_CHANGES
-};
-
-/* A plan that differs in one kind; false: there is no such. A kind that is left begins again at
- * several sizes: the one at which others do best need not suit it. */
-static bool change(struct plan *p, uint32_t kind, enum change how)
-{
-    static const int8_t step[N_CHANGES] = {
-        [SMALLER] = -2, [LARGER] = 2, [A_LITTLE_SMALLER] = -1, [A_LITTLE_LARGER] = 1};
-    int8_t *which = &p->kind[kind].which, *size = &p->kind[kind].size;
-
-    if (how == SMALL_ONES && kind != REDUCES) {
-        bool was_large = *which != SMALL;
-        *which = was_large ? SMALL : OF_FSDP;
-        *size = 0;
-        p->kind[kind].lists = !was_large && kind != GATHERS;
-        return true;
-    }
-    if (how == CHAINED) {
-        bool was = *which == CHAIN;
-        *which = was ? kind == REDUCES ? ALL : OF_FSDP : CHAIN;
-        *size = was ? 0 : 2;
-        return true;
-    }
-    if (how == LISTS) {
-        p->kind[kind].lists = !p->kind[kind].lists;
-        return *which != LEAVE;
-    }
-    if (*which == LEAVE) {
-        *which = ALL;
-        *size = step[how];
-        return how != OTHERS && how != SMALL_ONES;
-    }
-    if (how == OTHERS) { /* of this kind */
-        bool others = *which == OF_FSDP || *which == ALL;
-        *which = (int8_t)(*which == ALL ? OF_FSDP : ALL);
-        return kind != REDUCES && others;
-    }
-    if (how == SWITCH) {
-        *which = LEAVE;
-        return true;
-    }
-    *size = (int8_t)(*size + step[how]);
-    return *size >= SMALLEST && *size <= LARGEST;
 }
 
 /* Changes one kind as long as that helps. */
@@ -436,7 +335,7 @@ static tuck_status descend(struct plans *x, bool *better)
         struct tried from = *best_of(x);
         struct plan p = from.plan;
 
-        if (change(&p, i % N_KINDS, (enum change)(i / N_KINDS)))
+        if (plan_change(&p, i % N_KINDS, (enum change)(i / N_KINDS)))
             st = try_plan(x, &p);
         bool won = best_of(x)->ps < from.ps;
         *better |= won;
