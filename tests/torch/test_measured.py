@@ -259,11 +259,10 @@ class Recorded(unittest.TestCase):
     def all(self):
         return ((f"{job}, {world} ranks", graphs) for world, jobs in self.found.items() for job, graphs in jobs.items())
 
-    def judge(self, what, errors, asserted=True):
+    def judge(self, what, errors, bound=BOUND):
         error = statistics.median(errors)
         print(f"{what}: {error:+.1%}, the median of {', '.join(f'{e:+.1%}' for e in errors)}")
-        if asserted:
-            self.assertLess(abs(error), BOUND, what)
+        self.assertLess(abs(error), bound, what)
 
     def test_every_collective_is_tied_to_its_node(self):
         for job, graphs in self.all():
@@ -325,11 +324,11 @@ class Recorded(unittest.TestCase):
                     said = [(t.simulate("even", turn), t.simulate("odd", turn), t.simulate_by(s, turn)) for t, s in zip(jobs[other], jobs[known])]
                     measured = sum(x["measured_runs"]["step"]["measured_ns"] for even, odd, _ in said for x in (even, odd)) / 2
                     errors.append(sum(x["step_ns"] for _, _, x in said) / measured - 1)
-                # The step with larger buckets has a larger concatenation than the recorded one, which is modeled; what that
-                # takes on a machine that does something else, too, says nothing.
-                asserted = known == BUCKETS[1] or self.apart[world] < DISTURBED
+                # The step with larger buckets has a larger concatenation than the recorded one, which is modeled; on a machine
+                # that does something else, too, it is not known what that takes.
+                bound = BOUND if self.apart[world] < DISTURBED else 3 * BOUND
                 with self.subTest(world=world, other=other):
-                    self.judge(f"{world} ranks, a step of {other} by the times of {known}", errors, asserted)
+                    self.judge(f"{world} ranks, a step of {other} by the times of {known}", errors, bound)
 
 
 if __name__ == "__main__":
