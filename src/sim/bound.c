@@ -4,6 +4,7 @@
 
 #include "base/csr.h"
 #include "base/heap.h"
+#include "sim/either.h"
 
 const char *bound_name(enum bound_kind k)
 {
@@ -179,11 +180,18 @@ void bound_of_sides(const struct sides *s, struct arena *a, struct bound *out)
 {
     *out = (struct bound){
         .op = s->last, .weak = !s->exact, .head = s->head, .tail = s->tail, .rest = s->rest};
+    uint32_t channel = 0;
+
     for (uint32_t i = 0; i < s->n; i++)
         out->each[BOUND_BY_COMPUTE] += s->work[i];
     out->each[BOUND_BY_PATH] = s->chain;
     out->each[BOUND_BY_STREAM] = stream(s, a);
     links(s, a, out);
+    int64_t late = either_bound(s, a, &channel);
+    if (late > out->each[BOUND_BY_LINK]) {
+        out->each[BOUND_BY_LINK] = late;
+        out->group = channel;
+    }
     /* An item without work is on no stream, but may still have much before and after it. */
     for (uint32_t i = 0; i < s->n; i++) {
         int64_t all = max64(s->arrived[i] + s->tail[i], s->head[i] + s->rest[i]);

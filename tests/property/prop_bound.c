@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "sim/bound.h"
 #include "support/support.h"
 
@@ -333,10 +334,85 @@ static void a_huge_one(void **unused)
     problem_free(x.p);
 }
 
+/* ---- gradients ---- */
+
+/* Three layers: what leads to the next one, and the gradient of each, computed from it. The last
+ * one leads to the largest gradient. */
+static void do_gradients(void *arg)
+{
+    struct problem_builder *b = arg;
+    uint32_t chain = PROBLEM_NONE;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        char name[3][16];
+        static const char *const what[] = {"next%u", "grad%u", "sum%u"};
+
+        for (uint32_t k = 0; k < 3; k++)
+            snprintf(name[k], sizeof(name[k]), what[k], i);
+        problem_op(b,
+                   &(struct problem_op){.name = name[0], .kind = PROBLEM_COMPUTE, .runtime = 10});
+        if (chain != PROBLEM_NONE)
+            problem_reads(b, chain);
+        chain = problem_makes(b, name[0], 64, 64);
+        problem_op(b, &(struct problem_op){.name = name[1], .kind = PROBLEM_COMPUTE, .runtime = 5});
+        problem_reads(b, chain);
+        uint32_t grad = problem_makes(b, name[1], 64, 64);
+        problem_op(b, &(struct problem_op){.name = name[2],
+                                           .kind = PROBLEM_COLLECTIVE,
+                                           .runtime = 6,
+                                           .is_async = true,
+                                           .group = "a",
+                                           .bytes = 64});
+        problem_reads(b, grad);
+        problem_makes(b, name[2], 64, 64);
+    }
+    problem_op(b, &(struct problem_op){.name = "sum",
+                                       .kind = PROBLEM_COLLECTIVE,
+                                       .runtime = 20,
+                                       .is_async = true,
+                                       .group = "a",
+                                       .bytes = 64});
+    problem_reads(b, chain);
+    problem_makes(b, "sum", 64, 64);
+}
+
+static void do_bound(void *arg)
+{
+    struct one *x = arg;
+    struct search s = {.p = x->p, .best = INT64_MAX};
+    struct sim_options so = {.launch_ps = 0};
+    struct bound b;
+
+    sim_init(&s.sim, x->p, &so, &x->arena);
+    try_all(&s);
+    bound_of(x->p, &(struct bound_options){.memory = 0}, &x->arena, &b);
+    /* 30 of the chain, then 20 and the 6 of the last layer; each of the others adds its work before
+     * or its transfer after. */
+    assert_int_equal(b.ps, ps_round((30 + 20 + 6 + 2 * 5) * x->p->unit_ps));
+    assert_int_equal(b.kind, BOUND_BY_LINK);
+    assert_int_equal(s.best, b.ps);
+}
+
+static void last_gradient(void **unused)
+{
+    struct problem_builder b;
+    struct one x = {.n_op = 10};
+
+    (void)unused;
+    assert_true(problem_begin(&b, NULL, "test"));
+    assert_true(mem_guard(&b.p->mem, do_gradients, &b));
+    assert_int_equal(problem_finish(&b, NULL, &x.p), TUCK_OK);
+    arena_init(&x.arena, &x.p->mem);
+    assert_true(mem_guard(&x.p->mem, do_bound, &x));
+    arena_destroy(&x.arena);
+    problem_free(x.p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bounds_hold),
+        cmocka_unit_test(last_gradient),
         cmocka_unit_test(sides_hold),
         cmocka_unit_test(a_huge_one),
     };
