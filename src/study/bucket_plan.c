@@ -6,14 +6,15 @@ bool plan_same(const struct plan *a, const struct plan *b, uint32_t kind)
 {
     return a->kind[kind].which == b->kind[kind].which &&
            (a->kind[kind].which == LEAVE || (a->kind[kind].size == b->kind[kind].size &&
-                                             a->kind[kind].lists == b->kind[kind].lists));
+                                             a->kind[kind].lists == b->kind[kind].lists &&
+                                             a->kind[kind].room == b->kind[kind].room));
 }
 
 static struct plan plan_of(enum which scatters, enum which reduces, enum which gathers, int size)
 {
-    return (struct plan){{{(int8_t)scatters, (int8_t)size, scatters != SMALL},
-                          {(int8_t)reduces, (int8_t)size, true},
-                          {(int8_t)gathers, (int8_t)size, false}}};
+    return (struct plan){{{(int8_t)scatters, (int8_t)size, scatters != SMALL, false},
+                          {(int8_t)reduces, (int8_t)size, true, false},
+                          {(int8_t)gathers, (int8_t)size, false, false}}};
 }
 
 struct plan plan_first(uint32_t k, int size)
@@ -26,6 +27,11 @@ struct plan plan_first(uint32_t k, int size)
     case 4: return plan_of(CHAIN, CHAIN, CHAIN, size + 4); /* only a limit */
     default: return plan_of(SMALL, ALL, SMALL, size);
     }
+}
+
+bool plan_has_room(const struct plan *p)
+{
+    return p->kind[SCATTERS].room || p->kind[REDUCES].room || p->kind[GATHERS].room;
 }
 
 bool plan_change(struct plan *p, uint32_t kind, enum change how)
@@ -50,6 +56,10 @@ bool plan_change(struct plan *p, uint32_t kind, enum change how)
     if (how == LISTS) {
         p->kind[kind].lists = !p->kind[kind].lists;
         return *which != LEAVE;
+    }
+    if (how == ROOM) {
+        p->kind[kind].room = !p->kind[kind].room;
+        return *which != LEAVE && *which != SMALL;
     }
     if (*which == LEAVE) {
         *which = ALL;

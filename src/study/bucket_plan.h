@@ -10,7 +10,7 @@
 enum { SCATTERS, REDUCES, GATHERS, N_KINDS };
 
 /* FSDP's own: of parameters and gradients, all or only the small ones. Others are on the way of the
- * compute. CHAIN: FSDP's own, cut by when each is needed (study/chain.h). */
+ * compute. CHAIN: FSDP's own, cut by when each is needed (study/cut.h). */
 enum which { LEAVE, SMALL, OF_FSDP, ALL, CHAIN };
 
 struct plan {
@@ -18,6 +18,7 @@ struct plan {
         int8_t which; /* enum which */
         int8_t size;  /* the cap is the size that keeps the links busy times 2 to half of this */
         bool lists;   /* a bucket is one collective on a list */
+        bool room;    /* buckets are smaller where there is less memory (study/cut.h) */
     } kind[N_KINDS];
 };
 
@@ -30,6 +31,7 @@ enum change {
     CHAINED,
     OTHERS,
     SWITCH,
+    ROOM,
     A_LITTLE_SMALLER,
     A_LITTLE_LARGER,
     N_CHANGES
@@ -43,5 +45,7 @@ struct plan plan_first(uint32_t k, int size);
  * several sizes: the one at which others do best need not suit it. */
 bool plan_change(struct plan *p, uint32_t kind, enum change how);
 bool plan_same(const struct plan *a, const struct plan *b, uint32_t kind);
+/* Is the memory at hand looked at? */
+bool plan_has_room(const struct plan *p);
 
 #endif

@@ -2,9 +2,6 @@
 
 #include <math.h>
 
-#include "base/csr.h"
-#include "study/rank_input.h"
-
 static inline int64_t max64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -68,11 +65,11 @@ static void find_times(struct chain_cut *x)
     x->took = arena_array(x->a, int64_t, (size_t)c->n * rows);
     for (uint32_t i = 0; i < rows; i++) {
         int64_t *took = took_from(x, i), sum = 0;
+        int64_t most = c->room != NULL && c->room[i] < c->most ? c->room[i] : c->most;
         for (uint32_t k = 0; k < c->n - i; k++) {
             sum += c->bytes == NULL ? k > 0 ? c->grain : 0 : c->bytes[i + k];
-            took[k] = k > 0 && sum > c->most
-                          ? INT64_MAX
-                          : (int64_t)((double)chain_ps(c->times, sum) * c->share);
+            took[k] = k > 0 && sum > most ? INT64_MAX
+                                          : (int64_t)((double)chain_ps(c->times, sum) * c->share);
         }
     }
 }
@@ -165,135 +162,4 @@ int64_t chain_best(struct chain_cut *x, bool *begins)
     for (uint32_t at = c->n; begins != NULL && at > 0; at = x->from[at])
         begins[x->from[at]] = true;
     return most;
-}
-
-/* ---- the chains of a graph ---- */
-
-struct chains {
-    const tuck_graph *g;
-    const struct evaluation *e;
-    const struct machine *m;
-    tuck_coll coll;
-    int64_t most;
-    struct arena *a;
-    int64_t *clock;  /* [op] compute before it */
-    uint32_t *first; /* [op] of a collective: its first wait */
-    int64_t compute;
-    bool *begins; /* by node */
-};
-
-static void find_clocks(struct chains *c)
-{
-    const struct problem *p = c->e->problem;
-
-    c->clock = arena_array(c->a, int64_t, p->n_op);
-    c->first = arena_array(c->a, uint32_t, p->n_op);
-    for (uint32_t i = 0; i < p->n_op; i++) {
-        c->clock[i] = c->compute;
-        c->first[i] = PROBLEM_NONE;
-        for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++)
-            if (c->first[p->wait[k]] == PROBLEM_NONE)
-                c->first[p->wait[k]] = i;
-        if (!problem_is_coll(p, i) && !problem_is_wait(p, i))
-            c->compute += p->ps[i];
-    }
-}
-
-static bool is_member(const struct chains *c, uint32_t op)
-{
-    const struct program_op *o = &c->e->program->op[op];
-
-    return o->kind == PROGRAM_COLLECTIVE && o->group != PROGRAM_NONE && o->coll == c->coll &&
-           o->message > 0 && o->message < INT64_MAX >> 16 && problem_is_async(c->e->problem, op) &&
-           c->first[op] != PROBLEM_NONE && !program_is_nested(o);
-}
-
-/* By group: its members, in the order of their waits, as buckets are filled. */
-static uint32_t *list_members(const struct chains *c, uint32_t **at)
-{
-    const struct problem *p = c->e->problem;
-    uint32_t *op = NULL;
-
-    *at = csr_begin(c->a, c->e->program->n_group);
-    for (int fill = 0; fill < 2; fill++) {
-        for (uint32_t i = 0; i < p->n_op; i++)
-            for (uint32_t k = p->wait_at[i]; k < p->wait_at[i + 1]; k++) {
-                uint32_t x = p->wait[k], group = c->e->program->op[x].group;
-                if (c->first[x] != i || !is_member(c, x))
-                    continue;
-                if (fill)
-                    op[csr_place(*at, group)] = x;
-                else
-                    csr_count(*at, group);
-            }
-        if (!fill)
-            op = arena_array(c->a, uint32_t, csr_sum(*at, c->e->program->n_group));
-    }
-    return op;
-}
-
-/* By group: the bytes of all that runs on its channel. */
-static double *list_loads(const struct chains *c)
-{
-    const struct program *p = c->e->program;
-    double *load = arena_zeroed(c->a, ((size_t)p->n_group + 1) * sizeof(*load));
-
-    for (uint32_t i = 0; i < p->n_op; i++)
-        if (p->op[i].kind == PROGRAM_COLLECTIVE && p->op[i].group != PROGRAM_NONE &&
-            p->op[i].message > 0)
-            load[p->op[i].group] += (double)p->op[i].message;
-    return load;
-}
-
-static void cut_group(struct chains *c, uint32_t group, const uint32_t *op, uint32_t n, double load)
-{
-    const struct program *p = c->e->program;
-    struct cost_shape shape = facts_shape(c->g, p, c->m->cluster, group);
-    bool back = c->coll != TUCK_ALL_GATHER; /* the end of the step is what is due */
-    int64_t sum = 0;
-
-    if (n < 2 || n > CHAIN_MOST || shape.p < 2)
-        return;
-    struct arena_mark mark = arena_mark(c->a);
-    struct chain_times times;
-    int64_t *bytes = arena_array(c->a, int64_t, n), *due = arena_array(c->a, int64_t, n);
-    bool *begins = arena_zeroed(c->a, ((size_t)n + 1) * sizeof(*begins));
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t x = op[back ? n - 1 - i : i];
-        sum += bytes[i] = p->op[x].message;
-        due[i] = back ? c->compute - c->clock[x] : c->clock[c->first[x]];
-        due[i] = i > 0 && due[i] < due[i - 1] ? due[i - 1] : due[i];
-    }
-    chain_times(&times, c->m, shape, c->coll,
-                laws_find(&c->e->laws, (int)c->coll, program_str(p, p->group[group].name)), sum,
-                c->a);
-    struct chain chain = {.n = n,
-                          .bytes = bytes,
-                          .due = due,
-                          .times = &times,
-                          .share = load / (double)sum,
-                          .most = c->most};
-    chain_best(chain_begin(&chain, c->a), begins);
-    /* From the back, a bucket ends where the next one begins. */
-    for (uint32_t i = 1; i < n; i++)
-        if (begins[back ? n - i : i])
-            c->begins[p->op[op[i]].node] = true;
-    arena_release(c->a, mark);
-}
-
-bool *chain_cut_graph(const tuck_graph *g, const struct evaluation *e, const struct machine *m,
-                      tuck_coll coll, int64_t most, struct arena *a)
-{
-    struct chains c = {.g = g, .e = e, .m = m, .coll = coll, .most = most, .a = a};
-    uint32_t n = 0, *at = NULL;
-
-    c.begins = arena_zeroed(a, g->node.len * sizeof(bool));
-    find_clocks(&c);
-    const uint32_t *op = list_members(&c, &at);
-    const double *load = list_loads(&c);
-    for (uint32_t k = 0; k < e->program->n_group; k++)
-        cut_group(&c, k, op + at[k], at[k + 1] - at[k], load[k]);
-    for_each_node (g, v)
-        n += c.begins[v];
-    return n > 0 ? c.begins : NULL;
 }

@@ -30,8 +30,9 @@ struct chain {
     int64_t grain;        /* all have as many bytes, and a bucket may have up to one less */
     const int64_t *due;   /* ps; ascending */
     const struct chain_times *times;
-    double share; /* how much longer each takes, because others are on the channel, too */
-    int64_t most; /* bytes of a bucket that has several members */
+    double share;        /* how much longer each takes, because others are on the channel, too */
+    int64_t most;        /* bytes of a bucket that has several members */
+    const int64_t *room; /* the same for the bucket that begins at each; NULL: that is all */
     int64_t late; /* to be late by this is as good as not at all; INT64_MIN: less is better */
 };
 
@@ -50,11 +51,5 @@ int64_t chain_best(struct chain_cut *x, bool *begins);
 /* For how long the channel is busy at least if no message is later than that; INT64_MAX: one must
  * be. */
 int64_t chain_busy(struct chain_cut *x, int64_t late);
-
-/* By node: does a new bucket begin at this collective? Those of one kind in every group; a bucket
- * has at most `most` bytes. e is the evaluation of g. In the arena; NULL: there is nothing to cut.
- * When memory runs out, jumps to the arena's guard. */
-bool *chain_cut_graph(const tuck_graph *g, const struct evaluation *e, const struct machine *m,
-                      tuck_coll coll, int64_t most, struct arena *a);
 
 #endif

@@ -15,13 +15,16 @@
 #include "op/ops.h"
 #include "rewrite/bucket/bucket.h"
 #include "study/bucket_plan.h"
-#include "study/chain.h"
+#include "study/cut.h"
 #include "study/tries.h"
 
 enum { TRIED_MAX = 192 };
 
 /* Below and above these, more and fewer plans are tried. */
 enum { FEW_NODES = 2048, MANY_NODES = 8192 };
+
+/* Of the memory that is free at a bucket. */
+#define ROOM_SHARE 0.5
 
 struct tried {
     struct plan plan;
@@ -144,6 +147,7 @@ static void settle(const struct plans *x, struct plan *p)
 
 struct cut {
     const struct plans *x;
+    const struct plan *p;
     uint32_t kind;
     double mb;
     const char *mode;
@@ -157,8 +161,13 @@ static void do_cut(void *arg)
     const struct stage *from = stage_after(c->x, c->kind);
     uint32_t n = 0, place = 0;
 
-    bool *begins = chain_cut_graph(from->g, from->e, c->x->s->machine, coll_of[c->kind],
-                                   (int64_t)(c->mb * 1048576), &c->a);
+    struct cut_how how = {.m = c->x->s->machine,
+                          .coll = coll_of[c->kind],
+                          .by_time = c->p->kind[c->kind].which == CHAIN,
+                          .most = (int64_t)(c->mb * 1048576),
+                          .limit = c->x->s->limit,
+                          .share = c->p->kind[c->kind].room ? ROOM_SHARE : 0};
+    bool *begins = cut_graph(from->g, from->e, &how, &c->a);
     buf_printf(&c->text, "cap_mb=%.4g%s", c->mb, c->mode);
     for_each_node (from->g, v) { /* by place: the same decision must do where names differ */
         if (begins != NULL && begins[v])
@@ -177,13 +186,14 @@ static tuck_status run_plain(struct search *s, const struct stage *from, const s
     return try_next_with(s, from, pass, text, false, to);
 }
 
-/* The buckets that are due when they are needed. */
-static tuck_status run_chain(struct plans *x, uint32_t kind, double mb, const char *mode)
+/* The buckets that are due when they are needed, or fit where they are. */
+static tuck_status run_cut(struct plans *x, const struct plan *p, uint32_t kind, double mb,
+                           const char *mode)
 {
     struct mem mem;
     const struct stage *from = stage_after(x, kind);
-    const struct pass *pass = pass_of(kind, CHAIN);
-    struct cut c = {.x = x, .kind = kind, .mb = mb, .mode = mode};
+    const struct pass *pass = pass_of(kind, (enum which)p->kind[kind].which);
+    struct cut c = {.x = x, .p = p, .kind = kind, .mb = mb, .mode = mode};
     tuck_status st = judge_after(x, kind);
 
     if (st != TUCK_OK)
@@ -212,8 +222,8 @@ static tuck_status run_kind(struct plans *x, const struct plan *p, uint32_t kind
     const char *mode = p->kind[kind].lists ? ",mode=coalesced" : "";
     char text[96];
 
-    if (which == CHAIN)
-        return run_chain(x, kind, mb, mode);
+    if (which == CHAIN || (p->kind[kind].room && which != SMALL))
+        return run_cut(x, p, kind, mb, mode);
     if (which != SMALL)
         return run_plain(x->s, from, pass_of(kind, which), mb, mode, &x->stage[kind]);
     snprintf(text, sizeof(text), "cap_mb=%.4g,member_mb=%.4g%s", mb, mb / OF_CAP, mode);
@@ -285,7 +295,11 @@ static tuck_status try_plan(struct plans *x, const struct plan *given)
         stage_end(&timed[0]);
     }
     x->tried[x->n_tried++] = now;
-    return st;
+    if (st != TUCK_OK || top->e->peak <= x->s->limit || plan_has_room(p))
+        return st;
+    for (uint32_t k = 0; k < N_KINDS; k++)
+        settled.kind[k].room = settled.kind[k].which != SMALL;
+    return try_plan(x, &settled);
 }
 
 /* The fastest so far; of equals the first. */
