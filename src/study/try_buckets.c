@@ -171,8 +171,8 @@ static void do_cut(void *arg)
     buf_printf(&c->text, "cap_mb=%.4g%s", c->mb, c->mode);
     for_each_node (from->g, v) { /* by place: the same decision must do where names differ */
         if (begins != NULL && begins[v])
-            buf_printf(&c->text, "%s%%%u", n++ == 0 ? ",begins=" : ":", place);
-        place++;
+            buf_printf(&c->text, "%s%%c%u", n++ == 0 ? ",begins=" : ":", place);
+        place += comm_communicates(from->g, v);
     }
     buf_text(&c->text);
 }

@@ -2,6 +2,7 @@
  * kernel, and for what of the library's transfer is exposed. What is shorter is chosen, then the
  * order is looked for again. */
 #include "op/ops.h"
+#include "rewrite/comm_order.h"
 #include "rewrite/one_shot.h"
 #include "study/rank_input.h"
 #include "study/tries.h"
@@ -52,8 +53,8 @@ static void do_choose(void *arg)
     }
     for_each_node (g, v) { /* by place: the same decision must do where names differ */
         if (chosen[v])
-            buf_printf(&c->text, "%s%%%u", c->n++ == 0 ? "nodes=" : ":", place);
-        place++;
+            buf_printf(&c->text, "%s%%c%u", c->n++ == 0 ? "nodes=" : ":", place);
+        place += comm_communicates(g, v);
     }
     buf_text(&c->text);
 }

@@ -59,12 +59,12 @@ static uint32_t place_of(const tuck_graph *g, const char *name)
     for_each_node (g, n) {
         if (strcmp(graph_str(g, node_at(g, n)->name), name) == 0)
             break;
-        place++;
+        place += comm_communicates(g, n);
     }
     return place;
 }
 
-/* The collectives at these places become one. They may not be able to: then to->g is NULL. */
+/* The collectives at these places among all become one. They may not be able to: then to->g is NULL. */
 static tuck_status try_merge(struct search *s, const struct stage *x, const uint32_t *place,
                              uint32_t n, struct stage *to)
 {
@@ -72,7 +72,7 @@ static tuck_status try_merge(struct search *s, const struct stage *x, const uint
     int len = snprintf(text, sizeof(text), "nodes=");
 
     for (uint32_t i = 0; i < n; i++)
-        len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%%%u", i > 0 ? ":" : "",
+        len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%%c%u", i > 0 ? ":" : "",
                         place[i]);
     tuck_status st = try_next_with(s, x, &pass_merge_bucket, text, true, to);
     if (st != TUCK_EINVAL && st != TUCK_ELINT)
@@ -174,7 +174,7 @@ static bool find_pairable(struct pairing *x, const tuck_graph *g)
             x->op[x->n] = node_op(g, n);
             x->place[x->n++] = place;
         }
-        place++;
+        place += comm_communicates(g, n);
     }
     return true;
 }

@@ -33,7 +33,7 @@ struct options {
 #define BEGINS                                                                                     \
     {                                                                                              \
         .name = "begins", .type = PASS_TEXTS, .at = offsetof(struct options, begins),              \
-        .dflt = "None", .help = "a bucket begins at each of these collectives: a:b, or %12:%17"    \
+        .dflt = "None", .help = "a bucket begins at each of these collectives: a:b, or %c2:%c5"    \
     }
 #define MODE                                                                                       \
     {                                                                                              \
