@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Union
 
@@ -95,9 +96,7 @@ class Graph:
         elif isinstance(source, Handle):
             self._handle = source
         else:
-            from .torch.graph import take
-
-            self._handle = take(source)
+            self._handle = _live(source)
 
     @classmethod
     def read(cls, path: Union[str, os.PathLike], index: int = 0, **options: Any) -> "Graph":
@@ -250,6 +249,17 @@ def _read(text: str, index: int, name: str) -> Handle:
     if not 0 <= index < count:
         raise IndexError(f"{name} has {count} graphs, there is no graph {index}")
     return Handle(lib.tuck_doc_graph(document, index), None, document)
+
+
+def _live(source: Any) -> Handle:
+    if "torch" not in sys.modules or isinstance(source, os.PathLike):
+        raise TypeError(
+            f"wants a text, a GraphModule or a torch.fx.Graph, not {type(source)}: "
+            "tuck.Graph.read(path) reads a file"
+        )
+    from .torch.graph import take
+
+    return take(source)
 
 
 def _int64s(numbers: Sequence[int], size: int) -> Any:

@@ -234,6 +234,59 @@ def one_rank_recompiles_with_auto(rank, problems, expected):
     trained(problems, without, said="", merged=True, sizes=sizes)
 
 
+def one_rank_recompiles_later(rank, problems, expected):
+    """The same after Tuck was taken back: the other ranks still run Tuck's code."""
+    sizes = (8, 5 if rank else 8, 8)
+    without = train(torch.compile(loss_of, dynamic=False), sizes)
+    forget()
+    run = torch.compile(loss_of, dynamic=False)
+    with tuck.torch.installed(timeout=SECONDS):
+        train(run, (8,))
+    problems.check(same(train(run, sizes), without), "other parameters or losses than without Tuck")
+
+
+def another_function(rank, problems, expected):
+    """Its collectives are those of an earlier function, whose passes cannot be repeated on it."""
+
+    def sines(x, y, *ws):
+        return loss_of(torch.sin(x), y, *ws)
+
+    def run(graph, passes, **options):
+        if passes == "of the other":
+            raise tuck.Error("there is no such node")
+        merge(graph, passes, **options)
+
+    without = train(torch.compile(sines, dynamic=False))
+    forget()
+    stand_in(run)
+    tuck.torch.install(timeout=SECONDS, strict=True)
+    train(torch.compile(loss_of, dynamic=False))
+    for verdict in job.places.values():
+        verdict.plan = "of the other"
+    with caught() as said:
+        got = train(torch.compile(sines, dynamic=False))
+    problems.check(same(got, without), "other parameters or losses than without Tuck")
+    problems.check(CALLS == ["auto", "auto"] and not said, f"passes {CALLS}, warnings {said}")
+
+
+def off_on_one_rank(rank, problems, expected):
+    """TUCK=0 on one rank: nobody waits until the time is up."""
+    start = time.monotonic()
+    if rank:
+        os.environ["TUCK"] = "0"
+    with caught() as said:
+        problems.check(not tuck.torch.install(timeout=1000), "installed")
+        got = train(torch.compile(loss_of, options=tuck.torch.options(timeout=1000)))
+    if rank:
+        del os.environ["TUCK"]
+    problems.check(not switch.is_off(), "still off")
+    dist.barrier()  # all know that it is on again
+    problems.check(same(got, expected), "other parameters or losses than without Tuck")
+    off = [t for t in said if "rank 1: Tuck is off there" in t]
+    problems.check(len(off) == 2 * (1 - rank), f"warnings: {said}")
+    problems.check(time.monotonic() - start < 500, "took long")
+
+
 def stops_soon(rank, problems, work, says):
     """The rank that is alone says why it stops; the others fail soon, instead of waiting."""
     start = time.monotonic()

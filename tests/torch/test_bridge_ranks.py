@@ -10,7 +10,7 @@ import launch
 TOGETHER = ("all_agree", "other_options", "other_version", "other_estimates",
             "other_options_without_install", "other_decision", "other_graph", "error_in_c",
             "out_of_memory", "one_rank_warm", "one_rank_does_not_trace", "one_rank_recompiles", "one_rank_recompiles_with_auto",
-            "another_form_together")  # fmt: skip
+            "another_form_together", "one_rank_recompiles_later", "another_function", "off_on_one_rank")  # fmt: skip
 ALONE = ("one_rank_decides_otherwise", "another_program_later", "killed_before_install",
          "killed_while_asked")  # fmt: skip
 FORMS = ("fullgraph", "mode", "dynamic", "recompiles", "automatic_dynamic", "graph_breaks",

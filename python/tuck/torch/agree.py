@@ -84,6 +84,22 @@ def is_busy(rank: int, store: Any = None) -> bool:
         return False
 
 
+def _off(rank: int) -> str:
+    return f"off/{rank}"
+
+
+def tell_off(store: Any, rank: int, off: bool) -> None:
+    """Is Tuck off on this rank? Nobody needs to wait for its votes then."""
+    try:
+        store.set(_off(rank), "1" if off else "")
+    except (dist.DistError, RuntimeError):
+        pass
+
+
+def is_off(rank: int, store: Any) -> bool:
+    return store.check([_off(rank)]) and store.get(_off(rank)) == b"1"
+
+
 class Poll:
     """One rank's side of one question."""
 
@@ -163,7 +179,9 @@ class Poll:
                     return
                 late = time.monotonic() >= end
                 for rank in missing[:64]:
-                    if late:
+                    if is_off(rank, self.store):
+                        self.give_up_on(rank, "Tuck is off there (TUCK=0)", late=True)
+                    elif late:
                         self.give_up_on(rank, f"no answer within {seconds:g} s", late=True)
                     elif pause > 0.02:
                         other = self.stuck(rank)

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
+from .. import Error
 from . import graph as bridge
 from . import schedule, spent
 from .settings import Settings, say
@@ -67,10 +68,12 @@ def plan_of(report: Any) -> str:
 
 
 class GraphPass(CustomGraphPass):
-    """Tuck's passes on a graph; `earlier` are those that the user had set, which come first."""
+    """Tuck's passes on a graph; `earlier` are those that the user had set, which come first.
+    `instead`: for a graph on which the passes of an earlier decision cannot be repeated."""
 
-    def __init__(self, settings: Settings, passes: str, earlier: Any = None, pin: str = ""):
-        self.settings, self.passes, self.pin = settings, passes, pin
+    def __init__(self, settings: Settings, passes: str, earlier: Any = None, pin: str = "",
+                 instead: str = ""):
+        self.settings, self.passes, self.pin, self.instead = settings, passes, pin, instead
         self.earlier = _as_list(earlier)
 
     def __call__(self, graph: fx.Graph, *rest: Any, **kwargs: Any) -> None:
@@ -82,8 +85,14 @@ class GraphPass(CustomGraphPass):
     def run(self, graph: fx.Graph) -> None:
         s = self.settings
         options = {"cluster": s.cluster, "memory": s.memory}
+        options = {k: v for k, v in options.items() if v is not None}
         with spent.on("passes"):
-            report = bridge.run(graph, self.passes, **{k: v for k, v in options.items() if v is not None})
+            try:
+                report = bridge.run(graph, self.passes, **options)
+            except Error:
+                if not self.instead:
+                    raise
+                report = bridge.run(graph, self.instead, **options)
             note(**{PLAN: plan_of(report)})
 
     def uuid(self) -> Any:

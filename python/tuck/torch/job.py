@@ -68,6 +68,8 @@ class Job:
         self.exchanges = 0
         self.missed = False  # a rank did not answer, or ran another graph
         self.compiles = 0
+        self.frames: dict[Any, Settings] = {}  # functions that were compiled with Tuck
+        self.told_off: bool | None = None
 
     def refresh(self) -> None:
         """Forgets what was agreed in an earlier process group."""
@@ -93,6 +95,21 @@ class Job:
         never come."""
         seconds = agree.seconds_allowed(settings.timeout)
         return min(seconds, IMPATIENT) if self.missed else seconds
+
+    def kept(self, settings: Settings | None) -> Settings | None:
+        """The settings for a function. One that was compiled with Tuck on several ranks stays so when
+        it is compiled again, whatever was switched meanwhile: other ranks may be running its code."""
+        known = CompileContext.current_compile_id()
+        if known is None or agree.job_store() is None:
+            return settings
+        key = (getattr(known, "compiled_autograd_id", None), known.frame_id)
+        with self.lock:
+            self.refresh()
+            if not compiles_again():
+                self.frames.pop(key, None)
+            if settings is not None:
+                self.frames.setdefault(key, settings)
+            return self.frames.get(key)
 
     # ---- verdicts
 
@@ -129,6 +146,17 @@ class Job:
             return any(v.after is not None and v.before.ranks & ranks for v in self.places.values())
 
     # ---- what others can see
+
+    def tell_off(self, off: bool) -> None:
+        """Others see in the store whether Tuck is off on this rank, and do not wait for it then."""
+        store = agree.job_store()
+        if store is None:
+            return
+        with self.lock:
+            self.refresh()
+            if off != self.told_off:
+                agree.tell_off(store, dist.get_rank(), off)
+                self.told_off = off
 
     @contextlib.contextmanager
     def compiling(self, settings: Settings) -> Iterator[None]:

@@ -41,7 +41,10 @@ _installed: list[Settings] = []
 
 
 def is_off() -> bool:
-    return os.environ.get("TUCK", "") == "0"
+    """By the environment; other ranks are told, which would else wait for an answer of this one."""
+    off = os.environ.get("TUCK", "") == "0"
+    job.tell_off(off)
+    return off
 
 
 # ---- what Inductor gets --------------------------------------------------------------------------
@@ -68,11 +71,13 @@ def patches_for(settings: Settings, given: dict[str, Any],
                 pin: tuple[tuple[str, str], ...] = (), plan: str = "") -> dict[str, Any]:
     """Inductor's configuration with Tuck in it: the user's hooks stay and come first. pin and plan:
     the collectives that were agreed on earlier, and the passes that led to them."""
-    early, late = hooks.split_passes(plan or settings.passes)
+    asked = hooks.split_passes(settings.passes)
+    early, late = hooks.split_passes(plan) if plan else asked
     out = {k: v for k, v in REPLACED.items() if _is_key(k)}
-    for key, passes in ((EARLY, early), (GRAPH, late)):
+    for key, passes, else_ in ((EARLY, early, asked[0]), (GRAPH, late, asked[1])):
         mine = _user_hooks(_now(given, key))
-        out[key] = hooks.GraphPass(settings, passes, mine, ";".join(e for e, _ in pin))
+        instead = else_ if else_ != passes else ""
+        out[key] = hooks.GraphPass(settings, passes, mine, ";".join(e for e, _ in pin), instead)
     on = _now(given, "reorder_for_compute_comm_overlap")
     theirs = _user_hooks(_now(given, ORDER)) if on else []
     out["reorder_for_compute_comm_overlap"] = True
@@ -117,10 +122,11 @@ def _compile_fx(plain: Callable[..., Any]) -> Callable[..., Any]:
         given = dict(config_patches or {})
         asked = _settings_in(given)
         settings = asked or (_installed[-1] if _installed else None)
+        settings = job.kept(None if is_off() else settings)
         capture = capturing.active()
         if capture is not None:
             inner_compile = _captured(inner_compile, capture)
-        off = settings is None or is_off()
+        off = settings is None
         if off and capture is None:
             given = without_tuck(given) if asked else given
             return plain(model_, example_inputs_, inner_compile, given or None, **kwargs)
