@@ -64,7 +64,8 @@ static uint32_t place_of(const tuck_graph *g, const char *name)
     return place;
 }
 
-/* The collectives at these places among all become one. They may not be able to: then to->g is NULL. */
+/* The collectives at these places among all of them become one. They may not be able to: then
+ * to->g is NULL. */
 static tuck_status try_merge(struct search *s, const struct stage *x, const uint32_t *place,
                              uint32_t n, struct stage *to)
 {
