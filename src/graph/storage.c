@@ -715,7 +715,7 @@ static void find_accesses(const struct storages *s, uint32_t *up, uint32_t node,
     const tuck_graph *g = s->g;
     const struct fx_node *x = node_at(g, node);
 
-    if (touches_nothing(x))
+    if (touches_nothing(x) && (s->copies == NULL || !s->copies[node]))
         return;
     if (only_reads(x)) {
         find_reads(s, up, x, fn, ctx);

@@ -3,6 +3,8 @@
  * that copy, and they get a buffer of their own. */
 #include "lower/copies.h"
 
+#include "graph/storage.h"
+
 static bool number(struct copies *l, sym_id v, int64_t *out)
 {
     return assume_value(l->assume, v, out);
@@ -90,9 +92,37 @@ static enum copies_kind copies(struct copies *l, const struct fx_node *x, const 
     }
 }
 
+static bool is_complex(const struct copies *l, uint32_t n)
+{
+    const struct type *t = type_at(&l->g->store->type, node_type(l->g, n));
+
+    return t->kind == TYPE_TENSOR &&
+           dtype_at((enum dtype)t->dtype)->category == DTYPE_IS_COMPLEX;
+}
+
+/* torch marks a view as conjugated; whoever has no such marks computes it. That is the same as long
+ * as nobody writes the operand afterwards: no graph of a model writes complex numbers. */
+static bool can_conjugate(const struct copies *l)
+{
+    for_each_node (l->g, n) {
+        const struct fx_node *x = node_at(l->g, n);
+
+        for (uint32_t i = 0; node_may_write(l->g, n) && i < x->n_vals; i++)
+            if (x->vals[i].kind == TUCK_V_NODE && is_complex(l, x->vals[i].a))
+                return false;
+    }
+    return true;
+}
+
+static bool is_conjugate(const struct copies *l, uint32_t n, const struct op_row *row)
+{
+    return row->cls == OP_VIEW && row->kernel == OP_KERNEL_conj && is_complex(l, n);
+}
+
 void copies_find(struct copies *l, struct arena *a)
 {
     const tuck_graph *g = l->g;
+    bool conjugates = l->conjugates && can_conjugate(l);
 
     l->kind = arena_zeroed(a, g->node.len * sizeof(*l->kind));
     l->copies = arena_zeroed(a, g->node.len * sizeof(*l->copies));
@@ -100,6 +130,11 @@ void copies_find(struct copies *l, struct arena *a)
         const struct fx_node *x = node_at(g, n);
         const struct op_row *row = op_at(node_op(g, n));
 
+        if (conjugates && is_conjugate(l, n, row)) {
+            l->kind[n] = COPIES;
+            l->copies[n] = true;
+            continue;
+        }
         if (!(row->flags & OP_F_MAYBE) || (row->flags & OP_F_MUTATES) ||
             (row->cls != OP_VIEW && row->cls != OP_COPY) || call_node(g, x, 0) == 0)
             continue;

@@ -1,4 +1,5 @@
-/* Finds out which of the operators that may copy (reshape, contiguous, to) really do. */
+/* Finds out which of the operators that may copy (reshape, contiguous, to) really do; conjugates
+ * too, if they are asked for. */
 #ifndef TUCK_LOWER_COPIES_H
 #define TUCK_LOWER_COPIES_H
 
@@ -14,6 +15,7 @@ struct copies {
     const tuck_graph *g;
     struct assume *assume;
     struct sigs *sigs;
+    bool conjugates; /* complex ones are copies, unless a complex tensor is written */
     uint8_t *kind; /* by node: enum copies_kind */
     bool *copies;  /* by node: kind is COPIES; for storages_build_apart() */
 };

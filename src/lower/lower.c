@@ -386,7 +386,8 @@ static void do_lower(void *arg)
     begin_groups(l);
     lower_find_inner(l);
     begin_lines(l);
-    l->copies = (struct copies){.g = g, .assume = &l->assume, .sigs = &l->sigs};
+    l->copies = (struct copies){
+        .g = g, .assume = &l->assume, .sigs = &l->sigs, .conjugates = l->o->conjugates};
     copies_find(&l->copies, &l->scratch);
     storages_build_apart(g, &l->scratch, l->copies.copies, &l->s);
     lower_describe(l);

@@ -191,6 +191,7 @@ struct machine; /* cost/machine.h */
 struct lower_options {
     bool no_fuse;     /* one op per node */
     bool keep_clones; /* like torch: always clone the operand of an all-reduce */
+    bool conjugates;  /* complex conjugates are computed, and no views with a mark */
     /* small all-reduces become one-shot kernels over symmetric memory */
     bool auto_select;
     int64_t one_shot_threshold;    /* bytes */

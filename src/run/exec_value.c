@@ -285,6 +285,20 @@ static struct exec_value *shared_with(struct exec *x, uint32_t n, const struct f
     return exec_value_count(x, v->a) > item ? &x->value[x->value_at[v->a] + item] : NULL;
 }
 
+/* Does lowering know that an operator which may return its operand copies it here? */
+static bool is_copied(const struct exec *x, uint32_t n, const struct fx_node *c)
+{
+    const struct op_row *row = op_at(c->op);
+    const tuck_value *v = call_operand(x->g, c, 0);
+    uint32_t buf = planned_buf(x, n, 0);
+
+    if (x->p->role == NULL || (x->p->role[n] & ~ROLE_ENDS) != ROLE_FUSIBLE ||
+        (row->flags & OP_F_MUTATES) || (row->cls != OP_VIEW && !(row->flags & OP_F_MAYBE)))
+        return false;
+    return v != NULL && v->kind == TUCK_V_NODE &&
+           (buf == PROGRAM_NONE || buf != planned_buf(x, v->a, 0));
+}
+
 /* An all-reduce or a broadcast in the memory of its operand. */
 static struct exec_value *reused(struct exec *x, uint32_t n, const struct fx_node *c, uint32_t k)
 {
@@ -315,7 +329,7 @@ static bool result(struct exec *x, uint32_t n, const struct fx_node *c, uint32_t
         v->kind = EXEC_OTHER;
         return true;
     }
-    struct exec_value *from = shared_with(x, n, c, own);
+    struct exec_value *from = is_copied(x, n, c) ? NULL : shared_with(x, n, c, own);
     if (from == NULL)
         from = reused(x, n, c, own);
     if (from != NULL && from->kind == EXEC_TENSOR) {

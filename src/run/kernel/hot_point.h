@@ -148,6 +148,20 @@ HOT int64_t int_clamp(int64_t a, const struct point_params *p)
         T x = a * (T)p->f[0];                                                                      \
         return x > (T)p->f[1] ? a : log1p##sfx(w##_exp(x)) / (T)p->f[0];                           \
     }                                                                                              \
+    HOT T w##_softplus_backward(T g, T x, const struct point_params *p)                            \
+    {                                                                                              \
+        T z = w##_exp(x * (T)p->f[0]);                                                             \
+        return x * (T)p->f[0] > (T)p->f[1] ? g : g * z / (z + 1);                                  \
+    }                                                                                              \
+    HOT T w##_hardswish_backward(T g, T x)                                                         \
+    {                                                                                              \
+        return x <= -3 ? 0 : x < 3 ? g * (x / 3 + (T)0.5) : g;                                     \
+    }                                                                                              \
+    HOT T w##_log_sigmoid_backward(T g, T x)                                                       \
+    {                                                                                              \
+        T z = w##_exp(-fabs##sfx(x));                                                              \
+        return x < 0 ? g * (1 - z / (1 + z)) : g * (z / (1 + z));                                  \
+    }                                                                                              \
     HOT T w##_clamp(T a, const struct point_params *p)                                             \
     {                                                                                              \
         return w##_min(w##_max(a, (T)p->f[0]), (T)p->f[1]);                                        \

@@ -188,6 +188,60 @@ bool kernel_attention_cpu(struct rt_call *c)
     return forward(c, &a, &c->out[0], out_at(c, 1));
 }
 
+/* The forms for GPUs: the logarithms may be left out, and nothing random was drawn. */
+static bool forward_on_gpu(struct rt_call *c, struct attention *a, uint32_t seed)
+{
+    const struct rt_value zero = {.kind = RT_INT};
+    struct rt_tensor *lse = out_at(c, 1);
+
+    if (lse != NULL && rt_numel(lse) == 0)
+        lse = NULL;
+    for (uint32_t i = seed; i < seed + 2; i++)
+        if (out_at(c, i) != NULL && !fill_tensor(c, out_at(c, i), &zero))
+            return false;
+    if (out_at(c, 8) != NULL && rt_numel(out_at(c, 8)) > 0)
+        return kernel_error(c, "no kernel returns the weights of attention");
+    return forward(c, a, &c->out[0], lse);
+}
+
+/* _flash(q, k, v, dropout_p, is_causal, return_debug_mask, *, scale) -> 9 */
+bool kernel_attention_flash(struct rt_call *c)
+{
+    struct attention a = {.q = arg_tensor(c, 0),
+                          .k = arg_tensor(c, 1),
+                          .v = arg_tensor(c, 2),
+                          .causal = arg_bool(c, 4, false),
+                          .scale = scale_at(c, 6),
+                          .dropout = arg_float(c, 3, 0)};
+
+    return forward_on_gpu(c, &a, 6);
+}
+
+/* _efficient(q, k, v, attn_bias, compute_log_sumexp, dropout_p, is_causal, *, scale) -> 4, and
+ * _cudnn, which has return_debug_mask before the scale -> 9 */
+static bool forward_with_bias(struct rt_call *c, uint32_t scale, uint32_t seed)
+{
+    struct attention a = {.q = arg_tensor(c, 0),
+                          .k = arg_tensor(c, 1),
+                          .v = arg_tensor(c, 2),
+                          .mask = arg_tensor(c, 3),
+                          .causal = arg_bool(c, 6, false),
+                          .scale = scale_at(c, scale),
+                          .dropout = arg_float(c, 5, 0)};
+
+    return forward_on_gpu(c, &a, seed);
+}
+
+bool kernel_attention_efficient(struct rt_call *c)
+{
+    return forward_with_bias(c, 7, 2);
+}
+
+bool kernel_attention_cudnn(struct rt_call *c)
+{
+    return forward_with_bias(c, 8, 6);
+}
+
 static size_t attention_scratch(const struct rt_call *c, uint32_t q)
 {
     const struct rt_tensor *a = arg_tensor(c, q), *b = arg_tensor(c, q + 1);
@@ -199,10 +253,15 @@ static size_t attention_scratch(const struct rt_call *c, uint32_t q)
            plain_scratch(c, 0);
 }
 
-size_t scratch_attention_cpu(const struct rt_call *c)
-{
-    return attention_scratch(c, 0);
-}
+#define SCRATCH_OF(name, q)                                                                        \
+    size_t scratch_##name(const struct rt_call *c)                                                 \
+    {                                                                                              \
+        return attention_scratch(c, q);                                                            \
+    }
+SCRATCH_OF(attention_cpu, 0)
+SCRATCH_OF(attention_flash, 0)
+SCRATCH_OF(attention_efficient, 0)
+SCRATCH_OF(attention_cudnn, 0)
 
 /* ---- backward ---- */
 
@@ -305,7 +364,50 @@ bool kernel_attention_cpu_backward(struct rt_call *c)
     return backward(c, &a, arg_tensor(c, 0), arg_tensor(c, 4), arg_tensor(c, 5));
 }
 
-size_t scratch_attention_cpu_backward(const struct rt_call *c)
+/* q, k and v follow the gradient everywhere; mask: the operand of a bias, 0 if there is none. */
+static struct attention backward_of(const struct rt_call *c, uint32_t mask, uint32_t dropout,
+                                    uint32_t causal, uint32_t scale)
 {
-    return attention_scratch(c, 1);
+    return (struct attention){.q = arg_tensor(c, 1),
+                              .k = arg_tensor(c, 2),
+                              .v = arg_tensor(c, 3),
+                              .mask = mask != 0 ? arg_tensor(c, mask) : NULL,
+                              .causal = arg_bool(c, causal, false),
+                              .scale = scale_at(c, scale),
+                              .dropout = arg_float(c, dropout, 0)};
 }
+
+/* _flash_backward(grad, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
+ * is_causal, philox_seed, philox_offset, *, scale) */
+bool kernel_attention_flash_backward(struct rt_call *c)
+{
+    struct attention a = backward_of(c, 0, 10, 11, 14);
+
+    return backward(c, &a, arg_tensor(c, 0), arg_tensor(c, 4), arg_tensor(c, 5));
+}
+
+/* _efficient_backward(grad, q, k, v, attn_bias, out, lse, philox_seed, philox_offset, dropout_p,
+ * grad_input_mask, is_causal, *, scale) */
+bool kernel_attention_efficient_backward(struct rt_call *c)
+{
+    struct attention a = backward_of(c, 4, 9, 11, 12);
+
+    if (out_at(c, 3) != NULL)
+        return kernel_error(c, "no kernel computes the gradient of the bias of attention");
+    return backward(c, &a, arg_tensor(c, 0), arg_tensor(c, 5), arg_tensor(c, 6));
+}
+
+/* _cudnn_backward(grad, q, k, v, out, lse, philox_seed, philox_offset, attn_bias, cum_seq_q,
+ * cum_seq_k, max_q, max_k, dropout_p, is_causal, *, scale) */
+bool kernel_attention_cudnn_backward(struct rt_call *c)
+{
+    struct attention a = backward_of(c, 8, 13, 14, 15);
+
+    return backward(c, &a, arg_tensor(c, 0), arg_tensor(c, 4), arg_tensor(c, 5));
+}
+
+SCRATCH_OF(attention_cpu_backward, 1)
+SCRATCH_OF(attention_flash_backward, 1)
+SCRATCH_OF(attention_efficient_backward, 1)
+SCRATCH_OF(attention_cudnn_backward, 1)
+#undef SCRATCH_OF

@@ -13,6 +13,24 @@ static struct rt_tensor slice(const struct rt_tensor *t, int dim, int64_t begin,
     return x;
 }
 
+/* Other sizes where a view cannot have them: one of both is contiguous, and is seen like the other.
+ */
+bool kernel_reshape(struct rt_call *c)
+{
+    struct rt_tensor from = *arg_tensor(c, 0), to = *c->out;
+    struct rt_tensor *seen = rt_contiguous(&to) ? &to : &from;
+    const struct rt_tensor *like = seen == &to ? arg_tensor(c, 0) : c->out;
+
+    if (!rt_contiguous(seen) || rt_numel(&from) != rt_numel(&to))
+        return kernel_error(c, "a reshape into a tensor that has gaps");
+    for (int64_t d = like->n - 1, step = 1; d >= 0; step *= like->size[d--]) {
+        seen->size[d] = like->size[d];
+        seen->stride[d] = step;
+    }
+    seen->n = like->n;
+    return copy_tensor(c, &to, &from);
+}
+
 /* (tensors, dim) */
 bool kernel_cat(struct rt_call *c)
 {
@@ -74,21 +92,86 @@ bool kernel_slice_scatter(struct rt_call *c)
     return copy_tensor(c, c->out, self) && copy_tensor(c, &part, arg_tensor(c, 1));
 }
 
-/* (self, src, dim, index) */
-bool kernel_select_scatter(struct rt_call *c)
+/* t at index i of a dimension, without that dimension. */
+static struct rt_tensor selected(const struct rt_tensor *t, int dim, int64_t i)
 {
-    const struct rt_tensor *self = arg_tensor(c, 0);
-    int dim = plain_dim(self, arg_int(c, 2, 0));
-    int64_t i = arg_int(c, 3, 0);
+    struct rt_tensor part = slice(t, dim, i < 0 ? i + t->size[dim] : i, 1, 1);
 
-    i = i < 0 ? i + self->size[dim] : i;
-    struct rt_tensor part = slice(c->out, dim, i, 1, 1);
     for (int d = dim; d + 1 < part.n; d++) {
         part.size[d] = part.size[d + 1];
         part.stride[d] = part.stride[d + 1];
     }
     part.n--;
+    return part;
+}
+
+/* (self, src, dim, index) */
+bool kernel_select_scatter(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0);
+    struct rt_tensor part = selected(c->out, plain_dim(self, arg_int(c, 2, 0)), arg_int(c, 3, 0));
+
     return copy_tensor(c, c->out, self) && copy_tensor(c, &part, arg_tensor(c, 1));
+}
+
+static const struct rt_value zero = {.kind = RT_INT};
+
+/* (grad, input_sizes, dim, start, end, step) */
+bool kernel_slice_backward(struct rt_call *c)
+{
+    const struct rt_tensor *grad = arg_tensor(c, 0);
+    int dim = plain_dim(c->out, arg_int(c, 2, 0));
+    int64_t step = arg_int(c, 5, 1), begin = arg_int(c, 3, 0), end = arg_int(c, 4, INT64_MAX);
+
+    clamp_slice(&begin, &end, c->out->size[dim]);
+    struct rt_tensor part = slice(c->out, dim, begin, (end - begin + step - 1) / step, step);
+    return fill_tensor(c, c->out, &zero) && copy_tensor(c, &part, grad);
+}
+
+/* (grad, input_sizes, dim, index) */
+bool kernel_select_backward(struct rt_call *c)
+{
+    int dim = plain_dim(c->out, arg_int(c, 2, 0));
+    struct rt_tensor part = selected(c->out, dim, arg_int(c, 3, 0));
+
+    return fill_tensor(c, c->out, &zero) && copy_tensor(c, &part, arg_tensor(c, 0));
+}
+
+/* (self, shifts, dims): without dims, all elements are one line */
+bool kernel_roll(struct rt_call *c)
+{
+    const struct rt_value *shifts = arg_at(c, 1), *dims = arg_at(c, 2);
+    struct rt_tensor in = *arg_tensor(c, 0), out = *c->out;
+    int64_t cut[RT_DIMS] = {0}; /* what comes first in the result begins here */
+
+    if (rt_numel(&in) == 0)
+        return true;
+    if (dims->n == 0 && in.n > 1) {
+        if (!rt_contiguous(&in) || !rt_contiguous(&out))
+            return kernel_error(c, "no kernel rolls all elements of a tensor that has gaps");
+        in.size[0] = out.size[0] = rt_numel(&in);
+        in.stride[0] = out.stride[0] = 1;
+        in.n = out.n = 1;
+    }
+    for (uint32_t i = 0; i < shifts->n; i++) {
+        int d = dims->n > 0 ? plain_dim(&in, dims->item[i].i) : 0;
+        int64_t size = in.n > 0 ? in.size[d] : 1, by = shifts->item[i].i % size;
+
+        cut[d] = (cut[d] + 2 * size - by) % size;
+    }
+    for (uint32_t half = 0; half < 1u << in.n; half++) { /* by dimension: the part before the cut? */
+        struct rt_tensor from = in, to = out;
+
+        for (int d = 0; d < in.n; d++) {
+            int64_t rest = in.size[d] - cut[d];
+
+            from = slice(&from, d, half >> d & 1 ? 0 : cut[d], half >> d & 1 ? cut[d] : rest, 1);
+            to = slice(&to, d, half >> d & 1 ? rest : 0, half >> d & 1 ? cut[d] : rest, 1);
+        }
+        if (!copy_tensor(c, &to, &from))
+            return false;
+    }
+    return true;
 }
 
 /* (self, src): src in the layout of self, which an in-place form returns */

@@ -322,3 +322,65 @@ size_t scratch_batch_norm_backward(const struct rt_call *c)
 {
     return plain_scratch(c, (size_t)arg_tensor(c, 1)->size[1] * 8);
 }
+
+/* ---- adaptive pooling: [..., height, width] to as many windows as the result has ---- */
+
+/* Window i of n over size elements. */
+static int64_t window(int64_t i, int64_t n, int64_t size, int64_t *end)
+{
+    *end = ((i + 1) * size + n - 1) / n;
+    return i * size / n;
+}
+
+/* y: means of windows of x; or, backward, x: what each element gets of y. */
+static void adaptive(const struct rt_tensor *large, const struct rt_tensor *small, double *x,
+                     double *y, bool backward)
+{
+    int n = large->n;
+    int64_t h = large->size[n - 2], w = large->size[n - 1], oh = small->size[n - 2],
+            ow = small->size[n - 1], planes = plain_count(large, 0, n - 2), rows, columns;
+
+    for (int64_t p = 0; p < planes; p++, x += h * w)
+        for (int64_t i = 0; i < oh; i++)
+            for (int64_t j = 0; j < ow; j++, y++) {
+                int64_t top = window(i, oh, h, &rows), left = window(j, ow, w, &columns);
+                double count = (double)((rows - top) * (columns - left)), sum = 0;
+
+                for (int64_t r = top; r < rows; r++)
+                    for (int64_t k = left; k < columns; k++)
+                        if (backward)
+                            x[r * w + k] += *y / count;
+                        else
+                            sum += x[r * w + k];
+                if (!backward)
+                    *y = sum / count;
+            }
+}
+
+/* (self, output_size) */
+bool kernel_adaptive_avg_pool(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    double *x = (double *)(uintptr_t)plain_in(&s, arg_tensor(c, 0), K_F64),
+           *y = plain_out(&s, c->out, K_F64);
+
+    adaptive(arg_tensor(c, 0), c->out, x, y, false);
+    plain_done(&s, c->out, y, K_F64);
+    return true;
+}
+
+/* (grad, self) */
+bool kernel_adaptive_avg_pool_backward(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    double *g = (double *)(uintptr_t)plain_in(&s, arg_tensor(c, 0), K_F64),
+           *dx = plain_out(&s, c->out, K_F64);
+
+    memset(dx, 0, (size_t)rt_numel(c->out) * sizeof(*dx));
+    adaptive(c->out, arg_tensor(c, 0), dx, g, true);
+    plain_done(&s, c->out, dx, K_F64);
+    return true;
+}
+
+ALL_PLAIN(adaptive_avg_pool)
+ALL_PLAIN(adaptive_avg_pool_backward)

@@ -180,3 +180,106 @@ size_t scratch_var_mean(const struct rt_call *c)
 {
     return scratch_var(c);
 }
+
+/* ---- the logarithm of a sum of exponentials, computed in double ---- */
+
+/* (self, dim, keepdim): the largest, then the sum of what is left above it */
+bool kernel_logsumexp(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *in = arg_tensor(c, 0);
+    int64_t n = rt_numel(in), m = rt_numel(c->out), stride[RT_DIMS] = {0}, at[RT_DIMS] = {0};
+    bool reduced[RT_DIMS] = {false};
+
+    if (kind_of(in->dtype) >= K_C64)
+        return kernel_error(c, "no kernel computes logsumexp of complex numbers");
+    reduction_dims(c, in, 1, reduced);
+    const double *x = plain_in(&s, in, K_F64);
+    double *most = plain_room(&s, (size_t)m * 8), *sum = plain_out(&s, c->out, K_F64);
+    for (int64_t d = in->n - 1, step = 1; d >= 0; d--)
+        if (!reduced[d]) {
+            stride[d] = step;
+            step *= in->size[d];
+        }
+    for (int64_t i = 0; i < m; i++) {
+        most[i] = -(double)INFINITY;
+        sum[i] = 0;
+    }
+    for (int turn = 0; turn < 2; turn++)
+        for (int64_t i = 0, o = 0; i < n; i++) {
+            if (turn == 0)
+                most[o] = x[i] > most[o] || isnan(x[i]) ? x[i] : most[o];
+            else
+                sum[o] += exp(x[i] - (isinf(most[o]) ? 0 : most[o]));
+            for (int d = in->n - 1; d >= 0; d--) { /* the next element */
+                o += stride[d];
+                if (++at[d] < in->size[d])
+                    break;
+                o -= stride[d] * in->size[d];
+                at[d] = 0;
+            }
+        }
+    for (int64_t i = 0; i < m; i++)
+        sum[i] = log(sum[i]) + (isinf(most[i]) ? 0 : most[i]);
+    plain_done(&s, c->out, sum, K_F64);
+    return true;
+}
+
+size_t scratch_logsumexp(const struct rt_call *c)
+{
+    return 2 * plain_scratch(c, 64);
+}
+
+/* ---- mse_loss(self, target, reduction): 0 none, 1 mean, 2 sum ---- */
+
+bool kernel_mse_loss(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *a = arg_tensor(c, 0), *b = arg_tensor(c, 1);
+    enum kind k = plain_float(c->out);
+    struct rt_tensor wide = a->n >= b->n ? *a : *b, other;
+
+    for (int d = 0; d < wide.n; d++) { /* broadcast */
+        int at = d - wide.n + a->n, bt = d - wide.n + b->n;
+        int64_t x = at >= 0 ? a->size[at] : 1, y = bt >= 0 ? b->size[bt] : 1;
+
+        wide.size[d] = x == 1 ? y : x;
+    }
+    for (int64_t d = wide.n - 1, step = 1; d >= 0; step *= wide.size[d--])
+        wide.stride[d] = step;
+    wide.dtype = k == K_F32 ? DTYPE_F32 : DTYPE_F64;
+    int64_t n = rt_numel(&wide), reduction = arg_int(c, 2, 1);
+    other = wide;
+    wide.data = plain_room(&s, (size_t)n * kind_bytes[k]);
+    other.data = plain_room(&s, (size_t)n * kind_bytes[k]);
+    if (!copy_tensor(c, &wide, a) || !copy_tensor(c, &other, b))
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        if (k == K_F32)
+            ((float *)wide.data)[i] -= ((const float *)other.data)[i];
+        else
+            ((double *)wide.data)[i] -= ((const double *)other.data)[i];
+    struct reduction r = {.op = REDUCE_SUM,
+                          .map = MAP_SQUARE,
+                          .kind = k,
+                          .divide = reduction == 1 ? n > 0 ? (double)n : (double)NAN : 0,
+                          .in = &wide,
+                          .out = c->out};
+    memset(r.reduced, reduction != 0, sizeof(r.reduced));
+    reduction_run(&r);
+    return true;
+}
+
+size_t scratch_mse_loss(const struct rt_call *c)
+{
+    const struct rt_tensor *a = arg_tensor(c, 0), *b = arg_tensor(c, 1);
+    size_t n = 1;
+
+    for (int d = 0; d < (a->n > b->n ? a->n : b->n); d++) {
+        int at = a->n - 1 - d, bt = b->n - 1 - d;
+        int64_t x = at >= 0 ? a->size[at] : 1, y = bt >= 0 ? b->size[bt] : 1;
+
+        n *= (size_t)(x == 1 ? y : x);
+    }
+    return 2 * (8 * n + 2 * RT_ALIGN);
+}

@@ -13,10 +13,11 @@ enum typing {
     CHOICE,  /* operand 0 is bool, the others as SAME */
     MASKED,  /* operand 1 is bool; computed in the dtype of operand 0 */
     REAL,    /* complex becomes real */
+    PAIR,    /* two reals become complex */
 };
 
 /* Which numbers of the call become parameters. */
-enum numbers { NOTHING, ALPHA, THREE, FIRST, BOUNDS, MODE };
+enum numbers { NOTHING, ALPHA, THREE, FIRST, SECOND, BOUNDS, MODE, REDUCTION };
 
 /* WIDE: numbers are not rounded to a 16-bit dtype before they are used. */
 static const struct {
@@ -60,10 +61,12 @@ static const struct {
     UNARY(relu),
     UNARY(silu),
     UNARY(gelu),
+    UNARY(relu6),
     UNARY(hardsigmoid),
     UNARY(hardswish),
     UNARY(log_sigmoid),
     UNARY(bitwise_not),
+    BINARY(floor_divide),
     BINARY(remainder),
     BINARY(fmod),
     BINARY(atan2),
@@ -74,6 +77,9 @@ static const struct {
     BINARY(tanh_backward),
     BINARY(silu_backward),
     BINARY(gelu_backward),
+    BINARY(hardsigmoid_backward),
+    BINARY(hardswish_backward),
+    BINARY(log_sigmoid_backward),
     BINARY(bitwise_and),
     BINARY(bitwise_or),
     BINARY(bitwise_xor),
@@ -96,6 +102,13 @@ static const struct {
     [OP_KERNEL_hardtanh] = {1, SAME, BOUNDS, false},
     [OP_KERNEL_clamp] = {1, SAME, BOUNDS, false},
     [OP_KERNEL_threshold_backward] = {2, SAME, ALPHA, false},
+    [OP_KERNEL_leaky_relu_backward] = {2, SAME, SECOND, false},
+    [OP_KERNEL_softplus_backward] = {2, SAME, SECOND, false},
+    [OP_KERNEL_hardtanh_backward] = {2, SAME, SECOND, false},
+    [OP_KERNEL_dropout_backward] = {2, MASKED, SECOND, false},
+    [OP_KERNEL_mse_loss_backward] = {3, SAME, REDUCTION, false},
+    [OP_KERNEL_complex] = {2, PAIR, NOTHING, false},
+    [OP_KERNEL_polar] = {2, PAIR, NOTHING, false},
     [OP_KERNEL_eq] = {2, COMPARE, NOTHING, false},
     [OP_KERNEL_ne] = {2, COMPARE, NOTHING, false},
     [OP_KERNEL_lt] = {2, COMPARE, NOTHING, false},
@@ -104,6 +117,7 @@ static const struct {
     [OP_KERNEL_ge] = {2, COMPARE, NOTHING, false},
     [OP_KERNEL_isnan] = {1, COMPARE, NOTHING, false},
     [OP_KERNEL_isinf] = {1, COMPARE, NOTHING, false},
+    [OP_KERNEL_isfinite] = {1, COMPARE, NOTHING, false},
     [OP_KERNEL_where] = {3, CHOICE, NOTHING, false},
     [OP_KERNEL_masked_fill] = {3, MASKED, NOTHING, false},
     [OP_KERNEL_logical_and] = {2, LOGICAL, NOTHING, false},
@@ -217,8 +231,10 @@ static struct point_params take_numbers(const struct rt_call *c, enum op_kernel 
         p.i[0] = arg_int(c, 3, 1);
         break;
     case FIRST: take_first(c, 1, &p); break;
+    case SECOND: take_first(c, 2, &p); break;
     case BOUNDS: take_bounds(c, &p); break;
     case MODE: p.i[1] = rounding_mode(arg_at(c, 2)); break;
+    case REDUCTION: p.f[0] = arg_int(c, 3, 1) == 1 ? 2.0 / (double)rt_numel(c->out) : 2; break;
     }
     return p;
 }
@@ -286,6 +302,8 @@ static enum kind result_kind(enum op_kernel k, enum kind kind)
 {
     if (points[k].typing == COMPARE)
         return K_BOOL;
+    if (points[k].typing == PAIR)
+        return kind == K_F32 ? K_C64 : K_C128;
     if (points[k].typing == REAL)
         return kind == K_C64 ? K_F32 : kind == K_C128 ? K_F64 : kind;
     return kind;

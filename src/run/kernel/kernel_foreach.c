@@ -1,0 +1,171 @@
+/* Lists of tensors: copies, norms, steps of optimizers. */
+#include <math.h>
+
+#include "run/kernel/plain.h"
+
+static const struct rt_tensor *item(const struct rt_call *c, uint32_t list, uint32_t i)
+{
+    const struct rt_value *v = arg_at(c, list);
+
+    return v->kind == RT_LIST && i < v->n && v->item[i].kind == RT_TENSOR ? v->item[i].tensor
+                                                                          : NULL;
+}
+
+/* (self, src) */
+bool kernel_foreach_copy(struct rt_call *c)
+{
+    for (uint32_t i = 0; item(c, 0, i) != NULL && item(c, 1, i) != NULL; i++)
+        if (!copy_tensor(c, out_at(c, i) != NULL ? out_at(c, i) : item(c, 0, i), item(c, 1, i)))
+            return false;
+    return true;
+}
+
+bool kernel_foreach_zero(struct rt_call *c)
+{
+    const struct rt_value zero = {.kind = RT_INT};
+
+    for (uint32_t i = 0; item(c, 0, i) != NULL; i++)
+        if (!fill_tensor(c, out_at(c, i) != NULL ? out_at(c, i) : item(c, 0, i), &zero))
+            return false;
+    return true;
+}
+
+/* (self, ord, dtype): the norm over all dimensions of each */
+bool kernel_foreach_norm(struct rt_call *c)
+{
+    for (uint32_t i = 0; i < c->n_out; i++) {
+        struct rt_value arg[3] = {arg_at(c, 0)->item[i], *arg_at(c, 1), {.kind = RT_NONE}};
+        struct rt_call one = *c;
+
+        one.arg = arg;
+        one.n_arg = 3;
+        one.out = &c->out[i];
+        one.n_out = 1;
+        if (!kernel_vector_norm(&one))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Adam ---- */
+
+struct adam {
+    double lr, beta1, beta2, decay, eps, scale;
+    bool amsgrad, maximize, apart; /* apart: the decay of weights is no part of the gradient */
+};
+
+static bool number(const struct rt_call *c, uint32_t i, double *out)
+{
+    const struct rt_tensor *t = arg_tensor(c, i);
+
+    if (t != NULL && rt_numel(t) == 1) {
+        struct rt_value v = rt_item(t);
+        *out = v.kind == RT_FLOAT ? v.f : v.kind == RT_INT ? (double)v.i : v.b;
+        return true;
+    }
+    *out = arg_float(c, i, 0);
+    return t == NULL;
+}
+
+/* One tensor: weights, gradients, both averages, the largest of the second, and the step. */
+static void step_of(const struct adam *o, double *w, double *g, double *m, double *v, double *most,
+                    double step, int64_t n)
+{
+    double first = 1 - pow(o->beta1, step), second = sqrt(1 - pow(o->beta2, step));
+
+    for (int64_t i = 0; i < n; i++) {
+        g[i] /= o->scale;
+        double d = o->maximize ? -g[i] : g[i];
+        if (o->apart)
+            w[i] -= o->lr * o->decay * w[i];
+        else
+            d += o->decay * w[i];
+        m[i] += (1 - o->beta1) * (d - m[i]);
+        v[i] = o->beta2 * v[i] + (1 - o->beta2) * d * d;
+        if (most != NULL)
+            most[i] = fmax(most[i], v[i]);
+        w[i] -= o->lr / first * m[i] / (sqrt(most != NULL ? most[i] : v[i]) / second + o->eps);
+    }
+}
+
+/* (self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2,
+ * weight_decay, eps, amsgrad, maximize, grad_scale, found_inf) */
+static bool adam(struct rt_call *c, bool apart)
+{
+    struct adam o = {.beta1 = arg_float(c, 7, 0.9),
+                     .beta2 = arg_float(c, 8, 0.999),
+                     .decay = arg_float(c, 9, 0),
+                     .eps = arg_float(c, 10, 1e-8),
+                     .amsgrad = arg_bool(c, 11, false),
+                     .maximize = arg_bool(c, 12, false),
+                     .apart = apart,
+                     .scale = 1};
+    double found = 0, step = 0;
+
+    if (!number(c, 6, &o.lr) || !number(c, 14, &found) ||
+        (arg_tensor(c, 13) != NULL && !number(c, 13, &o.scale)))
+        return kernel_error(c, "a number of the optimizer is a tensor of several elements");
+    for (uint32_t i = 0; found == 0 && item(c, 0, i) != NULL; i++) {
+        const struct rt_tensor *t[5], *steps = item(c, 5, i);
+        struct plain s = plain_begin(c);
+        double *x[5] = {NULL};
+
+        for (uint32_t k = 0; k < 4u + o.amsgrad; k++) {
+            t[k] = item(c, k, i);
+            if (t[k] == NULL || rt_numel(t[k]) != rt_numel(item(c, 0, i)))
+                return kernel_error(c, "the lists of an optimizer do not fit each other");
+            x[k] = plain_room(&s, (size_t)rt_numel(t[k]) * sizeof(double));
+            struct rt_tensor to = *t[k];
+            to.dtype = DTYPE_F64;
+            to.data = x[k];
+            for (int64_t d = to.n - 1, each = 1; d >= 0; each *= to.size[d--])
+                to.stride[d] = each;
+            if (!copy_tensor(c, &to, t[k]))
+                return false;
+        }
+        if (steps == NULL || rt_numel(steps) != 1)
+            return kernel_error(c, "a step of the optimizer is not one number");
+        struct rt_value v = rt_item(steps);
+        step = v.kind == RT_FLOAT ? v.f : (double)v.i;
+        step_of(&o, x[0], x[1], x[2], x[3], x[4], step, rt_numel(t[0]));
+        for (uint32_t k = 0; k < 4u + o.amsgrad; k++) {
+            struct rt_tensor from = *t[k];
+
+            if (k == 1 && o.scale == 1)
+                continue;
+            from.dtype = DTYPE_F64;
+            from.data = x[k];
+            for (int64_t d = from.n - 1, each = 1; d >= 0; each *= from.size[d--])
+                from.stride[d] = each;
+            if (!copy_tensor(c, t[k], &from))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool kernel_fused_adam(struct rt_call *c)
+{
+    return adam(c, false);
+}
+
+bool kernel_fused_adamw(struct rt_call *c)
+{
+    return adam(c, true);
+}
+
+size_t scratch_fused_adam(const struct rt_call *c)
+{
+    size_t most = 0;
+
+    for (uint32_t i = 0; item(c, 0, i) != NULL; i++) {
+        size_t n = (size_t)rt_numel(item(c, 0, i));
+        most = n > most ? n : most;
+    }
+    return 5 * (most * sizeof(double) + 2 * RT_ALIGN);
+}
+
+size_t scratch_fused_adamw(const struct rt_call *c)
+{
+    return scratch_fused_adam(c);
+}
