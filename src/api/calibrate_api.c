@@ -104,7 +104,7 @@ static void put_kernels(struct json_out *j, const struct calibration *c)
     }
 }
 
-/* Measured for matrix products, taken for all kernels. */
+/* Measured beside matrix products, taken for all kernels. */
 static void put_slowdown(struct json_out *j, const struct calibration *c)
 {
     tuck_coll kind[CAL_COLLS];
@@ -114,6 +114,10 @@ static void put_slowdown(struct json_out *j, const struct calibration *c)
     for (int k = 0; k < CAL_COLLS; k++)
         kind[k] = calibrate_coll(k);
     slowdown_json(j, kind, c->beside, CAL_COLLS);
+    json_open(j, "transfer_slowdown", '{');
+    for (int k = 0; k < CAL_COLLS; k++)
+        json_float(j, tuck_coll_name(kind[k]), c->held[k] > 1 ? c->held[k] : 1);
+    json_close(j, '}');
 }
 
 static void write_file(struct buf *b, const tuck_print_options *how, const void *arg)

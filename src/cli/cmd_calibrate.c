@@ -105,6 +105,7 @@ static int predict(struct calibrate *c, tuck_graph *g, const tuck_cluster *clust
 
     tuck_machine_init(&m);
     m.cluster = cluster;
+    m.contention = TUCK_LINKS_SHARED; /* by the factors in the file, if it has some */
     int code = refused_or(tuck_graph_simulate(g, &m, c->diags, &s));
     if (code == EXIT_FINE) {
         tuck_simulation_times(s, &t);

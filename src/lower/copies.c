@@ -96,11 +96,10 @@ static bool is_complex(const struct copies *l, uint32_t n)
 {
     const struct type *t = type_at(&l->g->store->type, node_type(l->g, n));
 
-    return t->kind == TYPE_TENSOR &&
-           dtype_at((enum dtype)t->dtype)->category == DTYPE_IS_COMPLEX;
+    return t->kind == TYPE_TENSOR && dtype_at((enum dtype)t->dtype)->category == DTYPE_IS_COMPLEX;
 }
 
-/* torch marks a view as conjugated; whoever has no such marks computes it. That is the same as long
+/* torch marks a view as conjugated; without such marks it is computed. That is the same as long
  * as nobody writes the operand afterwards: no graph of a model writes complex numbers. */
 static bool can_conjugate(const struct copies *l)
 {

@@ -16,8 +16,8 @@ struct copies {
     struct assume *assume;
     struct sigs *sigs;
     bool conjugates; /* complex ones are copies, unless a complex tensor is written */
-    uint8_t *kind; /* by node: enum copies_kind */
-    bool *copies;  /* by node: kind is COPIES; for storages_build_apart() */
+    uint8_t *kind;   /* by node: enum copies_kind */
+    bool *copies;    /* by node: kind is COPIES; for storages_build_apart() */
 };
 
 /* The caller sets g, assume and sigs, and has inferred types. When memory runs out, jumps to the

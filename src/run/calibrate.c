@@ -9,7 +9,7 @@
 #include "base/diag.h"
 #include "run/kernel/kernel.h"
 
-enum { ROUNDS = 9, HEAP_PARTS = 2 };
+enum { ROUNDS = 9, BESIDE = 5, HEAP_PARTS = 2 };
 
 static const enum comm_kind kind_of[CAL_COLLS] = {
     COMM_ALL_REDUCE, COMM_ALL_GATHER, COMM_REDUCE_SCATTER, COMM_ALL_TO_ALL, COMM_BROADCAST};
@@ -249,8 +249,9 @@ static struct rt_tensor turned(struct rt_tensor t)
                               .stride = {t.stride[1], t.stride[0]}};
 }
 
-/* Products of growing size: the mean of those of a forward, and of the two of a backward, which
- * have one operand transposed. */
+/* Products of growing size: the mean of that of a forward, whose weights are transposed, and of the
+ * two of a backward. All have as many operations; the gradient of the weights is the largest result
+ * with the shortest sums. */
 static bool time_gemms(struct cal_rank *k)
 {
     for (int i = 0; i < CAL_GEMMS; i++) {
@@ -265,8 +266,11 @@ static bool time_gemms(struct cal_rank *k)
                              z = matrix(k->heap + k->half, DTYPE_F32, rows, wide);
             double ns;
 
-            if (form == 1)
-                x = turned(matrix(a, DTYPE_F32, wide, rows));
+            if (form == 1) {
+                x = turned(x);
+                y = matrix(k->heap, DTYPE_F32, rows, wide);
+                z = matrix(k->heap + k->half, DTYPE_F32, wide, wide);
+            }
             if (form == 2)
                 y = turned(y);
             if (!meet(k) ||
@@ -299,14 +303,15 @@ static bool time_loops(struct cal_rank *k)
 }
 
 /* How much longer products take while a collective moves bytes, the transport's work between
- * kernels included. */
-static bool time_beside(struct cal_rank *k, int coll, struct timed *t, double alone, double *factor)
+ * kernels included; and how long that collective takes. */
+static bool time_beside(struct cal_rank *k, int coll, struct timed *t, double alone, double *factor,
+                        double *took)
 {
     struct comm_part part;
     struct comm_call c = call_of(k, kind_of[coll], calibrate_size(CAL_SIZES - 1), &part);
-    double v[3];
+    double v[BESIDE], all[BESIDE];
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < BESIDE; i++) {
         enum comm_state state;
         comm_req req;
         int done = 0;
@@ -322,9 +327,11 @@ static bool time_beside(struct cal_rank *k, int coll, struct timed *t, double al
         } while (state == COMM_PENDING);
         if (state == COMM_FAILED)
             return failed(k, comm_error(k->comm));
-        v[i] = (now() - from) / (done * alone);
+        all[i] = now() - from;
+        v[i] = all[i] / (done * alone);
     }
-    *factor = median(v, 3);
+    *factor = median(v, BESIDE);
+    *took = median(all, BESIDE);
     return true;
 }
 
@@ -333,7 +340,7 @@ static bool time_all_beside(struct cal_rank *k)
     enum { SIDE = 256 };
     static const size_t bytes = SIDE * SIDE * 4;
     char *room = malloc(3 * bytes);
-    double alone, factor = 1;
+    double alone, factor = 1, took = 0;
     struct timed t;
 
     if (k->comm->transport == &transport_shm) {
@@ -350,9 +357,11 @@ static bool time_all_beside(struct cal_rank *k)
     bool ok = time_kernel(k, "aten.mm.default", &x, &y, &z, 4, 0, &alone) &&
               begin_call(k, "aten.mm.default", &x, &y, &z, &t);
     for (int i = 0; ok && alone > 0 && i < CAL_COLLS; i++) {
-        ok = time_beside(k, i, &t, alone, &factor);
-        if (k->comm->rank == 0)
+        ok = time_beside(k, i, &t, alone, &factor, &took);
+        if (k->comm->rank == 0) {
             k->out->beside[i] = factor;
+            k->out->held[i] = took / k->out->coll_ns[i][CAL_SIZES - 1];
+        }
     }
     if (ok)
         free(t.c.scratch);

@@ -23,6 +23,7 @@ struct calibration {
     double gemm_ns[CAL_GEMMS], loop_ns[CAL_LOOPS];
     double kernel_ns;         /* the least time of a kernel */
     double beside[CAL_COLLS]; /* how many times longer products take beside a collective */
+    double held[CAL_COLLS];   /* how many times longer a collective takes beside products */
     bool on_cores;            /* the transport moves bytes between kernels, not beside them */
 };
 

@@ -4,6 +4,7 @@ KERNELS_ROWS=re: only rows whose name matches; KERNELS_CALLS=n: more calls of ea
 """
 
 import importlib
+import itertools
 import os
 import re
 import unittest
@@ -34,10 +35,12 @@ def not_compared(case):
 
 PLAIN = set("""softmax log_softmax softmax_backward log_softmax_backward softmax_online layer_norm layer_norm_backward
     rms_norm rms_norm_backward batch_norm batch_norm_eval batch_norm_backward nll_loss nll_loss_backward convolution
-    convolution_backward""".split())  # kernels that get no NaNs and infinities
+    convolution_backward fused_adam fused_adamw""".split())  # kernels that get no NaNs and infinities
+VIEWS = {"aten._conj.default", "aten.conj.default"}  # torch only marks the operand: tests/golden/run
 NOT_ON_CPU = {"aten._fused_rms_norm_backward.default"}  # torch has it for GPUs only: test_rms_backward
 # torch takes the last dimension for dense, whatever its stride, and drawn logarithms belong to no call: test_attention
 OWN_TEST = {"attention_cpu", "attention_cpu_backward"}
+ON_GPUS = {f"attention_{form}{way}" for form in ("flash", "efficient", "cudnn") for way in ("", "_backward")}
 LEAST = 5  # calls of every row that torch takes
 ROWS = {}  # row -> generator, where that of the shapes does not give useful data
 
@@ -69,7 +72,7 @@ def generators():
 class KernelTest(unittest.TestCase):
     def test_rows(self):
         makers, missing = generators(), []
-        wanted = [row for row in rows().values() if row["kernel"] not in {"none", *OWN_TEST} and re.search(ONLY, row["name"])]
+        wanted = [row for row in rows().values() if row["kernel"] not in {"none", *OWN_TEST, *ON_GPUS} and re.search(ONLY, row["name"])]
         drawn = []
         for row in wanted:
             name, kernel = row["name"], row["kernel"]
@@ -78,7 +81,7 @@ class KernelTest(unittest.TestCase):
                 missing.append(name)
                 continue
             cases = kernels.draw(row, make, CALLS, plain=kernel in PLAIN, indices=kernel in INDEXED, alter=ALTER.get(kernel))
-            if len(cases) < LEAST and name not in NOT_ON_CPU:
+            if len(cases) < LEAST and name not in NOT_ON_CPU | VIEWS:
                 missing.append(f"{name}: {len(cases)} calls")
             drawn += cases
         said = {}
@@ -111,6 +114,48 @@ class KernelTest(unittest.TestCase):
             for op, args in ((ops, [q, k, v, 0.0, causal]), (back, [grad, q, k, v, out, lse, 0.0, causal])):
                 case = kernels.make_case(rows()[f"aten.{op.__name__}.default"], op.default, args, mask)
                 self.assertIsNone(kernels.judge(case, kernels.run_cases([case])[0], False, 4.0))
+
+    def test_attention_on_gpus(self):
+        """The forms that torch has for GPUs only, against the formula and the gradients that autograd finds."""
+        for form, (n, keys), causal, biased, dtype in itertools.product(
+            ("flash", "efficient", "cudnn"), ((6, 6), (5, 7)), (False, True), (False, True), (torch.float32, torch.bfloat16)
+        ):
+            if form == "flash" and biased:
+                continue
+            wide = torch.float32
+            q, k, v = (torch.randn(2, 3, m, 4, dtype=dtype).to(wide).requires_grad_() for m in (n, keys, keys))
+            bias = torch.randn(2, 1, n, keys, dtype=dtype) if biased else None
+            scores = q @ k.transpose(-1, -2) / 2 + (bias.to(wide) if biased else 0)
+            if causal:
+                scores = scores.masked_fill(torch.ones(n, keys, dtype=torch.bool).triu(1), -torch.inf)
+            lse = torch.logsumexp(scores, -1)
+            out = scores.softmax(-1) @ v
+            grad = torch.randn_like(out).to(dtype)
+            grads = [g.to(dtype) for g in torch.autograd.grad(out, (q, k, v), grad.to(wide))]
+            q, k, v, out = (t.detach().to(dtype) for t in (q, k, v, out))
+            sums = lse.detach()
+            if form == "efficient":
+                sums = torch.nn.functional.pad(sums, (0, -n % 32))
+            elif form == "cudnn":
+                sums = sums.unsqueeze(-1)
+            self.check_gpu(form, q, k, v, bias, causal, out, sums, grad, grads)
+
+    def check_gpu(self, form, q, k, v, bias, causal, out, sums, grad, grads):
+        seed = torch.zeros((), dtype=torch.int64)
+        n, keys = q.size(2), k.size(2)
+        if form == "flash":
+            there = [q, k, v, 0.0, causal, False, None]
+            back = [grad, q, k, v, out, sums, None, None, n, keys, 0.0, causal, seed, seed, None]
+        elif form == "efficient":
+            there = [q, k, v, bias, True, 0.0, causal, None]
+            back = [grad, q, k, v, bias, out, sums, seed, seed, 0.0, [True, True, True, False], causal, None]
+        else:
+            there = [q, k, v, bias, True, 0.0, causal, False, None]
+            back = [grad, q, k, v, out, sums, seed, seed, bias, None, None, n, keys, 0.0, causal, None]
+        name = f"aten._scaled_dot_product_{form}_attention"
+        for row, args, want in ((f"{name}.default", there, [out, sums]), (f"{name}_backward.default", back, grads)):
+            case = kernels.Case(rows()[row], args, [kernels.room_like(t) for t in want], want, [])
+            self.assertIsNone(kernels.judge(case, kernels.run_cases([case])[0], False, 8.0), (row, n, keys, causal))
 
     def test_rms_backward(self):
         """The gradients that autograd finds for the formula."""

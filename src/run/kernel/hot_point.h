@@ -157,11 +157,6 @@ HOT int64_t int_clamp(int64_t a, const struct point_params *p)
     {                                                                                              \
         return x <= -3 ? 0 : x < 3 ? g * (x / 3 + (T)0.5) : g;                                     \
     }                                                                                              \
-    HOT T w##_log_sigmoid_backward(T g, T x)                                                       \
-    {                                                                                              \
-        T z = w##_exp(-fabs##sfx(x));                                                              \
-        return x < 0 ? g * (1 - z / (1 + z)) : g * (z / (1 + z));                                  \
-    }                                                                                              \
     HOT T w##_clamp(T a, const struct point_params *p)                                             \
     {                                                                                              \
         return w##_min(w##_max(a, (T)p->f[0]), (T)p->f[1]);                                        \

@@ -11,11 +11,13 @@ static const struct rt_tensor *item(const struct rt_call *c, uint32_t list, uint
                                                                           : NULL;
 }
 
-/* (self, src) */
+/* (self, src), or (self) */
 bool kernel_foreach_copy(struct rt_call *c)
 {
-    for (uint32_t i = 0; item(c, 0, i) != NULL && item(c, 1, i) != NULL; i++)
-        if (!copy_tensor(c, out_at(c, i) != NULL ? out_at(c, i) : item(c, 0, i), item(c, 1, i)))
+    uint32_t from = arg_at(c, 1)->kind == RT_LIST ? 1 : 0;
+
+    for (uint32_t i = 0; item(c, 0, i) != NULL && item(c, from, i) != NULL; i++)
+        if (!copy_tensor(c, out_at(c, i) != NULL ? out_at(c, i) : item(c, 0, i), item(c, from, i)))
             return false;
     return true;
 }

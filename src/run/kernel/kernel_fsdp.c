@@ -76,7 +76,7 @@ bool kernel_split_copy(struct rt_call *c)
 bool kernel_chunk_cat(struct rt_call *c)
 {
     const struct rt_value *list = arg_at(c, 0);
-    const struct rt_tensor *out = arg_tensor(c, 3) != NULL ? arg_tensor(c, 3) : c->out;
+    const struct rt_tensor *out = arg_tensor(c, 3);
     int64_t chunks = arg_int(c, 2, 1), at = 0;
     struct rt_value zero = {.kind = RT_INT, .i = 0};
 

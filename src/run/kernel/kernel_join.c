@@ -13,22 +13,50 @@ static struct rt_tensor slice(const struct rt_tensor *t, int dim, int64_t begin,
     return x;
 }
 
-/* Other sizes where a view cannot have them: one of both is contiguous, and is seen like the other.
- */
+/* Where element i lies, if all are counted in their order. */
+static char *element(const struct rt_tensor *t, int64_t i)
+{
+    int64_t at = 0;
+
+    for (int d = t->n - 1; d >= 0; d--) {
+        at += i % t->size[d] * t->stride[d];
+        i /= t->size[d];
+    }
+    return (char *)t->data + at * dtype_at(t->dtype)->bytes;
+}
+
+/* Sizes of `like`, in the memory of a contiguous tensor. */
+static struct rt_tensor seen_as(const struct rt_tensor *t, const struct rt_tensor *like)
+{
+    struct rt_tensor x = *like;
+
+    x.data = t->data;
+    for (int64_t d = like->n - 1, step = 1; d >= 0; step *= like->size[d--])
+        x.stride[d] = step;
+    return x;
+}
+
+/* Other sizes where a view cannot have them. */
 bool kernel_reshape(struct rt_call *c)
 {
-    struct rt_tensor from = *arg_tensor(c, 0), to = *c->out;
-    struct rt_tensor *seen = rt_contiguous(&to) ? &to : &from;
-    const struct rt_tensor *like = seen == &to ? arg_tensor(c, 0) : c->out;
+    const struct rt_tensor *from = arg_tensor(c, 0), *to = c->out;
+    int64_t n = rt_numel(to);
+    struct rt_tensor seen;
 
-    if (!rt_contiguous(seen) || rt_numel(&from) != rt_numel(&to))
-        return kernel_error(c, "a reshape into a tensor that has gaps");
-    for (int64_t d = like->n - 1, step = 1; d >= 0; step *= like->size[d--]) {
-        seen->size[d] = like->size[d];
-        seen->stride[d] = step;
+    if (n != rt_numel(from) || from->dtype != to->dtype)
+        return kernel_error(c, "a reshape of %lld elements to %lld", (long long)rt_numel(from),
+                            (long long)n);
+    if (rt_contiguous(to)) {
+        seen = seen_as(to, from);
+        return copy_tensor(c, &seen, from);
     }
-    seen->n = like->n;
-    return copy_tensor(c, &to, &from);
+    if (rt_contiguous(from)) {
+        seen = seen_as(from, to);
+        return copy_tensor(c, to, &seen);
+    }
+    for (int64_t i = 0; i < n; i++)
+        memcpy(element(to, i), element(from, i), dtype_at(to->dtype)->bytes);
+    return true;
 }
 
 /* (tensors, dim) */
@@ -146,20 +174,21 @@ bool kernel_roll(struct rt_call *c)
 
     if (rt_numel(&in) == 0)
         return true;
-    if (dims->n == 0 && in.n > 1) {
-        if (!rt_contiguous(&in) || !rt_contiguous(&out))
-            return kernel_error(c, "no kernel rolls all elements of a tensor that has gaps");
-        in.size[0] = out.size[0] = rt_numel(&in);
-        in.stride[0] = out.stride[0] = 1;
-        in.n = out.n = 1;
+    if (dims->n == 0) {
+        int64_t n = rt_numel(&in), by = shifts->n > 0 ? shifts->item[0].i : arg_int(c, 1, 0);
+
+        for (int64_t i = 0, to = (by % n + n) % n; i < n; i++, to = to + 1 < n ? to + 1 : 0)
+            memcpy(element(&out, to), element(&in, i), dtype_at(in.dtype)->bytes);
+        return true;
     }
     for (uint32_t i = 0; i < shifts->n; i++) {
-        int d = dims->n > 0 ? plain_dim(&in, dims->item[i].i) : 0;
+        int d = plain_dim(&in, dims->item[i].i);
         int64_t size = in.n > 0 ? in.size[d] : 1, by = shifts->item[i].i % size;
 
         cut[d] = (cut[d] + 2 * size - by) % size;
     }
-    for (uint32_t half = 0; half < 1u << in.n; half++) { /* by dimension: the part before the cut? */
+    for (uint32_t half = 0; half < 1u << in.n;
+         half++) { /* by dimension: the part before the cut? */
         struct rt_tensor from = in, to = out;
 
         for (int d = 0; d < in.n; d++) {

@@ -144,7 +144,7 @@ static bool variance(struct rt_call *c, struct rt_tensor *var, struct rt_tensor 
     r.out = var;
     r.divide = freedom > 0 ? freedom : 0;
     if (freedom <= 0) /* 0 / 0, or more / 0 */
-        r.divide = rt_numel(r.in) == 0 ? NAN : 0x1p-1074;
+        r.divide = freedom + correction <= 1 ? NAN : 0x1p-1074;
     r.end = root ? END_ROOT : END_NONE;
     reduction_run(&r);
     return mean == NULL || copy_tensor(c, mean, &wide);

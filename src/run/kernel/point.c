@@ -79,7 +79,6 @@ static const struct {
     BINARY(gelu_backward),
     BINARY(hardsigmoid_backward),
     BINARY(hardswish_backward),
-    BINARY(log_sigmoid_backward),
     BINARY(bitwise_and),
     BINARY(bitwise_or),
     BINARY(bitwise_xor),
@@ -216,6 +215,11 @@ static void take_bounds(const struct rt_call *c, struct point_params *p)
     p->i[1] = arg_int(c, 2, INT64_MAX);
 }
 
+static int64_t count_of(const struct rt_call *c, uint32_t i)
+{
+    return arg_tensor(c, i) != NULL ? rt_numel(arg_tensor(c, i)) : 1;
+}
+
 static struct point_params take_numbers(const struct rt_call *c, enum op_kernel k)
 {
     struct point_params p = {0};
@@ -234,7 +238,7 @@ static struct point_params take_numbers(const struct rt_call *c, enum op_kernel 
     case SECOND: take_first(c, 2, &p); break;
     case BOUNDS: take_bounds(c, &p); break;
     case MODE: p.i[1] = rounding_mode(arg_at(c, 2)); break;
-    case REDUCTION: p.f[0] = arg_int(c, 3, 1) == 1 ? 2.0 / (double)rt_numel(c->out) : 2; break;
+    case REDUCTION: p.f[0] = arg_int(c, 3, 1) == 1 ? 2.0 / (double)count_of(c, 1) : 2; break;
     }
     return p;
 }
