@@ -15,6 +15,9 @@
 #include "op/collective.h"
 #include "op/dtype.h"
 
+/* No event is farther from the others, or longer: 46 days. */
+#define TRACE_MOST_US INT64_C(4000000000000)
+
 enum trace_class {
     TRACE_COMPUTE, /* a kernel; in a trace without a GPU, an operator */
     TRACE_COMM,    /* a collective's kernel; without a GPU, its part on a thread of the library */
@@ -99,13 +102,14 @@ struct trace {
     VEC(struct trace_process) process; /* those that have a name */
     str_id device, backend;
     int64_t rank, world; /* -1 and 0 if unknown */
-    int64_t base_us;     /* of the first event */
-    bool based;          /* base_us is set */
+    int64_t base_us;     /* of the first event that is near the others */
+    int64_t n_near;      /* events near it, less those that are far */
+    uint64_t n_placed;   /* that are kept, or would be if they were needed */
     bool fractions;      /* some ts has a fraction, or an event has none */
     bool ours;           /* written by `tuck simulate --trace` */
     bool steps_named;    /* more than one name contains "ProfilerStep" */
     uint64_t n_event;    /* of the file */
-    uint64_t n_skipped;  /* events with a duration whose times are not numbers, or out of range */
+    uint64_t n_skipped;  /* events whose times are missing, not numbers, or out of range */
     uint64_t n_bytes;    /* of the text */
 };
 
@@ -118,6 +122,9 @@ static inline int64_t trace_end(const struct trace_event *e)
 {
     return e->start + e->dur;
 }
+
+/* The stream of a kernel; if it has none, its row in the file, which is the stream, too. -1. */
+int32_t trace_stream(const struct trace *t, const struct trace_event *e);
 
 /* NULL if out of memory. */
 struct trace *trace_new(const tuck_allocator *alloc);

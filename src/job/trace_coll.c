@@ -97,6 +97,18 @@ const struct trace_dtype *trace_dtype(const char *name, size_t len)
         {"c10::Float8_e4m3fn", "f8e4m3fn", 1},
         {"Float8_e5m2", "f8e5m2", 1},
         {"c10::Float8_e5m2", "f8e5m2", 1},
+        {"Float8_e4m3fnuz", "f8e4m3fnuz", 1},
+        {"c10::Float8_e4m3fnuz", "f8e4m3fnuz", 1},
+        {"Float8_e5m2fnuz", "f8e5m2fnuz", 1},
+        {"c10::Float8_e5m2fnuz", "f8e5m2fnuz", 1},
+        {"Float8_e8m0fnu", "f8e8m0fnu", 1},
+        {"c10::Float8_e8m0fnu", "f8e8m0fnu", 1},
+        {"UInt16", "u16", 2},
+        {"unsigned short", "u16", 2},
+        {"UInt32", "u32", 4},
+        {"unsigned int", "u32", 4},
+        {"UInt64", "u64", 8},
+        {"unsigned long", "u64", 8},
     };
 
     for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
@@ -155,6 +167,9 @@ double trace_bus_gbps(tuck_coll kind, int64_t bytes, int64_t p, int64_t ps)
 static void learn(struct trace_coll *c, const struct trace *t, const struct trace_more *m)
 {
     int64_t n = m->in_n > m->out_n ? m->in_n : m->out_n, bytes;
+
+    if (n == 0 && strcmp(trace_str(t, m->coll), "coalesced") == 0)
+        n = -1; /* several in one: how much they are together is not recorded */
     const char *word = trace_str(t, m->dtype);
     const struct trace_dtype *d = trace_dtype(word, strlen(word));
 

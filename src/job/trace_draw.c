@@ -111,7 +111,7 @@ static void draw_op(struct drawing *d, uint32_t i, const struct trace_span *s, i
     char lane[48];
 
     if (d->part->device && !t->ours)
-        snprintf(lane, sizeof(lane), "stream %d", e->stream);
+        snprintf(lane, sizeof(lane), "stream %d", trace_stream(t, e));
     else
         snprintf(lane, sizeof(lane), "%s", s->cls == TRACE_COMM ? "library" : "host");
     d->lane[i] = lane_of(d, lane);

@@ -23,7 +23,7 @@ void trace_raw_clear(struct trace_raw *r)
 {
     r->ph = 0;
     r->given = 0;
-    r->ts.given = r->dur.given = false;
+    r->ts = r->dur = (struct trace_time){.given = false};
     r->cat.len = r->name.len = r->pid.len = r->tid.len = 0;
 }
 
@@ -157,7 +157,7 @@ void trace_time_read(struct trace_time *t, const char *s, size_t len)
     }
     if (p < end) { /* an exponent, or more digits than a time has */
         t->fraction = true;
-        if (!(t->value > -1e15 && t->value < 1e15))
+        if (!(t->value > -9e16 && t->value < 9e16))
             return;
         minus = t->value < 0;
         double v = minus ? -t->value : t->value;
@@ -344,21 +344,35 @@ static uint32_t operands(struct trace *t, const struct trace_raw *r)
     return t->operand.len - 1;
 }
 
-/* ps since the first event; false: too far from it. */
+/* Everything so far was far from where the trace is. */
+static void forget(struct trace *t)
+{
+    t->n_skipped += t->n_placed;
+    t->n_placed = 0;
+    t->gpu.len = t->cpu.len = t->launch.len = t->step.len = t->region.len = 0;
+    t->steps_named = t->ours = false;
+}
+
+/* ps since the base; false: too far from it. The base is the first event, unless most are far from
+ * that one: an event at 0 in front of a trace that counts from 1970 is alone. */
 static bool place(struct trace *t, const struct trace_raw *r, int64_t *start, int64_t *dur)
 {
-    enum { MOST_US = 4000000 };
-    int64_t us, most = (int64_t)MOST_US * 1000000;
+    int64_t us = r->ts.us - t->base_us;
+    bool near = us <= TRACE_MOST_US && us >= -TRACE_MOST_US;
 
-    if (!r->ts.good || !r->dur.good)
+    if (!r->ts.good || !r->dur.good || r->dur.us > TRACE_MOST_US || r->dur.us < 0)
         return false;
-    if (!t->based) {
-        t->based = true;
+    bool alone = t->n_placed == 1 && us > 0;
+    if (t->n_placed == 0 || (!near && (t->n_near == 0 || alone))) {
+        forget(t);
         t->base_us = r->ts.us;
+        t->n_near = us = 0;
+        near = true;
     }
-    us = r->ts.us - t->base_us;
-    if (us > most || us < -most || r->dur.us > most || r->dur.us < 0)
+    t->n_near += near ? 1 : -1;
+    if (!near)
         return false;
+    t->n_placed++;
     *start = us * 1000000 + r->ts.ps;
     *dur = r->dur.us * 1000000 + r->dur.ps;
     return true;
@@ -381,6 +395,16 @@ static struct trace_event event_of(struct trace *t, const struct trace_raw *r, e
         .tid = intern(t, &r->tid),
         .cls = (uint8_t)cls,
     };
+}
+
+int32_t trace_stream(const struct trace *t, const struct trace_event *e)
+{
+    const char *row = trace_str(t, e->tid);
+    int64_t v = e->stream;
+
+    if (v == -1)
+        whole(row, strlen(row), &v);
+    return v >= INT32_MIN && v <= INT32_MAX ? (int32_t)v : -1;
 }
 
 static void add_device(struct trace *t, const struct trace_raw *r, enum trace_class cls,

@@ -1,29 +1,32 @@
 #include "job/trace_in.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 /* More bytes behind those that inflate has not used yet. */
 static void fill(struct trace_in *in)
 {
+    unsigned char *raw = in->raw + TRACE_IN_WORD;
     size_t left = in->z.avail_in, n;
 
-    if (in->end || left == sizeof(in->raw))
+    if (in->end || left == TRACE_IN_PIECE)
         return;
-    memmove(in->raw, in->z.next_in, left);
+    memmove(raw, in->z.next_in, left);
     if (in->f != NULL) {
-        n = fread(in->raw + left, 1, sizeof(in->raw) - left, in->f);
+        n = fread(raw + left, 1, TRACE_IN_PIECE - left, in->f);
         if (n == 0 && ferror(in->f))
             in->error = errno != 0 ? errno : EIO;
         in->end = n == 0;
     } else {
-        n = in->len < sizeof(in->raw) - left ? in->len : sizeof(in->raw) - left;
-        memcpy(in->raw + left, in->text, n);
+        n = in->len < TRACE_IN_PIECE - left ? in->len : TRACE_IN_PIECE - left;
+        memcpy(raw + left, in->text, n);
         in->text += n;
         in->len -= n;
         in->end = in->len == 0;
     }
-    in->z.next_in = in->raw;
+    in->z.next_in = raw;
     in->z.avail_in = (uInt)(left + n);
 }
 
@@ -42,8 +45,10 @@ tuck_status trace_in_open(struct trace_in *in, FILE *f, const char *text, size_t
     in->gzip = in->member = in->end = false;
     in->wrong = NULL;
     in->error = 0;
+    in->begun = in->string = in->escape = false;
+    in->n_held = 0;
     memset(&in->z, 0, sizeof(in->z));
-    in->z.next_in = in->raw;
+    in->z.next_in = in->raw + TRACE_IN_WORD;
     while (in->z.avail_in < 2 && !in->end)
         fill(in);
     in->gzip = in->member = is_gzip(in);
@@ -84,9 +89,9 @@ static void next_member(struct trace_in *in)
 
 static size_t inflate_some(struct trace_in *in)
 {
-    in->z.next_out = in->out;
-    in->z.avail_out = sizeof(in->out);
-    while (in->member && in->wrong == NULL && in->z.avail_out == sizeof(in->out)) {
+    in->z.next_out = in->out + TRACE_IN_WORD;
+    in->z.avail_out = TRACE_IN_PIECE;
+    while (in->member && in->wrong == NULL && in->z.avail_out == TRACE_IN_PIECE) {
         if (in->z.avail_in == 0)
             fill(in);
         if (in->z.avail_in == 0 && in->end) {
@@ -103,23 +108,104 @@ static size_t inflate_some(struct trace_in *in)
         if (in->error != 0)
             break;
     }
-    return sizeof(in->out) - in->z.avail_out;
+    return TRACE_IN_PIECE - in->z.avail_out;
+}
+
+/* The next bytes, in a buffer with room in front. */
+static size_t next_bytes(struct trace_in *in, unsigned char **piece)
+{
+    size_t n;
+
+    *piece = in->out + TRACE_IN_WORD;
+    if (in->error != 0 || in->wrong != NULL)
+        return 0;
+    if (in->gzip)
+        return inflate_some(in);
+    if (in->z.avail_in == 0)
+        fill(in);
+    *piece = in->raw + TRACE_IN_WORD;
+    n = in->error == 0 ? in->z.avail_in : 0;
+    in->z.avail_in = 0;
+    return n;
+}
+
+/* ---- what is not JSON ---- */
+
+/* NaN, inf, -Infinity as Python, C and C++ write them. */
+static bool is_no_number(const unsigned char *s, size_t n)
+{
+    static const char *const words[] = {"nan", "inf", "infinity"};
+
+    if (n > 0 && *s == '-')
+        s++, n--;
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (strlen(words[i]) == n && strncasecmp((const char *)s, words[i], n) == 0)
+            return true;
+    return false;
+}
+
+/* Over the rest of a string; the number of bytes up to its end. */
+static size_t pass_string(struct trace_in *in, const unsigned char *p, size_t n)
+{
+    size_t i = 0;
+
+    for (; i < n && in->string; i++) {
+        if (in->escape)
+            in->escape = false;
+        else if (p[i] == '\\')
+            in->escape = true;
+        else if (p[i] == '"')
+            in->string = false;
+    }
+    return i;
+}
+
+/* Replaces the words of a piece. Returns how much of it is done: not the word that it ends in,
+ * unless it is the last piece. */
+static size_t replace(struct trace_in *in, unsigned char *p, size_t n, bool last)
+{
+    for (size_t i = 0, from; i < n;) {
+        if (in->string) {
+            i += pass_string(in, p + i, n - i);
+            continue;
+        }
+        if (!isalpha(p[i]) && p[i] != '-') {
+            in->string = p[i++] == '"';
+            continue;
+        }
+        for (from = i++; i < n && isalpha(p[i]);)
+            i++;
+        if (i == n && !last && n - from < TRACE_IN_WORD)
+            return from;
+        if (is_no_number(p + from, i - from)) {
+            memset(p + from, ' ', i - from);
+            p[from] = p[from + 1] = '"';
+        }
+    }
+    return n;
 }
 
 size_t trace_in_next(struct trace_in *in, const unsigned char **piece)
 {
-    size_t n;
+    size_t done = 0;
 
-    if (in->error != 0 || in->wrong != NULL)
-        return 0;
-    if (in->gzip) {
-        *piece = in->out;
-        return inflate_some(in);
+    while (done == 0) {
+        unsigned char *p;
+        size_t n = next_bytes(in, &p), held = in->n_held;
+        bool last = n == 0;
+
+        memcpy(p -= held, in->held, held);
+        n += held;
+        in->n_held = 0;
+        *piece = p;
+        if (n == 0)
+            return 0;
+        if (!in->begun && n >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0)
+            memset(p, ' ', 3);
+        done = replace(in, p, n, last);
+        in->begun = true;
+        in->n_held = n - done;
+        memcpy(in->held, p + done, n - done);
     }
-    if (in->z.avail_in == 0)
-        fill(in);
-    *piece = in->z.next_in;
-    n = in->error == 0 ? in->z.avail_in : 0;
-    in->z.avail_in = 0;
-    return n;
+    return done;
 }

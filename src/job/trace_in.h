@@ -1,4 +1,8 @@
-/* The bytes of a trace, in pieces: from a file or from memory, plain or gzip. */
+/* The bytes of a trace, in pieces: from a file or from memory, plain or gzip.
+ *
+ * Two things that are not JSON, but that others write and read, become blanks: a byte order mark at
+ * the beginning, and NaN or Infinity, which Python and printf write for such numbers: an empty text
+ * takes their place. Nothing changes its position. */
 #ifndef TUCK_JOB_TRACE_IN_H
 #define TUCK_JOB_TRACE_IN_H
 
@@ -9,7 +13,10 @@
 
 #include "tuck.h"
 
-enum { TRACE_IN_PIECE = 128 * 1024 };
+enum {
+    TRACE_IN_PIECE = 128 * 1024,
+    TRACE_IN_WORD = 16, /* bytes; no word that matters is longer */
+};
 
 struct trace_in {
     FILE *f;
@@ -20,8 +27,14 @@ struct trace_in {
     z_stream z;
     const char *wrong; /* what is broken about the gzip data; NULL if nothing */
     int error;         /* errno of a failed read */
-    unsigned char raw[TRACE_IN_PIECE];
-    unsigned char out[TRACE_IN_PIECE];
+    bool begun;        /* some piece was returned */
+    bool string;       /* the text so far ends inside of a string */
+    bool escape;       /* … behind its backslash */
+    size_t n_held;     /* the beginning of a word at the end of the last piece */
+    unsigned char held[TRACE_IN_WORD];
+    /* with room in front for what was held */
+    unsigned char raw[TRACE_IN_WORD + TRACE_IN_PIECE];
+    unsigned char out[TRACE_IN_WORD + TRACE_IN_PIECE];
 };
 
 /* f or text; the caller closes f. TUCK_ENOMEM. */

@@ -521,7 +521,9 @@ static tuck_status read_in(struct trace_in *in, const char *name, const tuck_all
     if (r.status == TUCK_OK && r.t->n_skipped > 0)
         diag_add(diags, TUCK_WARNING,
                  (struct diag_pos){.source = &(struct diag_source){.file = r.t->file}}, NULL,
-                 "%llu events are passed over: their times are not numbers, or months apart",
+                 "%llu events are passed over: times that are not numbers, negative durations, or "
+                 "months "
+                 "away from the others",
                  (unsigned long long)r.t->n_skipped);
     if (r.status == TUCK_OK)
         *out = r.t;

@@ -63,6 +63,7 @@ static uint32_t kernels(const struct trace_part *p, struct arena *a, struct kern
 
 struct stream_sum {
     int32_t stream;
+    str_id device; /* its process */
     uint32_t n[TRACE_CLASS_END];
     int64_t ps[TRACE_CLASS_END];
 };
@@ -73,19 +74,29 @@ static uint32_t streams(const struct trace_part *p, struct arena *a, struct stre
 
     for (uint32_t i = 0; p->device && i < p->span.len; i++) {
         const struct trace_span *s = &p->span.at[i];
-        int32_t stream = event_at(p, s)->stream;
+        const struct trace_event *e = event_at(p, s);
+        int32_t stream = trace_stream(p->t, e);
         uint32_t k = 0;
-        while (k < list.len && list.at[k].stream != stream)
+        while (k < list.len && (list.at[k].stream != stream || list.at[k].device != e->pid))
             k++;
         if (k == 64) /* no job has more; the rest is one row */
             k = 63;
         if (k == list.len)
-            vec_push_in(a, &list, ((struct stream_sum){.stream = stream}));
+            vec_push_in(a, &list, ((struct stream_sum){.stream = stream, .device = e->pid}));
         list.at[k].n[s->cls]++;
         list.at[k].ps[s->cls] += s->end - s->start;
     }
     *out = list.at;
     return list.len;
+}
+
+/* Are there streams of several devices, as in a job with one process for all of them? */
+static bool several_devices(const struct stream_sum *list, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (list[i].device != list[0].device)
+            return true;
+    return false;
 }
 
 /* ---- tables ---- */
@@ -153,13 +164,17 @@ static void put_streams(const struct trace_part *p, struct arena *a, struct buf 
 
     if (n < 1 || p->t->ours)
         return;
+    bool several = several_devices(list, n);
     ink_line(b, INK_HEAD, "\n  %8s %8s %10s %8s %10s %8s %10s", "stream", "kernels", "ms", "comm",
              "ms", "copies", "ms");
-    for (uint32_t i = 0; i < n; i++)
-        buf_printf(b, "  %8d %8u %10.3f %8u %10.3f %8u %10.3f\n", list[i].stream,
-                   list[i].n[TRACE_COMPUTE], ms(list[i].ps[TRACE_COMPUTE]), list[i].n[TRACE_COMM],
-                   ms(list[i].ps[TRACE_COMM]), list[i].n[TRACE_MEMORY],
-                   ms(list[i].ps[TRACE_MEMORY]));
+    for (uint32_t i = 0; i < n; i++) {
+        const char *device = several ? trace_str(p->t, list[i].device) : "";
+        char name[32];
+        snprintf(name, sizeof(name), "%.12s%s%d", device, *device ? ":" : "", list[i].stream);
+        buf_printf(b, "  %8s %8u %10.3f %8u %10.3f %8u %10.3f\n", name, list[i].n[TRACE_COMPUTE],
+                   ms(list[i].ps[TRACE_COMPUTE]), list[i].n[TRACE_COMM], ms(list[i].ps[TRACE_COMM]),
+                   list[i].n[TRACE_MEMORY], ms(list[i].ps[TRACE_MEMORY]));
+    }
 }
 
 static void put_kernels(const struct trace_part *p, uint32_t top, struct arena *a, struct buf *b)
@@ -385,8 +400,11 @@ static void part_json(struct json_out *j, const struct trace_part *p, struct are
     }
     json_close(j, ']');
     json_open(j, "streams", '[');
-    for (uint32_t i = 0, n = streams(p, a, &stream); i < n; i++) {
+    uint32_t n_stream = streams(p, a, &stream);
+    for (uint32_t i = 0; i < n_stream; i++) {
         json_open(j, NULL, '{');
+        if (several_devices(stream, n_stream))
+            json_str(j, "device", trace_str(t, stream[i].device));
         json_int(j, "stream", stream[i].stream);
         json_int(j, "kernels", stream[i].n[TRACE_COMPUTE]);
         json_float(j, "kernels_ns", ns_of_ps(stream[i].ps[TRACE_COMPUTE]));

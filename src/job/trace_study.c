@@ -198,8 +198,9 @@ static void whole_trace(struct trace_part *p, struct arena *a)
     }
     if (p->span.len == 0)
         return;
-    if (p->t->ours && x.start > -p->t->base_us * 1000000)
-        x.start = -p->t->base_us * 1000000; /* a simulated step begins at 0 */
+    int64_t zero = p->t->base_us; /* a simulated step begins at 0 */
+    if (p->t->ours && zero >= 0 && zero < TRACE_MOST_US && x.start > -zero * 1000000)
+        x.start = -zero * 1000000;
     x.x.step = x.end - x.start;
     vec_push_in(a, &p->step, x);
 }

@@ -200,12 +200,43 @@ static void two_ranks_and_pictures(void **state)
     text_done(&out);
 }
 
+/* Words that are not JSON, wherever a piece of the file ends. */
+static void no_numbers(void **state)
+{
+    enum { PIECE = 128 * 1024, LEN = PIECE + 4096 };
+    static const char head[] = "{\"x\": \"NaN \\\" -inf\", \"traceEvents\": [",
+                      tail[] = "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1, "
+                               "\"dur\": 2, \"args\": {\"a\": -Infinity, \"b\": nan, \"c\": null, "
+                               "\"d\": -1e-3, \"stream\": 7}}]}";
+    char *at = malloc(LEN);
+    unsigned char *packed = malloc(LEN);
+
+    (void)state;
+    for (size_t from = PIECE - sizeof(tail); from <= PIECE; from++) {
+        struct tuck_trace_figures x;
+        memset(at, ' ', LEN);
+        memcpy(at, head, sizeof(head) - 1);
+        memcpy(at + from, tail, sizeof(tail) - 1);
+        char *out = said(at, LEN, &x);
+        assert_string_equal(out, "");
+        assert_int_equal(x.compute_ps, 2000000);
+        free(out);
+        if (from % 16 == 0)
+            expect(packed, pack(at, LEN, packed, LEN), "");
+    }
+    expect("[{\"ph\": nano}]", 15, "not JSON");
+    expect("[-", 2, "in the middle");
+    free(packed);
+    free(at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_exact),    cmocka_unit_test(cut_files),
         cmocka_unit_test(packed_files),         cmocka_unit_test(times_are_exact),
         cmocka_unit_test(words_of_collectives), cmocka_unit_test(two_ranks_and_pictures),
+        cmocka_unit_test(no_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
