@@ -453,7 +453,8 @@ static void add_complete(struct trace *t, const struct trace_raw *r)
     bool streamed = (r->given & (1u << ARG_STREAM)) && r->number[ARG_STREAM] != -1;
     int64_t start, dur;
 
-    if (cat == CAT_NONE && !streamed && !(r->given & (1u << ARG_CORRELATION)))
+    if (r->cat.len == 0 || is(&r->cat, "Trace") ||
+        (cat == CAT_NONE && !streamed && !(r->given & (1u << ARG_CORRELATION))))
         return;
     if (!place(t, r, &start, &dur)) {
         t->n_skipped++;
@@ -485,7 +486,7 @@ static void add_complete(struct trace *t, const struct trace_raw *r)
         enum trace_class cls = host_class(r, cat);
         if (cls != TRACE_CLASS_END && (cat == CAT_OP || cat == CAT_NOTE))
             add_host(t, r, cls, start, dur);
-        if (r->given & (1u << ARG_CORRELATION))
+        if ((r->given & (1u << ARG_CORRELATION)) && !is(&r->cat, "cuda_sync"))
             vec_push(&t->mem, &t->launch,
                      ((struct trace_launch){r->ts.value, start, r->number[ARG_CORRELATION],
                                             intern(t, &r->tid)}));

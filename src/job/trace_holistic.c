@@ -43,30 +43,39 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+static double rounded_up(const struct trace *t, double ts)
+{
+    return t->fractions ? ceil(ts) : ts;
+}
+
 /* Start of the last step, over all annotations, also those of the device. */
 static double last_step(const struct trace *t)
 {
     double last = -INFINITY;
 
-    for (uint32_t i = 0; i < t->step.len; i++) {
-        double ts = t->fractions ? ceil(t->step.at[i].ts) : t->step.at[i].ts;
-        last = ts > last ? ts : last;
-    }
+    for (uint32_t i = 0; i < t->step.len; i++)
+        last = fmax(last, rounded_up(t, t->step.at[i].ts));
     return last;
 }
 
-/* Launches before the last step, sorted. */
-static int64_t *launched(const struct trace *t, struct arena *a, uint32_t *n)
+/* Only what has a stream and a launch is a kernel to it; the rest is the host's. */
+static bool is_launched(const struct trace_event *e)
 {
-    double last = last_step(t);
-    int64_t *list = arena_array(a, int64_t, t->launch.len + 1);
+    return e->stream >= 0 && e->correlation >= 0;
+}
+
+/* The host's events before the last step, by their launches, sorted. */
+static int64_t *launched(const struct trace *t, double last, struct arena *a, uint32_t *n)
+{
+    int64_t *list = arena_array(a, int64_t, t->launch.len + t->gpu.len + 1);
 
     *n = 0;
-    for (uint32_t i = 0; i < t->launch.len; i++) {
-        double ts = t->fractions ? ceil(t->launch.at[i].ts) : t->launch.at[i].ts;
-        if (ts < last)
+    for (uint32_t i = 0; i < t->launch.len; i++)
+        if (rounded_up(t, t->launch.at[i].ts) < last)
             list[(*n)++] = t->launch.at[i].correlation;
-    }
+    for (uint32_t i = 0; i < t->gpu.len; i++)
+        if (!is_launched(&t->gpu.at[i]) && rounded_up(t, t->gpu.at[i].ts) < last)
+            list[(*n)++] = t->gpu.at[i].correlation;
     qsort(list, *n, sizeof(*list), by_number);
     return list;
 }
@@ -74,20 +83,21 @@ static int64_t *launched(const struct trace *t, struct arena *a, uint32_t *n)
 static uint32_t gather(const struct trace *t, struct arena *a, struct whole *out)
 {
     uint32_t n = 0, n_launched = 0;
-    int64_t *list = t->steps_named ? launched(t, a, &n_launched) : NULL;
+    double last = last_step(t);
+    int64_t *list = t->steps_named ? launched(t, last, a, &n_launched) : NULL;
 
     for (uint32_t i = 0; i < t->gpu.len; i++) {
         const struct trace_event *e = &t->gpu.at[i];
-        double end = e->ts + (double)e->dur / PS_PER_US;
+        double ts = rounded_up(t, e->ts), end = e->ts + (double)e->dur / PS_PER_US;
 
         if (e->stream == -1)
             continue;
-        if (list != NULL &&
-            (e->stream < 0 || e->correlation < 0 ||
-             bsearch(&e->correlation, list, n_launched, sizeof(*list), by_number) == NULL))
+        if (list != NULL && !is_launched(e) && ts >= last)
             continue;
-        out[n++] = (struct whole){t->fractions ? ceil(e->ts) : e->ts,
-                                  t->fractions ? floor(end) : end, i,
+        if (list != NULL && is_launched(e) &&
+            bsearch(&e->correlation, list, n_launched, sizeof(*list), by_number) == NULL)
+            continue;
+        out[n++] = (struct whole){ts, t->fractions ? floor(end) : end, i,
                                   kind_of(trace_str(t, e->name))};
     }
     qsort(out, n, sizeof(*out), by_ts);
@@ -160,7 +170,7 @@ void trace_holistic(const struct trace *t, struct arena *a, struct trace_holisti
         out->non_compute = out->kernel - out->compute - out->idle;
         uint32_t k = merge(w, n, 1u << KIND_COMM, other);
         double comm = length(other, k);
-        if (comm > 0)
+        if (comm != 0) /* below 0 if all of them are shorter than 1 us */
             out->overlap_percent = 100 * common(all, m, other, k) / comm;
     }
     arena_release(a, mark);

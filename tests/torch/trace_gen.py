@@ -95,6 +95,37 @@ class Writer:
                 self.event("cuda_sync", name, self.time(start + r.uniform(1, length) + 0.123), self.length(2, 50), 0,
                            stream, stream=stream, correlation=self.correlation)  # fmt: skip
 
+    def disturb(self):
+        """What real traces have now and then: kernels without a launch, of a CUDA graph, of a second device, events that lack a member."""
+        r = self.random
+        for e in self.events:
+            x, args = r.random(), e.get("args", {})
+            if e["cat"] == "kernel" and x < 0.12:
+                if x < 0.03:
+                    args.pop("correlation")
+                elif x < 0.05:
+                    args["correlation"] = r.choice([0, -1])
+                elif x < 0.07:
+                    args |= {"correlation": self.correlation, "graph id": 3}  # all of them from one launch
+                elif x < 0.09:
+                    e["pid"] = args["device"] = 1
+                elif x < 0.10:
+                    e["dur"] = None
+                elif x < 0.11:
+                    e.pop("dur")
+                else:
+                    args["stream"] = str(args["stream"])
+            elif e["cat"] == "cuda_runtime" and x < 0.06:
+                if x < 0.03:
+                    e["cat"] = r.choice(["cuda_driver", "hip_runtime", "privateuse1_runtime"])
+                else:
+                    args.pop("correlation")
+        for name in ("nccl:all_reduce", "## forward ##"):  # the device's copies of annotations, which some versions put on a stream
+            if r.random() < 0.3:
+                self.event("gpu_user_annotation", name, self.time(r.uniform(5, 300)), self.length(20, 90), 0, 7, **r.choice([{}, {"stream": 20}]))
+        if r.random() < 0.3:
+            self.event("Other", "no category", self.time(3), self.length(30, 50), 0, 7, stream=7, correlation=9).pop("cat")
+
     def write(self, path):
         r = self.random
         steps = r.choice([0, 1, 2, 3, 4])
@@ -104,6 +135,7 @@ class Writer:
             self.events = [e for e in self.events if "ProfilerStep" not in e["name"]]
         for i in range(steps):
             self.step(i + 8, 10 + i * (length + 3), length, r.choice([5, 40]))
+        self.disturb()
         self.events.append({"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans",
                             "tid": "PyTorch Profiler", "ts": self.time(0), "dur": self.length(9, 10), "args": {"Op count": 0}})
         self.events.append({"ph": "s", "id": 3, "pid": 100, "tid": 100, "ts": self.time(3), "cat": "ac2g", "name": "ac2g"})
