@@ -738,6 +738,11 @@ TUCK_API tuck_doc *tuck_job_parts(const tuck_job *j);
 TUCK_API tuck_doc *tuck_job_steps(const tuck_job *j);
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_job_join(tuck_job *j, tuck_diags *diags);
 
+/* Like tuck_graph_remember(), of all parts, after it: where each is in the step and which inputs
+ * are saved values, if its text would not say it, so that the texts of the parts, in files
+ * "N.forward.rankR.txt", are the same job again. */
+TUCK_API TUCK_MUST_CHECK tuck_status tuck_job_remember(tuck_job *j);
+
 /* The first part of step i, and how many there are. */
 TUCK_API size_t tuck_job_first_part(const tuck_job *j, size_t i, size_t *n_out);
 

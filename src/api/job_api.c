@@ -76,6 +76,11 @@ tuck_status tuck_job_join(tuck_job *j, tuck_diags *diags)
     return j != NULL ? job_steps(&j->x, diags) : TUCK_EINVAL;
 }
 
+tuck_status tuck_job_remember(tuck_job *j)
+{
+    return j == NULL ? TUCK_EINVAL : job_remember(&j->x);
+}
+
 size_t tuck_job_first_part(const tuck_job *j, size_t i, size_t *n_out)
 {
     bool there = i < j->x.rank.len;

@@ -265,6 +265,7 @@ int optimize_job_write(struct optimize *o)
     if (number == NULL)
         return exit_code_of(TUCK_ENOMEM);
     number_parts(o, number);
+    code = exit_code_of(tuck_job_remember(o->in.job));
     for (size_t i = 0; i < n && code == EXIT_FINE; i++)
         code = write_part(o, i, number);
     free(number);

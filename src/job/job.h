@@ -8,6 +8,7 @@
  *   tie.c         which inputs of a backward are values that its forward saved
  *   descriptors.c which of them are parameters
  *   join.c        the step of a rank as one graph
+ *   job_facts.c   what the text of a part does not say
  *   job_peak.c    its peak as PyTorch estimates it
  */
 #ifndef TUCK_JOB_JOB_H
@@ -17,9 +18,11 @@
 
 #define NO_PART UINT32_MAX
 
-/* Where an input of a part comes from: value `node` of part `part`. NO_PART: from outside. */
+/* Where an input of a part comes from: value `place` of what part `part` returns, an index of its
+ * output's values. NO_PART: from outside. Nodes may be replaced when a part is optimized, places
+ * remain. */
 struct tie {
-    uint32_t part, node;
+    uint32_t part, place;
 };
 
 struct job_part {
@@ -29,6 +32,7 @@ struct job_part {
         forward; /* of a backward: the first part that it belongs to; NO_PART if there is none */
     struct tie *tie;         /* by node of the graph; NULL if nothing is tied */
     uint32_t n_tied, n_free; /* inputs that are saved values, and others but tangents */
+    bool told;               /* its ties are from names or facts that its text does not have */
     bool claimed;            /* a forward that a backward of compiled autograd belongs to */
 };
 
@@ -58,6 +62,13 @@ void job_choose(struct job *j);
 
 /* After the graphs were read: ties inputs of backwards to values of forwards. */
 void job_tie(struct job *j);
+
+/* The node that is tied, now. */
+uint32_t job_tied(const struct job *j, struct tie t);
+
+/* Facts that the text of a part would lack are put in the line above it, so that a folder of the
+ * parts' texts is the same job: its place in the step, which saved values its inputs are. */
+TUCK_MUST_CHECK tuck_status job_remember(struct job *j);
 
 /* Inputs and results of the parts get the descriptors that AOTAutograd printed. */
 void job_describe(struct job *j);

@@ -50,15 +50,16 @@ static void look_at_inputs(struct peaks *x, uint32_t at)
             continue;
         }
         const struct graph_peak_more *m = &x->more[t.part - x->r->first];
-        bytes[n] = m->bytes[t.node];
-        keep[n] |= x->primal[t.part - x->r->first][m->root[t.node]];
-        ((bool *)(uintptr_t)m->after)[t.node] = true;
+        uint32_t from = job_tied(x->j, t);
+        bytes[n] = m->bytes[from];
+        keep[n] |= x->primal[t.part - x->r->first][m->root[from]];
+        ((bool *)(uintptr_t)m->after)[from] = true;
     }
     for (uint32_t i = 0; i < b->graph->param.len; i++) {
         struct fx_param *q = &b->graph->param.at[i];
         struct tie t = q->node != 0 ? b->tie[q->node] : (struct tie){NO_PART, 0};
         if (t.part != NO_PART && t.part == b->forward)
-            q->storage = x->more[t.part - x->r->first].root[t.node];
+            q->storage = x->more[t.part - x->r->first].root[job_tied(x->j, t)];
     }
 }
 

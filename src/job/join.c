@@ -94,9 +94,10 @@ static void add_inputs(struct join *x, uint32_t part)
         if (t.part == NO_PART) {
             add_input(x, part, n, like);
         } else {
-            x->id[part][n] = x->id[t.part - x->r->first][t.node];
+            uint32_t from = job_tied(x->j, t);
+            x->id[part][n] = x->id[t.part - x->r->first][from];
             /* What is no tensor stays an input that is only handed through. */
-            x->kept[t.part - x->r->first][t.node] = node_at(g, n)->ann != 0;
+            x->kept[t.part - x->r->first][from] = node_at(g, n)->ann != 0;
         }
     }
 }

@@ -122,7 +122,10 @@ static void add(struct finder *f, struct piece x)
         x.role = role_by_inputs(f->text + x.from, f->text + x.to, x.stage);
     if (x.role == ROLE_WHOLE && x.id.autograd >= 0)
         x.role = ROLE_BACKWARD; /* compiled autograd runs backwards only */
-    x.order = f->path.order >= 0 ? f->path.order : f->order++;
+    int64_t place = x.form == PIECE_FILE ? facts_place(x.known) : -1;
+    if (place >= 0)
+        x.stage = STAGE_POST_GRAD; /* in the order in which it ran */
+    x.order = place >= 0 ? place : f->path.order >= 0 ? f->path.order : f->order++;
     vec_push(f->p->mem, &f->p->all, x);
 }
 

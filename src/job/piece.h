@@ -59,4 +59,7 @@ void piece_text(const struct pieces *p, const struct piece *x, struct fx_text *o
 
 const char *role_name(enum job_role role);
 
+/* The place in the step that facts about a graph say; -1 if they do not. */
+int64_t facts_place(const char *known);
+
 #endif

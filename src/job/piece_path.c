@@ -73,7 +73,8 @@ static void tlparse_folder(const char *path, struct path_facts *out)
     out->id = id;
 }
 
-/* tuck.torch.capture(): "0.backward.rank1.txt". The backward of the last forward runs first. */
+/* tuck.torch.capture(): "0.backward.rank1.txt". Backwards come after all forwards: then the last
+ * one runs first. */
 static void capture_file(const char *path, struct path_facts *out)
 {
     char role[16];
@@ -86,7 +87,7 @@ static void capture_file(const char *path, struct path_facts *out)
     out->role = strcmp(role, "forward") == 0    ? ROLE_FORWARD
                 : strcmp(role, "backward") == 0 ? ROLE_BACKWARD
                                                 : ROLE_WHOLE;
-    out->order = out->role == ROLE_BACKWARD ? ((int64_t)1 << 40) - n : n;
+    out->order = out->role == ROLE_BACKWARD ? ((int64_t)1 << 40) + n : n;
     out->title = "captured";
 }
 
@@ -124,6 +125,17 @@ static const char *sidecar(const struct pieces *p, uint32_t source)
     if (strncmp(other->path, s->path, n - 4) != 0 || strcmp(other->path + n - 4, ".json") != 0)
         return NULL;
     return known_of(p->arena, other->text, other->len);
+}
+
+int64_t facts_place(const char *known)
+{
+    json_error_t error;
+    json_t *all = known != NULL ? json_loads(known, 0, &error) : NULL;
+    const json_t *part = json_object_get(all, "part");
+    int64_t place = json_is_integer(part) ? json_integer_value(part) : -1;
+
+    json_decref(all);
+    return place >= 0 && place < UINT32_MAX ? place : -1;
 }
 
 void path_facts(const struct pieces *p, uint32_t source, struct path_facts *out)

@@ -1,5 +1,6 @@
 /* Which inputs of a backward are values that its forward saved: by name and shape; under compiled
  * autograd by the names that the graph of compiled autograd gives to them. */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,30 +19,43 @@ static bool same_shape(const tuck_graph *a, uint32_t x, const tuck_graph *b, uin
     return node_at(a, x)->ann == node_at(b, y)->ann;
 }
 
-/* By node: is it returned? */
-static bool *returned(const tuck_graph *g, struct arena *a)
+#define NO_PLACE UINT32_MAX
+
+/* By node: where it is returned first, NO_PLACE if it is not. */
+static uint32_t *returned(const tuck_graph *g, struct arena *a)
 {
-    bool *yes = arena_zeroed(a, g->node.len * sizeof(*yes));
+    uint32_t *place = arena_array(a, uint32_t, g->node.len + (size_t)1);
     const struct fx_node *out = node_at(g, g->output);
 
+    memset(place, 0xFF, (g->node.len + (size_t)1) * sizeof(*place));
     for (uint32_t i = 0; g->output != 0 && i < out->n_vals; i++)
-        if (out->vals[i].kind == TUCK_V_NODE)
-            yes[out->vals[i].a] = true;
-    return yes;
+        if (out->vals[i].kind == TUCK_V_NODE && place[out->vals[i].a] == NO_PLACE)
+            place[out->vals[i].a] = i;
+    return place;
 }
 
-/* The value of part f called `name` that is returned and has the shape of input n of b. */
-static uint32_t saved(struct job_part *f, const bool *out, str_id name, const tuck_graph *b,
+uint32_t job_tied(const struct job *j, struct tie t)
+{
+    const tuck_graph *g = j->part.at[t.part].graph;
+    const struct fx_node *out = node_at(g, g->output);
+    bool there = g->output != 0 && t.place < out->n_vals && out->vals[t.place].kind == TUCK_V_NODE;
+
+    return there ? out->vals[t.place].a : 0;
+}
+
+/* The place of the value of part f called `name` that is returned and has the shape of input n of
+ * b; NO_PLACE. */
+static uint32_t saved(struct job_part *f, const uint32_t *out, str_id name, const tuck_graph *b,
                       uint32_t n)
 {
     uint32_t v = name_lookup(f->graph, name);
 
-    return v != 0 && out[v] && same_shape(f->graph, v, b, n) ? v : 0;
+    return v != 0 && same_shape(f->graph, v, b, n) ? out[v] : NO_PLACE;
 }
 
-static void tie(struct job_part *b, uint32_t n, uint32_t part, uint32_t value)
+static void tie(struct job_part *b, uint32_t n, uint32_t part, uint32_t place)
 {
-    b->tie[n] = (struct tie){part, value};
+    b->tie[n] = (struct tie){part, place};
     b->n_tied++;
     if (b->forward == NO_PART)
         b->forward = part;
@@ -52,15 +66,15 @@ static void tie(struct job_part *b, uint32_t n, uint32_t part, uint32_t value)
 static void tie_by_name(struct job *j, struct job_part *b, uint32_t part)
 {
     struct job_part *f = &j->part.at[part];
-    const bool *out = returned(f->graph, &j->arena);
+    const uint32_t *out = returned(f->graph, &j->arena);
 
     for_each_node (b->graph, n) {
         const struct fx_node *x = node_at(b->graph, n);
-        uint32_t v = x->kind == TUCK_PLACEHOLDER && b->tie[n].part == NO_PART
-                         ? saved(f, out, x->name, b->graph, n)
-                         : 0;
-        if (v != 0)
-            tie(b, n, part, v);
+        uint32_t place = x->kind == TUCK_PLACEHOLDER && b->tie[n].part == NO_PART
+                             ? saved(f, out, x->name, b->graph, n)
+                             : NO_PLACE;
+        if (place != NO_PLACE)
+            tie(b, n, part, place);
     }
 }
 
@@ -77,7 +91,7 @@ static void tie_by_place(struct job *j, struct job_part *b, uint32_t part)
         return;
     for_each_node (b->graph, n)
         if (b->tie[n].part == part)
-            used[b->tie[n].node] = true;
+            used[job_tied(j, b->tie[n])] = true;
     for_each_node (b->graph, n) {
         const struct fx_node *x = node_at(b->graph, n);
         const char *name = graph_str(b->graph, x->name);
@@ -91,7 +105,7 @@ static void tie_by_place(struct job *j, struct job_part *b, uint32_t part)
                 continue;
             used[v] = true;
             at = i + 1;
-            tie(b, n, part, v);
+            tie(b, n, part, i);
             break;
         }
     }
@@ -119,7 +133,8 @@ struct named {
     const struct job_rank *r;
     const tuck_graph *g; /* the graph with the names */
     const struct piece *names;
-    const bool *const *out; /* by part of the rank: what a forward returns; NULL for others */
+    /* by part of the rank: where a forward returns its values; NULL for others */
+    const uint32_t *const *out;
     /* by number of a forward in `names`: its part in the rank; NULL if that is not known */
     const uint32_t *forward;
     const uint32_t *input; /* placeholders of the backward, in order */
@@ -173,9 +188,10 @@ static void tie_named(const struct named *w, uint32_t n)
     uint32_t input = w->input[k];
     for (uint32_t i = 0; i < w->r->n; i++) {
         struct job_part *f = &w->j->part.at[w->r->first + i];
-        uint32_t v = may_be_of(w, number, i) ? saved(f, w->out[i], id, w->b->graph, input) : 0;
-        if (v != 0 && w->b->tie[input].part == NO_PART)
-            tie(w->b, input, w->r->first + i, v);
+        uint32_t place = may_be_of(w, number, i) ? saved(f, w->out[i], id, w->b->graph, input)
+                                                 : NO_PLACE;
+        if (place != NO_PLACE && w->b->tie[input].part == NO_PART)
+            tie(w->b, input, w->r->first + i, place);
     }
 }
 
@@ -208,7 +224,7 @@ static void tie_autograd(struct job *j, struct job_part *b, const struct job_ran
 {
     const struct piece *names = names_for(j, &j->pieces.all.at[b->piece]);
     const tuck_graph *g = names != NULL ? tuck_doc_graph(j->doc, names->entry) : NULL;
-    const bool **out = arena_zeroed(&j->arena, (r->n + 1) * sizeof(*out));
+    const uint32_t **out = arena_zeroed(&j->arena, (r->n + 1) * sizeof(*out));
     uint32_t *input = arena_array(&j->arena, uint32_t, b->graph->node.len);
     struct named w = {j, b, r, g, names, out, NULL, input, 0};
 
@@ -230,6 +246,50 @@ static void tie_autograd(struct job *j, struct job_part *b, const struct job_ran
             j->part.at[b->tie[n].part].claimed = true;
 }
 
+/* ---- facts: the line above a graph that was written with its job ---- */
+
+/* The part of the rank that is forward number k of it; NO_PART. */
+static uint32_t forward_at(const struct job *j, const struct job_rank *r, int64_t k)
+{
+    for (uint32_t i = r->first; i < r->first + r->n; i++)
+        if (j->pieces.all.at[j->part.at[i].piece].role == ROLE_FORWARD && k-- == 0)
+            return i;
+    return NO_PART;
+}
+
+/* "saved": {"arg1_1": [0, 3]}: input arg1_1 is what forward 0 of the rank returns at place 3. */
+static void tie_fact(struct job *j, struct job_part *b, const struct job_rank *r, const char *name,
+                     const json_t *to)
+{
+    tuck_graph *g = b->graph;
+    str_id id = str_find(&g->store->str, name, strlen(name));
+    uint32_t n = id != 0 ? name_lookup(g, id) : 0,
+             part = forward_at(j, r, json_integer_value(json_array_get(to, 0)));
+    int64_t place = json_integer_value(json_array_get(to, 1));
+
+    if (json_array_size(to) != 2 || n == 0 || node_at(g, n)->kind != TUCK_PLACEHOLDER ||
+        part == NO_PART || place < 0 || place >= NO_PLACE)
+        return;
+    uint32_t v = job_tied(j, (struct tie){part, (uint32_t)place});
+    if (v != 0 && same_shape(j->part.at[part].graph, v, g, n))
+        tie(b, n, part, (uint32_t)place);
+}
+
+/* False: there are none. */
+static bool tie_by_facts(struct job *j, struct job_part *b, const struct job_rank *r,
+                         const char *known)
+{
+    json_error_t error;
+    json_t *all = known != NULL ? json_loads(known, 0, &error) : NULL,
+           *told = json_object_get(all, "saved"), *to;
+    const char *name;
+    bool any = json_is_object(told);
+
+    json_object_foreach(told, name, to) tie_fact(j, b, r, name, to);
+    json_decref(all);
+    return any;
+}
+
 /* ---- */
 
 static void count_free(struct job_part *b)
@@ -249,9 +309,10 @@ static void tie_backward(struct job *j, const struct job_rank *r, uint32_t at)
     b->tie = arena_array(&j->arena, struct tie, b->graph->node.len);
     for (uint32_t n = 0; n < b->graph->node.len; n++)
         b->tie[n] = (struct tie){NO_PART, 0};
+    b->told = x->id.autograd >= 0 || tie_by_facts(j, b, r, x->known);
     if (x->id.autograd >= 0) {
         tie_autograd(j, b, r);
-    } else {
+    } else if (!b->told) {
         for (uint32_t i = r->first; i < r->first + r->n; i++) {
             const struct piece *y = &j->pieces.all.at[j->part.at[i].piece];
             if (y->role != ROLE_FORWARD || !compile_id_same(x->id, y->id))

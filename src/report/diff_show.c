@@ -105,11 +105,14 @@ static void put_heading(struct buf *b, const char *what)
     buf_chr(b, '\n');
 }
 
-/* How many more there are that are not listed. */
-static void put_rest(struct buf *b, uint32_t more, const char *what, uint32_t others)
+/* How many there are besides those that are listed. */
+static void put_rest(struct buf *b, uint32_t shown, uint32_t more, const char *what,
+                     uint32_t others)
 {
-    if (more > 0)
+    if (more > 0 && shown > 0)
         ink_line(b, INK_DIM, "    … and %u more%s", more, what);
+    else if (more > 0)
+        ink_line(b, INK_DIM, "    %u%s", more, what);
     if (others > 0)
         ink_line(b, INK_DIM, "    %u other node%s", others, others == 1 ? "" : "s");
 }
@@ -123,12 +126,13 @@ static void put_merged(const struct diff *d, uint32_t most, struct buf *b)
         uint32_t to = d->b.node[i], named = 0;
         if (d->first_part[to] == 0)
             continue;
+        if (shown + more == 0)
+            put_heading(b, "merged");
         if (shown >= most) {
             more++;
             continue;
         }
-        if (shown++ == 0)
-            put_heading(b, "merged");
+        shown++;
         size_t from = wrap_begin(b);
         buf_str(b, "    ");
         for (uint32_t k = d->first_part[to]; k != 0; k = d->next_part[k], named++)
@@ -140,7 +144,7 @@ static void put_merged(const struct diff *d, uint32_t most, struct buf *b)
         wrap_end(b, from, 8);
         buf_chr(b, '\n');
     }
-    put_rest(b, more, "", 0);
+    put_rest(b, shown, more, shown > 0 ? "" : more == 1 ? " bucket" : " buckets", 0);
 }
 
 /* Collectives and waits by name, the others as a number. */
@@ -152,7 +156,7 @@ static void put_names(const struct diff_side *s, const char *what, uint32_t most
         uint32_t k = s->node[i];
         if (s->match[k] != 0 || s->became[k] != 0)
             continue;
-        if (shown == 0 && others == 0)
+        if (shown + more + others == 0)
             put_heading(b, what);
         if (!talks(s, k))
             others++;
@@ -161,7 +165,7 @@ static void put_names(const struct diff_side *s, const char *what, uint32_t most
         else
             more++;
     }
-    put_rest(b, more, " collectives and waits", others);
+    put_rest(b, shown, more, " collectives and waits", others);
 }
 
 static size_t longest_moved(const struct diff *d, uint32_t most)
@@ -200,7 +204,7 @@ static void put_moves(const struct diff *d, uint32_t most, struct buf *b)
         else
             shown++, put_move(b, name(&d->b, m->node), wide, m->places);
     }
-    put_rest(b, more, " collectives and waits", others);
+    put_rest(b, shown, more, " collectives and waits", others);
 }
 
 void diff_table(const struct diff *d, uint32_t most, struct buf *b)

@@ -78,6 +78,7 @@ static tuck_status read_job(struct world *w)
     tuck_status st = tuck_job_read(path, 2, w->alloc, NULL, &j);
 
     THEN(st, tuck_job_pytorch_peak(j, 0, &peak));
+    THEN(st, tuck_job_remember(j));
     THEN(st, tuck_job_join(j, NULL));
     if (st == TUCK_OK) {
         size_t n;
