@@ -75,6 +75,8 @@ static void do_tie(void *arg)
     if (!known)
         return;
     c.launch_us = (double)x->tie->x.gap / PS_PER_US;
+    if (x->tie->x.loop_gbps > 0 && (c.dram_gbps <= 0 || !x->traces->part[0].device))
+        c.dram_gbps = x->tie->x.loop_gbps;
     x->has_tables = x->machine->contention && c.n_coll > 0;
     measured_cluster_write(&c, &x->cluster);
 }

@@ -330,6 +330,30 @@ static const struct window *choose_runs(const items ops[TIE_CLASS_END], struct w
     return best;
 }
 
+/* The rate of kernels that are no products: of those that are tied; or, if none is and the run is
+ * one of the same products, of all that it has, which do about the same as the graph's. */
+static double loop_rate(const items *ops, const struct program *p, const struct runs *used,
+                        const struct tie *t)
+{
+    enum { LEAST = 1 << 20 }; /* bytes */
+    const struct tie_count *x = &t->count[TIE_KERNELS], *product = &t->count[TIE_PRODUCTS];
+    bool all = x->tied == 0 && product->n > 0 && product->tied == product->n;
+    double bytes = 0, ps = 0;
+
+    for (uint32_t i = 0; i < ops->len; i++) {
+        uint32_t op = ops->at[i].ref;
+        if (all || t->ps[op] >= 0)
+            bytes += p->op[op].moved > 0 ? (double)p->op[op].moved : 0;
+        ps += t->ps[op] >= 0 ? (double)t->ps[op] : 0;
+    }
+    for (uint32_t i = 0; all && i < used->n; i++) {
+        const items *run = &used->at[i]->item[TIE_KERNELS];
+        for (uint32_t k = 0; k < run->len; k++)
+            ps += (double)run->at[k].ps / used->n;
+    }
+    return bytes >= LEAST && ps > 0 ? bytes / ps * PS_PER_NS : 0;
+}
+
 bool tie_graph(const struct trace_part *part, const struct program *p, struct tie_steps steps,
                const struct tie_kernel *kernel, uint32_t n_kernel, const struct beside *beside,
                struct arena *a, struct tie *out)
@@ -378,6 +402,7 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
             match(&ops[TIE_KERNELS], &run[TIE_KERNELS], &s, a);
     }
     finish(ops, p, &s, a, out);
+    out->loop_gbps = loop_rate(&ops[TIE_KERNELS], p, &used, out);
     struct trace_figures x = mean(&used);
     out->gap = p->n_op > 0 && x.idle > 0 ? x.idle / p->n_op : 0;
     out->others = judged.n > 0;

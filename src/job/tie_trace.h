@@ -39,6 +39,8 @@ struct tie {
     struct trace_figures measured;
     int64_t gap; /* ps for each op: what the host does between them, of the runs used for costs */
     bool alone;  /* times are without what others take */
+    /* bytes that kernels other than products read and write, by their time; 0: not known */
+    double loop_gbps;
     struct beside beside;
     bool reordered;   /* the graph was put in the order of Inductor's code */
     const char *part; /* the region of the trace that is the graph's; "" for whole steps */
