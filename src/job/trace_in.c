@@ -1,6 +1,5 @@
 #include "job/trace_in.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -144,11 +143,21 @@ static bool is_no_number(const unsigned char *s, size_t n)
     return false;
 }
 
+static bool is_letter(unsigned char c)
+{
+    return (unsigned)((c | 32) - 'a') < 26;
+}
+
 /* Over the rest of a string; the number of bytes up to its end. */
 static size_t pass_string(struct trace_in *in, const unsigned char *p, size_t n)
 {
+    const unsigned char *quote = in->escape ? NULL : memchr(p, '"', n);
     size_t i = 0;
 
+    if (quote != NULL && (quote == p || quote[-1] != '\\')) {
+        in->string = false;
+        return (size_t)(quote - p) + 1;
+    }
     for (; i < n && in->string; i++) {
         if (in->escape)
             in->escape = false;
@@ -169,11 +178,11 @@ static size_t replace(struct trace_in *in, unsigned char *p, size_t n, bool last
             i += pass_string(in, p + i, n - i);
             continue;
         }
-        if (!isalpha(p[i]) && p[i] != '-') {
+        if (!is_letter(p[i]) && p[i] != '-') {
             in->string = p[i++] == '"';
             continue;
         }
-        for (from = i++; i < n && isalpha(p[i]);)
+        for (from = i++; i < n && is_letter(p[i]);)
             i++;
         if (i == n && !last && n - from < TRACE_IN_WORD)
             return from;
