@@ -1,5 +1,5 @@
-/* Where buckets begin, by when each collective is needed (study/chain.h), by the memory that is free
- * where it is, or both. */
+/* Where buckets begin: by when each collective is needed (study/chain.h), by the memory that is
+ * free where it is, or both. */
 #ifndef TUCK_STUDY_CUT_H
 #define TUCK_STUDY_CUT_H
 
