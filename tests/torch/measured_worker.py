@@ -67,8 +67,8 @@ def sharded(bucket_mb):
 
 
 def reserve(blocks=16):
-    """384 MB that malloc keeps, with pages: what the profiler records takes from the holes that large tensors leave, so that the largest would be
-    thousands of new pages in every step, which takes longer than to fill them."""
+    """384 MB that malloc keeps, with pages. While the profiler records, the largest tensors would else be thousands of new pages in nearly every
+    step, which takes longer than to fill them."""
     kept = [torch.ones(6 << 20) for _ in range(blocks)]
     del kept
 
