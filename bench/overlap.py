@@ -44,16 +44,22 @@ def sh(*args):
 
 def alone(text):
     """The collectives of a graph, in its order, with nothing between them."""
-    kinds = re.findall(r'("[^"]*") = torch\.ops\._c10d_functional\.all_reduce\.default', text)
-    inputs = ", ".join(f"x{i}: {kind}" for i, kind in enumerate(kinds))
-    call = "torch.ops._c10d_functional."
-    lines = ["class step(torch.nn.Module):", f"    def forward(self, {inputs}):"]
-    lines += [f"        r{i}: {kind} = {call}all_reduce.default(x{i}, 'sum', '0')"
-              for i, kind in enumerate(kinds)]
-    lines += [f"        w{i}: {kind} = {call}wait_tensor.default(r{i})"
-              for i, kind in enumerate(kinds)]
-    lines += [f"        return ({', '.join(f'w{i}' for i in range(len(kinds)))},)"]
-    return "\n".join(lines) + "\n"
+    kind = dict(re.findall(r'(\w+): ("[^"]*")', text))
+    calls = re.findall(r"_c10d_functional\.(all_reduce\w*)\.default\(\[?([\w, ]*?)\]?, 'sum', '0'\)", text)
+    call, inputs, lines, waits = "torch.ops._c10d_functional.", [], [], []
+    for i, (op, names) in enumerate(calls):
+        kinds = [kind[name] for name in names.split(", ")]
+        mine = [f"x{i}_{k}" for k in range(len(kinds))]
+        inputs += [f"{x}: {t}" for x, t in zip(mine, kinds)]
+        if op == "all_reduce":
+            lines.append(f"r{i}_0: {kinds[0]} = {call}all_reduce.default({mine[0]}, 'sum', '0')")
+        else:
+            lines.append(f"r{i} = {call}{op}.default([{', '.join(mine)}], 'sum', '0')")
+            lines += [f"r{i}_{k}: {t} = r{i}[{k}]" for k, t in enumerate(kinds)]
+        waits += [f"w{i}_{k}: {t} = {call}wait_tensor.default(r{i}_{k})" for k, t in enumerate(kinds)]
+    body = lines + waits + [f"return ({', '.join(w.split(':')[0] for w in waits)},)"]
+    return "\n".join(["class step(torch.nn.Module):", f"    def forward(self, {', '.join(inputs)}):",
+                      *(f"        {line}" for line in body)]) + "\n"
 
 
 class Bench:
