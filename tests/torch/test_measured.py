@@ -325,8 +325,10 @@ class Recorded(unittest.TestCase):
                     measured = sum(x["measured_runs"]["step"]["measured_ns"] for even, odd, _ in said for x in (even, odd)) / 2
                     errors.append(sum(x["step_ns"] for _, _, x in said) / measured - 1)
                 # The step with larger buckets has a larger concatenation than the recorded one, which is modeled; on a machine
-                # that does something else, too, it is not known what that takes.
-                bound = BOUND if self.apart[world] < DISTURBED else 3 * BOUND
+                # that does something else, too, or has fewer cores than ranks, it is not known what that takes. A single
+                # recording may be off by a tenth even so: it must not be in a soak.
+                quiet = self.apart[world] < DISTURBED and world <= (os.cpu_count() or 1)
+                bound = BOUND if quiet and os.environ.get("TUCK_SOAK") else 3 * BOUND
                 with self.subTest(world=world, other=other):
                     self.judge(f"{world} ranks, a step of {other} by the times of {known}", errors, bound)
 
