@@ -12,159 +12,20 @@
  *      of the next transfer.
  *
  * An op may come out of turn only if the remaining ops, in their old order, still fit in memory.
- * Several settings are tried, and the fastest order is kept. Collectives may pass each other, but
- * not fences: that is right if all ranks run the same graph.
+ *
+ * From the back the same is done to the mirrored step: what ends it is placed first, compute and
+ * transfers are put before it as late as they can be, and those with the longest path from the
+ * beginning come first. That order knows nothing of memory, so it is then followed under the limit.
+ *
+ * Several settings are tried in both directions, and the fastest order is kept. Collectives may
+ * pass each other, but not fences: that is right if all ranks run the same graph.
  */
 
 #include <math.h>
 
 #include "base/heap.h"
-#include "base/units.h"
-#include "plan/liveness.h"
-#include "schedule/edges.h"
-#include "schedule/remaining_peak.h"
+#include "schedule/list_follow.h"
 #include "schedule/step.h"
-
-/* ---- facts about the ops that all settings share ---- */
-
-struct op_facts {
-    struct schedule *s;
-    const struct problem *p;
-    struct arena *a;
-    struct edges e;
-    uint32_t n, n_channel;
-    uint32_t *at;      /* [op] its position in the order that is given */
-    int64_t *ps;       /* [op] */
-    int64_t *tail;     /* [op] from its start to the end of the step, if nothing else was to do */
-    int64_t *work;     /* [position] compute before it */
-    bool *feeder;      /* [op] cheap, made of inputs, for gathers only */
-    bool *gather;      /* [op] a collective that needs nothing but inputs and feeders */
-    uint32_t *needed;  /* [collective] position of the first op that computes with its result; n:
-                         none does */
-    int64_t *due;      /* [gather] the work that may come before it at most */
-    struct rest *rest; /* NULL: memory does not matter */
-};
-
-static bool computes(const struct problem *p, uint32_t x)
-{
-    return !problem_is_coll(p, x) && !problem_is_wait(p, x);
-}
-
-static uint32_t channel_of(const struct op_facts *f, uint32_t x)
-{
-    return f->p->group[x] == PROBLEM_NONE ? f->n_channel - 1 : f->p->group[x];
-}
-
-/* Walks from the last op to the first: what comes after each op. */
-static void look_back(struct op_facts *f)
-{
-    const struct problem *p = f->p;
-
-    for (uint32_t i = f->n; i-- > 0;) {
-        uint32_t x = f->s->order[i];
-        bool async = problem_is_async(p, x);
-        bool for_gathers = p->kind[x] == PROBLEM_COMPUTE && !(p->flags[x] & PROBLEM_LIKE_GEMM);
-        int64_t after = 0;
-
-        f->needed[x] = f->n;
-        for (uint32_t k = f->e.user_at[x]; k < f->e.user_at[x + 1]; k++) {
-            uint32_t y = f->e.user[k];
-            bool ends = async && problem_is_wait(p, y);
-            int64_t tail = f->tail[y] + (ends ? f->ps[x] : 0);
-            uint32_t first = computes(p, y) && f->ps[y] > 0 && !f->feeder[y] ? f->at[y]
-                                                                             : f->needed[y];
-            if (tail > after)
-                after = tail;
-            if (first < f->needed[x])
-                f->needed[x] = first;
-            for_gathers &= f->feeder[y] ||
-                           (problem_is_async(p, y) && p->coll[y] == TUCK_ALL_GATHER);
-        }
-        f->tail[x] = after + (async ? 0 : f->ps[x]);
-        f->feeder[x] = for_gathers && f->e.user_at[x] < f->e.user_at[x + 1];
-    }
-}
-
-/* Walks from the first op to the last: what comes before each op. */
-static void look_ahead(struct op_facts *f)
-{
-    const struct problem *p = f->p;
-    int64_t work = 0;
-
-    for (uint32_t i = 0; i < f->n; i++) {
-        uint32_t x = f->s->order[i];
-        bool from_inputs = true;
-
-        for (uint32_t k = f->e.need_at[x]; k < f->e.need_at[x + 1]; k++)
-            from_inputs &= f->feeder[f->e.need[k]];
-        f->feeder[x] &= from_inputs;
-        f->gather[x] = problem_is_async(p, x) && from_inputs && f->needed[x] < f->n;
-        f->work[i] = work;
-        if (computes(p, x) && !f->feeder[x])
-            work += f->ps[x];
-    }
-    f->work[f->n] = work;
-}
-
-static int by_needed(const void *ctx, uint32_t x, uint32_t y)
-{
-    const struct op_facts *f = ctx;
-
-    if (f->needed[x] != f->needed[y])
-        return f->needed[x] < f->needed[y] ? -1 : 1;
-    return f->at[x] < f->at[y] ? -1 : f->at[x] > f->at[y];
-}
-
-/* When the gathers of a channel must begin at the latest so that each is there when it is needed:
- * from the last to the first, one after the other. */
-static void find_due(struct op_facts *f)
-{
-    int64_t *next = arena_array(f->a, int64_t, f->n_channel);
-    struct heap h;
-    uint32_t n = 0, *sorted = arena_array(f->a, uint32_t, f->n);
-
-    heap_begin(&h, f->a, f->n, by_needed, f);
-    for (uint32_t x = 0; x < f->n; x++)
-        if (f->gather[x])
-            heap_push(&h, x);
-    while (h.n > 0)
-        sorted[n++] = heap_pop(&h);
-    for (uint32_t c = 0; c < f->n_channel; c++)
-        next[c] = INT64_MAX;
-    while (n-- > 0) {
-        uint32_t x = sorted[n], c = channel_of(f, x);
-        int64_t end = f->work[f->needed[x]];
-        if (next[c] < end)
-            end = next[c];
-        f->due[x] = next[c] = end - f->ps[x];
-    }
-}
-
-static void find_facts(struct op_facts *f, struct schedule *s, struct arena *a)
-{
-    uint32_t n = s->p->n_op;
-
-    *f = (struct op_facts){.s = s, .p = s->p, .a = a, .n = n, .n_channel = s->p->n_group + 1};
-    edges_build(s, EDGE_REAL | EDGE_ADDED | (schedule_is_free(s) ? EDGE_FENCES : EDGE_CHAIN), a,
-                &f->e);
-    f->at = arena_array(a, uint32_t, n);
-    f->ps = arena_array(a, int64_t, n);
-    f->tail = arena_array(a, int64_t, n);
-    f->work = arena_array(a, int64_t, (size_t)n + 1);
-    f->feeder = arena_zeroed(a, n);
-    f->gather = arena_zeroed(a, n);
-    f->needed = arena_array(a, uint32_t, n);
-    f->due = arena_zeroed(a, n * sizeof(*f->due));
-    for (uint32_t i = 0; i < n; i++) {
-        f->at[s->order[i]] = i;
-        f->ps[i] = problem_is_wait(s->p, i) ? 0 : ps_round(s->runtime[i] * s->p->unit_ps);
-    }
-    look_back(f);
-    look_ahead(f);
-    find_due(f);
-    if (!isnan(s->opt.list_peak_memory_budget))
-        f->rest = rest_begin(f->p, s->order, s->opt.list_peak_memory_budget, a);
-}
 
 /* ---- one setting ---- */
 
@@ -176,6 +37,7 @@ struct setting {
 struct timed {
     const struct op_facts *f;
     struct setting how;
+    struct rest *rest; /* NULL: memory does not matter */
     uint32_t *missing; /* [op] edges it still waits for */
     bool *done;
     int64_t clock, *channel;
@@ -211,12 +73,12 @@ static int by_position(const void *ctx, uint32_t x, uint32_t y)
 /* When the last transfer of a wait ends. */
 static int64_t ends_at(const struct timed *t, uint32_t wait)
 {
-    const struct problem *p = t->f->p;
+    const struct op_facts *f = t->f;
     int64_t end = 0;
 
-    for (uint32_t i = p->wait_at[wait]; i < p->wait_at[wait + 1]; i++)
-        if (t->end[p->wait[i]] > end)
-            end = t->end[p->wait[i]];
+    for (uint32_t i = f->start_at[wait]; i < f->start_at[wait + 1]; i++)
+        if (t->end[f->start[i]] > end)
+            end = t->end[f->start[i]];
     return end;
 }
 
@@ -235,9 +97,9 @@ static void make_ready(struct timed *t, uint32_t x)
 
     if (f->gather[x])
         return; /* it is in the heap of its channel since the beginning */
-    if (problem_is_coll(f->p, x)) {
-        heap_push(&t->ready[channel_of(f, x)], x);
-    } else if (problem_is_wait(f->p, x)) {
+    if (f->role[x] == ROLE_START || f->role[x] == ROLE_SYNC) {
+        heap_push(&t->ready[f->channel[x]], x);
+    } else if (f->role[x] == ROLE_END) {
         t->end[x] = ends_at(t, x);
         heap_push(&t->ended, x);
     } else if (!f->feeder[x]) {
@@ -250,13 +112,13 @@ static void run_clock(struct timed *t, uint32_t x)
 {
     const struct op_facts *f = t->f;
 
-    if (problem_is_wait(f->p, x)) {
+    if (f->role[x] == ROLE_END) {
         if (t->end[x] > t->clock)
             t->clock = t->end[x];
-    } else if (problem_is_coll(f->p, x)) {
-        int64_t *c = &t->channel[channel_of(f, x)];
+    } else if (f->role[x] != ROLE_COMPUTE) {
+        int64_t *c = &t->channel[f->channel[x]];
         *c = t->end[x] = (*c > t->clock ? *c : t->clock) + f->ps[x];
-        if (!problem_is_async(f->p, x))
+        if (f->role[x] == ROLE_SYNC)
             t->clock = *c;
     } else {
         t->clock += f->ps[x];
@@ -269,7 +131,7 @@ static void advance(struct timed *t)
 {
     const struct op_facts *f = t->f;
 
-    while (t->first < f->n && t->done[f->s->order[t->first]])
+    while (t->first < f->n && t->done[f->order[t->first]])
         t->first++;
     while (t->far.n > 0) {
         uint32_t x = heap_top(&t->far);
@@ -297,7 +159,7 @@ static void emit(struct timed *t, uint32_t x)
 
 static bool take(struct timed *t, uint32_t x)
 {
-    if (t->f->rest != NULL && !rest_take(t->f->rest, x))
+    if (t->rest != NULL && !rest_take(t->rest, x))
         return false;
     emit(t, x);
     return true;
@@ -354,7 +216,7 @@ static bool delays(const struct timed *t, uint32_t c, uint32_t x, uint32_t g)
     const struct op_facts *f = t->f;
     int64_t start = t->channel[c] > t->clock ? t->channel[c] : t->clock;
 
-    return g != PROBLEM_NONE && f->needed[x] < f->n && by_needed(f, g, x) < 0 &&
+    return g != PROBLEM_NONE && f->needed[x] < f->n && list_by_needed(f, g, x) < 0 &&
            start + f->ps[x] > t->clock + f->due[g] - t->worked;
 }
 
@@ -367,7 +229,7 @@ static bool feed_channel(struct timed *t, uint32_t c)
     if (t->channel[c] - t->clock > t->how.ahead)
         return false;
     uint32_t x = peek(t, &t->ready[c]), g = peek(t, &t->gathers[c]);
-    if (g != PROBLEM_NONE && (x == PROBLEM_NONE || by_needed(f, g, x) < 0) &&
+    if (g != PROBLEM_NONE && (x == PROBLEM_NONE || list_by_needed(f, g, x) < 0) &&
         f->due[g] - t->worked <= t->how.ahead && take_with_feeders(t, g))
         return true;
     return x != PROBLEM_NONE && !delays(t, c, x, g) && take(t, x);
@@ -393,17 +255,17 @@ static void take_anything(struct timed *t)
 
     if (x != PROBLEM_NONE && t->near.n == 0 && t->far.n == 0 && take(t, x))
         return;
-    bool fits = take(t, t->f->s->order[t->first]);
+    bool fits = take(t, t->f->order[t->first]);
     assert(fits);
     (void)fits;
 }
 
-static void begin(struct timed *t, const struct op_facts *f, const struct setting *how,
-                  struct arena *a)
+static void begin(struct timed *t, const struct op_facts *f, struct rest *rest,
+                  const struct setting *how, struct arena *a)
 {
     uint32_t n = f->n;
 
-    *t = (struct timed){.f = f, .how = *how};
+    *t = (struct timed){.f = f, .how = *how, .rest = rest};
     t->missing = arena_array(a, uint32_t, n);
     t->done = arena_zeroed(a, n);
     t->channel = arena_zeroed(a, f->n_channel * sizeof(*t->channel));
@@ -419,18 +281,18 @@ static void begin(struct timed *t, const struct op_facts *f, const struct settin
     heap_begin(&t->ended, a, n, by_end, t);
     uint32_t *count = arena_zeroed(a, f->n_channel * sizeof(*count));
     for (uint32_t x = 0; x < n; x++)
-        if (problem_is_coll(f->p, x))
-            count[channel_of(f, x)]++;
+        if (f->role[x] == ROLE_START || f->role[x] == ROLE_SYNC)
+            count[f->channel[x]]++;
     for (uint32_t c = 0; c < f->n_channel; c++) {
-        heap_begin(&t->ready[c], a, count[c], by_needed, f);
-        heap_begin(&t->gathers[c], a, count[c], by_needed, f);
+        heap_begin(&t->ready[c], a, count[c], list_by_needed, f);
+        heap_begin(&t->gathers[c], a, count[c], list_by_needed, f);
     }
-    if (f->rest != NULL)
-        rest_restart(f->rest);
+    if (rest != NULL)
+        rest_restart(rest);
     for (uint32_t x = 0; x < n; x++) {
         t->missing[x] = f->e.need_at[x + 1] - f->e.need_at[x];
         if (f->gather[x])
-            heap_push(&t->gathers[channel_of(f, x)], x);
+            heap_push(&t->gathers[f->channel[x]], x);
     }
     for (uint32_t x = 0; x < n; x++)
         if (t->missing[x] == 0)
@@ -452,10 +314,22 @@ static void run(struct timed *t)
 
 #define MS INT64_C(1000000000)
 
-/* Little freedom for compute is often best, sometimes much is. */
-static const struct setting settings[] = {
-    {0, MS / 2},   {0, 2 * MS},   {0, 8 * MS},   {50, MS / 2},   {50, 4 * MS},
-    {200, MS / 2}, {200, 4 * MS}, {400, 2 * MS}, {2000, 2 * MS},
+/* Little freedom for compute is often best, sometimes much is; from the back channels may work far
+ * ahead. */
+static const struct setting from_front[] = {
+    {0, MS / 2}, {0, 2 * MS}, {50, 4 * MS}, {200, MS / 2}, {200, 4 * MS}, {400, 2 * MS},
+};
+static const struct setting from_back[] = {{0, 8 * MS}, {200, 4 * MS}};
+
+struct trials {
+    struct schedule *s;
+    struct op_facts front;
+    struct rest *rest; /* NULL: memory does not matter */
+    struct sim sim;
+    struct sim_span *span;
+    uint32_t *best;
+    int64_t least_ps; /* INT64_MAX: nothing yet */
+    double least_held;
 };
 
 /* A thousandth of the time is not worth more bytes in flight. */
@@ -468,33 +342,76 @@ static bool better(int64_t ps, double bytes, int64_t best_ps, double best_bytes)
     return bytes < best_bytes;
 }
 
+static void judge(struct trials *k, const uint32_t *order)
+{
+    struct schedule *s = k->s;
+    struct sim_result r;
+
+    sim_run(&k->sim, order, &r, k->span);
+    double bytes = sim_held(s->p, k->span);
+    s->n_measured++;
+    if (k->least_ps == INT64_MAX || better(r.makespan, bytes, k->least_ps, k->least_held)) {
+        k->least_ps = r.makespan;
+        k->least_held = bytes;
+        memcpy(k->best, order, s->p->n_op * sizeof(*order));
+    }
+}
+
+static void try_from_front(struct trials *k)
+{
+    struct arena *a = &k->s->arena;
+
+    for (uint32_t i = 0; i < sizeof(from_front) / sizeof(*from_front); i++) {
+        struct arena_mark mark = arena_mark(a);
+        struct timed t;
+
+        begin(&t, &k->front, k->rest, &from_front[i], a);
+        run(&t);
+        judge(k, t.out);
+        arena_release(a, mark);
+    }
+}
+
+/* From the back nothing is known of memory: the order is found without a limit, and then followed
+ * under it. */
+static void try_from_back(struct trials *k)
+{
+    struct arena *a = &k->s->arena;
+    uint32_t n = k->front.n;
+    struct op_facts back;
+
+    list_facts(&back, k->s, true, a);
+    for (uint32_t i = 0; i < sizeof(from_back) / sizeof(*from_back); i++) {
+        struct arena_mark mark = arena_mark(a);
+        struct timed t;
+
+        begin(&t, &back, NULL, &from_back[i], a);
+        run(&t);
+        uint32_t *order = arena_array(a, uint32_t, n);
+        for (uint32_t j = 0; j < n; j++)
+            order[j] = t.out[n - 1 - j];
+        if (k->rest != NULL) {
+            list_follow(&k->front, k->rest, order, t.out);
+            order = t.out;
+        }
+        judge(k, order);
+        arena_release(a, mark);
+    }
+}
+
 void schedule_list_overlap(struct schedule *s)
 {
-    struct op_facts f;
-    struct sim sim;
-    uint32_t n = s->p->n_op, *best = arena_array(&s->arena, uint32_t, n);
-    struct sim_span *span = arena_array(&s->arena, struct sim_span, n);
-    int64_t least = INT64_MAX;
-    double least_held = 0;
+    uint32_t n = s->p->n_op;
+    struct trials k = {.s = s, .least_ps = INT64_MAX};
 
-    find_facts(&f, s, &s->arena);
-    schedule_sim(&sim, s->p, s->runtime, &s->arena);
-    for (uint32_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
-        struct arena_mark mark = arena_mark(&s->arena);
-        struct timed t;
-        struct sim_result r;
-
-        begin(&t, &f, &settings[i], &s->arena);
-        run(&t);
-        sim_run(&sim, t.out, &r, span);
-        double bytes = sim_held(s->p, span);
-        s->n_measured++;
-        if (i == 0 || better(r.makespan, bytes, least, least_held)) {
-            least = r.makespan;
-            least_held = bytes;
-            memcpy(best, t.out, n * sizeof(*best));
-        }
-        arena_release(&s->arena, mark);
-    }
-    memcpy(s->order, best, n * sizeof(*best));
+    k.best = arena_array(&s->arena, uint32_t, n);
+    k.span = arena_array(&s->arena, struct sim_span, n);
+    list_facts(&k.front, s, false, &s->arena);
+    if (!isnan(s->opt.list_peak_memory_budget))
+        k.rest = rest_begin(s->p, s->order, s->opt.list_peak_memory_budget, &s->arena);
+    schedule_sim(&k.sim, s->p, s->runtime, &s->arena);
+    try_from_front(&k);
+    step_report(s)->front_ps = k.least_ps;
+    try_from_back(&k);
+    memcpy(s->order, k.best, n * sizeof(*k.best));
 }

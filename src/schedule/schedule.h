@@ -46,6 +46,7 @@ struct schedule_report {
     int64_t allowance;                     /* bytes by which its budget lets the peak grow */
     int64_t exposed_before, exposed_after; /* picoseconds, of the whole step: see schedule_time() */
     uint32_t displaced;                    /* ops whose position changed */
+    int64_t front_ps;   /* list_overlap: the fastest step from the front alone; else 0 */
     bool saves_compute; /* it is for compute: more communication may be exposed */
     const char *note;   /* why nothing was done, or NULL */
 };
@@ -106,6 +107,8 @@ void schedule_raise_comms(struct schedule *s);
 void schedule_sink_waits(struct schedule *s);
 void schedule_reorder_compute(struct schedule *s);
 void schedule_list_overlap(struct schedule *s);
+/* How many changes improve_order tries where nothing else is said. */
+int64_t schedule_evaluations(uint32_t n_op);
 void schedule_gather_loops(struct schedule *s);
 void schedule_improve(struct schedule *s);
 void schedule_issue_late(struct schedule *s);

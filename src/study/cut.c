@@ -172,7 +172,8 @@ static void cut_by_time(struct chains *c, uint32_t group, const uint32_t *op, ui
         sum += bytes[i] = p->op[*x].message;
         due[i] = back ? c->compute - c->clock[*x] : c->clock[c->first[*x]];
         due[i] = i > 0 && due[i] < due[i - 1] ? due[i - 1] : due[i];
-        fill(c, x, back ? -1 : 1, n - i, &room[i]);
+        if (c->room != NULL)
+            fill(c, x, back ? -1 : 1, n - i, &room[i]);
     }
     chain_times(&times, c->how->m, shape, c->how->coll,
                 laws_find(&c->e->laws, (int)c->how->coll, program_str(p, p->group[group].name)),
