@@ -91,7 +91,8 @@ struct pass_report {
     bool crossed;           /* collectives changed places */
     bool scheduled;         /* a pass on schedules: bytes, and picoseconds of the step */
     int64_t peak_before, peak_after, exposed_before, exposed_after;
-    bool judged; /* the graph was simulated after the pass: */
+    int64_t front_ps; /* list_overlap: the fastest step from the front alone; else 0 */
+    bool judged;      /* the graph was simulated after the pass: */
     int64_t step_ps, step_peak;
     VEC(struct report_bucket) bucket;
     VEC(struct report_left) left;

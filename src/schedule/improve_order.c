@@ -18,16 +18,23 @@ static bool is_joined(const struct schedule *s)
 }
 
 /* Some tenths of a second at most: what is taken takes time in the number of ops. */
+int64_t schedule_evaluations(uint32_t n_op)
+{
+    int64_t n = n_op, most = 10000, least = n <= 64 ? 20000 : 80000;
+    int64_t some = n <= most ? 100 * n : 100 * most * most / n;
+
+    return n <= most && some < least ? least : some;
+}
+
 static int64_t evaluations(const struct schedule *s)
 {
-    int64_t n = s->p->n_op, most = 10000, least = n <= 64 ? 20000 : 80000;
+    int64_t n = s->p->n_op;
 
     if (s->opt.evaluations != SCHEDULE_NO_LIMIT)
         return s->opt.evaluations;
     if (n <= s->opt.exact && n <= EXACT_MOST_OPS)
         return 100 * n; /* the exact search comes after it */
-    int64_t some = n <= most ? 100 * n : 100 * most * most / n;
-    return n <= most && some < least ? least : some;
+    return schedule_evaluations(s->p->n_op);
 }
 
 enum { WINDOW_LABELS = 200000 }; /* some hundredths of a second */

@@ -114,6 +114,19 @@ tuck_status try_offer(struct search *s, const struct stage *x, bool *fits)
     return other ? runner_up_offer(&s->second, x->g, x->e) : TUCK_OK;
 }
 
+tuck_status try_start(struct search *s, const struct stage *x, enum origin origin)
+{
+    enum { NEAR = 20 };
+    const struct best *was = &s->start[origin];
+    int64_t ps = x->e->time.makespan;
+    bool near = s->best.g == NULL || ps - s->best.ps <= s->best.ps / NEAR;
+
+    if (s->o->effort == 0 || s->small || x->e->peak > s->limit || !near ||
+        (was->g != NULL && was->ps <= ps))
+        return TUCK_OK;
+    return best_take(&s->start[origin], s->study, x);
+}
+
 /* The light one is the best now, unless a tenth of the lead over PyTorch's own is lost with it. */
 static tuck_status choose_light(struct search *s)
 {
@@ -199,14 +212,14 @@ static tuck_status try_own(struct search *s, const struct stage *first)
     return st;
 }
 
-/* Small changes to the order of the best. */
-static tuck_status try_changes(struct search *s)
+/* Small changes to the order of one of the best. */
+static tuck_status try_changes(struct search *s, const struct best *from, int64_t part)
 {
     struct stage first, changed = {.from = NULL}, joined = {.from = NULL};
     bool fits;
 
-    stage_first(&first, s->best.g, s->best.e, s->best.report);
-    tuck_status st = try_improve(s, &first, &changed);
+    stage_first(&first, from->g, from->e, from->report);
+    tuck_status st = try_improve(s, &first, part, &changed);
     if (st == TUCK_OK)
         st = try_next(s, &changed, &pass_join_loops, NULL, 0, &joined);
     const struct stage *best = st == TUCK_OK && joined.e->peak <= s->limit &&
@@ -218,6 +231,26 @@ static tuck_status try_changes(struct search *s)
     stage_end(&joined);
     stage_end(&changed);
     return st;
+}
+
+static bool is_near(const struct search *s, const struct best *x, int64_t part)
+{
+    return x->g != NULL && x->ps - s->best.ps <= s->best.ps / part;
+}
+
+/* A few small changes to each start that is near the best, then many to the best of all. */
+static tuck_status try_all_changes(struct search *s)
+{
+    enum { NEAR = 50, FEW = 4 };
+    tuck_status st = TUCK_OK;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < N_ORIGINS; i++)
+        n += is_near(s, &s->start[i], NEAR);
+    for (uint32_t i = 0; i < N_ORIGINS && n > 1 && st == TUCK_OK; i++)
+        if (is_near(s, &s->start[i], NEAR))
+            st = try_changes(s, &s->start[i], FEW);
+    return st == TUCK_OK ? try_changes(s, &s->best, 1) : st;
 }
 
 /* The best with something later, in the same time: gathers that begin when they must, waits for
@@ -257,12 +290,12 @@ static tuck_status try_all(struct search *s, tuck_graph *g, struct evaluation *e
         st = take(s, &rival.stage, true);
     rival_end(&rival);
     if (st == TUCK_OK && s->best.g != NULL && s->o->effort > 0)
-        st = or_stopped(s, try_changes(s));
+        st = or_stopped(s, try_all_changes(s));
     const tuck_graph *was = s->best.g;
     if (st == TUCK_OK)
         st = or_stopped(s, try_named(s, &first));
     if (st == TUCK_OK && s->best.g != was && s->o->effort > 0)
-        st = or_stopped(s, try_changes(s));
+        st = or_stopped(s, try_changes(s, &s->best, 1));
     if (st == TUCK_OK)
         st = or_stopped(s, try_one_shot(s, &first));
     if (st == TUCK_OK)
@@ -355,6 +388,8 @@ static tuck_status search_and_report(struct search *s, tuck_graph *g, tuck_gain 
     (*report)->gain = *gain;
     best_end(&s->best);
     best_end(&s->light);
+    for (uint32_t i = 0; i < N_ORIGINS; i++)
+        best_end(&s->start[i]);
     return st;
 }
 

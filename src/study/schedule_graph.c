@@ -62,6 +62,7 @@ static void do_report(void *arg)
         out->exposed_after = is->time.exposed;
         out->peak_before = was->peak;
         out->peak_after = is->peak;
+        out->front_ps = s->front_ps;
         report_stats(x, s);
     }
 }

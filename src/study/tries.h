@@ -8,19 +8,23 @@
 #include "study/runner_up.h"
 #include "study/stage.h"
 
+/* How an order was found. Small changes lead from each to another one. */
+enum origin { FROM_LIST, FROM_MOVES, N_ORIGINS };
+
 struct search {
     const struct optimize_options *o;
     const struct machine *machine;
     struct study *study;
     struct runner runner;
     tuck_diags *diags;
-    struct best best;  /* the fastest; g is NULL if none is faster than the original */
-    struct best light; /* with fewer bytes in flight, and a little slower at most */
-    int64_t theirs_ps; /* the fastest of PyTorch's own that fits; INT64_MAX: none */
-    int64_t limit;     /* for the peak, in bytes */
-    double budget;     /* for passes: the share by which the peak may grow; 0 if it may not */
-    bool less;         /* the peak must shrink */
-    struct gaps gaps;  /* of the original graph */
+    struct best best;             /* the fastest; g is NULL if none is faster than the original */
+    struct best light;            /* with fewer bytes in flight, and a little slower at most */
+    struct best start[N_ORIGINS]; /* the fastest of each, to be improved by small changes */
+    int64_t theirs_ps;            /* the fastest of PyTorch's own that fits; INT64_MAX: none */
+    int64_t limit;                /* for the peak, in bytes */
+    double budget;    /* for passes: the share by which the peak may grow; 0 if it may not */
+    bool less;        /* the peak must shrink */
+    struct gaps gaps; /* of the original graph */
     bool unbacked, communicates;
     bool small; /* all orders and buckets are tried */
     struct runner_up second;
@@ -30,6 +34,7 @@ struct search {
     struct report_rival rival; /* PyTorch's own */
     int64_t small_ps;          /* no order and no buckets are faster; INT64_MAX: unknown */
     int64_t timed_ps; /* the best time that try_timed() found last and that fits; else INT64_MAX */
+    int64_t timed_front_ps; /* the same for orders from the front alone, before loops are joined */
 };
 
 /* Runs one more pass on a stage, see stage_next(). */
@@ -43,6 +48,9 @@ TUCK_MUST_CHECK tuck_status try_next_with(struct search *s, const struct stage *
 /* Take x if it fits and is the best so far. */
 TUCK_MUST_CHECK tuck_status try_offer(struct search *s, const struct stage *x, bool *fits);
 
+/* Keeps x if it fits, is near the best, and is the fastest of its origin. */
+TUCK_MUST_CHECK tuck_status try_start(struct search *s, const struct stage *x, enum origin origin);
+
 /* Repeats constants where loops read them. *base is the result, or `from` if there are none. */
 TUCK_MUST_CHECK tuck_status try_constants(struct search *s, const struct stage *from,
                                           struct stage *to, const struct stage **base);
@@ -52,8 +60,9 @@ TUCK_MUST_CHECK tuck_status try_constants(struct search *s, const struct stage *
 /* What a pass may use beyond a peak, as a share of that; 0: nothing. */
 double try_spare(const struct search *s, int64_t peak);
 
-/* Many small changes to the order of a stage, each with its exact time. */
-TUCK_MUST_CHECK tuck_status try_improve(struct search *s, const struct stage *from,
+/* Many small changes to the order of a stage, each with its exact time; one of `part` of what is
+ * usual. */
+TUCK_MUST_CHECK tuck_status try_improve(struct search *s, const struct stage *from, int64_t part,
                                         struct stage *to);
 
 /* Orders a stage by time, for memory first if it needs too much, then joins loops; offers the

@@ -30,6 +30,7 @@ struct tried {
     struct plan plan;
     uint64_t revision; /* of the bucketed graph */
     int64_t ps;        /* the best time that fits; INT64_MAX if none does */
+    int64_t front_ps;  /* the same for orders from the front alone */
 };
 
 struct plans {
@@ -287,10 +288,11 @@ static tuck_status try_plan(struct plans *x, const struct plan *given)
         return st;
     const struct stage *top = stage_after(x, N_KINDS);
     const struct tried *known = find_graph(x, top->g->revision);
-    struct tried now = {*p, top->g->revision, known != NULL ? known->ps : INT64_MAX};
+    struct tried now = {*p, top->g->revision, known != NULL ? known->ps : INT64_MAX, INT64_MAX};
     if (known == NULL) {
         st = try_timed(x->s, top, timed);
         now.ps = x->s->timed_ps;
+        now.front_ps = x->s->timed_front_ps;
         stage_end(&timed[1]);
         stage_end(&timed[0]);
     }
@@ -414,11 +416,27 @@ static tuck_status try_well(struct plans *x, const struct plan *p, const struct 
     return st;
 }
 
+/* The best plan by orders from the front alone, if it is another one than `best`: other moves often
+ * lead further from there. */
+static tuck_status try_best_from_front(struct plans *x, uint64_t best)
+{
+    const struct tried *front = &x->tried[0];
+
+    for (uint32_t i = 1; i < x->n_tried; i++)
+        if (x->tried[i].front_ps < front->front_ps)
+            front = &x->tried[i];
+    if (front->front_ps == INT64_MAX || front->revision == best)
+        return TUCK_OK;
+    tuck_status st = build(x, &front->plan);
+    return st == TUCK_OK ? try_starts(x->s, stage_after(x, N_KINDS)) : st;
+}
+
 /* The best plans that differ, one for large graphs. */
 static tuck_status try_finalists(struct plans *x, const struct stage *apart)
 {
     enum { FINALISTS = 2 };
     uint32_t n = x->from->g->n_nodes <= 1000 ? FINALISTS : 1;
+    uint64_t first = best_of(x)->revision;
     tuck_status st = TUCK_OK;
 
     for (uint32_t i = 0; i < n && st == TUCK_OK; i++) {
@@ -432,7 +450,7 @@ static tuck_status try_finalists(struct plans *x, const struct stage *apart)
             if (x->tried[k].revision == revision)
                 x->tried[k].ps = INT64_MAX;
     }
-    return st;
+    return st == TUCK_OK ? try_best_from_front(x, first) : st;
 }
 
 tuck_status try_buckets(struct search *s, const struct stage *from, const struct stage *apart)

@@ -16,11 +16,21 @@ static tuck_status offer_theirs(struct search *s, const struct stage *x)
     return st;
 }
 
+/* Behind the best, which small changes made faster, but not by more than they may win. */
+static bool is_near(const struct search *s, const struct stage *x)
+{
+    int64_t behind = x->e->time.makespan - s->best.ps;
+
+    return x->e->peak <= s->limit && behind > 0 && behind <= s->best.ps / 50;
+}
+
 /* Fused as DDP's passes do it, each with its buckets after the last member and before the first
  * use; then in other orders. */
 static tuck_status try_fused(struct search *s, const struct stage *from, const struct pass *pass)
 {
     struct stage fused, scheduled = {.from = NULL}, timed[2] = {{.from = NULL}};
+    struct stage changed = {.from = NULL};
+    bool fits;
     tuck_status st = try_next(s, from, pass, NULL, 0, &fused);
 
     if (st != TUCK_OK || fused.g->revision == from->g->revision) {
@@ -34,6 +44,11 @@ static tuck_status try_fused(struct search *s, const struct stage *from, const s
         st = offer_theirs(s, &scheduled);
     if (st == TUCK_OK)
         st = try_timed(s, &scheduled, timed);
+    if (st == TUCK_OK && is_near(s, &timed[1]))
+        st = try_improve(s, &timed[1], 1, &changed);
+    if (st == TUCK_OK && changed.e != NULL)
+        st = try_offer(s, &changed, &fits);
+    stage_end(&changed);
     stage_end(&timed[1]);
     stage_end(&timed[0]);
     stage_end(&scheduled);

@@ -71,7 +71,7 @@ static tuck_status try_chosen(struct search *s, const struct stage *x, const cha
         if (st == TUCK_OK)
             st = try_timed(s, &shot, timed);
         if (st == TUCK_OK && s->o->effort > 0)
-            st = try_improve(s, &timed[1], &improved);
+            st = try_improve(s, &timed[1], 1, &improved);
         if (st == TUCK_OK && s->o->effort > 0)
             st = try_offer(s, &improved, &fits);
     }

@@ -1,4 +1,5 @@
 /* The orders that are tried for a graph whose buckets are decided. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "rewrite/loops.h"
@@ -36,7 +37,7 @@ static tuck_status run_moves(struct search *s, const struct stage *from, enum sp
 /* All moves, then with fused loops. Fused loops may hold their operands longer: if the result does
  * not fit, the order without fusion is offered. */
 static tuck_status try_moves(struct search *s, const struct stage *from, enum spend spend,
-                             bool *fits)
+                             enum origin origin, bool *fits)
 {
     struct stage at[N_MOVES] = {{.from = NULL}}, joined = {.from = NULL};
     tuck_status st = run_moves(s, from, spend, at);
@@ -45,6 +46,8 @@ static tuck_status try_moves(struct search *s, const struct stage *from, enum sp
         st = try_next(s, &at[N_MOVES - 1], &pass_join_loops, NULL, 0, &joined);
     if (st == TUCK_OK)
         st = try_offer(s, &joined, fits);
+    if (st == TUCK_OK)
+        st = try_start(s, &joined, origin);
     if (st == TUCK_OK && !*fits)
         st = try_offer(s, &at[N_MOVES - 1], fits);
     stage_end(&joined);
@@ -54,7 +57,7 @@ static tuck_status try_moves(struct search *s, const struct stage *from, enum sp
 }
 
 /* Tries what may fit: the moves with the spare memory, with less of it, or only moving compute. */
-static tuck_status try_orders(struct search *s, const struct stage *start)
+static tuck_status try_orders(struct search *s, const struct stage *start, enum origin origin)
 {
     struct stage least = {.from = NULL}, overlap = {.from = NULL};
     tuck_status st = TUCK_OK;
@@ -65,7 +68,7 @@ static tuck_status try_orders(struct search *s, const struct stage *start)
     const struct stage *from = s->less ? &least : start;
     for (int spend = s->budget > 0 ? SPEND_ON_BOTH : SPEND_NOTHING;
          spend <= SPEND_NOTHING && st == TUCK_OK && !fits; spend++)
-        st = try_moves(s, from, (enum spend)spend, &fits);
+        st = try_moves(s, from, (enum spend)spend, origin, &fits);
     if (st == TUCK_OK && !fits)
         st = try_next(s, from, &pass_simple_overlap, NULL, 0, &overlap);
     if (st == TUCK_OK && !fits)
@@ -88,7 +91,7 @@ static tuck_status offer_timed(struct search *s, const struct stage *x)
 
     if (st == TUCK_OK && fits && x->e->time.makespan < s->timed_ps)
         s->timed_ps = x->e->time.makespan;
-    return st;
+    return st == TUCK_OK ? try_start(s, x, FROM_LIST) : st;
 }
 
 double try_spare(const struct search *s, int64_t peak)
@@ -98,10 +101,10 @@ double try_spare(const struct search *s, int64_t peak)
     return ((double)s->limit + 0.5) / (double)peak - 1;
 }
 
-tuck_status try_improve(struct search *s, const struct stage *from, struct stage *to)
+tuck_status try_improve(struct search *s, const struct stage *from, int64_t part, struct stage *to)
 {
     double share = try_spare(s, from->e->peak);
-    char text[80] = "";
+    char text[128] = "";
     int len = 0;
 
     if (from->e->peak > s->limit) /* whole bytes, as in try_spare() */
@@ -110,7 +113,10 @@ tuck_status try_improve(struct search *s, const struct stage *from, struct stage
     else if (share > 0)
         len = snprintf(text, sizeof(text), "list_peak_memory_budget=%.15g", share);
     if (s->o->no_exact)
-        snprintf(text + len, sizeof(text) - (size_t)len, "%sexact=0", len > 0 ? "," : "");
+        len += snprintf(text + len, sizeof(text) - (size_t)len, "%sexact=0", len > 0 ? "," : "");
+    if (part > 1)
+        snprintf(text + len, sizeof(text) - (size_t)len, "%sevaluations=%" PRId64,
+                 len > 0 ? "," : "", schedule_evaluations(from->e->problem->n_op) / part);
     return try_next_with(s, from, &pass_improve_order, text, false, to);
 }
 
@@ -122,7 +128,7 @@ static tuck_status try_few(struct search *s, const struct stage *from)
 
     if (s->o->effort == 0 || from->e->problem->n_op > FEW_OPS)
         return TUCK_OK;
-    tuck_status st = try_improve(s, from, &improved);
+    tuck_status st = try_improve(s, from, 1, &improved);
     if (st == TUCK_OK)
         st = offer_timed(s, &improved);
     stage_end(&improved);
@@ -136,7 +142,7 @@ tuck_status try_timed(struct search *s, const struct stage *bucketed, struct sta
     tuck_status st = TUCK_OK;
 
     timed[0] = timed[1] = (struct stage){.from = NULL};
-    s->timed_ps = INT64_MAX;
+    s->timed_ps = s->timed_front_ps = INT64_MAX;
     if (bucketed->e->peak > s->limit) {
         st = try_next_with(s, bucketed, &pass_reorder_for_peak_memory, "allow_more_exposed=True",
                            false, &timed[0]);
@@ -146,6 +152,8 @@ tuck_status try_timed(struct search *s, const struct stage *bucketed, struct sta
     if (st == TUCK_OK)
         st = try_next(s, from, &pass_list_overlap, share > 0 ? "list_peak_memory_budget" : NULL,
                       share, &timed[1]);
+    if (st == TUCK_OK && timed[1].e->peak <= s->limit)
+        s->timed_front_ps = timed[1].report->pass.at[0].front_ps;
     bool join = st == TUCK_OK && may_win(s, &timed[1], 20);
     if (join)
         st = try_next(s, &timed[1], &pass_join_loops, NULL, 0, &joined);
@@ -167,7 +175,7 @@ tuck_status try_starts(struct search *s, const struct stage *bucketed)
     bool more = st == TUCK_OK && s->o->effort > 0 && may_win(s, &timed[1], 10);
 
     if (more)
-        st = try_orders(s, &timed[1]);
+        st = try_orders(s, &timed[1], FROM_LIST);
     stage_end(&timed[1]);
     stage_end(&timed[0]);
     if (st != TUCK_OK || !more)
@@ -175,10 +183,10 @@ tuck_status try_starts(struct search *s, const struct stage *bucketed)
     st = try_next(s, bucketed, &pass_reorder_compute_for_overlap, NULL, 0, &listed);
     more = st == TUCK_OK && may_win(s, &listed, 10);
     if (more)
-        st = try_orders(s, &listed);
+        st = try_orders(s, &listed, FROM_MOVES);
     bool same = st == TUCK_OK && listed.g->revision == bucketed->g->revision;
     stage_end(&listed);
-    return st == TUCK_OK && more && !same ? try_orders(s, bucketed) : st;
+    return st == TUCK_OK && more && !same ? try_orders(s, bucketed, FROM_MOVES) : st;
 }
 
 tuck_status try_rival(struct search *s, const struct stage *rival)

@@ -38,7 +38,7 @@ static tuck_status try_way(struct small *t, const struct stage *x)
         t->proven = false;
         return TUCK_OK;
     }
-    tuck_status st = try_improve(t->s, x, &fast);
+    tuck_status st = try_improve(t->s, x, 1, &fast);
     if (st == TUCK_OK)
         st = try_offer(t->s, &fast, &fits);
     if (st == TUCK_OK && fits && fast.e->time.makespan < t->least_ps)
