@@ -19,6 +19,7 @@ from typing import Any
 
 import torch._functorch.config
 from torch import fx
+from torch._guards import TracingContext
 from torch._inductor import config
 from torch._inductor.output_code import CompiledFxGraph
 
@@ -182,6 +183,7 @@ class Compiler:
         """A later graph of a place or form: it must issue what was agreed."""
         if verdict.fits(before, issued(code)) or len(before.ranks) < 2:
             return uncached(code)
+        forget_strides()
         other = plain()
         if not isinstance(other, CompiledFxGraph) or verdict.fits(before, issued(other)):
             return uncached(other)
@@ -223,6 +225,14 @@ class Compiler:
         with torch._functorch.config.patch(off):
             self.retrace(inner)
         return found[stage]
+
+
+def forget_strides() -> None:
+    """Of the outputs of code that is not used: the next one tells its own, and Inductor wants the list
+    to be empty."""
+    context = TracingContext.try_get()
+    if context is not None and context.output_strides:
+        context.output_strides.clear()
 
 
 def uncached(code: Any) -> Any:
