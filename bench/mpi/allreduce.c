@@ -5,7 +5,7 @@
  * mpirun starts the ranks, and both ways run in the same two processes; Tuck's segment is a file
  * that is removed before it is used. In each round all rows of a size are measured, one after the
  * other, so that what disturbs the machine disturbs all; the median of a round's calls, then the
- * median of the rounds. Before each call the operands are written again, as a kernel would, and the
+ * median of the rounds. Before each call its operand is written again, as a kernel would, and the
  * ranks meet; the time of a call is that of the slower rank. The latency of a barrier stands beside
  * every row: the same machine may be four times slower an hour later.
  *
@@ -144,11 +144,10 @@ static double measure(struct bench *b, enum way way, size_t bytes)
     size_t count = bytes / sizeof(float);
     int calls = bytes < 64 << 10 ? 300 : bytes < LARGE ? 60 : 6;
     for (int i = 0; i < calls; i++) {
-        float *heap = way == PRIVATE ? operand(b, i) : b->heap;
-        for (size_t k = 0; k < count; k++) {
-            heap[k] = (float)(b->rank + i);
-            b->in[k] = (float)(b->rank + i);
-        }
+        bool in_heap = way == PRIVATE || way == IN_PLACE;
+        float *read = !in_heap ? b->in : way == PRIVATE ? operand(b, i) : b->heap;
+        for (size_t k = 0; k < count; k++)
+            read[k] = (float)(b->rank + i);
         call(b, COMM_BARRIER, NULL, NULL, 0);
         double start = now();
         one(b, way, count, i);

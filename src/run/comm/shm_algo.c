@@ -149,6 +149,14 @@ static bool run_pull(struct shm_req *r)
 
 /* ---- Writing into others' results ---- */
 
+static bool among(const void *p, const void *const *list, int32_t n)
+{
+    int32_t i = 0;
+    while (i < n && list[i] != p)
+        i++;
+    return i < n;
+}
+
 /* Two shots: each reduces its share, and writes it into the results of all (or of the root). */
 static bool run_shares(struct shm_req *r)
 {
@@ -167,7 +175,11 @@ static bool run_shares(struct shm_req *r)
         if (r->keep.call.kind == COMM_ALL_REDUCE || i == r->keep.call.root)
             r->shm->dst[n_dst++] = shm_at(r->shm, line_of(r, i)->out_off) + lo * size;
     }
-    reduce(r, n_dst, len, streams(r, count * size));
+    /* In place every line that is written was read before: stores need not go around the caches. */
+    bool fresh = false;
+    for (int32_t i = 0; i < n_dst; i++)
+        fresh |= !among(r->shm->dst[i], r->shm->src, n);
+    reduce(r, n_dst, len, fresh && streams(r, count * size));
     return true;
 }
 
