@@ -12,17 +12,18 @@ import unittest
 import torch
 
 import kernels
+import test_shapes_nn
 from harness import HERE, some
-from shapes import rows
+from shapes import Tensor, dense, rows
 
 CALLS = int(os.environ.get("KERNELS_CALLS", "10"))
 ONLY = os.environ.get("KERNELS_ROWS", "")
 
 EXACT = set("""copy copy_from full scalar_tensor zeros ones iota eye tril triu cat stack slice_scatter select_scatter pad
-    repeat flip index embedding gather scatter index_select sort sort_stable max_dim min_dim argmax argmin amax
+    repeat flip index embedding gather scatter index_select index_copy index_fill sort sort_stable max_dim min_dim argmax argmin amax
     amin""".split())  # kernels whose floats are exact
-INDEXED = set("""index index_put masked_index_put embedding embedding_backward gather scatter scatter_add index_select
-    index_add nll_loss nll_loss_backward max_pool_backward""".split())  # integers are indices
+INDEXED = set("""index index_put masked_index_put embedding embedding_backward gather scatter scatter_add scatter_reduce
+    index_select index_add index_copy index_fill nll_loss nll_loss_backward max_pool_backward""".split())  # integers are indices
 UNDEFINED = {"empty", "bucket_all_gather", "pool_indices"}  # other ranks' parts; offsets beyond the window
 
 
@@ -35,14 +36,26 @@ def not_compared(case):
 
 PLAIN = set("""softmax log_softmax softmax_backward log_softmax_backward softmax_online layer_norm layer_norm_backward
     rms_norm rms_norm_backward batch_norm batch_norm_eval batch_norm_backward nll_loss nll_loss_backward convolution
-    convolution_backward fused_adam fused_adamw""".split())  # kernels that get no NaNs and infinities
+    convolution_backward fused_adam fused_adamw group_norm group_norm_backward std_mean""".split())  # kernels that get no NaNs and infinities
 VIEWS = {"aten._conj.default", "aten.conj.default"}  # torch only marks the operand: tests/golden/run
 NOT_ON_CPU = {"aten._fused_rms_norm_backward.default"}  # torch has it for GPUs only: test_rms_backward
 # torch takes the last dimension for dense, whatever its stride, and drawn logarithms belong to no call: test_attention
 OWN_TEST = {"attention_cpu", "attention_cpu_backward"}
 ON_GPUS = {f"attention_{form}{way}" for form in ("flash", "efficient", "cudnn") for way in ("", "_backward")}
 LEAST = 5  # calls of every row that torch takes
-ROWS = {}  # row -> generator, where that of the shapes does not give useful data
+
+
+def dense_group_norm(r, row):
+    """torch reads weights and gradients of group norm as if they were contiguous."""
+    args, kwargs = test_shapes_nn.group_norm(r, row)
+    for t in args:
+        if isinstance(t, Tensor):
+            t.stride = dense(t.size)
+    return args, kwargs
+
+
+# row -> generator, where that of the shapes does not give useful data
+ROWS = dict.fromkeys(("aten.native_group_norm.default", "aten.native_group_norm_backward.default"), dense_group_norm)
 
 
 def offsets(args):
@@ -54,7 +67,15 @@ def offsets(args):
         args[2].copy_(torch.tensor([most * (i + 1) // n for i in range(n)]))
 
 
-ALTER = {"grouped_mm": offsets}  # kernel -> function that makes operands meaningful
+def targets(args):
+    """Classes that there are: torch writes anywhere for others."""
+    for x, t in zip(args, args[1:]):
+        if isinstance(t, torch.Tensor) and t.dtype == torch.int64:
+            torch.empty(0, dtype=t.dtype).set_(t.untyped_storage()).remainder_(max(1, x.size(min(1, x.dim() - 1))))
+            return
+
+
+ALTER = {"grouped_mm": offsets, "nll_loss": targets, "nll_loss_backward": targets}  # kernel -> function that makes operands meaningful
 SCALE = {}  # kernel -> factor of the tolerance
 
 

@@ -16,7 +16,7 @@ struct c128 {
 
 #define WRAP(a, op, b) ((int64_t)((uint64_t)(a)op(uint64_t)(b)))
 
-#define COMPLEX(type, real, sine, cosine)                                                          \
+#define COMPLEX(type, real, sine, cosine, length)                                                  \
     HOT struct type type##_add(struct type a, struct type b)                                       \
     {                                                                                              \
         return (struct type){a.re + b.re, a.im + b.im};                                            \
@@ -40,9 +40,14 @@ struct c128 {
     HOT struct type type##_polar(real r, real angle)                                               \
     {                                                                                              \
         return (struct type){r * cosine(angle), r * sine(angle)};                                  \
+    }                                                                                              \
+    HOT struct type type##_sgn(struct type a)                                                      \
+    {                                                                                              \
+        real r = length(a.re, a.im);                                                               \
+        return r == 0 ? (struct type){0, 0} : (struct type){a.re / r, a.im / r};                   \
     }
-COMPLEX(c64, float, sinf, cosf)
-COMPLEX(c128, double, sin, cos)
+COMPLEX(c64, float, sinf, cosf, hypotf)
+COMPLEX(c128, double, sin, cos, hypot)
 
 /* Division by 0 gives 0: torch raises an exception, which is no answer either. */
 HOT int64_t int_trunc(int64_t a, int64_t b)
@@ -164,6 +169,84 @@ HOT int64_t int_clamp(int64_t a, const struct point_params *p)
 FLOAT_FNS(float, f, f32)
 FLOAT_FNS(double, , f64)
 
+/* Of losses, p->f[0] is 1, or 1 / the number of elements if their mean is taken. */
+#define MORE_FLOAT_FNS(T, sfx, w)                                                                  \
+    HOT T w##_logaddexp(T a, T b)                                                                  \
+    {                                                                                              \
+        T most = w##_max(a, b);                                                                    \
+        return a == b && fabs##sfx(a) == (T)INFINITY                                               \
+                   ? a                                                                             \
+                   : most + log1p##sfx(w##_exp(-fabs##sfx(a - b)));                                \
+    }                                                                                              \
+    HOT T w##_logaddexp2(T a, T b)                                                                 \
+    {                                                                                              \
+        T most = w##_max(a, b), part = log1p##sfx(exp2##sfx(-fabs##sfx(a - b)));                   \
+        return a == b && fabs##sfx(a) == (T)INFINITY ? a : most + part * (T)1.4426950408889634;    \
+    }                                                                                              \
+    HOT T w##_logit(T a, const struct point_params *p)                                             \
+    {                                                                                              \
+        T low = (T)p->f[0], x = p->f[0] < 0 ? a : a < low ? low : a > 1 - low ? 1 - low : a;       \
+        return x == 1 ? (T)INFINITY : w##_log(x / (1 - x));                                        \
+    }                                                                                              \
+    HOT T w##_logit_backward(T g, T x, const struct point_params *p)                               \
+    {                                                                                              \
+        T low = p->f[0] < 0 ? 0 : (T)p->f[0], outside = p->f[0] < 0 ? (T)NAN : 0;                  \
+        T d = x == 0 || x == 1 ? g * (T)INFINITY : g / (x * (1 - x));                              \
+        return x < low || x > 1 - low ? outside : d;                                               \
+    }                                                                                              \
+    HOT T w##_mish(T a)                                                                            \
+    {                                                                                              \
+        return a * w##_tanh(log1p##sfx(w##_exp(a)));                                               \
+    }                                                                                              \
+    HOT T w##_mish_backward(T g, T x)                                                              \
+    {                                                                                              \
+        T t = w##_tanh(log1p##sfx(w##_exp(x)));                                                    \
+        return g * (t + x * w##_sigmoid(x) * (1 - t * t));                                         \
+    }                                                                                              \
+    HOT T w##_selu(T a)                                                                            \
+    {                                                                                              \
+        const T scale = (T)1.0507009873554805;                                                     \
+        return a > 0 ? a * scale : expm1##sfx(a) * ((T)1.6732632423543772 * scale);                \
+    }                                                                                              \
+    HOT T w##_celu(T a, const struct point_params *p)                                              \
+    {                                                                                              \
+        return a > 0 ? a : expm1##sfx(a * (T)(1 / p->f[0])) * (T)p->f[0];                          \
+    }                                                                                              \
+    HOT T w##_softshrink(T a, const struct point_params *p)                                        \
+    {                                                                                              \
+        T by = (T)p->f[0];                                                                         \
+        return a > by ? a - by : a < -by ? a + by : a * 0;                                         \
+    }                                                                                              \
+    HOT T w##_nan_to_num(T a, const struct point_params *p)                                        \
+    {                                                                                              \
+        return a != a              ? (T)p->f[0]                                                    \
+               : a == (T)INFINITY  ? (T)p->f[1]                                                    \
+               : a == -(T)INFINITY ? (T)p->f[2]                                                    \
+                                   : a;                                                            \
+    }                                                                                              \
+    HOT T w##_huber_backward(T g, T x, const struct point_params *p)                               \
+    {                                                                                              \
+        T mean = (T)p->f[0], most = (T)p->f[1];                                                    \
+        return x <= -most ? -mean * g * most : x >= most ? mean * g * most : mean * x * g;         \
+    }                                                                                              \
+    HOT T w##_smooth_l1_backward(T g, T x, const struct point_params *p)                           \
+    {                                                                                              \
+        T mean = (T)p->f[0], beta = (T)p->f[1];                                                    \
+        return x <= -beta ? -mean * g : x >= beta ? mean * g : mean * x * g / beta;                \
+    }                                                                                              \
+    HOT T w##_soft_margin_backward(T g, T x, T y, const struct point_params *p)                    \
+    {                                                                                              \
+        T z = w##_exp(-y * x);                                                                     \
+        return -(T)p->f[0] * y * g * z / (z + 1);                                                  \
+    }                                                                                              \
+    HOT T w##_bce_backward(T g, T x, T y)                                                          \
+    {                                                                                              \
+        T by = (1 - x) * x;                                                                        \
+        return g * (x - y) / (by < (T)1e-12f ? (T)1e-12f : by);                                    \
+    }
+MORE_FLOAT_FNS(float, f, f32)
+MORE_FLOAT_FNS(double, , f64)
+
 /* ---- the loops ---- */
 
 #define POINT_FN(name, kind)                                                                       \
@@ -176,6 +259,9 @@ FLOAT_FNS(double, , f64)
     POINT_FN(name, kind) POINT_LOOP(2, O, IN(A, a, 0); IN(B, b, 1), value)
 #define P3(name, kind, O, A, B, C, value)                                                          \
     POINT_FN(name, kind) POINT_LOOP(3, O, IN(A, a, 0); IN(B, b, 1); IN(C, c, 2), value)
+#define P4(name, kind, O, A, B, C, D, value)                                                       \
+    POINT_FN(name, kind)                                                                           \
+    POINT_LOOP(4, O, IN(A, a, 0); IN(B, b, 1); IN(C, c, 2); IN(D, d, 3), value)
 /* Pointers are copied first: for all that a compiler knows, a result of bytes may lie over them. */
 #define POINT_LOOP(n_in, o_type, operands, value)                                                  \
     {                                                                                              \
@@ -196,12 +282,14 @@ FLOAT_FNS(double, , f64)
 #undef P1
 #undef P2
 #undef P3
+#undef P4
 
 /* By kernel and kind. */
 #define POINT_ENTRY(name, kind) .fn[OP_KERNEL_##name][kind] = point_##name##_##kind,
 #define P1(name, kind, ...) POINT_ENTRY(name, kind)
 #define P2(name, kind, ...) POINT_ENTRY(name, kind)
 #define P3(name, kind, ...) POINT_ENTRY(name, kind)
+#define P4(name, kind, ...) POINT_ENTRY(name, kind)
 static const struct {
     point_fn fn[POINT_END][K_END];
 } point_table = {
@@ -210,3 +298,4 @@ static const struct {
 #undef P1
 #undef P2
 #undef P3
+#undef P4

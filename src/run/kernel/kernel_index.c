@@ -547,7 +547,7 @@ bool kernel_gather(struct rt_call *c)
     return true;
 }
 
-enum how { REPLACE, ADD, MULTIPLY, LARGEST, SMALLEST };
+enum how { REPLACE, ADD, MULTIPLY, LARGEST, SMALLEST, AVERAGE };
 
 static void combine(char *to, const void *value, enum kind from, enum dtype d, enum how how)
 {
@@ -611,6 +611,93 @@ bool kernel_scatter_add(struct rt_call *c)
     return scatter(c, ADD);
 }
 
+static enum how how_to_reduce(const struct rt_value *v)
+{
+    static const struct {
+        const char *name;
+        enum how how;
+    } ways[] = {{"sum", ADD},      {"mean", AVERAGE},  {"prod", MULTIPLY},
+                {"amax", LARGEST}, {"amin", SMALLEST}, {NULL, REPLACE}};
+    int i = 0;
+
+    while (ways[i].name != NULL && (v->kind != RT_STR || strcmp(ways[i].name, v->str) != 0))
+        i++;
+    return ways[i].how;
+}
+
+/* Divides by how many elements came; whole numbers are rounded down. */
+static void divide_by(char *p, enum dtype d, int64_t count)
+{
+    union {
+        int64_t i;
+        float f[2];
+        double d[2];
+    } x = {0};
+
+    elem_load(&x, p, d, 1, 1);
+    switch (kind_of(d)) {
+    case K_I64: x.i = x.i / count - (x.i % count != 0 && x.i < 0); break;
+    case K_F32: x.f[0] /= (float)count; break;
+    case K_F64: x.d[0] /= (double)count; break;
+    case K_C64: x.f[0] /= (float)count, x.f[1] /= (float)count; break;
+    case K_C128: x.d[0] /= (double)count, x.d[1] /= (double)count; break;
+    default: break;
+    }
+    elem_store(p, &x, d, 1, 1);
+}
+
+/* scatter_reduce(self, dim, index, src, reduce, include_self). Without what was there, the first
+ * element that comes to a place replaces it. */
+bool kernel_scatter_reduce(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
+                           *src = arg_tensor(c, 3);
+    const struct rt_tensor *to = c->n_out > 0 ? c->out : self;
+    struct plain s = plain_begin(c);
+    enum how how = how_to_reduce(arg_at(c, 4));
+    int dim = plain_dim(self, arg_int(c, 1, 0));
+    int64_t at[RT_DIMS] = {0}, place[RT_DIMS], n = self->n > 0 ? self->size[dim] : 1;
+    int64_t *count = plain_room(&s, (size_t)rt_numel(self) * sizeof(*count));
+    struct rt_tensor counts = *self;
+
+    if (how == REPLACE || kind_of(self->dtype) == K_END)
+        return kernel_error(c, "no kernel reduces %s in this way", dtype_at(self->dtype)->name);
+    for (int64_t d = self->n - 1, step = 1; d >= 0; step *= self->size[d--])
+        counts.stride[d] = step;
+    for (int64_t i = 0; i < rt_numel(self); i++)
+        count[i] = arg_bool(c, 5, true);
+    if (to->data != self->data && !copy_tensor(c, to, self))
+        return false;
+    if (rt_numel(index) == 0)
+        return true;
+    do {
+        int64_t i = index_at(index, at);
+        _Alignas(16) char x[16];
+
+        memcpy(place, at, sizeof(place));
+        place[dim] = position(i, n);
+        if (place[dim] < 0)
+            return out_of_range(c, i, n);
+        elem_load(x, element(src, at), src->dtype, 1, 1);
+        bool first = count[offset_of(&counts, place)]++ == 0;
+        combine(element(to, place), x, kind_of(src->dtype), self->dtype,
+                first            ? REPLACE
+                : how == AVERAGE ? ADD
+                                 : how);
+    } while (next_index(index, at));
+    memset(at, 0, sizeof(at));
+    do
+        if (how == AVERAGE && count[offset_of(&counts, at)] > 1)
+            divide_by(element(to, at), self->dtype, count[offset_of(&counts, at)]);
+    while (next_index(self, at));
+    return true;
+}
+
+size_t scratch_scatter_reduce(const struct rt_call *c)
+{
+    return (size_t)rt_numel(arg_tensor(c, 0)) * sizeof(int64_t) + RT_ALIGN;
+}
+
 /* (self, dim, index, source, alpha), index_select(self, dim, index): whole slices */
 static struct rt_tensor slice_at(const struct rt_tensor *t, int dim, int64_t i)
 {
@@ -667,4 +754,40 @@ bool kernel_index_add(struct rt_call *c)
         while (next_index(&from, in));
     }
     return true;
+}
+
+/* Slices of the result, those that index names, written by src or by a value. */
+static bool write_slices(struct rt_call *c, const struct rt_tensor *src, const struct rt_value *v)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
+    const struct rt_tensor *out = c->n_out > 0 ? c->out : self;
+    int dim = plain_dim(self, arg_int(c, 1, 0));
+    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
+
+    if (out->data != self->data && !copy_tensor(c, out, self))
+        return false;
+    for (int64_t k = 0; k < n; k++) {
+        at[0] = k;
+        int64_t i = index_at(index, at), there = src == NULL ? position(i, size) : i;
+        if (there < 0 || there >= size)
+            return out_of_range(c, i, size);
+        struct rt_tensor to = slice_at(out, dim, there), from;
+        if (src != NULL)
+            from = slice_at(src, dim, k);
+        if (src != NULL ? !copy_tensor(c, &to, &from) : !fill_tensor(c, &to, v))
+            return false;
+    }
+    return true;
+}
+
+/* (self, dim, index, source) */
+bool kernel_index_copy(struct rt_call *c)
+{
+    return write_slices(c, arg_tensor(c, 3), NULL);
+}
+
+/* (self, dim, index, value) */
+bool kernel_index_fill(struct rt_call *c)
+{
+    return write_slices(c, NULL, arg_at(c, 3));
 }

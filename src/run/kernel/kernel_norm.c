@@ -209,9 +209,27 @@ ALL_PLAIN(rms_norm)
 ALL_PLAIN(layer_norm_backward)
 ALL_PLAIN(rms_norm_backward)
 
-/* ---- negative log likelihood: [n, classes] or [classes] ---- */
+/* ---- negative log likelihood: [n, classes, …] or [classes] ---- */
 
 enum { MEAN = 1, SUM = 2 };
+
+struct targets {
+    int64_t n, classes, inner; /* targets; elements from class to class */
+};
+
+static struct targets targets_of(const struct rt_tensor *self)
+{
+    int64_t inner = self->n > 2 ? plain_count(self, 2, self->n) : 1;
+
+    return (struct targets){(self->n > 1 ? self->size[0] : 1) * inner,
+                            self->n > 0 ? self->size[self->n > 1] : 1, inner};
+}
+
+/* Where the score of a target is. */
+static int64_t score_at(const struct targets *t, int64_t i, int64_t class)
+{
+    return (i / t->inner * t->classes + class) * t->inner + i % t->inner;
+}
 
 /* (self, target, weight, reduction, ignore_index) -> out, total_weight */
 bool kernel_nll_loss(struct rt_call *c)
@@ -220,20 +238,20 @@ bool kernel_nll_loss(struct rt_call *c)
     const struct rt_tensor *self = arg_tensor(c, 0);
     const double *x = plain_in(&s, self, K_F64), *w = plain_in(&s, arg_tensor(c, 2), K_F64);
     const int64_t *target = plain_in(&s, arg_tensor(c, 1), K_I64);
-    int64_t classes = self->size[self->n - 1], n = self->n == 2 ? self->size[0] : 1;
+    struct targets t = targets_of(self);
     int64_t how = arg_int(c, 3, MEAN), ignored = arg_int(c, 4, -100);
-    bool each = how != MEAN && how != SUM && self->n == 2;
+    bool each = how != MEAN && how != SUM && self->n > 1;
     double *out = plain_out(&s, &c->out[0], K_F64), sum = 0, total = 0;
 
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < t.n; i++) {
         double loss = 0, weight = 0;
 
         if (target[i] != ignored) {
-            if (target[i] < 0 || target[i] >= classes)
+            if (target[i] < 0 || target[i] >= t.classes)
                 return kernel_error(c, "target %lld is out of range for %lld classes",
-                                    (long long)target[i], (long long)classes);
+                                    (long long)target[i], (long long)t.classes);
             weight = w != NULL ? w[target[i]] : 1;
-            loss = -x[i * classes + target[i]] * weight;
+            loss = -x[score_at(&t, i, target[i])] * weight;
         }
         sum += loss;
         total += weight;
@@ -258,20 +276,20 @@ bool kernel_nll_loss_backward(struct rt_call *c)
                  *w = plain_in(&s, arg_tensor(c, 3), K_F64),
                  *total = plain_in(&s, arg_tensor(c, 6), K_F64);
     const int64_t *target = plain_in(&s, arg_tensor(c, 2), K_I64);
-    int64_t classes = self->size[self->n - 1], n = self->n == 2 ? self->size[0] : 1;
+    struct targets t = targets_of(self);
     int64_t how = arg_int(c, 4, MEAN), ignored = arg_int(c, 5, -100);
-    bool each = how != MEAN && how != SUM && self->n == 2;
+    bool each = how != MEAN && how != SUM && self->n > 1;
     double *dx = plain_out(&s, c->out, K_F64);
 
-    memset(dx, 0, (size_t)(n * classes) * sizeof(*dx));
-    for (int64_t i = 0; i < n; i++) {
+    memset(dx, 0, (size_t)(t.n * t.classes) * sizeof(*dx));
+    for (int64_t i = 0; i < t.n; i++) {
         if (target[i] == ignored)
             continue;
-        if (target[i] < 0 || target[i] >= classes)
+        if (target[i] < 0 || target[i] >= t.classes)
             return kernel_error(c, "target %lld is out of range for %lld classes",
-                                (long long)target[i], (long long)classes);
+                                (long long)target[i], (long long)t.classes);
         double d = -g[each ? i : 0] * (w != NULL ? w[target[i]] : 1);
-        dx[i * classes + target[i]] = how == MEAN ? d / *total : d;
+        dx[score_at(&t, i, target[i])] = how == MEAN ? d / *total : d;
     }
     plain_done(&s, c->out, dx, K_F64);
     return true;

@@ -166,12 +166,22 @@ bool kernel_std(struct rt_call *c)
     return variance(c, &c->out[0], NULL, 1, arg_float(c, 2, 1), true);
 }
 
+bool kernel_std_mean(struct rt_call *c)
+{
+    return variance(c, &c->out[0], &c->out[1], 1, arg_float(c, 2, 1), true);
+}
+
 size_t scratch_var(const struct rt_call *c)
 {
     return 4 * plain_scratch(c, 64);
 }
 
 size_t scratch_std(const struct rt_call *c)
+{
+    return scratch_var(c);
+}
+
+size_t scratch_std_mean(const struct rt_call *c)
 {
     return scratch_var(c);
 }

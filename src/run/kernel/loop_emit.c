@@ -101,8 +101,8 @@ static bool emit_fold(const struct emit *e, uint32_t i)
     return finish(e, i, 0, variance) && (c->n_out == 1 || finish(e, i, 1, mean));
 }
 
-/* What a node adds at most: three operands loaded, converted, rounded and spread, the function, and
- * two results converted, rounded and stored. */
+/* What a node adds at most: four operands loaded, converted, rounded and spread, the function, and
+ * its result, or two of a variance of one operand, converted, rounded and stored. */
 enum { NODE_STEPS = 20, NODE_MEMS = 5 };
 
 static struct prog *new_prog(const struct part *p, struct arena *a)

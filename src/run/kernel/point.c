@@ -1,6 +1,7 @@
 /* Calls that work element by element: which dtype they compute in, which numbers they need. */
 #include "run/kernel/point.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "run/kernel/kernels.h"
@@ -17,7 +18,7 @@ enum typing {
 };
 
 /* Which numbers of the call become parameters. */
-enum numbers { NOTHING, ALPHA, THREE, FIRST, SECOND, BOUNDS, MODE, REDUCTION };
+enum numbers { NOTHING, ALPHA, THREE, FIRST, SECOND, BOUNDS, MODE, REDUCTION, LOSS, FINITE, EDGE };
 
 /* WIDE: numbers are not rounded to a 16-bit dtype before they are used. */
 static const struct {
@@ -52,6 +53,14 @@ static const struct {
     UNARY(asin),
     UNARY(acos),
     UNARY(atan),
+    UNARY(asinh),
+    UNARY(acosh),
+    UNARY(atanh),
+    UNARY(deg2rad),
+    UNARY(rad2deg),
+    UNARY(sgn),
+    UNARY(mish),
+    UNARY(selu),
     UNARY(sinh),
     UNARY(cosh),
     UNARY(tanh),
@@ -70,6 +79,17 @@ static const struct {
     BINARY(remainder),
     BINARY(fmod),
     BINARY(atan2),
+    BINARY(hypot),
+    BINARY(copysign),
+    BINARY(xlogy),
+    BINARY(xlog1py),
+    BINARY(logaddexp),
+    BINARY(logaddexp2),
+    BINARY(heaviside),
+    BINARY(fmax),
+    BINARY(fmin),
+    BINARY(prelu),
+    BINARY(mish_backward),
     BINARY(pow),
     BINARY(maximum),
     BINARY(minimum),
@@ -100,6 +120,19 @@ static const struct {
     [OP_KERNEL_softplus] = {1, SAME, FIRST, false},
     [OP_KERNEL_hardtanh] = {1, SAME, BOUNDS, false},
     [OP_KERNEL_clamp] = {1, SAME, BOUNDS, false},
+    [OP_KERNEL_clamp_tensor] = {3, SAME, NOTHING, false},
+    [OP_KERNEL_threshold] = {1, SAME, FIRST, false},
+    [OP_KERNEL_celu] = {1, SAME, FIRST, false},
+    [OP_KERNEL_hardshrink] = {1, SAME, FIRST, false},
+    [OP_KERNEL_softshrink] = {1, SAME, FIRST, false},
+    [OP_KERNEL_shrink_backward] = {2, SAME, SECOND, false},
+    [OP_KERNEL_logit] = {1, SAME, EDGE, false},
+    [OP_KERNEL_logit_backward] = {2, SAME, EDGE, false},
+    [OP_KERNEL_nan_to_num] = {1, SAME, FINITE, false},
+    [OP_KERNEL_huber_loss_backward] = {3, SAME, LOSS, false},
+    [OP_KERNEL_smooth_l1_loss_backward] = {3, SAME, LOSS, false},
+    [OP_KERNEL_soft_margin_loss_backward] = {3, SAME, LOSS, false},
+    [OP_KERNEL_bce_loss_backward] = {4, SAME, LOSS, false},
     [OP_KERNEL_threshold_backward] = {2, SAME, ALPHA, false},
     [OP_KERNEL_leaky_relu_backward] = {2, SAME, SECOND, false},
     [OP_KERNEL_softplus_backward] = {2, SAME, SECOND, false},
@@ -117,6 +150,9 @@ static const struct {
     [OP_KERNEL_isnan] = {1, COMPARE, NOTHING, false},
     [OP_KERNEL_isinf] = {1, COMPARE, NOTHING, false},
     [OP_KERNEL_isfinite] = {1, COMPARE, NOTHING, false},
+    [OP_KERNEL_isposinf] = {1, COMPARE, NOTHING, false},
+    [OP_KERNEL_isneginf] = {1, COMPARE, NOTHING, false},
+    [OP_KERNEL_signbit] = {1, COMPARE, NOTHING, false},
     [OP_KERNEL_where] = {3, CHOICE, NOTHING, false},
     [OP_KERNEL_masked_fill] = {3, MASKED, NOTHING, false},
     [OP_KERNEL_logical_and] = {2, LOGICAL, NOTHING, false},
@@ -190,6 +226,9 @@ static enum dtype compute_dtype(const struct rt_call *c, enum op_kernel k)
     enum kind kind = kind_of(d);
     if (k == OP_KERNEL_div && rounding_mode(arg_at(c, 2)) == 0 && (kind == K_BOOL || kind == K_I64))
         return DTYPE_DEFAULT;
+    if (k == OP_KERNEL_clamp && (kind == K_BOOL || kind == K_I64) && c->n_out > 0 &&
+        dtype_is_float(c->out->dtype))
+        return c->out->dtype; /* whole numbers between others */
     if (kind == K_BOOL && fn[K_BOOL] == NULL && fn[K_I64] != NULL)
         return c->n_out > 0 && kind_of(c->out->dtype) == K_I64 ? c->out->dtype : d;
     if ((kind == K_BOOL || kind == K_I64) && fn[K_BOOL] == NULL && fn[K_I64] == NULL)
@@ -215,6 +254,19 @@ static void take_bounds(const struct rt_call *c, struct point_params *p)
     p->i[1] = arg_int(c, 2, INT64_MAX);
 }
 
+/* nan_to_num(self, nan, posinf, neginf): by default 0, and the largest numbers of the dtype. */
+static void take_finite(const struct rt_call *c, struct point_params *p)
+{
+    double most = c->out->dtype == DTYPE_F64    ? DBL_MAX
+                  : c->out->dtype == DTYPE_F16  ? 65504
+                  : c->out->dtype == DTYPE_BF16 ? 0x1.fep127
+                                                : (double)FLT_MAX;
+
+    p->f[0] = arg_float(c, 1, 0);
+    p->f[1] = arg_float(c, 2, most);
+    p->f[2] = arg_float(c, 3, -most);
+}
+
 static int64_t count_of(const struct rt_call *c, uint32_t i)
 {
     return arg_tensor(c, i) != NULL ? rt_numel(arg_tensor(c, i)) : 1;
@@ -238,6 +290,15 @@ static struct point_params take_numbers(const struct rt_call *c, enum op_kernel 
     case SECOND: take_first(c, 2, &p); break;
     case BOUNDS: take_bounds(c, &p); break;
     case MODE: p.i[1] = rounding_mode(arg_at(c, 2)); break;
+    case FINITE: take_finite(c, &p); break;
+    case EDGE: p.f[0] = arg_float(c, points[k].n_in, -1); break;
+    case LOSS: {
+        uint32_t at = points[k].n_in; /* of the reduction; then may follow a number */
+
+        p.f[0] = arg_int(c, at, 1) == 1 ? 1 / (double)count_of(c, 1) : 1;
+        p.f[1] = arg_float(c, at + 1, 1);
+        break;
+    }
     case REDUCTION: p.f[0] = arg_int(c, 3, 1) == 1 ? 2.0 / (double)count_of(c, 1) : 2; break;
     }
     return p;
@@ -302,6 +363,18 @@ static uint16_t operand(struct prog *p, const struct rt_call *c, const struct so
     return row ? v : prog_spread(p, v);
 }
 
+/* Operand i, which is None: no bound, or a weight of 1. */
+static uint16_t absent(struct prog *p, enum op_kernel k, int i, enum kind kind, bool row)
+{
+    struct rt_value v = {.kind = RT_INT, .i = 1};
+
+    if (k == OP_KERNEL_clamp_tensor && (kind == K_F32 || kind == K_F64))
+        v = (struct rt_value){.kind = RT_FLOAT, .f = i == 1 ? -(double)INFINITY : (double)INFINITY};
+    else if (k == OP_KERNEL_clamp_tensor)
+        v.i = kind == K_BOOL ? i == 2 : i == 1 ? INT64_MIN : INT64_MAX;
+    return number_value(p, &v, kind, row);
+}
+
 static enum kind result_kind(enum op_kernel k, enum kind kind)
 {
     if (points[k].typing == COMPARE)
@@ -330,7 +403,10 @@ uint16_t point_emit(struct prog *p, const struct rt_call *c, const struct source
         bool is_bool = (i == 0 && points[k].typing == CHOICE) ||
                        (i == 1 && points[k].typing == MASKED);
 
-        in[i] = operand(p, c, from, (uint32_t)i, is_bool ? DTYPE_B8 : d, points[k].wide, row);
+        if (arg_at(c, (uint32_t)i)->kind == RT_NONE)
+            in[i] = absent(p, k, i, kind, row);
+        else
+            in[i] = operand(p, c, from, (uint32_t)i, is_bool ? DTYPE_B8 : d, points[k].wide, row);
     }
     if (k == OP_KERNEL_threshold_backward && kind == K_I64)
         elem_round(params.i, d, 1);

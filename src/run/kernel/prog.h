@@ -13,7 +13,7 @@
 
 #include "run/kernel/hot.h"
 
-enum { PROG_DIMS = 24, PROG_IN = 3 };
+enum { PROG_DIMS = 24, PROG_IN = 4 };
 
 enum step_what {
     STEP_LOAD,    /* out = mem */
