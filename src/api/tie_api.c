@@ -78,6 +78,8 @@ static void do_tie(void *arg)
     if (x->tie->x.loop_gbps > 0 && (c.dram_gbps <= 0 || !x->traces->part[0].device))
         c.dram_gbps = x->tie->x.loop_gbps;
     x->has_tables = x->machine->contention && c.n_coll > 0;
+    if (x->has_tables)
+        hold_laws(x->traces->part, x->traces->n_part, x->steps, &x->tie->arena, &c);
     measured_cluster_write(&c, &x->cluster);
 }
 

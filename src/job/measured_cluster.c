@@ -101,16 +101,29 @@ static bool is_inter(const struct trace *t, const struct trace_coll *c, int64_t 
     return c->p > per_node;
 }
 
-static void fit(struct measured_coll *c, const struct sample *s, uint32_t n, struct arena *a)
+bool measured_counts(const struct trace_coll *c)
+{
+    return c->bytes > 0 && c->p >= 2 && c->transfer > 0 && c->kind < TUCK_OTHER_COLLECTIVE;
+}
+
+uint64_t measured_case(const struct trace_part *p, const struct trace_coll *c, int64_t per_node)
+{
+    return (uint64_t)c->kind << 40 | (uint64_t)c->p << 1 | is_inter(p->t, c, per_node);
+}
+
+void measured_fit(struct measured_coll *c, struct arena *a)
 {
     struct cost_point *at = arena_array(a, struct cost_point, c->n + 1);
 
-    if (c->n < 2)
-        return;
     for (uint32_t i = 0; i < c->n; i++)
         at[i] = (struct cost_point){c->at[i].size, c->at[i].us};
-    c->law = law_fit(at, c->n);
-    for (uint32_t i = 0; i < n; i++)
+    if (c->n > 1)
+        c->law = law_fit(at, c->n);
+}
+
+static void residual(struct measured_coll *c, const struct sample *s, uint32_t n)
+{
+    for (uint32_t i = 0; c->n > 1 && i < n; i++)
         c->residual += fabs(law_time(&c->law, s[i].size) / s[i].us - 1) / n;
 }
 
@@ -126,13 +139,12 @@ static void collectives(const struct trace_part *part, uint32_t n, struct arena 
         beside_covers(&part[i], a, &cover);
         for (uint32_t k = 0; k < part[i].coll.len; k++) {
             const struct trace_coll *c = &part[i].coll.at[k];
-            if (c->bytes <= 0 || c->p < 2 || c->transfer <= 0 || c->kind >= TUCK_OTHER_COLLECTIVE)
+            if (!measured_counts(c))
                 continue;
-            bool inter = is_inter(part[i].t, c, out->per_node);
             double share = beside_share(&cover.compute, c->end - c->transfer, c->end);
             double us = beside_alone((double)c->transfer * own[k], share, out->beside.transfer);
-            struct sample s = {(uint64_t)c->kind << 40 | (uint64_t)c->p << 1 | inter,
-                               (double)c->bytes, us / PS_PER_US};
+            struct sample s = {measured_case(&part[i], c, out->per_node), (double)c->bytes,
+                               us / PS_PER_US};
             vec_push_in(a, &list, s);
         }
     }
@@ -141,12 +153,14 @@ static void collectives(const struct trace_part *part, uint32_t n, struct arena 
     for (uint32_t i = 0, k; i < list.len; i = k) {
         for (k = i; k < list.len && list.at[k].what == list.at[i].what;)
             k++;
-        struct measured_coll c = {.kind = (tuck_coll)(list.at[i].what >> 40),
+        struct measured_coll c = {.what = list.at[i].what,
+                                  .kind = (tuck_coll)(list.at[i].what >> 40),
                                   .p = (int64_t)(list.at[i].what >> 1 & 0x7FFFFFFFFF),
                                   .inter = list.at[i].what & 1,
                                   .at = arena_array(a, struct measured_point, k - i)};
         c.n = medians(&list.at[i], k - i, c.at);
-        fit(&c, &list.at[i], k - i, a);
+        measured_fit(&c, a);
+        residual(&c, &list.at[i], k - i);
         vec_push_in(a, &found, c);
     }
     out->coll = found.at;

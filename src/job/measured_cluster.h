@@ -18,8 +18,10 @@ struct measured_coll {
     tuck_coll kind;
     int64_t p;
     bool inter;
+    uint64_t what; /* measured_case() */
     struct measured_point *at;
     uint32_t n;
+    double fixed_us;     /* of each time, this much is the same for all sizes; 0: not known */
     struct cost_law law; /* with two sizes or more */
     double residual;     /* the mean of |law / measured - 1| over all measured times */
 };
@@ -38,6 +40,13 @@ struct measured_cluster {
     uint32_t n_kernel;
     struct beside beside; /* all times above are without it */
 };
+
+/* Is everything known about it that a law needs? */
+bool measured_counts(const struct trace_coll *c);
+/* Collectives of one number have one law. */
+uint64_t measured_case(const struct trace_part *p, const struct trace_coll *c, int64_t per_node);
+/* The law of c's points. */
+void measured_fit(struct measured_coll *c, struct arena *a);
 
 /* Operations of a matrix product; 0 if it is none that is known. */
 double trace_product(const char *name, const char *dims);

@@ -21,14 +21,15 @@ static void point_json(struct json_out *j, double size, double us)
     json_close(j, ']');
 }
 
-static void points_json(struct json_out *j, const struct measured_point *at, uint32_t n)
+static void points_json(struct json_out *j, const struct measured_point *at, uint32_t n,
+                        double fixed)
 {
     json_open(j, "points", '[');
     j->flat = true;
     for (uint32_t i = 0; i < n; i++)
         point_json(j, at[i].size, at[i].us);
     if (n == 1) /* a table has two points: the second one is in proportion */
-        point_json(j, 2 * at[0].size, 2 * at[0].us);
+        point_json(j, 2 * at[0].size, 2 * at[0].us - (fixed < at[0].us ? fixed : 0));
     j->flat = false;
     json_close(j, ']');
 }
@@ -44,7 +45,7 @@ static void coll_json(struct json_out *j, const struct measured_coll *c)
     json_int(j, "p", c->p);
     json_str(j, "link", c->inter ? "inter" : "intra");
     json_null(j, "algo");
-    points_json(j, c->at, c->n);
+    points_json(j, c->at, c->n, c->fixed_us);
     json_int(j, "_measured", n);
     if (c->n > 1) {
         json_open(j, "_law", '{');
@@ -78,7 +79,7 @@ static void compute_json(struct json_out *j, const struct measured_cluster *c)
             if (c->n_gemm[i] == 0)
                 continue;
             json_open(j, rate_names[i], '{');
-            points_json(j, c->gemm[i], c->n_gemm[i]);
+            points_json(j, c->gemm[i], c->n_gemm[i], 0);
             json_close(j, '}');
         }
         json_close(j, '}');

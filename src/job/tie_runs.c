@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "job/measured_cluster.h"
+#include "job/hold.h"
 
 uint64_t tie_coll_key(unsigned kind, int64_t bytes, bool sized)
 {
@@ -87,6 +87,7 @@ static bool is_fused(const char *name)
 struct alone {
     struct beside_covers cover;
     struct beside beside;
+    bool waits; /* for other ranks: they are part of a collective's time */
 };
 
 static int64_t kernel_alone(const struct alone *by, const struct trace_span *s)
@@ -139,10 +140,10 @@ static void add_kernels(const struct trace_part *p, const struct alone *alone, s
         x->x.compute += s->end - s->start;
         if (flops > 0)
             vec_push_in(a, &x->item[TIE_PRODUCTS],
-                        ((struct item){(uint64_t)flops, e->name, kernel_alone(alone, s)}));
+                        ((struct item){(uint64_t)flops, e->name, kernel_alone(alone, s), 0}));
         else if (p->device || is_fused(trace_str(t, e->name)))
             vec_push_in(a, &x->item[TIE_KERNELS],
-                        ((struct item){0, e->name, kernel_alone(alone, s)}));
+                        ((struct item){0, e->name, kernel_alone(alone, s), 0}));
     }
 }
 
@@ -150,89 +151,38 @@ static int by_issued(const void *a, const void *b)
 {
     const struct trace_coll *const *x = a, *const *y = b;
 
-    return ((*x)->issued > (*y)->issued) - ((*x)->issued < (*y)->issued);
+    if ((*x)->issued != (*y)->issued)
+        return (*x)->issued < (*y)->issued ? -1 : 1;
+    return (*x > *y) - (*x < *y);
 }
 
-/* A wait of the host, and the last collective that ended during it: what the host waited for. */
-struct host_wait {
-    int64_t start, end, last;
-};
-
-static int by_wait(const void *a, const void *b)
-{
-    const struct host_wait *x = a, *y = b;
-
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    return x->end > y->end ? -1 : x->end < y->end;
-}
-
-/* The wait that had begun before that moment, and not ended. */
-static struct host_wait *wait_at(struct host_wait *w, uint32_t n, int64_t when)
-{
-    uint32_t k = begun(w, sizeof(*w), n, when - 1);
-
-    return k > 0 && when <= w[k - 1].end ? &w[k - 1] : NULL;
-}
-
-/* The waits of a job without a device; those inside of others are part of them. */
-static uint32_t host_waits(const struct trace_part *p, struct arena *a, struct host_wait **out)
-{
-    struct host_wait *w = arena_array(a, struct host_wait, p->span.len + 1);
-    uint32_t n = 0, m = 0;
-
-    for (uint32_t i = 0; !p->device && i < p->span.len; i++)
-        if (p->span.at[i].cls == TRACE_WAIT)
-            w[n++] = (struct host_wait){p->span.at[i].start, p->span.at[i].end, INT64_MIN};
-    qsort(w, n, sizeof(*w), by_wait);
-    for (uint32_t i = 0; i < n; i++)
-        if (m == 0 || w[i].start >= w[m - 1].end)
-            w[m++] = w[i];
-    for (uint32_t i = 0; i < p->coll.len; i++) {
-        struct host_wait *x = wait_at(w, m, p->coll.at[i].end);
-        if (x != NULL && p->coll.at[i].end > x->last)
-            x->last = p->coll.at[i].end;
-    }
-    *out = w;
-    return m;
-}
-
-/* The time of a collective is what it holds up its group: without a device, from the moment that
- * the host has started it, or that the one before it is done, until the host that waits for it goes
- * on. */
 static void add_colls(const struct trace_part *p, const struct alone *alone, struct window *w,
                       uint32_t n, bool sized, struct arena *a)
 {
     const struct trace_coll **list = arena_array(a, const struct trace_coll *, p->coll.len + 1);
-    struct host_wait *wait;
-    uint32_t n_wait = host_waits(p, a, &wait);
-    int64_t before = INT64_MIN;
+    const struct hold *hold = trace_holds(p, a);
 
     for (uint32_t i = 0; i < p->coll.len; i++)
         list[i] = &p->coll.at[i];
     qsort(list, p->coll.len, sizeof(*list), by_issued);
     for (uint32_t i = 0; i < p->coll.len; i++) {
         const struct trace_coll *c = list[i];
+        const struct hold *h = &hold[c - p->coll.at];
         struct window *x = window_at(w, n, c->issued);
-        int64_t from = c->start;
+        int64_t ps = h->end - h->from, call = 0;
 
-        if (!p->device && c->call != TRACE_NONE) {
-            int64_t called = trace_end(&p->t->cpu.at[c->call]);
-            from = called < from ? called : from;
-        }
-        from = from < before ? before : from;
-        before = c->end > before ? c->end : before;
         if (x == NULL)
             continue;
-        const struct host_wait *held = wait_at(wait, n_wait, c->end);
-        int64_t end = held != NULL && held->last == c->end ? held->end : c->end;
-        int64_t ps = end > from ? end - from : 0;
         x->x.comm += ps;
         if (p->device)
             x->x.exposed += c->exposed;
-        ps = ps > 0 ? transfer_alone(alone, from, end) : 0;
+        else if (c->call != TRACE_NONE)
+            call = p->t->cpu.at[c->call].dur;
+        x->lost += h->lost;
+        if (ps > 0)
+            ps = transfer_alone(alone, h->from + (alone->waits ? 0 : h->wait), h->end);
         vec_push_in(a, &x->item[TIE_COLLECTIVES],
-                    ((struct item){tie_coll_key(c->kind, c->bytes, sized), 0, ps}));
+                    ((struct item){tie_coll_key(c->kind, c->bytes, sized), 0, ps, call}));
     }
 }
 
@@ -240,7 +190,8 @@ uint32_t tie_runs(const struct trace_part *p, bool sized, const struct beside *b
                   struct arena *a, struct window **out)
 {
     uint32_t n = windows(p, a, out);
-    struct alone alone = {.beside = *beside};
+    struct beside none = {.kernel = 0};
+    struct alone alone = {.beside = beside != NULL ? *beside : none, .waits = beside == NULL};
 
     beside_covers(p, a, &alone.cover);
     add_kernels(p, &alone, *out, n, a);

@@ -9,6 +9,7 @@ struct item {
     uint64_t key;
     uint32_t ref; /* op, or index of its name */
     int64_t ps;
+    int64_t call; /* of a collective that the host moves: its time to start it */
 };
 
 typedef VEC(struct item) items;
@@ -19,11 +20,16 @@ struct window {
     str_id name;
     items item[TIE_CLASS_END];
     struct trace_figures x;
+    int64_t lost; /* ps: in waits for other ranks nothing is done */
 };
 
 uint64_t tie_coll_key(unsigned kind, int64_t bytes, bool sized);
+static inline uint64_t tie_coll_bytes(uint64_t key)
+{
+    return key & ((UINT64_C(1) << 56) - 1);
+}
 /* In the order of their starts; sized: collectives of other bytes are not alike; beside: what to
- * take off the times of items. */
+ * take off the times of items, and waits for other ranks, too; NULL: nothing. */
 uint32_t tie_runs(const struct trace_part *p, bool sized, const struct beside *beside,
                   struct arena *a, struct window **out);
 

@@ -67,6 +67,11 @@ void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
         wrap_line(b, INK_LIMIT, LAYOUT_SAY,
                   "how much longer communication takes beside kernels is not known: none of it ran "
                   "with and without them");
+    if (t->lost > 0)
+        wrap_line(b, INK_DIM, LAYOUT_SAY,
+                  "waiting for other ranks, %.3f ms, is spread over all ops: as if this rank were "
+                  "as slow as they are",
+                  (double)t->lost / 1e9);
     for (int c = 0; c < TIE_CLASS_END; c++) {
         const struct tie_count *x = &t->count[c];
         if (x->n == 0)
@@ -120,6 +125,8 @@ void tie_json(const struct tie *t, const tuck_times *times, struct buf *b)
         json_float(&j, "kernels_beside", t->beside.kernel);
     if (t->alone && t->beside.transfer > 0)
         json_float(&j, "transfers_beside", t->beside.transfer);
+    if (t->alone)
+        json_float(&j, "waiting_ns", ns_of_ps(t->lost));
     for (int c = 0; c < TIE_CLASS_END; c++) {
         json_open(&j, name[c], '{');
         json_int(&j, "ops", t->count[c].n);

@@ -26,7 +26,7 @@ static void items_of_program(const struct program *p, bool sized, struct arena *
                     ((struct item){c == TIE_COLLECTIVES ? tie_coll_key(op->coll, op->message, sized)
                                    : c == TIE_PRODUCTS  ? (uint64_t)op->flops
                                                         : 0,
-                                   i, 0}));
+                                   i, 0, 0}));
     }
 }
 
@@ -223,11 +223,6 @@ static uint64_t likeness(const items ops[TIE_CLASS_END], const struct window *w)
     return score;
 }
 
-static bool is_used(const struct window *w, struct tie_steps s)
-{
-    return s.every <= 0 || (w->step >= 0 && w->step % s.every == s.rest);
-}
-
 static void add_figures(struct trace_figures *sum, const struct trace_figures *x)
 {
     sum->step += x->step;
@@ -324,7 +319,7 @@ static const struct window *choose_runs(const items ops[TIE_CLASS_END], struct w
     judged->at = arena_array(a, struct window *, n + 1);
     for (uint32_t i = 0; best != NULL && i < n; i++)
         if (w[i].name == best->name && likeness(ops, &w[i]) == most) {
-            struct runs *r = is_used(&w[i], steps) ? used : judged;
+            struct runs *r = step_is_used(steps, w[i].step) ? used : judged;
             r->at[r->n++] = &w[i];
         }
     return best;
@@ -352,6 +347,57 @@ static double loop_rate(const items *ops, const struct program *p, const struct 
             ps += (double)run->at[k].ps / used->n;
     }
     return bytes >= LEAST && ps > 0 ? bytes / ps * PS_PER_NS : 0;
+}
+
+/* Collectives of one size: the host's time to start one, on average. */
+static uint32_t call_points(const struct runs *used, struct arena *a, struct cost_point **out)
+{
+    items all = {NULL, 0, 0};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < used->n; i++) {
+        const items *run = &used->at[i]->item[TIE_COLLECTIVES];
+        for (uint32_t k = 0; k < run->len; k++) {
+            struct item x = run->at[k];
+            x.key = tie_coll_bytes(x.key);
+            vec_push_in(a, &all, x);
+        }
+    }
+    const struct item **list = sorted(&all, a);
+    struct cost_point *at = arena_array(a, struct cost_point, all.len + 1);
+    for (uint32_t i = 0, k; i < all.len; i = k) {
+        double sum = 0;
+        for (k = i; k < all.len && list[k]->key == list[i]->key; k++)
+            sum += (double)list[k]->call;
+        if (list[i]->key > 0 && sum > 0)
+            at[n++] = (struct cost_point){(double)list[i]->key, sum / (k - i)};
+    }
+    *out = at;
+    return n;
+}
+
+/* What the host does between ops. Calls of collectives are part of it: a graph with others than
+ * those that ran has other calls, by a law of their sizes; if those are close to each other, in
+ * proportion. */
+static int64_t host_time(const items *ops, const struct runs *used, const struct trace_figures *x,
+                         struct arena *a)
+{
+    struct cost_point *at;
+    uint32_t n = call_points(used, a, &at);
+    double graph = 0, ran = 0;
+
+    if (n == 0 || same_sequence(ops, &used->at[0]->item[TIE_COLLECTIVES]))
+        return x->idle;
+    struct cost_law law = at[n - 1].bytes >= HOLD_APART * at[0].bytes ? law_fit(at, n)
+                                                                      : (struct cost_law){0, 0, 1};
+    for (uint32_t i = 0; i < ops->len; i++)
+        graph += law_time(&law, (double)tie_coll_bytes(ops->at[i].key));
+    for (uint32_t i = 0; i < used->n; i++) {
+        const items *run = &used->at[i]->item[TIE_COLLECTIVES];
+        for (uint32_t k = 0; k < run->len; k++)
+            ran += law_time(&law, (double)tie_coll_bytes(run->at[k].key)) / used->n;
+    }
+    return x->idle + (int64_t)(ran > 0 ? (graph / ran - 1) * (double)x->calls : 0);
 }
 
 bool tie_graph(const struct trace_part *part, const struct program *p, struct tie_steps steps,
@@ -384,7 +430,7 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     items_of_program(p, sized, a, ops);
     for (int c = 0; c < TIE_KERNELS; c++)
         order_of_code(p, (enum tie_class)c, list, n_kernel, op_of, a, &ops[c]);
-    uint32_t n = tie_runs(part, sized, &out->beside, a, &w);
+    uint32_t n = tie_runs(part, sized, beside, a, &w);
     const struct window *best = choose_runs(ops, w, n, steps, a, &used, &judged);
     out->n_run = used.n;
     if (used.n == 0)
@@ -404,7 +450,11 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     finish(ops, p, &s, a, out);
     out->loop_gbps = loop_rate(&ops[TIE_KERNELS], p, &used, out);
     struct trace_figures x = mean(&used);
-    out->gap = p->n_op > 0 && x.idle > 0 ? x.idle / p->n_op : 0;
+    int64_t host = host_time(&ops[TIE_COLLECTIVES], &used, &x, a);
+    for (uint32_t i = 0; out->alone && i < used.n; i++)
+        out->lost += used.at[i]->lost / used.n;
+    host += out->lost;
+    out->gap = p->n_op > 0 && host > 0 ? host / p->n_op : 0;
     out->others = judged.n > 0;
     out->measured = out->others ? mean(&judged) : x;
     out->n_judged = out->others ? judged.n : used.n;

@@ -3,7 +3,7 @@
 #define TUCK_JOB_TIE_TRACE_H
 
 #include "base/buf.h"
-#include "job/beside.h"
+#include "job/hold.h"
 #include "lower/program.h"
 
 enum tie_class { TIE_COLLECTIVES, TIE_PRODUCTS, TIE_KERNELS, TIE_CLASS_END };
@@ -12,11 +12,6 @@ struct tie_count {
     uint32_t n, tied;
     uint32_t ambiguous; /* of those: several alike, in another order; each has their mean */
     int64_t ps;         /* what is tied took that long */
-};
-
-/* The steps that costs come from: those whose number leaves `rest` modulo `every`; 0: all. */
-struct tie_steps {
-    int64_t every, rest;
 };
 
 /* Nodes of Inductor's kernels, by the name in the code: "cpp_fused_relu_0:2". */
@@ -37,8 +32,9 @@ struct tie {
     bool others;            /* `measured` is the mean of other runs than those */
     uint32_t n_judged;      /* how many: the middle half, too */
     struct trace_figures measured;
-    int64_t gap; /* ps for each op: what the host does between them, of the runs used for costs */
-    bool alone;  /* times are without what others take */
+    int64_t gap;  /* ps for each op: what the host does between them, of the runs used for costs */
+    bool alone;   /* times are without what others take, and without waits for other ranks */
+    int64_t lost; /* ps of a run, if `alone`: such waits, which are part of the gaps instead */
     /* bytes that kernels other than products read and write, by their time; 0: not known */
     double loop_gbps;
     struct beside beside;
