@@ -3,10 +3,12 @@
 import os
 import threading
 import unittest
+from unittest import mock
 
 import torch
 from bridge import *  # noqa: F403
 from bridge import CALLS, WIDTH
+from tuck.torch.job import Verdict
 
 
 def compiled(**options):
@@ -260,6 +262,23 @@ class LibraryTest(BridgeTest):
         self.assertEqual(len(plans), 2)
         self.assertEqual(plans[0], "auto")
         self.assertNotEqual(plans[1], "auto")
+
+    def test_compiled_again_without(self):
+        """What was agreed cannot be had for another size: the unchanged graph is compiled, in the same
+        context of a forward, whose strides are those of the code that is used."""
+
+        def step(x):
+            found = [collectives.all_reduce(x * k, "sum", dist.group.WORLD) for k in (1, 2)]
+            return [y.t() + 1 for y in found]
+
+        inputs = [torch.ones(n, WIDTH) for n in (8, 5)]
+        stand_in(tuck.torch.run)
+        tuck.torch.install(["bucket_all_reduce"])
+        with torch.no_grad(), mock.patch.object(Verdict, "fits", lambda *_: False):
+            fn = torch.compile(step, dynamic=False)
+            got = [fn(x) for x in inputs]
+        for x, found in zip(inputs, got):
+            self.assertTrue(all(torch.equal(y, w) for y, w in zip(found, step(x))))
 
     def test_passes_by_name(self):
         expected = train(compiled())
