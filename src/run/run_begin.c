@@ -124,9 +124,30 @@ static void do_hints(void *arg)
     find_hints(arg);
 }
 
-static void do_infer(void *g)
+/* ---- operands that go together ---- */
+
+struct misfit {
+    tuck_graph *g;
+    uint32_t node; /* the first one whose result does not follow from its operands; PROGRAM_NONE */
+};
+
+/* Loops read as many elements as the types say. Other kernels look for themselves. */
+static void meet_call(void *ctx, const tuck_graph *g, uint32_t n, type_id inferred, type_id stated)
 {
-    infer_need(g);
+    struct misfit *x = ctx;
+    const struct op_row *row = op_at(node_op(g, n));
+
+    if (x->node == PROGRAM_NONE && g == x->g && inferred == 0 && stated != 0 &&
+        row->cls == OP_POINTWISE)
+        x->node = n;
+}
+
+static void do_infer(void *arg)
+{
+    struct misfit *x = arg;
+    struct infer_options o = {.each = meet_call, .ctx = x};
+
+    infer_graph(x->g, &o, NULL);
 }
 
 static bool lower_rank(struct run_plan *plan, struct run_rank *r)
@@ -187,9 +208,17 @@ static bool same_numbers(const struct run_rank *a, const struct run_rank *b)
 static bool make_rank(struct run_plan *plan, struct run_side *side, int rank)
 {
     struct run_rank *r = &side->rank[rank], *first = &side->rank[0];
+    struct misfit x = {r->g, PROGRAM_NONE};
 
-    if (!mem_guard(&r->g->store->mem, do_infer, r->g)) {
+    if (!mem_guard(&r->g->store->mem, do_infer, &x)) {
         plan->status = TUCK_ENOMEM;
+        return false;
+    }
+    if (x.node != PROGRAM_NONE) {
+        diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL,
+                 "it cannot be run: the operands of '%s' do not go together",
+                 str_text(&r->g->store->str, node_at(r->g, x.node)->name));
+        plan->status = TUCK_EINVAL;
         return false;
     }
     if (!run_learn(plan, r, rank))

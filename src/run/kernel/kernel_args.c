@@ -69,3 +69,35 @@ bool kernel_error(struct rt_call *c, const char *format, ...)
     va_end(list);
     return false;
 }
+
+static const char apart[] = "the sizes of its operands do not go together";
+
+bool kernel_holds(struct rt_call *c, const struct rt_tensor *t, int64_t n)
+{
+    return t == NULL || rt_numel(t) == n || kernel_error(c, "%s", apart);
+}
+
+bool kernel_within(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *of,
+                   int except)
+{
+    if (t == NULL)
+        return true;
+    if ((t->n > 0 ? t->n : 1) != (of->n > 0 ? of->n : 1))
+        return kernel_error(c, "%s", apart);
+    for (int d = 0; d < t->n && d < of->n; d++)
+        if (d != except && t->size[d] > of->size[d])
+            return kernel_error(c, "%s", apart);
+    return true;
+}
+
+bool kernel_broadcasts(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *to)
+{
+    if (t == NULL)
+        return true;
+    for (int d = 0; d < t->n; d++) {
+        int at = to->n - t->n + d;
+        if (t->size[d] != 1 && (at < 0 || t->size[d] != to->size[at]))
+            return kernel_error(c, "%s", apart);
+    }
+    return true;
+}

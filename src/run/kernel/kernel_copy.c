@@ -60,6 +60,8 @@ bool copy_tensor(struct rt_call *c, const struct rt_tensor *to, const struct rt_
     if (to->dtype != from->dtype && (kind_of(to->dtype) == K_END || kind_of(from->dtype) == K_END))
         return kernel_error(c, "no kernel converts %s to %s", dtype_at(from->dtype)->name,
                             dtype_at(to->dtype)->name);
+    if (!kernel_broadcasts(c, from, to))
+        return false;
     if (!walk_begin(&w, t, 2, 0))
         return true;
     if (to->dtype == from->dtype) {

@@ -34,6 +34,20 @@ static size_t product_scratch(const struct rt_call *c, const struct product *x)
            (natural ? 0 : plain_scratch(c, 0));
 }
 
+/* Do the sizes of factors and result go together? */
+static bool is_product(struct rt_call *c, const struct product *x)
+{
+    struct matrix o = gemm_matrix(x->out, NULL), a = gemm_matrix(x->a, NULL),
+                  b = gemm_matrix(x->b, NULL);
+    int64_t batch = x->out->n > 2 ? x->out->size[0] : 1, of_a = x->a->n > 2 ? x->a->size[0] : 1,
+            of_b = x->b->n > 2 ? x->b->size[0] : 1;
+
+    if (a.rows != o.rows || b.cols != o.cols || a.cols != b.rows || (of_a != 1 && of_a != batch) ||
+        (of_b != 1 && of_b != batch))
+        return kernel_error(c, "the sizes of its operands do not go together");
+    return kernel_broadcasts(c, x->add, x->out);
+}
+
 static bool multiply(struct rt_call *c, const struct product *x)
 {
     struct plain s = plain_begin(c);
@@ -42,6 +56,8 @@ static bool multiply(struct rt_call *c, const struct product *x)
     if (k == K_END)
         return kernel_error(c, "no kernel computes %s of %s", c->kernel->name,
                             dtype_at(x->out->dtype)->name);
+    if (!is_product(c, x))
+        return false;
     struct rt_tensor a = gemm_operand(&s, x->a, k, true), b = gemm_operand(&s, x->b, k, true),
                      out = gemm_operand(&s, x->out, k, false);
     double beta = x->add != NULL ? x->beta : 0;

@@ -21,8 +21,11 @@ static struct groups groups_at(const struct rt_call *c, uint32_t at)
 
 static bool matches(struct rt_call *c, const struct rt_tensor *in, const struct groups *g)
 {
-    return (g->channels % g->groups == 0 && rt_numel(in) == g->n * g->channels * g->inner) ||
-           kernel_error(c, "group norm of %lld x %lld x %lld elements has %lld", (long long)g->n,
+    if (g->n >= 0 && g->channels > 0 && g->inner >= 0 && g->channels % g->groups == 0 &&
+        !__builtin_mul_overflow_p(g->n * g->channels, g->inner, (int64_t)0) &&
+        rt_numel(in) == g->n * g->channels * g->inner)
+        return true;
+    return kernel_error(c, "group norm of %lld x %lld x %lld elements has %lld", (long long)g->n,
                         (long long)g->channels, (long long)g->inner, (long long)rt_numel(in));
 }
 
@@ -46,7 +49,11 @@ bool kernel_group_norm(struct rt_call *c)
     const struct rt_tensor *in = arg_tensor(c, 0);
     struct groups g = groups_at(c, 3);
 
-    if (!matches(c, in, &g))
+    if (!matches(c, in, &g) || !kernel_holds(c, arg_tensor(c, 1), g.channels) ||
+        !kernel_holds(c, arg_tensor(c, 2), g.channels) ||
+        !kernel_holds(c, &c->out[0], rt_numel(in)) ||
+        !kernel_holds(c, &c->out[1], g.n * g.groups) ||
+        !kernel_holds(c, &c->out[2], g.n * g.groups))
         return false;
     const double *x = plain_in(&s, in, K_F64), *w = plain_in(&s, arg_tensor(c, 1), K_F64),
                  *b = plain_in(&s, arg_tensor(c, 2), K_F64);
@@ -102,7 +109,11 @@ bool kernel_group_norm_backward(struct rt_call *c)
     struct groups g = groups_at(c, 5);
     double *d[3];
 
-    if (!matches(c, in, &g))
+    if (!matches(c, in, &g) || !kernel_holds(c, arg_tensor(c, 0), rt_numel(in)) ||
+        !kernel_holds(c, arg_tensor(c, 2), g.n * g.groups) ||
+        !kernel_holds(c, arg_tensor(c, 3), g.n * g.groups) ||
+        !kernel_holds(c, arg_tensor(c, 4), g.channels) || !kernel_holds(c, out[0], rt_numel(in)) ||
+        !kernel_holds(c, out[1], g.channels) || !kernel_holds(c, out[2], g.channels))
         return false;
     const double *grad = plain_in(&s, arg_tensor(c, 0), K_F64), *x = plain_in(&s, in, K_F64),
                  *mean = plain_in(&s, arg_tensor(c, 2), K_F64),

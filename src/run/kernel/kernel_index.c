@@ -535,6 +535,8 @@ bool kernel_gather(struct rt_call *c)
 
     if (rt_numel(index) == 0)
         return true;
+    if (!kernel_within(c, index, self, dim) || !kernel_within(c, index, c->out, -1))
+        return false;
     do {
         int64_t i = index_at(index, at), n = self->n > 0 ? self->size[dim] : 1;
 
@@ -584,6 +586,9 @@ static bool scatter(struct rt_call *c, enum how how)
         return false;
     if (rt_numel(index) == 0)
         return true;
+    if (!kernel_within(c, index, self, dim) || !kernel_within(c, to, self, -1) ||
+        !kernel_within(c, self, to, -1) || (src != NULL && !kernel_within(c, index, src, -1)))
+        return false;
     do {
         int64_t i = index_at(index, at);
         _Alignas(16) char x[16];
@@ -670,6 +675,9 @@ bool kernel_scatter_reduce(struct rt_call *c)
         return false;
     if (rt_numel(index) == 0)
         return true;
+    if (!kernel_within(c, index, self, dim) || !kernel_within(c, to, self, -1) ||
+        !kernel_within(c, self, to, -1) || !kernel_within(c, index, src, -1))
+        return false;
     do {
         int64_t i = index_at(index, at);
         _Alignas(16) char x[16];
@@ -710,12 +718,22 @@ static struct rt_tensor slice_at(const struct rt_tensor *t, int dim, int64_t i)
     return x;
 }
 
+/* Is there an index for each slice of t, all in one dimension? */
+static bool along(struct rt_call *c, const struct rt_tensor *index, const struct rt_tensor *t,
+                  int dim)
+{
+    return index->n <= 1 ? kernel_holds(c, index, t->n > 0 ? t->size[dim] : 1)
+                         : kernel_holds(c, index, -1);
+}
+
 bool kernel_index_select(struct rt_call *c)
 {
     const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
     int dim = plain_dim(self, arg_int(c, 1, 0));
     int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
 
+    if (!kernel_within(c, c->out, self, dim) || !along(c, index, c->out, dim))
+        return false;
     for (int64_t k = 0; k < n; k++) {
         at[0] = k;
         int64_t i = index_at(index, at);
@@ -739,6 +757,9 @@ bool kernel_index_add(struct rt_call *c)
 
     if (alpha != 1)
         return kernel_error(c, "no kernel adds at an index with a factor");
+    if (!kernel_within(c, src, self, dim) || !along(c, index, src, dim) ||
+        !kernel_within(c, self, out, -1))
+        return false;
     if (out->data != self->data && !copy_tensor(c, out, self))
         return false;
     for (int64_t k = 0; k < n && rt_numel(src) > 0; k++) {
@@ -764,6 +785,10 @@ static bool write_slices(struct rt_call *c, const struct rt_tensor *src, const s
     int dim = plain_dim(self, arg_int(c, 1, 0));
     int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
 
+    if (!kernel_within(c, self, out, -1) ||
+        !along(c, index, src != NULL ? src : index, src != NULL ? dim : 0) ||
+        (src != NULL && !kernel_within(c, src, self, dim)))
+        return false;
     if (out->data != self->data && !copy_tensor(c, out, self))
         return false;
     for (int64_t k = 0; k < n; k++) {

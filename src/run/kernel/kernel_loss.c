@@ -123,6 +123,8 @@ static bool run(struct rt_call *c, uint32_t n, loss_fn *fn)
                           .divide = how == 1 ? count > 0 ? (double)count : (double)NAN : 0,
                           .in = &t,
                           .out = c->out};
+    if (!kernel_holds(c, c->out, how == 0 ? count : 1))
+        return false;
     if (how == 0)
         return copy_tensor(c, c->out, &t);
     memset(r.reduced, true, sizeof(r.reduced));

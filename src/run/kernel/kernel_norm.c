@@ -146,6 +146,10 @@ static bool norm(struct rt_call *c, uint32_t bias, uint32_t eps_at, bool rms)
     if (n == 0)
         return norm_of_nothing(c, mean_out, rstd_out);
     int64_t rows = rt_numel(in) / n;
+    if (!kernel_holds(c, in, rows * n) || !kernel_holds(c, arg_tensor(c, 2), n) ||
+        (!rms && !kernel_holds(c, arg_tensor(c, bias), n)) || !kernel_holds(c, c->out, rows * n) ||
+        !kernel_holds(c, mean_out, rows) || !kernel_holds(c, rstd_out, rows))
+        return false;
     double eps = arg_at(c, eps_at)->kind == RT_NONE ? (in->dtype == DTYPE_F64 ? 0x1p-52 : 0x1p-23)
                                                     : arg_float(c, eps_at, 0);
 
@@ -186,6 +190,12 @@ static bool norm_backward(struct rt_call *c, bool rms)
     struct rt_tensor *out[3] = {out_at(c, 0), out_at(c, 1), rms ? NULL : out_at(c, 2)};
     void *d[3];
 
+    if (!kernel_holds(c, in, rows * n) || !kernel_holds(c, arg_tensor(c, 0), rows * n) ||
+        (!rms && !kernel_holds(c, arg_tensor(c, 3), rows)) ||
+        !kernel_holds(c, arg_tensor(c, rms ? 3 : 4), rows) ||
+        !kernel_holds(c, arg_tensor(c, rms ? 4 : 5), n) || !kernel_holds(c, out[0], rows * n) ||
+        !kernel_holds(c, out[1], n) || !kernel_holds(c, out[2], n))
+        return false;
     for (int i = 0; i < 3; i++)
         d[i] = plain_out(&s, out[i], k);
     rows_norm_backward(k, d[0], d[1], d[2], g, x, mean, rstd, w, rows, n, rms);

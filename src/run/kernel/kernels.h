@@ -38,6 +38,15 @@ struct rt_tensor *out_at(const struct rt_call *c, uint32_t i);
 /* Writes the error and returns false. */
 bool kernel_error(struct rt_call *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Does t, unless it is NULL, have n elements? Else writes an error. A text may say anything. */
+bool kernel_holds(struct rt_call *c, const struct rt_tensor *t, int64_t n);
+/* Does t, unless it is NULL, have the dimensions of `of`, and in each but `except` (-1: in each) at
+ * most as many elements? Else writes an error. */
+bool kernel_within(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *of,
+                   int except);
+/* Can t, unless it is NULL, be broadcast to `to`? Else writes an error. */
+bool kernel_broadcasts(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *to);
+
 /* A number, or a tensor of one, everywhere. */
 bool fill_tensor(struct rt_call *c, const struct rt_tensor *to, const struct rt_value *v);
 
