@@ -21,9 +21,11 @@ static struct groups groups_at(const struct rt_call *c, uint32_t at)
 
 static bool matches(struct rt_call *c, const struct rt_tensor *in, const struct groups *g)
 {
+    int64_t planes, all;
+
     if (g->n >= 0 && g->channels > 0 && g->inner >= 0 && g->channels % g->groups == 0 &&
-        !__builtin_mul_overflow_p(g->n * g->channels, g->inner, (int64_t)0) &&
-        rt_numel(in) == g->n * g->channels * g->inner)
+        !__builtin_mul_overflow(g->n, g->channels, &planes) &&
+        !__builtin_mul_overflow(planes, g->inner, &all) && rt_numel(in) == all)
         return true;
     return kernel_error(c, "group norm of %lld x %lld x %lld elements has %lld", (long long)g->n,
                         (long long)g->channels, (long long)g->inner, (long long)rt_numel(in));
