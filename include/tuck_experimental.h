@@ -107,6 +107,12 @@ typedef enum tuck_part {
     TUCK_PART_FOLLOW,  /* their users belong to the part, if they do themselves */
 } tuck_part;
 
+typedef enum tuck_run {
+    TUCK_RUN_SAME,    /* the number again and again */
+    TUCK_RUN_COUNTED, /* each is one more than the one before */
+    TUCK_RUN_LISTED,
+} tuck_run;
+
 /* What an operator (tuck_op_find()) of the graph means to the pipeline. */
 TUCK_API tuck_part tuck_pipeline_part(const tuck_pipeline *p, uint32_t op);
 
@@ -114,13 +120,16 @@ TUCK_API tuck_part tuck_pipeline_part(const tuck_pipeline *p, uint32_t op);
  * are placeholders, attributes, the output, or calls of operators that are not TUCK_PART_WHOLE.
  * Nodes are numbered from 0 in the order of the graph. `words`:
  *
- *   head       how many starts, nodes, and nodes that are followed there are
- *   starts     in order, the operator of each. They are not among the nodes
+ *   head       how many starts, nodes, nodes that are followed, and uses there are
+ *   starts     in any order, the operator of each. They are not among the nodes
  *   nodes      the operator of each, 0 for the output
  *   gaps       for each node: 1 if there are other nodes of the graph between it and the one before
  *   followed   the node that each is
- *   uses       for each start, then for each that is followed: how many users it has; then those
- *              users, in the same order
+ *   users      for each start, then for each that is followed: how many users it has
+ *   uses       those users, in the same order
+ *
+ * Lists are written as runs, since most have few different numbers: how many numbers, which
+ * tuck_run, and the number, the first of them, or all of them.
  *
  * `moves` has room for 2 words a node; on return it has *n_moves_out pairs: a node, and the one
  * right before which it goes, in that order. *report_out: NULL if the pass needs the whole graph.

@@ -47,7 +47,8 @@ static void do_find(void *arg)
 
     comm_blocks(&x->r, &(struct block_search){.want = is_collective}, &found);
     for (uint32_t i = 0; i < found.block.len; i++) {
-        const struct comm_block *b = &found.block.at[i];
+        struct comm_block *b = &found.block.at[i];
+        comm_block_inputs(&x->r, b);
         struct block kept = {.collective = {b->collective},
                              .nodes = keep(a, b->node, b->n_node),
                              .waits = keep(a, b->node + b->first_wait, b->n_wait),

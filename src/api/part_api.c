@@ -8,9 +8,10 @@ struct part {
     struct fx_store *store;
     tuck_report *report;
     struct pass_run r;
-    /* the words; a start has number i, a node n_starts + i */
-    uint32_t n_starts, n_nodes, n_follow;
-    const int64_t *start_op, *node, *gap, *follow, *n_users, *user, *end;
+    const int64_t *word, *end; /* those not taken yet */
+    /* a start has number i, a node n_starts + i */
+    uint32_t n_starts, n_nodes, n_follow, n_uses;
+    const uint32_t *start_op, *node, *gap, *follow, *n_users, *user;
     size_t n_graph;   /* nodes of the whole graph */
     uint32_t *id;     /* by number: its node */
     uint32_t *number; /* by node: which of the nodes it is */
@@ -42,59 +43,86 @@ tuck_part tuck_pipeline_part(const tuck_pipeline *p, uint32_t op)
 
 /* ---- the graph ---- */
 
-static bool all_below(const int64_t *at, const int64_t *end, int64_t low, int64_t limit)
+/* The next run of a list, n numbers at most, to `to`: how many it has, 0 if it is not one. */
+static uint32_t take_run(struct part *x, uint32_t *to, uint32_t n, int64_t low, int64_t limit)
 {
-    bool good = true;
+    const int64_t *at = x->word;
 
-    for (; at < end; at++)
-        good &= *at >= low && *at < limit;
-    return good;
+    if (x->end - at < 3 || at[0] < 1 || at[0] > n)
+        return 0;
+    uint32_t len = (uint32_t)at[0];
+    if (at[1] == TUCK_RUN_LISTED ? x->end - at - 2 < len
+                                 : at[1] != TUCK_RUN_SAME && at[1] != TUCK_RUN_COUNTED)
+        return 0;
+    bool listed = at[1] == TUCK_RUN_LISTED, good = true;
+    int64_t first = listed ? 0 : at[2], step = at[1] == TUCK_RUN_COUNTED;
+    if (!listed && (first < low || first >= limit || step * (len - 1) >= limit - first))
+        return 0;
+    x->word += listed ? 2 + (size_t)len : 3;
+    for (uint32_t i = 0; i < len; i++) {
+        int64_t number = listed ? at[2 + i] : first + step * i;
+        good &= number >= low && number < limit;
+        to[i] = (uint32_t)number;
+    }
+    return good ? len : 0;
 }
 
-static bool take_words(struct part *x, const int64_t *word, size_t n_words)
+/* A list of n numbers from low on and below limit; NULL if the words have none. */
+static const uint32_t *take_list(struct part *x, uint32_t n, int64_t low, int64_t limit)
 {
-    if (n_words < 3 || !all_below(word, word + 3, 0, UINT32_MAX / 4))
+    uint32_t *list = arena_array(&x->r.arena, uint32_t, (size_t)n + 1);
+
+    for (uint32_t done = 0, len; done < n; done += len) {
+        len = take_run(x, list + done, n - done, low, limit);
+        if (len == 0)
+            return NULL;
+    }
+    return list;
+}
+
+static bool take_words(struct part *x)
+{
+    int64_t most = (int64_t)x->n_graph + 1, n_ops = (int64_t)op_count() + 1;
+
+    if (x->end - x->word < 4)
         return false;
-    size_t s = (size_t)word[0], n = (size_t)word[1], f = (size_t)word[2];
-    if (3 + 2 * s + 2 * n + 2 * f > n_words)
+    for (int i = 0; i < 4; i++)
+        if (x->word[i] < 0 || x->word[i] >= (i < 3 ? most : UINT32_MAX / 4))
+            return false;
+    x->n_starts = (uint32_t)*x->word++;
+    x->n_nodes = (uint32_t)*x->word++;
+    x->n_follow = (uint32_t)*x->word++;
+    x->n_uses = (uint32_t)*x->word++;
+    if ((x->start_op = take_list(x, x->n_starts, 1, n_ops)) == NULL ||
+        (x->node = take_list(x, x->n_nodes, 0, n_ops)) == NULL ||
+        (x->gap = take_list(x, x->n_nodes, 0, 2)) == NULL ||
+        (x->follow = take_list(x, x->n_follow, 0, x->n_nodes)) == NULL ||
+        (x->n_users = take_list(x, x->n_starts + x->n_follow, 0, x->n_uses + 1)) == NULL ||
+        (x->user = take_list(x, x->n_uses, 0, x->n_nodes)) == NULL)
         return false;
-    x->n_starts = (uint32_t)s;
-    x->n_nodes = (uint32_t)n;
-    x->n_follow = (uint32_t)f;
-    x->start_op = word + 3;
-    x->node = x->start_op + s;
-    x->gap = x->node + n;
-    x->follow = x->gap + n;
-    x->n_users = x->follow + f;
-    x->user = x->n_users + s + f;
-    x->end = word + n_words;
-    int64_t left = x->end - x->user, n_ops = (int64_t)op_count();
-    if (!all_below(x->n_users, x->user, 0, left + 1))
-        return false;
-    for (const int64_t *k = x->n_users; k < x->user; k++)
-        left -= left < *k ? left + 1 : *k;
-    return left == 0 && all_below(x->user, x->end, 0, (int64_t)n) &&
-           all_below(x->start_op, x->node, 1, n_ops + 1) &&
-           all_below(x->node, x->gap, 0, n_ops + 1) && all_below(x->gap, x->follow, 0, 2) &&
-           all_below(x->follow, x->n_users, 0, (int64_t)n);
+    uint64_t users = 0;
+    for (uint32_t i = 0; i < x->n_starts + x->n_follow; i++)
+        users += x->n_users[i];
+    return users == x->n_uses && x->word == x->end;
 }
 
 /* What each node uses: those of node i begin at operand[start[i]]. NULL: a user comes before. */
 static uint32_t *operands(struct part *x, uint32_t *operand)
 {
     uint32_t *start = arena_zeroed(&x->r.arena, ((size_t)x->n_nodes + 2) * sizeof(*start));
-    const int64_t *user = x->user;
+    const uint32_t *user = x->user;
 
-    for (const int64_t *u = user; u < x->end; u++)
-        start[*u + 2]++;
+    for (uint32_t i = 0; i < x->n_uses; i++)
+        start[user[i] + 2]++;
     for (uint32_t i = 1; i < x->n_nodes + 2; i++)
         start[i] += start[i - 1];
     for (uint32_t i = 0; i < x->n_starts + x->n_follow; i++) {
-        int64_t node = i < x->n_starts ? -1 : x->follow[i - x->n_starts];
-        for (int64_t k = 0; k < x->n_users[i]; k++, user++) {
-            if (*user <= node)
+        bool is_start = i < x->n_starts;
+        uint32_t node = is_start ? 0 : x->follow[i - x->n_starts];
+        for (uint32_t k = 0; k < x->n_users[i]; k++, user++) {
+            if (!is_start && *user <= node)
                 return NULL;
-            operand[start[*user + 1]++] = node < 0 ? i : x->n_starts + (uint32_t)node;
+            operand[start[*user + 1]++] = is_start ? i : x->n_starts + node;
         }
     }
     return start;
@@ -128,7 +156,7 @@ static uint32_t group_args_again(struct part *x, uint32_t op)
 static uint32_t add_call(struct part *x, uint32_t op, const uint32_t *operand, uint32_t n)
 {
     uint32_t n_group = group_args_again(x, op), n_args = n + n_group;
-    tuck_value *v = arena_array(&x->r.arena, tuck_value, (size_t)n_args + 1);
+    tuck_value *v = arena_array(&x->r.g->arena, tuck_value, n_args);
     struct fx_node node = {.kind = op != 0 ? TUCK_CALL_FUNCTION : TUCK_OUTPUT, .op = (uint16_t)op};
 
     for (uint32_t k = 0; k < n_group; k++)
@@ -136,7 +164,7 @@ static uint32_t add_call(struct part *x, uint32_t op, const uint32_t *operand, u
     for (uint32_t k = 0; k < n; k++)
         v[n_group + k] = (tuck_value){.kind = TUCK_V_NODE, .a = x->id[operand[k]]};
     uint32_t id = graph_add_node(x->r.g, 0, node);
-    graph_set_vals(x->r.g, id, v, n_args, n_args, 0);
+    graph_take_vals(x->r.g, id, v, n_args, n_args, 0);
     if (op == 0)
         x->r.g->output = id;
     return id;
@@ -147,10 +175,10 @@ static uint32_t add_call(struct part *x, uint32_t op, const uint32_t *operand, u
 static uint32_t *starts_before(struct part *x)
 {
     uint32_t *before = arena_zeroed(&x->r.arena, ((size_t)x->n_nodes + 1) * sizeof(*before));
-    const int64_t *user = x->user;
+    const uint32_t *user = x->user;
 
     for (uint32_t i = 0; i < x->n_starts; i++)
-        for (int64_t k = 0; k < x->n_users[i]; k++)
+        for (uint32_t k = 0; k < x->n_users[i]; k++)
             before[*user++] = i + 1;
     for (uint32_t i = x->n_nodes; i-- > 1;)
         if (x->gap[i] == 0 && before[i - 1] < before[i])
@@ -163,7 +191,7 @@ static uint32_t *starts_before(struct part *x)
 static bool build(struct part *x)
 {
     struct arena *a = &x->r.arena;
-    uint32_t *operand = arena_array(a, uint32_t, (size_t)(x->end - x->user));
+    uint32_t *operand = arena_array(a, uint32_t, x->n_uses);
     const uint32_t *start = operands(x, operand);
 
     if (start == NULL)
@@ -174,16 +202,17 @@ static bool build(struct part *x)
     x->group_name = str_intern(&x->store->str, "group_name", 10);
     x->id = arena_array(a, uint32_t, (size_t)x->n_starts + x->n_nodes);
     vec_reserve(x->r.mem, &x->r.g->node, x->n_starts + 2 * x->n_nodes);
+    vec_reserve(x->r.mem, &x->r.g->use, (size_t)x->n_uses + 1);
     for (uint32_t i = 0; i < x->n_nodes; i++) {
         if (x->gap[i] != 0 && n_done >= before[i])
             graph_add_node(x->r.g, 0, (struct fx_node){.kind = TUCK_GET_ATTR});
         for (; n_done < before[i]; n_done++)
-            x->id[n_done] = add_call(x, (uint32_t)x->start_op[n_done], NULL, 0);
-        x->id[x->n_starts + i] = add_call(x, (uint32_t)x->node[i], operand + start[i],
+            x->id[n_done] = add_call(x, x->start_op[n_done], NULL, 0);
+        x->id[x->n_starts + i] = add_call(x, x->node[i], operand + start[i],
                                           start[i + 1] - start[i]);
     }
     for (; n_done < x->n_starts; n_done++) /* without users */
-        add_call(x, (uint32_t)x->start_op[n_done], NULL, 0);
+        add_call(x, x->start_op[n_done], NULL, 0);
     x->number = arena_array(a, uint32_t, x->r.g->node.len);
     for (uint32_t i = 0; i < x->n_nodes; i++)
         x->number[x->id[x->n_starts + i]] = i;
@@ -231,7 +260,7 @@ static void do_run(void *arg)
 
     vec_push_in(&t->arena, &t->pass, row);
     x->r.report = &t->pass.at[0];
-    if (!build(x)) {
+    if (!take_words(x) || !build(x)) {
         x->status = TUCK_EINVAL;
         return;
     }
@@ -267,10 +296,12 @@ tuck_status tuck_pipeline_run_part(const tuck_pipeline *p, const int64_t *words,
     if (p == NULL || words == NULL || moves == NULL || n_moves_out == NULL || report_out == NULL ||
         n_graph >= UINT32_MAX)
         return TUCK_EINVAL;
-    struct part x = {.step = only_step(p), .n_graph = n_graph, .moves = moves};
+    struct part x = {.step = only_step(p),
+                     .word = words,
+                     .end = words + n_words,
+                     .n_graph = n_graph,
+                     .moves = moves};
     *report_out = NULL;
-    if (!take_words(&x, words, n_words))
-        return TUCK_EINVAL;
     if (x.step == NULL)
         return TUCK_OK;
     tuck_status st = run(&x, alloc);

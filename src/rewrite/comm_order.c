@@ -11,7 +11,7 @@ const tuck_value *comm_operand(const tuck_graph *g, struct sigs *s, uint32_t n, 
     struct operand o = {.v = NULL};
 
     while (operand_next(g, node_at(g, n), sig, &o))
-        if (o.param != NULL && strcmp(o.param->name, name) == 0)
+        if (o.param != NULL && o.param->name[0] == name[0] && strcmp(o.param->name, name) == 0)
             return o.v;
     return NULL;
 }

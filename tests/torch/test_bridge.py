@@ -140,15 +140,20 @@ class Way:
 def by_part(test, graph):
     """Moves waits of one copy by a part of it, of another by the whole, and compares: None if the whole
     was needed, else whether anything moved."""
-    copies = [copy.deepcopy(graph) for _ in range(2)]
+    copies = [copy.deepcopy(graph) for _ in range(3)]
     answers, run = [], part.run
-    with mock.patch.object(part, "run", lambda *given: answers.append(run(*given)) or answers[0]):
+    listed = copies[2]._find_nodes_lookup_table.table  # of nodes made in another order
+    listed.update({key: dict(reversed(nodes.items())) for key, nodes in listed.items()})
+    with mock.patch.object(part, "run", lambda *given: answers.append(run(*given)) or answers[-1]):
         mine = tuck.torch.run(copies[0], "schedule_comm_wait")
+        other = tuck.torch.run(copies[2], "schedule_comm_wait")
     with mock.patch.object(part, "run", return_value=None):
         whole = tuck.torch.run(copies[1], "schedule_comm_wait")
     names = [[node.name for node in g.nodes] for g in copies]
-    test.assertEqual(*names)
+    test.assertEqual(names[0], names[1])
+    test.assertEqual(names[2], names[1])
     test.assertEqual(mine.data, whole.data)
+    test.assertEqual(other.data, whole.data)
     test.assertEqual(mine.changed, names[0] != [node.name for node in graph.nodes])
     copies[0].lint()
     return None if answers[0] is None else mine.changed

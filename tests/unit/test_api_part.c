@@ -52,13 +52,43 @@ static void meanings(void **state)
 }
 
 /* a, b = all_reduce(..), all_reduce(..); wait(a), wait(b), something else, sin of both */
-enum { N_WORDS = 3 + 2 + 3 + 3 + 2 + 4 + 4, GAP = 3 + 2 + 3 + 2 };
+enum { N_WORDS = 4 + 3 + 5 + 6 + 3 + 3 + 6, GAP = 4 + 3 + 5 + 5 };
 
 static void fill(int64_t *w)
 {
     int64_t ar = tuck_op_find(reduce), wt = tuck_op_find(wait), sin = tuck_op_find("aten.sin");
-    const int64_t words[N_WORDS] = {2, 3, 2, ar, ar, wt, wt, sin, 0, 0, 1,
-                                    0, 1, 1, 1,  1,  1,  0,  1,   2, 2};
+    const int64_t words[N_WORDS] = {
+        2,
+        3,
+        2,
+        4, /* head */
+        2,
+        TUCK_RUN_SAME,
+        ar, /* starts */
+        3,
+        TUCK_RUN_LISTED,
+        wt,
+        wt,
+        sin, /* nodes */
+        2,
+        TUCK_RUN_SAME,
+        0,
+        1,
+        TUCK_RUN_LISTED,
+        1, /* gaps */
+        2,
+        TUCK_RUN_COUNTED,
+        0, /* followed */
+        4,
+        TUCK_RUN_SAME,
+        1, /* users */
+        2,
+        TUCK_RUN_COUNTED,
+        0,
+        2,
+        TUCK_RUN_SAME,
+        2, /* uses */
+    };
 
     memcpy(w, words, sizeof(words));
 }
@@ -100,12 +130,20 @@ static void moves_waits(void **state)
 static void needs_names(void **state)
 {
     int64_t ar = tuck_op_find(reduce), moves[2];
-    const int64_t words[] = {1, 1, 0, ar, 0, 0, 1, 0};
+    const int64_t words[] = {1,  1, 0,
+                             1,  1, TUCK_RUN_SAME,
+                             ar, 1, TUCK_RUN_SAME,
+                             0,  1, TUCK_RUN_SAME,
+                             0,  1, TUCK_RUN_SAME,
+                             1,  1, TUCK_RUN_SAME,
+                             0};
     size_t n;
     bool whole;
 
     (void)state;
-    assert_int_equal(run("schedule_comm_wait", words, 8, moves, &n, &whole, NULL), TUCK_OK);
+    assert_int_equal(
+        run("schedule_comm_wait", words, sizeof(words) / sizeof(words[0]), moves, &n, &whole, NULL),
+        TUCK_OK);
     assert_true(whole);
 }
 

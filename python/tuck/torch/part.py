@@ -7,11 +7,13 @@ as it would on the whole."""
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
+from collections import deque
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
-from itertools import chain, count
+from itertools import chain, count, groupby, repeat
 from operator import is_not
 from struct import pack
-from typing import Any, Optional
+from typing import Any, Container, Optional
 from weakref import WeakKeyDictionary
 
 import torch
@@ -34,7 +36,8 @@ declare(
     }
 )
 
-WHOLE, NOTHING, START, FOLLOW = range(4)
+WHOLE, NOTHING, START, FOLLOW = range(4)  # tuck_part
+SAME, COUNTED, LISTED = range(3)  # tuck_run
 
 _numbers: dict[int, int] = {}  # by id() of a function: its number in the library
 _known: WeakKeyDictionary[Handle, dict[int, int]] = WeakKeyDictionary()  # by pipeline and number
@@ -56,70 +59,99 @@ def run(graph: torch.fx.Graph, pipeline: Handle) -> Optional[tuple[Handle, bool]
         for (_, target), nodes in table.items()
         if nodes and means.get(id(target)) == START
     ]
-    starts = sorted(chain.from_iterable(nodes for _, nodes in by_target))
+    starts = list(chain.from_iterable(nodes for _, nodes in by_target))
     followed = {_numbers[target] for target, meaning in means.items() if meaning == FOLLOW}
-    used = [node.users for node in starts]
-    users = [list(chain.from_iterable(used))]  # of the starts; of those that are followed; of those...
-    nodes = new = _by_number(users[0])
-    follows: list[Node] = []
-    while new:
-        if followed.issuperset(set(new.values())):
-            latest = list(new)
-        else:
-            latest = [node for node, number in new.items() if number in followed]
+    found = _Found(table)
+    latest, follows = starts, list[Node]()
+    counts: list[bytes] = []  # of the users of the starts; of those that are followed; of those...
+    users: list[list[Node]] = []
+    while latest:
+        used = [node.users for node in latest]
+        users.append(list(chain.from_iterable(used)))
+        once = len(users[-1]) == len(used) and all(used)
+        counts.append(_same(1, len(used)) if once else _run(list(map(len, used))))
+        latest = found.add(users[-1], followed)
         follows += latest
-        more = [node.users for node in latest]
-        used += more
-        users.append(list(chain.from_iterable(more)))
-        new = _by_number([node for node in dict.fromkeys(users[-1]) if node not in nodes])
-        nodes.update(new)
-    order = sorted(nodes)
+    order = sorted(found.nodes)
+    place: dict[Node, int] = {}
     words = [
-        pack("3q", len(starts), len(order), len(follows)),
-        _words([_numbers[id(node.target)] for node in starts])
-        if len(by_target) > 1
-        else pack("q", by_target[0][0] if by_target else 0) * len(starts),
-        _words(list(nodes.values()) if list(nodes) == order else list(map(nodes.__getitem__, order))),
-        _words(list(map(is_not, [node._prev for node in order], chain((graph._root,), order)))),
+        pack("4q", len(starts), len(order), len(follows), sum(map(len, users))),
+        *(_same(number, len(nodes)) for number, nodes in by_target),
+        found.numbers(order),
+        _run(list(map(is_not, [node._prev for node in order], chain((graph._root,), order)))),
+        _places(follows, order, place),
+        *counts,
+        *(_places(some, order, place) for some in users),
     ]
-    place = nodes
-    place.update(zip(order, count()))  # from now on; a new one would take twice as long
-    words.append(_places(follows, order, place))
-    words.append(_words(list(map(len, used))))
-    words += [_places(some, order, place) for some in users]
     return _decide(graph, pipeline, order, b"".join(words))
 
 
-def _words(numbers: list[int]) -> bytes:
-    """As words of the library; often all are the same."""
+class _Found:
+    """The nodes of the part, without the starts."""
+
+    def __init__(self, table: dict[Any, Any]) -> None:
+        self.table = table  # the graph's nodes by operator
+        self.nodes: list[Node] = []
+        self.runs: list[tuple[int, int]] = []  # the numbers of their operators, and how many have it
+        self.first: Container[Node] = ()  # those of the first call of add(), and of later ones
+        self.later: set[Node] = set()
+
+    def add(self, users: list[Node], followed: set[int]) -> list[Node]:
+        """Adds those that are new; returns those of them that are followed."""
+        listed = self.table.get((users[0].op, users[0].target), ()) if users else ()
+        if not self.nodes and len(listed) == len(users) and list(listed) == users:
+            # All that the graph has of an operator: nobody looks at them one by one.
+            new, self.first = users, listed
+            number = _numbers.get(id(users[0].target), 0) if users else 0
+            self.runs = [(number, len(users))]
+            latest = users if number in followed else []
+        else:
+            new = [n for n in dict.fromkeys(users) if n not in self.first and n not in self.later]
+            self.later.update(new)
+            numbers = [_numbers.get(id(node.target), 0) for node in new]  # the output has 0
+            self.runs += [(number, len(list(same))) for number, same in groupby(numbers)]
+            latest = [node for node, number in zip(new, numbers) if number in followed]
+        self.nodes += new
+        return latest
+
+    def numbers(self, order: list[Node]) -> bytes:
+        """Of the operators of all nodes, in this order."""
+        if self.nodes == order:
+            return b"".join(_same(number, n) for number, n in self.runs)
+        return _run([_numbers.get(id(node.target), 0) for node in order])
+
+
+def _same(number: int, n: int) -> bytes:
+    return pack("3q", n, SAME, number) if n else b""
+
+
+def _run(numbers: list[int]) -> bytes:
+    """A run of numbers for the library."""
     n = len(numbers)
-    if n and numbers.count(numbers[0]) == n:
-        return pack("q", numbers[0]) * n
-    return pack(f"{n}q", *numbers)  # takes half as long as an array
-
-
-def _by_number(nodes: list[Node]) -> dict[Node, int]:
-    """Nodes with the numbers of their operators; the output has 0."""
-    targets = [node.target for node in nodes]
-    if targets and targets.count(targets[0]) == len(targets):
-        return dict.fromkeys(nodes, _numbers.get(id(targets[0]), 0))
-    return {node: _numbers.get(id(target), 0) for node, target in zip(nodes, targets)}
+    if n == 0 or numbers.count(numbers[0]) == n:
+        return _same(numbers[0] if n else 0, n)
+    return pack(f"{n + 2}q", n, LISTED, *numbers)  # takes half as long as an array
 
 
 def _places(nodes: list[Node], order: list[Node], place: dict[Node, int]) -> bytes:
+    """Where nodes are in the order; `place` is filled the first time it is needed."""
     n = len(nodes)
-    if nodes == order[:n]:
-        return pack(f"{n}q", *range(n))
-    if nodes.count(nodes[0]) == n:
-        return pack("q", place[nodes[0]]) * n
-    return _words(list(map(place.__getitem__, nodes)))
+    if n and nodes == order[:n]:
+        return pack("3q", n, COUNTED, 0)
+    if n and nodes.count(nodes[0]) == n:
+        return _same(bisect_left(order, nodes[0]), n)
+    if not place:
+        place.update(zip(order, count()))
+    return _run(list(map(place.__getitem__, nodes)))
 
 
 def _means(graph: torch.fx.Graph, pipeline: Handle) -> Optional[dict[int, int]]:
     """What the functions of a graph mean to the pipeline, by their id(); None: that it needs the
     whole graph."""
     table = getattr(getattr(graph, "_find_nodes_lookup_table", None), "table", None)
-    if table is None or not hasattr(graph._root, "_sort_key") or nested(graph):
+    if table is None or not hasattr(graph._root, "_sort_key"):
+        return None
+    if table.get(("get_attr", None)) and nested(graph):
         return None
     means: dict[int, int] = {}
     known = _known.setdefault(pipeline, {})
@@ -169,6 +201,7 @@ def _decide(
     if not report.pointer:
         return None
     at, end = order.__getitem__, 2 * n.value
-    for _ in map(_prepend, map(at, moves[1:end:2]), map(at, moves[:end:2])):
-        pass
+    before = moves[1:end:2]
+    targets = repeat(at(before[0])) if before and before.count(before[0]) == n.value else map(at, before)
+    deque(map(_prepend, targets, map(at, moves[:end:2])), maxlen=0)
     return report, n.value > 0

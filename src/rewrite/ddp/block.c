@@ -31,10 +31,6 @@ uint32_t block_only_user(const tuck_graph *g, uint32_t n)
     return user;
 }
 
-struct found {
-    VEC(uint32_t) node, output, input;
-};
-
 static bool picks(const tuck_graph *g, uint32_t n)
 {
     return op_at(node_op(g, n))->form == OP_FORM_GETITEM;
@@ -76,7 +72,7 @@ static bool is_view_like(const tuck_graph *g, uint32_t n, bool torch_names)
 }
 
 /* The waits; if the collective has several results, each wait follows a getitem. */
-static enum left_reason find_waits(struct pass_run *r, struct found *f, uint32_t collective,
+static enum left_reason find_waits(struct pass_run *r, struct block_room *f, uint32_t collective,
                                    bool torch_names, uint32_t *first_wait)
 {
     const tuck_graph *g = r->g;
@@ -111,8 +107,7 @@ static enum left_reason find_waits(struct pass_run *r, struct found *f, uint32_t
     return LEFT_END;
 }
 
-static void find_views(struct pass_run *r, struct found *f, uint32_t from, bool torch_names,
-                       uint32_t *seen)
+static void find_views(struct pass_run *r, struct block_room *f, uint32_t from, bool torch_names)
 {
     const tuck_graph *g = r->g;
     uint32_t block = f->node.at[0];
@@ -124,8 +119,8 @@ static void find_views(struct pass_run *r, struct found *f, uint32_t from, bool 
             uint32_t user = g->use.at[u].user;
             if (!is_view_like(g, user, torch_names)) {
                 used_outside = true;
-            } else if (seen[user] != block) {
-                seen[user] = block;
+            } else if (f->seen[user] != block) {
+                f->seen[user] = block;
                 vec_push_in(&r->arena, &f->node, user);
             }
         }
@@ -134,56 +129,69 @@ static void find_views(struct pass_run *r, struct found *f, uint32_t from, bool 
     }
 }
 
-static void find_inputs(struct pass_run *r, struct found *f, uint32_t collective)
+void comm_block_inputs(struct pass_run *r, struct comm_block *b)
 {
     const tuck_graph *g = r->g;
-    const struct op_sig *sig = sigs_get(&r->sigs, node_op(g, collective));
+    const struct fx_node *x = node_at(g, b->collective);
+    const struct op_sig *sig = sigs_get(&r->sigs, node_op(g, b->collective));
+    uint32_t *input = arena_array(&r->arena, uint32_t, x->n_vals);
     struct operand o = {.v = NULL};
 
-    while (operand_next(g, node_at(g, collective), sig, &o)) {
+    b->n_input = 0;
+    while (operand_next(g, x, sig, &o)) {
         if (o.param == NULL || o.param->type != OP_T_TENSOR)
             continue;
         for (const tuck_value *v = o.v, *end = value_next(o.v); v < end; v++)
             if (v->kind == TUCK_V_NODE)
-                vec_push_in(&r->arena, &f->input, v->a);
+                input[b->n_input++] = v->a;
     }
+    b->input = input;
+}
+
+/* A copy in the arena, as long as it must be. */
+static const uint32_t *kept(struct arena *a, const uint32_t *at, uint32_t n)
+{
+    return n > 0 ? memcpy(arena_array(a, uint32_t, n), at, n * sizeof(*at)) : NULL;
+}
+
+struct block_room block_room(struct pass_run *r)
+{
+    return (struct block_room){.seen = arena_zeroed(&r->arena, r->g->node.len * sizeof(uint32_t))};
 }
 
 enum left_reason comm_block(struct pass_run *r, uint32_t collective, bool torch_names,
-                            uint32_t *seen, struct comm_block *out)
+                            struct block_room *f, struct comm_block *out)
 {
-    struct found f = {0};
+    struct arena *a = &r->arena;
     uint32_t first_wait;
 
-    vec_push_in(&r->arena, &f.node, collective);
-    enum left_reason why = find_waits(r, &f, collective, torch_names, &first_wait);
+    f->node.len = f->output.len = 0;
+    vec_push_in(a, &f->node, collective);
+    enum left_reason why = find_waits(r, f, collective, torch_names, &first_wait);
     if (why != LEFT_END)
         return why;
-    uint32_t n_wait = f.node.len - first_wait;
-    find_views(r, &f, first_wait, torch_names, seen);
-    find_inputs(r, &f, collective);
+    uint32_t n_wait = f->node.len - first_wait;
+    find_views(r, f, first_wait, torch_names);
     *out = (struct comm_block){.collective = collective,
-                               .input = f.input.at,
-                               .n_input = f.input.len,
-                               .node = f.node.at,
-                               .n_node = f.node.len,
+                               .node = kept(a, f->node.at, f->node.len),
+                               .n_node = f->node.len,
                                .first_wait = first_wait,
                                .n_wait = n_wait,
-                               .output = f.output.at,
-                               .n_output = f.output.len};
+                               .output = kept(a, f->output.at, f->output.len),
+                               .n_output = f->output.len};
     return LEFT_END;
 }
 
 bool comm_blocks(struct pass_run *r, const struct block_search *how, struct comm_blocks *out)
 {
-    uint32_t *seen = arena_zeroed(&r->arena, r->g->node.len * sizeof(*seen));
+    struct block_room room = block_room(r);
 
     for_each_node (r->g, n) {
         struct comm_block b;
 
         if (!how->want(r, n))
             continue;
-        enum left_reason why = comm_block(r, n, how->torch_names, seen, &b);
+        enum left_reason why = comm_block(r, n, how->torch_names, &room, &b);
         if (why == LEFT_END)
             vec_push_in(&r->arena, &out->block, b);
         else if (how->left != NULL && !how->left(r, n, why))

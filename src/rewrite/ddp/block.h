@@ -6,7 +6,7 @@
 
 struct comm_block {
     uint32_t collective;
-    const uint32_t *input; /* tensor operands, in order */
+    const uint32_t *input; /* tensor operands, in order, if comm_block_inputs() was asked */
     uint32_t n_input;
     /* The collective, the getitems that pick its results, the waits, then the view-like nodes after
      * them. */
@@ -17,11 +17,19 @@ struct comm_block {
     uint32_t n_output;
 };
 
+/* What the search for one block after the other works with, in r's arena. */
+struct block_room {
+    uint32_t *seen; /* by node: the collective of the block that it is in */
+    VEC(uint32_t) node, output;
+};
+struct block_room block_room(struct pass_run *r);
+
 /* Finds the block of a collective, in r's arena. Returns LEFT_END, or the reason why there is no
- * block. `seen` is an array by node id, zeroed before the first block. torch_names: view-like nodes
- * after a wait are recognized by their name, as in torch 2.13, and not by their operator. */
+ * block. torch_names: view-like nodes after a wait are recognized by their name, as in torch 2.13,
+ * and not by their operator. */
 enum left_reason comm_block(struct pass_run *r, uint32_t collective, bool torch_names,
-                            uint32_t *seen, struct comm_block *out);
+                            struct block_room *room, struct comm_block *out);
+void comm_block_inputs(struct pass_run *r, struct comm_block *b);
 
 /* Does this operator return its operand's data, cut or reshaped, so that a block contains it? */
 bool block_has_view(const struct op_row *row);

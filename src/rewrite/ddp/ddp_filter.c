@@ -12,7 +12,7 @@
 struct filter {
     struct ddp *d;
     uint32_t div, copy; /* rows of the operators it looks for */
-    uint32_t *seen;
+    struct block_room room;
     struct storages storage; /* built when the first in-place collective is found */
     uint32_t *n_sharing;     /* by storage: number of results in it */
 };
@@ -227,7 +227,7 @@ tuck_status ddp_find(struct ddp *d)
     struct filter f = {.d = d,
                        .div = op_find("aten.div.Tensor", 15),
                        .copy = op_find("aten.copy_.default", 18),
-                       .seen = arena_zeroed(&r->arena, g->node.len * sizeof(uint32_t))};
+                       .room = block_room(r)};
     struct keys keys = {.a = &r->arena};
 
     d->cand_of = arena_zeroed(&r->arena, g->node.len * sizeof(*d->cand_of));
@@ -237,7 +237,7 @@ tuck_status ddp_find(struct ddp *d)
 
         if (!block_is_plain_all_reduce(r, n, &c.in_place))
             continue;
-        enum left_reason why = comm_block(r, n, d->torch, f.seen, &b);
+        enum left_reason why = comm_block(r, n, d->torch, &f.room, &b);
         if (why == LEFT_NO_WAIT && d->torch)
             return pass_fail(r, n,
                              "compat=torch: PyTorch raises StopIteration, because '%s' is not used",

@@ -128,7 +128,8 @@ static void find_limits(struct schedule *x)
     x->next_touch = arena_zeroed(a, n_storage * sizeof(*x->next_touch));
     x->next_write = arena_zeroed(a, n_storage * sizeof(*x->next_write));
     for (uint32_t i = 0; i < x->blocks.block.len; i++) {
-        const struct comm_block *b = &x->blocks.block.at[i];
+        struct comm_block *b = &x->blocks.block.at[i];
+        comm_block_inputs(x->r, b);
         for (uint32_t k = 0; k < b->n_input; k++)
             own(x, b->input[k], i + 1);
         for (uint32_t k = b->first_wait; k < b->n_node; k++)
@@ -163,7 +164,7 @@ static uint32_t first_user(const struct schedule *x, uint32_t block)
 }
 
 struct placed {
-    uint32_t place, node;
+    uint32_t place, node; /* or the number of a block */
 };
 
 static int by_place(const void *a, const void *b)
@@ -171,6 +172,26 @@ static int by_place(const void *a, const void *b)
     uint32_t p = ((const struct placed *)a)->place, q = ((const struct placed *)b)->place;
 
     return p < q ? -1 : p > q;
+}
+
+/* Waits that go to the same place keep their order: blocks by their waits. */
+static uint32_t *by_wait(struct schedule *x)
+{
+    uint32_t n = x->blocks.block.len;
+    struct placed *at = arena_array(&x->r->arena, struct placed, n);
+    uint32_t *block = arena_array(&x->r->arena, uint32_t, n);
+    bool sorted = true;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t wait = first_wait(x, &x->blocks.block.at[i]);
+        at[i] = (struct placed){place(x->r->g, wait), i};
+        sorted &= i == 0 || at[i - 1].place < at[i].place;
+    }
+    if (!sorted)
+        qsort(at, n, sizeof(*at), by_place);
+    for (uint32_t i = 0; i < n; i++)
+        block[i] = at[i].node;
+    return block;
 }
 
 static enum left_reason move_block(struct schedule *x, uint32_t block)
@@ -265,8 +286,9 @@ static tuck_status run(struct pass_run *r, const void *options)
             x.block_of[b->node[k]] = i + 1;
     }
     find_limits(&x);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t collective = x.blocks.block.at[i].collective;
+    const uint32_t *order = torch ? NULL : by_wait(&x);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t i = torch ? k : order[k], collective = x.blocks.block.at[i].collective;
         enum left_reason why = move_block(&x, i + 1);
         if (why == LEFT_PATTERN && torch)
             return pass_fail(r, collective,
