@@ -4,7 +4,8 @@
 
 Prints the best and the median step of each, and fails if Tuck's best is more than 0.7 times that of
 PyTorch, eager or compiled. The graph that Tuck runs is the step as PyTorch traces it
-(bench/step.py), as it came and after `tuck optimize` with costs measured here.
+(bench/step.py), as it came and after `tuck optimize` with costs measured here. If the environment
+binds OpenBLAS to another processor's kernels, a row shows that, too; it is not judged.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import tuck_run
 
 HERE = Path(__file__).resolve().parent
 WORLD, STEPS, WARMUP, MOST = 2, 10, 3, 0.7
@@ -66,15 +69,6 @@ def torch_times(model, compiled):
         return json.loads(Path(out).read_text())
 
 
-def tuck_times(tuck, graph):
-    text = subprocess.run(
-        [tuck, "run", graph, "-n", str(WORLD), "--steps", str(STEPS), "--warmup", str(WARMUP), "-j"],
-        check=True, capture_output=True, text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    ).stdout
-    return [ns / 1e6 for ns in json.loads(text)["steps_ns"]]
-
-
 def measure(model, tuck, rounds, folder):
     """Times of each, in turns."""
     graph, better = f"{folder}/{model}.txt", f"{folder}/{model}_better.txt"
@@ -83,15 +77,17 @@ def measure(model, tuck, rounds, folder):
                        stdout=f)
     here = f"{folder}/here.json"
     subprocess.run([tuck, "calibrate", "-n", str(WORLD), "-o", here], check=True,
-                   capture_output=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+                   capture_output=True, env=tuck_run.environment())
     subprocess.run([tuck, "optimize", graph, "--group", f"0={WORLD}", "--cluster", here,
                     "-o", better], check=True, capture_output=True)
     runs = {
         "torch DDP, eager": lambda: torch_times(model, False),
         "torch DDP, compiled": lambda: torch_times(model, True),
-        "tuck run": lambda: tuck_times(tuck, graph),
-        "tuck run, optimized": lambda: tuck_times(tuck, better),
+        "tuck run": lambda: tuck_run.times(tuck, graph, WORLD, STEPS, WARMUP),
+        "tuck run, optimized": lambda: tuck_run.times(tuck, better, WORLD, STEPS, WARMUP),
     }
+    if tuck_run.bound_row():
+        runs[tuck_run.bound_row()] = lambda: tuck_run.times(tuck, graph, WORLD, STEPS, WARMUP, bound=True)
     found = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():

@@ -8,14 +8,14 @@ or 1.1 times compiled's. The graph that Tuck runs is the step as PyTorch traces 
 """
 
 import argparse
-import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import tuck_run
 
 HERE = Path(__file__).resolve().parent
 STEPS, WARMUP = 5, 2
@@ -49,15 +49,6 @@ def torch_times(step):
     return times
 
 
-def tuck_times(tuck, graph):
-    text = subprocess.run(
-        [tuck, "run", graph, "-n", "1", "--steps", str(STEPS), "--warmup", str(WARMUP), "-j"],
-        check=True, capture_output=True, text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    ).stdout
-    return [ns / 1e6 for ns in json.loads(text)["steps_ns"]]
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
@@ -73,8 +64,10 @@ def main():
         runs = {
             "torch, eager": lambda: torch_times(eager),
             "torch, compiled": lambda: torch_times(compiled),
-            "tuck run": lambda: tuck_times(args.tuck, graph),
+            "tuck run": lambda: tuck_run.times(args.tuck, graph, 1, STEPS, WARMUP),
         }
+        if tuck_run.bound_row():
+            runs[tuck_run.bound_row()] = lambda: tuck_run.times(args.tuck, graph, 1, STEPS, WARMUP, bound=True)
         found = {name: [] for name in runs}
         for _ in range(args.rounds):
             for name, run in runs.items():
