@@ -229,8 +229,8 @@ static double round_us(const struct trace_part *p, struct tie_steps steps, int64
 }
 
 /* Sizes that are close to each other do not tell what a small message takes: the difference of two
- * times that vary is taken for their latency. Below the smallest size, `fixed` remains, and the rest
- * is in proportion. */
+ * times that vary is taken for their latency. Below the smallest size, `fixed` remains, and the
+ * rest is in proportion. */
 static void smaller_sizes(struct measured_coll *m, double fixed, struct arena *a)
 {
     enum { HALVES = 12 };

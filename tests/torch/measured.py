@@ -4,6 +4,7 @@ import bisect
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 
@@ -109,6 +110,8 @@ class Graph:
         self.text, self.mapping = folder / f"{name}.txt", folder / f"{name}.json"
         self.text.write_text(texts["graph"])
         self.mapping.write_text(texts["kernels"])
+        sized = re.findall(r"^\s+(\w+): \"\w+\[(\d+)\].* = torch\.ops\._c10d_functional\.(?!wait_tensor)", texts["graph"], flags=re.M)
+        self.results = {name: int(n) for name, n in sized}  # elements
         self.nodes = re.findall(r"^\s+(\w+): .* = torch\.ops\._c10d_functional\.(?!wait_tensor)", texts["graph"], flags=re.M)
         self.waits = dict(re.findall(r"^\s+(\w+): .* = torch\.ops\._c10d_functional\.wait_tensor\.default\((\w+)\)", texts["graph"], flags=re.M))
 
@@ -142,9 +145,14 @@ class Graph:
             handle = re.search(r"handles\] (\S+)", lines[i - 1]).group(1)
             source = re.search(r"Source Nodes: \[(.*?)\]", lines[i - 2]).group(1).split(", ")
             names = [self.waits.get(n, n) for n in self.kernels.get(handle, source)]  # some name the wait instead
-            names = [n for n in names if n in self.nodes]
+            names = [n for n in names if n in self.nodes] or [self.by_size(line, order)]
             order.append(names[-1])
         return order
+
+    def by_size(self, line, used):
+        """Of a call whose comment names what buckets replaced: the first node of its size that no other call is."""
+        moved = re.search(r"\((\d+), \), \(1, \), 0\)", line).group(1)
+        return next(n for n in self.nodes if n not in used and self.results[n] * self.world == int(moved))
 
 
 def events(path):
@@ -163,3 +171,39 @@ def middle(items, key):
     items = sorted(items, key=key)
     drop = len(items) // 4
     return items[drop : len(items) - drop]
+
+
+# ---- what tuck makes of them ----
+
+
+def spread(graphs):
+    """How far the steps of a job are apart: the middle half of them, the median of its recordings."""
+    found = []
+    for traces in graphs[0].traces:
+        times = sorted(e["dur"] for e in events(traces[0]) if is_step(e))
+        found.append((times[3 * len(times) // 4] - times[len(times) // 4]) / statistics.median(times))
+    return statistics.median(found)
+
+
+def outside(graphs, turn):
+    """The share of a step that no graph has: Python, autograd, gradients that are put in their place. Barriers before it are no part of it."""
+    found = events(graphs[0].traces[turn][0])
+    inside = [e for e in found if e["name"].startswith("## Call CompiledFxGraph")]
+    barriers = [e for e in found if e["name"] == "gloo:barrier"]
+    shares = []
+    for step in (e for e in found if is_step(e)):
+        begin = max((end(e) for e in barriers if within(e, step)), default=step["ts"])
+        shares.append(1 - sum(e["dur"] for e in inside if within(e, step)) / (end(step) - begin))
+    return statistics.median(shares)
+
+
+def by_other_steps(graphs, turn):
+    """The error of the step. Each half of the steps by the costs of the other; on a busy machine they differ, but not in the sum."""
+    said = [g.simulate(steps, turn)["measured_runs"]["step"] for g in graphs for steps in ("even", "odd")]
+    return sum(x["simulated_ns"] for x in said) / sum(x["measured_ns"] for x in said) - 1
+
+
+def by_another_job(graphs, known, turn):
+    """The error of the step, by the costs of the same job with another size of buckets."""
+    halves = [g.simulate(steps, turn)["measured_runs"]["step"]["measured_ns"] for g in graphs for steps in ("even", "odd")]
+    return sum(g.simulate_by(k, turn)["step_ns"] for g, k in zip(graphs, known)) / (sum(halves) / 2) - 1

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 WIDTHS, ROWS = (640,) * 9, 512
 ROUNDS, STEPS = 3, 12
 WARM = 3
+BARRIERS = 8
 
 
 class Perceptron(nn.Module):
@@ -80,6 +81,14 @@ def one(step, model, x, y):
     step(x, y)
 
 
+def probe(x):
+    """Barriers, which tell the latency of a message. Each comes after a product, as messages of a job do: of several in a row, all but the first
+    are faster, since no rank computes any more."""
+    for _ in range(BARRIERS):
+        torch.mm(x, x.t())
+        dist.barrier()
+
+
 def record(jobs, file):
     """One step of each job, and again: what the machine does meanwhile is the same for all of them."""
     reserve()
@@ -91,7 +100,7 @@ def record(jobs, file):
     ) as profiler:
         for _ in range(STEPS + 2):
             for job in jobs:
-                dist.barrier()
+                probe(job[2])
                 one(*job)
                 profiler.step()
 
