@@ -80,6 +80,8 @@ static void do_tie(void *arg)
     x->has_tables = x->machine->contention && c.n_coll > 0;
     if (x->has_tables)
         hold_laws(x->traces->part, x->traces->n_part, x->steps, &x->tie->arena, &c);
+    x->tie->x.one_size = x->has_tables && c.one_size;
+    x->tie->x.round_us = c.round_us;
     measured_cluster_write(&c, &x->cluster);
 }
 

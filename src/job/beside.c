@@ -114,23 +114,44 @@ struct work { /* points that are the same work */
 struct fitting {
     VEC(struct point) point;
     VEC(struct work) work;
-    uint32_t n; /* samples */
+    uint32_t n;         /* samples */
+    double told, total; /* time of the works that say something, and of all */
 };
+
+static int by_double(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The median. A sample weighs as much as the work, however long it took: else one kernel of a few
+ * microseconds that lost its core for milliseconds would count more than all others. */
+static double usual_time(const struct sample *s, uint32_t n, struct arena *a)
+{
+    double *time = arena_array(a, double, n + 1);
+
+    for (uint32_t i = 0; i < n; i++)
+        time[i] = s[i].time;
+    qsort(time, n, sizeof(*time), by_double);
+    return time[n / 2];
+}
 
 /* One work says something if it ran with shares that differ. */
 static void add_work(struct fitting *f, const struct sample *s, uint32_t n, struct arena *a)
 {
     const double APART = 0.1;
     uint32_t first = f->point.len;
-    double least = 1, most = 0;
+    double least = 1, most = 0, usual = usual_time(s, n, a);
 
+    f->total += usual * n;
     for (uint32_t i = 0, k; i < n; i = k) {
         double share = 0;
         for (k = i; k < n && bin_of(s[k].share) == bin_of(s[i].share); k++)
             share += s[k].share;
         share /= k - i;
         double time = (s[i + (k - i - 1) / 2].time + s[i + (k - i) / 2].time) / 2;
-        vec_push_in(a, &f->point, ((struct point){share, log(time), time * (k - i)}));
+        vec_push_in(a, &f->point, ((struct point){share, log(time), usual * (k - i)}));
         least = share < least ? share : least;
         most = share > most ? share : most;
     }
@@ -140,6 +161,7 @@ static void add_work(struct fitting *f, const struct sample *s, uint32_t n, stru
     }
     vec_push_in(a, &f->work, ((struct work){first, f->point.len - first}));
     f->n += n;
+    f->told += usual * n;
 }
 
 /* How far times alone of the same work are apart, if the other takes the share `lost` of the speed:
@@ -167,6 +189,7 @@ static double spread(const struct fitting *f, double lost)
 static double fit(struct sample *s, uint32_t n, struct arena *a, uint32_t *used)
 {
     enum { TRIES = 500 };
+    const double ENOUGH = 0.05; /* less of the time does not speak for all of it */
     struct fitting f = {.n = 0};
     double best = 0, least = INFINITY;
 
@@ -176,8 +199,8 @@ static double fit(struct sample *s, uint32_t n, struct arena *a, uint32_t *used)
             k++;
         add_work(&f, &s[i], k - i, a);
     }
-    *used = f.n;
-    if (f.n == 0)
+    *used = f.told >= ENOUGH * f.total ? f.n : 0;
+    if (*used == 0)
         return 0;
     for (int i = 0; i < TRIES; i++) {
         double lost = 0.98 * i / TRIES, x = spread(&f, lost);

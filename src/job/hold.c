@@ -122,6 +122,7 @@ const struct hold *trace_holds(const struct trace_part *p, struct arena *a)
 struct sample {
     uint64_t what; /* measured_case() */
     double size, us, host;
+    double share; /* of its time, something computes */
 };
 
 typedef VEC(struct sample) samples;
@@ -179,33 +180,88 @@ static void gather(const struct trace_part *p, struct tie_steps steps,
                share = beside_share(&cover.compute, h->from + h->wait, h->end),
                alone = beside_alone(1, share, c->beside.transfer) / PS_PER_US;
         struct sample s = {measured_case(p, x, c->per_node), (double)x->bytes, ps * alone,
-                           host * alone};
+                           host * alone, share};
         vec_push_in(a, out, s);
     }
 }
 
+/* ---- latency ---- */
+
+static int log2_up(int64_t p)
+{
+    int k = 0;
+
+    while ((INT64_C(1) << k) < p && k < 62)
+        k++;
+    return k;
+}
+
+/* Messages one after the other in a collective, as gloo does them: rings, a reduce-scatter by an
+ * all-reduce; a barrier in which distances double. */
+static int64_t rounds(tuck_coll kind, int64_t p)
+{
+    switch (kind) {
+    case TUCK_ALL_REDUCE:
+    case TUCK_REDUCE_SCATTER: return 2 * (p - 1);
+    case TUCK_ALL_GATHER:
+    case TUCK_ALL_TO_ALL: return p - 1;
+    case TUCK_P2P: return 1;
+    default: return log2_up(p); /* broadcast, barrier */
+    }
+}
+
+/* A barrier moves no bytes, so its time without waits is the latency of its rounds: the mean of one
+ * round. 0: there is no barrier among that many ranks. */
+static double round_us(const struct trace_part *p, struct tie_steps steps, int64_t size)
+{
+    double sum = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->coll.len; i++) {
+        const struct trace_coll *c = &p->coll.at[i];
+        bool used = c->step != TRACE_NONE && step_is_used(steps, p->step.at[c->step].number);
+        if (!used || c->p != size || strstr(trace_str(p->t, c->name), "barrier") == NULL)
+            continue;
+        sum += (double)c->transfer / PS_PER_US;
+        n++;
+    }
+    return n > 0 ? sum / n / (double)rounds(TUCK_OTHER_COLLECTIVE, size) : 0;
+}
+
 /* Sizes that are close to each other do not tell what a small message takes: the difference of two
- * times that vary is taken for their latency. Below the smallest size times are then in proportion,
- * but for what the host takes. */
-static void smaller_sizes(struct measured_coll *m, struct arena *a)
+ * times that vary is taken for their latency. Below the smallest size, `fixed` remains, and the
+ * rest is in proportion. */
+static void smaller_sizes(struct measured_coll *m, double fixed, struct arena *a)
 {
     enum { HALVES = 12 };
     struct measured_point *at = arena_array(a, struct measured_point, m->n + HALVES);
-    double size = m->at[0].size, us = m->at[0].us, host = fmin(m->fixed_us, us);
+    double size = m->at[0].size, us = m->at[0].us, least = fmin(fixed, us);
     uint32_t n = 0;
 
     for (int k = HALVES; k > 0; k--)
         if (ldexp(size, -k) >= 1)
-            at[n++] = (struct measured_point){floor(ldexp(size, -k)), host + ldexp(us - host, -k),
+            at[n++] = (struct measured_point){floor(ldexp(size, -k)), least + ldexp(us - least, -k),
                                               0};
     memcpy(&at[n], m->at, m->n * sizeof(*at));
     m->at = at;
     m->n += n;
 }
 
-/* The samples of one case, by size. */
-static void law_of(struct measured_coll *m, const struct sample *s, uint32_t n, bool by_host,
-                   struct arena *a)
+/* If nothing tells how much longer a transfer takes while something computes, those that ran while
+ * nothing did make the law, if there are any. How many are left. */
+static uint32_t leave_alone(struct sample *s, uint32_t n)
+{
+    const double HALF = 0.5;
+    uint32_t m = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (s[i].share < HALF)
+            s[m++] = s[i];
+    return m > 0 ? m : n;
+}
+
+/* The samples of one case, by size: the mean of each. Of their times, the host's part. */
+static double means(struct measured_coll *m, const struct sample *s, uint32_t n, struct arena *a)
 {
     double host = 0;
 
@@ -221,9 +277,20 @@ static void law_of(struct measured_coll *m, const struct sample *s, uint32_t n, 
         if (us > 0)
             m->at[m->n++] = (struct measured_point){s[i].size, us, k - i};
     }
-    m->fixed_us = host;
-    if (by_host && m->n > 1 && m->at[m->n - 1].size < HOLD_APART * m->at[0].size)
-        smaller_sizes(m, a);
+    return host;
+}
+
+static void law_of(const struct trace_part *p, struct tie_steps steps, const struct sample *s,
+                   uint32_t n, struct arena *a, struct measured_cluster *c, struct measured_coll *m)
+{
+    m->fixed_us = means(m, s, n, a);
+    if (!p->device && m->n > 0 && m->at[m->n - 1].size < HOLD_APART * m->at[0].size) {
+        double us = round_us(p, steps, m->p);
+        c->one_size = true;
+        c->round_us = us > 0 ? us : c->round_us;
+        if (m->n > 1 || us > 0)
+            smaller_sizes(m, m->fixed_us + us * (double)rounds(m->kind, m->p), a);
+    }
     measured_fit(m, a);
 }
 
@@ -240,8 +307,9 @@ void hold_laws(const struct trace_part *part, uint32_t n, struct tie_steps steps
     for (uint32_t i = 0, k; i < all.len; i = k) {
         for (k = i; k < all.len && all.at[k].what == all.at[i].what;)
             k++;
+        uint32_t left = c->beside.transfer > 0 ? k - i : leave_alone(&all.at[i], k - i);
         for (uint32_t j = 0; j < c->n_coll; j++)
             if (c->coll[j].what == all.at[i].what)
-                law_of(&c->coll[j], &all.at[i], k - i, !part[0].device, a);
+                law_of(part, steps, &all.at[i], left, a, c, &c->coll[j]);
     }
 }

@@ -31,7 +31,8 @@ static inline bool step_is_used(struct tie_steps s, int64_t number)
 enum { HOLD_APART = 16 };
 
 /* Makes the times of c's collectives what they hold up without waits, where the rank of the first
- * part has them: means over the middle half of its steps. */
+ * part has them: means over the middle half of its steps. Without a device, barriers tell the
+ * latency that messages of about one size do not. */
 void hold_laws(const struct trace_part *part, uint32_t n, struct tie_steps steps, struct arena *a,
                struct measured_cluster *c);
 

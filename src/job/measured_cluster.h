@@ -39,6 +39,10 @@ struct measured_cluster {
     double launch_us; /* the mean gap between kernels that nothing else explains; -1: none */
     uint32_t n_kernel;
     struct beside beside; /* all times above are without it */
+    /* What hold_laws() takes small messages for, if those that ran are all of about one size: the
+     * time of a round of a barrier; 0: nothing says it, they are in proportion. */
+    bool one_size;
+    double round_us;
 };
 
 /* Is everything known about it that a law needs? */

@@ -42,6 +42,22 @@ static void beside(const char *what, int64_t measured, int64_t simulated, int64_
     ink_line(b, INK_DIM, " %+9.1f %%", by);
 }
 
+static void latency_line(const struct tie *t, struct buf *b)
+{
+    const struct tie_count *x = &t->count[TIE_COLLECTIVES];
+
+    if (!t->one_size || x->tied == x->n)
+        return;
+    if (t->round_us > 0)
+        wrap_line(b, INK_DIM, LAYOUT_SAY,
+                  "latency of messages: %.1f us for each of their rounds, from barriers",
+                  t->round_us);
+    else
+        wrap_line(b, INK_LIMIT, LAYOUT_SAY,
+                  "messages of about one size do not tell the latency of others: record a job with "
+                  "small ones, too, or with a barrier in each step");
+}
+
 void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
 {
     static const char *const name[TIE_CLASS_END] = {"collectives", "products", "other kernels"};
@@ -72,6 +88,7 @@ void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
                   "waiting for other ranks, %.3f ms, is spread over all ops: as if this rank were "
                   "as slow as they are",
                   (double)t->lost / 1e9);
+    latency_line(t, b);
     for (int c = 0; c < TIE_CLASS_END; c++) {
         const struct tie_count *x = &t->count[c];
         if (x->n == 0)
@@ -127,6 +144,8 @@ void tie_json(const struct tie *t, const tuck_times *times, struct buf *b)
         json_float(&j, "transfers_beside", t->beside.transfer);
     if (t->alone)
         json_float(&j, "waiting_ns", ns_of_ps(t->lost));
+    if (t->one_size && t->round_us > 0)
+        json_float(&j, "round_us", t->round_us);
     for (int c = 0; c < TIE_CLASS_END; c++) {
         json_open(&j, name[c], '{');
         json_int(&j, "ops", t->count[c].n);

@@ -422,7 +422,7 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     for (uint32_t i = 0; i < p->n_op; i++)
         out->ps[i] = -1;
     for (uint32_t i = 0; i < part->coll.len; i++)
-        sized &= part->coll.at[i].bytes >= 0;
+        sized &= part->coll.at[i].bytes >= 0 || part->coll.at[i].kind == TUCK_OTHER_COLLECTIVE;
     if (n_kernel > 0)
         memcpy(list, kernel, n_kernel * sizeof(*list));
     qsort(list, n_kernel, sizeof(*list), by_name);

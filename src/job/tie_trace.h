@@ -38,6 +38,8 @@ struct tie {
     /* bytes that kernels other than products read and write, by their time; 0: not known */
     double loop_gbps;
     struct beside beside;
+    bool one_size; /* as in measured_cluster.h, if a collective's time is from a law */
+    double round_us;
     bool reordered;   /* the graph was put in the order of Inductor's code */
     const char *part; /* the region of the trace that is the graph's; "" for whole steps */
 };

@@ -1,9 +1,11 @@
 """Compiled jobs that are recorded while they run, for test_measured.py.
 
     TORCH_TRACE=folder python -m torch.distributed.run --nproc-per-node 2 measured_worker.py out ddp:3 ddp:6 sharded:0
+
+--widths gives other layers, --rounds more recordings.
 """
 
-import sys
+import argparse
 
 import torch
 import torch._inductor.config
@@ -16,12 +18,13 @@ from torch.nn.parallel import DistributedDataParallel
 WIDTHS, ROWS = (640,) * 9, 512
 ROUNDS, STEPS = 3, 12
 WARM = 3
+BARRIERS = 8
 
 
 class Perceptron(nn.Module):
-    def __init__(self):
+    def __init__(self, widths):
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(WIDTHS, WIDTHS[1:]))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
 
     def forward(self, x):
         for layer in self.layers:
@@ -29,10 +32,10 @@ class Perceptron(nn.Module):
         return x
 
 
-def ddp(bucket_mb):
+def ddp(widths, bucket_mb):
     torch._dynamo.config.optimize_ddp = "python_reducer"
     torch._dynamo.config.compiled_autograd = True
-    model = DistributedDataParallel(Perceptron(), bucket_cap_mb=bucket_mb)
+    model = DistributedDataParallel(Perceptron(widths), bucket_cap_mb=bucket_mb)
 
     def step(x, y):
         loss = nn.functional.mse_loss(model(x), y)
@@ -44,13 +47,13 @@ def ddp(bucket_mb):
     return torch.compile(step), model
 
 
-def sharded(bucket_mb):
+def sharded(widths, bucket_mb):
     torch._inductor.config.bucket_all_gathers_fx = "all" if bucket_mb else "none"
     torch._inductor.config.bucket_reduce_scatters_fx = "all" if bucket_mb else "none"
     torch._inductor.config.bucket_all_gathers_fx_bucket_size_determinator = lambda _: bucket_mb
     torch._inductor.config.bucket_reduce_scatters_fx_bucket_size_determinator = lambda _: bucket_mb
     torch._dynamo.config.compiled_autograd = False
-    model = shard(Perceptron())
+    model = shard(Perceptron(widths))
 
     def forward(x):
         return model(x)
@@ -78,6 +81,14 @@ def one(step, model, x, y):
     step(x, y)
 
 
+def probe(x):
+    """Barriers, which tell the latency of a message. Each comes after a product, as messages of a job do: of several in a row, all but the first
+    are faster, since no rank computes any more."""
+    for _ in range(BARRIERS):
+        torch.mm(x, x.t())
+        dist.barrier()
+
+
 def record(jobs, file):
     """One step of each job, and again: what the machine does meanwhile is the same for all of them."""
     reserve()
@@ -89,25 +100,35 @@ def record(jobs, file):
     ) as profiler:
         for _ in range(STEPS + 2):
             for job in jobs:
-                dist.barrier()
+                probe(job[2])
                 one(*job)
                 profiler.step()
 
 
+def arguments():
+    said = argparse.ArgumentParser()
+    said.add_argument("out")
+    said.add_argument("jobs", nargs="+")
+    said.add_argument("--widths", type=lambda s: tuple(map(int, s.split(","))), default=WIDTHS)
+    said.add_argument("--rounds", type=int, default=ROUNDS)
+    return said.parse_args()
+
+
 def main():
+    said = arguments()
     dist.init_process_group("gloo")
-    out, rank, words = sys.argv[1], dist.get_rank(), sys.argv[2:]
+    rank = dist.get_rank()
     for kind, make in {"ddp": ddp, "sharded": sharded}.items():
         torch.manual_seed(0)
         torch._dynamo.reset()
-        data = torch.randn(ROWS, WIDTHS[0]), torch.randn(ROWS, WIDTHS[-1])
+        data = torch.randn(ROWS, said.widths[0]), torch.randn(ROWS, said.widths[-1])
         jobs = []
-        for word in (w for w in words if w.split(":")[0] == kind):
-            jobs.append((*make(int(word.split(":")[1])), *data))
+        for word in (w for w in said.jobs if w.split(":")[0] == kind):
+            jobs.append((*make(said.widths, int(word.split(":")[1])), *data))
             for _ in range(WARM):  # compiled before the next one has another size of buckets
                 one(*jobs[-1])
-        for turn in range(ROUNDS if jobs else 0):
-            record(jobs, f"{out}/{kind}.{turn}.rank{rank}.json")
+        for turn in range(said.rounds if jobs else 0):
+            record(jobs, f"{said.out}/{kind}.{turn}.rank{rank}.json")
     dist.destroy_process_group()
 
 
