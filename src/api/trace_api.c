@@ -303,10 +303,13 @@ tuck_status tuck_traces_calibrate(tuck_traces *t, const char *device, int64_t pe
         return TUCK_ENOMEM;
     if (!x.found) {
         const struct trace *first = t->part[0].t;
-        diag_add(diags, TUCK_ERROR, NOWHERE,
-                 "name one with --device; docs/cost-model.md lists them",
-                 "no device is known as '%.80s'",
-                 device != NULL ? device : trace_str(first, first->device));
+        const char *name = device != NULL ? device : trace_str(first, first->device);
+        const char *note = "name one with --device; docs/cost-model.md lists them";
+        if (*name == '\0')
+            diag_add(diags, TUCK_ERROR, NOWHERE, note, "%s does not say on which device it ran",
+                     first->file);
+        else
+            diag_add(diags, TUCK_ERROR, NOWHERE, note, "no device is known as '%.80s'", name);
         return TUCK_EINVAL;
     }
     st = api_print(&t->mem.alloc, NULL, write, ctx, write_cluster, &x.c);

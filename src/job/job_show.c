@@ -97,9 +97,10 @@ static void rank_table(const struct job *j, const struct job_rank *r, const stru
         tied_line(j, r, i, b);
     }
     if (peak != NULL)
-        wrap_line(b, INK_PLAIN, 2, "%.2f MiB at most, as PyTorch's graph passes estimate it%s",
+        wrap_line(b, INK_PLAIN, 2, "%.2f MiB at most, as PyTorch's graph passes estimate it%s%s",
                   (double)peak->bytes / 1048576,
-                  peak->unknown ? "; storages of unknown size are not counted" : "");
+                  peak->unknown ? "; storages of unknown size are not counted" : "",
+                  peak->bytes == 0 ? "; they count no memory of a CPU" : "");
 }
 
 struct passed {

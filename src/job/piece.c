@@ -120,6 +120,9 @@ static void add(struct finder *f, struct piece x)
         x.role = f->path.role;
     if (x.role == ROLE_NONE && x.stage != STAGE_TRACED)
         x.role = role_by_inputs(f->text + x.from, f->text + x.to, x.stage);
+    if (x.role == ROLE_FORWARD && strncmp(x.title, "Forward graph", 13) == 0 &&
+        role_by_inputs(f->text + x.from, f->text + x.to, x.stage) == ROLE_WHOLE)
+        x.role = ROLE_WHOLE; /* terminal logs call inference graphs so, too */
     if (x.role == ROLE_WHOLE && x.id.autograd >= 0)
         x.role = ROLE_BACKWARD; /* compiled autograd runs backwards only */
     int64_t place = x.form == PIECE_FILE ? facts_place(x.known) : -1;

@@ -16,14 +16,15 @@ static int by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Calls of compiled graphs; without any, the steps. */
-static uint32_t windows(const struct trace_part *p, struct arena *a, struct window **out)
+static uint32_t windows(const struct trace_part *p, bool whole, struct arena *a,
+                        struct window **out)
 {
-    uint32_t n = p->t->region.len > 0 ? p->t->region.len : p->step.len, m = 0;
+    bool calls = !whole && p->t->region.len > 0;
+    uint32_t n = calls ? p->t->region.len : p->step.len, m = 0;
     struct window *w = arena_zeroed(a, (n + 1) * sizeof(*w));
 
     for (uint32_t i = 0; i < n; i++) {
-        if (p->t->region.len > 0) {
+        if (calls) {
             const struct trace_region *r = &p->t->region.at[i];
             uint32_t step = trace_step_at(p, r->start);
             if (step == TRACE_NONE)
@@ -186,10 +187,10 @@ static void add_colls(const struct trace_part *p, const struct alone *alone, str
     }
 }
 
-uint32_t tie_runs(const struct trace_part *p, bool sized, const struct beside *beside,
+uint32_t tie_runs(const struct trace_part *p, bool whole, bool sized, const struct beside *beside,
                   struct arena *a, struct window **out)
 {
-    uint32_t n = windows(p, a, out);
+    uint32_t n = windows(p, whole, a, out);
     struct beside none = {.kernel = 0};
     struct alone alone = {.beside = beside != NULL ? *beside : none, .waits = beside == NULL};
 

@@ -302,6 +302,29 @@ static struct trace_figures mean(const struct runs *r)
     return x;
 }
 
+static uint64_t most_like(const items ops[TIE_CLASS_END], const struct window *w, uint32_t n)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        most = likeness(ops, &w[i]) > most ? likeness(ops, &w[i]) : most;
+    return most;
+}
+
+/* A call of a compiled graph; or whole steps, if those are more like it: it is the forward and the
+ * backward of a job. */
+static uint32_t find_runs(const struct trace_part *part, const items ops[TIE_CLASS_END], bool sized,
+                          const struct beside *beside, struct arena *a, struct window **out)
+{
+    struct window *calls, *steps;
+    uint32_t n = tie_runs(part, false, sized, beside, a, &calls);
+    uint32_t n_step = tie_runs(part, true, sized, beside, a, &steps);
+    bool whole = most_like(ops, steps, n_step) > most_like(ops, calls, n);
+
+    *out = whole ? steps : calls;
+    return whole ? n_step : n;
+}
+
 /* The runs of the graph: those as like to it as any, of the same compiled graph. */
 static const struct window *choose_runs(const items ops[TIE_CLASS_END], struct window *w,
                                         uint32_t n, struct tie_steps steps, struct arena *a,
@@ -430,7 +453,7 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     items_of_program(p, sized, a, ops);
     for (int c = 0; c < TIE_KERNELS; c++)
         order_of_code(p, (enum tie_class)c, list, n_kernel, op_of, a, &ops[c]);
-    uint32_t n = tie_runs(part, sized, beside, a, &w);
+    uint32_t n = find_runs(part, ops, sized, beside, a, &w);
     const struct window *best = choose_runs(ops, w, n, steps, a, &used, &judged);
     out->n_run = used.n;
     if (used.n == 0)
