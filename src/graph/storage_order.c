@@ -226,6 +226,8 @@ bool storage_bytes(const tuck_graph *g, type_id id, bool (*size)(void *, sym_id,
         if (t->strided && !sym_as_int(&st->sym, t->stride[i], &stride) &&
             (size == NULL || !size(ctx, t->stride[i], &stride)))
             return false;
+        if (n < 0 || stride < 0) /* no tensor has such */
+            return false;
         if (n > 0 && (!size_mul(n - 1, stride, &stride) || !size_add(last, stride, &last)))
             return false;
     }
@@ -233,6 +235,8 @@ bool storage_bytes(const tuck_graph *g, type_id id, bool (*size)(void *, sym_id,
         *out = 0;
         return true;
     }
-    int64_t elements = t->strided ? last + 1 : numel;
+    int64_t elements = numel;
+    if (t->strided && !size_add(last, 1, &elements))
+        return false;
     return size_mul(elements, dtype_at((enum dtype)t->dtype)->bytes, out);
 }

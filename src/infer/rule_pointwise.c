@@ -459,10 +459,13 @@ static type_id item_power(struct infer *x, const struct operands *o, uint32_t i)
 static type_id item_type(struct infer *x, const struct op_row *row, const struct operands *o,
                          uint32_t i)
 {
+    if (o->n == 0 || (x->row->shape == OP_SHAPE_foreach_clamp && o->n < 2))
+        return 0;
     enum dtype d = promoted(&o->dtype), own = (enum dtype)o->t[0]->dtype;
-
     switch (x->row->shape) {
     case OP_SHAPE_foreach_clamp:
+        if (o->t[0] == number_type())
+            return 0;
         return bounded(x, &o->dtype, o->t[0], o->t[1] == number_type() ? NULL : o->t[1]);
     case OP_SHAPE_foreach_copy: return new_like(x, o->t[0], own);
     case OP_SHAPE_foreach_pow: return item_power(x, o, i);

@@ -32,8 +32,11 @@ static bool spatial_list(struct infer *x, const char *name, uint32_t n, const in
     if (len != n && len != 1)
         return false;
     int64_t *all = arena_array(x->arena, int64_t, n);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         all[i] = list[len == 1 ? 0 : i];
+        if (all[i] < -INT32_MAX || all[i] > INT32_MAX) /* no window is that large */
+            return false;
+    }
     *out = all;
     return true;
 }
@@ -85,9 +88,9 @@ static sym_id pooled(struct infer *x, sym_id in, int64_t kernel, int64_t stride,
     if (!ceil_mode || stride == 1)
         return out;
     int64_t n;
-    if (!sym_as_int(t, in, &known) || !sym_as_int(t, out, &n))
+    if (!sym_as_int(t, in, &known) || !sym_as_int(t, out, &n) || known > INT64_MAX / 2)
         return 0; /* whether the last window counts depends on the size */
-    return (n - 1) * stride >= known + padding ? num(x, n - 1) : out;
+    return n - 1 >= (known + padding + stride - 1) / stride ? num(x, n - 1) : out;
 }
 
 static bool pooled_sizes(struct infer *x, const struct type *t, sym_id **out)

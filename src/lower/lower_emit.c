@@ -174,6 +174,7 @@ static bool describe(struct lower *l, type_id type, bool dense, struct program_b
     else
         sized = dense ? assume_bytes(&l->assume, type, &b->bytes)
                       : storage_bytes(l->g, type, size_of, l, &b->bytes);
+    sized = sized && b->bytes >= 0; /* a text may say -1 */
     if (known != NULL && sized && b->type != 0)
         *known = (struct lower_known){b->bytes, b->type};
     return sized && b->type != 0;

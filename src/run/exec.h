@@ -47,6 +47,9 @@ struct exec_options {
 
 enum { EXEC_ERROR_BYTES = COMM_ERROR_BYTES };
 
+/* A larger buffer is not run: so that the bytes of many can be added up. */
+#define EXEC_MOST_BYTES ((int64_t)1 << 46)
+
 /* Bytes for the arena of a program and for the inputs that stay with the caller. */
 size_t exec_room(const struct program *p);
 

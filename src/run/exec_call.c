@@ -290,6 +290,9 @@ bool exec_fill_copy(struct exec *x, struct exec_step *s, struct arena *a)
     }
     t[0] = back ? laid_out(x, s->node, from, &of->t) : of->t;
     t[1] = back ? of->t : laid_out(x, s->node, to, &of->t);
+    const struct rt_tensor *made = &t[back ? 0 : 1];
+    if (exec_span(made) > x->place.at[back ? from : to].bytes)
+        return exec_fail_at(x, s->node, "the copy for it needs more memory than was planned");
     *arg = (struct rt_value){.kind = RT_TENSOR, .tensor = &t[0]};
     s->call = (struct rt_call){.kernel = kernel_at(OP_KERNEL_copy),
                                .arg = arg,

@@ -1,6 +1,7 @@
 /* Collectives of a program as calls of a transport. */
 #include <stdio.h>
 
+#include "run/comm/comm_call.h"
 #include "run/exec_core.h"
 
 /* Which operators can be run, and as what. */
@@ -70,6 +71,13 @@ static uint32_t copied_to(const struct filling *f, uint32_t from)
     return PROGRAM_NONE;
 }
 
+/* A tensor that is given another place: does it fit? */
+static bool fits(const struct filling *f, const struct rt_tensor *t, uint32_t buf)
+{
+    return exec_span(t) <= f->x->place.at[buf].bytes ||
+           exec_fail_at(f->x, f->op->node, "needs more memory than was planned");
+}
+
 static bool take_operand(struct filling *f, const tuck_value *v, struct rt_tensor *out)
 {
     const struct exec_value *from = exec_operand(f->x, v);
@@ -78,7 +86,7 @@ static bool take_operand(struct filling *f, const tuck_value *v, struct rt_tenso
         return exec_fail_at(f->x, f->op->node, "an operand of this collective is not a tensor");
     uint32_t buf = copied_to(f, v->a);
     *out = buf != PROGRAM_NONE ? dense_like(&from->t, f->x->place.at[buf].base) : from->t;
-    return true;
+    return buf == PROGRAM_NONE || fits(f, out, buf);
 }
 
 /* The tensors of a parameter: one, or a list. */
@@ -122,8 +130,12 @@ static bool take_results(struct filling *f)
         struct rt_tensor *t = &f->out[f->n_out++];
         *t = v->t;
         uint32_t buf = k < planned ? x->p->value[at + k] : PROGRAM_NONE;
-        if (buf == PROGRAM_NONE && worked_on(f, k - first) != PROGRAM_NONE)
-            t->data = x->place.at[worked_on(f, k - first)].base;
+        uint32_t on = worked_on(f, k - first);
+        if (buf == PROGRAM_NONE && on != PROGRAM_NONE) {
+            if (!fits(f, t, on))
+                return false;
+            t->data = x->place.at[on].base;
+        }
     }
     return true;
 }
@@ -146,6 +158,8 @@ static bool in_place(struct filling *f)
         return false;
     if (apart && !take_operands(f, call_operand(f->x->g, f->call, 0), &f->in, &f->n_in))
         return false;
+    if (apart && f->n_in != f->n_out)
+        return exec_fail_at(f->x, f->op->node, "%u operands, but %u results", f->n_in, f->n_out);
     for (uint32_t i = 0; i < f->n_out; i++)
         f->c->part[i] = part_of(apart ? &f->in[i] : &f->out[i], &f->out[i], rt_numel(&f->out[i]));
     f->c->call.n_part = f->n_out;
@@ -185,10 +199,9 @@ static bool take_split(struct filling *f, const char *name, const struct rt_tens
     for (uint32_t i = 1; i < t->n; i++)
         row *= t->size[i];
     for (uint32_t i = 0; i < list.n; i++) {
-        if (list.item[i].kind != RT_INT || list.item[i].i < 0)
+        if (list.item[i].kind != RT_INT || list.item[i].i < 0 ||
+            !size_mul(list.item[i].i, row, &split[i]) || !size_add(sum, split[i], &sum))
             return exec_fail_at(f->x, f->op->node, "%s must be sizes", name);
-        split[i] = list.item[i].i * row;
-        sum += split[i];
     }
     if (sum != rt_numel(t))
         return exec_fail_at(f->x, f->op->node, "%s add up to %lld elements, the tensor has %lld",
@@ -198,12 +211,20 @@ static bool take_split(struct filling *f, const char *name, const struct rt_tens
     return true;
 }
 
+/* How many ranks take part, 0 if that is not known. */
+static int64_t members(const struct filling *f)
+{
+    const struct comm *comm = f->x->o.comm;
+
+    return comm != NULL ? comm->group[f->c->call.group].n : f->x->p->group[f->op->group].size;
+}
+
 static bool to_all(struct filling *f)
 {
     uint32_t n_in = 0, n_out = 0;
-    int64_t world = f->x->p->group[f->op->group].size;
+    int64_t world = members(f);
 
-    if (!out_of_place(f) ||
+    if (!out_of_place(f) || f->n_in == 0 ||
         !take_split(f, "input_split_sizes", &f->in[0], &f->c->call.in_split, &n_in) ||
         !take_split(f, "output_split_sizes", &f->out[0], &f->c->call.out_split, &n_out))
         return false;
@@ -245,6 +266,8 @@ static bool one_peer(struct filling *f, uint32_t i, bool receive, const struct r
     p->receive = receive;
     if (!take_int(f, "the peer", peer, i, &to) || !take_int(f, "the tag", tag, i, &p->tag))
         return false;
+    if (to < 0 || to > INT32_MAX)
+        return exec_fail_at(f->x, f->op->node, "rank %lld is no peer", (long long)to);
     p->peer = (int32_t)to;
     return true;
 }
@@ -304,6 +327,8 @@ static bool take_root(struct filling *f)
         return false;
     if (!take_int(f, "the root", &root, 0, &i))
         return false;
+    if (i < 0 || i > INT32_MAX)
+        return exec_fail_at(f->x, f->op->node, "rank %lld is no root", (long long)i);
     f->c->call.root = (int32_t)i;
     return true;
 }
@@ -339,6 +364,34 @@ static bool check_slots(const struct filling *f)
     return true;
 }
 
+/* Whatever the annotations say: each tensor has the elements that the collective reads or writes,
+ * side by side, all of one dtype. */
+static bool check_counts(struct filling *f)
+{
+    const struct comm *comm = f->x->o.comm;
+    const struct comm_call *c = &f->c->call;
+
+    for (uint32_t i = 0; i < c->n_part && comm != NULL; i++) {
+        const struct rt_tensor *in = i < f->n_in ? &f->in[i] : &f->out[i];
+        const struct rt_tensor *out = i < f->n_out ? &f->out[i] : in;
+        bool all = c->kind != COMM_BROADCAST && c->kind != COMM_P2P;
+        int64_t reads = call_in_count(comm, c, &c->part[i]),
+                writes = call_out_count(comm, c, &c->part[i]);
+        if (in->dtype != out->dtype)
+            return exec_fail_at(f->x, f->op->node, "its operand is %s, its result %s",
+                                dtype_at((enum dtype)in->dtype)->name,
+                                dtype_at((enum dtype)out->dtype)->name);
+        if (reads > rt_numel(in) || writes > rt_numel(out) ||
+            (all && (reads != rt_numel(in) || writes != rt_numel(out))))
+            return exec_fail_at(
+                f->x, f->op->node, "%lld elements for %lld are not what %lld ranks exchange",
+                (long long)rt_numel(in), (long long)rt_numel(out), (long long)members(f));
+        if (!check_dense(f, in, 1) || !check_dense(f, out, 1))
+            return false;
+    }
+    return true;
+}
+
 static bool fill(struct filling *f)
 {
     switch ((tuck_coll)f->op->coll) {
@@ -346,12 +399,10 @@ static bool fill(struct filling *f)
     case TUCK_BROADCAST: f->c->call.kind = COMM_BROADCAST; return take_root(f) && in_place(f);
     case TUCK_ALL_GATHER:
         f->c->call.kind = COMM_ALL_GATHER;
-        return out_of_place(f) && check_dense(f, f->in, f->n_in) &&
-               check_dense(f, f->out, f->n_out) && check_slots(f);
+        return out_of_place(f) && check_slots(f);
     case TUCK_REDUCE_SCATTER:
         f->c->call.kind = COMM_REDUCE_SCATTER;
-        return take_reduce(f) && out_of_place(f) && check_dense(f, f->in, f->n_in) &&
-               check_dense(f, f->out, f->n_out) && check_slots(f);
+        return take_reduce(f) && out_of_place(f) && check_slots(f);
     case TUCK_ALL_TO_ALL: f->c->call.kind = COMM_ALL_TO_ALL; return to_all(f);
     case TUCK_P2P:
         f->c->call.kind = COMM_P2P;
@@ -383,7 +434,7 @@ bool exec_fill_coll(struct exec *x, struct exec_coll *c, struct arena *a)
         .label = program_str(x->p, op->name)};
     if (c->call.group < 0)
         return exec_fail_at(x, op->node, "the members of its group are not known");
-    return fill(&f);
+    return fill(&f) && check_counts(&f);
 }
 
 /* One line that all members of the group must have alike. */

@@ -110,6 +110,8 @@ struct exec {
     char *arena_base;
     char *loop_base, *scratch;
     size_t loop_bytes, scratch_bytes;
+    char *first_scratch; /* what was there before the first step: a larger one lasts one step */
+    size_t first_scratch_bytes;
     int64_t *inside; /* by op: bytes of values inside of it */
     struct exec_chunk *chunk;
     struct exec_memory memory;
@@ -186,5 +188,12 @@ bool exec_make_scratch(struct exec *x); /* after the steps are made */
 void exec_end_memory(struct exec *x);
 char *exec_grow(struct exec *x, size_t bytes);
 void exec_shrink(struct exec *x); /* what grew in a step is free for the next one */
+
+/* in exec_guard.c: with AddressSanitizer, what an op and a kernel of it may touch; else nothing. */
+void exec_guard(struct exec *x, uint32_t op);
+void exec_guard_call(struct exec *x, const struct rt_call *c);
+void exec_guard_loop(struct exec *x, const struct loop *l);
+void exec_guard_end(struct exec *x); /* of a kernel: all of the scratch may be touched again */
+void exec_unguard(struct exec *x);   /* everything may be */
 
 #endif

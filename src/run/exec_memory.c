@@ -61,6 +61,8 @@ void exec_shrink(struct exec *x)
     for (struct exec_chunk *c = x->chunk; c != NULL; c = c->next)
         c->used = c->kept;
     x->growing = 0;
+    x->scratch = x->first_scratch;
+    x->scratch_bytes = x->first_scratch_bytes;
 }
 
 static void free_chunks(struct exec *x)
@@ -212,9 +214,13 @@ bool exec_make_scratch(struct exec *x)
                                                               : 0;
         most = need > most ? need : most;
     }
+    if (most >= (size_t)KERNEL_MOST_BYTES)
+        return exec_fail(x, "an operator needs more memory than can be had");
     if (most > 0)
         x->scratch = exec_grow(x, most);
     x->scratch_bytes = most;
+    x->first_scratch = x->scratch;
+    x->first_scratch_bytes = most;
     for (uint32_t i = 0; i < x->step.len; i++)
         x->step.at[i].call.scratch = x->scratch;
     for (struct exec_chunk *c = x->chunk; c != NULL; c = c->next)

@@ -34,6 +34,8 @@ static bool need_scratch(struct exec *x, struct exec_step *s)
 {
     size_t need = s->what == STEP_KERNEL ? kernel_scratch(&s->call) : 0;
 
+    if (need >= (size_t)KERNEL_MOST_BYTES)
+        return exec_fail_at(x, s->node, "needs more memory than can be had");
     if (need > x->scratch_bytes) {
         x->scratch = exec_grow(x, need);
         x->scratch_bytes = need;
@@ -48,7 +50,10 @@ static bool compute(struct exec *x, struct exec_step *s)
         (!exec_resolve(x, s->node) || !exec_fill_call(x, s, &x->passing) || !need_scratch(x, s)))
         return false;
     x->error[0] = '\0';
+    if (s->what == STEP_KERNEL)
+        exec_guard_call(x, &s->call);
     bool ok = s->what == STEP_OWN ? s->own->run(s->own->ctx, &s->call) : kernel_run(&s->call);
+    exec_guard_end(x);
     return ok || kernel_failed(x, s->node);
 }
 
@@ -72,8 +77,10 @@ static bool run_loop(struct exec *x, const struct exec_step *s)
     uint32_t at = 0;
 
     x->error[0] = '\0';
-    return loop_run(s->loop, x->scratch, x->error, sizeof(x->error), &at) ||
-           kernel_failed(x, s->loop_at[at]);
+    exec_guard_loop(x, s->loop);
+    bool ok = loop_run(s->loop, x->scratch, x->error, sizeof(x->error), &at);
+    exec_guard_end(x);
+    return ok || kernel_failed(x, s->loop_at[at]);
 }
 
 /* ---- numbers from data ---- */
@@ -237,6 +244,7 @@ static bool run_op(struct stepping *st, uint32_t from, uint32_t to)
     uint32_t op = x->step.at[from].op;
     bool waits = x->p->op[op].kind == PROGRAM_WAIT || x->p->op[op].kind == PROGRAM_COLLECTIVE;
 
+    exec_guard(x, op);
     if (st->time != NULL)
         st->time[op].begin = now();
     for (uint32_t i = from; i < to; i++)
@@ -275,7 +283,7 @@ bool exec_step(struct exec *x, struct exec_time *time)
     arena_release(&x->passing, x->passed);
     if (time != NULL)
         memset(time, 0, x->p->n_op * sizeof(*time));
-    if (!mem_guard(&x->mem, do_step, &st))
-        return exec_fail(x, "out of memory");
-    return st.ok;
+    bool guarded = mem_guard(&x->mem, do_step, &st);
+    exec_unguard(x);
+    return guarded ? st.ok : exec_fail(x, "out of memory");
 }

@@ -3,6 +3,7 @@
 
 #include "lower/lower.h"
 #include "run/exec_core.h"
+#include "run/kernel/kernel_check.h"
 
 /* ---- values ---- */
 
@@ -215,6 +216,9 @@ static void fuse(struct exec *x, uint32_t op, uint32_t from)
             return;
     if (n < 2)
         return;
+    for (uint32_t i = from; i < x->step.len; i++)
+        if (!kernel_check(&x->step.at[i].call))
+            return; /* its kernel will say so */
     struct loop_node *node = arena_zeroed(&x->arena, n * sizeof(*node));
     for (uint32_t i = 0; i < n; i++)
         node[i] = (struct loop_node){x->step.at[from + i].call,
@@ -245,29 +249,87 @@ static bool coll_step(struct exec *x, uint32_t op)
     return true;
 }
 
-/* Values that depend on data and that no op makes, up to node n, which is not included. */
-static void pass_over(struct exec *x, uint32_t op, uint32_t *at, uint32_t n)
+/* ---- values that depend on data and that no op makes: views, items, numbers ----
+ *
+ * Each is resolved as soon as what it is made from is there. The order of the graph does not tell:
+ * an op of several nodes may run before others that stand between them. */
+
+struct passing {
+    uint32_t *made; /* by node: the how-many-th that ops make; of values like these, the last that
+                       it is made from; 0 before all */
+    uint32_t *first, *next; /* by that number: such values, in the order of the graph; 0 ends it */
+    uint32_t n, at;         /* how many nodes ops make, and have made */
+};
+
+static bool is_passing(const struct exec *x, uint32_t n)
 {
-    for (; *at != 0 && *at != n; *at = node_at(x->g, *at)->next)
-        if (x->passive[*at] && x->dynamic[*at])
-            add_step(x, (struct exec_step){.what = STEP_RESOLVE, .op = op, .node = *at});
+    return x->passive[n] && x->dynamic[n];
 }
 
-static bool op_steps(struct exec *x, uint32_t op, uint32_t *at)
+static void number_made(const struct exec *x, struct passing *w)
+{
+    const struct program *p = x->p;
+
+    for (uint32_t i = 0; i < p->n_op; i++) {
+        if (p->op[i].kind == PROGRAM_WAIT)
+            w->made[p->op[i].node] = ++w->n;
+        for (uint32_t k = p->node_at[i]; p->op[i].kind != PROGRAM_WAIT && k < p->node_at[i + 1];
+             k++)
+            w->made[p->node_id[k]] = ++w->n;
+    }
+}
+
+/* A number that was read from data may be in any size. */
+static bool reads_number(const struct exec *x, uint32_t n)
+{
+    return !x->passive[n] && exec_way_of(op_at(x->call[n]->op)) == WAY_BIND;
+}
+
+static struct passing find_passing(struct exec *x)
+{
+    struct passing w = {.made = arena_zeroed(&x->arena, x->g->node.len * sizeof(*w.made)),
+                        .next = arena_zeroed(&x->arena, x->g->node.len * sizeof(*w.next))};
+    uint32_t number = 0, *last;
+
+    number_made(x, &w);
+    w.first = arena_zeroed(&x->arena, ((size_t)w.n + 1) * sizeof(*w.first));
+    last = arena_zeroed(&x->arena, ((size_t)w.n + 1) * sizeof(*last));
+    for_each_node (x->g, n) {
+        const struct fx_node *node = node_at(x->g, n);
+        if (reads_number(x, n) && w.made[n] > number)
+            number = w.made[n];
+        if (!is_passing(x, n))
+            continue;
+        w.made[n] = number;
+        for (uint32_t i = 0; i < node->n_vals; i++)
+            if (node->vals[i].kind == TUCK_V_NODE && w.made[node->vals[i].a] > w.made[n])
+                w.made[n] = w.made[node->vals[i].a];
+        uint32_t *at = last[w.made[n]] != 0 ? &w.next[last[w.made[n]]] : &w.first[w.made[n]];
+        *at = last[w.made[n]] = n;
+    }
+    return w;
+}
+
+/* One more node has been made, or none yet. */
+static void pass_on(struct exec *x, struct passing *w, uint32_t op)
+{
+    for (uint32_t n = w->first[w->at]; n != 0; n = w->next[n])
+        add_step(x, (struct exec_step){.what = STEP_RESOLVE, .op = op, .node = n});
+    w->at++;
+}
+
+static bool op_steps(struct exec *x, uint32_t op, struct passing *w)
 {
     const struct program *p = x->p;
     const struct program_op *o = &p->op[op];
     uint32_t from = x->step.len;
 
     for (uint32_t k = p->node_at[op]; k < p->node_at[op + 1]; k++) {
-        uint32_t n = p->node_id[k];
-        pass_over(x, op, at, n);
-        if (o->kind == PROGRAM_COLLECTIVE ? !coll_step(x, op)
-            : o->kind == PROGRAM_WAIT     ? false
-                                          : !node_step(x, op, n))
+        bool first = k == p->node_at[op];
+        if (o->kind != PROGRAM_COLLECTIVE ? !node_step(x, op, p->node_id[k])
+                                          : first && !coll_step(x, op))
             return false;
-        if (o->kind == PROGRAM_COLLECTIVE)
-            break;
+        pass_on(x, w, op);
     }
     if (o->kind == PROGRAM_FUSED)
         fuse(x, op, from);
@@ -277,23 +339,22 @@ static bool op_steps(struct exec *x, uint32_t op, uint32_t *at)
 bool exec_make_steps(struct exec *x)
 {
     const struct program *p = x->p;
-    uint32_t at = x->g->node.at[0].next;
+    struct passing w = find_passing(x);
 
     x->coll_of = arena_zeroed(&x->arena, ((size_t)p->n_op + 1) * sizeof(*x->coll_of));
+    if (p->n_op > 0)
+        pass_on(x, &w, 0);
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *o = &p->op[i];
-        if (o->kind == PROGRAM_COPY || o->kind == PROGRAM_WAIT)
-            pass_over(x, i, &at, o->node);
         if (o->kind == PROGRAM_WAIT) {
             if (x->dynamic[o->node])
                 add_step(x, (struct exec_step){.what = STEP_RESOLVE, .op = i, .node = o->node});
             add_step(x, (struct exec_step){.what = STEP_WAIT, .op = i, .node = o->node});
-        } else if (o->kind == PROGRAM_COPY ? !copy_step(x, i) : !op_steps(x, i, &at)) {
+            pass_on(x, &w, i);
+        } else if (o->kind == PROGRAM_COPY ? !copy_step(x, i) : !op_steps(x, i, &w)) {
             return false;
         }
     }
-    if (p->n_op > 0)
-        pass_over(x, p->n_op - 1, &at, 0);
     return true;
 }
 

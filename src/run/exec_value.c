@@ -106,7 +106,8 @@ enum exec_known exec_tensor_of(struct exec *x, type_id id, struct rt_tensor *t)
             how = int_of(x, type->stride[i - 1], &stride);
         if (how != KNOWN)
             return how;
-        if (size < 0 || stride < 0 || !size_mul(dense, size > 0 ? size : 1, &dense))
+        if (size < 0 || stride < 0 || stride > EXEC_MOST_BYTES ||
+            !size_mul(dense, size > 0 ? size : 1, &dense) || dense > EXEC_MOST_BYTES)
             return KNOWN_NEVER;
         t->size[i - 1] = size;
         t->stride[i - 1] = stride;
@@ -125,7 +126,7 @@ int64_t exec_span(const struct rt_tensor *t)
         if (!size_mul(t->size[i] - 1, t->stride[i], &more) || !size_add(last, more, &last))
             return INT64_MAX;
     }
-    return size_mul(last + 1, elem, &bytes) ? bytes : INT64_MAX;
+    return size_add(last, 1, &last) && size_mul(last, elem, &bytes) ? bytes : INT64_MAX;
 }
 
 void exec_locate(struct exec *x, struct exec_value *v)
@@ -251,6 +252,8 @@ static void settle(struct exec *x, uint32_t n, uint32_t k, struct exec_value *v,
 /* A result with memory of its own. */
 static bool fresh(struct exec *x, uint32_t n, uint32_t k, struct exec_value *v)
 {
+    if (exec_span(&v->t) > EXEC_MOST_BYTES)
+        return exec_fail_at(x, n, "needs more memory than can be had");
     settle(x, n, k, v, false);
     struct exec_place *p = &x->place.at[v->place];
     v->kind = EXEC_TENSOR;
@@ -434,16 +437,39 @@ static bool call(struct exec *x, uint32_t n)
     return true;
 }
 
+/* Elements that are in one place with others take time without taking memory. */
+#define EXPANDED_MOST ((int64_t)1 << 32)
+
+/* Every tensor lies inside of its memory, whatever made it. */
+static bool is_inside(struct exec *x, uint32_t n)
+{
+    for (uint32_t k = 0; k < exec_value_count(x, n); k++) {
+        const struct exec_value *v = &x->value[x->value_at[n] + k];
+        if (v->kind != EXEC_TENSOR)
+            continue;
+        int64_t span = exec_span(&v->t);
+        if (v->at < 0 || (span > 0 && span > x->place.at[v->place].bytes - v->at))
+            return exec_fail_at(x, n, "reaches outside of its memory");
+        int64_t elem = dtype_at((enum dtype)v->t.dtype)->bytes;
+        if (elem == 0 || v->at % elem != 0)
+            return exec_fail_at(x, n, "begins in the middle of an element");
+        if (rt_numel(&v->t) > EXPANDED_MOST && rt_numel(&v->t) > span / elem)
+            return exec_fail_at(x, n, "is expanded to more elements than can be run");
+    }
+    return true;
+}
+
 bool exec_resolve(struct exec *x, uint32_t n)
 {
     const struct type *t = type_at(&x->g->store->type, node_type(x->g, n));
 
     switch (node_at(x->g, n)->kind) {
     case TUCK_PLACEHOLDER:
-    case TUCK_GET_ATTR: return t->kind == TYPE_SYM ? number(x, n, t) : input(x, n);
+    case TUCK_GET_ATTR:
+        return t->kind == TYPE_SYM ? number(x, n, t) : input(x, n) && is_inside(x, n);
     case TUCK_CALL_FUNCTION:
     case TUCK_CALL_METHOD:
-        if (!call(x, n))
+        if (!call(x, n) || !is_inside(x, n))
             return false;
         for (uint32_t k = 0; !x->preparing && k < exec_value_count(x, n); k++)
             exec_locate(x, &x->value[x->value_at[n] + k]);

@@ -30,8 +30,10 @@ static bool selected(struct exec *x, const struct fx_node *c, const struct rt_te
         return false;
     if (i < 0)
         i += t->size[d];
+    if (t->n == 0 || i < 0 || i >= t->size[d])
+        return false;
     *at = i * t->stride[d];
-    return i >= 0 && i < t->size[d];
+    return true;
 }
 
 static bool sliced(struct exec *x, const struct fx_node *c, const struct rt_tensor *t, int64_t *at)
@@ -40,7 +42,7 @@ static bool sliced(struct exec *x, const struct fx_node *c, const struct rt_tens
     uint32_t d;
 
     if (!exec_int_operand(x, c, 1, 0, &dim) || !exec_int_operand(x, c, 2, 0, &i) ||
-        !wrap(dim, t, &d))
+        !wrap(dim, t, &d) || t->n == 0)
         return false;
     if (i < 0)
         i += t->size[d];
@@ -56,7 +58,8 @@ static bool on_diagonal(struct exec *x, const struct fx_node *c, const struct rt
     uint32_t a, b;
 
     if (!exec_int_operand(x, c, 1, 0, &offset) || !exec_int_operand(x, c, 2, 0, &first) ||
-        !exec_int_operand(x, c, 3, 1, &second) || !wrap(first, t, &a) || !wrap(second, t, &b))
+        !exec_int_operand(x, c, 3, 1, &second) || !wrap(first, t, &a) || !wrap(second, t, &b) ||
+        t->n < 2 || offset > t->size[b] || offset < -t->size[a])
         return false;
     *at = offset >= 0 ? offset * t->stride[b] : -offset * t->stride[a];
     return true;
@@ -82,7 +85,7 @@ static bool parts(struct exec *x, uint32_t n, const struct fx_node *c, const str
 {
     bool unbound = op_at(c->op)->shape == OP_SHAPE_unbind;
     struct exec_value *v = &x->value[x->value_at[n]];
-    int64_t at = 0, elem = dtype_at((enum dtype)of->t.dtype)->bytes;
+    int64_t at = 0, taken = 0, elem = dtype_at((enum dtype)of->t.dtype)->bytes;
     const struct type *t = type_at(&x->g->store->type, node_type(x->g, n));
     uint32_t d;
 
@@ -93,7 +96,11 @@ static bool parts(struct exec *x, uint32_t n, const struct fx_node *c, const str
         if (exec_tensor_of(x, t->item[k], &v[k].t) != KNOWN)
             return strange(x, n);
         v[k].at = of->at + at * elem;
-        at += (unbound ? 1 : v[k].t.size[d]) * of->t.stride[d];
+        int64_t size = unbound ? 1 : d < v[k].t.n ? v[k].t.size[d] : -1;
+        if (size < 0 || size > of->t.size[d] - taken)
+            return strange(x, n);
+        taken += size;
+        at += size * of->t.stride[d];
     }
     return true;
 }
@@ -106,6 +113,8 @@ static bool strided(struct exec *x, const struct fx_node *c, const struct exec_v
     int64_t elem = dtype_at((enum dtype)of->t.dtype)->bytes, i;
 
     if (!exec_int_operand(x, c, 3, INT64_MIN, &i))
+        return false;
+    if (i != INT64_MIN && (i < 0 || i > INT64_MAX / 32 - of->at))
         return false;
     if (strcmp(row->name, "inductor._reinterpret_tensor.default") == 0)
         *at = of->at + i * elem;
@@ -138,9 +147,9 @@ static bool begin(struct exec *x, const struct fx_node *c, const struct exec_val
         *at = of->at + (strcmp(row->name, "aten.imag.default") == 0 ? elem / 2 : 0);
         return true;
     case OP_SHAPE_all_gather_copy_in: /* the part of this rank */
-        if (!exec_int_operand(x, c, 3, 0, &i) || !exec_int_operand(x, c, 4, 0, at))
+        if (!exec_int_operand(x, c, 3, 0, &i) || !exec_int_operand(x, c, 4, 0, at) || i < 0 ||
+            *at < 0 || !size_mul(i, *at, &i) || i > INT64_MAX / 32 - of->at)
             return false;
-        i *= *at;
         break;
     default: break;
     }
@@ -159,9 +168,6 @@ static bool one(struct exec *x, uint32_t n, const struct fx_node *c, const struc
         return exec_fail_at(x, n, "the type of its result is not known");
     if (!begin(x, c, of, &made.at))
         return strange(x, n);
-    const struct exec_place *p = &x->place.at[made.place];
-    if (made.at < 0 || (exec_span(&made.t) > 0 && exec_span(&made.t) > p->bytes - made.at))
-        return exec_fail_at(x, n, "this view reaches outside of its memory");
     *v = made;
     return true;
 }
@@ -171,7 +177,9 @@ static bool each(struct exec *x, uint32_t n, const tuck_value *list)
 {
     const struct type *t = type_at(&x->g->store->type, node_type(x->g, n));
 
-    for (uint32_t k = 0; k < t->n && k < list->a; k++) {
+    if (t->kind != TYPE_LIST || t->n > list->a)
+        return strange(x, n);
+    for (uint32_t k = 0; k < t->n; k++) {
         const struct exec_value *of = exec_operand(x, value_item(list, k));
         struct exec_value *v = &x->value[x->value_at[n] + k];
         if (of == NULL || of->kind != EXEC_TENSOR)

@@ -188,6 +188,13 @@ static bool lower_rank(struct run_plan *plan, struct run_rank *r)
                      program_str(r->p, r->p->buf[i].name));
             plan->status = TUCK_EINVAL;
         }
+    for (uint32_t i = 0; plan->status == TUCK_OK && i < r->p->n_buf; i++)
+        if (r->p->buf[i].bytes > EXEC_MOST_BYTES) {
+            diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL,
+                     "it cannot be run: '%s' needs more memory than can be had",
+                     program_str(r->p, r->p->buf[i].name));
+            plan->status = TUCK_EINVAL;
+        }
     if (plan->status == TUCK_OK)
         plan->status = memory_plan(r->p, NULL);
     return plan->status == TUCK_OK;

@@ -31,7 +31,9 @@ def not_compared(case):
     """Where torch's own result is no reference."""
     twice = case.row["name"] == "prims._unsafe_index_put_.default" and case.args[3]  # torch 2.13 adds twice
     views = case.row["name"] == "fsdp.all_gather_copy_in.default"  # its results are views of an operand
-    return case.row["kernel"] in UNDEFINED or twice or views
+    # Of operands of other sizes torch 2.13 computes as many elements as the result has; its own callers never have such.
+    apart = case.row["kernel"] == "bce_loss_backward" and case.args[1].shape != case.args[2].shape
+    return case.row["kernel"] in UNDEFINED or twice or views or apart
 
 
 PLAIN = set("""softmax log_softmax softmax_backward log_softmax_backward softmax_online layer_norm layer_norm_backward

@@ -410,13 +410,76 @@ static void test_files(void **state)
     }
 }
 
+/* Sizes that depend on data: softmax needs scratch, later values take the room after it, and an op of
+ * two nodes (the first sort and its sum) runs before the second sort, which stands between them. */
+static const char grown[] = HEAD
+    "x: \"f32[64, 40][40, 1]cpu\", n: \"i64[][]cpu\"):\n"
+    "        item: \"Sym(u0)\" = torch.ops.aten._local_scalar_dense.default(n)\n"
+    "        full: \"f32[u0, 40][40, 1]cpu\" = torch.ops.aten.full.default([item, 40], 1.5, dtype "
+    "= "
+    "torch.float32)\n"
+    "        cat: \"f32[u0 + 64, 40][40, 1]cpu\" = torch.ops.aten.cat.default([x, full])\n"
+    "        permute: \"f32[40, u0 + 64][1, 40]cpu\" = torch.ops.aten.permute.default(cat, [1, "
+    "0])\n"
+    "        softmax: \"f32[40, u0 + 64][1, 40]cpu\" = torch.ops.aten._softmax.default(permute, 1, "
+    "False)\n"
+    "        sort = torch.ops.aten.sort.default(permute, 1)\n"
+    "        values: \"f32[40, u0 + 64][1, 40]cpu\" = sort[0]\n"
+    "        sort_1 = torch.ops.aten.sort.default(cat, 1)\n"
+    "        values_1: \"f32[u0 + 64, 40][40, 1]cpu\" = sort_1[0]\n"
+    "        sum_1: \"f32[40][1]cpu\" = torch.ops.aten.sum.dim_IntList(softmax, [1])\n"
+    "        sum_2: \"f32[40][1]cpu\" = torch.ops.aten.sum.dim_IntList(values, [1])\n"
+    "        return (sum_1, sum_2, values, values_1)\n";
+
+static struct st_file *results_after(uint32_t steps)
+{
+    tuck_doc *doc = read_or_die(grown);
+    tuck_exec_options o = two_ranks();
+    tuck_diags *d = tuck_diags_new(NULL);
+    struct st_file *f;
+
+    o.ranks = 1;
+    o.steps = steps;
+    o.warmup = 0;
+    o.outputs = path_of("grown.safetensors");
+    tuck_execution_free(run_or_die(doc, &o));
+    assert_int_equal(st_open(path_of("grown.rank0.safetensors"), NULL, d, &f), TUCK_OK);
+    tuck_diags_free(d);
+    tuck_doc_free(doc);
+    return f;
+}
+
+static void test_grown(void **state)
+{
+    struct st_file *one = results_after(1), *three = results_after(3);
+
+    (void)state;
+    assert_int_equal(st_count(one), 4);
+    assert_int_equal(st_count(three), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct st_tensor *a = st_at(one, i), *b = st_find(three, a->name);
+        assert_non_null(b);
+        assert_int_equal(a->bytes, b->bytes);
+        assert_memory_equal(a->data, b->data, (size_t)a->bytes);
+    }
+    const float *sum = floats_of(one, "output.0", 40);
+    for (int i = 0; i < 40; i++)
+        assert_true(fabsf(sum[i] - 1) < 1e-5f);
+    const struct st_tensor *t = st_find(one, "output.3");
+    for (int64_t i = 1; i < t->bytes / 4; i++)
+        if (i % 40 != 0)
+            assert_true(((const float *)t->data)[i - 1] <= ((const float *)t->data)[i]);
+    st_close(one);
+    st_close(three);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums),        cmocka_unit_test(test_timeline),
-        cmocka_unit_test(test_own_kernels), cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_memory),      cmocka_unit_test(test_calibrate),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_sums),      cmocka_unit_test(test_grown),
+        cmocka_unit_test(test_timeline),  cmocka_unit_test(test_own_kernels),
+        cmocka_unit_test(test_verify),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_calibrate), cmocka_unit_test(test_files),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

@@ -156,6 +156,9 @@ bool call_check(struct comm *c, const struct comm_call *call)
         return invalid(c, call, "the root is not a member of the group");
     if (call->kind == COMM_ALL_TO_ALL && (call->in_split == NULL) != (call->out_split == NULL))
         return invalid(c, call, "only one of the two lists of split sizes is given");
+    if (call->kind == COMM_ALL_TO_ALL && call->in_split != NULL &&
+        call->in_split[g->me] != call->out_split[g->me])
+        return invalid(c, call, "what this rank sends itself is not what it expects from itself");
     if (call->kind == COMM_ALL_TO_ALL && call->in_split != NULL && call->n_part != 1)
         return invalid(c, call, "split sizes need exactly one tensor");
     for (uint32_t i = 0; i < call->n_part; i++)

@@ -2,6 +2,7 @@
 #include "run/kernel/kernel.h"
 
 #include "run/kernel/elem.h"
+#include "run/kernel/kernel_check.h"
 #include "run/kernel/kernels.h"
 
 #define ROW(name, run, scratch) {#name, run, scratch, OP_KERNEL_##name},
@@ -23,12 +24,19 @@ const struct kernel_row *kernel_at(enum op_kernel kernel)
 
 size_t kernel_scratch(const struct rt_call *c)
 {
-    return c->kernel->scratch != NULL ? c->kernel->scratch(c) : 0;
+    struct rt_call looked_at = *c;
+    char error[8];
+
+    if (c->kernel->scratch == NULL)
+        return 0;
+    looked_at.error = error;
+    looked_at.error_size = sizeof(error);
+    return kernel_check(&looked_at) ? c->kernel->scratch(c) : 0;
 }
 
 bool kernel_run(struct rt_call *c)
 {
-    return c->kernel->run(c);
+    return kernel_check(c) && c->kernel->run(c);
 }
 
 int64_t rt_numel(const struct rt_tensor *t)
@@ -36,7 +44,8 @@ int64_t rt_numel(const struct rt_tensor *t)
     int64_t n = 1;
 
     for (int d = 0; d < t->n; d++)
-        n *= t->size[d];
+        if (__builtin_mul_overflow(n, t->size[d], &n))
+            return INT64_MAX; /* sizes that were broadcast: kernel_bytes() takes it */
     return n;
 }
 

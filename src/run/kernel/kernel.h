@@ -32,6 +32,9 @@
 
 enum { RT_DIMS = 16, RT_ALIGN = 64 };
 
+/* A kernel that needs as much scratch is not run. */
+#define KERNEL_MOST_BYTES ((int64_t)1 << 60)
+
 struct rt_tensor {
     void *data; /* the element at index 0 in every dimension */
     uint8_t dtype, n;

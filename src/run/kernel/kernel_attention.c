@@ -22,6 +22,8 @@ static bool describe(struct rt_call *c, struct attention *a)
         return kernel_error(c, "attention of other than four dimensions");
     if (a->dropout != 0)
         return kernel_error(c, "no kernel computes attention with dropout");
+    if (kind_of(q->dtype) >= K_C64)
+        return kernel_error(c, "no kernel computes attention of complex numbers");
     a->kind = plain_float(q);
     a->batch = q->size[0];
     a->heads = q->size[1];
@@ -30,6 +32,15 @@ static bool describe(struct rt_call *c, struct attention *a)
     a->keys = k->size[2];
     a->value_width = v->size[3];
     a->share = k->size[1] > 0 ? a->heads / k->size[1] : 1;
+    if (k->size[0] != a->batch || v->size[0] != a->batch || k->size[3] != a->width ||
+        v->size[1] != k->size[1] || v->size[2] != a->keys || a->share * k->size[1] != a->heads)
+        return kernel_apart(c);
+    if (a->mask != NULL && (a->mask->n < 2 || (a->mask->n > 2 && a->mask->n != 4)))
+        return kernel_error(c, "a mask of %d dimensions", a->mask->n);
+    if (!kernel_broadcasts(
+            c, a->mask,
+            &(struct rt_tensor){.n = 4, .size = {a->batch, a->heads, a->length, a->keys}}))
+        return false;
     if (a->scale == 0)
         a->scale = 1 / sqrt((double)a->width);
     return true;
@@ -117,17 +128,36 @@ static size_t score_bytes(const struct rt_tensor *q, const struct rt_tensor *k)
 {
     int64_t rows = q->size[2] < QUERIES ? q->size[2] : QUERIES;
 
-    return (size_t)(rows * k->size[2]) * 8 + RT_ALIGN;
+    return kernel_bytes(rows, k->size[2], 8) + RT_ALIGN;
 }
 
 static size_t mask_bytes(const struct attention *a)
 {
-    return a->mask != NULL ? (size_t)(a->length * a->keys) * 8 + RT_ALIGN : 0;
+    return a->mask != NULL ? kernel_bytes(a->length, a->keys, 8) + RT_ALIGN : 0;
 }
 
 static const void *mask_row(const void *mask, const struct attention *a, int64_t first)
 {
     return mask == NULL ? NULL : (const char *)mask + first * a->keys * kind_bytes[a->kind];
+}
+
+/* Is t like the queries, with the width of values? */
+static bool is_output(struct rt_call *c, const struct attention *a, const struct rt_tensor *t)
+{
+    return (t->n == 4 && t->size[0] == a->batch && t->size[1] == a->heads &&
+            t->size[2] == a->length && t->size[3] == a->value_width) ||
+           kernel_apart(c);
+}
+
+/* Logarithms of sums, unless they are absent: at least one for each query. */
+static bool is_lse(struct rt_call *c, const struct attention *a, const struct rt_tensor *t)
+{
+    if (t == NULL)
+        return true;
+    if (t->n == 3)
+        return (t->size[0] == a->batch && t->size[1] == a->heads && t->size[2] >= a->length) ||
+               kernel_apart(c);
+    return kernel_holds(c, t, a->batch * a->heads * a->length);
 }
 
 /* lse may be absent; it may have room for more rows than there are queries. */
@@ -136,7 +166,7 @@ static bool forward(struct rt_call *c, struct attention *a, struct rt_tensor *ou
 {
     struct plain s = plain_begin(c);
 
-    if (!describe(c, a))
+    if (!describe(c, a) || !is_output(c, a, out) || !is_lse(c, a, lse_out))
         return false;
     enum kind kind = a->kind;
     int64_t bytes = kind_bytes[kind];
@@ -248,7 +278,7 @@ static size_t attention_scratch(const struct rt_call *c, uint32_t q)
 
     return plain_scratch(c, 0) +
            (a != NULL && b != NULL && a->n == 4 && b->n == 4
-                ? 3 * score_bytes(a, b) + (size_t)(a->size[2] * b->size[2]) * 8 + RT_ALIGN
+                ? 3 * score_bytes(a, b) + kernel_bytes(a->size[2], b->size[2], 8) + RT_ALIGN
                 : 0) +
            plain_scratch(c, 0);
 }
@@ -314,7 +344,9 @@ static bool backward(struct rt_call *c, struct attention *a, const struct rt_ten
     struct plain s = plain_begin(c);
     struct rt_tensor *to[3] = {out_at(c, 0), out_at(c, 1), out_at(c, 2)};
 
-    if (!describe(c, a))
+    if (!describe(c, a) || !is_output(c, a, grad) || !is_output(c, a, out) ||
+        !is_lse(c, a, lse_in) || !kernel_same(c, to[0], a->q) || !kernel_same(c, to[1], a->k) ||
+        !kernel_same(c, to[2], a->v))
         return false;
     if (to[0] == NULL || to[1] == NULL || to[2] == NULL)
         return kernel_error(c, "attention backward without the gradient of an operand");

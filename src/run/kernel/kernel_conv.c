@@ -20,13 +20,45 @@ static void take_sizes(int64_t *to, const struct rt_tensor *t)
     }
 }
 
-static void take_list(int64_t *to, const struct rt_value *v, int n, int64_t otherwise)
+/* A number for each dimension, at least `least`; false if there is none. */
+static bool take_list(int64_t *to, const struct rt_value *v, int n, int64_t otherwise,
+                      int64_t least)
 {
     for (int d = 0; d < 3; d++) {
         int at = d - 3 + n;
 
-        to[d] = at < 0 ? otherwise : v->item[(uint32_t)at < v->n ? (uint32_t)at : v->n - 1].i;
+        if (at >= 0 && v->kind == RT_LIST && v->n == 0)
+            return false;
+        to[d] = at < 0                ? otherwise
+                : v->kind != RT_LIST  ? v->i
+                : (uint32_t)at < v->n ? v->item[at].i
+                                      : v->item[v->n - 1].i;
+        if (to[d] < least || to[d] > INT32_MAX)
+            return false;
     }
+    return true;
+}
+
+/* Are the result's images as large as those of the input make them? */
+static bool is_result(const struct conv *v)
+{
+    for (int d = 0; d < 3; d++) {
+        int64_t room = v->size[d] + 2 * v->padding[d] - v->dilation[d] * (v->window[d] - 1) - 1;
+
+        if (v->size[d] > INT32_MAX || v->window[d] > INT32_MAX || v->window[d] < 1 || room < 0 ||
+            v->result[d] != room / v->stride[d] + 1)
+            return false;
+    }
+    return true;
+}
+
+/* Do channels go together? */
+static bool has_channels(const struct conv *v, const struct rt_tensor *weight,
+                         const struct rt_tensor *result)
+{
+    return v->groups >= 1 && v->in % v->groups == 0 && v->out % v->groups == 0 &&
+           weight->size[1] == v->in / v->groups && result->size[0] == v->batch &&
+           result->size[1] == v->out;
 }
 
 /* input, weight and result, and where stride, padding, dilation, transposed and groups are. */
@@ -37,9 +69,10 @@ static bool describe(struct rt_call *c, struct conv *v, const struct rt_tensor *
 
     if (arg_bool(c, at + 3, false))
         return kernel_error(c, "no kernel computes transposed convolutions");
-    if (n < 1 || n > 3 || weight->n != input->n || arg_at(c, at)->n == 0 ||
-        arg_at(c, at + 1)->n == 0 || arg_at(c, at + 2)->n == 0)
+    if (n < 1 || n > 3 || weight->n != input->n || result->n != input->n)
         return kernel_error(c, "a convolution of %d dimensions", n);
+    if (kind_of(input->dtype) >= K_C64)
+        return kernel_error(c, "no kernel computes convolutions of complex numbers");
     *v = (struct conv){.kind = plain_float(input),
                        .batch = input->size[0],
                        .in = input->size[1],
@@ -48,9 +81,12 @@ static bool describe(struct rt_call *c, struct conv *v, const struct rt_tensor *
     take_sizes(v->size, input);
     take_sizes(v->window, weight);
     take_sizes(v->result, result);
-    take_list(v->stride, arg_at(c, at), n, 1);
-    take_list(v->padding, arg_at(c, at + 1), n, 0);
-    take_list(v->dilation, arg_at(c, at + 2), n, 1);
+    if (!take_list(v->stride, arg_at(c, at), n, 1, 1) ||
+        !take_list(v->padding, arg_at(c, at + 1), n, 0, 0) ||
+        !take_list(v->dilation, arg_at(c, at + 2), n, 1, 1))
+        return kernel_error(c, "a stride, padding or dilation that no convolution has");
+    if (!is_result(v) || !has_channels(v, weight, result))
+        return kernel_apart(c);
     v->pixels = v->size[0] * v->size[1] * v->size[2];
     v->places = v->result[0] * v->result[1] * v->result[2];
     v->patch = v->in / v->groups * v->window[0] * v->window[1] * v->window[2];
@@ -108,7 +144,8 @@ bool kernel_convolution(struct rt_call *c)
     struct plain s = plain_begin(c);
     struct conv v;
 
-    if (!describe(c, &v, arg_tensor(c, 0), arg_tensor(c, 1), c->out, 3))
+    if (!describe(c, &v, arg_tensor(c, 0), arg_tensor(c, 1), c->out, 3) ||
+        !kernel_holds(c, arg_tensor(c, 2), v.out))
         return false;
     enum kind k = v.kind;
     int64_t bytes = kind_bytes[k], in = v.in / v.groups, out = v.out / v.groups;
@@ -142,7 +179,9 @@ bool kernel_convolution_backward(struct rt_call *c)
     struct rt_tensor *out_t[3] = {out_at(c, 0), out_at(c, 1), out_at(c, 2)};
     struct conv v;
 
-    if (!describe(c, &v, arg_tensor(c, 1), arg_tensor(c, 2), grad, 4))
+    if (!describe(c, &v, arg_tensor(c, 1), arg_tensor(c, 2), grad, 4) ||
+        !kernel_same(c, out_t[0], arg_tensor(c, 1)) ||
+        !kernel_same(c, out_t[1], arg_tensor(c, 2)) || !kernel_holds(c, out_t[2], v.out))
         return false;
     enum kind k = v.kind;
     int64_t bytes = kind_bytes[k], in = v.in / v.groups, out = v.out / v.groups;
@@ -191,7 +230,7 @@ static size_t conv_scratch(const struct rt_call *c, uint32_t input, const struct
     const struct rt_tensor *weight = arg_tensor(c, input + 1);
     int64_t patch = plain_count(weight, 1, weight->n), places = plain_count(result, 2, result->n);
 
-    return plain_scratch(c, (size_t)(patch * places) * 8) + 4096;
+    return plain_scratch(c, kernel_bytes(patch, places, 8)) + 4096;
 }
 
 size_t scratch_convolution(const struct rt_call *c)

@@ -35,7 +35,7 @@ bool kernel_zeros(struct rt_call *c)
 {
     struct rt_value zero = {.kind = RT_INT, .i = 0};
 
-    return c->n_out == 0 || fill_tensor(c, c->out, &zero);
+    return out_at(c, 0) == NULL || fill_tensor(c, c->out, &zero);
 }
 
 bool kernel_ones(struct rt_call *c)
@@ -58,6 +58,8 @@ static bool steps(struct rt_call *c, double start, double step, int64_t first, i
     enum kind k = kind_of(to->dtype);
     int64_t n = rt_numel(to), bytes = dtype_at(to->dtype)->bytes;
 
+    if (to->n != 1)
+        return kernel_error(c, "numbers one after the other in %d dimensions", to->n);
     for (int64_t i = 0; i < n; i++) {
         int64_t x = (int64_t)((uint64_t)first + (uint64_t)i * (uint64_t)by);
         double f = whole ? (double)x : start + (double)i * step;
@@ -67,7 +69,7 @@ static bool steps(struct rt_call *c, double start, double step, int64_t first, i
         elem_convert(v, k, from, whole ? K_I64 : K_F64, 1);
         elem_store((char *)to->data + i * to->stride[0] * bytes, v, to->dtype, 1, 1);
     }
-    return k != K_END || kernel_error(c, "no kernel counts in %s", dtype_at(to->dtype)->name);
+    return true;
 }
 
 static bool is_whole(const struct rt_value *v)
@@ -100,6 +102,8 @@ bool kernel_eye(struct rt_call *c)
     struct rt_tensor to = *c->out;
     struct rt_value one = {.kind = RT_INT, .i = 1};
 
+    if (to.n != 2)
+        return kernel_error(c, "a matrix of %d dimensions", to.n);
     if (!kernel_zeros(c))
         return false;
     int64_t n = to.size[0] < to.size[1] ? to.size[0] : to.size[1];
@@ -117,8 +121,10 @@ static bool triangle(struct rt_call *c, bool upper)
     int64_t k = arg_int(c, 1, 0), rows = in->size[in->n - 2], cols = in->size[in->n - 1];
     struct rt_value zero = {.kind = RT_INT, .i = 0};
 
-    if (row.data != in->data && !copy_tensor(c, c->out, in))
+    if (!kernel_same(c, c->out, in) || (row.data != in->data && !copy_tensor(c, c->out, in)))
         return false;
+    if (k > cols || k < -rows) /* no number that could overflow */
+        k = k > 0 ? cols : -rows;
     int64_t bytes = dtype_at(row.dtype)->bytes;
     for (int64_t i = 0; i < rows && rt_numel(in) > 0; i++) {
         int64_t edge = i + k + (upper ? 0 : 1);

@@ -16,8 +16,11 @@ bool kernel_foreach_copy(struct rt_call *c)
 {
     uint32_t from = arg_at(c, 1)->kind == RT_LIST ? 1 : 0;
 
-    for (uint32_t i = 0; item(c, 0, i) != NULL && item(c, from, i) != NULL; i++)
-        if (!copy_tensor(c, out_at(c, i) != NULL ? out_at(c, i) : item(c, 0, i), item(c, from, i)))
+    if (arg_at(c, from)->n != arg_at(c, 0)->n)
+        return kernel_error(c, "its lists do not go together");
+    for (uint32_t i = 0; i < arg_at(c, 0)->n; i++)
+        if (item(c, from, i) == NULL ||
+            !copy_tensor(c, out_at(c, i) != NULL ? out_at(c, i) : item(c, 0, i), item(c, from, i)))
             return false;
     return true;
 }
@@ -35,6 +38,8 @@ bool kernel_foreach_zero(struct rt_call *c)
 /* (self, ord, dtype): the norm over all dimensions of each */
 bool kernel_foreach_norm(struct rt_call *c)
 {
+    if (arg_at(c, 0)->n != c->n_out)
+        return kernel_error(c, "its lists do not go together");
     for (uint32_t i = 0; i < c->n_out; i++) {
         struct rt_value arg[3] = {arg_at(c, 0)->item[i], *arg_at(c, 1), {.kind = RT_NONE}};
         struct rt_call one = *c;
@@ -43,7 +48,8 @@ bool kernel_foreach_norm(struct rt_call *c)
         one.n_arg = 3;
         one.out = &c->out[i];
         one.n_out = 1;
-        if (!kernel_vector_norm(&one))
+        one.kernel = kernel_at(OP_KERNEL_vector_norm);
+        if (!kernel_run(&one))
             return false;
     }
     return true;
@@ -114,7 +120,8 @@ static bool adam(struct rt_call *c, bool apart)
 
         for (uint32_t k = 0; k < 4u + o.amsgrad; k++) {
             t[k] = item(c, k, i);
-            if (t[k] == NULL || rt_numel(t[k]) != rt_numel(item(c, 0, i)))
+            if (t[k] == NULL || rt_numel(t[k]) != rt_numel(item(c, 0, i)) ||
+                kind_of(t[k]->dtype) >= K_C64)
                 return kernel_error(c, "the lists of an optimizer do not fit each other");
             x[k] = plain_room(&s, (size_t)rt_numel(t[k]) * sizeof(double));
             struct rt_tensor to = *t[k];

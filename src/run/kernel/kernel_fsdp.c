@@ -22,11 +22,11 @@ static bool flatten(struct rt_call *c, const struct rt_tensor *flat, int64_t at,
 {
     for (uint32_t i = 0; i < list->n; i++) {
         const struct rt_tensor *t = list->item[i].tensor;
-        struct rt_tensor to = piece(flat, at, t);
 
-        if (at + rt_numel(t) > flat->size[0])
+        if (at < 0 || rt_numel(t) > flat->size[0] - at)
             return kernel_error(c, "%s needs more than the %lld elements of its buffer",
                                 c->kernel->name, (long long)flat->size[0]);
+        struct rt_tensor to = piece(flat, at, t);
         if (!copy_tensor(c, &to, t))
             return false;
         at += rt_numel(t);
@@ -37,7 +37,12 @@ static bool flatten(struct rt_call *c, const struct rt_tensor *flat, int64_t at,
 /* (inputs, output, split_sizes, numel, rank): the rank's part of the output */
 bool kernel_all_gather_copy_in(struct rt_call *c)
 {
-    return flatten(c, arg_tensor(c, 1), arg_int(c, 3, 0) * arg_int(c, 4, 0), arg_at(c, 0));
+    const struct rt_tensor *flat = arg_tensor(c, 1);
+    int64_t at;
+
+    if (flat->n != 1 || __builtin_mul_overflow(arg_int(c, 3, 0), arg_int(c, 4, 0), &at))
+        return kernel_apart(c);
+    return flatten(c, flat, at, arg_at(c, 0));
 }
 
 /* (all_gather_output, sizes, dim, out): slices of a dimension */
@@ -45,18 +50,21 @@ bool kernel_split_copy(struct rt_call *c)
 {
     const struct rt_tensor *from = arg_tensor(c, 0);
     const struct rt_value *size = arg_at(c, 1), *out = arg_at(c, 3);
-    int dim = plain_dim(from, arg_int(c, 2, 0));
     int64_t at = 0;
+    int dim;
 
-    for (uint32_t i = 0; i < out->n && i < size->n; i++) {
+    if (from->n == 0 || size->kind != RT_LIST || size->n != out->n ||
+        !kernel_dim(c, from, arg_int(c, 2, 0), &dim))
+        return kernel_apart(c);
+    for (uint32_t i = 0; i < out->n; i++) {
         struct rt_tensor part = *from;
 
         part.data = (char *)from->data + at * from->stride[dim] * dtype_at(from->dtype)->bytes;
         part.size[dim] = size->item[i].i;
-        at += size->item[i].i;
-        if (at > from->size[dim])
+        if (size->item[i].i < 0 || size->item[i].i > from->size[dim] - at)
             return kernel_error(c, "the sizes of a split are more than the %lld elements there are",
                                 (long long)from->size[dim]);
+        at += size->item[i].i;
         struct rt_tensor to = *out->item[i].tensor;
         if (rt_numel(&to) == rt_numel(&part) && to.n != part.n && rt_contiguous(&to))
             to = piece(&(struct rt_tensor){.data = to.data,
@@ -89,6 +97,9 @@ bool kernel_chunk_cat(struct rt_call *c)
         int64_t rows = t.n > 0 ? t.size[0] : 1, each = (rows + chunks - 1) / chunks,
                 width = plain_count(&t, 1, t.n), bytes = dtype_at(t.dtype)->bytes;
 
+        if (t.n == 0 || chunks != out->size[0] ||
+            kernel_bytes(each, width, 1) > (size_t)(out->size[1] - at))
+            return kernel_apart(c);
         for (int64_t k = 0; k < chunks && k * each < rows; k++) {
             struct rt_tensor from = t;
 
@@ -123,6 +134,8 @@ bool kernel_bucket_all_gather(struct rt_call *c)
         return kernel_error(c, "rank %lld of %lld", (long long)rank, (long long)group);
     if (!fill_tensor(c, c->out, &zero))
         return false;
+    if (as->kind != RT_LIST || !rt_contiguous(c->out))
+        return kernel_apart(c);
     at = rt_numel(c->out) / group * rank * bytes;
     for (uint32_t i = 0; i < list->n;
          i++) { /* each in its own dtype, seen as bytes of the buffer */
@@ -137,9 +150,12 @@ bool kernel_bucket_all_gather(struct rt_call *c)
                                  .n = 1,
                                  .size = {rt_numel(t)},
                                  .stride = {1}};
-        at += rt_numel(t) * dtype_at(d)->bytes;
-        if (at > rt_numel(c->out) * bytes || !rt_contiguous(c->out))
+        if (kernel_bytes(rt_numel(t), 1, dtype_at(d)->bytes) >
+            (size_t)(rt_numel(c->out) * bytes - at))
             return kernel_error(c, "the tensors of a bucket are larger than the bucket");
+        if (at % dtype_at(d)->bytes != 0)
+            return kernel_error(c, "a tensor would begin in the middle of an element");
+        at += rt_numel(t) * dtype_at(d)->bytes;
         struct rt_tensor to = piece(&flat, 0, t);
         if (!copy_tensor(c, &to, t))
             return false;
@@ -162,6 +178,8 @@ bool kernel_bucket_reduce_scatter(struct rt_call *c)
         if (from.n == 0 || from.size[0] % group != 0 || from.n + 1 > RT_DIMS)
             return kernel_error(c, "dimension 0 of a bucket's tensor is not divisible by %lld",
                                 (long long)group);
+        if (each > row - at)
+            return kernel_error(c, "the tensors of a bucket are larger than the bucket");
         for (int d = from.n; d > 1; d--) {
             from.size[d] = from.size[d - 1];
             from.stride[d] = from.stride[d - 1];
@@ -195,5 +213,6 @@ bool kernel_dropout(struct rt_call *c)
                             "dropout with p = %g: which elements torch drops cannot be known; "
                             "set p to 0",
                             arg_float(c, 1, 0));
-    return copy_tensor(c, &c->out[0], arg_tensor(c, 0)) && fill_tensor(c, &c->out[1], &one);
+    return kernel_same(c, &c->out[0], arg_tensor(c, 0)) &&
+           copy_tensor(c, &c->out[0], arg_tensor(c, 0)) && fill_tensor(c, &c->out[1], &one);
 }

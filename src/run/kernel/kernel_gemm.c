@@ -42,6 +42,8 @@ static bool is_product(struct rt_call *c, const struct product *x)
     int64_t batch = x->out->n > 2 ? x->out->size[0] : 1, of_a = x->a->n > 2 ? x->a->size[0] : 1,
             of_b = x->b->n > 2 ? x->b->size[0] : 1;
 
+    if (x->a->n < 2 || x->b->n < 2 || x->out->n < 2 || x->out->n > 3 || x->a->n > 3 || x->b->n > 3)
+        return kernel_error(c, "a product of other than matrices and batches of them");
     if (a.rows != o.rows || b.cols != o.cols || a.cols != b.rows || (of_a != 1 && of_a != batch) ||
         (of_b != 1 && of_b != batch))
         return kernel_error(c, "the sizes of its operands do not go together");
@@ -130,7 +132,9 @@ bool kernel_mv(struct rt_call *c)
     struct rt_tensor a = *arg_tensor(c, 0), b = with_ones(arg_tensor(c, 1), false),
                      out = with_ones(c->out, false);
 
-    if (a.n == 1)
+    if (a.n > 2 || arg_tensor(c, 1)->n > 1 || c->out->n > 1)
+        return kernel_error(c, "a product of other than a matrix and a vector");
+    if (a.n < 2)
         a = with_ones(arg_tensor(c, 0), true);
     struct product x = {&a, &b, NULL, &out, 1, 0};
     return multiply(c, &x);
@@ -181,14 +185,33 @@ static bool one_group(struct rt_call *c, enum kind k, const struct rt_tensor *t,
     return gemm(c, k, o, a, b, 1, 0, room);
 }
 
+/* How many groups there are: as many as offsets, or matrices of operands and of the result. */
+static bool is_grouped(const struct rt_call *c, const struct rt_tensor *a,
+                       const struct rt_tensor *b, const struct rt_tensor *offs)
+{
+    const struct rt_tensor *o = c->out;
+    bool flat = a->n == 2 || b->n == 2;
+    int64_t n = offs != NULL && offs->n == 1 ? offs->size[0] : a->n == 3 ? a->size[0] : -1;
+
+    if (a->n > 3 || b->n > 3 || o->n != (a->n == b->n ? 3 : 2) || flat != (offs != NULL) || n < 0)
+        return false;
+    if ((a->n == 3 && a->size[0] != n) || (b->n == 3 && b->size[0] != n) ||
+        (o->n == 3 && o->size[0] != n))
+        return false;
+    return a->size[a->n - 1] == b->size[b->n - 2] && o->size[o->n - 2] == a->size[a->n - 2] &&
+           o->size[o->n - 1] == b->size[b->n - 1];
+}
+
 bool kernel_grouped_mm(struct rt_call *c)
 {
     const struct rt_tensor *a = arg_tensor(c, 0), *b = arg_tensor(c, 1), *offs = arg_tensor(c, 2);
     struct plain s = plain_begin(c);
     enum kind k = kind_for(c->out);
 
-    if (arg_tensor(c, 3) != NULL || k == K_END)
+    if (arg_tensor(c, 3) != NULL)
         return kernel_error(c, "no kernel computes grouped products with a bias");
+    if (!is_grouped(c, a, b, offs))
+        return kernel_apart(c);
     struct rt_tensor t[] = {gemm_operand(&s, c->out, k, false), gemm_operand(&s, a, k, true),
                             gemm_operand(&s, b, k, true)};
     int64_t n = offs != NULL ? offs->size[0] : t[0].size[0], begin = 0;

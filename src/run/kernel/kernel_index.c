@@ -54,6 +54,16 @@ struct indexing {
     bool together;
 };
 
+static void dense_strides(struct rt_tensor *t)
+{
+    uint64_t step = 1; /* may wrap: what is too large to count is not run */
+
+    for (int d = t->n - 1; d >= 0; d--) {
+        t->stride[d] = (int64_t)step;
+        step *= (uint64_t)t->size[d];
+    }
+}
+
 static struct rt_tensor broadcast_like(const struct rt_value *list)
 {
     struct rt_tensor like = {.n = 0, .dtype = DTYPE_I64};
@@ -74,12 +84,30 @@ static struct rt_tensor broadcast_like(const struct rt_value *list)
         x.n = (uint8_t)n;
         like = x;
     }
-    int64_t step = 1;
-    for (int d = like.n - 1; d >= 0; d--) {
-        like.stride[d] = step;
-        step *= like.size[d];
-    }
+    dense_strides(&like);
     return like;
+}
+
+/* Are there no more indices than dimensions, and can they be broadcast to each other? */
+static bool is_indexing(struct rt_call *c, const struct rt_tensor *self,
+                        const struct rt_value *list)
+{
+    struct rt_tensor like = broadcast_like(list);
+
+    if (list->n > self->n)
+        return kernel_error(c, "%u indices of %d dimensions", list->n, self->n);
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (list->item[i].kind != RT_TENSOR)
+            continue;
+        enum dtype d = list->item[i].tensor->dtype;
+        if (d == DTYPE_B8 || d == DTYPE_U8)
+            return kernel_error(c, "no kernel indexes by masks: use nonzero");
+        if (kind_of(d) != K_I64)
+            return kernel_error(c, "an index of %s", dtype_at(d)->name);
+        if (!kernel_broadcasts(c, list->item[i].tensor, &like))
+            return false;
+    }
+    return true;
 }
 
 static bool take_indices(struct plain *s, struct indexing *x, const struct rt_tensor *self,
@@ -87,6 +115,9 @@ static bool take_indices(struct plain *s, struct indexing *x, const struct rt_te
 {
     struct rt_tensor like = broadcast_like(list);
     int64_t step = 1;
+
+    if (!is_indexing(s->c, self, list))
+        return false;
 
     *x = (struct indexing){.n_self = self->n, .n_index = rt_numel(&like)};
     for (int d = self->n - 1; d >= 0; d--) {
@@ -99,8 +130,6 @@ static bool take_indices(struct plain *s, struct indexing *x, const struct rt_te
 
         if (t == NULL)
             continue;
-        if (t->dtype == DTYPE_B8 || t->dtype == DTYPE_U8)
-            return kernel_error(s->c, "no kernel indexes by masks: use nonzero");
         int64_t *all = plain_room(s, (size_t)x->n_index * sizeof(int64_t));
         struct rt_tensor to = like;
         to.data = all;
@@ -201,9 +230,11 @@ bool kernel_index(struct rt_call *c)
     const struct rt_tensor *self = arg_tensor(c, 0);
     struct indexing x;
 
-    if (!take_indices(&s, &x, self, arg_at(c, 1)))
+    if (!kernel_dtype(c, c->out, self->dtype) || !take_indices(&s, &x, self, arg_at(c, 1)))
         return false;
     struct places p = find_places(&x);
+    if (!kernel_holds(c, c->out, p.outer * x.n_index * p.after * p.run))
+        return false;
     const char *from = plain_raw_in(&s, self);
     char *to = plain_raw_out(&s, c->out), *at = to;
     int64_t bytes = dtype_at(self->dtype)->bytes;
@@ -221,10 +252,11 @@ size_t scratch_index(const struct rt_call *c)
     const struct rt_value *list = arg_at(c, 1);
     struct rt_tensor like = broadcast_like(list);
 
-    return 2 * plain_scratch(c, 0) + (size_t)(list->n + 1) * ((size_t)rt_numel(&like) * 8 + 64);
+    return 2 * plain_scratch(c, 0) + kernel_bytes(list->n + 1, rt_numel(&like), 8) +
+           ((size_t)list->n + 1) * RT_ALIGN;
 }
 
-/* values, broadcast to the result of indexing, as a plain array. */
+/* values, broadcast to the result of indexing, as a plain array; NULL if they cannot be. */
 static const char *broadcast_values(struct plain *s, const struct indexing *x,
                                     const struct places *p, const struct rt_value *list,
                                     const struct rt_tensor *values, enum dtype d)
@@ -239,14 +271,9 @@ static const char *broadcast_values(struct plain *s, const struct indexing *x,
     for (int i = p->n_first; i < p->n_whole; i++)
         t.size[n++] = x->size[p->whole[i]];
     t.n = (uint8_t)n;
-    int64_t step = 1;
-    for (int i = n - 1; i >= 0; i--) {
-        t.stride[i] = step;
-        step *= t.size[i];
-    }
-    t.data = plain_room(s, (size_t)step * dtype_at(d)->bytes);
-    copy_tensor(s->c, &t, values);
-    return t.data;
+    dense_strides(&t);
+    t.data = plain_room(s, (size_t)rt_numel(&t) * dtype_at(d)->bytes);
+    return copy_tensor(s->c, &t, values) ? t.data : NULL;
 }
 
 /* (self, indices, values, accumulate) */
@@ -255,17 +282,20 @@ static bool put(struct rt_call *c, const struct rt_tensor *self, const struct rt
 {
     struct plain s = plain_begin(c);
     struct indexing x;
-    struct rt_tensor *out = c->n_out > 0 ? c->out : NULL;
-    const struct rt_tensor *result = out != NULL ? out : self;
+    const struct rt_tensor *out = out_at(c, 0), *result = out != NULL ? out : self;
 
-    if (!take_indices(&s, &x, self, list))
+    if (!kernel_like(c, result, self) || !take_indices(&s, &x, self, list))
         return false;
     struct places p = find_places(&x);
+    if (broadcast_like(list).n + p.n_whole > RT_DIMS)
+        return kernel_error(c, "more than %d dimensions", RT_DIMS);
     enum dtype d = self->dtype;
     int64_t bytes = dtype_at(d)->bytes;
     if (rt_numel(self) == 0)
         return true;
     const char *from = broadcast_values(&s, &x, &p, list, values, d);
+    if (from == NULL)
+        return false;
     if (result->data != self->data && !copy_tensor(c, result, self))
         return false;
     char *to = (char *)(uintptr_t)plain_raw_in(&s, result);
@@ -287,10 +317,12 @@ static bool put(struct rt_call *c, const struct rt_tensor *self, const struct rt
 static bool put_where(struct rt_call *c, const struct rt_tensor *self, const struct rt_tensor *mask,
                       const struct rt_tensor *value)
 {
-    const struct rt_tensor *result = c->n_out > 0 ? c->out : self;
+    const struct rt_tensor *result = out_at(c, 0) != NULL ? c->out : self;
     struct rt_tensor row = *result;
     int64_t at[RT_DIMS] = {0}, bytes = dtype_at(result->dtype)->bytes;
 
+    if (!kernel_like(c, result, self))
+        return false;
     if (result->data != self->data && !copy_tensor(c, result, self))
         return false;
     row.n = (uint8_t)(result->n - mask->n);
@@ -347,9 +379,10 @@ static size_t put_scratch(const struct rt_call *c, const struct rt_tensor *self,
 
     for (int d = 0; d < self->n; d++)
         if (d >= (int)list->n || list->item[d].kind != RT_TENSOR)
-            whole *= self->size[d];
-    return 2 * plain_scratch(c, 0) + (size_t)(list->n + 1) * ((size_t)rt_numel(&like) * 8 + 64) +
-           (size_t)(rt_numel(&like) * whole) * dtype_at(self->dtype)->bytes + 128;
+            whole *= self->size[d] > 0 ? self->size[d] : 1;
+    return 2 * plain_scratch(c, 0) + kernel_bytes(list->n + 1, rt_numel(&like), 8) +
+           ((size_t)list->n + 1) * RT_ALIGN +
+           kernel_bytes(rt_numel(&like), whole, dtype_at(self->dtype)->bytes) + 128;
 }
 
 size_t scratch_index_put(const struct rt_call *c)
@@ -361,16 +394,14 @@ size_t scratch_index_put(const struct rt_call *c)
 static struct rt_tensor masked_like(const struct rt_tensor *values, const struct rt_tensor *mask)
 {
     struct rt_tensor t = {.dtype = values->dtype, .n = values->n > mask->n ? values->n : mask->n};
-    int64_t step = 1;
 
     for (int d = t.n - 1; d >= 0; d--) {
         int v = d - (t.n - values->n), m = d - (t.n - mask->n);
         int64_t size = v >= 0 ? values->size[v] : 1;
 
         t.size[d] = m >= 0 && mask->size[m] != 1 ? mask->size[m] : size;
-        t.stride[d] = step;
-        step *= t.size[d];
     }
+    dense_strides(&t);
     return t;
 }
 
@@ -386,8 +417,10 @@ bool kernel_masked_index_put(struct rt_call *c)
     struct rt_value safe[RT_DIMS];
     struct rt_tensor index[RT_DIMS];
 
-    if (list->n > RT_DIMS)
-        return kernel_error(c, "more than %d indices", RT_DIMS);
+    struct rt_tensor wide = masked_like(values, mask), keep = wide; /* zeros where it is false */
+    if (!is_indexing(c, self, list) || !kernel_broadcasts(c, mask, &wide) ||
+        !kernel_broadcasts(c, values, &wide))
+        return false;
     for (uint32_t i = 0; i < list->n; i++) {
         safe[i] = list->item[i];
         if (list->item[i].kind != RT_TENSOR)
@@ -404,7 +437,6 @@ bool kernel_masked_index_put(struct rt_call *c)
         }
         safe[i].tensor = &index[i];
     }
-    struct rt_tensor wide = masked_like(values, mask), keep = wide; /* zeros where it is false */
     int64_t n = rt_numel(&wide), bytes = dtype_at(wide.dtype)->bytes;
     wide.data = plain_room(&s, (size_t)(n * bytes));
     keep.dtype = DTYPE_B8;
@@ -427,17 +459,29 @@ size_t scratch_masked_index_put(const struct rt_call *c)
                      wide = masked_like(arg_tensor(c, 3), arg_tensor(c, 1));
 
     return 2 * put_scratch(c, arg_tensor(c, 0), list) +
-           (size_t)(list->n + 2) * ((size_t)rt_numel(&like) * 8 + 64) +
-           (size_t)rt_numel(&wide) * 3 * 16 + 512;
+           kernel_bytes(list->n + 2, rt_numel(&like), 8) + ((size_t)list->n + 2) * RT_ALIGN +
+           kernel_bytes(rt_numel(&wide), 3, 16) + 512;
 }
 
 /* ---- embedding ---- */
+
+/* Has t so many rows? */
+static bool kernel_rows(struct rt_call *c, const struct rt_tensor *t, int64_t rows, int64_t width)
+{
+    int64_t n;
+
+    return !__builtin_mul_overflow(rows, width, &n) ? kernel_holds(c, t, n) : kernel_apart(c);
+}
 
 /* (weight, indices) */
 bool kernel_embedding(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
     const struct rt_tensor *weight = arg_tensor(c, 0), *indices = arg_tensor(c, 1);
+
+    if (weight->n != 2 || !kernel_dtype(c, c->out, weight->dtype) ||
+        !kernel_rows(c, c->out, rt_numel(indices), weight->size[1]))
+        return weight->n != 2 ? kernel_apart(c) : false;
     const int64_t *index = plain_in(&s, indices, K_I64);
     int64_t n = rt_numel(indices), width = weight->size[1], bytes = dtype_at(weight->dtype)->bytes;
     char *to = plain_raw_out(&s, c->out);
@@ -464,6 +508,9 @@ bool kernel_embedding_backward(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
     const struct rt_tensor *grad = arg_tensor(c, 0), *indices = arg_tensor(c, 1);
+
+    if (c->out->n != 2 || !kernel_rows(c, grad, rt_numel(indices), c->out->size[1]))
+        return c->out->n != 2 ? kernel_apart(c) : false;
     const int64_t *index = plain_in(&s, indices, K_I64);
     enum kind k = plain_float(c->out);
     const char *g = plain_in(&s, grad, k);
@@ -529,10 +576,13 @@ static int64_t index_at(const struct rt_tensor *t, const int64_t *at)
 bool kernel_gather(struct rt_call *c)
 {
     const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
-    int dim = plain_dim(self, arg_int(c, 1, 0));
     int64_t at[RT_DIMS] = {0}, place[RT_DIMS];
     size_t bytes = dtype_at(self->dtype)->bytes;
+    int dim;
 
+    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !kernel_dtype(c, c->out, self->dtype) ||
+        !kernel_holds(c, c->out, rt_numel(index)))
+        return false;
     if (rt_numel(index) == 0)
         return true;
     if (!kernel_within(c, index, self, dim) || !kernel_within(c, index, c->out, -1))
@@ -575,13 +625,15 @@ static bool scatter(struct rt_call *c, enum how how)
 {
     const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
                            *src = arg_tensor(c, 3);
-    const struct rt_tensor *to = c->n_out > 0 ? c->out : self;
-    int dim = plain_dim(self, arg_int(c, 1, 0));
+    const struct rt_tensor *to = out_at(c, 0) != NULL ? c->out : self;
+    int dim;
+
+    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !kernel_like(c, to, self))
+        return false;
+    if (src != NULL && kind_of(src->dtype) == K_END)
+        return kernel_error(c, "no kernel scatters %s", dtype_at(src->dtype)->name);
     int64_t at[RT_DIMS] = {0}, place[RT_DIMS], n = self->n > 0 ? self->size[dim] : 1;
     double number = arg_float(c, 3, 0);
-
-    if (kind_of(self->dtype) == K_END)
-        return kernel_error(c, "no kernel scatters %s", dtype_at(self->dtype)->name);
     if (to->data != self->data && !copy_tensor(c, to, self))
         return false;
     if (rt_numel(index) == 0)
@@ -657,15 +709,18 @@ bool kernel_scatter_reduce(struct rt_call *c)
 {
     const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
                            *src = arg_tensor(c, 3);
-    const struct rt_tensor *to = c->n_out > 0 ? c->out : self;
+    const struct rt_tensor *to = out_at(c, 0) != NULL ? c->out : self;
     struct plain s = plain_begin(c);
     enum how how = how_to_reduce(arg_at(c, 4));
-    int dim = plain_dim(self, arg_int(c, 1, 0));
+    int dim;
+
+    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !kernel_like(c, to, self))
+        return false;
     int64_t at[RT_DIMS] = {0}, place[RT_DIMS], n = self->n > 0 ? self->size[dim] : 1;
     int64_t *count = plain_room(&s, (size_t)rt_numel(self) * sizeof(*count));
     struct rt_tensor counts = *self;
 
-    if (how == REPLACE || kind_of(self->dtype) == K_END)
+    if (how == REPLACE)
         return kernel_error(c, "no kernel reduces %s in this way", dtype_at(self->dtype)->name);
     for (int64_t d = self->n - 1, step = 1; d >= 0; step *= self->size[d--])
         counts.stride[d] = step;
@@ -726,14 +781,25 @@ static bool along(struct rt_call *c, const struct rt_tensor *index, const struct
                          : kernel_holds(c, index, -1);
 }
 
+/* Are slices of t those of `of`, in dtype and sizes? */
+static bool slices_fit(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *of,
+                       int dim)
+{
+    for (int d = 0; d < of->n && d < t->n; d++)
+        if (d != dim && t->size[d] != of->size[d])
+            return kernel_apart(c);
+    return t->n != of->n ? kernel_apart(c) : kernel_dtype(c, t, of->dtype);
+}
+
 bool kernel_index_select(struct rt_call *c)
 {
     const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
-    int dim = plain_dim(self, arg_int(c, 1, 0));
-    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
+    int dim;
 
-    if (!kernel_within(c, c->out, self, dim) || !along(c, index, c->out, dim))
+    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !slices_fit(c, c->out, self, dim) ||
+        !along(c, index, c->out, dim))
         return false;
+    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
     for (int64_t k = 0; k < n; k++) {
         at[0] = k;
         int64_t i = index_at(index, at);
@@ -750,16 +816,16 @@ bool kernel_index_add(struct rt_call *c)
 {
     const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
                            *src = arg_tensor(c, 3);
-    const struct rt_tensor *out = c->n_out > 0 ? c->out : self;
-    int dim = plain_dim(self, arg_int(c, 1, 0));
-    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
+    const struct rt_tensor *out = out_at(c, 0) != NULL ? c->out : self;
     double alpha = arg_float(c, 4, 1);
+    int dim;
 
     if (alpha != 1)
         return kernel_error(c, "no kernel adds at an index with a factor");
-    if (!kernel_within(c, src, self, dim) || !along(c, index, src, dim) ||
-        !kernel_within(c, self, out, -1))
+    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !slices_fit(c, src, self, dim) ||
+        !along(c, index, src, dim) || !kernel_like(c, out, self))
         return false;
+    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
     if (out->data != self->data && !copy_tensor(c, out, self))
         return false;
     for (int64_t k = 0; k < n && rt_numel(src) > 0; k++) {
@@ -781,14 +847,14 @@ bool kernel_index_add(struct rt_call *c)
 static bool write_slices(struct rt_call *c, const struct rt_tensor *src, const struct rt_value *v)
 {
     const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
-    const struct rt_tensor *out = c->n_out > 0 ? c->out : self;
-    int dim = plain_dim(self, arg_int(c, 1, 0));
-    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
+    const struct rt_tensor *out = out_at(c, 0) != NULL ? c->out : self;
+    int dim;
 
-    if (!kernel_within(c, self, out, -1) ||
-        !along(c, index, src != NULL ? src : index, src != NULL ? dim : 0) ||
-        (src != NULL && !kernel_within(c, src, self, dim)))
+    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !kernel_like(c, out, self) ||
+        (src != NULL && !slices_fit(c, src, self, dim)) ||
+        !along(c, index, src != NULL ? src : index, src != NULL ? dim : 0))
         return false;
+    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
     if (out->data != self->data && !copy_tensor(c, out, self))
         return false;
     for (int64_t k = 0; k < n; k++) {

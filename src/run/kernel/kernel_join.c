@@ -64,60 +64,25 @@ bool kernel_cat(struct rt_call *c)
 {
     const struct rt_value *list = arg_at(c, 0);
     const struct rt_tensor *out = c->out;
-    int dim = plain_dim(out, arg_int(c, 1, 0));
     int64_t at = 0;
+    int dim;
+
+    if (out->n == 0 || !kernel_dim(c, out, arg_int(c, 1, 0), &dim))
+        return out->n == 0 ? kernel_apart(c) : false;
 
     for (uint32_t i = 0; i < list->n; i++) {
         const struct rt_tensor *t = list->item[i].tensor;
 
         if (t->n == 1 && t->size[0] == 0 && out->n != 1)
             continue; /* torch leaves out empty vectors, whatever the others are */
+        if (t->n != out->n || t->size[dim] > out->size[dim] - at)
+            return kernel_apart(c);
         struct rt_tensor part = slice(out, dim, at, t->size[dim], 1);
-        if (!copy_tensor(c, &part, t))
+        if (!kernel_same(c, t, &part) || !copy_tensor(c, &part, t))
             return false;
         at += t->size[dim];
     }
-    return true;
-}
-
-/* (tensors, dim): a new dimension */
-bool kernel_stack(struct rt_call *c)
-{
-    const struct rt_value *list = arg_at(c, 0);
-    int dim = plain_dim(c->out, arg_int(c, 1, 0));
-
-    for (uint32_t i = 0; i < list->n; i++) {
-        struct rt_tensor part = slice(c->out, dim, i, 1, 1);
-
-        for (int d = dim; d + 1 < part.n; d++) {
-            part.size[d] = part.size[d + 1];
-            part.stride[d] = part.stride[d + 1];
-        }
-        part.n--;
-        if (!copy_tensor(c, &part, list->item[i].tensor))
-            return false;
-    }
-    return true;
-}
-
-static void clamp_slice(int64_t *begin, int64_t *end, int64_t size)
-{
-    *begin = *begin < 0 ? *begin + size : *begin;
-    *end = *end < 0 ? *end + size : *end;
-    *begin = *begin < 0 ? 0 : *begin > size ? size : *begin;
-    *end = *end < *begin ? *begin : *end > size ? size : *end;
-}
-
-/* (self, src, dim, start, end, step) */
-bool kernel_slice_scatter(struct rt_call *c)
-{
-    const struct rt_tensor *self = arg_tensor(c, 0);
-    int dim = plain_dim(self, arg_int(c, 2, 0));
-    int64_t step = arg_int(c, 5, 1), begin = arg_int(c, 3, 0), end = arg_int(c, 4, INT64_MAX);
-
-    clamp_slice(&begin, &end, self->size[dim]);
-    struct rt_tensor part = slice(c->out, dim, begin, (end - begin + step - 1) / step, step);
-    return copy_tensor(c, c->out, self) && copy_tensor(c, &part, arg_tensor(c, 1));
+    return at == out->size[dim] || rt_numel(out) == 0 || kernel_apart(c);
 }
 
 /* t at index i of a dimension, without that dimension. */
@@ -133,13 +98,78 @@ static struct rt_tensor selected(const struct rt_tensor *t, int dim, int64_t i)
     return part;
 }
 
+/* (tensors, dim): a new dimension */
+bool kernel_stack(struct rt_call *c)
+{
+    const struct rt_value *list = arg_at(c, 0);
+    int dim;
+
+    if (c->out->n == 0 || !kernel_dim(c, c->out, arg_int(c, 1, 0), &dim) ||
+        list->n != c->out->size[dim])
+        return kernel_apart(c);
+    for (uint32_t i = 0; i < list->n; i++) {
+        struct rt_tensor part = selected(c->out, dim, i);
+
+        if (!kernel_same(c, list->item[i].tensor, &part) ||
+            !copy_tensor(c, &part, list->item[i].tensor))
+            return false;
+    }
+    return true;
+}
+
+static void clamp_slice(int64_t *begin, int64_t *end, int64_t size)
+{
+    *begin = *begin < 0 ? *begin + size : *begin;
+    *end = *end < 0 ? *end + size : *end;
+    *begin = *begin < 0 ? 0 : *begin > size ? size : *begin;
+    *end = *end < *begin ? *begin : *end > size ? size : *end;
+}
+
+/* Operands 2 to 5: the part of the result that dim, start, end and step name. */
+static bool part_of(struct rt_call *c, struct rt_tensor *part)
+{
+    int64_t step = arg_int(c, 5, 1), begin = arg_int(c, 3, 0), end = arg_int(c, 4, INT64_MAX);
+    int dim;
+
+    if (c->out->n == 0 || step < 1 || !kernel_dim(c, c->out, arg_int(c, 2, 0), &dim))
+        return kernel_error(c, "a slice that there is not");
+    clamp_slice(&begin, &end, c->out->size[dim]);
+    int64_t count = end > begin ? (end - begin - 1) / step + 1 : 0;
+    *part = slice(c->out, dim, begin, count, count > 1 ? step : 1);
+    return true;
+}
+
+/* Operands 2 and 3: the same for dim and index. */
+static bool selected_part(struct rt_call *c, struct rt_tensor *part)
+{
+    int64_t i = arg_int(c, 3, 0);
+    int dim;
+
+    if (c->out->n == 0 || !kernel_dim(c, c->out, arg_int(c, 2, 0), &dim))
+        return kernel_error(c, "a slice that there is not");
+    if (i < -c->out->size[dim] || i >= c->out->size[dim])
+        return kernel_error(c, "index %lld is out of range for %lld elements", (long long)i,
+                            (long long)c->out->size[dim]);
+    *part = selected(c->out, dim, i);
+    return true;
+}
+
+/* (self, src, dim, start, end, step) */
+bool kernel_slice_scatter(struct rt_call *c)
+{
+    struct rt_tensor part;
+
+    return kernel_same(c, c->out, arg_tensor(c, 0)) && part_of(c, &part) &&
+           copy_tensor(c, c->out, arg_tensor(c, 0)) && copy_tensor(c, &part, arg_tensor(c, 1));
+}
+
 /* (self, src, dim, index) */
 bool kernel_select_scatter(struct rt_call *c)
 {
-    const struct rt_tensor *self = arg_tensor(c, 0);
-    struct rt_tensor part = selected(c->out, plain_dim(self, arg_int(c, 2, 0)), arg_int(c, 3, 0));
+    struct rt_tensor part;
 
-    return copy_tensor(c, c->out, self) && copy_tensor(c, &part, arg_tensor(c, 1));
+    return kernel_same(c, c->out, arg_tensor(c, 0)) && selected_part(c, &part) &&
+           copy_tensor(c, c->out, arg_tensor(c, 0)) && copy_tensor(c, &part, arg_tensor(c, 1));
 }
 
 static const struct rt_value zero = {.kind = RT_INT};
@@ -147,22 +177,19 @@ static const struct rt_value zero = {.kind = RT_INT};
 /* (grad, input_sizes, dim, start, end, step) */
 bool kernel_slice_backward(struct rt_call *c)
 {
-    const struct rt_tensor *grad = arg_tensor(c, 0);
-    int dim = plain_dim(c->out, arg_int(c, 2, 0));
-    int64_t step = arg_int(c, 5, 1), begin = arg_int(c, 3, 0), end = arg_int(c, 4, INT64_MAX);
+    struct rt_tensor part;
 
-    clamp_slice(&begin, &end, c->out->size[dim]);
-    struct rt_tensor part = slice(c->out, dim, begin, (end - begin + step - 1) / step, step);
-    return fill_tensor(c, c->out, &zero) && copy_tensor(c, &part, grad);
+    return part_of(c, &part) && fill_tensor(c, c->out, &zero) &&
+           copy_tensor(c, &part, arg_tensor(c, 0));
 }
 
 /* (grad, input_sizes, dim, index) */
 bool kernel_select_backward(struct rt_call *c)
 {
-    int dim = plain_dim(c->out, arg_int(c, 2, 0));
-    struct rt_tensor part = selected(c->out, dim, arg_int(c, 3, 0));
+    struct rt_tensor part;
 
-    return fill_tensor(c, c->out, &zero) && copy_tensor(c, &part, arg_tensor(c, 0));
+    return selected_part(c, &part) && fill_tensor(c, c->out, &zero) &&
+           copy_tensor(c, &part, arg_tensor(c, 0));
 }
 
 /* (self, shifts, dims): without dims, all elements are one line */
@@ -172,17 +199,24 @@ bool kernel_roll(struct rt_call *c)
     struct rt_tensor in = *arg_tensor(c, 0), out = *c->out;
     int64_t cut[RT_DIMS] = {0}; /* what comes first in the result begins here */
 
+    if (!kernel_like(c, &out, &in))
+        return false;
     if (rt_numel(&in) == 0)
         return true;
-    if (dims->n == 0) {
-        int64_t n = rt_numel(&in), by = shifts->n > 0 ? shifts->item[0].i : arg_int(c, 1, 0);
+    if (dims->kind != RT_LIST || dims->n == 0) {
+        int64_t n = rt_numel(&in), by = shifts->kind == RT_LIST && shifts->n > 0 ? shifts->item[0].i
+                                                                                 : arg_int(c, 1, 0);
 
         for (int64_t i = 0, to = (by % n + n) % n; i < n; i++, to = to + 1 < n ? to + 1 : 0)
             memcpy(element(&out, to), element(&in, i), dtype_at(in.dtype)->bytes);
         return true;
     }
+    if (shifts->kind != RT_LIST || shifts->n != dims->n)
+        return kernel_error(c, "%u dimensions, but not as many shifts", dims->n);
     for (uint32_t i = 0; i < shifts->n; i++) {
-        int d = plain_dim(&in, dims->item[i].i);
+        int d;
+        if (!kernel_dim(c, &in, dims->item[i].i, &d))
+            return false;
         int64_t size = in.n > 0 ? in.size[d] : 1, by = shifts->item[i].i % size;
 
         cut[d] = (cut[d] + 2 * size - by) % size;
@@ -227,19 +261,24 @@ bool kernel_pad(struct rt_call *c)
         one.dtype = DTYPE_I64;
         memcpy(x, &whole, 8);
     }
+    if (to.n != in->n || pad->kind != RT_LIST || pad->n % 2 != 0 || pad->n / 2 > in->n)
+        return kernel_apart(c);
     if (!copy_tensor(c, c->out, &one))
         return false;
     for (uint32_t i = 0; i + 1 < pad->n; i += 2) {
         int d = in->n - 1 - (int)(i / 2);
-        int64_t before = pad->item[i].i, after = pad->item[i + 1].i;
+        int64_t before = pad->item[i].i, after = pad->item[i + 1].i, size = in->size[d];
 
-        from = slice(&from, d, before < 0 ? -before : 0,
-                     from.size[d] + (before < 0 ? before : 0) + (after < 0 ? after : 0), 1);
-        if (from.size[d] < 0)
+        if (before < -size || after < -size || before > to.size[d] || after > to.size[d] ||
+            size + before + after != to.size[d])
+            return kernel_error(c, "padding does not make dimension %d as large as the result", d);
+        int64_t first = before < 0 ? -before : 0, left = size - first + (after < 0 ? after : 0);
+        if (left < 0)
             return kernel_error(c, "padding leaves less than nothing of dimension %d", d);
-        to = slice(&to, d, before > 0 ? before : 0, from.size[d], 1);
+        from = slice(&from, d, first, left, 1);
+        to = slice(&to, d, before > 0 ? before : 0, left, 1);
     }
-    return copy_tensor(c, &to, &from);
+    return kernel_same(c, &from, &to) && copy_tensor(c, &to, &from);
 }
 
 /* (self, repeats) */
@@ -249,12 +288,16 @@ bool kernel_repeat(struct rt_call *c)
     struct rt_tensor from = *in, to = *out;
     int n = 0;
 
+    if (in->n > out->n)
+        return kernel_apart(c);
     if (2 * out->n > RT_DIMS)
         return kernel_error(c, "repeat of more than %d dimensions", RT_DIMS / 2);
     for (int d = 0; d < out->n; d++) { /* each dimension as (times, size) */
         int at = d - out->n + in->n;
         int64_t size = at >= 0 ? in->size[at] : 1, times = size > 0 ? out->size[d] / size : 0;
 
+        if (times * size != out->size[d])
+            return kernel_apart(c);
         to.size[n] = from.size[n] = times;
         to.stride[n] = out->stride[d] * size;
         from.stride[n++] = 0;
@@ -272,11 +315,17 @@ bool kernel_flip(struct rt_call *c)
     struct rt_tensor from = *arg_tensor(c, 0);
     const struct rt_value *dims = arg_at(c, 1);
 
+    if (!kernel_same(c, c->out, &from) || dims->kind != RT_LIST)
+        return dims->kind != RT_LIST ? kernel_apart(c) : false;
     if (rt_numel(&from) == 0)
         return true;
     for (uint32_t i = 0; i < dims->n; i++) {
-        int d = plain_dim(&from, dims->item[i].i);
+        int d;
 
+        if (!kernel_dim(c, &from, dims->item[i].i, &d))
+            return false;
+        if (from.n == 0)
+            continue;
         from = slice(&from, d, from.size[d] - 1, from.size[d], -1);
     }
     return copy_tensor(c, c->out, &from);

@@ -84,8 +84,9 @@ static struct rt_tensor together(const struct rt_call *c, uint32_t n)
             if (x->size[d] != 1)
                 t.size[t.n - x->n + d] = x->size[d];
     }
-    for (int64_t d = t.n - 1, step = 1; d >= 0; step *= t.size[d--])
-        t.stride[d] = step;
+    uint64_t step = 1; /* may wrap: what is too large to count is not run */
+    for (int d = t.n - 1; d >= 0; step *= (uint64_t)t.size[d--])
+        t.stride[d] = (int64_t)step;
     return t;
 }
 
@@ -141,7 +142,7 @@ static bool run(struct rt_call *c, uint32_t n, loss_fn *fn)
     {                                                                                              \
         struct rt_tensor t = together(c, n);                                                       \
                                                                                                    \
-        return (OPERANDS + 1) * ((size_t)rt_numel(&t) * sizeof(double) + RT_ALIGN);                \
+        return (OPERANDS + 1) * (kernel_bytes(rt_numel(&t), 1, 8) + RT_ALIGN);                     \
     }
 LOSS(l1_loss, 2, l1)
 LOSS(huber_loss, 2, huber)

@@ -18,8 +18,11 @@ static bool softmax(struct rt_call *c, bool logarithm)
     const struct rt_tensor *in = arg_tensor(c, 0);
     enum kind k = plain_float(c->out);
     int64_t outer, n, step;
+    int dim;
 
-    shape_of(in, plain_dim(in, arg_int(c, 1, 0)), &outer, &n, &step);
+    if (!kernel_dim(c, in, arg_int(c, 1, 0), &dim) || !kernel_same(c, c->out, in))
+        return false;
+    shape_of(in, dim, &outer, &n, &step);
     const char *x = plain_in(&s, in, k);
     char *y = plain_out(&s, c->out, k);
     for (int64_t o = 0; n > 0 && o < outer; o++)
@@ -49,8 +52,12 @@ static bool softmax_backward(struct rt_call *c, bool logarithm)
     const struct rt_tensor *grad = arg_tensor(c, 0);
     enum kind k = plain_float(grad);
     int64_t outer, n, step;
+    int dim;
 
-    shape_of(grad, plain_dim(grad, arg_int(c, 2, 0)), &outer, &n, &step);
+    if (!kernel_dim(c, grad, arg_int(c, 2, 0), &dim) || !kernel_same(c, c->out, grad) ||
+        !kernel_same(c, arg_tensor(c, 1), grad))
+        return false;
+    shape_of(grad, dim, &outer, &n, &step);
     const char *g = plain_in(&s, grad, k), *y = plain_in(&s, arg_tensor(c, 1), k);
     char *dx = plain_out(&s, c->out, k);
     for (int64_t o = 0; n > 0 && o < outer; o++)
@@ -80,8 +87,13 @@ bool kernel_softmax_online(struct rt_call *c)
     struct plain s = plain_begin(c);
     const struct rt_tensor *in = arg_tensor(c, 0);
     int64_t outer, n, step;
+    int dim;
 
-    shape_of(in, plain_dim(in, arg_int(c, 1, 0)), &outer, &n, &step);
+    if (!kernel_dim(c, in, arg_int(c, 1, 0), &dim))
+        return false;
+    shape_of(in, dim, &outer, &n, &step);
+    if (!kernel_holds(c, &c->out[0], outer * step) || !kernel_holds(c, &c->out[1], outer * step))
+        return false;
     const double *x = plain_in(&s, in, K_F64);
     double *max = plain_out(&s, &c->out[0], K_F64), *sum = plain_out(&s, &c->out[1], K_F64);
     for (int64_t o = 0; o < outer; o++)
@@ -114,14 +126,9 @@ ALL_PLAIN(softmax_online)
 
 /* ---- layer norm, RMS norm ---- */
 
-static int64_t width_of(const struct rt_call *c, uint32_t i)
+static bool width_of(struct rt_call *c, uint32_t i, int64_t *n)
 {
-    const struct rt_value *shape = arg_at(c, i);
-    int64_t n = 1;
-
-    for (uint32_t d = 0; d < shape->n; d++)
-        n *= shape->item[d].i;
-    return n;
+    return arg_at(c, i)->kind == RT_LIST ? kernel_product(c, arg_at(c, i), n) : kernel_apart(c);
 }
 
 /* Rows without elements: torch's mean is 0, its rstd is not a number. */
@@ -141,10 +148,13 @@ static bool norm(struct rt_call *c, uint32_t bias, uint32_t eps_at, bool rms)
     const struct rt_tensor *in = arg_tensor(c, 0);
     enum kind k = plain_float(in);
     struct rt_tensor *mean_out = rms ? NULL : out_at(c, 1), *rstd_out = out_at(c, rms ? 1 : 2);
-    int64_t n = width_of(c, 1);
+    int64_t n;
 
+    if (!width_of(c, 1, &n))
+        return false;
     if (n == 0)
-        return norm_of_nothing(c, mean_out, rstd_out);
+        return (kernel_holds(c, in, 0) && kernel_holds(c, c->out, 0)) &&
+               norm_of_nothing(c, mean_out, rstd_out);
     int64_t rows = rt_numel(in) / n;
     if (!kernel_holds(c, in, rows * n) || !kernel_holds(c, arg_tensor(c, 2), n) ||
         (!rms && !kernel_holds(c, arg_tensor(c, bias), n)) || !kernel_holds(c, c->out, rows * n) ||
@@ -182,14 +192,17 @@ static bool norm_backward(struct rt_call *c, bool rms)
     struct plain s = plain_begin(c);
     const struct rt_tensor *in = arg_tensor(c, 1);
     enum kind k = plain_float(in);
-    int64_t n = width_of(c, 2), rows = n > 0 ? rt_numel(in) / n : 0;
+    int64_t n;
+
+    if (!width_of(c, 2, &n))
+        return false;
+    int64_t rows = n > 0 ? rt_numel(in) / n : 0;
     const void *g = plain_in(&s, arg_tensor(c, 0), k), *x = plain_in(&s, in, k),
                *mean = rms ? NULL : plain_in(&s, arg_tensor(c, 3), k),
                *rstd = plain_in(&s, arg_tensor(c, rms ? 3 : 4), k),
                *w = plain_in(&s, arg_tensor(c, rms ? 4 : 5), k);
     struct rt_tensor *out[3] = {out_at(c, 0), out_at(c, 1), rms ? NULL : out_at(c, 2)};
     void *d[3];
-
     if (!kernel_holds(c, in, rows * n) || !kernel_holds(c, arg_tensor(c, 0), rows * n) ||
         (!rms && !kernel_holds(c, arg_tensor(c, 3), rows)) ||
         !kernel_holds(c, arg_tensor(c, rms ? 3 : 4), rows) ||
@@ -251,6 +264,9 @@ bool kernel_nll_loss(struct rt_call *c)
     struct targets t = targets_of(self);
     int64_t how = arg_int(c, 3, MEAN), ignored = arg_int(c, 4, -100);
     bool each = how != MEAN && how != SUM && self->n > 1;
+    if (!kernel_holds(c, arg_tensor(c, 1), t.n) || !kernel_holds(c, arg_tensor(c, 2), t.classes) ||
+        !kernel_holds(c, c->out, each ? t.n : 1))
+        return false;
     double *out = plain_out(&s, &c->out[0], K_F64), sum = 0, total = 0;
 
     for (int64_t i = 0; i < t.n; i++) {
@@ -289,6 +305,10 @@ bool kernel_nll_loss_backward(struct rt_call *c)
     struct targets t = targets_of(self);
     int64_t how = arg_int(c, 4, MEAN), ignored = arg_int(c, 5, -100);
     bool each = how != MEAN && how != SUM && self->n > 1;
+    if (!kernel_holds(c, arg_tensor(c, 2), t.n) || !kernel_holds(c, arg_tensor(c, 3), t.classes) ||
+        !kernel_holds(c, arg_tensor(c, 0), each ? t.n : 1) || !kernel_same(c, c->out, self) ||
+        !kernel_holds(c, arg_tensor(c, 6), 1))
+        return false;
     double *dx = plain_out(&s, c->out, K_F64);
 
     memset(dx, 0, (size_t)(t.n * t.classes) * sizeof(*dx));

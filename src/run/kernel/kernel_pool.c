@@ -8,30 +8,61 @@ struct pool {
     int64_t window[2], stride[2], padding[2], dilation[2];
 };
 
-static void take_pair(int64_t *to, const struct rt_value *v, const int64_t *otherwise)
+/* Numbers for both dimensions, at least `least`; false if they are none. */
+static bool take_pair(int64_t *to, const struct rt_value *v, const int64_t *otherwise,
+                      int64_t least)
 {
-    for (uint32_t d = 0; d < 2; d++)
+    if (v->kind == RT_LIST && v->n > 2)
+        return false;
+    for (uint32_t d = 0; d < 2; d++) {
         to[d] = v->kind == RT_INT                ? v->i
                 : v->kind == RT_LIST && v->n > 0 ? v->item[d < v->n ? d : v->n - 1].i
                                                  : otherwise[d];
+        if (to[d] < least || to[d] > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* Is there a plane of results for each plane, and no window that begins beyond the padding? */
+static bool is_pooled(const struct pool *p, const struct rt_tensor *in, const struct rt_tensor *out)
+{
+    int64_t size[] = {p->h, p->w}, result[] = {p->out_h, p->out_w};
+
+    for (int d = 0; d < in->n - 2; d++)
+        if (in->size[d] != out->size[d])
+            return false;
+    for (int d = 0; d < 2; d++) {
+        int64_t room = size[d] + 2 * p->padding[d] - p->dilation[d] * (p->window[d] - 1) - 1;
+
+        if (size[d] > INT32_MAX || size[d] == 0 || p->padding[d] > p->window[d] / 2 ||
+            room + p->stride[d] - 1 < 0 || /* rounded up: a part of a window will do */
+            result[d] - 1 > (size[d] + p->padding[d] - 1) / p->stride[d])
+            return false;
+    }
+    return true;
 }
 
 /* first: the operand with the window; then stride, padding and, with dilation, that. */
-static struct pool describe(const struct rt_call *c, const struct rt_tensor *in,
-                            const struct rt_tensor *out, uint32_t first, bool dilation)
+static bool describe(struct rt_call *c, struct pool *p, const struct rt_tensor *in,
+                     const struct rt_tensor *out, uint32_t first, bool dilation)
 {
     static const int64_t ones[] = {1, 1}, zeros[] = {0, 0};
-    struct pool p = {.planes = plain_count(in, 0, in->n - 2),
-                     .h = in->size[in->n - 2],
-                     .w = in->size[in->n - 1],
-                     .out_h = out->size[out->n - 2],
-                     .out_w = out->size[out->n - 1]};
 
-    take_pair(p.window, arg_at(c, first), ones);
-    take_pair(p.stride, arg_at(c, first + 1), p.window);
-    take_pair(p.padding, arg_at(c, first + 2), zeros);
-    take_pair(p.dilation, dilation ? arg_at(c, first + 3) : arg_at(c, UINT32_MAX), ones);
-    return p;
+    if (in->n != out->n)
+        return kernel_apart(c);
+    *p = (struct pool){.planes = plain_count(in, 0, in->n - 2),
+                       .h = in->size[in->n - 2],
+                       .w = in->size[in->n - 1],
+                       .out_h = out->size[out->n - 2],
+                       .out_w = out->size[out->n - 1]};
+    if (!take_pair(p->window, arg_at(c, first), ones, 1) ||
+        !take_pair(p->stride, arg_at(c, first + 1), p->window, 1) ||
+        !take_pair(p->padding, arg_at(c, first + 2), zeros, 0) ||
+        !take_pair(p->dilation, arg_at(c, dilation ? first + 3 : UINT32_MAX), ones, 1))
+        return kernel_error(c,
+                            "no kernel pools windows like these: two dimensions, all at least 1");
+    return rt_numel(out) == 0 || is_pooled(p, in, out) || kernel_apart(c);
 }
 
 /* The largest element of a window; its place in the plane, and in the window. */
@@ -60,15 +91,16 @@ static bool max_pool(struct rt_call *c, bool offsets)
 {
     struct plain s = plain_begin(c);
     const struct rt_tensor *in = arg_tensor(c, 0);
-    struct pool p = describe(c, in, c->out, 1, true);
+    struct pool p;
+
+    if (kind_of(in->dtype) != K_F32 && kind_of(in->dtype) != K_F64)
+        return kernel_error(c, "no kernel pools integers");
+    if (!describe(c, &p, in, c->out, 1, true) || !kernel_same(c, &c->out[1], c->out))
+        return false;
     const double *x = plain_in(&s, in, K_F64);
     double *y = plain_out(&s, &c->out[0], K_F64);
     int64_t *place = plain_out(&s, &c->out[1], K_I64), at = 0;
 
-    if (kind_of(in->dtype) == K_I64)
-        return kernel_error(c, "no kernel pools integers");
-    if (arg_at(c, 1)->kind == RT_LIST && arg_at(c, 1)->n > 2)
-        return kernel_error(c, "no kernel pools other than two dimensions");
     for (int64_t plane = 0; plane < p.planes; plane++, x += p.h * p.w)
         for (int64_t i = 0; i < p.out_h; i++)
             for (int64_t j = 0; j < p.out_w; j++, at++) {
@@ -99,24 +131,23 @@ bool kernel_pool_indices(struct rt_call *c)
     struct plain s = plain_begin(c);
     const struct rt_tensor *in = arg_tensor(c, 0);
     int64_t window[2], size[2], stride[2], padding[2], dilation[2];
+
+    if (!take_pair(window, arg_at(c, 1), ones, 1) || !take_pair(size, arg_at(c, 2), ones, 0) ||
+        !take_pair(stride, arg_at(c, 3), window, 1) || !take_pair(padding, arg_at(c, 4), ones, 0) ||
+        !take_pair(dilation, arg_at(c, 5), ones, 1) || kind_of(in->dtype) != K_I64)
+        return kernel_error(c,
+                            "no kernel pools windows like these: two dimensions, all at least 1");
+    if (!kernel_same(c, c->out, in))
+        return false;
     const int64_t *offset = plain_in(&s, in, K_I64);
     int64_t *to = plain_out(&s, c->out, K_I64), h = in->size[in->n - 2], w = in->size[in->n - 1];
-
-    if (arg_at(c, 1)->kind == RT_LIST && arg_at(c, 1)->n != 2)
-        return kernel_error(c, "no kernel pools other than two dimensions");
-    take_pair(window, arg_at(c, 1), ones);
-    take_pair(size, arg_at(c, 2), ones);
-    take_pair(stride, arg_at(c, 3), window);
-    take_pair(padding, arg_at(c, 4), ones);
-    take_pair(dilation, arg_at(c, 5), ones);
-    if (window[1] < 1)
-        return kernel_error(c, "a window of %lld columns", (long long)window[1]);
     for (int64_t i = 0; i < rt_numel(in); i++) {
         int64_t row = i / w % h, col = i % w;
-        int64_t y = row * stride[0] - padding[0] + offset[i] / window[1] * dilation[0];
-        int64_t x = col * stride[1] - padding[1] + offset[i] % window[1] * dilation[1];
+        int64_t at = (int32_t)offset[i]; /* anything else is undefined, and stays small */
+        int64_t y = row * stride[0] - padding[0] + at / window[1] * dilation[0];
+        int64_t x = col * stride[1] - padding[1] + at % window[1] * dilation[1];
 
-        to[i] = y * size[1] + x;
+        to[i] = (int64_t)((uint64_t)y * (uint64_t)size[1] + (uint64_t)x);
     }
     plain_done(&s, c->out, to, K_I64);
     return true;
@@ -127,6 +158,12 @@ bool kernel_max_pool_backward(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
     const struct rt_tensor *grad = arg_tensor(c, 0), *self = arg_tensor(c, 1);
+
+    if (grad->n != self->n ||
+        plain_count(grad, 0, grad->n - 2) != plain_count(self, 0, self->n - 2))
+        return kernel_apart(c);
+    if (!kernel_same(c, c->out, self) || !kernel_same(c, arg_tensor(c, 7), grad))
+        return false;
     const double *g = plain_in(&s, grad, K_F64);
     const int64_t *place = plain_in(&s, arg_tensor(c, 7), K_I64);
     double *dx = plain_out(&s, c->out, K_F64);
@@ -193,7 +230,10 @@ static void average(const struct rt_call *c, const struct pool *p, double *x, do
 bool kernel_avg_pool(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
-    struct pool p = describe(c, arg_tensor(c, 0), c->out, 1, false);
+    struct pool p;
+
+    if (!describe(c, &p, arg_tensor(c, 0), c->out, 1, false))
+        return false;
     double *x = (double *)(uintptr_t)plain_in(&s, arg_tensor(c, 0), K_F64),
            *y = plain_out(&s, c->out, K_F64);
 
@@ -206,7 +246,11 @@ bool kernel_avg_pool(struct rt_call *c)
 bool kernel_avg_pool_backward(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
-    struct pool p = describe(c, arg_tensor(c, 1), arg_tensor(c, 0), 2, false);
+    struct pool p;
+
+    if (!describe(c, &p, arg_tensor(c, 1), arg_tensor(c, 0), 2, false) ||
+        !kernel_same(c, c->out, arg_tensor(c, 1)))
+        return false;
     double *g = (double *)(uintptr_t)plain_in(&s, arg_tensor(c, 0), K_F64),
            *dx = plain_out(&s, c->out, K_F64);
 
@@ -227,6 +271,28 @@ static struct batch_norm shape_of(const struct rt_tensor *in)
         .outer = in->size[0], .channels = in->size[1], .inner = plain_count(in, 2, in->n)};
 }
 
+/* Is operand i, unless it is absent, as long as there are channels? */
+static bool has_channels(struct rt_call *c, int64_t channels, uint32_t first, uint32_t n)
+{
+    for (uint32_t i = first; i < first + n; i++)
+        if (!kernel_holds(c, arg_tensor(c, i), channels))
+            return false;
+    return true;
+}
+
+/* The same for what is saved, if it is, and for running statistics that are results. */
+static bool has_results(struct rt_call *c, int64_t channels, bool functional)
+{
+    for (uint32_t i = 1; i < 3; i++)
+        if (out_at(c, i) != NULL && rt_numel(out_at(c, i)) > 0 &&
+            !kernel_holds(c, out_at(c, i), channels))
+            return false;
+    for (uint32_t i = 3; functional && i < 5; i++)
+        if (out_at(c, i) == NULL || !kernel_holds(c, out_at(c, i), channels))
+            return kernel_apart(c);
+    return true;
+}
+
 /* The running statistics are operands that are written; or results, if there are five. */
 static bool batch_norm(struct rt_call *c, bool training, double momentum, double eps)
 {
@@ -239,6 +305,9 @@ static bool batch_norm(struct rt_call *c, bool training, double momentum, double
     const struct rt_tensor *stat[2];
     void *running[2];
 
+    if (!kernel_same(c, c->out, in) || !has_channels(c, o.channels, 1, 4) ||
+        !has_results(c, o.channels, functional))
+        return false;
     o.training = training;
     o.momentum = momentum;
     o.eps = eps;
@@ -286,11 +355,15 @@ bool kernel_batch_norm_backward(struct rt_call *c)
     const struct rt_tensor *in = arg_tensor(c, 1);
     enum kind k = plain_float(in);
     struct batch_norm o = shape_of(in);
+
+    if (!kernel_same(c, arg_tensor(c, 0), in) || !has_channels(c, o.channels, 2, 5) ||
+        !kernel_same(c, out_at(c, 0), in) || !kernel_holds(c, out_at(c, 1), o.channels) ||
+        !kernel_holds(c, out_at(c, 2), o.channels))
+        return false;
     const void *g = plain_in(&s, arg_tensor(c, 0), k), *x = plain_in(&s, in, k),
                *w = plain_in(&s, arg_tensor(c, 2), k);
     struct rt_tensor *out[3] = {out_at(c, 0), out_at(c, 1), out_at(c, 2)};
     void *d[3];
-
     o.training = arg_bool(c, 7, false);
     const void *mean = plain_in(&s, arg_tensor(c, o.training ? 5 : 3), k);
     void *rstd = (void *)(uintptr_t)plain_in(&s, arg_tensor(c, o.training ? 6 : 4), k);
@@ -357,10 +430,26 @@ static void adaptive(const struct rt_tensor *large, const struct rt_tensor *smal
             }
 }
 
+/* Planes of both go together, and none of the large ones is empty. */
+static bool is_adaptive(struct rt_call *c, const struct rt_tensor *large,
+                        const struct rt_tensor *small)
+{
+    int n = large->n;
+
+    if (small->n != n || plain_count(small, 0, n - 2) != plain_count(large, 0, n - 2) ||
+        large->size[n - 2] > INT32_MAX || large->size[n - 1] > INT32_MAX ||
+        (rt_numel(small) > 0 && rt_numel(large) == 0))
+        return kernel_apart(c);
+    return true;
+}
+
 /* (self, output_size) */
 bool kernel_adaptive_avg_pool(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
+
+    if (!is_adaptive(c, arg_tensor(c, 0), c->out))
+        return false;
     double *x = (double *)(uintptr_t)plain_in(&s, arg_tensor(c, 0), K_F64),
            *y = plain_out(&s, c->out, K_F64);
 
@@ -373,6 +462,9 @@ bool kernel_adaptive_avg_pool(struct rt_call *c)
 bool kernel_adaptive_avg_pool_backward(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
+
+    if (!is_adaptive(c, c->out, arg_tensor(c, 0)) || !kernel_same(c, arg_tensor(c, 1), c->out))
+        return false;
     double *g = (double *)(uintptr_t)plain_in(&s, arg_tensor(c, 0), K_F64),
            *dx = plain_out(&s, c->out, K_F64);
 

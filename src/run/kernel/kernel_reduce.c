@@ -276,6 +276,8 @@ bool kernel_mse_loss(struct rt_call *c)
                           .in = &wide,
                           .out = c->out};
     memset(r.reduced, reduction != 0, sizeof(r.reduced));
+    if (reduction != 0 ? !kernel_holds(c, c->out, 1) : !kernel_same(c, c->out, &wide))
+        return false;
     reduction_run(&r);
     return true;
 }
@@ -283,13 +285,14 @@ bool kernel_mse_loss(struct rt_call *c)
 size_t scratch_mse_loss(const struct rt_call *c)
 {
     const struct rt_tensor *a = arg_tensor(c, 0), *b = arg_tensor(c, 1);
-    size_t n = 1;
+    int64_t n = 1;
 
     for (int d = 0; d < (a->n > b->n ? a->n : b->n); d++) {
         int at = a->n - 1 - d, bt = b->n - 1 - d;
         int64_t x = at >= 0 ? a->size[at] : 1, y = bt >= 0 ? b->size[bt] : 1;
 
-        n *= (size_t)(x == 1 ? y : x);
+        if (__builtin_mul_overflow(n, x == 1 ? y : x, &n))
+            n = INT64_MAX;
     }
-    return 2 * (8 * n + 2 * RT_ALIGN);
+    return 2 * (kernel_bytes(n, 1, 8) + 2 * RT_ALIGN);
 }

@@ -126,12 +126,43 @@ static void sort_items(struct item *a, struct item *room, int64_t n,
     }
 }
 
+/* Does t agree with `in` in all dimensions but one? */
+static bool is_along(struct rt_call *c, const struct rt_tensor *in, const struct rt_tensor *t,
+                     int dim)
+{
+    for (int d = 0; d < in->n && t->n == in->n; d++)
+        if (d != dim && t->size[d] != in->size[d])
+            return kernel_apart(c);
+    return t->n == in->n || kernel_apart(c);
+}
+
+/* Has t one element for each line of `in`, with that dimension or without? */
+static bool is_one_each(struct rt_call *c, const struct rt_tensor *in, const struct rt_tensor *t,
+                        int dim)
+{
+    bool kept = t->n == in->n;
+    int at = 0;
+
+    if (t->n != (in->n > 0 ? in->n - 1 : 0) && !kept)
+        return kernel_apart(c);
+    for (int d = 0; d < in->n; d++) {
+        if (d == dim && !kept)
+            continue;
+        if (t->size[at++] != (d == dim ? 1 : in->size[d]))
+            return kernel_apart(c);
+    }
+    return true;
+}
+
 /* The first k of a sorted line into values and indices. */
 static bool sort_lines(struct rt_call *c, int dim, bool down, int64_t k)
 {
     const struct rt_tensor *in = arg_tensor(c, 0), *values = &c->out[0], *places = &c->out[1];
     struct plain s = plain_begin(c);
     int64_t n = line_size(in, dim), bytes = dtype_at(in->dtype)->bytes;
+    if (k > n || !is_along(c, in, values, dim) || !kernel_same(c, places, values) ||
+        !kernel_dtype(c, values, in->dtype) || !kernel_dtype(c, places, DTYPE_I64))
+        return k > n ? kernel_error(c, "%lld of %lld elements", (long long)k, (long long)n) : false;
     struct item *item = plain_room(&s, (size_t)n * sizeof(*item)),
                 *room = plain_room(&s, (size_t)n * sizeof(*item));
 
@@ -157,26 +188,30 @@ static bool sort_lines(struct rt_call *c, int dim, bool down, int64_t k)
 bool kernel_sort_stable(struct rt_call *c)
 {
     const struct rt_tensor *in = arg_tensor(c, 0);
-    int dim = plain_dim(in, arg_int(c, 2, -1));
+    int dim;
 
-    return sort_lines(c, dim, arg_bool(c, 3, false), line_size(in, dim));
+    return kernel_dim(c, in, arg_int(c, 2, -1), &dim) && kernel_same(c, c->out, in) &&
+           sort_lines(c, dim, arg_bool(c, 3, false), line_size(in, dim));
 }
 
 /* sort(self, dim, descending) */
 bool kernel_sort(struct rt_call *c)
 {
     const struct rt_tensor *in = arg_tensor(c, 0);
-    int dim = plain_dim(in, arg_int(c, 1, -1));
+    int dim;
 
-    return sort_lines(c, dim, arg_bool(c, 2, false), line_size(in, dim));
+    return kernel_dim(c, in, arg_int(c, 1, -1), &dim) && kernel_same(c, c->out, in) &&
+           sort_lines(c, dim, arg_bool(c, 2, false), line_size(in, dim));
 }
 
 /* topk(self, k, dim, largest, sorted) */
 bool kernel_topk(struct rt_call *c)
 {
-    int dim = plain_dim(arg_tensor(c, 0), arg_int(c, 2, -1));
+    int dim;
 
-    return sort_lines(c, dim, arg_bool(c, 3, true), line_size(&c->out[0], dim));
+    return kernel_dim(c, arg_tensor(c, 0), arg_int(c, 2, -1), &dim) &&
+           is_along(c, arg_tensor(c, 0), c->out, dim) &&
+           sort_lines(c, dim, arg_bool(c, 3, true), line_size(&c->out[0], dim));
 }
 
 size_t scratch_sort(const struct rt_call *c)
@@ -225,11 +260,17 @@ static int64_t extreme(const char *p, const struct rt_tensor *in, int64_t stride
 static bool pair(struct rt_call *c, bool largest)
 {
     const struct rt_tensor *in = arg_tensor(c, 0), *values = &c->out[0], *places = &c->out[1];
-    int dim = plain_dim(in, arg_int(c, 1, 0));
-    int64_t n = line_size(in, dim), bytes = dtype_at(in->dtype)->bytes;
+    int dim;
 
     if (kind_of(in->dtype) >= K_C64)
         return kernel_error(c, "no kernel orders %s", dtype_at(in->dtype)->name);
+    if (!kernel_dim(c, in, arg_int(c, 1, 0), &dim) || !is_one_each(c, in, values, dim) ||
+        !kernel_same(c, places, values) || !kernel_dtype(c, values, in->dtype) ||
+        !kernel_dtype(c, places, DTYPE_I64))
+        return false;
+    int64_t n = line_size(in, dim), bytes = dtype_at(in->dtype)->bytes;
+    if (n == 0 && rt_numel(values) > 0)
+        return kernel_error(c, "the largest or smallest of no elements");
     for (struct lines l = lines_begin(dim, in, values, places); l.more && n > 0; lines_next(&l)) {
         int64_t best = extreme(line_of(&l, 0), in, line_stride(in, dim), n, largest);
 
@@ -258,7 +299,13 @@ static bool argument(struct rt_call *c, bool largest)
 
     if (kind_of(in->dtype) >= K_C64)
         return kernel_error(c, "no kernel orders %s", dtype_at(in->dtype)->name);
+    if (!kernel_dtype(c, out, DTYPE_I64))
+        return false;
     if (arg_at(c, 1)->kind != RT_INT) {
+        if (!kernel_holds(c, out, 1))
+            return false;
+        if (rt_numel(in) == 0)
+            return kernel_error(c, "the largest or smallest of no elements");
         flat.data = (void *)(uintptr_t)plain_raw_in(&s, in);
         flat.n = 1;
         flat.size[0] = rt_numel(in);
@@ -267,8 +314,12 @@ static bool argument(struct rt_call *c, bool largest)
         memcpy(out->data, &best, sizeof(best));
         return true;
     }
-    int dim = plain_dim(in, arg_int(c, 1, 0));
+    int dim;
+    if (!kernel_dim(c, in, arg_int(c, 1, 0), &dim) || !is_one_each(c, in, out, dim))
+        return false;
     int64_t n = line_size(in, dim);
+    if (n == 0 && rt_numel(out) > 0)
+        return kernel_error(c, "the largest or smallest of no elements");
     for (struct lines l = lines_begin(dim, in, out, NULL); l.more && n > 0; lines_next(&l)) {
         int64_t best = extreme(line_of(&l, 0), in, line_stride(in, dim), n, largest);
 
@@ -302,11 +353,13 @@ size_t scratch_argmin(const struct rt_call *c)
 static bool running(struct rt_call *c, enum reduce_op op)
 {
     const struct rt_tensor *in = arg_tensor(c, 0), *out = c->out;
-    int dim = plain_dim(in, arg_int(c, 1, 0));
+    int dim;
     enum kind k = kind_of(out->dtype), from = kind_of(in->dtype);
+
+    if (!kernel_dim(c, in, arg_int(c, 1, 0), &dim) || !kernel_same(c, out, in))
+        return false;
     int64_t n = line_size(in, dim), in_bytes = dtype_at(in->dtype)->bytes,
             bytes = dtype_at(out->dtype)->bytes;
-
     if (k == K_END || from == K_END || hot_get()->row[op][k] == NULL)
         return kernel_error(c, "no kernel computes %s of %s", c->kernel->name,
                             dtype_at(out->dtype)->name);
@@ -350,8 +403,11 @@ bool kernel_histc(struct rt_call *c)
     struct plain s = plain_begin(c);
     const struct rt_tensor *in = arg_tensor(c, 0);
     const double *x = plain_in(&s, in, K_F64);
-    int64_t n = rt_numel(in), bins = c->out->size[0];
     double low = arg_float(c, 2, 0), high = arg_float(c, 3, 0);
+
+    if (c->out->n != 1 || c->out->size[0] < 1 || !(high - low >= 0 && high - low < INFINITY))
+        return kernel_error(c, "bins that nothing can be counted in");
+    int64_t n = rt_numel(in), bins = c->out->size[0];
     double *count = plain_room(&s, (size_t)bins * sizeof(*count));
 
     if (low == high && n > 0) {
@@ -363,6 +419,8 @@ bool kernel_histc(struct rt_call *c)
     }
     if (low == high)
         low -= 1, high += 1;
+    if (!(high - low > 0 && high - low < INFINITY))
+        return kernel_error(c, "bins that nothing can be counted in");
     memset(count, 0, (size_t)bins * sizeof(*count));
     for (int64_t i = 0; i < n; i++) {
         if (!(x[i] >= low && x[i] <= high))

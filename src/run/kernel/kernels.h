@@ -38,13 +38,25 @@ struct rt_tensor *out_at(const struct rt_call *c, uint32_t i);
 /* Writes the error and returns false. */
 bool kernel_error(struct rt_call *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Does t, unless it is NULL, have n elements? Else writes an error. A text may say anything. */
+/* What follows says whether operands go together, else writes an error: a text may say anything.
+ * A tensor t may be NULL, and is right then. */
+bool kernel_apart(struct rt_call *c); /* they do not */
+bool kernel_same(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *like);
+bool kernel_dtype(struct rt_call *c, const struct rt_tensor *t, enum dtype d);
+bool kernel_like(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *like);
+/* Is it a dimension of t? Negative ones are counted from the end. */
+bool kernel_dim(struct rt_call *c, const struct rt_tensor *t, int64_t dim, int *out);
+/* a * b elements of so many bytes; as much as nobody has, if that is too much to count. */
+size_t kernel_bytes(int64_t a, int64_t b, int64_t bytes);
+/* How many elements a list of sizes stands for. */
+bool kernel_product(struct rt_call *c, const struct rt_value *list, int64_t *out);
+/* Does t have n elements? */
 bool kernel_holds(struct rt_call *c, const struct rt_tensor *t, int64_t n);
-/* Does t, unless it is NULL, have the dimensions of `of`, and in each but `except` (-1: in each) at
- * most as many elements? Else writes an error. */
+/* Does t have the dimensions of `of`, and in each but `except` (-1: in each) at most as many
+ * elements? */
 bool kernel_within(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *of,
                    int except);
-/* Can t, unless it is NULL, be broadcast to `to`? Else writes an error. */
+/* Can t be broadcast to `to`? */
 bool kernel_broadcasts(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *to);
 
 /* A number, or a tensor of one, everywhere. */

@@ -492,6 +492,31 @@ static bool alone_run(struct rt_call *c)
 
 enum { LIST_ARGS = 6 };
 
+/* Which operands may be None: bounds, and a weight. */
+static bool may_be_absent(enum op_kernel k, uint32_t i)
+{
+    return i > 0 && (k == OP_KERNEL_clamp_tensor || (k == OP_KERNEL_bce_loss_backward && i == 3));
+}
+
+static bool check_one(struct rt_call *c)
+{
+    enum op_kernel k = c->kernel->id;
+
+    for (uint32_t i = 0; i < points[k].n_in; i++) {
+        const struct rt_value *v = arg_at(c, i);
+
+        if (v->kind == RT_NONE ? !may_be_absent(k, i)
+                               : v->kind != RT_TENSOR && number_dtype(v) == DTYPE_NONE)
+            return kernel_error(c, "operand %u is no tensor and no number", i);
+        if (v->kind == RT_TENSOR && !kernel_broadcasts(c, v->tensor, c->out))
+            return false;
+        if (v->kind == RT_TENSOR && kind_of(v->tensor->dtype) == K_END)
+            return kernel_error(c, "no kernel computes %s of %s", c->kernel->name,
+                                dtype_at(v->tensor->dtype)->name);
+    }
+    return c->out->dtype != DTYPE_NONE || kernel_error(c, "it has no result");
+}
+
 /* Item i of all operands that are lists; the result, or the operand that is written. false if there
  * is no such item. */
 static bool take_item(const struct rt_call *c, uint32_t i, struct rt_call *one,
@@ -507,6 +532,32 @@ static bool take_item(const struct rt_call *c, uint32_t i, struct rt_call *one,
     one->out = out;
     one->n_out = 1;
     return true;
+}
+
+/* Lists of one length, and each item of the first a tensor. */
+static bool check_lists(struct rt_call *c)
+{
+    struct rt_value arg[LIST_ARGS];
+    struct rt_tensor out;
+    struct rt_call one;
+
+    if (c->n_arg > LIST_ARGS)
+        return kernel_error(c, "it has more than %d operands", LIST_ARGS);
+    for (uint32_t k = 0; k < c->n_arg; k++)
+        for (uint32_t i = 0; c->arg[k].kind == RT_LIST && i < c->arg[k].n; i++)
+            if (c->arg[k].n != c->arg[0].n || (k == 0 && c->arg[k].item[i].kind != RT_TENSOR))
+                return kernel_error(c, "its lists do not go together");
+    for (uint32_t i = 0; take_item(c, i, &one, arg, &out); i++)
+        if (!check_one(&one))
+            return false;
+    return true;
+}
+
+bool point_check(struct rt_call *c)
+{
+    if (c->n_arg > 0 && c->arg[0].kind == RT_LIST)
+        return check_lists(c);
+    return c->n_out == 0 || check_one(c);
 }
 
 size_t point_scratch(const struct rt_call *c)

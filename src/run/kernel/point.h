@@ -14,6 +14,9 @@ struct source {
 /* How many operands are elements; 0 if the kernel is not of this form. */
 int point_operands(enum op_kernel kernel);
 
+/* Are its operands tensors that broadcast to the result, or numbers? Else c->error says so. */
+bool point_check(struct rt_call *c);
+
 /* Adds the call; the result has the kind of the call's result but is not rounded to its dtype.
  * PROG_NO_VALUE: there is no such function for these dtypes, and *common says for which. */
 uint16_t point_emit(struct prog *p, const struct rt_call *c, const struct source *from, bool row,
