@@ -84,6 +84,28 @@ class PassTest(unittest.TestCase):
     def orders(self, problem, snodes):
         return [(name, self.wrong(snodes, getattr(passes, name)(list(snodes)))) for name in PASSES]
 
+    def test_one_pass_after_another(self):
+        """A list of passes: each gets the order of the one before, which may be one of Inductor's
+        own, and in which what Inductor only pretends to depend on may come later."""
+        for name in ("data_parallel", "fully_sharded"):
+            for order in capture(*STEPS[name], self.two):
+                with self.subTest(f"{name} {order[0]}"):
+                    self.assertEqual(order[1], "")
+
+    def two(self, problem, snodes):
+        out = []
+        firsts = {n: getattr(passes, n) for n in PASSES}
+        firsts["Inductor's own"] = comms.reorder_communication_preserving_peak_memory
+        for first, run in firsts.items():
+            between = run(list(snodes))
+            for second in PASSES:
+                try:
+                    wrong = self.wrong(snodes, getattr(passes, second)(list(between)))
+                except tuck.Error as error:
+                    wrong = str(error)
+                out.append((f"{first}, {second}", wrong))
+        return out
+
     def wrong(self, before, after):
         if sorted(map(id, before)) != sorted(map(id, after)):
             return "not the same nodes"

@@ -59,14 +59,19 @@ def _communication(snode: Any) -> dict[str, Any]:
     return {"group": next(iter(found.groups)), **({"coll": kind} if kind else {})}
 
 
-def _describe(snode: Any) -> dict[str, Any]:
+def _is_fake(dep: Any) -> bool:
+    return isinstance(dep, WeakDep) and bool(getattr(dep, "is_fake", False))
+
+
+def _describe(snode: Any, later: set[str]) -> dict[str, Any]:
+    """A node of the problem. later: what nodes behind it make. An earlier pass may have put it before
+    one that it follows by a fake dependence alone; Inductor allows that, so it is none any more."""
     kind = _kind(snode)
     row = {"name": snode.get_name(), "kind": kind, "runtime": _runtime(snode),
            "is_async": bool(comms.contains_async_collective(snode)),
            "ops": list(snode.get_operation_names()),
-           "deps": [{"name": d.name, "weak": isinstance(d, WeakDep),
-                     "fake": isinstance(d, WeakDep) and bool(getattr(d, "is_fake", False))}
-                    for d in snode.unmet_dependencies],
+           "deps": [{"name": d.name, "weak": isinstance(d, WeakDep), "fake": _is_fake(d)}
+                    for d in snode.unmet_dependencies if not (_is_fake(d) and d.name in later)],
            "outputs": [{"name": b.get_name(), "size_alloc": int(b.mpi_buffer.size_alloc),
                         "size_free": int(b.mpi_buffer.size_free),
                         "succ": _names(b.mpi_buffer.succ_nodes),
@@ -90,7 +95,12 @@ def problem_of(snodes: list[Any]) -> dict[str, Any]:
     """The schedule problem of docs/scheduling.md."""
     inputs = OrderedSet(V.graph.graph_inputs)
     freeable = memory.get_freeable_input_buf(snodes, inputs)
-    return {"schema": 1, "unit": "ms", "snodes": [_describe(s) for s in snodes],
+    later = {name for s in snodes for name in (*s.get_buffer_names(), *s.get_operation_names())}
+    rows = []
+    for s in snodes:
+        later -= {*s.get_buffer_names(), *s.get_operation_names()}
+        rows.append(_describe(s, later))
+    return {"schema": 1, "unit": "ms", "snodes": rows,
             "graph_inputs": list(inputs), "graph_outputs": list(V.graph.get_output_names()),
             "freeable_inputs": [{"name": name, "size_free": int(b.mpi_buffer.size_free),
                                  "succ": _names(b.mpi_buffer.succ_nodes)}
