@@ -166,13 +166,16 @@ class _Undo:
 @contextlib.contextmanager
 def _no_collector() -> Iterator[None]:
     """Thousands of new nodes and tensors, none of which is garbage: without it most of the time goes
-    into looking for garbage."""
+    into looking for garbage. Afterwards they are old, so that nobody looks at all of them at once."""
     was = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was:
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
