@@ -56,10 +56,10 @@ class AgreeTest(unittest.TestCase):
         self.both({r: [(r * 0.05, "q", vote("a"))] for r in range(4)}, {r: [True] for r in range(4)})
 
     def test_one_differs(self):
-        plans = {r: [(0, "q", vote("ab"[r == 2], options=str(r == 2)))] for r in range(4)}
+        plans = {r: [(0, "q", vote("ab"[r == 2], options={"passes": "auto", "verify": r == 2}))] for r in range(4)}
         found = self.both(plans, {r: [False] for r in range(4)})
         self.assertEqual((found[0][0].rank, found[0][0].difference),
-                         (2, "its options: 'True', here 'False'"))
+                         (2, "its verify: True, here False"))
 
     def test_one_is_absent(self):
         found = self.both({r: [(0, "q", vote("a"))] for r in range(3)},

@@ -198,9 +198,10 @@ def _differs(mine: dict[str, Any], other: dict[str, Any]) -> str:
     """In words: what another vote has that mine has not."""
     if other.get("value") is None:
         return other.get("why", ABSENT)
-    for key in ("version", "torch", "options", "cluster", "estimates"):
-        if mine.get(key) != other.get(key):
-            return f"its {key}: {other.get(key)!r}, here {mine.get(key)!r}"
+    here, there = ({**v, **v.get("options", {})} for v in (mine, other))
+    for key in ("version", "torch", *mine.get("options", {}), "options", "cluster", "estimates"):
+        if here.get(key) != there.get(key):
+            return f"its {key}: {there.get(key)!r}, here {here.get(key)!r}"
     a, b = mine.get("sequence", []), other.get("sequence", [])
     for i, (x, y) in enumerate(zip(a, b)):
         if x != y:

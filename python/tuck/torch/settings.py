@@ -64,8 +64,8 @@ class Settings:
     def facts(self) -> dict[str, Any]:
         """What ranks compare."""
         return {"version": __version__, "torch": str(torch.__version__),
-                "options": json.dumps([self.passes, self.schedule, self.memory, self.verify,
-                                       self.strict]),
+                "options": {"passes": self.passes, "schedule": self.schedule, "memory": self.memory,
+                            "verify": self.verify, "strict": self.strict},
                 "cluster": self.cluster, "estimates": estimates(self.cluster, _world())}  # fmt: skip
 
     def digest(self) -> str:
