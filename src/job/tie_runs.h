@@ -29,8 +29,8 @@ static inline uint64_t tie_coll_bytes(uint64_t key)
     return key & ((UINT64_C(1) << 56) - 1);
 }
 /* Calls of compiled graphs, or whole steps, which are also what there is if the trace has no such
- * calls. In the order of their starts; sized: collectives of other bytes are not alike; beside: what to
- * take off the times of items, and waits for other ranks, too; NULL: nothing. */
+ * calls. In the order of their starts; sized: collectives of other bytes are not alike; beside:
+ * what to take off the times of items, and waits for other ranks, too; NULL: nothing. */
 uint32_t tie_runs(const struct trace_part *p, bool whole, bool sized, const struct beside *beside,
                   struct arena *a, struct window **out);
 

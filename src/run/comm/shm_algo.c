@@ -101,8 +101,8 @@ static void pull_piece(struct shm_req *r, source_fn *from, size_t whole, size_t 
     reduce(r, 1, count, streams(r, (size_t)p->count * size));
 }
 
-/* Of much, ranks begin at different places, so that they do not read the same lines at once: of 64 MiB
- * on two ranks that takes a fifth off. */
+/* Of much, ranks begin at different places, so that they do not read the same lines at once: of
+ * 64 MiB on two ranks that takes a fifth off. */
 static void pull_reduce(struct shm_req *r, source_fn *from, size_t whole, size_t offset)
 {
     size_t count = (size_t)part_of(r)->count, n = (size_t)r->chan->n;
