@@ -56,7 +56,7 @@ class SwitchTest(BridgeTest):
         self.assertEqual([len(x) for x in found], [1])
 
     def test_install_and_uninstall(self):
-        self.assertTrue(tuck.torch.install(passes=["nothing"]))
+        self.assertTrue(tuck.torch.install(passes=["sink_waits"]))
         self.assertTrue(tuck.torch.install())
         got = train(compiled())
         self.assertTrue(same(got, self.expected))
@@ -67,7 +67,22 @@ class SwitchTest(BridgeTest):
         tuck.torch.uninstall()
         torch._dynamo.reset()
         train(compiled())
-        self.assertEqual(CALLS, ["auto", "nothing"])
+        self.assertEqual(CALLS, ["auto", "sink_waits"])
+
+    def test_arguments_that_cannot_be_used(self):
+        wrong = {
+            "unknown pass 'bucket_al_gather'; did you mean 'bucket_all_gather'": {"passes": "bucket_al_gather"},
+            "unknown pass 'nothing'": {"schedule": ["nothing"]},
+            "no cluster 'h1000'": {"cluster": "h1000"},
+            "found 'lots'": {"memory": "lots"},
+        }
+        for said, given in wrong.items():
+            for way in (tuck.torch.options, tuck.torch.install):
+                with self.assertRaisesRegex(tuck.Error, said):
+                    way(**given)
+        got = train(compiled())
+        self.assertTrue(same(got, self.expected))
+        self.assertEqual(CALLS, [])
 
     def test_context_left_before_the_backward(self):
         with tuck.torch.installed() as on:

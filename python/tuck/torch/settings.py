@@ -14,7 +14,8 @@ import torch
 import torch.distributed
 from torch._inductor import config
 
-from .. import Error, Graph, __version__
+from .. import Error, Graph, __version__, _lib
+from .._run import parse
 
 
 class TuckWarning(UserWarning):
@@ -67,6 +68,17 @@ class Settings:
                 "options": {"passes": self.passes, "schedule": self.schedule, "memory": self.memory,
                             "verify": self.verify, "strict": self.strict},
                 "cluster": self.cluster, "estimates": estimates(self.cluster, _world())}  # fmt: skip
+
+    def problem(self) -> Error | None:
+        """What the library says about arguments that it cannot use."""
+        try:
+            _lib.Settings(cluster=self.cluster, memory=self.memory)
+            for given, own in ((self.passes, "auto"), (self.schedule, "graph")):
+                if given.strip() != own:
+                    parse(given, _lib.Diags())
+        except Error as error:
+            return error
+        return None
 
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(self.facts(), sort_keys=True).encode()).hexdigest()[:16]

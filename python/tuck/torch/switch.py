@@ -244,6 +244,8 @@ def options(passes: Any = "auto", cluster: str | None = None, memory: Any = None
     if is_off():
         return {}
     settings = _make(passes, schedule, cluster, memory, verify, strict, timeout)
+    if problem := settings.problem():
+        raise problem
     _hook_inductor()
     return patches_for(settings, {})
 
@@ -253,12 +255,14 @@ def install(passes: Any = "auto", cluster: str | None = None, memory: Any = None
             timeout: float | None = None) -> bool:
     """Tuck in every torch.compile from now on, in any thread: call it on all ranks, after
     init_process_group(). True if Tuck is on: that is, all ranks want the same. The arguments are
-    those of options()."""
+    those of options(); tuck.Error if they cannot be used."""
     if is_off():
         return False
     settings = _make(passes, schedule, cluster, memory, verify, strict, timeout)
     advice.look(settings, at_install=True)
     answer = _exchange(settings)
+    if problem := settings.problem():  # only now: other ranks may wait for this one's answer
+        raise problem
     if not answer.agreed:
         text = f"ranks do not agree, and Tuck is off: rank {answer.rank}: {answer.difference}"
         if strict:
