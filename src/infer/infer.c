@@ -201,6 +201,17 @@ static uint32_t op_of_call(struct infer_run *r, const tuck_graph *g, uint32_t n)
     return op;
 }
 
+static void report_apart(struct infer_run *r, const tuck_graph *g, uint32_t n, const int64_t *of)
+{
+    const struct fx_node *x = node_at(g, n);
+    struct diag_source src = {.file = graph_str(g, g->source_name)};
+
+    diag_add(r->diags, TUCK_WARNING,
+             (struct diag_pos){.source = &src, .line = x->line, .column = x->column}, NULL,
+             "the operands of '%s' do not go together: a size of %lld meets one of %lld",
+             graph_str(g, x->name), (long long)of[0], (long long)of[1]);
+}
+
 static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
 {
     const struct fx_node *node = node_at(g, n);
@@ -234,7 +245,9 @@ static type_id infer_call(struct infer_run *r, tuck_graph *g, uint32_t n)
     if (x.loose)
         result = infer_packed(&x, result);
     arena_release(&r->scratch, mark);
-    if (keep)
+    if (x.apart && result == 0 && r->options->check)
+        report_apart(r, g, n, x.of);
+    else if (keep)
         memo_store(r, hash, result);
     return result;
 }

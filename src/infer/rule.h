@@ -32,6 +32,8 @@ struct infer {
     type_id result;
     bool loose;  /* the rule read a tensor whose strides are unknown */
     bool packed; /* such tensors count as contiguous: sizes and dtypes do not depend on it */
+    bool apart;  /* two sizes that must be equal are known, and are not: of[0] and of[1] */
+    int64_t of[2];
     struct infer_run *run; /* the whole inference: fresh symbols, hints, nested graphs */
 };
 
@@ -125,6 +127,9 @@ sym_id *inner_view_strides(struct infer *x, const struct type *t, uint32_t n, co
  * fit. */
 bool expand_to(struct infer *x, const struct type *t, uint32_t n, const sym_id *want, sym_id *size,
                sym_id *stride);
+/* Can two sizes be equal? If both are numbers and differ, that is reported, if the rule fails.
+ * Sizes with symbols may always be. */
+bool sizes_meet(struct infer *x, sym_id a, sym_id b);
 /* The sizes that all operands broadcast to; false if they do not. */
 bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, uint32_t *n_out,
                      const sym_id **size_out);

@@ -13,7 +13,9 @@ static enum dtype product_dtype(struct infer *x, const struct type *a)
 static bool out_product(struct infer *x, enum dtype dtype, const struct type *a,
                         const struct type *b, uint32_t n)
 {
-    if (a == NULL || b == NULL || a->n != n || b->n != n)
+    if (a == NULL || b == NULL || a->n != n || b->n != n ||
+        !sizes_meet(x, a->size[n - 1], b->size[n - 2]) ||
+        (n > 2 && !sizes_meet(x, a->size[0], b->size[0])))
         return false;
     sym_id *size = new_syms(x, n);
     memcpy(size, a->size, (n - 1) * sizeof(*size));
@@ -58,7 +60,8 @@ bool shape_addbmm(struct infer *x)
 {
     const struct type *a = in_tensor(x, 1), *b = in_tensor(x, 2);
 
-    if (a == NULL || b == NULL || a->n != 3 || b->n != 3)
+    if (a == NULL || b == NULL || a->n != 3 || b->n != 3 ||
+        !sizes_meet(x, a->size[2], b->size[1]) || !sizes_meet(x, a->size[0], b->size[0]))
         return false;
     return out_tensor(x, (enum dtype)a->dtype, 2, (sym_id[]){a->size[1], b->size[2]}, NULL,
                       a->device);
@@ -67,9 +70,11 @@ bool shape_addbmm(struct infer *x)
 bool shape_mv(struct infer *x)
 {
     int added = in_param(x, "mat"); /* of addmv */
-    const struct type *a = in_tensor(x, added != NO_PARAM ? added : 0), *self = in_tensor(x, 0);
+    int at = added != NO_PARAM ? added : 0;
+    const struct type *a = in_tensor(x, at), *b = in_tensor(x, at + 1), *self = in_tensor(x, 0);
 
-    if (a == NULL || self == NULL || a->n != 2)
+    if (a == NULL || self == NULL || a->n != 2 ||
+        (b != NULL && b->n == 1 && !sizes_meet(x, a->size[1], b->size[0])))
         return false;
     /* torch's kernels disagree about the result of an empty product plus a broadcast vector. */
     if (added != NO_PARAM && is_zero(x, a->size[0]) && (self->n != 1 || !is_zero(x, self->size[0])))
@@ -79,8 +84,10 @@ bool shape_mv(struct infer *x)
 
 bool shape_dot(struct infer *x)
 {
-    const struct type *a = in_tensor(x, 0);
+    const struct type *a = in_tensor(x, 0), *b = in_tensor(x, 1);
 
+    if (a != NULL && b != NULL && a->n == 1 && b->n == 1 && !sizes_meet(x, a->size[0], b->size[0]))
+        return false;
     return a != NULL && out_tensor(x, (enum dtype)a->dtype, 0, NULL, NULL, a->device);
 }
 
@@ -115,7 +122,8 @@ bool shape_outer(struct infer *x)
  * less. */
 static bool out_matmul(struct infer *x, const struct type *a, const struct type *b)
 {
-    if (a == NULL || b == NULL || a->n == 0 || b->n == 0)
+    if (a == NULL || b == NULL || a->n == 0 || b->n == 0 ||
+        !sizes_meet(x, a->size[a->n - 1], b->size[b->n > 1 ? b->n - 2 : 0]))
         return false;
     uint32_t batch_a = a->n > 2 ? a->n - 2 : 0, batch_b = b->n > 2 ? b->n - 2 : 0, n;
     struct type left = {.n = batch_a, .size = a->size}, right = {.n = batch_b, .size = b->size};
@@ -142,7 +150,8 @@ bool shape_linear(struct infer *x)
 {
     const struct type *a = in_tensor(x, 0), *w = in_tensor(x, 1);
 
-    if (a == NULL || w == NULL || a->n == 0 || w->n == 0 || w->n > 2)
+    if (a == NULL || w == NULL || a->n == 0 || w->n == 0 || w->n > 2 ||
+        !sizes_meet(x, a->size[a->n - 1], w->size[w->n - 1]))
         return false;
     sym_id *size = new_syms(x, a->n);
     memcpy(size, a->size, (a->n - 1) * sizeof(*size));

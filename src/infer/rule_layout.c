@@ -275,6 +275,18 @@ sym_id *like_strides(struct infer *x, const struct type *t, enum mem_format form
     return sorted_strides(x, &t, 1, t->n, t->size, true);
 }
 
+bool sizes_meet(struct infer *x, sym_id a, sym_id b)
+{
+    int64_t u, v;
+
+    if (a == b || !sym_as_int(x->sym, a, &u) || !sym_as_int(x->sym, b, &v) || u == v)
+        return true;
+    x->apart = true;
+    x->of[0] = u;
+    x->of[1] = v;
+    return false;
+}
+
 bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, uint32_t *n_out,
                      const sym_id **size_out)
 {
@@ -292,14 +304,14 @@ bool broadcast_sizes(struct infer *x, const struct type *const *t, uint32_t n, u
         uint32_t missing = n_dim - t[k]->n;
         for (uint32_t i = 0; i < t[k]->n; i++) {
             sym_id *to = &size[missing + i], from = t[k]->size[i];
-            int64_t a, b;
+            int64_t b;
 
             if (is_one(x, from) || *to == from)
                 continue;
             if (is_one(x, *to))
                 *to = from;
-            else if (sym_as_int(x->sym, *to, &a) && sym_as_int(x->sym, from, &b))
-                return false; /* two numbers that differ */
+            else if (!sizes_meet(x, *to, from))
+                return false;
             else if (sym_as_int(x->sym, from, &b))
                 *to = from; /* a symbol that must equal a number */
         }

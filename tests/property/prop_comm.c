@@ -22,6 +22,7 @@ struct plan {
     uint64_t seed;
     uint64_t cases; /* of each group */
     uint64_t flights;
+    uint64_t part, parts; /* cases whose number is `part` modulo `parts` */
 };
 
 static int say(struct comm *c, char *error, const struct comm_case *k, const char *what)
@@ -73,6 +74,8 @@ static int run_cases(struct comm *c, int32_t group, struct case_heap *h, const s
     for (uint64_t i = 0; done < plan->cases && i < all; i++) {
         uint64_t at = plan->cases < all ? rng_next(&rng) % all : i;
         case_number(at, group, g->n, &k);
+        if (at % plan->parts != plan->part)
+            continue;
         if (!valid(&k) || (k.count > 9000 && k.dtype != DTYPE_F32 && at % 8 != 0))
             continue;
         done++;
@@ -242,6 +245,18 @@ static void run_on(int world, const struct plan *plan)
     launch_free(&result);
 }
 
+/* TUCK_PART=3/10: a tenth of the cases, so that a long run can be cut. */
+static void take_part(struct plan *plan)
+{
+    const char *said = getenv("TUCK_PART");
+    char *end = NULL;
+
+    plan->part = said != NULL ? strtoull(said, &end, 10) : 0;
+    plan->parts = said != NULL && *end == '/' ? strtoull(end + 1, NULL, 10) : 1;
+    if (plan->parts == 0)
+        plan->parts = 1;
+}
+
 static void test_all_ranks(void **state)
 {
     (void)state;
@@ -254,6 +269,7 @@ static void test_all_ranks(void **state)
                                    : threads ? 2
                                              : 4};
     const char *only = getenv("TUCK_WORLD"); /* this number of ranks */
+    take_part(&plan);
     for (int world = 1; world <= MOST_RANKS; world++)
         if (only == NULL || atoi(only) == world)
             run_on(world, &plan);
@@ -265,6 +281,7 @@ static int under_mpi(void)
     const char *n = getenv("TUCK_CASES");
     struct plan plan = {.seed = 7, .cases = n != NULL ? strtoull(n, NULL, 10) : 40, .flights = 3};
     char error[COMM_ERROR_BYTES];
+    take_part(&plan);
     struct launch_options o = {.transport = transport_find("mpi", error), .timeout_s = LONG_S};
     struct launch_result result;
     if (o.transport == NULL) {
