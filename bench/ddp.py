@@ -2,8 +2,8 @@
 
     python bench/ddp.py [--rounds N] [--tuck build/release/tuck] [--model mlp|transformer]
 
-Prints the best and the median step of each, and fails if Tuck's best is more than 0.7 times that of
-PyTorch, eager or compiled. The graph that Tuck runs is the step as PyTorch traces it
+Prints the best and the median step of each, and fails if Tuck's median is more than 0.7 times that of
+PyTorch, eager or compiled: what a job waits for is its usual step, not its luckiest one. The graph that Tuck runs is the step as PyTorch traces it
 (bench/step.py), as it came and after `tuck optimize` with costs measured here. If the environment
 binds OpenBLAS to another processor's kernels, a row shows that, too; it is not judged.
 """
@@ -109,10 +109,13 @@ def main():
             print(f"{model:12} {name:22} best {min(times):9.3f} ms, "
                   f"median {statistics.median(times):9.3f} ms")
         for name in ("torch DDP, eager", "torch DDP, compiled"):
-            ratio = min(found["tuck run"] + found["tuck run, optimized"]) / min(found[name])
+            ratio, best = (
+                min(f(found["tuck run"]), f(found["tuck run, optimized"])) / f(found[name])
+                for f in (statistics.median, min)
+            )
             missed |= ratio > MOST
             print(f"{model:12} {ratio:.2f} of {name}, at most {MOST}: "
-                  f"{'MISSED' if ratio > MOST else 'ok'}", flush=True)
+                  f"{'MISSED' if ratio > MOST else 'ok'}; best steps {best:.2f}", flush=True)
     return 1 if missed else 0
 
 

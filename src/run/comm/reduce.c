@@ -244,9 +244,14 @@ void copy_run(void *dst, const void *src, size_t bytes, bool stream)
 
 /* ---- The sum of two float arrays, the usual case: no accumulator in between ---- */
 
+/* Into two arrays that other ranks may have in their caches: up to here a block is read whole, then
+ * written whole. */
+enum { TWO_DIRECTLY = 32 << 10 };
+
 typedef float vec __attribute__((vector_size(16), aligned(4), may_alias));
 
-static void add_two(float *d, const float *x, const float *y, size_t n)
+/* The sum goes to `d` and, if it is not NULL, to `e`. */
+static void add_two(float *d, float *e, const float *x, const float *y, size_t n)
 {
     size_t i = 0;
     for (; i + 16 <= n; i += 16) {
@@ -255,36 +260,51 @@ static void add_two(float *d, const float *x, const float *y, size_t n)
             p[k] = *(const vec *)(x + i + 4 * k) + *(const vec *)(y + i + 4 * k);
         for (int k = 0; k < 4; k++)
             *(vec *)(d + i + 4 * k) = p[k];
+        for (int k = 0; e != NULL && k < 4; k++)
+            *(vec *)(e + i + 4 * k) = p[k];
     }
-    for (; i < n; i++)
-        d[i] = x[i] + y[i];
+    for (; i < n; i++) {
+        float sum = x[i] + y[i];
+        d[i] = sum;
+        if (e != NULL)
+            e[i] = sum;
+    }
 }
 
 /* The same around the caches, where the processor can. */
-static void add_two_around(float *d, const float *x, const float *y, size_t n)
+static void add_two_around(float *d, float *e, const float *x, const float *y, size_t n)
 {
 #if defined(__SSE2__)
-    size_t head = (-(uintptr_t)d & 63) / sizeof(float);
+    size_t head = (-(uintptr_t)d & 63) / sizeof(float), i = head;
 
-    if (n >= 64) {
-        add_two(d, x, y, head);
-        d += head, x += head, y += head, n -= head;
-        for (; n >= 16; n -= 16, d += 16, x += 16, y += 16)
-            for (int k = 0; k < 16; k += 4)
-                _mm_stream_ps(d + k, _mm_add_ps(_mm_loadu_ps(x + k), _mm_loadu_ps(y + k)));
+    if (n >= 64 && (e == NULL || (((uintptr_t)d ^ (uintptr_t)e) & 63) == 0)) {
+        add_two(d, e, x, y, head);
+        for (; i + 16 <= n; i += 16) {
+            __m128 p[4];
+            for (int k = 0; k < 4; k++)
+                p[k] = _mm_add_ps(_mm_loadu_ps(x + i + 4 * k), _mm_loadu_ps(y + i + 4 * k));
+            for (int k = 0; k < 4; k++)
+                _mm_stream_ps(d + i + 4 * k, p[k]);
+            for (int k = 0; e != NULL && k < 4; k++)
+                _mm_stream_ps(e + i + 4 * k, p[k]);
+        }
+        d += i, x += i, y += i, n -= i;
+        e = e != NULL ? e + i : NULL;
     }
 #endif
-    add_two(d, x, y, n);
+    add_two(d, e, x, y, n);
     fence(true);
 }
 
 static bool add_directly(const struct reduce_job *j)
 {
     bool real = j->dtype == DTYPE_F32 || j->dtype == DTYPE_C64;
-    if (!real || j->reduce != COMM_SUM || j->n_src != 2 || j->n_dst != 1)
+    size_t n = j->count << (j->dtype == DTYPE_C64);
+    if (!real || j->reduce != COMM_SUM || j->n_src != 2 || j->n_dst > 2 ||
+        (j->n_dst == 2 && n * sizeof(float) < TWO_DIRECTLY))
         return false;
-    (j->stream ? add_two_around : add_two)(j->dst[0], j->src[0], j->src[1],
-                                           j->count << (j->dtype == DTYPE_C64));
+    float *second = j->n_dst == 2 ? j->dst[1] : NULL;
+    (j->stream ? add_two_around : add_two)(j->dst[0], second, j->src[0], j->src[1], n);
     return true;
 }
 

@@ -22,7 +22,7 @@ enum {
     SHM_ALIGN = 4096,
     SHM_SLOT = 8192,   /* a call whose data fits here is one meeting */
     SHM_COPIED = 1024, /* operands in the segment up to here are copied to the slot all the same */
-    SHM_COPIED_STAYS = 512, /* if they stay as they are */
+    SHM_COPIED_STAYS = 512, /* if they stay as they are, and the result is elsewhere */
     SHM_CHUNK = 256 << 10,  /* other data goes through chunks of this size */
     SHM_INLINE = 24,
     SHM_LABEL = 96,

@@ -110,8 +110,10 @@ static uint64_t packed(const struct comm_call *call, const struct comm_part *p)
 static bool put_small(struct shm_chan *ch, struct shm_line *line, const void *in, uint64_t in_bytes,
                       bool stays)
 {
+    /* Read in place, it ends with the first meeting only if the result is elsewhere. */
+    bool read_once = stays && ch->mine.out_off == SHM_NOWHERE;
     uint64_t most = ch->mine.in_off == SHM_NOWHERE ? SHM_SLOT
-                    : stays                        ? SHM_COPIED_STAYS
+                    : read_once                    ? SHM_COPIED_STAYS
                                                    : SHM_COPIED;
     uint32_t lines = in_bytes < 1024 ? (uint32_t)(in_bytes + 63) / 64 : 16;
     if (in_bytes > most) {

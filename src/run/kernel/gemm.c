@@ -2,8 +2,13 @@
 #include "run/kernel/gemm.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <threads.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 enum { ROW_MAJOR = 101, PLAIN_ORDER = 111, TRANSPOSED = 112 };
 
@@ -22,12 +27,38 @@ static struct {
 } blas;
 static once_flag loaded = ONCE_FLAG_INIT;
 
-static void load(void)
+/* Zen 3 and Zen 4. The latter has AVX-512, for which OpenBLAS 0.3.21 takes kernels of another
+ * maker's processors; but it computes 256 bits at a time, and those for AVX2 are faster: 108
+ * instead of 101 GFLOP/s in large products, 95 instead of 70 in those of 64 rows. */
+static bool is_family_25(void)
 {
+#if defined(__x86_64__)
+    unsigned max, a, b, c, d;
+    if (__get_cpuid(0, &max, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx &&
+        d == signature_AMD_edx && __get_cpuid(1, &a, &b, &c, &d))
+        return (a >> 8 & 15) == 15 && (a >> 20 & 255) == 10;
+#endif
+    return false;
+}
+
+/* It looks at the environment while it is loaded; what the user says there counts. */
+static void *open_blas(void)
+{
+    static const char chooses[] = "OPENBLAS_CORETYPE";
+    bool choose = getenv(chooses) == NULL && is_family_25() && setenv(chooses, "Zen", 0) == 0;
     void *lib = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
 
     if (lib == NULL)
         lib = dlopen("libopenblas.so", RTLD_NOW | RTLD_LOCAL);
+    if (choose)
+        unsetenv(chooses);
+    return lib;
+}
+
+static void load(void)
+{
+    void *lib = open_blas();
+
     if (lib == NULL)
         return;
     void (*threads)(int);
