@@ -64,6 +64,9 @@ void run_end(struct run_plan *plan);
 /* in run_world.c: how many ranks there are, and which of them form groups */
 int run_count_ranks(const struct run_plan *plan, tuck_graph *const *g, size_t n);
 bool run_find_groups(struct run_plan *plan, struct run_side *side, int rank);
+/* An error of the graph, where `node` stands in its text; PROGRAM_NONE: of the whole graph. */
+void run_refuse(struct run_plan *plan, const tuck_graph *g, uint32_t node, const char *hint,
+                const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* in run_inputs.c */
 bool run_open_inputs(struct run_plan *plan);

@@ -25,11 +25,9 @@ static void refuse_missing(struct run_plan *plan, const struct run_rank *r)
 
     buf_init(&text, &plan->mem);
     if (exec_missing(r->g, r->p, plan->kernel, plan->o->n_kernels, &text)) {
-        struct diag_source source = {.file = graph_str(r->g, r->g->source_name)};
-        diag_add(plan->diags, TUCK_ERROR, (struct diag_pos){.source = &source},
-                 "a kernel of your own can be given in C: docs/running.md",
-                 "it cannot be run, there is no kernel for:\n%.*s", (int)text.len - 1, text.at);
-        plan->status = TUCK_EINVAL;
+        run_refuse(plan, r->g, PROGRAM_NONE,
+                   "a kernel of your own can be given in C: docs/running.md",
+                   "it cannot be run, there is no kernel for:\n%.*s", (int)text.len - 1, text.at);
     }
     buf_destroy(&text);
 }
@@ -150,6 +148,15 @@ static void do_infer(void *arg)
     infer_graph(x->g, &o, NULL);
 }
 
+/* The first node of the op that makes a buffer; PROGRAM_NONE for inputs. */
+static uint32_t maker(const struct program *p, uint32_t buf)
+{
+    uint32_t op = p->buf[buf].producer;
+
+    return op != PROGRAM_NONE && p->node_at[op] < p->node_at[op + 1] ? p->node_id[p->node_at[op]]
+                                                                     : PROGRAM_NONE;
+}
+
 static bool lower_rank(struct run_plan *plan, struct run_rank *r)
 {
     struct unbacked u = {.r = r, .plan = plan, .store = r->g->store};
@@ -182,19 +189,15 @@ static bool lower_rank(struct run_plan *plan, struct run_rank *r)
     /* Inputs of unknown type are meshes and groups, which are passed on at most. */
     for (uint32_t i = r->p != NULL ? r->p->n_input : 0; plan->status == TUCK_OK && i < r->p->n_buf;
          i++)
-        if (r->p->buf[i].flags & PROGRAM_UNKNOWN) {
-            diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL,
-                     "it cannot be run: the size of '%s' is not known",
-                     program_str(r->p, r->p->buf[i].name));
-            plan->status = TUCK_EINVAL;
-        }
+        if (r->p->buf[i].flags & PROGRAM_UNKNOWN)
+            run_refuse(plan, r->g, maker(r->p, i), NULL,
+                       "it cannot be run: the size of '%s' is not known",
+                       program_str(r->p, r->p->buf[i].name));
     for (uint32_t i = 0; plan->status == TUCK_OK && i < r->p->n_buf; i++)
-        if (r->p->buf[i].bytes > EXEC_MOST_BYTES) {
-            diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL,
-                     "it cannot be run: '%s' needs more memory than can be had",
-                     program_str(r->p, r->p->buf[i].name));
-            plan->status = TUCK_EINVAL;
-        }
+        if (r->p->buf[i].bytes > EXEC_MOST_BYTES)
+            run_refuse(plan, r->g, maker(r->p, i), NULL,
+                       "it cannot be run: '%s' needs more memory than can be had",
+                       program_str(r->p, r->p->buf[i].name));
     if (plan->status == TUCK_OK)
         plan->status = memory_plan(r->p, NULL);
     return plan->status == TUCK_OK;
@@ -222,10 +225,9 @@ static bool make_rank(struct run_plan *plan, struct run_side *side, int rank)
         return false;
     }
     if (x.node != PROGRAM_NONE) {
-        diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL,
-                 "it cannot be run: the operands of '%s' do not go together",
-                 str_text(&r->g->store->str, node_at(r->g, x.node)->name));
-        plan->status = TUCK_EINVAL;
+        run_refuse(plan, r->g, x.node, NULL,
+                   "it cannot be run: the operands of '%s' do not go together",
+                   str_text(&r->g->store->str, node_at(r->g, x.node)->name));
         return false;
     }
     if (!run_learn(plan, r, rank))

@@ -525,9 +525,12 @@ static int rank_main(void *arg, const struct comm_job *job, char *error)
 
 static tuck_status report_failure(struct run_plan *plan, const struct launch_result *r)
 {
-    if (r->first >= 0 && r->first < r->n && r->rank[r->first].error[0] != '\0')
-        diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL, "rank %d: %s", r->first,
-                 r->rank[r->first].error);
+    const char *why = r->first >= 0 && r->first < r->n ? r->rank[r->first].error : "";
+
+    if (strncmp(why, "rank ", 5) == 0) /* transports say which */
+        diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL, "%s", why);
+    else if (why[0] != '\0')
+        diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL, "rank %d: %s", r->first, why);
     else
         diag_add(plan->diags, TUCK_ERROR, NOWHERE, NULL, "%s",
                  r->error[0] != '\0' ? r->error : "a rank failed");

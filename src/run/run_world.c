@@ -3,15 +3,19 @@
 
 #include "graph/groups.h"
 
-static void complain(struct run_plan *plan, const char *hint, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void complain(struct run_plan *plan, const char *hint, const char *fmt, ...)
+void run_refuse(struct run_plan *plan, const tuck_graph *g, uint32_t node, const char *hint,
+                const char *fmt, ...)
 {
+    struct diag_source source = {.file = graph_str(g, g->source_name)};
+    struct diag_pos pos = {.source = &source};
     va_list ap;
 
+    if (node != PROGRAM_NONE) {
+        pos.line = node_at(g, node)->line;
+        pos.column = node_at(g, node)->column;
+    }
     va_start(ap, fmt);
-    diag_vadd(plan->diags, TUCK_ERROR, NOWHERE, hint, fmt, ap);
+    diag_vadd(plan->diags, TUCK_ERROR, pos, hint, fmt, ap);
     va_end(ap);
     plan->status = TUCK_EINVAL;
 }
@@ -85,25 +89,26 @@ static bool fill_members(struct run_plan *plan, const tuck_graph *g, const struc
     bool own = x->ranks != NULL && holds(x, rank);
 
     if (!own && x->ranks == NULL && n < plan->world) {
-        complain(plan, "--group NAME=0,1,… gives its members",
-                 "the members of group '%s' are not known: it has %lld, the job %d ranks", name,
-                 (long long)n, plan->world);
+        run_refuse(plan, g, PROGRAM_NONE, "--group NAME=0,1,… gives its members",
+                   "the members of group '%s' are not known: it has %lld, the job %d ranks", name,
+                   (long long)n, plan->world);
         return false;
     }
     if (!own && stride == 0) {
-        complain(plan, "give each rank its own file, with a side-car that lists its groups",
-                 "rank %d is not in group '%s', and its members are not evenly spaced, so the "
-                 "groups of other ranks are unknown",
-                 rank, name);
+        run_refuse(plan, g, PROGRAM_NONE,
+                   "give each rank its own file, with a side-car that lists its groups",
+                   "rank %d is not in group '%s', and its members are not evenly spaced, so the "
+                   "groups of other ranks are unknown",
+                   rank, name);
         return false;
     }
     int64_t first = rank / (n * stride) * (n * stride) + rank % stride;
     for (int64_t i = 0; i < n; i++) {
         int64_t r = own ? x->ranks[i] : first + i * stride;
         if (r < 0 || r >= plan->world) {
-            complain(plan, "-n gives the number of ranks",
-                     "group '%s' has rank %lld, the job has %d ranks", name, (long long)r,
-                     plan->world);
+            run_refuse(plan, g, PROGRAM_NONE, "-n gives the number of ranks",
+                       "group '%s' has rank %lld, the job has %d ranks", name, (long long)r,
+                       plan->world);
             return false;
         }
         member[i] = (int32_t)r;
@@ -124,9 +129,10 @@ bool run_find_groups(struct run_plan *plan, struct run_side *side, int rank)
         if (x == NULL)
             continue;
         if (n > plan->world) {
-            complain(plan, "-n gives the number of ranks; sizes in the text are for this group",
-                     "group '%s' has %lld members, the job has %d ranks", graph_str(r->g, x->name),
-                     (long long)n, plan->world);
+            run_refuse(plan, r->g, PROGRAM_NONE,
+                       "-n gives the number of ranks; sizes in the text are for this group",
+                       "group '%s' has %lld members, the job has %d ranks",
+                       graph_str(r->g, x->name), (long long)n, plan->world);
             return false;
         }
         if (!fill_members(plan, r->g, x, rank, member, n))
