@@ -168,7 +168,8 @@ all_tests() {
         "env TUCK_COMM_THREADS=1 build/tsan/tests/property/prop_comm"
     # Side by side: some of them mostly wait.
     built release && programs "MPI, files, shells, Python, pages" "tests/outputs.sh build/release/tuck" \
-        "tests/comm/mpi_faults.sh build/release" "tests/comm/mpi.sh build/release" "tests/comm/link.sh build/release" \
+        "tests/comm/run_faults.sh build/release" "tests/comm/mpi_faults.sh build/release" \
+        "tests/comm/mpi.sh build/release" "tests/comm/link.sh build/release" \
         "tests/completion.sh build/release/tuck" tests/python/run.sh "tests/report/run.sh build/release/tuck"
     built release && check "the NCCL plug-in compiles" limited 300 tests/comm/nccl.sh build/release
     fuzz_seeds stress
@@ -213,6 +214,7 @@ soak_tests() {
     build release tests
     built release && LIMIT=14400 TUCK_RANKS="1 2 3 4 5 6 7 8 9" programs "soak, MPI" \
         "tests/comm/mpi.sh build/release" "tests/comm/mpi_faults.sh build/release"
+    built release && LIMIT=14400 programs "soak, faults" "tests/comm/run_faults.sh build/release"
     built release && [ -x build/torch-venv/bin/python ] && LIMIT=14400 programs \
         "soak, PyTorch" "env TUCK=$PWD/build/release/tuck tests/torch/run.sh test_overlap test_measured"
     check "build fuzz" make -j"$jobs" -Otarget -s V=fuzz fuzzers &&

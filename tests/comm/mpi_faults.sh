@@ -2,17 +2,16 @@
 # usage: tests/comm/mpi_faults.sh BUILD          (BUILD: build/release)
 # One fault at one call of a job of MPI: every rank that can must name the rank to blame and the
 # call, and no process, file or segment may be left. TUCK_SOAK: 200 runs, not 5.
-# What does not end in 60 s is killed, its ranks too: 5 runs never take longer than 330 s. An mpirun
-# whose ranks have all ended is killed after 5 s: that of Open MPI 4.1 may lock itself up in
-# PMIx_server_finalize() after a job that failed, or crash there; nothing of ours runs then.
+# What does not end in 60 s is killed, its ranks too: 5 runs never take longer than 330 s.
 cd "$(dirname "$0")/../.." || exit 1
-build=$1 passed=0 failed=0 stuck=0
+build=$1 passed=0 failed=0
+. tests/comm/left.sh
 command -v mpirun.openmpi >/dev/null || { echo "skipped: there is no mpirun"; exit 0; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 TUCK_PLUGINS=$PWD/$build
 program=$PWD/$build/tests/property/prop_faults
 work=$(mktemp -d) || exit 1
-trap 'kill_left; rm -rf "$work"' EXIT
+trap 'kill_left "$program"; rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 faults=(kill stop late other leave)
@@ -27,48 +26,15 @@ wrong() {
     return 1
 }
 
-# Ranks of this script that run, by their mark.
-left() {
-    local dir
-    for dir in $(grep -lsz "^TUCK_FAULT_TEST=$$\$" /proc/[0-9]*/environ | xargs -r dirname); do
-        [ "$(readlink "$dir/exe" 2>/dev/null)" = "$program" ] && basename "$dir"
-    done
-}
-
-kill_left() {
-    local pids
-    mapfile -t pids < <(left)
-    [ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
-}
-
-# Waits for mpirun (its process) until 60 s have passed; false: ranks of it still run.
-ended() {
-    local seen= gone=0 since=$SECONDS
-    while [ $((SECONDS - since)) -lt 60 ]; do
-        kill -0 "$1" 2>/dev/null || return 0
-        if [ -n "$(left)" ]; then
-            seen=1 gone=0
-        elif { [ -n "$seen" ] || grep -q "^said: " "$work/said"; } && [ $((gone += 1)) -gt 10 ]; then
-            stuck=$((stuck + 1))
-            kill -KILL "$1"
-            rm -rf "$work/shm"/* "$work/tmp"/* # which it would have done
-            return 0
-        fi
-        sleep 0.5
-    done
-    kill -KILL "$1" 2>/dev/null
-    return 1
-}
-
 run() {
     local fault=$1 who=$2 at=$3 n=$4 status pids on_time=1
     mpirun.openmpi --bind-to none -np "$n" -x TUCK_FAULT_TEST=$$ "$program" "$fault" "$who" "$at" >"$work/said" 2>&1 &
-    ended $! || on_time=
+    ended $! "$program" 60 || on_time=
     wait $! 2>/dev/null
     status=$?
     sleep 0.2
-    pids=$(left | tr '\n' ' ')
-    kill_left
+    pids=$(left "$program" | tr '\n' ' ')
+    kill_left "$program"
     [ -n "$on_time" ] || { wrong "$@" "ranks do not end: $pids"; return; }
     [ $status -ne 0 ] || { wrong "$@" "nobody noticed"; return; }
     # A rank that dies is named by mpirun at least; the others are ended by it.

@@ -145,6 +145,27 @@ static int first_missing(const struct shm *m, const struct shm_req *r)
     return m->c.group[ch->id < 0 ? 0 : ch->id].member[r->seen];
 }
 
+static bool is_stopped(const struct shm *m, int rank)
+{
+    char state = m->shared->threads ? 'R' : process_state(m->shared->rank[rank].pid);
+    return state == 'T' || state == 't';
+}
+
+/* Of several that have not come, on a busy machine, one that is stopped will not come at all. */
+static int missing_most(const struct shm *m, const struct shm_req *r)
+{
+    int first = first_missing(m, r);
+    if (first < 0 || r->keep.call.kind == COMM_P2P)
+        return first;
+    const struct shm_chan *ch = r->chan;
+    for (int32_t i = r->seen; i < ch->n; i++) {
+        int rank = m->c.group[ch->id < 0 ? 0 : ch->id].member[i];
+        if (i != ch->me && !chan_came(ch, i) && is_stopped(m, rank))
+            return rank;
+    }
+    return first;
+}
+
 static bool too_late(struct shm *m, const struct shm_req *r, int missing)
 {
     char text[256], at[192], also[256] = "";
@@ -210,7 +231,7 @@ static bool look_around(struct shm *m, uint64_t waited, const struct shm_req *r)
         return shm_fail(m);
     if ((double)waited * 1e-9 < m->timeout_s)
         return true;
-    too_late(m, r, first_missing(m, r));
+    too_late(m, r, missing_most(m, r));
     return shm_fail(m);
 }
 

@@ -314,33 +314,52 @@ bool mpi_move_on(struct mpi *m)
     return true;
 }
 
-static int missing_in(const struct mpi_chan *ch, const struct mpi_job *j)
+/* ---- Who is missing ---- */
+
+/* The peers of a job whose messages are not done, each once: "rank 2", "ranks 0, 2". */
+static bool list_peers(const struct mpi_job *j, bool receive, char *text, size_t size)
 {
-    int k = 0;
-    for (int32_t i = 0; i < ch->n; i++) {
-        int done = 1;
-        if (i == ch->me)
+    int n = 0, at = 0, last = -1;
+    for (int i = 0; i < j->n_q && at < (int)size - 16; i++) {
+        int done = 1, rank = j->peer[i].rank;
+        if (rank == last || j->peer[i].receive != receive || j->q[i] == MPI_REQUEST_NULL)
             continue;
-        /* send_heads() posts a receive and a send for each member, in this order. */
-        if (k < j->n_q && j->q[k] != MPI_REQUEST_NULL)
-            MPI_Request_get_status(j->q[k], &done, MPI_STATUS_IGNORE);
-        if (!done)
-            return ch->member[i];
-        k += 2;
+        MPI_Request_get_status(j->q[i], &done, MPI_STATUS_IGNORE);
+        if (done || rank < 0)
+            continue;
+        at += snprintf(text + at, size - (size_t)at, n++ > 0 ? ", %d" : "%d", rank);
+        last = rank;
     }
-    return -1;
+    if (n > 0) {
+        const char *word = n > 1 ? "ranks " : "rank ";
+        memmove(text + strlen(word), text, (size_t)at + 1);
+        memcpy(text, word, strlen(word));
+    }
+    return n > 0;
 }
 
-int mpi_missing(struct mpi *m, const struct mpi_req *r)
+bool mpi_missing(struct mpi *m, const struct mpi_req *r, char *text, size_t size)
 {
+    char call[256], who[128];
     if (r->chan == NULL) {
         for (uint32_t i = 0; i < r->keep.call.n_part; i++)
-            if (r->q[i] != MPI_REQUEST_NULL)
-                return m->c.group[r->keep.call.group].member[r->keep.part[i].peer];
-        return -1;
+            if (r->q[i] != MPI_REQUEST_NULL) {
+                call_describe(&r->keep.call, call, sizeof(call));
+                snprintf(text, size, "rank %d did not come to %s",
+                         m->c.group[r->keep.call.group].member[r->keep.part[i].peer], call);
+                return true;
+            }
+        return false;
     }
+    /* In their order: what is behind one that hangs may hang because of it. What a peer did not
+     * send tells more than what it did not take. */
     for (const struct mpi_job *j = r->chan->fly_head; j != NULL; j = j->next)
-        if (j->heads)
-            return missing_in(r->chan, j);
-    return -1;
+        if (list_peers(j, true, who, sizeof(who) - 8) ||
+            list_peers(j, false, who, sizeof(who) - 8)) {
+            call_describe(&j->r->keep.call, call, sizeof(call));
+            snprintf(text, size, "%s did not %s %s", who, j->heads ? "come to" : "go on with",
+                     call);
+            return true;
+        }
+    return false;
 }

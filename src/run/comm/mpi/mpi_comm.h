@@ -47,6 +47,12 @@ struct mpi_req {
     uint32_t cap_q;
 };
 
+/* The other side of a message of a job. */
+struct mpi_peer {
+    int rank; /* -1: all, in a reduction of MPI's own */
+    bool receive;
+};
+
 struct mpi_job {
     struct mpi_req *r;
     uint32_t part;
@@ -55,6 +61,7 @@ struct mpi_job {
     int tag;
     bool heads;
     MPI_Request *q;
+    struct mpi_peer *peer; /* of each of q */
     int n_q, cap_q;
     char *memory; /* what was received and is not reduced yet; heads */
     size_t memory_cap;
@@ -104,8 +111,9 @@ struct mpi_req *mpi_req_make(struct mpi *m, const struct comm_call *call);
 void mpi_req_free(struct mpi *m, struct mpi_req *r);
 void mpi_enqueue(struct mpi *m, struct mpi_chan *ch, struct mpi_req *r);
 bool mpi_move_on(struct mpi *m);
-/* The rank that a request waits for; -1 if unknown. */
-int mpi_missing(struct mpi *m, const struct mpi_req *r);
+/* What holds a request up: "rank 2 did not come to all_reduce 'g1'", of this call or an earlier
+ * one of its group; false: unknown. */
+bool mpi_missing(struct mpi *m, const struct mpi_req *r, char *text, size_t size);
 bool mpi_start_p2p(struct mpi *m, struct mpi_req *r);
 
 /* mpi_job.c: posts the messages of a job's phase; mpi_job_next: when they are done. *over: it was

@@ -27,18 +27,23 @@ int64_t mpi_job_range(const struct mpi_req *r, int64_t *step)
 
 /* ---- Messages ---- */
 
-static MPI_Request *room(struct mpi *m, struct mpi_job *j)
+static MPI_Request *room(struct mpi *m, struct mpi_job *j, int rank, bool receive)
 {
     if (j->n_q == j->cap_q) {
         int cap = j->cap_q * 2 + 8;
         MPI_Request *more = realloc(j->q, (size_t)cap * sizeof(*more));
-        if (more == NULL) {
+        if (more != NULL)
+            j->q = more;
+        struct mpi_peer *peer = realloc(j->peer, (size_t)cap * sizeof(*peer));
+        if (peer != NULL)
+            j->peer = peer;
+        if (more == NULL || peer == NULL) {
             comm_fail(&m->c, "out of memory");
             return NULL;
         }
-        j->q = more;
         j->cap_q = cap;
     }
+    j->peer[j->n_q] = (struct mpi_peer){rank, receive};
     return &j->q[j->n_q++];
 }
 
@@ -49,7 +54,7 @@ static bool message(struct mpi *m, struct mpi_chan *ch, struct mpi_job *j, int32
     int rank = ch->member[peer];
     do {
         int n = bytes > (1 << 30) ? 1 << 30 : (int)bytes;
-        MPI_Request *q = room(m, j);
+        MPI_Request *q = room(m, j, rank, receive);
         if (q == NULL)
             return false;
         int code = receive ? MPI_Irecv(at, n, MPI_BYTE, rank, j->tag, m->jobs, q)
@@ -266,7 +271,7 @@ static bool start_own(struct mpi *m, struct mpi_chan *ch, struct mpi_job *j)
     const struct comm_part *p = part_of(j);
     size_t byte = (size_t)j->lo * size_of(j);
     char *out = (char *)p->out + byte;
-    MPI_Request *q = room(m, j);
+    MPI_Request *q = room(m, j, -1, true);
     if (q == NULL)
         return false;
     int code = MPI_Iallreduce(p->in == p->out ? MPI_IN_PLACE : (const char *)p->in + byte, out,

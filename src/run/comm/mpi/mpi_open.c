@@ -141,11 +141,10 @@ static bool mpi_progress(struct comm *c)
 
 static bool too_late(struct mpi *m, const struct mpi_req *r, const char *why)
 {
-    char text[256];
+    char text[400];
+    if (mpi_missing(m, r, text, sizeof(text)))
+        return comm_fail(&m->c, "%s %s", text, why);
     call_describe(&r->keep.call, text, sizeof(text));
-    int missing = mpi_missing(m, r);
-    if (missing >= 0)
-        return comm_fail(&m->c, "rank %d did not come to %s %s", missing, text, why);
     return comm_fail(&m->c, "rank %d: %s is not done %s", m->c.rank, text, why);
 }
 
@@ -403,6 +402,7 @@ static void mpi_free(struct mpi *m)
         struct mpi_job *j = m->spare_job;
         m->spare_job = j->next;
         free(j->q);
+        free(j->peer);
         free(j->memory);
         free(j);
     }
