@@ -106,6 +106,8 @@ typedef enum tuck_detail {
     TUCK_DETAIL_TIMELINE = 2, /* every op, with its start and end */
     TUCK_DETAIL_STATS = 4,    /* how many graphs were lowered and simulated */
     TUCK_DETAIL_ORIGINS = 8,  /* where each collective comes from, if the text says it */
+    TUCK_DETAIL_PART = 16,    /* one graph of a step whose others communicate: if it does not, how
+                                 to have collectives in it is not explained */
 } tuck_detail;
 
 /* If a JSON document is one of several in one text, {"schema": 1, "file": FILE, KEY: [...]}:

@@ -101,6 +101,7 @@ static void print(struct buf *b, const tuck_print_options *how, const void *arg)
 {
     struct report_form form = {.times = (how->detail & TUCK_DETAIL_TIMES) != 0,
                                .work = (how->detail & TUCK_DETAIL_STATS) != 0,
+                               .part = (how->detail & TUCK_DETAIL_PART) != 0,
                                .brief = how->form == TUCK_PRINT_BRIEF};
 
     if (how->form == TUCK_PRINT_JSON)

@@ -314,6 +314,7 @@ static tuck_print_options print_options(const struct optimize *o)
     how.form = o->form;
     how.detail = o->no_times ? TUCK_DETAIL_NONE : TUCK_DETAIL_TIMES;
     how.detail |= o->stats ? TUCK_DETAIL_STATS : TUCK_DETAIL_NONE;
+    how.detail |= o->is_part ? TUCK_DETAIL_PART : TUCK_DETAIL_NONE;
     return how;
 }
 

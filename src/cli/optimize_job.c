@@ -159,12 +159,21 @@ static int write_reports(struct job_run *x)
     return code;
 }
 
+static bool communicates(const tuck_graph *g)
+{
+    for (tuck_node n = tuck_graph_first(g); !tuck_is_none(n); n = tuck_graph_next(g, n))
+        if (tuck_node_group(g, n) >= 0)
+            return true;
+    return false;
+}
+
 static int run_all(struct job_run *x)
 {
     struct optimize *o = x->o;
     tuck_simulation *s[2] = {NULL, NULL};
     int code = compare_ranks(x);
 
+    o->is_part = communicates(tuck_doc_graph(tuck_job_steps(o->in.job), 0));
     /* The steps as they were, which optimizing the parts does not change. */
     if (code == EXIT_FINE)
         code = simulate_step(o, NULL, tuck_doc_graph(tuck_job_steps(o->in.job), 0), &s[0]);

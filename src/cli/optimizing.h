@@ -16,6 +16,7 @@ struct optimize {
     tuck_graph *kept; /* of a job: the step before, which pictures still need */
     tuck_print_form form;
     bool no_times, stats, memory_given;
+    bool is_part;                /* of a step that communicates */
     int64_t memory, memory_more; /* --memory: see tuck_run_options */
     double memory_share;
     int64_t effort; /* -1: the default */

@@ -616,7 +616,7 @@ static void put_contended(struct buf *b, const struct report_contended *c)
         wrap_hang(b, INK_DIM, 0, "with contention %.3f ms", ms_of(c->with_ps));
 }
 
-static void put_gain(struct buf *b, const struct tuck_report *t)
+static void put_gain(struct buf *b, const struct tuck_report *t, bool part)
 {
     const tuck_gain *g = &t->gain;
     bool unsized = t->buffers_unknown > 0 || t->ops_unknown > 0;
@@ -640,7 +640,7 @@ static void put_gain(struct buf *b, const struct tuck_report *t)
                  t->tries);
     if (t->contention != NULL)
         wrap_hang(b, INK_DIM, 2, "contention: %s", t->contention);
-    if (t->remark != NULL)
+    if (t->remark != NULL && !part)
         wrap_hang(b, INK_LIMIT, 0, "%s", t->remark);
     if (g->over_limit)
         ink_line(b, INK_BAD, "nothing that was tried fits into %.2f MiB: nothing is written",
@@ -711,7 +711,7 @@ void report_table(const struct tuck_report *t, const struct report_form *how, st
     if (t->judged) {
         if (assumes_alike(t))
             wrap_hang(b, INK_LIMIT, 0, "%s", crosses(t) ? report_moved : report_merged);
-        put_gain(b, t);
+        put_gain(b, t, how->part);
         if (t->pass.len > 0)
             buf_chr(b, '\n');
     } else {

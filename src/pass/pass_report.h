@@ -150,7 +150,7 @@ struct tuck_report {
     bool unbacked;                    /* unbacked sizes were assumed */
     uint32_t ops_unknown, buffers_unknown;
     const char *contention; /* how it was modeled, or NULL if it was not */
-    const char *remark;     /* a remark about the whole, or NULL */
+    const char *remark;     /* there are no collectives: how to have some; or NULL */
     struct report_work work;
 };
 
@@ -176,6 +176,7 @@ struct report_form {
     bool times; /* how long each pass took */
     bool brief; /* one line per pass */
     bool work;  /* also show the work that was done */
+    bool part;  /* of a step that communicates elsewhere */
 };
 
 /* Its members, for an object of the caller; a document of its own. */
