@@ -148,11 +148,35 @@ static int by_double(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+struct latency {
+    int64_t p;
+    double round; /* ps */
+};
+
+typedef VEC(struct latency) latencies;
+
+/* By barriers among as many ranks; 0: not known. */
+static double latency_of(const struct trace_part *p, const struct trace_coll *c, latencies *known,
+                         struct arena *a)
+{
+    const struct tie_steps all = {0, 0};
+    uint32_t i = 0;
+
+    if (p->device || c->p < 2)
+        return 0;
+    while (i < known->len && known->at[i].p != c->p)
+        i++;
+    if (i == known->len) {
+        struct latency x = {c->p, barrier_round_us(p, all, c->p) * PS_PER_US};
+        vec_push_in(a, known, x);
+    }
+    return known->at[i].round * (double)message_rounds(c->kind, c->p);
+}
+
 /* All that moved bytes, those of one kind and number of ranks one after the other. */
 static uint32_t messages(const struct trace_part *part, uint32_t n_part,
                          const struct beside_covers *c, struct arena *a, struct message **out)
 {
-    const struct tie_steps all = {0, 0};
     size_t most = 0;
     uint32_t n = 0;
 
@@ -162,17 +186,13 @@ static uint32_t messages(const struct trace_part *part, uint32_t n_part,
     for (uint32_t k = 0; k < n_part; k++) {
         const struct trace_part *p = &part[k];
         const double *own = beside_own(p, a);
-        int64_t size = 0;
-        double round = 0;
+        latencies known = {NULL, 0, 0};
         for (uint32_t i = 0; i < p->coll.len; i++) {
             const struct trace_coll *x = &p->coll.at[i];
             if (x->step == TRACE_NONE || x->bytes <= 0 || x->transfer <= 0)
                 continue;
-            if (x->p != size)
-                round = p->device ? 0 : barrier_round_us(p, all, x->p) * PS_PER_US;
-            size = x->p;
             m[n++] = (struct message){(uint64_t)x->kind << 40 | (uint64_t)x->p, (double)x->bytes,
-                                      round * (double)message_rounds(x->kind, x->p),
+                                      latency_of(p, x, &known, a),
                                       beside_share(&c[k].compute, x->end - x->transfer, x->end),
                                       (double)x->transfer * own[i]};
         }
@@ -262,16 +282,18 @@ static bool are_ranks(const struct trace_part *part, uint32_t n)
 static double fit_ranks(const struct trace_part *part, uint32_t n, const struct beside_covers *c,
                         struct arena *a, struct factor_sample *s)
 {
-    struct other *o = arena_array(a, struct other, n);
+    enum { MOST = 8 }; /* those that share cores are next to each other */
+    struct other o[MOST];
     uint32_t m = 0, used;
 
     if (!are_ranks(part, n))
         return 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t n_other = 0;
-        for (uint32_t k = 0; k < n; k++)
-            if (k != i)
-                o[n_other++] = (struct other){&c[k].compute, clock_ahead(&part[i], &part[k], a)};
+        for (uint32_t by = 1; by < n && n_other < MOST; by++) {
+            uint32_t k = (i + by) % n;
+            o[n_other++] = (struct other){&c[k].compute, clock_ahead(&part[i], &part[k], a)};
+        }
         m += kernel_samples(&part[i], i, o, n_other, a, &s[m]);
     }
     return factor_fit(s, m, a, &used);
