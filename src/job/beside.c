@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "job/barrier.h"
+#include "job/factor.h"
 #include "job/measured_cluster.h"
 
 /* ---- who is under way when ---- */
@@ -67,150 +69,7 @@ double *beside_own(const struct trace_part *p, struct arena *a)
     return share;
 }
 
-/* ---- the fit ---- */
-
-struct sample {
-    uint64_t what[2]; /* the same work */
-    double share;     /* of its time, the other is under way */
-    double time;
-};
-
-enum { BINS = 16 };
-
-static int bin_of(double share)
-{
-    int k = (int)(share * BINS);
-
-    return k < 0 ? 0 : k < BINS ? k : BINS - 1;
-}
-
-static int by_work(const struct sample *x, const struct sample *y)
-{
-    for (int i = 0; i < 2; i++)
-        if (x->what[i] != y->what[i])
-            return x->what[i] < y->what[i] ? -1 : 1;
-    return 0;
-}
-
-static int by_sample(const void *a, const void *b)
-{
-    const struct sample *x = a, *y = b;
-    int c = by_work(x, y), i = bin_of(x->share), j = bin_of(y->share);
-
-    if (c == 0)
-        c = i != j ? (i > j) - (i < j) : (x->time > y->time) - (x->time < y->time);
-    return c;
-}
-
-/* Samples of the same work with about the same share: their median. */
-struct point {
-    double share, log_time, weight;
-};
-
-struct work { /* points that are the same work */
-    uint32_t first, n;
-};
-
-struct fitting {
-    VEC(struct point) point;
-    VEC(struct work) work;
-    uint32_t n;         /* samples */
-    double told, total; /* time of the works that say something, and of all */
-};
-
-static int by_double(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
-/* The median. A sample weighs as much as the work, however long it took: else one kernel of a few
- * microseconds that lost its core for milliseconds would count more than all others. */
-static double usual_time(const struct sample *s, uint32_t n, struct arena *a)
-{
-    double *time = arena_array(a, double, n + 1);
-
-    for (uint32_t i = 0; i < n; i++)
-        time[i] = s[i].time;
-    qsort(time, n, sizeof(*time), by_double);
-    return time[n / 2];
-}
-
-/* One work says something if it ran with shares that differ. */
-static void add_work(struct fitting *f, const struct sample *s, uint32_t n, struct arena *a)
-{
-    const double APART = 0.1;
-    uint32_t first = f->point.len;
-    double least = 1, most = 0, usual = usual_time(s, n, a);
-
-    f->total += usual * n;
-    for (uint32_t i = 0, k; i < n; i = k) {
-        double share = 0;
-        for (k = i; k < n && bin_of(s[k].share) == bin_of(s[i].share); k++)
-            share += s[k].share;
-        share /= k - i;
-        double time = (s[i + (k - i - 1) / 2].time + s[i + (k - i) / 2].time) / 2;
-        vec_push_in(a, &f->point, ((struct point){share, log(time), usual * (k - i)}));
-        least = share < least ? share : least;
-        most = share > most ? share : most;
-    }
-    if (most - least < APART) {
-        f->point.len = first;
-        return;
-    }
-    vec_push_in(a, &f->work, ((struct work){first, f->point.len - first}));
-    f->n += n;
-    f->told += usual * n;
-}
-
-/* How far times alone of the same work are apart, if the other takes the share `lost` of the speed:
- * the weighted variance of their logarithms. */
-static double spread(const struct fitting *f, double lost)
-{
-    double sum = 0;
-
-    for (uint32_t w = 0; w < f->work.len; w++) {
-        const struct point *p = &f->point.at[f->work.at[w].first];
-        double weight = 0, mean = 0, square = 0;
-
-        for (uint32_t i = 0; i < f->work.at[w].n; i++) {
-            double v = p[i].log_time + log(1 - lost * p[i].share);
-            weight += p[i].weight;
-            mean += p[i].weight * v;
-            square += p[i].weight * v * v;
-        }
-        sum += square - mean * mean / weight;
-    }
-    return sum;
-}
-
-/* The factor for which times alone differ least; 0: nothing says so. */
-static double fit(struct sample *s, uint32_t n, struct arena *a, uint32_t *used)
-{
-    enum { TRIES = 500 };
-    const double ENOUGH = 0.05; /* less of the time does not speak for all of it */
-    struct fitting f = {.n = 0};
-    double best = 0, least = INFINITY;
-
-    qsort(s, n, sizeof(*s), by_sample);
-    for (uint32_t i = 0, k; i < n; i = k) {
-        for (k = i; k < n && by_work(&s[i], &s[k]) == 0;)
-            k++;
-        add_work(&f, &s[i], k - i, a);
-    }
-    *used = f.told >= ENOUGH * f.total ? f.n : 0;
-    if (*used == 0)
-        return 0;
-    for (int i = 0; i < TRIES; i++) {
-        double lost = 0.98 * i / TRIES, x = spread(&f, lost);
-        if (x < least) {
-            least = x;
-            best = lost;
-        }
-    }
-    return 1 / (1 - best);
-}
+/* ---- kernels ---- */
 
 /* What a kernel does, by its name and the shapes of its operands. A kernel of a device has those of
  * the operator that launched it; without one, Inductor's alone always do the same. */
@@ -224,8 +83,23 @@ static bool known_work(const struct trace_part *p, const struct trace_event *e,
     return *dims != 0 || strstr(trace_str(t, e->name), "_fused_") != NULL;
 }
 
-static uint32_t kernel_samples(const struct trace_part *p, uint32_t at,
-                               const struct beside_covers *c, struct arena *a, struct sample *out)
+/* Something that runs beside kernels: its intervals, by a clock that is ahead. */
+struct other {
+    const struct trace_cover *cover;
+    int64_t ahead;
+};
+
+static double share_of_others(const struct other *o, uint32_t n, const struct trace_span *s)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += beside_share(o[i].cover, s->start + o[i].ahead, s->end + o[i].ahead);
+    return n > 0 ? sum / n : 0;
+}
+
+static uint32_t kernel_samples(const struct trace_part *p, uint32_t at, const struct other *o,
+                               uint32_t n_other, struct arena *a, struct factor_sample *out)
 {
     const struct trace *t = p->t;
     int64_t busy = INT64_MIN;
@@ -246,63 +120,205 @@ static uint32_t kernel_samples(const struct trace_part *p, uint32_t at,
         busy = s->end > busy ? s->end : busy;
         if (s->cls != TRACE_COMPUTE || !known_work(p, e, op, n_op, &dims))
             continue;
-        out[n++] = (struct sample){{(uint64_t)at << 32 | e->name, dims},
-                                   beside_share(&c->comm, s->start, s->end),
-                                   (double)(s->end - s->start)};
+        out[n++] = (struct factor_sample){{(uint64_t)at << 32 | e->name, dims},
+                                          share_of_others(o, n_other, s),
+                                          (double)(s->end - s->start)};
     }
+    return n;
+}
+
+/* ---- transfers ---- */
+
+struct message {
+    uint64_t what; /* kind and ranks */
+    double bytes, latency, share, time;
+};
+
+static int by_message(const void *a, const void *b)
+{
+    const struct message *x = a, *y = b;
+
+    return (x->what > y->what) - (x->what < y->what);
+}
+
+static int by_double(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+struct latency {
+    int64_t p;
+    double round; /* ps */
+};
+
+typedef VEC(struct latency) latencies;
+
+/* By barriers among as many ranks; 0: not known. */
+static double latency_of(const struct trace_part *p, const struct trace_coll *c, latencies *known,
+                         struct arena *a)
+{
+    const struct tie_steps all = {0, 0};
+    uint32_t i = 0;
+
+    if (p->device || c->p < 2)
+        return 0;
+    while (i < known->len && known->at[i].p != c->p)
+        i++;
+    if (i == known->len) {
+        struct latency x = {c->p, barrier_round_us(p, all, c->p) * PS_PER_US};
+        vec_push_in(a, known, x);
+    }
+    return known->at[i].round * (double)message_rounds(c->kind, c->p);
+}
+
+/* All that moved bytes, those of one kind and number of ranks one after the other. */
+static uint32_t messages(const struct trace_part *part, uint32_t n_part,
+                         const struct beside_covers *c, struct arena *a, struct message **out)
+{
+    size_t most = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < n_part; i++)
+        most += part[i].coll.len;
+    struct message *m = *out = arena_array(a, struct message, most + 1);
+    for (uint32_t k = 0; k < n_part; k++) {
+        const struct trace_part *p = &part[k];
+        const double *own = beside_own(p, a);
+        latencies known = {NULL, 0, 0};
+        for (uint32_t i = 0; i < p->coll.len; i++) {
+            const struct trace_coll *x = &p->coll.at[i];
+            if (x->step == TRACE_NONE || x->bytes <= 0 || x->transfer <= 0)
+                continue;
+            m[n++] = (struct message){(uint64_t)x->kind << 40 | (uint64_t)x->p, (double)x->bytes,
+                                      latency_of(p, x, &known, a),
+                                      beside_share(&c[k].compute, x->end - x->transfer, x->end),
+                                      (double)x->transfer * own[i]};
+        }
+    }
+    qsort(m, n, sizeof(*m), by_message);
     return n;
 }
 
 /* about: messages of about the same size are the same work, in proportion to their bytes. */
-static uint32_t transfer_samples(const struct trace_part *p, const struct beside_covers *c,
-                                 bool about, struct arena *a, struct sample *out)
+static double fit_sizes(const struct message *m, uint32_t n, bool about, struct arena *a,
+                        uint32_t *used)
 {
-    const double *own = beside_own(p, a);
-    uint32_t n = 0;
+    struct factor_sample *s = arena_array(a, struct factor_sample, n + 1);
 
-    for (uint32_t i = 0; i < p->coll.len; i++) {
-        const struct trace_coll *x = &p->coll.at[i];
-        if (x->step == TRACE_NONE || x->bytes <= 0 || x->transfer <= 0)
-            continue;
-        uint64_t size = about ? (uint64_t)lround(2 * log2((double)x->bytes)) : (uint64_t)x->bytes;
-        out[n++] = (struct sample){{(uint64_t)x->kind << 40 | (uint64_t)x->p, size},
-                                   beside_share(&c->compute, x->end - x->transfer, x->end),
-                                   (double)x->transfer * own[i] / (about ? (double)x->bytes : 1)};
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t size = about ? (uint64_t)lround(2 * log2(m[i].bytes)) : (uint64_t)m[i].bytes;
+        s[i] = (struct factor_sample){
+            {m[i].what, size}, m[i].share, m[i].time / (about ? m[i].bytes : 1)};
     }
-    return n;
+    return factor_fit(s, n, a, used);
 }
 
-static double fit_transfers(const struct trace_part *part, uint32_t n,
-                            const struct beside_covers *c, bool about, struct arena *a,
-                            uint32_t *used)
+/* Of messages of one kind, the time alone of a byte beyond the latency: the median. */
+static double time_of_byte(const struct message *m, uint32_t n, double factor, struct arena *a)
 {
-    size_t most = 0;
-    uint32_t m = 0;
+    double *by = arena_array(a, double, n + 1);
 
     for (uint32_t i = 0; i < n; i++)
-        most += part[i].coll.len;
-    struct sample *s = arena_array(a, struct sample, most + 1);
+        by[i] = fmax(beside_alone(m[i].time, m[i].share, factor) - m[i].latency, 0) / m[i].bytes;
+    qsort(by, n, sizeof(*by), by_double);
+    return by[n / 2];
+}
+
+/* Messages of all sizes are the same work, if their latency is known: it counts as so many more
+ * bytes. How many those are depends on the factor, so it takes some turns. A message of one size
+ * usually runs at one place of the step, and so always beside kernels or never. */
+static double fit_law(const struct message *m, uint32_t n, struct arena *a, uint32_t *used)
+{
+    enum { TURNS = 8 };
+    struct factor_sample *s = arena_array(a, struct factor_sample, n + 1);
+    double factor = 1;
+
+    *used = 0;
     for (uint32_t i = 0; i < n; i++)
-        m += transfer_samples(&part[i], &c[i], about, a, &s[m]);
-    return fit(s, m, a, used);
+        if (m[i].latency <= 0)
+            return 0;
+    for (int turn = 0; turn < TURNS && factor > 0; turn++) {
+        for (uint32_t i = 0, k; i < n; i = k) {
+            for (k = i; k < n && m[k].what == m[i].what;)
+                k++;
+            double byte = time_of_byte(&m[i], k - i, factor, a);
+            for (uint32_t j = i; j < k; j++)
+                s[j] = (struct factor_sample){
+                    {m[j].what, 0}, m[j].share, m[j].time / (m[j].latency + byte * m[j].bytes)};
+        }
+        factor = factor_fit(s, n, a, used);
+    }
+    return factor;
+}
+
+/* ---- other ranks ---- */
+
+/* Collectives end on all ranks together: by how much the clock of y is ahead of that of x. */
+static int64_t clock_ahead(const struct trace_part *x, const struct trace_part *y, struct arena *a)
+{
+    double *by = arena_array(a, double, x->coll.len + 1);
+
+    for (uint32_t i = 0; i < x->coll.len; i++)
+        by[i] = (double)(y->coll.at[i].end - x->coll.at[i].end);
+    qsort(by, x->coll.len, sizeof(*by), by_double);
+    return (int64_t)by[x->coll.len / 2];
+}
+
+/* One part for each rank, with as many collectives? */
+static bool are_ranks(const struct trace_part *part, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (part[i].device || part[i].coll.len == 0 || part[i].coll.len != part[0].coll.len)
+            return false;
+        for (uint32_t k = 0; k < i; k++)
+            if (part[k].t->rank == part[i].t->rank)
+                return false;
+    }
+    return n > 1;
+}
+
+static double fit_ranks(const struct trace_part *part, uint32_t n, const struct beside_covers *c,
+                        struct arena *a, struct factor_sample *s)
+{
+    enum { MOST = 8 }; /* those that share cores are next to each other */
+    struct other o[MOST];
+    uint32_t m = 0, used;
+
+    if (!are_ranks(part, n))
+        return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t n_other = 0;
+        for (uint32_t by = 1; by < n && n_other < MOST; by++) {
+            uint32_t k = (i + by) % n;
+            o[n_other++] = (struct other){&c[k].compute, clock_ahead(&part[i], &part[k], a)};
+        }
+        m += kernel_samples(&part[i], i, o, n_other, a, &s[m]);
+    }
+    return factor_fit(s, m, a, &used);
 }
 
 void beside_fit(const struct trace_part *part, uint32_t n, struct arena *a, struct beside *out)
 {
     struct beside_covers *c = arena_array(a, struct beside_covers, n + 1);
+    struct message *m;
     size_t spans = 0;
     uint32_t k = 0;
 
     for (uint32_t i = 0; i < n; i++)
         spans += part[i].span.len;
-    struct sample *s = arena_array(a, struct sample, spans + 1);
+    struct factor_sample *s = arena_array(a, struct factor_sample, spans + 1);
     for (uint32_t i = 0; i < n; i++) {
         beside_covers(&part[i], a, &c[i]);
-        k += kernel_samples(&part[i], i, &c[i], a, &s[k]);
+        struct other comm = {&c[i].comm, 0};
+        k += kernel_samples(&part[i], i, &comm, 1, a, &s[k]);
     }
     *out = (struct beside){.kernel = 0};
-    out->kernel = fit(s, k, a, &out->n_kernel);
-    out->transfer = fit_transfers(part, n, c, false, a, &out->n_transfer);
-    if (out->transfer == 0)
-        out->transfer = fit_transfers(part, n, c, true, a, &out->n_transfer);
+    out->kernel = factor_fit(s, k, a, &out->n_kernel);
+    out->ranks = fit_ranks(part, n, c, a, s);
+    uint32_t n_message = messages(part, n, c, a, &m);
+    out->transfer = fit_law(m, n_message, a, &out->n_transfer);
+    for (int about = 0; out->transfer == 0 && about < 2; about++)
+        out->transfer = fit_sizes(m, n_message, about, a, &out->n_transfer);
 }

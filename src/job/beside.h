@@ -18,7 +18,11 @@ double beside_share(const struct trace_cover *c, int64_t start, int64_t end);
 struct beside {
     double kernel, transfer;       /* how many times as long; 0: not known */
     uint32_t n_kernel, n_transfer; /* measured times that say so */
+    double ranks;                  /* the same for kernels while all other ranks compute */
 };
+
+/* From this factor on, ranks share cores: three of them on two have 1.5. */
+#define BESIDE_SHARED 1.25
 
 /* Kernels of one name and shape, and transfers of one kind, group and size, do the same work; so
  * what they take longer, the more of their time the other is under way, is its doing. Traces of

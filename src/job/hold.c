@@ -187,47 +187,6 @@ static void gather(const struct trace_part *p, struct tie_steps steps,
 
 /* ---- latency ---- */
 
-static int log2_up(int64_t p)
-{
-    int k = 0;
-
-    while ((INT64_C(1) << k) < p && k < 62)
-        k++;
-    return k;
-}
-
-/* Messages one after the other in a collective, as gloo does them: rings, a reduce-scatter by an
- * all-reduce; a barrier in which distances double. */
-static int64_t rounds(tuck_coll kind, int64_t p)
-{
-    switch (kind) {
-    case TUCK_ALL_REDUCE:
-    case TUCK_REDUCE_SCATTER: return 2 * (p - 1);
-    case TUCK_ALL_GATHER:
-    case TUCK_ALL_TO_ALL: return p - 1;
-    case TUCK_P2P: return 1;
-    default: return log2_up(p); /* broadcast, barrier */
-    }
-}
-
-/* A barrier moves no bytes, so its time without waits is the latency of its rounds: the mean of one
- * round. 0: there is no barrier among that many ranks. */
-static double round_us(const struct trace_part *p, struct tie_steps steps, int64_t size)
-{
-    double sum = 0;
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < p->coll.len; i++) {
-        const struct trace_coll *c = &p->coll.at[i];
-        bool used = c->step != TRACE_NONE && step_is_used(steps, p->step.at[c->step].number);
-        if (!used || c->p != size || strstr(trace_str(p->t, c->name), "barrier") == NULL)
-            continue;
-        sum += (double)c->transfer / PS_PER_US;
-        n++;
-    }
-    return n > 0 ? sum / n / (double)rounds(TUCK_OTHER_COLLECTIVE, size) : 0;
-}
-
 /* Sizes that are close to each other do not tell what a small message takes: the difference of two
  * times that vary is taken for their latency. Below the smallest size, `fixed` remains, and the
  * rest is in proportion. */
@@ -285,11 +244,11 @@ static void law_of(const struct trace_part *p, struct tie_steps steps, const str
 {
     m->fixed_us = means(m, s, n, a);
     if (!p->device && m->n > 0 && m->at[m->n - 1].size < HOLD_APART * m->at[0].size) {
-        double us = round_us(p, steps, m->p);
+        double us = barrier_round_us(p, steps, m->p);
         c->one_size = true;
         c->round_us = us > 0 ? us : c->round_us;
         if (m->n > 1 || us > 0)
-            smaller_sizes(m, m->fixed_us + us * (double)rounds(m->kind, m->p), a);
+            smaller_sizes(m, m->fixed_us + us * (double)message_rounds(m->kind, m->p), a);
     }
     measured_fit(m, a);
 }

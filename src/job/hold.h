@@ -3,6 +3,7 @@
 #ifndef TUCK_JOB_HOLD_H
 #define TUCK_JOB_HOLD_H
 
+#include "job/barrier.h"
 #include "job/measured_cluster.h"
 
 struct hold {
@@ -15,16 +16,6 @@ struct hold {
 /* By collective of the part. Without a device: from the moment that the host has started it, or
  * that the one before it is done, until the host that waits for it goes on. */
 const struct hold *trace_holds(const struct trace_part *p, struct arena *a);
-
-/* The steps that costs come from: those whose number leaves `rest` modulo `every`; 0: all. */
-struct tie_steps {
-    int64_t every, rest;
-};
-
-static inline bool step_is_used(struct tie_steps s, int64_t number)
-{
-    return s.every <= 0 || (number >= 0 && number % s.every == s.rest);
-}
 
 /* The largest of several sizes is this many times the smallest one, or no law of them is made for
  * smaller ones: times of a host vary too much. */

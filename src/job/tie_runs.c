@@ -9,6 +9,16 @@ uint64_t tie_coll_key(unsigned kind, int64_t bytes, bool sized)
     return (uint64_t)kind << 56 | (sized && bytes > 0 ? (uint64_t)bytes : 0);
 }
 
+bool tie_same_sequence(const items *a, const items *b)
+{
+    if (a->len != b->len)
+        return false;
+    for (uint32_t i = 0; i < a->len; i++)
+        if (a->at[i].key != b->at[i].key)
+            return false;
+    return true;
+}
+
 static int by_start(const void *a, const void *b)
 {
     const struct window *x = a, *y = b;
@@ -105,6 +115,18 @@ static int64_t transfer_alone(const struct alone *by, int64_t from, int64_t end)
     return (int64_t)beside_alone((double)(end - from), share, by->beside.transfer);
 }
 
+static void count_host(struct window *x, const struct trace_span *s)
+{
+    if (s->cls == TRACE_CALL) {
+        x->x.calls += s->end - s->start;
+        x->started = true;
+    } else if (s->cls == TRACE_WAIT) {
+        x->x.exposed += s->end - s->start;
+        x->stops += x->started;
+        x->started = false;
+    }
+}
+
 static void add_kernels(const struct trace_part *p, const struct alone *alone, struct window *w,
                         uint32_t n, struct arena *a)
 {
@@ -126,8 +148,7 @@ static void add_kernels(const struct trace_part *p, const struct alone *alone, s
             if (s->end <= busy)
                 continue;
             busy = s->end;
-            x->x.exposed += s->cls == TRACE_WAIT ? s->end - s->start : 0;
-            x->x.calls += s->cls == TRACE_CALL ? s->end - s->start : 0;
+            count_host(x, s);
         }
         if (s->cls != TRACE_COMPUTE)
             continue;

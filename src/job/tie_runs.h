@@ -21,8 +21,18 @@ struct window {
     items item[TIE_CLASS_END];
     struct trace_figures x;
     int64_t lost; /* ps: in waits for other ranks nothing is done */
+    /* Without a device: how often the host waits for collectives that it has started since it last
+     * waited for any. */
+    uint32_t stops;
+    bool started; /* such a collective, while this is counted */
 };
 
+struct runs {
+    struct window **at;
+    uint32_t n;
+};
+
+bool tie_same_sequence(const items *a, const items *b);
 uint64_t tie_coll_key(unsigned kind, int64_t bytes, bool sized);
 static inline uint64_t tie_coll_bytes(uint64_t key)
 {

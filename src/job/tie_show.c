@@ -58,6 +58,21 @@ static void latency_line(const struct tie *t, struct buf *b)
                   "small ones, too, or with a barrier in each step");
 }
 
+static void waiting_lines(const struct tie *t, struct buf *b)
+{
+    if (t->lost == 0)
+        return;
+    if (t->beside.ranks >= BESIDE_SHARED)
+        wrap_line(b, INK_DIM, LAYOUT_SAY,
+                  "ranks share cores: kernels take %.2f times as long while all other ranks "
+                  "compute, and waiting is the same for any number of collectives",
+                  t->beside.ranks);
+    wrap_line(b, INK_DIM, LAYOUT_SAY,
+              "waiting for other ranks, %.3f ms, is spread over all ops: as if this rank were as "
+              "slow as they are",
+              (double)t->lost / 1e9);
+}
+
 void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
 {
     static const char *const name[TIE_CLASS_END] = {"collectives", "products", "other kernels"};
@@ -83,11 +98,7 @@ void tie_table(const struct tie *t, const tuck_times *times, struct buf *b)
         wrap_line(b, INK_LIMIT, LAYOUT_SAY,
                   "how much longer communication takes beside kernels is not known: none of it ran "
                   "with and without them");
-    if (t->lost > 0)
-        wrap_line(b, INK_DIM, LAYOUT_SAY,
-                  "waiting for other ranks, %.3f ms, is spread over all ops: as if this rank were "
-                  "as slow as they are",
-                  (double)t->lost / 1e9);
+    waiting_lines(t, b);
     latency_line(t, b);
     for (int c = 0; c < TIE_CLASS_END; c++) {
         const struct tie_count *x = &t->count[c];
@@ -144,6 +155,8 @@ void tie_json(const struct tie *t, const tuck_times *times, struct buf *b)
         json_float(&j, "transfers_beside", t->beside.transfer);
     if (t->alone)
         json_float(&j, "waiting_ns", ns_of_ps(t->lost));
+    if (t->alone && t->beside.ranks > 0)
+        json_float(&j, "ranks_beside", t->beside.ranks);
     if (t->one_size && t->round_us > 0)
         json_float(&j, "round_us", t->round_us);
     for (int c = 0; c < TIE_CLASS_END; c++) {

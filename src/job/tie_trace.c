@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "job/code_order.h"
-#include "job/tie_runs.h"
+#include "job/tie_host.h"
 
 /* ---- the program ---- */
 
@@ -31,16 +31,6 @@ static void items_of_program(const struct program *p, bool sized, struct arena *
 }
 
 /* ---- matching ---- */
-
-static bool same_sequence(const items *a, const items *b)
-{
-    if (a->len != b->len)
-        return false;
-    for (uint32_t i = 0; i < a->len; i++)
-        if (a->at[i].key != b->at[i].key)
-            return false;
-    return true;
-}
 
 struct sums {
     int64_t *ps; /* by op */
@@ -77,7 +67,7 @@ static void add_sum(struct sums *s, uint32_t op, int64_t ps)
  * many as there are ops, the mean. */
 static void match(const items *ops, const items *run, struct sums *s, struct arena *a)
 {
-    if (same_sequence(ops, run)) {
+    if (tie_same_sequence(ops, run)) {
         for (uint32_t i = 0; i < ops->len; i++)
             add_sum(s, ops->at[i].ref, run->at[i].ps);
         return;
@@ -215,7 +205,7 @@ static uint64_t likeness(const items ops[TIE_CLASS_END], const struct window *w)
     for (int c = 0; c < TIE_KERNELS; c++) {
         uint64_t more = ops[c].len > w->item[c].len ? ops[c].len - w->item[c].len
                                                     : w->item[c].len - ops[c].len;
-        if (ops[c].len > 0 && same_sequence(&ops[c], &w->item[c]))
+        if (ops[c].len > 0 && tie_same_sequence(&ops[c], &w->item[c]))
             score += 1000000 + ops[c].len;
         else if (ops[c].len > 0 && w->item[c].len > 0 && more <= ops[c].len)
             score += ops[c].len - more;
@@ -266,11 +256,6 @@ static void finish(const items ops[TIE_CLASS_END], const struct program *p, cons
 }
 
 /* ---- some of the runs ---- */
-
-struct runs {
-    struct window **at;
-    uint32_t n;
-};
 
 static int by_time(const void *a, const void *b)
 {
@@ -372,57 +357,6 @@ static double loop_rate(const items *ops, const struct program *p, const struct 
     return bytes >= LEAST && ps > 0 ? bytes / ps * PS_PER_NS : 0;
 }
 
-/* Collectives of one size: the host's time to start one, on average. */
-static uint32_t call_points(const struct runs *used, struct arena *a, struct cost_point **out)
-{
-    items all = {NULL, 0, 0};
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < used->n; i++) {
-        const items *run = &used->at[i]->item[TIE_COLLECTIVES];
-        for (uint32_t k = 0; k < run->len; k++) {
-            struct item x = run->at[k];
-            x.key = tie_coll_bytes(x.key);
-            vec_push_in(a, &all, x);
-        }
-    }
-    const struct item **list = sorted(&all, a);
-    struct cost_point *at = arena_array(a, struct cost_point, all.len + 1);
-    for (uint32_t i = 0, k; i < all.len; i = k) {
-        double sum = 0;
-        for (k = i; k < all.len && list[k]->key == list[i]->key; k++)
-            sum += (double)list[k]->call;
-        if (list[i]->key > 0 && sum > 0)
-            at[n++] = (struct cost_point){(double)list[i]->key, sum / (k - i)};
-    }
-    *out = at;
-    return n;
-}
-
-/* What the host does between ops. Calls of collectives are part of it: a graph with others than
- * those that ran has other calls, by a law of their sizes; if those are close to each other, in
- * proportion. */
-static int64_t host_time(const items *ops, const struct runs *used, const struct trace_figures *x,
-                         struct arena *a)
-{
-    struct cost_point *at;
-    uint32_t n = call_points(used, a, &at);
-    double graph = 0, ran = 0;
-
-    if (n == 0 || same_sequence(ops, &used->at[0]->item[TIE_COLLECTIVES]))
-        return x->idle;
-    struct cost_law law = at[n - 1].bytes >= HOLD_APART * at[0].bytes ? law_fit(at, n)
-                                                                      : (struct cost_law){0, 0, 1};
-    for (uint32_t i = 0; i < ops->len; i++)
-        graph += law_time(&law, (double)tie_coll_bytes(ops->at[i].key));
-    for (uint32_t i = 0; i < used->n; i++) {
-        const items *run = &used->at[i]->item[TIE_COLLECTIVES];
-        for (uint32_t k = 0; k < run->len; k++)
-            ran += law_time(&law, (double)tie_coll_bytes(run->at[k].key)) / used->n;
-    }
-    return x->idle + (int64_t)(ran > 0 ? (graph / ran - 1) * (double)x->calls : 0);
-}
-
 bool tie_graph(const struct trace_part *part, const struct program *p, struct tie_steps steps,
                const struct tie_kernel *kernel, uint32_t n_kernel, const struct beside *beside,
                struct arena *a, struct tie *out)
@@ -473,10 +407,8 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     finish(ops, p, &s, a, out);
     out->loop_gbps = loop_rate(&ops[TIE_KERNELS], p, &used, out);
     struct trace_figures x = mean(&used);
-    int64_t host = host_time(&ops[TIE_COLLECTIVES], &used, &x, a);
-    for (uint32_t i = 0; out->alone && i < used.n; i++)
-        out->lost += used.at[i]->lost / used.n;
-    host += out->lost;
+    out->lost = out->alone ? tie_waiting(p, &used, beside) : 0;
+    int64_t host = tie_host_time(part, steps, &ops[TIE_COLLECTIVES], &used, &x, a) + out->lost;
     out->gap = p->n_op > 0 && host > 0 ? host / p->n_op : 0;
     out->others = judged.n > 0;
     out->measured = out->others ? mean(&judged) : x;

@@ -26,7 +26,7 @@ SETTINGS = {
 CALL = re.compile(r"^\s+(?:\w+ = )?torch\.ops\._c10d_functional\.(?!wait_tensor)(\w+)\.default\(")
 
 
-def record(folder, cache, world, jobs, widths=measured_worker.WIDTHS, rounds=measured_worker.ROUNDS):
+def record(folder, cache, world, jobs, widths=measured_worker.WIDTHS, rows=measured_worker.ROWS, rounds=measured_worker.ROUNDS):
     """Runs jobs in one launch. By job: its two graphs, forward and backward, as rank 0 compiled and ran them."""
     env = {"TORCHINDUCTOR_CACHE_DIR": str(cache), **os.environ, **SETTINGS, "TORCH_TRACE": str(folder / "trace")}
     (folder / "out").mkdir(parents=True)
@@ -34,7 +34,7 @@ def record(folder, cache, world, jobs, widths=measured_worker.WIDTHS, rounds=mea
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world),
              str(harness.HERE / "measured_worker.py"), str(folder / "out"), *jobs,
-             "--widths", ",".join(map(str, widths)), "--rounds", str(rounds)],
+             "--widths", ",".join(map(str, widths)), "--rows", str(rows), "--rounds", str(rounds)],
             cwd=folder, env=env, stdout=log, stderr=log, timeout=900,
         )  # fmt: skip
     if done.returncode:

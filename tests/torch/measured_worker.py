@@ -2,7 +2,7 @@
 
     TORCH_TRACE=folder python -m torch.distributed.run --nproc-per-node 2 measured_worker.py out ddp:3 ddp:6 sharded:0
 
---widths gives other layers, --rounds more recordings.
+--widths gives other layers, --rows another batch, --rounds more recordings.
 """
 
 import argparse
@@ -110,6 +110,7 @@ def arguments():
     said.add_argument("out")
     said.add_argument("jobs", nargs="+")
     said.add_argument("--widths", type=lambda s: tuple(map(int, s.split(","))), default=WIDTHS)
+    said.add_argument("--rows", type=int, default=ROWS)
     said.add_argument("--rounds", type=int, default=ROUNDS)
     return said.parse_args()
 
@@ -121,7 +122,7 @@ def main():
     for kind, make in {"ddp": ddp, "sharded": sharded}.items():
         torch.manual_seed(0)
         torch._dynamo.reset()
-        data = torch.randn(ROWS, said.widths[0]), torch.randn(ROWS, said.widths[-1])
+        data = torch.randn(said.rows, said.widths[0]), torch.randn(said.rows, said.widths[-1])
         jobs = []
         for word in (w for w in said.jobs if w.split(":")[0] == kind):
             jobs.append((*make(said.widths, int(word.split(":")[1])), *data))

@@ -4,7 +4,7 @@
     build/torch-venv/bin/python tests/torch/record_measured.py FOLDER
 
 The first one runs the jobs on two ranks and keeps what was recorded in FOLDER; nothing else should run meanwhile. The second one computes the table
-of such a folder. --widths gives other layers, --rounds more recordings. Jobs of DDP come before sharded ones.
+of such a folder. --widths gives other layers, --rows another batch, --rounds more recordings. Jobs of DDP come before sharded ones.
 """
 
 import argparse
@@ -25,6 +25,7 @@ def arguments():
     said.add_argument("world", type=int, nargs="?")
     said.add_argument("jobs", nargs="*")
     said.add_argument("--widths", type=lambda s: tuple(map(int, s.split(","))), default=measured_worker.WIDTHS)
+    said.add_argument("--rows", type=int, default=measured_worker.ROWS)
     said.add_argument("--rounds", type=int, default=5)
     return said.parse_args()
 
@@ -48,7 +49,7 @@ def main():
     said = arguments()
     about = said.folder / "about.json"
     if said.jobs:
-        measured.record(said.folder, said.folder / "cache", said.world, said.jobs, said.widths, said.rounds)
+        measured.record(said.folder, said.folder / "cache", said.world, said.jobs, said.widths, said.rows, said.rounds)
         about.write_text(json.dumps({"world": said.world, "jobs": said.jobs, "rounds": said.rounds}))
     kept = json.loads(about.read_text())
     table(measured.load(said.folder, kept["world"], kept["jobs"], kept["rounds"]), kept["rounds"])
