@@ -3,6 +3,7 @@
 #include "cost/machine.h"
 #include "infer/infer.h"
 #include "plan/arena_plan.h"
+#include "run/kernel/point.h"
 #include "run/run.h"
 
 enum { RANKS_MOST = 1024 };
@@ -139,7 +140,7 @@ static void meet_call(void *ctx, const tuck_graph *g, uint32_t n, type_id inferr
     const struct op_row *row = op_at(node_op(g, n));
 
     if (x->node == PROGRAM_NONE && g == x->g && inferred == 0 && stated != 0 &&
-        row->cls == OP_POINTWISE && row->kernel != OP_KERNEL_none)
+        row->cls == OP_POINTWISE && point_operands(row->kernel) > 0)
         x->node = n;
 }
 
