@@ -412,6 +412,24 @@ static type_id taken_out(struct infer_run *r, const tuck_graph *g, uint32_t n)
     return list;
 }
 
+/* Are the strides of a view or an item those that its operand gives? If sizes are others, too, the
+ * annotation is taken, and checked when it runs. */
+static bool follows(const struct infer_options *o, tuck_graph *g, uint32_t n, type_id stated,
+                    type_id inferred)
+{
+    const struct type *a = type_at(&g->store->type, stated),
+                      *b = type_at(&g->store->type, inferred);
+    enum op_class cls = op_at(node_op(g, n))->cls;
+
+    if (!o->views_follow || (cls != OP_VIEW && cls != OP_GETITEM) || b->kind != TYPE_TENSOR ||
+        a->kind != TYPE_TENSOR || a->dtype != b->dtype || a->n != b->n)
+        return false;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->size[i] != b->size[i])
+            return false;
+    return b->strided;
+}
+
 /* Is the annotation taken, whatever the operands give? Then they need not be looked at. New symbols
  * are counted, so what makes them is always inferred. */
 static bool is_settled(const struct infer_options *o, const tuck_graph *g, uint32_t n,
@@ -444,7 +462,8 @@ static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
             o->each(o->ctx, g, n, inferred, stated);
         if (o->check && disagree(g->store, stated, inferred) && !older_result(g, n, stated))
             report(r, g, n, stated, inferred);
-        bool anew = o->ignore_annotations || (inferred != 0 && outdated(o, g, n));
+        bool anew = o->ignore_annotations || (inferred != 0 && outdated(o, g, n)) ||
+                    follows(o, g, n, stated, inferred);
         g->type.at[n] = anew ? inferred : fuller(g->store, stated, inferred);
         if (g->type.at[n] == 0 && !o->ignore_annotations)
             g->type.at[n] = taken_out(r, g, n);

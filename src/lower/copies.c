@@ -99,29 +99,37 @@ static bool is_complex(const struct copies *l, uint32_t n)
     return t->kind == TYPE_TENSOR && dtype_at((enum dtype)t->dtype)->category == DTYPE_IS_COMPLEX;
 }
 
-/* torch marks a view as conjugated; without such marks it is computed. That is the same as long
- * as nobody writes the operand afterwards: no graph of a model writes complex numbers. */
-static bool can_conjugate(const struct copies *l)
-{
-    for_each_node (l->g, n) {
-        const struct fx_node *x = node_at(l->g, n);
-
-        for (uint32_t i = 0; node_may_write(l->g, n) && i < x->n_vals; i++)
-            if (x->vals[i].kind == TUCK_V_NODE && is_complex(l, x->vals[i].a))
-                return false;
-    }
-    return true;
-}
-
 static bool is_conjugate(const struct copies *l, uint32_t n, const struct op_row *row)
 {
     return row->cls == OP_VIEW && row->kernel == OP_KERNEL_conj && is_complex(l, n);
 }
 
+/* torch marks a view as conjugated; without such marks it is computed. That is the same as long as
+ * nobody writes the memory afterwards, also as real numbers. By node: may it be computed? */
+static const bool *find_conjugates(const struct copies *l, struct arena *a)
+{
+    const tuck_graph *g = l->g;
+    bool *may = NULL;
+    struct storages s;
+    const bool *written = NULL;
+
+    for_each_node (g, n) {
+        if (!l->conjugates || !is_conjugate(l, n, op_at(node_op(g, n))))
+            continue;
+        if (may == NULL) {
+            may = arena_zeroed(a, g->node.len * sizeof(*may));
+            storages_build(g, a, &s);
+            written = storages_written(&s, a);
+        }
+        may[n] = s.count[n] == 1 && !written[storage_root(&s, s.of[s.first[n]])];
+    }
+    return may;
+}
+
 void copies_find(struct copies *l, struct arena *a)
 {
     const tuck_graph *g = l->g;
-    bool conjugates = l->conjugates && can_conjugate(l);
+    const bool *conjugates = find_conjugates(l, a);
 
     l->kind = arena_zeroed(a, g->node.len * sizeof(*l->kind));
     l->copies = arena_zeroed(a, g->node.len * sizeof(*l->copies));
@@ -129,7 +137,7 @@ void copies_find(struct copies *l, struct arena *a)
         const struct fx_node *x = node_at(g, n);
         const struct op_row *row = op_at(node_op(g, n));
 
-        if (conjugates && is_conjugate(l, n, row)) {
+        if (conjugates != NULL && conjugates[n]) {
             l->kind[n] = COPIES;
             l->copies[n] = true;
             continue;

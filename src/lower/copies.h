@@ -15,7 +15,7 @@ struct copies {
     const tuck_graph *g;
     struct assume *assume;
     struct sigs *sigs;
-    bool conjugates; /* complex ones are copies, unless a complex tensor is written */
+    bool conjugates; /* complex ones are copies, unless their memory is written */
     uint8_t *kind;   /* by node: enum copies_kind */
     bool *copies;    /* by node: kind is COPIES; for storages_build_apart() */
 };

@@ -3,6 +3,7 @@
 #include "cost/machine.h"
 #include "infer/infer.h"
 #include "plan/arena_plan.h"
+#include "run/kernel/point.h"
 #include "run/run.h"
 
 enum { RANKS_MOST = 1024 };
@@ -129,21 +130,22 @@ struct misfit {
     uint32_t node; /* the first one whose result does not follow from its operands; PROGRAM_NONE */
 };
 
-/* Loops read as many elements as the types say. Other kernels look for themselves. */
+/* Loops read as many elements as the types say. Other kernels look for themselves, and what has none
+ * is refused for that. */
 static void meet_call(void *ctx, const tuck_graph *g, uint32_t n, type_id inferred, type_id stated)
 {
     struct misfit *x = ctx;
     const struct op_row *row = op_at(node_op(g, n));
 
     if (x->node == PROGRAM_NONE && g == x->g && inferred == 0 && stated != 0 &&
-        row->cls == OP_POINTWISE)
+        row->cls == OP_POINTWISE && point_operands(row->kernel) > 0)
         x->node = n;
 }
 
 static void do_infer(void *arg)
 {
     struct misfit *x = arg;
-    struct infer_options o = {.each = meet_call, .ctx = x};
+    struct infer_options o = {.views_follow = true, .each = meet_call, .ctx = x};
 
     infer_graph(x->g, &o, NULL);
 }

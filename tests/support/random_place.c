@@ -120,6 +120,16 @@ static int view_pairs(struct gen *g, int v)
     return out;
 }
 
+/* The conjugate of a complex value, which is a view, or the value itself. */
+static int conjugated(struct gen *g, int c)
+{
+    if (gen_one_in(g, 2))
+        return c;
+    int v = gen_begin(g, gen_view_of(g, c), "_conj");
+    gen_call(g, "aten._conj.default", "self = %s", g->val[c].name);
+    return v;
+}
+
 /* Pairs of numbers as complex ones, multiplied in place or not, and back. */
 static void view_complex(struct gen *g, int v)
 {
@@ -139,8 +149,9 @@ static void view_complex(struct gen *g, int v)
         gen_call(g, "aten.mul_.Tensor", "self = %s; other = 3", g->val[c].name);
         return;
     }
+    int with = conjugated(g, c);
     int m = gen_begin(g, gen_fresh(g, c), "mul");
-    gen_call(g, "aten.mul.Tensor", "self = %s; other = %s", g->val[c].name, g->val[c].name);
+    gen_call(g, "aten.mul.Tensor", "self = %s; other = %s", g->val[c].name, g->val[with].name);
     real.storage = g->val[m].storage;
     real.changes = real.begins = true;
     gen_begin(g, real, "view_as_real");

@@ -389,8 +389,34 @@ static void view_split(struct gen *g, int v)
     }
 }
 
+static bool readable_permuted(const struct gen *g, int v)
+{
+    return gen_readable(g, v) && g->val[v].layout == PERMUTED && g->val[v].n_dim == 2 &&
+           g->val[v].size[0].k > 1 && g->val[v].size[1].k > 1;
+}
+
+/* A reshape whose operand lies across: it copies, and may be written without the operand. */
+static void reshape_copy(struct gen *g)
+{
+    int v = gen_pick(g, readable_permuted);
+
+    if (v < 0)
+        return;
+    struct val f = gen_fresh(g, v);
+    f.size[0] = gen_numel(&f);
+    f.n_dim = 1;
+    f.layout = PACKED;
+    gen_pack(&f);
+    gen_begin(g, f, "reshape");
+    gen_call(g, "aten.reshape.default", "self = %s; shape = [-1]", g->val[v].name);
+}
+
 void gen_view(struct gen *g)
 {
+    if (gen_one_in(g, 6)) {
+        reshape_copy(g);
+        return;
+    }
     int v = gen_pick(g, gen_readable_packed);
 
     if (v < 0)

@@ -76,6 +76,11 @@ uint64_t field_inv(uint64_t a)
     return r;
 }
 
+uint64_t field_conj(uint64_t v)
+{
+    return v == VALUE_NOTHING ? v : field_neg(field_of(v));
+}
+
 uint64_t field_int(int64_t v)
 {
     return v < 0 ? field_neg((uint64_t)-v % FIELD) : (uint64_t)v % FIELD;
@@ -202,7 +207,9 @@ uint64_t tensor_load(const struct tensor *t, int64_t i)
 {
     int size = tensor_item(t);
 
-    return value_of(t->st->at + tensor_place(t, i) * size, t->dtype, size);
+    uint64_t v = value_of(t->st->at + tensor_place(t, i) * size, t->dtype, size);
+
+    return t->conj ? field_conj(v) : v;
 }
 
 void tensor_store(const struct tensor *t, int64_t i, uint64_t v)
@@ -210,6 +217,8 @@ void tensor_store(const struct tensor *t, int64_t i, uint64_t v)
     int size = tensor_item(t);
     cell *at = t->st->at + tensor_place(t, i) * size;
 
+    if (t->conj)
+        v = field_conj(v);
     for (int k = 0; k < size; k++)
         at[k] = cell_of(v, t->dtype, k);
 }
@@ -278,6 +287,7 @@ void tensor_new(struct pool *p, struct tensor *t)
     for (int d = 0; d < t->n_dim; d++)
         last += (t->size[d] - 1) * t->stride[d];
     t->off = 0;
+    t->conj = false;
     t->st = pool_get(p, sizeof(*t->st));
     t->st->n = tensor_numel(t) == 0 ? 0 : (last + 1) * tensor_item(t);
     t->st->at = POOL_ARRAY(p, cell, t->st->n);
@@ -368,7 +378,7 @@ bool tensor_copy(const struct tensor *to, const struct tensor *from)
 
     if (!tensor_broadcast(from, to->n_dim, to->size, &b))
         return false;
-    if (b.dtype != to->dtype) {
+    if (b.dtype != to->dtype || b.conj != to->conj) {
         for (int64_t i = 0; i < n; i++)
             tensor_store(to, i, convert(tensor_load(&b, i), b.dtype, to->dtype));
         return true;

@@ -26,7 +26,8 @@ uint64_t field_of(uint64_t value); /* for arithmetic */
 uint64_t field_add(uint64_t a, uint64_t b);
 uint64_t field_neg(uint64_t a);
 uint64_t field_mul(uint64_t a, uint64_t b);
-uint64_t field_inv(uint64_t a); /* 0 for 0 */
+uint64_t field_inv(uint64_t a);  /* 0 for 0 */
+uint64_t field_conj(uint64_t v); /* of a value: twice is the same value again */
 uint64_t field_int(int64_t v);
 uint64_t field_hash(uint64_t a, uint64_t b); /* a random function */
 
@@ -66,6 +67,7 @@ struct tensor {
     struct sym_storage *st;
     int dtype, n_dim;
     bool cpu;    /* otherwise it is on the GPU */
+    bool conj;   /* its elements are the conjugates of what is stored */
     int64_t off; /* elements */
     int64_t size[SYM_DIMS], stride[SYM_DIMS];
 };
@@ -77,7 +79,7 @@ bool tensor_fits(const struct tensor *t);
 int64_t tensor_place(const struct tensor *t, int64_t i);
 uint64_t tensor_load(const struct tensor *t, int64_t i);
 void tensor_store(const struct tensor *t, int64_t i, uint64_t v);
-/* The bytes of an element, and back. */
+/* The bytes of an element, and back; not of conjugates. */
 void tensor_take(const struct tensor *t, int64_t i, cell *to);
 void tensor_put(const struct tensor *t, int64_t i, const cell *from);
 bool tensor_contiguous(const struct tensor *t);

@@ -209,6 +209,17 @@ static bool op_view_as_real(const struct call *c, struct value *out)
     return yield_tensor(c, &t, out);
 }
 
+/* A view, as in torch: it shows what the operand is when it is read. */
+static bool op_conj(const struct call *c, struct value *out)
+{
+    struct tensor t;
+
+    if (!tensor_operand(c, 0, "self", &t))
+        return false;
+    t.conj = !t.conj;
+    return yield_tensor(c, &t, out);
+}
+
 static bool op_storage_offset(const struct call *c, struct value *out)
 {
     struct tensor t;
@@ -529,6 +540,7 @@ static bool op_full(const struct call *c, struct value *out)
 /* ---- the list ---- */
 
 const struct sym_op symeval_view_ops[] = {
+    {"aten._conj.default", op_conj, NULL},
     {"aten._foreach_copy_.default", op_foreach_copy_, NULL},
     {"aten._to_copy.default", op_to_copy, NULL},
     {"aten._unsafe_view.default", op_view, NULL},

@@ -38,10 +38,10 @@ TOLERANCE = {
 }  # fmt: skip
 
 
-# Gradients of f32 weights: torch sums them in the dtype of the f16 or bf16 input. Of operands of several dtypes it
-# computes parts in the narrower one.
-ROUNDED = {"layer_norm_backward", "batch_norm_backward", "group_norm", "group_norm_backward", "bce_logits_loss", "kl_div_loss",
-           "mish_backward"}  # fmt: skip
+# Judged by the narrowest dtype among the operands. Gradients of f32 weights: torch sums them in the dtype of the f16 or bf16
+# input. Of operands of several dtypes it computes parts in the narrower one: of bce and kl_div the logarithms, of mish the
+# gradient; here all is computed in the wider one.
+ROUNDED = {"layer_norm_backward", "batch_norm_backward", "bce_logits_loss", "kl_div_loss", "mish_backward"}
 
 
 def integer(n):
@@ -340,7 +340,7 @@ def refused(case, error):
     """Complex numbers are computed where models use them."""
     kernel = case.row["kernel"]
     return ("complex" in error and kernel not in COMPLEX_TOO) or ("of bool" in error and kernel == "clamp") or any(
-        text in error for text in ("of order", "out of range", "of another size", "transposed", "dropout", "dimensions", "pools")
+        text in error for text in ("of order", "out of range", "of another size", "dropout", "dimensions", "pools")
     )
 
 
@@ -348,6 +348,9 @@ def coarsest(case):
     """The dtype with the widest tolerance among operands and results: torch rounds sums to it on the way."""
     dtypes = [t.dtype for t in tensors_in(case.args) if t.dtype in TOLERANCE]
     return max(dtypes, key=lambda d: TOLERANCE[d][0], default=None)
+
+
+PICKS_ANY = {"topk", "kthvalue", "median_dim"}  # of equal elements, torch gives the place of any
 
 
 def judge(case, answer, exact, scale):
@@ -359,7 +362,7 @@ def judge(case, answer, exact, scale):
     if error is not None:
         return f"{show(case)}: error: {error}"
     for i, want in enumerate(case.expected):
-        if want is None or (i == 1 and case.row["kernel"] == "topk"):  # of equal ones, torch picks any
+        if want is None or (i == 1 and case.row["kernel"] in PICKS_ANY):
             continue
         number = case.encoder.tensor(case.outs[i])
         said = difference(as_tensor(case.outs[i], data[number]), want, exact, scale, rounded)

@@ -11,7 +11,9 @@ enum kind kind_of(enum dtype d)
     switch (d) {
     case DTYPE_F32:
     case DTYPE_F16:
-    case DTYPE_BF16: return K_F32;
+    case DTYPE_BF16:
+    case DTYPE_F8E4M3FN:
+    case DTYPE_F8E5M2: return K_F32;
     case DTYPE_F64: return K_F64;
     case DTYPE_I64:
     case DTYPE_I32:
@@ -81,6 +83,66 @@ static inline uint16_t f32_to_bf16(float f)
     return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : out);
 }
 
+/* ---- 8-bit floats ---- */
+
+/* A float16 with fewer bits. */
+static inline float e5m2_to_f32(uint8_t h)
+{
+    return f16_to_f32((uint16_t)(h << 8));
+}
+
+/* Of `low` bits of the fraction, from the smallest exponent on: to the nearest, ties to even. */
+static inline uint32_t narrowed(uint32_t u, uint32_t low, uint32_t exponent)
+{
+    uint32_t least = exponent << 23, shift = 23 - low;
+    float g, unit;
+
+    if (u >= least)
+        return (u + (1u << (shift - 1)) - 1 + (u >> shift & 1) - ((exponent - 1) << 23)) >> shift;
+    memcpy(&g, &u, sizeof(g)); /* a denormal: adding a number that has its last bit there rounds */
+    uint32_t one = (exponent - 1 + 24 - low) << 23;
+    memcpy(&unit, &one, sizeof(unit));
+    g += unit;
+    memcpy(&u, &g, sizeof(u));
+    return u - one;
+}
+
+static inline uint8_t f32_to_e5m2(float f)
+{
+    uint32_t u, out;
+
+    memcpy(&u, &f, sizeof(u));
+    uint32_t sign = u >> 24 & 0x80;
+    u &= 0x7fffffff;
+    out = u > 0x7f800000 ? 0x7f : u >= 0x47800000 ? 0x7c : narrowed(u, 2, 113);
+    return (uint8_t)(out | sign);
+}
+
+/* No infinity: what is too large is NaN. */
+static inline float e4m3_to_f32(uint8_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x80) << 24, rest = (uint32_t)(h & 0x7f) << 20, u;
+    float f;
+
+    memcpy(&f, &rest, sizeof(f));
+    f *= 0x1p120f;
+    memcpy(&u, &f, sizeof(u));
+    u = ((h & 0x7f) == 0x7f ? 0x7fc00000 : u) | sign;
+    memcpy(&f, &u, sizeof(f));
+    return f;
+}
+
+static inline uint8_t f32_to_e4m3(float f)
+{
+    uint32_t u, out;
+
+    memcpy(&u, &f, sizeof(u));
+    uint32_t sign = u >> 24 & 0x80;
+    u &= 0x7fffffff;
+    out = u >= 0x43f00000 ? 0x7f : narrowed(u, 3, 121);
+    return (uint8_t)((out > 0x7f ? 0x7f : out) | sign);
+}
+
 /* ---- loading and storing ---- */
 
 /* The loop twice: elements side by side are worth code of their own. */
@@ -115,6 +177,8 @@ void elem_load(void *reg, const void *from, enum dtype d, int64_t stride, int64_
     switch (d) {
     case DTYPE_F16: LOAD(float, uint16_t, f16_to_f32); break;
     case DTYPE_BF16: LOAD(float, uint16_t, elem_bf16); break;
+    case DTYPE_F8E4M3FN: LOAD(float, uint8_t, e4m3_to_f32); break;
+    case DTYPE_F8E5M2: LOAD(float, uint8_t, e5m2_to_f32); break;
     case DTYPE_I32: LOAD(int64_t, int32_t, ); break;
     case DTYPE_I16: LOAD(int64_t, int16_t, ); break;
     case DTYPE_I8: LOAD(int64_t, int8_t, ); break;
@@ -135,6 +199,8 @@ void elem_store(void *to, const void *reg, enum dtype d, int64_t stride, int64_t
     switch (d) {
     case DTYPE_F16: STORE(float, uint16_t, f32_to_f16); break;
     case DTYPE_BF16: STORE(float, uint16_t, f32_to_bf16); break;
+    case DTYPE_F8E4M3FN: STORE(float, uint8_t, f32_to_e4m3); break;
+    case DTYPE_F8E5M2: STORE(float, uint8_t, f32_to_e5m2); break;
     case DTYPE_I32:
     case DTYPE_U32: STORE(int64_t, uint32_t, ); break;
     case DTYPE_I16:
@@ -155,6 +221,8 @@ void elem_round(void *reg, enum dtype d, int64_t n)
     switch (d) {
     case DTYPE_F16: ROUND(float, f32_to_f16, f16_to_f32); break;
     case DTYPE_BF16: ROUND(float, f32_to_bf16, elem_bf16); break;
+    case DTYPE_F8E4M3FN: ROUND(float, f32_to_e4m3, e4m3_to_f32); break;
+    case DTYPE_F8E5M2: ROUND(float, f32_to_e5m2, e5m2_to_f32); break;
     case DTYPE_I32: ROUND(int64_t, (int32_t), ); break;
     case DTYPE_I16: ROUND(int64_t, (int16_t), ); break;
     case DTYPE_I8: ROUND(int64_t, (int8_t), ); break;

@@ -82,6 +82,18 @@ HOT int64_t int_pow(int64_t a, int64_t b)
     return (int64_t)y;
 }
 
+HOT int64_t int_gcd(int64_t a, int64_t b)
+{
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+
+    while (y != 0) {
+        uint64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return (int64_t)x;
+}
+
 HOT int64_t int_clamp(int64_t a, const struct point_params *p)
 {
     int64_t low = a < p->i[0] ? p->i[0] : a;
@@ -202,6 +214,11 @@ FLOAT_FNS(double, , f64)
     {                                                                                              \
         T t = w##_tanh(log1p##sfx(w##_exp(x)));                                                    \
         return g * (t + x * w##_sigmoid(x) * (1 - t * t));                                         \
+    }                                                                                              \
+    HOT T w##_log_sigmoid_backward(T g, T x)                                                       \
+    {                                                                                              \
+        T z = w##_exp(-fabs##sfx(x)), rest = z / (1 + z);                                          \
+        return g * (x < 0 ? 1 - rest : rest);                                                      \
     }                                                                                              \
     HOT T w##_selu(T a)                                                                            \
     {                                                                                              \

@@ -84,7 +84,8 @@ bool kernel_arange(struct rt_call *c)
                      arg_at(c, 1)->kind == RT_BOOL;
     bool has_step = has_start && (arg_at(c, 2)->kind == RT_INT || arg_at(c, 2)->kind == RT_FLOAT);
     double start = has_start ? arg_float(c, 0, 0) : 0, step = has_step ? arg_float(c, 2, 1) : 1;
-    bool whole = (!has_start || is_whole(arg_at(c, 0))) && (!has_step || is_whole(arg_at(c, 2)));
+    bool whole = kind_of(c->out->dtype) == K_I64 || /* then torch cuts both before it counts */
+                 ((!has_start || is_whole(arg_at(c, 0))) && (!has_step || is_whole(arg_at(c, 2))));
 
     return steps(c, start, step, has_start ? arg_int(c, 0, 0) : 0, has_step ? arg_int(c, 2, 1) : 1,
                  whole);

@@ -96,6 +96,48 @@ static void step_of(const struct adam *o, double *w, double *g, double *m, doubl
     }
 }
 
+/* Tensor t as doubles in a row: how such a copy looks. */
+static struct rt_tensor as_doubles(const struct rt_tensor *t, double *data)
+{
+    struct rt_tensor x = *t;
+
+    x.dtype = DTYPE_F64;
+    x.data = data;
+    for (int64_t d = x.n - 1, each = 1; d >= 0; each *= x.size[d--])
+        x.stride[d] = each;
+    return x;
+}
+
+/* Item i of the first n lists, as doubles. */
+static bool take_lists(struct rt_call *c, struct plain *s, uint32_t i, uint32_t n,
+                       const struct rt_tensor **t, double **x)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        t[k] = item(c, k, i);
+        if (t[k] == NULL || rt_numel(t[k]) != rt_numel(item(c, 0, i)) ||
+            kind_of(t[k]->dtype) >= K_C64)
+            return kernel_error(c, "the lists of an optimizer do not fit each other");
+        x[k] = plain_room(s, (size_t)rt_numel(t[k]) * sizeof(double));
+        struct rt_tensor to = as_doubles(t[k], x[k]);
+        if (!copy_tensor(c, &to, t[k]))
+            return false;
+    }
+    return true;
+}
+
+/* And back; gradients only if they were scaled. */
+static bool give_lists(struct rt_call *c, uint32_t n, const struct rt_tensor *const *t, double **x,
+                       bool scaled)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        struct rt_tensor from = as_doubles(t[k], x[k]);
+
+        if ((k != 1 || scaled) && !copy_tensor(c, t[k], &from))
+            return false;
+    }
+    return true;
+}
+
 /* (self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2,
  * weight_decay, eps, amsgrad, maximize, grad_scale, found_inf) */
 static bool adam(struct rt_call *c, bool apart)
@@ -118,37 +160,15 @@ static bool adam(struct rt_call *c, bool apart)
         struct plain s = plain_begin(c);
         double *x[5] = {NULL};
 
-        for (uint32_t k = 0; k < 4u + o.amsgrad; k++) {
-            t[k] = item(c, k, i);
-            if (t[k] == NULL || rt_numel(t[k]) != rt_numel(item(c, 0, i)) ||
-                kind_of(t[k]->dtype) >= K_C64)
-                return kernel_error(c, "the lists of an optimizer do not fit each other");
-            x[k] = plain_room(&s, (size_t)rt_numel(t[k]) * sizeof(double));
-            struct rt_tensor to = *t[k];
-            to.dtype = DTYPE_F64;
-            to.data = x[k];
-            for (int64_t d = to.n - 1, each = 1; d >= 0; each *= to.size[d--])
-                to.stride[d] = each;
-            if (!copy_tensor(c, &to, t[k]))
-                return false;
-        }
+        if (!take_lists(c, &s, i, 4u + o.amsgrad, t, x))
+            return false;
         if (steps == NULL || rt_numel(steps) != 1)
             return kernel_error(c, "a step of the optimizer is not one number");
         struct rt_value v = rt_item(steps);
         step = v.kind == RT_FLOAT ? v.f : (double)v.i;
         step_of(&o, x[0], x[1], x[2], x[3], x[4], step, rt_numel(t[0]));
-        for (uint32_t k = 0; k < 4u + o.amsgrad; k++) {
-            struct rt_tensor from = *t[k];
-
-            if (k == 1 && o.scale == 1)
-                continue;
-            from.dtype = DTYPE_F64;
-            from.data = x[k];
-            for (int64_t d = from.n - 1, each = 1; d >= 0; each *= from.size[d--])
-                from.stride[d] = each;
-            if (!copy_tensor(c, t[k], &from))
-                return false;
-        }
+        if (!give_lists(c, 4u + o.amsgrad, t, x, o.scale != 1))
+            return false;
     }
     return true;
 }
@@ -175,6 +195,48 @@ size_t scratch_fused_adam(const struct rt_call *c)
 }
 
 size_t scratch_fused_adamw(const struct rt_call *c)
+{
+    return scratch_fused_adam(c);
+}
+
+/* ---- SGD ---- */
+
+/* (self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize,
+ * is_first_step, grad_scale, found_inf) */
+bool kernel_fused_sgd(struct rt_call *c)
+{
+    double decay = arg_float(c, 3, 0), momentum = arg_float(c, 4, 0),
+           damped = 1 - arg_float(c, 6, 0), lr = 0, scale = 1, found = 0;
+    bool nesterov = arg_bool(c, 7, false), maximize = arg_bool(c, 8, false),
+         first = arg_bool(c, 9, false);
+
+    if (!number(c, 5, &lr) || !number(c, 11, &found) ||
+        (arg_tensor(c, 10) != NULL && !number(c, 10, &scale)))
+        return kernel_error(c, "a number of the optimizer is a tensor of several elements");
+    for (uint32_t i = 0; found == 0 && item(c, 0, i) != NULL; i++) {
+        const struct rt_tensor *t[3];
+        struct plain s = plain_begin(c);
+        double *x[3] = {NULL};
+        uint32_t lists = momentum != 0 ? 3 : 2;
+
+        if (!take_lists(c, &s, i, lists, t, x))
+            return false;
+        for (int64_t k = 0; k < rt_numel(t[0]); k++) {
+            x[1][k] /= scale;
+            double d = (maximize ? -x[1][k] : x[1][k]) + decay * x[0][k];
+            if (momentum != 0) {
+                x[2][k] = first ? d : momentum * x[2][k] + damped * d;
+                d = nesterov ? d + momentum * x[2][k] : x[2][k];
+            }
+            x[0][k] -= lr * d;
+        }
+        if (!give_lists(c, lists, t, x, scale != 1))
+            return false;
+    }
+    return true;
+}
+
+size_t scratch_fused_sgd(const struct rt_call *c)
 {
     return scratch_fused_adam(c);
 }

@@ -405,6 +405,89 @@ static struct rt_tensor masked_like(const struct rt_tensor *values, const struct
     return t;
 }
 
+/* A number wherever the mask, broadcast to t, is false. */
+static bool fill_unless(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *mask,
+                        const struct rt_value *number)
+{
+    struct rt_tensor one = {.dtype = t->dtype};
+    int64_t at[RT_DIMS] = {0}, bytes = dtype_at(t->dtype)->bytes;
+
+    for (int64_t k = 0; k < rt_numel(t); k++) {
+        int64_t m = 0, p = 0;
+
+        for (int d = 0; d < t->n; d++) {
+            int of = d - (t->n - mask->n);
+
+            p += at[d] * t->stride[d];
+            m += of >= 0 && mask->size[of] > 1 ? at[d] * mask->stride[of] : 0;
+        }
+        one.data = (char *)t->data + p * bytes;
+        if (!((const uint8_t *)mask->data)[m] && !fill_tensor(c, &one, number))
+            return false;
+        for (int d = t->n - 1; d >= 0 && ++at[d] == t->size[d]; d--)
+            at[d] = 0;
+    }
+    return true;
+}
+
+/* Indices that lie in self: limited, as torch does, and not negative. Where a mask is false they do
+ * not matter. */
+static void limit(struct rt_call *c, struct plain *s, const struct rt_tensor *self,
+                  const struct rt_value *list, const struct rt_tensor *like, struct rt_value *safe,
+                  struct rt_tensor *index)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        safe[i] = list->item[i];
+        if (list->item[i].kind != RT_TENSOR)
+            continue;
+        index[i] = *like;
+        index[i].data = plain_room(s, (size_t)rt_numel(like) * 8);
+        copy_tensor(c, &index[i], list->item[i].tensor);
+        int64_t size = self->size[i], *at = index[i].data;
+        for (int64_t k = 0; k < rt_numel(like); k++) {
+            int64_t x = at[k] < -size ? -size : at[k] >= size ? size - 1 : at[k];
+
+            at[k] = x < 0 ? x + size : x;
+        }
+        safe[i].tensor = &index[i];
+    }
+}
+
+/* _unsafe_masked_index(self, mask, indices, fill) */
+bool kernel_masked_index(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0), *mask = arg_tensor(c, 1);
+    const struct rt_value *list = arg_at(c, 2);
+    struct plain s = plain_begin(c);
+    struct rt_tensor like = broadcast_like(list), index[RT_DIMS];
+    struct rt_value safe[RT_DIMS], fixed = {.kind = RT_LIST, .n = list->n, .item = safe},
+                                   chosen[2] = {{.kind = RT_TENSOR, .tensor = self}, fixed};
+
+    if (rt_numel(c->out) == 0)
+        return true;
+    if (!is_indexing(c, self, list) || !kernel_broadcasts(c, mask, c->out))
+        return false;
+    limit(c, &s, self, list, &like, safe, index);
+    struct rt_call inner = *c;
+    inner.scratch = s.at;
+    inner.arg = chosen;
+    inner.n_arg = 2;
+    if (rt_numel(self) == 0)
+        return fill_tensor(c, c->out, arg_at(c, 3));
+    if (!kernel_index(&inner))
+        return false;
+    return fill_unless(c, c->out, mask, arg_at(c, 3));
+}
+
+size_t scratch_masked_index(const struct rt_call *c)
+{
+    const struct rt_value *list = arg_at(c, 2);
+    struct rt_tensor like = broadcast_like(list);
+
+    return 2 * put_scratch(c, arg_tensor(c, 0), list) +
+           kernel_bytes(list->n + 2, rt_numel(&like), 8) + ((size_t)list->n + 2) * RT_ALIGN + 512;
+}
+
 /* _unsafe_masked_index_put_accumulate(self, mask, indices, values): where the mask is false,
  * nothing is added, and the index does not matter. */
 bool kernel_masked_index_put(struct rt_call *c)
@@ -421,22 +504,7 @@ bool kernel_masked_index_put(struct rt_call *c)
     if (!is_indexing(c, self, list) || !kernel_broadcasts(c, mask, &wide) ||
         !kernel_broadcasts(c, values, &wide))
         return false;
-    for (uint32_t i = 0; i < list->n; i++) {
-        safe[i] = list->item[i];
-        if (list->item[i].kind != RT_TENSOR)
-            continue;
-        index[i] = like;
-        index[i].data = plain_room(&s, (size_t)rt_numel(&like) * 8);
-        copy_tensor(c, &index[i], list->item[i].tensor);
-        int64_t size = self->size[i], *at = index[i].data;
-        for (int64_t k = 0; k < rt_numel(&like);
-             k++) { /* limited, as torch does, and not negative */
-            int64_t x = at[k] < -size ? -size : at[k] >= size ? size - 1 : at[k];
-
-            at[k] = x < 0 ? x + size : x;
-        }
-        safe[i].tensor = &index[i];
-    }
+    limit(c, &s, self, list, &like, safe, index);
     int64_t n = rt_numel(&wide), bytes = dtype_at(wide.dtype)->bytes;
     wide.data = plain_room(&s, (size_t)(n * bytes));
     keep.dtype = DTYPE_B8;

@@ -192,6 +192,90 @@ bool kernel_select_backward(struct rt_call *c)
            copy_tensor(c, &part, arg_tensor(c, 0));
 }
 
+/* Operands at, at + 1 and at + 2: the diagonal of the result that offset and both dimensions name,
+ * as its last dimension. */
+static bool diagonal_part(struct rt_call *c, uint32_t at, struct rt_tensor *part)
+{
+    int64_t offset = arg_int(c, at, 0);
+    const struct rt_tensor *t = c->out;
+    int a, b, n = 0;
+
+    if (t->n < 2 || !kernel_dim(c, t, arg_int(c, at + 1, 0), &a) ||
+        !kernel_dim(c, t, arg_int(c, at + 2, 1), &b) || a == b || offset < -t->size[a] ||
+        offset > t->size[b])
+        return kernel_error(c, "a diagonal that there is not");
+    int64_t rows = t->size[a] + (offset < 0 ? offset : 0),
+            columns = t->size[b] - (offset > 0 ? offset : 0),
+            first = offset < 0 ? -offset * t->stride[a] : offset * t->stride[b];
+    *part = *t;
+    for (int d = 0; d < t->n; d++)
+        if (d != a && d != b) {
+            part->size[n] = t->size[d];
+            part->stride[n++] = t->stride[d];
+        }
+    part->size[n] = rows < columns ? rows : columns;
+    part->stride[n++] = t->stride[a] + t->stride[b];
+    part->n = (uint8_t)n;
+    if (part->size[n - 1] > 0)
+        part->data = (char *)t->data + first * dtype_at(t->dtype)->bytes;
+    return true;
+}
+
+/* (self, src, offset, dim1, dim2) */
+bool kernel_diagonal_scatter(struct rt_call *c)
+{
+    struct rt_tensor part;
+
+    return kernel_same(c, c->out, arg_tensor(c, 0)) && diagonal_part(c, 2, &part) &&
+           kernel_same(c, arg_tensor(c, 1), &part) && copy_tensor(c, c->out, arg_tensor(c, 0)) &&
+           copy_tensor(c, &part, arg_tensor(c, 1));
+}
+
+/* (grad, input_sizes, offset, dim1, dim2) */
+bool kernel_diagonal_backward(struct rt_call *c)
+{
+    struct rt_tensor part;
+
+    return diagonal_part(c, 2, &part) && kernel_same(c, arg_tensor(c, 0), &part) &&
+           fill_tensor(c, c->out, &zero) && copy_tensor(c, &part, arg_tensor(c, 0));
+}
+
+/* (grad, input_sizes, dim, size, step): windows along a dimension, their elements in the last one */
+bool kernel_unfold_backward(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *grad = arg_tensor(c, 0), *out = c->out;
+    int64_t size = arg_int(c, 3, 0), step = arg_int(c, 4, 1);
+    int dim;
+
+    if (!kernel_dim(c, out, arg_int(c, 2, 0), &dim) || kind_of(out->dtype) >= K_C64 ||
+        grad->n != out->n + 1 || grad->size[grad->n - 1] != size || step < 1)
+        return kernel_apart(c);
+    for (int d = 0; d < out->n; d++)
+        if (grad->size[d] != (d == dim ? (out->size[d] - size) / step + 1 : out->size[d]))
+            return kernel_apart(c);
+    int64_t n = out->n > 0 ? out->size[dim] : 1, windows = out->n > 0 ? grad->size[dim] : 1,
+            inner = out->n > 0 ? plain_count(out, dim + 1, out->n) : 1, count = rt_numel(grad);
+    const double *g = plain_in(&s, grad, K_F64);
+    double *x = plain_out(&s, out, K_F64);
+
+    memset(x, 0, (size_t)rt_numel(out) * sizeof(*x));
+    for (int64_t i = 0; i < count;
+         i++) { /* i = ((outer * windows + window) * inner + at) * size + k */
+        int64_t k = i % size, at = i / size % inner, window = i / size / inner % windows,
+                outer = i / size / inner / windows;
+
+        x[(outer * n + window * step + k) * inner + at] += g[i];
+    }
+    plain_done(&s, out, x, K_F64);
+    return true;
+}
+
+size_t scratch_unfold_backward(const struct rt_call *c)
+{
+    return plain_scratch(c, 0);
+}
+
 /* (self, shifts, dims): without dims, all elements are one line */
 bool kernel_roll(struct rt_call *c)
 {

@@ -90,6 +90,7 @@ static const struct {
     BINARY(fmin),
     BINARY(prelu),
     BINARY(mish_backward),
+    BINARY(log_sigmoid_backward),
     BINARY(pow),
     BINARY(maximum),
     BINARY(minimum),
@@ -102,6 +103,7 @@ static const struct {
     BINARY(bitwise_and),
     BINARY(bitwise_or),
     BINARY(bitwise_xor),
+    BINARY(gcd),
     BINARY(shift_left),
     BINARY(shift_right),
     [OP_KERNEL_add] = {2, SAME, ALPHA, true},
@@ -517,35 +519,49 @@ static bool check_one(struct rt_call *c)
     return c->out->dtype != DTYPE_NONE || kernel_error(c, "it has no result");
 }
 
+/* The operand that is a list of tensors; UINT32_MAX if none is. Only a power may have a number
+ * before it. */
+static uint32_t list_at(const struct rt_call *c)
+{
+    for (uint32_t k = 0; k < c->n_arg && k < 2; k++)
+        if (c->arg[k].kind == RT_LIST && (k == 0 || c->kernel->id == OP_KERNEL_pow))
+            return k;
+    return UINT32_MAX;
+}
+
 /* Item i of all operands that are lists; the result, or the operand that is written. false if there
  * is no such item. */
 static bool take_item(const struct rt_call *c, uint32_t i, struct rt_call *one,
                       struct rt_value *arg, struct rt_tensor *out)
 {
+    uint32_t list = list_at(c);
+
     *one = *c;
-    if (i >= c->arg[0].n || c->n_arg > LIST_ARGS)
+    if (i >= c->arg[list].n || c->n_arg > LIST_ARGS)
         return false;
     for (uint32_t k = 0; k < c->n_arg; k++)
         arg[k] = c->arg[k].kind == RT_LIST && i < c->arg[k].n ? c->arg[k].item[i] : c->arg[k];
-    *out = out_at(c, i) != NULL ? c->out[i] : *arg[0].tensor;
+    *out = out_at(c, i) != NULL ? c->out[i] : *arg[list].tensor;
     one->arg = arg;
     one->out = out;
     one->n_out = 1;
     return true;
 }
 
-/* Lists of one length, and each item of the first a tensor. */
+/* Lists of one length, and each item of the first list a tensor. */
 static bool check_lists(struct rt_call *c)
 {
     struct rt_value arg[LIST_ARGS];
     struct rt_tensor out;
     struct rt_call one;
+    uint32_t first = list_at(c);
 
     if (c->n_arg > LIST_ARGS)
         return kernel_error(c, "it has more than %d operands", LIST_ARGS);
     for (uint32_t k = 0; k < c->n_arg; k++)
         for (uint32_t i = 0; c->arg[k].kind == RT_LIST && i < c->arg[k].n; i++)
-            if (c->arg[k].n != c->arg[0].n || (k == 0 && c->arg[k].item[i].kind != RT_TENSOR))
+            if (c->arg[k].n != c->arg[first].n ||
+                (k == first && c->arg[k].item[i].kind != RT_TENSOR))
                 return kernel_error(c, "its lists do not go together");
     for (uint32_t i = 0; take_item(c, i, &one, arg, &out); i++)
         if (!check_one(&one))
@@ -555,7 +571,7 @@ static bool check_lists(struct rt_call *c)
 
 bool point_check(struct rt_call *c)
 {
-    if (c->n_arg > 0 && c->arg[0].kind == RT_LIST)
+    if (list_at(c) != UINT32_MAX)
         return check_lists(c);
     return c->n_out == 0 || check_one(c);
 }
@@ -567,7 +583,7 @@ size_t point_scratch(const struct rt_call *c)
     struct rt_call one;
     size_t most = 0;
 
-    if (c->n_arg == 0 || c->arg[0].kind != RT_LIST)
+    if (list_at(c) == UINT32_MAX)
         return c->n_out > 0 ? alone_scratch(c) : 0;
     for (uint32_t i = 0; take_item(c, i, &one, arg, &out); i++) {
         size_t bytes = alone_scratch(&one);
@@ -583,7 +599,7 @@ bool point_run(struct rt_call *c)
     struct rt_tensor out;
     struct rt_call one;
 
-    if (c->n_arg == 0 || c->arg[0].kind != RT_LIST)
+    if (list_at(c) == UINT32_MAX)
         return c->n_out == 0 || alone_run(c);
     for (uint32_t i = 0; take_item(c, i, &one, arg, &out); i++)
         if (!alone_run(&one))
