@@ -1,43 +1,7 @@
 /* Reading and writing at positions given by tensors. */
 #include "run/kernel/hot.h"
+#include "run/kernel/place.h"
 #include "run/kernel/plain.h"
-
-/* An index into a dimension, negative ones counted from the end; -1 if it is out of range. */
-static int64_t position(int64_t i, int64_t size)
-{
-    i = i < 0 ? i + size : i;
-    return i >= 0 && i < size ? i : -1;
-}
-
-static bool out_of_range(struct rt_call *c, int64_t i, int64_t size)
-{
-    return kernel_error(c, "index %lld is out of range for %lld elements", (long long)i,
-                        (long long)size);
-}
-
-/* acc += x, one element in memory. */
-static void add_element(char *to, const char *from, enum dtype d)
-{
-    _Alignas(16) char a[16], b[16];
-    enum kind k = kind_of(d);
-
-    elem_load(a, to, d, 1, 1);
-    elem_load(b, from, d, 1, 1);
-    hot_get()->column[k == K_BOOL ? REDUCE_MAX : REDUCE_SUM][k](a, b, 1);
-    elem_store(to, a, d, 1, 1);
-}
-
-static void add_run(char *to, const char *from, enum dtype d, int64_t n)
-{
-    int64_t bytes = dtype_at(d)->bytes;
-
-    if (d == DTYPE_F32 || d == DTYPE_F64 || d == DTYPE_I64) {
-        hot_get()->column[REDUCE_SUM][kind_of(d)](to, from, n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        add_element(to + i * bytes, from + i * bytes, d);
-}
 
 /* ---- index, index_put ---- */
 
@@ -135,10 +99,10 @@ static bool take_indices(struct plain *s, struct indexing *x, const struct rt_te
         to.data = all;
         copy_tensor(s->c, &to, t);
         for (int64_t k = 0; k < x->n_index; k++) {
-            int64_t at = position(all[k], x->size[i]);
+            int64_t at = index_position(all[k], x->size[i]);
 
             if (at < 0)
-                return out_of_range(s->c, all[k], x->size[i]);
+                return index_out_of_range(s->c, all[k], x->size[i]);
             all[k] = at;
         }
         x->index[i] = all;
@@ -305,7 +269,7 @@ static bool put(struct rt_call *c, const struct rt_tensor *self, const struct rt
                 char *place = to + place_of(&x, &p, o, k, m) * bytes;
 
                 if (accumulate)
-                    add_run(place, from, d, p.run);
+                    index_add_run(place, from, d, p.run);
                 else
                     memcpy(place, from, (size_t)(p.run * bytes));
             }
@@ -558,7 +522,7 @@ bool kernel_embedding(struct rt_call *c)
         int64_t row = index[i];
 
         if (row < 0 || row >= weight->size[0])
-            return out_of_range(c, row, weight->size[0]);
+            return index_out_of_range(c, row, weight->size[0]);
         elem_move(to + i * width * bytes, 1, (char *)weight->data + row * weight->stride[0] * bytes,
                   weight->stride[1], (size_t)bytes, width);
     }
@@ -593,7 +557,7 @@ bool kernel_embedding_backward(struct rt_call *c)
         if (index[i] == padding)
             continue;
         if (index[i] < 0 || index[i] >= rows)
-            return out_of_range(c, index[i], rows);
+            return index_out_of_range(c, index[i], rows);
         hot_get()->column[REDUCE_SUM][k](to + index[i] * width * bytes, g + i * width * bytes,
                                          width);
     }
@@ -604,349 +568,4 @@ bool kernel_embedding_backward(struct rt_call *c)
 size_t scratch_embedding_backward(const struct rt_call *c)
 {
     return plain_scratch(c, 0);
-}
-
-/* ---- along one dimension ---- */
-
-static int64_t offset_of(const struct rt_tensor *t, const int64_t *at)
-{
-    int64_t p = 0;
-
-    for (int d = 0; d < t->n; d++)
-        p += at[d] * t->stride[d];
-    return p;
-}
-
-static bool next_index(const struct rt_tensor *t, int64_t *at)
-{
-    for (int d = t->n - 1; d >= 0; d--) {
-        if (++at[d] < t->size[d])
-            return true;
-        at[d] = 0;
-    }
-    return false;
-}
-
-static char *element(const struct rt_tensor *t, const int64_t *at)
-{
-    return (char *)t->data + offset_of(t, at) * dtype_at(t->dtype)->bytes;
-}
-
-static int64_t index_at(const struct rt_tensor *t, const int64_t *at)
-{
-    int64_t i;
-
-    elem_load(&i, element(t, at), t->dtype, 1, 1);
-    return i;
-}
-
-/* (self, dim, index) */
-bool kernel_gather(struct rt_call *c)
-{
-    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
-    int64_t at[RT_DIMS] = {0}, place[RT_DIMS];
-    size_t bytes = dtype_at(self->dtype)->bytes;
-    int dim;
-
-    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !kernel_dtype(c, c->out, self->dtype) ||
-        !kernel_holds(c, c->out, rt_numel(index)))
-        return false;
-    if (rt_numel(index) == 0)
-        return true;
-    if (!kernel_within(c, index, self, dim) || !kernel_within(c, index, c->out, -1))
-        return false;
-    do {
-        int64_t i = index_at(index, at), n = self->n > 0 ? self->size[dim] : 1;
-
-        memcpy(place, at, sizeof(place));
-        place[dim] = position(i, n);
-        if (place[dim] < 0)
-            return out_of_range(c, i, n);
-        memcpy(element(c->out, at), element(self, place), bytes);
-    } while (next_index(index, at));
-    return true;
-}
-
-enum how { REPLACE, ADD, MULTIPLY, LARGEST, SMALLEST, AVERAGE };
-
-static void combine(char *to, const void *value, enum kind from, enum dtype d, enum how how)
-{
-    static const uint8_t op[] = {[ADD] = REDUCE_SUM,
-                                 [MULTIPLY] = REDUCE_PROD,
-                                 [LARGEST] = REDUCE_MAX,
-                                 [SMALLEST] = REDUCE_MIN};
-    _Alignas(16) char a[16], b[16];
-    enum kind k = kind_of(d);
-
-    elem_convert(b, k, value, from, 1);
-    if (how != REPLACE && hot_get()->column[op[how]][k] != NULL) {
-        elem_load(a, to, d, 1, 1);
-        hot_get()->column[op[how]][k](a, b, 1);
-        elem_store(to, a, d, 1, 1);
-    } else {
-        elem_store(to, b, d, 1, 1);
-    }
-}
-
-/* Each element of src, or the number, goes to the place that index says. */
-static bool scatter(struct rt_call *c, enum how how)
-{
-    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
-                           *src = arg_tensor(c, 3);
-    const struct rt_tensor *to = out_at(c, 0) != NULL ? c->out : self;
-    int dim;
-
-    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !kernel_like(c, to, self))
-        return false;
-    if (src != NULL && kind_of(src->dtype) == K_END)
-        return kernel_error(c, "no kernel scatters %s", dtype_at(src->dtype)->name);
-    int64_t at[RT_DIMS] = {0}, place[RT_DIMS], n = self->n > 0 ? self->size[dim] : 1;
-    double number = arg_float(c, 3, 0);
-    if (to->data != self->data && !copy_tensor(c, to, self))
-        return false;
-    if (rt_numel(index) == 0)
-        return true;
-    if (!kernel_within(c, index, self, dim) || !kernel_within(c, to, self, -1) ||
-        !kernel_within(c, self, to, -1) || (src != NULL && !kernel_within(c, index, src, -1)))
-        return false;
-    do {
-        int64_t i = index_at(index, at);
-        _Alignas(16) char x[16];
-
-        memcpy(place, at, sizeof(place));
-        place[dim] = position(i, n);
-        if (place[dim] < 0)
-            return out_of_range(c, i, n);
-        if (src != NULL)
-            elem_load(x, element(src, at), src->dtype, 1, 1);
-        else
-            memcpy(x, &number, sizeof(number));
-        combine(element(to, place), x, src != NULL ? kind_of(src->dtype) : K_F64, self->dtype, how);
-    } while (next_index(index, at));
-    return true;
-}
-
-bool kernel_scatter(struct rt_call *c)
-{
-    return scatter(c, REPLACE);
-}
-
-bool kernel_scatter_add(struct rt_call *c)
-{
-    return scatter(c, ADD);
-}
-
-static enum how how_to_reduce(const struct rt_value *v)
-{
-    static const struct {
-        const char *name;
-        enum how how;
-    } ways[] = {{"sum", ADD},      {"mean", AVERAGE},  {"prod", MULTIPLY},
-                {"amax", LARGEST}, {"amin", SMALLEST}, {NULL, REPLACE}};
-    int i = 0;
-
-    while (ways[i].name != NULL && (v->kind != RT_STR || strcmp(ways[i].name, v->str) != 0))
-        i++;
-    return ways[i].how;
-}
-
-/* Divides by how many elements came; whole numbers are rounded down. */
-static void divide_by(char *p, enum dtype d, int64_t count)
-{
-    union {
-        int64_t i;
-        float f[2];
-        double d[2];
-    } x = {0};
-
-    elem_load(&x, p, d, 1, 1);
-    switch (kind_of(d)) {
-    case K_I64: x.i = x.i / count - (x.i % count != 0 && x.i < 0); break;
-    case K_F32: x.f[0] /= (float)count; break;
-    case K_F64: x.d[0] /= (double)count; break;
-    case K_C64: x.f[0] /= (float)count, x.f[1] /= (float)count; break;
-    case K_C128: x.d[0] /= (double)count, x.d[1] /= (double)count; break;
-    default: break;
-    }
-    elem_store(p, &x, d, 1, 1);
-}
-
-/* scatter_reduce(self, dim, index, src, reduce, include_self). Without what was there, the first
- * element that comes to a place replaces it. */
-bool kernel_scatter_reduce(struct rt_call *c)
-{
-    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
-                           *src = arg_tensor(c, 3);
-    const struct rt_tensor *to = out_at(c, 0) != NULL ? c->out : self;
-    struct plain s = plain_begin(c);
-    enum how how = how_to_reduce(arg_at(c, 4));
-    int dim;
-
-    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !kernel_like(c, to, self))
-        return false;
-    int64_t at[RT_DIMS] = {0}, place[RT_DIMS], n = self->n > 0 ? self->size[dim] : 1;
-    int64_t *count = plain_room(&s, (size_t)rt_numel(self) * sizeof(*count));
-    struct rt_tensor counts = *self;
-
-    if (how == REPLACE)
-        return kernel_error(c, "no kernel reduces %s in this way", dtype_at(self->dtype)->name);
-    for (int64_t d = self->n - 1, step = 1; d >= 0; step *= self->size[d--])
-        counts.stride[d] = step;
-    for (int64_t i = 0; i < rt_numel(self); i++)
-        count[i] = arg_bool(c, 5, true);
-    if (to->data != self->data && !copy_tensor(c, to, self))
-        return false;
-    if (rt_numel(index) == 0)
-        return true;
-    if (!kernel_within(c, index, self, dim) || !kernel_within(c, to, self, -1) ||
-        !kernel_within(c, self, to, -1) || !kernel_within(c, index, src, -1))
-        return false;
-    do {
-        int64_t i = index_at(index, at);
-        _Alignas(16) char x[16];
-
-        memcpy(place, at, sizeof(place));
-        place[dim] = position(i, n);
-        if (place[dim] < 0)
-            return out_of_range(c, i, n);
-        elem_load(x, element(src, at), src->dtype, 1, 1);
-        bool first = count[offset_of(&counts, place)]++ == 0;
-        combine(element(to, place), x, kind_of(src->dtype), self->dtype,
-                first            ? REPLACE
-                : how == AVERAGE ? ADD
-                                 : how);
-    } while (next_index(index, at));
-    memset(at, 0, sizeof(at));
-    do
-        if (how == AVERAGE && count[offset_of(&counts, at)] > 1)
-            divide_by(element(to, at), self->dtype, count[offset_of(&counts, at)]);
-    while (next_index(self, at));
-    return true;
-}
-
-size_t scratch_scatter_reduce(const struct rt_call *c)
-{
-    return (size_t)rt_numel(arg_tensor(c, 0)) * sizeof(int64_t) + RT_ALIGN;
-}
-
-/* (self, dim, index, source, alpha), index_select(self, dim, index): whole slices */
-static struct rt_tensor slice_at(const struct rt_tensor *t, int dim, int64_t i)
-{
-    struct rt_tensor x = *t;
-
-    if (t->n == 0)
-        return x;
-    x.data = (char *)t->data + i * t->stride[dim] * dtype_at(t->dtype)->bytes;
-    x.size[dim] = 1;
-    return x;
-}
-
-/* Is there an index for each slice of t, all in one dimension? */
-static bool along(struct rt_call *c, const struct rt_tensor *index, const struct rt_tensor *t,
-                  int dim)
-{
-    return index->n <= 1 ? kernel_holds(c, index, t->n > 0 ? t->size[dim] : 1)
-                         : kernel_holds(c, index, -1);
-}
-
-/* Are slices of t those of `of`, in dtype and sizes? */
-static bool slices_fit(struct rt_call *c, const struct rt_tensor *t, const struct rt_tensor *of,
-                       int dim)
-{
-    for (int d = 0; d < of->n && d < t->n; d++)
-        if (d != dim && t->size[d] != of->size[d])
-            return kernel_apart(c);
-    return t->n != of->n ? kernel_apart(c) : kernel_dtype(c, t, of->dtype);
-}
-
-bool kernel_index_select(struct rt_call *c)
-{
-    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
-    int dim;
-
-    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !slices_fit(c, c->out, self, dim) ||
-        !along(c, index, c->out, dim))
-        return false;
-    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
-    for (int64_t k = 0; k < n; k++) {
-        at[0] = k;
-        int64_t i = index_at(index, at);
-        if (i < 0 || i >= size)
-            return out_of_range(c, i, size);
-        struct rt_tensor from = slice_at(self, dim, i), to = slice_at(c->out, dim, k);
-        if (!copy_tensor(c, &to, &from))
-            return false;
-    }
-    return true;
-}
-
-bool kernel_index_add(struct rt_call *c)
-{
-    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
-                           *src = arg_tensor(c, 3);
-    const struct rt_tensor *out = out_at(c, 0) != NULL ? c->out : self;
-    double alpha = arg_float(c, 4, 1);
-    int dim;
-
-    if (alpha != 1)
-        return kernel_error(c, "no kernel adds at an index with a factor");
-    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !slices_fit(c, src, self, dim) ||
-        !along(c, index, src, dim) || !kernel_like(c, out, self))
-        return false;
-    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
-    if (out->data != self->data && !copy_tensor(c, out, self))
-        return false;
-    for (int64_t k = 0; k < n && rt_numel(src) > 0; k++) {
-        int64_t in[RT_DIMS] = {0};
-
-        at[0] = k;
-        int64_t i = index_at(index, at);
-        if (i < 0 || i >= size)
-            return out_of_range(c, i, size);
-        struct rt_tensor from = slice_at(src, dim, k), to = slice_at(out, dim, i);
-        do
-            add_element(element(&to, in), element(&from, in), self->dtype);
-        while (next_index(&from, in));
-    }
-    return true;
-}
-
-/* Slices of the result, those that index names, written by src or by a value. */
-static bool write_slices(struct rt_call *c, const struct rt_tensor *src, const struct rt_value *v)
-{
-    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2);
-    const struct rt_tensor *out = out_at(c, 0) != NULL ? c->out : self;
-    int dim;
-
-    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !kernel_like(c, out, self) ||
-        (src != NULL && !slices_fit(c, src, self, dim)) ||
-        !along(c, index, src != NULL ? src : index, src != NULL ? dim : 0))
-        return false;
-    int64_t n = rt_numel(index), size = self->n > 0 ? self->size[dim] : 1, at[RT_DIMS] = {0};
-    if (out->data != self->data && !copy_tensor(c, out, self))
-        return false;
-    for (int64_t k = 0; k < n; k++) {
-        at[0] = k;
-        int64_t i = index_at(index, at), there = src == NULL ? position(i, size) : i;
-        if (there < 0 || there >= size)
-            return out_of_range(c, i, size);
-        struct rt_tensor to = slice_at(out, dim, there), from;
-        if (src != NULL)
-            from = slice_at(src, dim, k);
-        if (src != NULL ? !copy_tensor(c, &to, &from) : !fill_tensor(c, &to, v))
-            return false;
-    }
-    return true;
-}
-
-/* (self, dim, index, source) */
-bool kernel_index_copy(struct rt_call *c)
-{
-    return write_slices(c, arg_tensor(c, 3), NULL);
-}
-
-/* (self, dim, index, value) */
-bool kernel_index_fill(struct rt_call *c)
-{
-    return write_slices(c, NULL, arg_at(c, 3));
 }
