@@ -1,7 +1,7 @@
 /* Reading and writing along one dimension, at positions that a tensor gives: gather, scatter and
  * their kin. */
 #include "run/kernel/hot.h"
-#include "run/kernel/place.h"
+#include "run/kernel/index_place.h"
 #include "run/kernel/plain.h"
 
 static int64_t offset_of(const struct rt_tensor *t, const int64_t *at)

@@ -1,6 +1,6 @@
 /* Reading and writing at positions given by tensors. */
 #include "run/kernel/hot.h"
-#include "run/kernel/place.h"
+#include "run/kernel/index_place.h"
 #include "run/kernel/plain.h"
 
 /* ---- index, index_put ---- */

@@ -1,6 +1,6 @@
 /* Places that tensors of indices give, and adding to them. */
-#ifndef TUCK_RUN_KERNEL_PLACE_H
-#define TUCK_RUN_KERNEL_PLACE_H
+#ifndef TUCK_RUN_KERNEL_INDEX_PLACE_H
+#define TUCK_RUN_KERNEL_INDEX_PLACE_H
 
 #include "run/kernel/kernels.h"
 

@@ -1,4 +1,4 @@
-#include "run/kernel/place.h"
+#include "run/kernel/index_place.h"
 
 #include "run/kernel/hot.h"
 
