@@ -130,8 +130,8 @@ struct misfit {
     uint32_t node; /* the first one whose result does not follow from its operands; PROGRAM_NONE */
 };
 
-/* Loops read as many elements as the types say. Other kernels look for themselves, and what has none
- * is refused for that. */
+/* Loops read as many elements as the types say. Other kernels look for themselves, and what has
+ * none is refused for that. */
 static void meet_call(void *ctx, const tuck_graph *g, uint32_t n, type_id inferred, type_id stated)
 {
     struct misfit *x = ctx;

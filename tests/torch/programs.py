@@ -263,3 +263,10 @@ def odd_views(x, y):
     c[1:, ::2] = y[1:, ::2] * 2
     c[:, -1].mul_(2)
     return a + b + c.t().reshape(-1)[3:9].square().sum() + y.max(1).values.sum() + F.normalize(x).mul(y).sum()
+
+
+@program(lambda rank: [Draw(rank)(4, 6) * 900, Draw(rank)(5)])
+def eight_bits(x, y):
+    """Casts to 8-bit floats, small numbers and numbers that are too large among them."""
+    small, wide = x.to(torch.float8_e4m3fn), (y / 2**16).to(torch.float8_e5m2)
+    return small.float(), wide.float(), reduced(small.to(torch.bfloat16).float()), (x / 2**14).to(torch.float8_e4m3fn).float()

@@ -80,9 +80,15 @@ static void copies(void **state)
     across = dense(b, DTYPE_B8, 2, (int64_t[]){2, 3});
     assert_true(kernel_run(&c));
     assert_true(b[0] == 1 && b[4] == 0 && b[5] == 1);
-    across.dtype = DTYPE_F8E5M2;
+    across.dtype = DTYPE_F8E5M2; /* what is too large is infinity */
+    assert_true(kernel_run(&c));
+    assert_memory_equal(b, ((uint8_t[]){0x3e, 0xc0, 0x42, 0x7c, 0x80, 0x5d}), sizeof(b));
+    across.dtype = DTYPE_F8E4M3FN; /* or the largest number */
+    assert_true(kernel_run(&c));
+    assert_memory_equal(b, ((uint8_t[]){0x3c, 0xc0, 0x44, 0x7e, 0x80, 0x79}), sizeof(b));
+    across.dtype = DTYPE_F8E8M0FNU;
     assert_false(kernel_run(&c));
-    assert_string_equal(error, "no kernel converts float32 to float8_e5m2");
+    assert_string_equal(error, "no kernel converts float32 to float8_e8m0fnu");
 }
 
 int main(int argc, char **argv)

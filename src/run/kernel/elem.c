@@ -118,7 +118,7 @@ static inline uint8_t f32_to_e5m2(float f)
     return (uint8_t)(out | sign);
 }
 
-/* No infinity: what is too large is NaN. */
+/* There is no infinity: what is too large is the largest number, as in torch 2.13. */
 static inline float e4m3_to_f32(uint8_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x80) << 24, rest = (uint32_t)(h & 0x7f) << 20, u;
@@ -139,8 +139,8 @@ static inline uint8_t f32_to_e4m3(float f)
     memcpy(&u, &f, sizeof(u));
     uint32_t sign = u >> 24 & 0x80;
     u &= 0x7fffffff;
-    out = u >= 0x43f00000 ? 0x7f : narrowed(u, 3, 121);
-    return (uint8_t)((out > 0x7f ? 0x7f : out) | sign);
+    out = u > 0x7f800000 ? 0x7f : u >= 0x43e00000 ? 0x7e : narrowed(u, 3, 121);
+    return (uint8_t)(out | sign);
 }
 
 /* ---- loading and storing ---- */

@@ -174,7 +174,7 @@ static int64_t result_elements(const struct conv *v)
     return v->transposed ? v->pixels : v->places;
 }
 
-/* The image that stands behind places: each window times the filters, added up. */
+/* The image that belongs to places: each window times the filters, added up. */
 static bool spread(struct rt_call *c, const struct conv *v, struct matrix col, struct matrix w,
                    struct matrix places, char *image, void *room)
 {

@@ -240,7 +240,7 @@ bool kernel_diagonal_backward(struct rt_call *c)
            fill_tensor(c, c->out, &zero) && copy_tensor(c, &part, arg_tensor(c, 0));
 }
 
-/* (grad, input_sizes, dim, size, step): windows along a dimension, their elements in the last one */
+/* (grad, input_sizes, dim, size, step): windows along a dimension, elements in the last one */
 bool kernel_unfold_backward(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
