@@ -1,11 +1,12 @@
 """A DDP step on 2 ranks: `tuck run` beside PyTorch's DDP over gloo, one thread each, interleaved.
 
-    python bench/ddp.py [--rounds N] [--tuck build/release/tuck] [--model mlp|transformer]
+    python bench/ddp.py [--rounds N] [--tuck build/release/tuck] [--model mlp|transformer|transformer256]
 
 Prints the best and the median step of each, and fails if Tuck's median is more than 0.7 times that of
 PyTorch, eager or compiled: what a job waits for is its usual step, not its luckiest one. The graph that Tuck runs is the step as PyTorch traces it
-(bench/step.py), as it came and after `tuck optimize` with costs measured here. If the environment
-binds OpenBLAS to another processor's kernels, a row shows that, too; it is not judged.
+(bench/step.py), as it came and after `tuck optimize` with costs measured here. The transformer with
+256 tokens a rank, not 128, is shown and not judged: its matrix products alone take two thirds of
+PyTorch's step where these run at AVX2's peak. If the environment binds OpenBLAS to another processor's kernels, a row shows that, too; it is not judged.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import tuck_run
 
 HERE = Path(__file__).resolve().parent
 WORLD, STEPS, WARMUP, MOST = 2, 10, 3, 0.7
+MODELS, SHOWN = ("mlp", "transformer", "transformer256"), ("transformer256",)
 
 
 def worker(rank, model_name, compiled, store, out):
@@ -99,23 +101,24 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tuck", default=str(HERE.parent / "build/release/tuck"))
-    parser.add_argument("--model", choices=("mlp", "transformer"))
+    parser.add_argument("--model", choices=MODELS)
     args = parser.parse_args()
     missed = False
-    for model in [args.model] if args.model else ("mlp", "transformer"):
+    for model in [args.model] if args.model else MODELS:
         with tempfile.TemporaryDirectory() as folder:
             found = measure(model, args.tuck, args.rounds, folder)
         for name, times in found.items():
-            print(f"{model:12} {name:22} best {min(times):9.3f} ms, "
+            print(f"{model:14} {name:22} best {min(times):9.3f} ms, "
                   f"median {statistics.median(times):9.3f} ms")
         for name in ("torch DDP, eager", "torch DDP, compiled"):
             ratio, best = (
                 min(f(found["tuck run"]), f(found["tuck run, optimized"])) / f(found[name])
                 for f in (statistics.median, min)
             )
-            missed |= ratio > MOST
-            print(f"{model:12} {ratio:.2f} of {name}, at most {MOST}: "
-                  f"{'MISSED' if ratio > MOST else 'ok'}; best steps {best:.2f}", flush=True)
+            judged = model not in SHOWN
+            missed |= judged and ratio > MOST
+            word = "not judged" if not judged else f"at most {MOST}: {'MISSED' if ratio > MOST else 'ok'}"
+            print(f"{model:14} {ratio:.2f} of {name}, {word}; best steps {best:.2f}", flush=True)
     return 1 if missed else 0
 
 

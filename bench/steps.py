@@ -74,7 +74,8 @@ class Gpt(nn.Module):
 
 MODELS = {
     "mlp": (Mlp, 1024, 8, 64),
-    "transformer": (Transformer, 256, 4, 2),
+    "transformer": (Transformer, 256, 4, 1),
+    "transformer256": (Transformer, 256, 4, 2),  # tokens of a rank
     "gpt": (Gpt, 256, 4, 1),
 }
 TOKENS = 128
