@@ -42,6 +42,7 @@ struct exec_options {
     size_t n_kernel;
     const struct exec_number *number; /* of symbols and of inputs that are numbers */
     size_t n_number;
+    uint64_t seed;  /* what random operators draw from; the same on all ranks */
     bool same_text; /* all ranks run the same graph: names must agree, too */
 };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "run/exec_core.h"
+#include "run/kernel/draw.h"
 
 /* ---- values of a graph ---- */
 
@@ -214,6 +215,9 @@ bool exec_fill_call(struct exec *x, struct exec_step *s, struct arena *a)
     }
     s->call.arg = arg;
     s->call.n_arg = n;
+    if ((op_at(c->op)->flags & OP_F_RANDOM) != 0)
+        s->call.key = draw_key(draw_mix(x->o.seed + 1),
+                               graph_str(x->g, node_at(x->g, s->node)->name));
     s->call.error = x->error;
     s->call.error_size = sizeof(x->error);
     fill_results(x, s, a);

@@ -397,6 +397,7 @@ static bool prepare(struct rank *k, uint32_t side)
                              .n_kernel = plan->o->n_kernels,
                              .number = r->number,
                              .n_number = r->n_number,
+                             .seed = plan->o->seed,
                              .same_text = plan->side[side].same_text};
     if (!exec_prepare(&o, &k->x, why))
         return fail(k, why);

@@ -11,24 +11,14 @@
  *   bool    one bit
  */
 #include "graph/call.h"
+#include "run/kernel/draw.h"
 #include "run/run.h"
 
 #include <math.h>
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
 static uint64_t key_of(uint64_t seed, int rank, const char *name)
 {
-    uint64_t key = mix(seed + 1) + mix((uint64_t)rank + 0x10001);
-
-    for (; *name != '\0'; name++)
-        key = mix(key ^ (unsigned char)*name);
-    return key;
+    return draw_key(draw_mix(seed + 1) + draw_mix((uint64_t)rank + 0x10001), name);
 }
 
 /* ---- what the values must be ---- */
@@ -173,7 +163,8 @@ static void put_element(char *at, enum dtype d, uint64_t bits, const struct want
     case DTYPE_IS_FLOAT: put_float(at, d, float_of(bits, d, w->positive)); break;
     case DTYPE_IS_COMPLEX:
         put_float(at, dtype_real_of(d), float_of(bits, DTYPE_F32, false));
-        put_float(at + row->bytes / 2, dtype_real_of(d), float_of(mix(bits), DTYPE_F32, false));
+        put_float(at + row->bytes / 2, dtype_real_of(d),
+                  float_of(draw_mix(bits), DTYPE_F32, false));
         break;
     case DTYPE_IS_BOOL: *at = (char)(bits >> 63); break;
     case DTYPE_IS_INT:
@@ -197,8 +188,7 @@ void run_draw(uint64_t seed, const struct run_rank *r, int rank, const struct ex
 
     follow(&f, in->node);
     for (int64_t i = 0; i < n; i++) {
-        put_element(at, (enum dtype)t->dtype, mix(key + ((uint64_t)i + 1) * 0x9E3779B97F4A7C15u),
-                    &w);
+        put_element(at, (enum dtype)t->dtype, draw_bits(key, i), &w);
         for (uint32_t d = t->n; d > 0; d--) { /* the next one, in the order of indices */
             at += t->stride[d - 1] * elem;
             if (++index[d - 1] < t->size[d - 1])

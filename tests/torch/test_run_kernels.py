@@ -12,6 +12,7 @@ import unittest
 import torch
 
 import kernels
+import test_run_random
 import test_shapes_nn
 from harness import HERE, some
 from shapes import Tensor, dense, rows
@@ -136,7 +137,7 @@ def generators():
 class KernelTest(unittest.TestCase):
     def test_rows(self):
         makers, missing = generators(), []
-        wanted = [row for row in rows().values() if row["kernel"] not in {"none", *OWN_TEST, *ON_GPUS} and re.search(ONLY, row["name"])]
+        wanted = [row for row in rows().values() if row["kernel"] not in {"none", *OWN_TEST, *ON_GPUS, *test_run_random.KERNELS} and re.search(ONLY, row["name"])]
         drawn = []
         for row in wanted:
             name, kernel = row["name"], row["kernel"]

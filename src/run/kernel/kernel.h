@@ -75,6 +75,7 @@ struct rt_call {
     const struct rt_value *arg;
     struct rt_tensor *out;
     uint32_t n_arg, n_out;
+    uint64_t key; /* what random operators draw from */
     void *scratch;
     char *error; /* of error_size bytes: what is wrong, if the kernel returns false */
     size_t error_size;

@@ -1,8 +1,10 @@
 /* Attention by two products for some queries of a head, with their scores in scratch: [batch,
  * heads, length, width]. Heads of key and value may be fewer, shared by as many queries. If it is
- * causal, keys that none of these queries sees are left out. */
+ * causal, keys that none of these queries sees are left out. Which weights dropout takes follows
+ * from a seed, which the forms for GPUs return, so that the way back takes the same ones. */
 #include <math.h>
 
+#include "run/kernel/draw.h"
 #include "run/kernel/gemm.h"
 #include "run/kernel/rows.h"
 
@@ -10,9 +12,23 @@ struct attention {
     const struct rt_tensor *q, *k, *v, *mask;
     bool causal;
     double scale, dropout;
+    const struct rt_tensor *seed; /* if something is dropped */
+    uint64_t key;
     enum kind kind;
     int64_t batch, heads, length, keys, width, value_width, share;
 };
+
+static bool take_seed(struct rt_call *c, struct attention *a)
+{
+    if (a->seed == NULL || rt_numel(a->seed) == 0)
+        return kernel_error(c, "attention with dropout, but without a seed");
+    if (!(a->dropout > 0 && a->dropout < 1))
+        return kernel_error(c, "dropout with a probability of %g", a->dropout);
+    struct rt_tensor first = *a->seed;
+    first.n = 0;
+    a->key = draw_mix((uint64_t)rt_item(&first).i);
+    return true;
+}
 
 static bool describe(struct rt_call *c, struct attention *a)
 {
@@ -20,8 +36,8 @@ static bool describe(struct rt_call *c, struct attention *a)
 
     if (q == NULL || k == NULL || v == NULL || q->n != 4 || k->n != 4 || v->n != 4)
         return kernel_error(c, "attention of other than four dimensions");
-    if (a->dropout != 0)
-        return kernel_error(c, "no kernel computes attention with dropout");
+    if (a->dropout != 0 && !take_seed(c, a))
+        return false;
     if (kind_of(q->dtype) >= K_C64)
         return kernel_error(c, "no kernel computes attention of complex numbers");
     a->kind = plain_float(q);
@@ -141,6 +157,26 @@ static const void *mask_row(const void *mask, const struct attention *a, int64_t
     return mask == NULL ? NULL : (const char *)mask + first * a->keys * kind_bytes[a->kind];
 }
 
+/* Takes weights of a block of head i, and scales those that stay. */
+static void drop(const struct attention *a, const struct attention_block *b, int64_t i, void *p)
+{
+    double scale = 1 / (1 - a->dropout);
+    uint64_t least = (uint64_t)ldexp(a->dropout, 64);
+
+    if (a->dropout == 0)
+        return;
+    for (int64_t r = 0; r < b->rows; r++)
+        for (int64_t k = 0; k < b->keys; k++) {
+            int64_t at = r * b->keys + k, number = (i * a->length + b->first + r) * a->keys + k;
+            double by = draw_bits(a->key, number) >= least ? scale : 0;
+
+            if (a->kind == K_F32)
+                ((float *)p)[at] *= (float)by;
+            else
+                ((double *)p)[at] *= by;
+        }
+}
+
 /* Is t like the queries, with the width of values? */
 static bool is_output(struct rt_call *c, const struct attention *a, const struct rt_tensor *t)
 {
@@ -191,6 +227,7 @@ static bool forward(struct rt_call *c, struct attention *a, struct rt_tensor *ou
             rows_attention(kind, &b, scores,
                            lse != NULL ? lse + (i * lse_rows + first) * bytes : NULL,
                            mask_row(m, a, first));
+            drop(a, &b, i, scores);
             if (!gemm(c, kind, head(&o, i, first, b.rows), p, head(&v, shared, 0, b.keys), 1, 0,
                       s.at))
                 return false;
@@ -218,17 +255,21 @@ bool kernel_attention_cpu(struct rt_call *c)
     return forward(c, &a, &c->out[0], out_at(c, 1));
 }
 
-/* The forms for GPUs: the logarithms may be left out, and nothing random was drawn. */
+/* The forms for GPUs: the logarithms may be left out; the seed is result `seed`, and the next one
+ * how many numbers were drawn before. */
 static bool forward_on_gpu(struct rt_call *c, struct attention *a, uint32_t seed)
 {
+    const struct rt_value drawn = {.kind = RT_INT,
+                                   .i = a->dropout != 0 ? (int64_t)(c->key >> 1) : 0};
     const struct rt_value zero = {.kind = RT_INT};
     struct rt_tensor *lse = out_at(c, 1);
 
     if (lse != NULL && rt_numel(lse) == 0)
         lse = NULL;
     for (uint32_t i = seed; i < seed + 2; i++)
-        if (out_at(c, i) != NULL && !fill_tensor(c, out_at(c, i), &zero))
+        if (out_at(c, i) != NULL && !fill_tensor(c, out_at(c, i), i == seed ? &drawn : &zero))
             return false;
+    a->seed = out_at(c, seed);
     if (out_at(c, 8) != NULL && rt_numel(out_at(c, 8)) > 0)
         return kernel_error(c, "no kernel returns the weights of attention");
     return forward(c, a, &c->out[0], lse);
@@ -299,7 +340,7 @@ SCRATCH_OF(attention_cudnn, 0)
 struct backward {
     struct rt_tensor g, q, k, v, o, d[3];
     const char *lse;
-    void *p, *dp, *room;
+    void *p, *dp, *kept, *room;
 };
 
 /* Keys that no query sees have no gradient. */
@@ -330,9 +371,15 @@ static bool block_backward(struct rt_call *c, const struct attention *a, const s
     if (!gemm(c, kind, p, q, turned(k), 1, 0, w->room))
         return false;
     rows_attention_again(kind, &b, w->p, lse, mask_row(mask, a, b.first));
-    if (!gemm(c, kind, head(&w->d[2], shared, 0, b.keys), turned(p), g, 1, add, w->room) ||
+    struct matrix kept = p; /* the weights that were not dropped */
+    if (a->dropout != 0) {
+        kept.p = memcpy(w->kept, w->p, (size_t)(b.rows * b.keys * kind_bytes[kind]));
+        drop(a, &b, i, kept.p);
+    }
+    if (!gemm(c, kind, head(&w->d[2], shared, 0, b.keys), turned(kept), g, 1, add, w->room) ||
         !gemm(c, kind, dp, g, turned(v), 1, 0, w->room))
         return false;
+    drop(a, &b, i, w->dp);
     rows_attention_scores(kind, &b, w->dp, w->p, g.p, g.row_step, o.p, o.row_step, a->value_width);
     return gemm(c, kind, head(&w->d[0], i, b.first, b.rows), dp, k, 1, 0, w->room) &&
            gemm(c, kind, head(&w->d[1], shared, 0, b.keys), turned(dp), q, 1, add, w->room);
@@ -361,6 +408,7 @@ static bool backward(struct rt_call *c, struct attention *a, const struct rt_ten
     const char *lse = plain_in(&s, lse_in, kind);
     w.p = plain_room(&s, score_bytes(a->q, a->k));
     w.dp = plain_room(&s, score_bytes(a->q, a->k));
+    w.kept = plain_room(&s, a->dropout != 0 ? score_bytes(a->q, a->k) : 0);
     void *mask = plain_room(&s, mask_bytes(a));
     w.room = s.at;
     int64_t lse_rows = lse_in->n == 3 ? lse_in->size[2] : a->length;
@@ -397,8 +445,8 @@ bool kernel_attention_cpu_backward(struct rt_call *c)
 }
 
 /* q, k and v follow the gradient everywhere; mask: the operand of a bias, 0 if there is none. */
-static struct attention backward_of(const struct rt_call *c, uint32_t mask, uint32_t dropout,
-                                    uint32_t causal, uint32_t scale)
+static struct attention backward_of(const struct rt_call *c, uint32_t mask, uint32_t seed,
+                                    uint32_t dropout, uint32_t causal, uint32_t scale)
 {
     return (struct attention){.q = arg_tensor(c, 1),
                               .k = arg_tensor(c, 2),
@@ -406,6 +454,7 @@ static struct attention backward_of(const struct rt_call *c, uint32_t mask, uint
                               .mask = mask != 0 ? arg_tensor(c, mask) : NULL,
                               .causal = arg_bool(c, causal, false),
                               .scale = scale_at(c, scale),
+                              .seed = arg_tensor(c, seed),
                               .dropout = arg_float(c, dropout, 0)};
 }
 
@@ -413,7 +462,7 @@ static struct attention backward_of(const struct rt_call *c, uint32_t mask, uint
  * is_causal, philox_seed, philox_offset, *, scale) */
 bool kernel_attention_flash_backward(struct rt_call *c)
 {
-    struct attention a = backward_of(c, 0, 10, 11, 14);
+    struct attention a = backward_of(c, 0, 12, 10, 11, 14);
 
     return backward(c, &a, arg_tensor(c, 0), arg_tensor(c, 4), arg_tensor(c, 5));
 }
@@ -422,7 +471,7 @@ bool kernel_attention_flash_backward(struct rt_call *c)
  * grad_input_mask, is_causal, *, scale) */
 bool kernel_attention_efficient_backward(struct rt_call *c)
 {
-    struct attention a = backward_of(c, 4, 9, 11, 12);
+    struct attention a = backward_of(c, 4, 7, 9, 11, 12);
 
     if (out_at(c, 3) != NULL)
         return kernel_error(c, "no kernel computes the gradient of the bias of attention");
@@ -433,7 +482,7 @@ bool kernel_attention_efficient_backward(struct rt_call *c)
  * cum_seq_k, max_q, max_k, dropout_p, is_causal, *, scale) */
 bool kernel_attention_cudnn_backward(struct rt_call *c)
 {
-    struct attention a = backward_of(c, 8, 13, 14, 15);
+    struct attention a = backward_of(c, 8, 6, 13, 14, 15);
 
     return backward(c, &a, arg_tensor(c, 0), arg_tensor(c, 4), arg_tensor(c, 5));
 }

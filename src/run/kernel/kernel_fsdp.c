@@ -1,4 +1,4 @@
-/* Copies into and out of the flat buffers of FSDP and of buckets; dropout that drops nothing. */
+/* Copies into and out of the flat buffers of FSDP and of buckets. */
 #include "run/kernel/plain.h"
 
 /* n elements of a plain vector from `at` on, seen as t is. */
@@ -201,18 +201,4 @@ bool kernel_bucket_reduce_scatter(struct rt_call *c)
         at += each;
     }
     return true;
-}
-
-/* native_dropout(input, p, train): only p = 0 or no training; what others drop is not known */
-bool kernel_dropout(struct rt_call *c)
-{
-    struct rt_value one = {.kind = RT_INT, .i = 1};
-
-    if (arg_float(c, 1, 0) != 0 && arg_bool(c, 2, true))
-        return kernel_error(c,
-                            "dropout with p = %g: which elements torch drops cannot be known; "
-                            "set p to 0",
-                            arg_float(c, 1, 0));
-    return kernel_same(c, &c->out[0], arg_tensor(c, 0)) &&
-           copy_tensor(c, &c->out[0], arg_tensor(c, 0)) && fill_tensor(c, &c->out[1], &one);
 }
