@@ -263,7 +263,7 @@ COMPLETIONS = $D/share/bash-completion/completions/tuck $D/share/zsh/site-functi
 install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 	install -d $D/bin $D/include $L/pkgconfig $D/share/man/man1
 	install -m 755 $(B)/tuck $D/bin/tuck
-	install -m 644 include/tuck.h include/tuck_experimental.h $D/include
+	install -m 644 $(wildcard include/*.h) $D/include
 	install -m 644 $(B)/libtuck.a $L/libtuck.a
 	install -m 755 $(B)/$(SOFILE) $L/$(SOFILE)
 	$(if $(PLUGINS),install -d $L/tuck && install -m 755 $(PLUGINS) $L/tuck)
@@ -284,7 +284,7 @@ install: all      ## PREFIX=/usr/local, LIBDIR, DESTDIR
 	install -m 644 $(wildcard examples/torch/*.py) $(DOC)/examples/torch
 
 uninstall:        ## remove what install installed
-	rm -f $D/bin/tuck $D/include/tuck.h $D/include/tuck_experimental.h $D/share/man/man1/tuck.1 $L/pkgconfig/tuck.pc \
+	rm -f $D/bin/tuck $(addprefix $D/,$(wildcard include/*.h)) $D/share/man/man1/tuck.1 $L/pkgconfig/tuck.pc \
 	    $L/libtuck.a $L/libtuck.so $L/$(SONAME) $L/$(SOFILE) $(COMPLETIONS)
 	rm -rf $(DOC) $L/tuck
 

@@ -24,7 +24,7 @@
  *   Functions that free objects accept NULL.
  * - Returned strings belong to the object they come from and live as long as it does.
  * - Times are picoseconds in int64_t; their names are ps or end in _ps. -1 means unknown.
- * - The parts that may still change are in tuck_experimental.h.
+ * - The parts that may still change are in tuck_experimental.h and tuck_run.h.
  *
  * Threads. A document, its graphs, their copies and everything made from them share state: use them
  * from one thread at a time; different documents, and clusters and profiles once made, may be used

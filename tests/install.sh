@@ -9,7 +9,7 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 root=$dir/root prefix=$dir/root/usr
 make -s install PREFIX=/usr DESTDIR="$root" >/dev/null || exit 1
-for file in bin/tuck include/tuck.h include/tuck_experimental.h lib/libtuck.a lib/libtuck.so lib/pkgconfig/tuck.pc share/man/man1/tuck.1 \
+for file in bin/tuck include/tuck.h include/tuck_experimental.h include/tuck_run.h lib/libtuck.a lib/libtuck.so lib/pkgconfig/tuck.pc share/man/man1/tuck.1 \
     share/bash-completion/completions/tuck share/zsh/site-functions/_tuck share/fish/vendor_completions.d/tuck.fish \
     share/doc/tuck/README.md share/doc/tuck/docs/files.md share/doc/tuck/docs/pictures/architecture.svg \
     share/doc/tuck/examples/torch/ddp.py; do
@@ -59,7 +59,7 @@ grep -q '"before"' "$dir/study.html" && grep -q '"after"' "$dir/study.html" ||
     { echo "study_log: the page is not that of two steps"; exit 1; }
 # The experimental part, too, as C and as C++.
 for language in "${CC:-cc} -std=c17 -x c" "g++ -std=c++17 -x c++"; do
-    echo '#include <tuck_experimental.h>' | $language $warnings $flags -fsyntax-only - || exit 1
+    printf "#include <%s.h>\n" tuck_experimental tuck_run | $language $warnings $flags -fsyntax-only - || exit 1
 done
 
 make -s uninstall PREFIX=/usr DESTDIR="$root" >/dev/null || exit 1

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/options_take.h"
 #include "tuck_experimental.h"
+#include "tuck_run.h"
 
 /* The common end of every tuck_..._print(): `fn` writes into a buffer that goes to `write`, with
  * the color and width of `how` (NULL means the defaults) and inside a guard. The `how` that `fn`

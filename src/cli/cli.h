@@ -8,6 +8,7 @@
 #include "cli/out.h"
 #include "cli/output.h"
 #include "tuck_experimental.h"
+#include "tuck_run.h"
 
 /* One exit code per kind of failure; `tuck --help` prints them. */
 enum {

@@ -3,7 +3,7 @@
 #define TUCK_REPORT_RUN_SHOW_H
 
 #include "study/evaluate.h"
-#include "tuck_experimental.h"
+#include "tuck_run.h"
 
 struct run_show {
     const struct evaluation *e; /* measured, of the median step */

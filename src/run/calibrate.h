@@ -3,7 +3,7 @@
 #define TUCK_RUN_CALIBRATE_H
 
 #include "run/comm/launch.h"
-#include "tuck_experimental.h"
+#include "tuck_run.h"
 
 enum {
     CAL_COLLS = 5, /* all_reduce, all_gather, reduce_scatter, all_to_all, broadcast */

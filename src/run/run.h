@@ -5,7 +5,7 @@
 #include "run/comm/launch.h"
 #include "run/exec.h"
 #include "run/safetensors.h"
-#include "tuck_experimental.h"
+#include "tuck_run.h"
 
 /* ---- what is known before ranks start ---- */
 

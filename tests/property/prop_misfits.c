@@ -16,6 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tuck_run.h"
 #include "support/support.h"
 
 enum { EACH = 3, CHANGES_MOST = 3, RUN_SECONDS = 20 };

@@ -13,7 +13,7 @@
 
 #include "run/safetensors.h"
 #include "support/support.h"
-#include "tuck_experimental.h"
+#include "tuck_run.h"
 
 enum { RANKS_MOST = 16 };
 

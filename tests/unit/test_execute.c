@@ -13,7 +13,7 @@
 
 #include "run/safetensors.h"
 #include "support/support.h"
-#include "tuck_experimental.h"
+#include "tuck_run.h"
 
 #define F32 "\"f32[4, 3][3, 1]cpu\""
 #define HEAD "class step(torch.nn.Module):\n    def forward(self, "
