@@ -134,8 +134,8 @@ void copies_find(struct copies *l, struct arena *a)
     l->kind = arena_zeroed(a, g->node.len * sizeof(*l->kind));
     l->copies = arena_zeroed(a, g->node.len * sizeof(*l->copies));
     for_each_node (g, n) {
-        const struct fx_node *x = node_at(g, n);
-        const struct op_row *row = op_at(node_op(g, n));
+        const struct fx_node *x = acting_call(g, n, a);
+        const struct op_row *row = op_at(x == node_at(g, n) ? node_op(g, n) : x->op);
 
         if (conjugates != NULL && conjugates[n]) {
             l->kind[n] = COPIES;

@@ -77,7 +77,7 @@ void lower_wrapped(struct lower *l, uint32_t node)
     } else {
         bool gemm = row->cls == OP_GEMM || row->cls == OP_CONV || row->cls == OP_ATTENTION;
         op = lower_plain(l, node, gemm ? PROGRAM_GEMM : PROGRAM_COMPUTE);
-        if (row->cls == OP_VIEW || row->cls == OP_GETITEM ||
+        if ((row->cls == OP_VIEW && !l->copies.copies[node]) || row->cls == OP_GETITEM ||
             (row->cls == OP_FACTORY && row->moves == OP_MOVES_none))
             l->op.at[op].flags |= PROGRAM_NOP;
         else if ((row->flags & OP_F_LOWERED) || row->cls == OP_COPY || row->cls == OP_FACTORY)

@@ -176,6 +176,11 @@ enum exec_way {
     WAY_NOTHING, /* nothing is left to do */
 };
 enum exec_way exec_way_of(const struct op_row *row);
+/* The planned buffer of result k of a node, PROGRAM_NONE if it has none. */
+uint32_t exec_planned_buf(const struct program *p, uint32_t n, uint32_t k);
+/* Is the node, whose work the call c does, another name for its operand's memory? */
+bool exec_is_view(const tuck_graph *g, const struct program *p, uint32_t n,
+                  const struct fx_node *c);
 const struct exec_kernel *exec_own_kernel(const struct exec_kernel *k, size_t n, const char *op);
 
 /* in exec_steps.c */

@@ -33,6 +33,27 @@ enum exec_way exec_way_of(const struct op_row *row)
     return row->kernel != OP_KERNEL_none ? WAY_KERNEL : WAY_NONE;
 }
 
+uint32_t exec_planned_buf(const struct program *p, uint32_t n, uint32_t k)
+{
+    return k < p->value_at[n + 1] - p->value_at[n] ? p->value[p->value_at[n] + k] : PROGRAM_NONE;
+}
+
+/* A wrapped operator is an op of the program whatever it does: there the buffers tell. */
+bool exec_is_view(const tuck_graph *g, const struct program *p, uint32_t n, const struct fx_node *c)
+{
+    const struct op_row *row = op_at(c->op);
+
+    if (row->cls != OP_VIEW)
+        return false;
+    if (p->role != NULL && !call_is_wrapper(node_at(g, n)))
+        return (p->role[n] & ~ROLE_ENDS) == ROLE_VIEW;
+    const tuck_value *v = call_operand(g, c, 0);
+    uint32_t buf = exec_planned_buf(p, n, acting_result(g, n));
+    if (v == NULL || v->kind != TUCK_V_NODE || buf != exec_planned_buf(p, v->a, 0))
+        return false;
+    return buf != PROGRAM_NONE || row->kernel == OP_KERNEL_none;
+}
+
 /* Views that change the operand itself, or whose elements are not those in memory. */
 static bool is_odd_view(const tuck_graph *g, uint32_t n, const struct op_row *row)
 {
@@ -88,11 +109,6 @@ static bool is_number(const struct looking *l, uint32_t n)
     return type_at(&l->g->store->type, node_type(l->g, n))->kind == TYPE_SYM;
 }
 
-static bool is_view_here(const struct looking *l, uint32_t n, const struct op_row *row)
-{
-    return row->cls == OP_VIEW && (l->p->role == NULL || (l->p->role[n] & ~ROLE_ENDS) == ROLE_VIEW);
-}
-
 static void look_at(struct looking *l, uint32_t n)
 {
     const struct fx_node *x = node_at(l->g, n);
@@ -113,7 +129,7 @@ static void look_at(struct looking *l, uint32_t n)
         say(l, n, 0, name, "");
     else if (row->cls == OP_HOP)
         say(l, n, op, name, " (graphs inside of a graph are not run)");
-    else if (is_view_here(l, n, row)) {
+    else if (exec_is_view(l->g, l->p, n, c)) {
         if (is_odd_view(l->g, n, row))
             say(l, n, op, name, "");
     } else if (!is_number(l, n) && exec_way_of(row) == WAY_NONE && !is_empty_memory(l, row))

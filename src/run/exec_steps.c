@@ -176,8 +176,7 @@ static bool node_step(struct exec *x, uint32_t op, uint32_t n)
         s.what = STEP_RESOLVE;
         break;
     default:
-        if (row->cls == OP_VIEW && x->p->role != NULL &&
-            (x->p->role[n] & ~ROLE_ENDS) == ROLE_VIEW) {
+        if (exec_is_view(x->g, x->p, n, x->call[n])) {
             s.what = STEP_RESOLVE;
             if (s.dynamic)
                 break;

@@ -208,13 +208,6 @@ static type_id result_type(const struct exec *x, uint32_t n, uint32_t k)
     return t->kind == TYPE_LIST ? t->item[k] : node_type(x->g, n);
 }
 
-static uint32_t planned_buf(const struct exec *x, uint32_t n, uint32_t k)
-{
-    const struct program *p = x->p;
-
-    return k < p->value_at[n + 1] - p->value_at[n] ? p->value[p->value_at[n] + k] : PROGRAM_NONE;
-}
-
 static bool later(struct exec *x, uint32_t n)
 {
     x->dynamic[n] = true;
@@ -236,7 +229,7 @@ static bool unknown_type(struct exec *x, uint32_t n)
 static void settle(struct exec *x, uint32_t n, uint32_t k, struct exec_value *v, bool is_later)
 {
     const struct op_row *row = op_at(x->call[n]->op);
-    uint32_t buf = planned_buf(x, n, k);
+    uint32_t buf = exec_planned_buf(x->p, n, k);
     bool waits = row->cls == OP_COLLECTIVE || row->cls == OP_P2P;
 
     v->at = 0;
@@ -293,20 +286,23 @@ static bool is_copied(const struct exec *x, uint32_t n, const struct fx_node *c)
 {
     const struct op_row *row = op_at(c->op);
     const tuck_value *v = call_operand(x->g, c, 0);
-    uint32_t buf = planned_buf(x, n, 0);
+    uint32_t buf = exec_planned_buf(x->p, n, 0);
 
-    if (x->p->role == NULL || (x->p->role[n] & ~ROLE_ENDS) != ROLE_FUSIBLE ||
-        (row->flags & OP_F_MUTATES) || (row->cls != OP_VIEW && !(row->flags & OP_F_MAYBE)))
+    bool may_copy = call_is_wrapper(node_at(x->g, n)) ||
+                    (x->p->role != NULL && (x->p->role[n] & ~ROLE_ENDS) == ROLE_FUSIBLE);
+
+    if (!may_copy || (row->flags & OP_F_MUTATES) ||
+        (row->cls != OP_VIEW && !(row->flags & OP_F_MAYBE)))
         return false;
     return v != NULL && v->kind == TUCK_V_NODE &&
-           (buf == PROGRAM_NONE || buf != planned_buf(x, v->a, 0));
+           (buf == PROGRAM_NONE || buf != exec_planned_buf(x->p, v->a, 0));
 }
 
 /* An all-reduce or a broadcast in the memory of its operand. */
 static struct exec_value *reused(struct exec *x, uint32_t n, const struct fx_node *c, uint32_t k)
 {
     const struct op_row *row = op_at(c->op);
-    uint32_t buf = planned_buf(x, n, acting_result(x->g, n) + k);
+    uint32_t buf = exec_planned_buf(x->p, n, acting_result(x->g, n) + k);
 
     if (row->cls != OP_COLLECTIVE || !(row->flags & (OP_F_ALL_REDUCE | OP_F_BROADCAST)) ||
         buf == PROGRAM_NONE)
@@ -382,7 +378,7 @@ static bool item(struct exec *x, uint32_t n, const struct fx_node *c)
 static bool input(struct exec *x, uint32_t n)
 {
     struct exec_value *v = &x->value[x->value_at[n]];
-    uint32_t buf = planned_buf(x, n, 0);
+    uint32_t buf = exec_planned_buf(x->p, n, 0);
     const char *name = graph_str(x->g, node_at(x->g, n)->name);
 
     if (buf == PROGRAM_NONE ||
@@ -401,18 +397,6 @@ static bool input(struct exec *x, uint32_t n)
     return true;
 }
 
-static bool is_view(const struct exec *x, uint32_t n, const struct fx_node *c)
-{
-    const struct op_row *row = op_at(c->op);
-
-    if (row->cls != OP_VIEW)
-        return false;
-    if (x->p->role != NULL)
-        return (x->p->role[n] & ~ROLE_ENDS) == ROLE_VIEW;
-    const tuck_value *v = call_operand(x->g, c, 0);
-    return v != NULL && v->kind == TUCK_V_NODE && planned_buf(x, n, 0) == planned_buf(x, v->a, 0);
-}
-
 static bool call(struct exec *x, uint32_t n)
 {
     const struct fx_node *c = x->call[n];
@@ -429,7 +413,7 @@ static bool call(struct exec *x, uint32_t n)
     }
     if (op_at(c->op)->cls == OP_GETITEM)
         return item(x, n, c);
-    if (is_view(x, n, c))
+    if (exec_is_view(x->g, x->p, n, c))
         return exec_view(x, n, c);
     for (uint32_t k = 0; k < exec_value_count(x, n); k++)
         if (!result(x, n, c, k))
