@@ -446,6 +446,26 @@ static bool is_settled(const struct infer_options *o, const tuck_graph *g, uint3
     return (t->kind != TYPE_TENSOR || (t->strided && t->device != 0)) && !outdated(o, g, n);
 }
 
+/* The same tensor, contiguous if its text has no strides. */
+static type_id dense(struct infer_run *r, struct fx_store *s, type_id id)
+{
+    struct type t = *type_at(&s->type, id);
+    int64_t size;
+
+    if (t.kind != TYPE_TENSOR || t.strided)
+        return id;
+    struct arena_mark mark = arena_mark(&r->scratch);
+    sym_id *stride = arena_array(&r->scratch, sym_id, (size_t)t.n + 1), step = sym_int(&s->sym, 1);
+    for (uint32_t i = t.n; i > 0; i--) {
+        stride[i - 1] = step;
+        if (!sym_as_int(&s->sym, t.size[i - 1], &size) || size > 0)
+            step = sym_mul(&s->sym, step, t.size[i - 1]);
+    }
+    type_id out = type_tensor(&s->type, (enum dtype)t.dtype, t.n, t.size, stride, t.device);
+    arena_release(&r->scratch, mark);
+    return out != 0 ? out : id;
+}
+
 static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
 {
     const struct infer_options *o = r->options;
@@ -468,7 +488,8 @@ static void visit(struct infer_run *r, tuck_graph *g, uint32_t n)
         if (g->type.at[n] == 0 && !o->ignore_annotations)
             g->type.at[n] = taken_out(r, g, n);
     } else if (stated != 0) {
-        g->type.at[n] = stated; /* otherwise what the caller passes, if anything */
+        /* otherwise what the caller passes, if anything */
+        g->type.at[n] = o->dense_inputs ? dense(r, g->store, stated) : stated;
     }
 }
 

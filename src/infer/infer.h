@@ -15,6 +15,7 @@ struct infer_options {
     /* Views and items have the layout that their operands give: what a view reads lies where its
      * operand is, whatever the annotation says. */
     bool views_follow;
+    bool dense_inputs; /* inputs and attributes whose text has no strides are contiguous */
     /* After an edit: the types before it, for nodes that existed then. New nodes, and those that
      * depend on new nodes or changed types, are inferred again, whatever their annotation says.
      * NULL: no edit. */

@@ -18,6 +18,17 @@ static bool strange(struct exec *x, uint32_t n)
     return exec_fail_at(x, n, "operands of this view cannot be understood");
 }
 
+/* The sizes and strides of a view: these must be known, they need not be contiguous. */
+static bool layout(struct exec *x, uint32_t n, type_id id, struct rt_tensor *t)
+{
+    if (type_at(&x->g->store->type, id)->kind == TYPE_TENSOR &&
+        !type_at(&x->g->store->type, id)->strided)
+        return exec_fail_at(x, n,
+                            "the strides of this view are not known; inputs whose text has none "
+                            "are taken as contiguous");
+    return exec_tensor_of(x, id, t) == KNOWN || strange(x, n);
+}
+
 /* Elements from the base's first one to the view's; false: an operand is not known. */
 static bool selected(struct exec *x, const struct fx_node *c, const struct rt_tensor *t,
                      int64_t *at)
@@ -93,8 +104,8 @@ static bool parts(struct exec *x, uint32_t n, const struct fx_node *c, const str
         return strange(x, n);
     for (uint32_t k = 0; k < t->n; k++) {
         v[k] = *of;
-        if (exec_tensor_of(x, t->item[k], &v[k].t) != KNOWN)
-            return strange(x, n);
+        if (!layout(x, n, t->item[k], &v[k].t))
+            return false;
         v[k].at = of->at + at * elem;
         int64_t size = unbound ? 1 : d < v[k].t.n ? v[k].t.size[d] : -1;
         if (size < 0 || size > of->t.size[d] - taken)
@@ -164,8 +175,8 @@ static bool one(struct exec *x, uint32_t n, const struct fx_node *c, const struc
     const struct type *t = type_at(&x->g->store->type, node_type(x->g, n));
     type_id id = t->kind == TYPE_LIST ? t->item[acting_result(x->g, n)] : node_type(x->g, n);
 
-    if (exec_tensor_of(x, id, &made.t) != KNOWN)
-        return exec_fail_at(x, n, "the type of its result is not known");
+    if (!layout(x, n, id, &made.t))
+        return false;
     if (!begin(x, c, of, &made.at))
         return strange(x, n);
     *v = made;
@@ -185,8 +196,8 @@ static bool each(struct exec *x, uint32_t n, const tuck_value *list)
         if (of == NULL || of->kind != EXEC_TENSOR)
             return strange(x, n);
         *v = *of;
-        if (exec_tensor_of(x, t->item[k], &v->t) != KNOWN)
-            return strange(x, n);
+        if (!layout(x, n, t->item[k], &v->t))
+            return false;
     }
     return true;
 }

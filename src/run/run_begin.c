@@ -145,7 +145,8 @@ static void meet_call(void *ctx, const tuck_graph *g, uint32_t n, type_id inferr
 static void do_infer(void *arg)
 {
     struct misfit *x = arg;
-    struct infer_options o = {.views_follow = true, .each = meet_call, .ctx = x};
+    struct infer_options o = {
+        .views_follow = true, .dense_inputs = true, .each = meet_call, .ctx = x};
 
     infer_graph(x->g, &o, NULL);
 }
