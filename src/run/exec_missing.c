@@ -109,6 +109,22 @@ static bool is_number(const struct looking *l, uint32_t n)
     return type_at(&l->g->store->type, node_type(l->g, n))->kind == TYPE_SYM;
 }
 
+/* What is said behind an operator that cannot be run. */
+static const char *advice(const struct op_row *row)
+{
+    static const char *const fused[] = {"symm_mem.fused_all_gather_matmul.default",
+                                        "symm_mem.fused_matmul_reduce_scatter.default",
+                                        "_dtensor.shard_dim_alltoall.default"};
+    bool splits = false;
+
+    for (size_t i = 0; i < sizeof(fused) / sizeof(*fused); i++)
+        splits |= strcmp(row->name, fused[i]) == 0;
+
+    return row->cls == OP_HOP ? " (graphs inside of a graph are not run)"
+           : splits           ? " (split_fused_collectives makes plain ones of it)"
+                              : "";
+}
+
 static void look_at(struct looking *l, uint32_t n)
 {
     const struct fx_node *x = node_at(l->g, n);
@@ -128,12 +144,12 @@ static void look_at(struct looking *l, uint32_t n)
     if (op == 0)
         say(l, n, 0, name, "");
     else if (row->cls == OP_HOP)
-        say(l, n, op, name, " (graphs inside of a graph are not run)");
+        say(l, n, op, name, advice(row));
     else if (exec_is_view(l->g, l->p, n, c)) {
         if (is_odd_view(l->g, n, row))
             say(l, n, op, name, "");
     } else if (!is_number(l, n) && exec_way_of(row) == WAY_NONE && !is_empty_memory(l, row))
-        say(l, n, op, name, "");
+        say(l, n, op, name, advice(row));
     else if (is_number(l, n) && (row->flags & OP_F_DATADEP) && exec_way_of(row) == WAY_NONE)
         say(l, n, op, name, "");
 }

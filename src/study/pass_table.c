@@ -9,6 +9,7 @@
 #include "rewrite/control_deps.h"
 #include "rewrite/loops.h"
 #include "rewrite/one_shot.h"
+#include "rewrite/split_fused.h"
 #include "rewrite/waits.h"
 #include "schedule/schedule.h"
 
@@ -51,6 +52,7 @@ static const struct pass *const rows[] = {
     &pass_schedule_overlap_bucketing,
     &pass_overlap_scheduling,
     &pass_one_shot_all_reduce,
+    &pass_split_fused_collectives,
     &pass_join_loops,
     &pass_repeat_constants,
     &pass_insert_control_deps,
