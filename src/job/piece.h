@@ -32,9 +32,10 @@ struct piece {
     const char *title; /* "aot_forward_graph", "Forward graph 0" */
     int32_t rank;      /* -1 if unknown */
     struct compile_id id;
-    int64_t order;     /* among the graphs of a rank: when it was made */
-    const char *known; /* JSON of facts about it; NULL if none */
-    uint64_t call;     /* the call of the program that it was compiled for; 0 if unknown */
+    int64_t order;       /* among the graphs of a rank: when it was made */
+    const char *known;   /* JSON of facts about it; NULL if none */
+    uint64_t call;       /* the call of the program that it was compiled for; 0 if unknown */
+    const char *symbols; /* JSON: the values that symbols had then; NULL if unknown */
 
     /* Set while choosing. */
     const char *passed; /* why it is not part of the step; NULL if it is */
