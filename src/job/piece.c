@@ -173,6 +173,8 @@ static void find_payloads(struct finder *f)
             x.line = line;
             x.title = r.title;
             x.rank = r.rank >= 0 ? r.rank : x.rank;
+            x.when = pre.when;
+            x.run = f->source;
             x.id = r.id;
             if (has_graph(begin, (size_t)(to - begin)))
                 add(f, x);
@@ -207,7 +209,8 @@ static const char *banner_in(struct arena *a, const char *s, const char *eol)
     if (at == NULL)
         return NULL;
     at += 6;
-    const char *e = eol;
+    const char *e = memmem(at, (size_t)(eol - at), "=====", 5); /* colors may follow */
+    e = e != NULL ? e : eol;
     while (e > at && (e[-1] == '=' || e[-1] == ' ' || e[-1] == '\r'))
         e--;
     return e > at ? arena_str(a, at, (size_t)(e - at)) : NULL;
@@ -225,6 +228,8 @@ static void close_message(struct finder *f, struct message *m)
     x.prefix = m->prefix;
     x.prefix_len = m->prefix_len;
     x.rank = m->pre.rank >= 0 ? m->pre.rank : x.rank;
+    x.when = m->pre.when;
+    x.run = strtoll(m->pre.pid, NULL, 10);
     x.title = m->banner != NULL ? m->banner : "";
     if (m->pre.tag[0] != NULL && compile_id_parse(m->pre.tag[0], m->pre.tag_len[0], &x.id) &&
         m->graph)
@@ -248,11 +253,11 @@ static struct message *message_of(struct finder *f, struct writers *w, const str
         w->keys.all.at[id].tag = w->open.len;
     }
     struct message *m = &w->open.at[w->keys.all.at[id].tag - 1];
-    size_t len = (size_t)(p->body - s);
-    if (m->from != NULL && (m->prefix_len != len || memcmp(m->prefix, s, len) != 0))
+    size_t len = (size_t)(p->body - p->key);
+    if (m->from != NULL && (m->prefix_len != len || memcmp(m->prefix, p->key, len) != 0))
         close_message(f, m);
     if (m->from == NULL)
-        *m = (struct message){.from = s, .prefix = s, .prefix_len = len, .pre = *p};
+        *m = (struct message){.from = s, .prefix = p->key, .prefix_len = len, .pre = *p};
     return m;
 }
 
@@ -448,8 +453,10 @@ static void do_text(void *arg)
         if (x->form == PIECE_PAYLOAD && *s == '\t')
             body = s + 1;
         if (x->form == PIECE_LINES) {
-            own = (size_t)(eol - s) >= x->prefix_len && memcmp(s, x->prefix, x->prefix_len) == 0;
-            body = s + x->prefix_len;
+            const char *key = log_prefix_of(s, eol).key;
+            own = (size_t)(eol - key) >= x->prefix_len &&
+                  memcmp(key, x->prefix, x->prefix_len) == 0;
+            body = key + x->prefix_len;
         }
         size_t n = own ? (size_t)(eol - body) : 0;
         begun |= own && (memmem(body, n, "class ", 6) != NULL ||
