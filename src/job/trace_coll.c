@@ -49,6 +49,15 @@ static void learn_group(struct trace_coll *c, const struct trace *t)
     }
 }
 
+/* all_gather() of a list of tensors records what goes in, not what comes out: each rank's part. */
+static void learn_whole(struct trace_coll *c, const struct trace *t, str_id call)
+{
+    if (strcmp(trace_str(t, call), "c10d::allgather_") != 0 || c->bytes < 0)
+        return;
+    if (c->p == 0 || !size_mul(c->bytes, c->p, &c->bytes))
+        c->bytes = -1;
+}
+
 /* ---- calls of the host ---- */
 
 struct call {
@@ -183,6 +192,8 @@ static void from_kernels(struct trace_part *p, struct arena *a)
         if (c.kind == 0)
             c.kind = TUCK_OTHER_COLLECTIVE;
         learn_group(&c, t);
+        if (m->coll == 0 && c.call != TRACE_NONE)
+            learn_whole(&c, t, t->cpu.at[c.call].name);
         vec_push_in(a, &p->coll, c);
     }
 }
@@ -202,8 +213,8 @@ static uint32_t outer_calls(const struct calls *c, uint32_t *outer)
 
 struct issue {
     struct trace_coll c;
-    int64_t start; /* of the call */
-    int64_t numel; /* of what the library's annotation may show; -1 */
+    int64_t start;        /* of the call */
+    uint32_t first, last; /* the call and those inside of it, in calls */
 };
 
 static int by_issue(const void *a, const void *b)
@@ -222,23 +233,23 @@ static int by_begin(const void *a, const void *b)
     return ((*x)->event > (*y)->event) - ((*x)->event < (*y)->event);
 }
 
-static uint32_t gather_issues(const struct trace *t, struct arena *a, struct issue **out)
+static uint32_t gather_issues(const struct trace *t, struct calls *calls, struct arena *a,
+                              struct issue **out)
 {
-    struct calls calls;
     uint32_t n = 0;
 
-    gather_calls(t, a, &calls);
-    uint32_t *outer = arena_array(a, uint32_t, calls.n + 1), m = outer_calls(&calls, outer);
+    gather_calls(t, a, calls);
+    uint32_t *outer = arena_array(a, uint32_t, calls->n + 1), m = outer_calls(calls, outer);
     struct issue *list = arena_array(a, struct issue, m + 1);
     for (uint32_t i = 0; i < m; i++) {
-        uint32_t last = i + 1 < m ? outer[i + 1] : calls.n;
-        const struct call *k = &calls.at[outer[i]];
+        const struct call *k = &calls->at[outer[i]];
         struct issue x = {.start = k->start,
-                          .numel = -1,
+                          .first = outer[i],
+                          .last = i + 1 < m ? outer[i + 1] : calls->n,
                           .c = {.bytes = -1, .dtype = "", .call = k->event, .n_rank = 1}};
 
-        for (uint32_t j = outer[i]; j < last; j++) { /* itself, and the calls inside of it */
-            const struct trace_event *e = &t->cpu.at[calls.at[j].event];
+        for (uint32_t j = x.first; j < x.last; j++) {
+            const struct trace_event *e = &t->cpu.at[calls->at[j].event];
             tuck_coll kind = trace_kind(trace_str(t, e->name));
             if (x.c.kind == 0)
                 x.c.kind = kind;
@@ -255,22 +266,29 @@ static uint32_t gather_issues(const struct trace *t, struct arena *a, struct iss
     return n;
 }
 
-/* Is this transfer one that the call may have started? The library may do a collective by another
- * one: gloo's reduce-scatter is an all-reduce. */
-static bool fits(const struct trace *t, const struct issue *x, const struct trace_span *s)
+static bool is_barrier(const struct trace *t, const struct trace_event *e)
+{
+    return strstr(trace_str(t, e->name), "barrier") != NULL;
+}
+
+/* Is this transfer one that the call may have started? It is of one of the call's operands. The
+ * library may do a collective by another one: gloo's reduce-scatter is an all-reduce. */
+static bool fits(const struct trace *t, const struct calls *calls, const struct issue *x,
+                 const struct trace_span *s)
 {
     const struct trace_event *e = &t->cpu.at[s->event];
-    const struct trace_more *m = &t->more.at[e->more];
-    int64_t n = m->dims != 0 ? trace_numel(trace_str(t, m->dims)) : -1, bytes;
+    int64_t n = trace_shapes(trace_str(t, t->more.at[e->more].dims), -1).total;
+    bool shapes = false, found = false;
 
-    if (s->start < x->start)
+    if (s->start < x->start || is_barrier(t, e) != is_barrier(t, &t->cpu.at[x->c.call]))
         return false;
-    if (n < 0 || x->c.bytes < 0)
-        return true;
-    if (!size_mul(n, x->c.elem, &bytes))
-        return false;
-    return bytes == x->c.bytes || (x->c.p > 0 && x->c.bytes / x->c.p == bytes) ||
-           x->c.kind == TUCK_ALL_TO_ALL;
+    for (uint32_t i = x->first; i < x->last && n >= 0; i++) {
+        str_id dims = t->more.at[t->cpu.at[calls->at[i].event].more].dims;
+        struct trace_shapes own = trace_shapes(trace_str(t, dims), n);
+        shapes |= own.most >= 0;
+        found |= own.found;
+    }
+    return found || !shapes;
 }
 
 static void from_calls(struct trace_part *p, struct arena *a)
@@ -278,7 +296,8 @@ static void from_calls(struct trace_part *p, struct arena *a)
     const struct trace *t = p->t;
     const struct trace_span **run = arena_array(a, const struct trace_span *, p->span.len + 1);
     struct issue *list;
-    uint32_t n = gather_issues(t, a, &list), m = 0, first = 0;
+    struct calls calls;
+    uint32_t n = gather_issues(t, &calls, a, &list), m = 0, first = 0;
 
     for (uint32_t i = 0; i < p->span.len; i++)
         if (p->span.at[i].cls == TRACE_COMM)
@@ -293,7 +312,7 @@ static void from_calls(struct trace_part *p, struct arena *a)
         while (first < m && (used[first] || run[first]->start < x->start))
             first++;
         uint32_t k = first;
-        while (k < m && seen < MOST_AHEAD && (used[k] || !fits(t, x, run[k]))) {
+        while (k < m && seen < MOST_AHEAD && (used[k] || !fits(t, &calls, x, run[k]))) {
             seen += !used[k];
             k++;
         }
@@ -302,6 +321,8 @@ static void from_calls(struct trace_part *p, struct arena *a)
             continue;
         }
         used[k] = true;
+        learn(&x->c, t, &t->more.at[t->cpu.at[run[k]->event].more]);
+        learn_whole(&x->c, t, x->c.name);
         x->c.issued = x->start;
         x->c.start = run[k]->start;
         x->c.end = run[k]->end;

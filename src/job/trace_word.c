@@ -116,29 +116,45 @@ tuck_coll trace_kind(const char *name)
     return (tuck_coll)0;
 }
 
-int64_t trace_numel(const char *dims)
+struct trace_shapes trace_shapes(const char *dims, int64_t wanted)
 {
-    int64_t most = -1, n = 1;
-    bool any = false;
+    struct trace_shapes x = {.most = -1, .total = -1};
+    int64_t n = 1, sum = 0; /* of a tensor, and of the operand that it is part of */
+    bool sized = false, any = false;
+    int depth = 0;
 
     for (const char *p = dims; *p; p++) {
         if (*p == '[') {
+            depth++;
             n = 1;
-            any = false;
-        } else if (*p == ']') {
-            if (any && n > most)
-                most = n;
-            any = false;
+            sized = false;
         } else if (isdigit((unsigned char)*p)) {
             char *end;
             int64_t v = strtoll(p, &end, 10);
             if (!size_mul(n, v, &n))
-                return -1;
-            any = true;
+                return (struct trace_shapes){.most = -1, .total = -1};
+            sized = true;
             p = end - 1;
+        } else if (*p == ']') {
+            if (sized && !size_add(sum, n, &sum))
+                return (struct trace_shapes){.most = -1, .total = -1};
+            any |= sized;
+            sized = false;
+            if (--depth != 1 || !any)
+                continue;
+            x.most = sum > x.most ? sum : x.most;
+            x.total = x.total < 0 ? sum : x.total + sum;
+            x.found |= sum == wanted;
+            sum = 0;
+            any = false;
         }
     }
-    return most;
+    return x;
+}
+
+int64_t trace_numel(const char *dims)
+{
+    return trace_shapes(dims, -1).most;
 }
 
 const struct trace_dtype *trace_dtype(const char *name, size_t len)

@@ -10,7 +10,13 @@
 
 /* The kind that a name means, "_allgather_base" or "ncclDevKernel_AllGather_RING_LL"; 0: none. */
 tuck_coll trace_kind(const char *name);
-/* The elements of the largest tensor in "[[512,512],[]]"; -1 if there is none. */
+/* The elements of operands, "[[512,512],[]]"; a list of tensors, "[[[512],[512]],[]]", is one. */
+struct trace_shapes {
+    int64_t most, total; /* of the largest and of all; -1 if there is none */
+    bool found;          /* one of them has as many as wanted */
+};
+struct trace_shapes trace_shapes(const char *dims, int64_t wanted);
+/* Of the largest; -1 if there is none. */
 int64_t trace_numel(const char *dims);
 /* A dtype as traces name it, "Float", "c10::BFloat16"; NULL if unknown. */
 struct trace_dtype {

@@ -172,7 +172,10 @@ static void words_of_collectives(void **state)
     assert_true(trace_communicates("void c10d::(anonymous namespace)::all_reduce_kernel<4>(x)"));
     assert_false(trace_communicates("triton_poi_fused_all_gather_into_tensor_0"));
     assert_int_equal(trace_numel("[[512,512],[]]"), 512 * 512);
-    assert_int_equal(trace_numel("[[[4],[8,2]],[]]"), 16);
+    assert_int_equal(trace_numel("[[[4],[8,2]],[3],[]]"), 20);
+    assert_int_equal(trace_shapes("[[[4],[8,2]],[3],[]]", 3).total, 23);
+    assert_true(trace_shapes("[[[4],[8,2]],[3],[]]", 3).found);
+    assert_false(trace_shapes("[[[4],[8,2]],[3],[]]", 16).found);
     assert_int_equal(trace_numel("[[],[]]"), -1);
     assert_int_equal(trace_numel("[[9999999999,9999999999]]"), -1);
     assert_true(trace_bus_gbps(TUCK_ALL_REDUCE, 1000, 4, 1000000) == 1.5);
