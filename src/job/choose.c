@@ -21,44 +21,65 @@ static bool is_debug_folder(const char *path)
     return strstr(path, "/torchinductor/model__") != NULL;
 }
 
-/* "V0521 09:32:52.155000" of the first header: when the log began. */
-static const char *began(const struct source *s)
+static bool is_later(const struct piece *x, const struct piece *y)
 {
-    const char *v = s->len > 24 ? s->text : "";
+    enum { WHEN = 20 }; /* "0521 09:32:52.155000" */
 
-    return v[0] != '\0' ? v + 1 : "";
+    return strncmp(x->when, y->when, WHEN) > 0;
 }
 
-/* Of several logs of one rank, the one that began last counts; a structured log says all that a
- * debug folder beside it says. */
+static int compare(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct piece *x = *(struct piece *const *)a, *y = *(struct piece *const *)b;
+
+    return compare(x->rank, y->rank);
+}
+
+/* The pieces of one rank. any: there is a structured log of some rank. */
+static void drop_repeats_of(struct job *j, struct piece **x, uint32_t n, bool any)
+{
+    const struct piece *last = NULL; /* of its log, the structured one if there is one */
+    bool records = any && x[0]->rank < 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        records |= x[i]->form == PIECE_PAYLOAD;
+    for (uint32_t i = 0; i < n; i++)
+        if (x[i]->form == (records ? PIECE_PAYLOAD : PIECE_LINES) &&
+            (last == NULL || is_later(x[i], last)))
+            last = x[i];
+    for (uint32_t i = 0; i < n; i++) {
+        const char *path = j->sources.all.at[x[i]->source].path;
+        if ((records && x[i]->form == PIECE_LINES) ||
+            (any && x[i]->form == PIECE_FILE && is_debug_folder(path)))
+            x[i]->passed = "a structured log has it, too";
+        else if (x[i]->when != NULL && x[i]->rank >= 0 && last->run != x[i]->run)
+            x[i]->passed = "an older run of this rank";
+    }
+}
+
+/* Of several runs of one rank, the last one counts; a structured log says all that a terminal log
+ * or a debug folder beside it says. */
 static void drop_repeats(struct job *j)
 {
-    struct pieces *p = &j->pieces;
-    bool records = false;
-    int32_t most = -1;
+    uint32_t n = j->pieces.all.len;
+    struct piece **x = arena_array(&j->arena, struct piece *, n + 1);
+    bool any = false;
 
-    for (uint32_t i = 0; i < p->all.len; i++) {
-        records |= p->all.at[i].form == PIECE_PAYLOAD;
-        if (p->all.at[i].form == PIECE_PAYLOAD && p->all.at[i].rank > most)
-            most = p->all.at[i].rank;
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = &j->pieces.all.at[i];
+        any |= x[i]->form == PIECE_PAYLOAD;
     }
-    uint32_t *last = arena_zeroed(&j->arena, ((size_t)(most < 0 ? 0 : most) + 2) * sizeof(*last));
-    for (uint32_t i = 0; i < p->all.len; i++) {
-        const struct piece *x = &p->all.at[i];
-        const struct source *s = j->sources.all.at;
-        if (x->form != PIECE_PAYLOAD || x->rank < 0)
+    if (n > 0)
+        qsort(x, n, sizeof(*x), by_rank);
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && x[end]->rank == x[i]->rank; end++)
             continue;
-        uint32_t *best = &last[x->rank];
-        if (*best == 0 || strncmp(began(&s[x->source]), began(&s[*best - 1]), 20) > 0)
-            *best = x->source + 1;
-    }
-    for (uint32_t i = 0; i < p->all.len; i++) {
-        struct piece *x = &p->all.at[i];
-        if (x->form == PIECE_PAYLOAD && x->rank >= 0 && last[x->rank] != x->source + 1)
-            x->passed = "an older run of this rank";
-        else if (records && x->form == PIECE_FILE &&
-                 is_debug_folder(j->sources.all.at[x->source].path))
-            x->passed = "a structured log has it, too";
+        drop_repeats_of(j, x + i, end - i, any);
     }
 }
 
@@ -86,11 +107,6 @@ static void number_processes(struct job *j)
 }
 
 /* ---- stages and attempts ---- */
-
-static int compare(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
 
 static int by_id(const void *a, const void *b)
 {

@@ -3,12 +3,14 @@
  *
  *   source.c      files, folders, archives
  *   piece.c       the graphs in them, not parsed: rank, compilation, stage, role
- *   piece_path.c  what paths and side-cars say; record.c: records of structured logs
+ *   piece_path.c  what paths and side-cars say
+ *   record.c      records of structured logs; record_facts.c: what else they say of a compilation
  *   choose.c      which of them make up a step
  *   tie.c         which inputs of a backward are values that its forward saved
  *   descriptors.c which of them are parameters
  *   join.c        the step of a rank as one graph
  *   job_facts.c   what the text of a part does not say
+ *   job_symbols.c symbols with several values
  *   job_peak.c    its peak as PyTorch estimates it
  */
 #ifndef TUCK_JOB_JOB_H
@@ -69,6 +71,9 @@ uint32_t job_tied(const struct job *j, struct tie t);
 /* Facts that the text of a part would lack are put in the line above it, so that a folder of the
  * parts' texts is the same job: its place in the step, which saved values its inputs are. */
 TUCK_MUST_CHECK tuck_status job_remember(struct job *j);
+
+/* Warns if graphs of a step call different sizes by one name. */
+void job_check_symbols(const struct job *j, tuck_diags *diags);
 
 /* Inputs and results of the parts get the descriptors that AOTAutograd printed. */
 void job_describe(struct job *j);

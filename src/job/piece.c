@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "job/piece_path.h"
 #include "job/record.h"
+#include "job/record_facts.h"
 
 /* ---- stages ---- */
 
@@ -83,11 +84,6 @@ static uint8_t role_by_inputs(const char *s, const char *end, uint8_t stage)
 
 /* ---- finding ---- */
 
-struct call_site {
-    struct compile_id id;
-    uint64_t call;
-};
-
 struct finder {
     struct pieces *p;
     uint32_t source;
@@ -95,7 +91,7 @@ struct finder {
     struct path_facts path;
     int64_t order;
     uint32_t first; /* of its pieces */
-    VEC(struct call_site) site;
+    struct record_facts facts;
 };
 
 static struct piece blank(const struct finder *f)
@@ -148,31 +144,6 @@ static bool has_graph(const char *s, size_t len)
     return memmem(s, len, "def forward(", 12) != NULL || memmem(s, len, "graph():", 8) != NULL;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const struct compile_id *x = a, *y = b;
-
-    if (x->autograd != y->autograd)
-        return x->autograd < y->autograd ? -1 : 1;
-    if (x->frame != y->frame)
-        return x->frame < y->frame ? -1 : 1;
-    return x->compile < y->compile ? -1 : x->compile > y->compile;
-}
-
-/* Graphs of the file learn the calls that their frames were compiled for. */
-static void learn_calls(struct finder *f)
-{
-    struct pieces *p = f->p;
-
-    if (f->site.len > 0)
-        qsort(f->site.at, f->site.len, sizeof(*f->site.at), by_id);
-    for (uint32_t i = f->first; i < p->all.len && f->site.len > 0; i++) {
-        const struct call_site *s = bsearch(&p->all.at[i].id, f->site.at, f->site.len,
-                                            sizeof(*f->site.at), by_id);
-        p->all.at[i].call = s != NULL ? s->call : 0;
-    }
-}
-
 /* "V0521 … {"aot_forward_graph": …}" and the lines with a TAB after it. */
 static void find_payloads(struct finder *f)
 {
@@ -183,12 +154,11 @@ static void find_payloads(struct finder *f)
         const char *nl = memchr(s, '\n', (size_t)(f->end - s));
         const char *eol = nl ? nl : f->end;
         struct log_prefix pre = *s == '\t' ? (struct log_prefix){.body = s} : log_prefix_of(s, eol);
-        struct call_site site;
         struct record r;
 
         line++;
-        if (pre.record && record_call(pre.body, eol, &site.id, &site.call))
-            vec_push_in(f->p->arena, &f->site, site);
+        if (pre.record)
+            record_facts_take(&f->facts, f->p->arena, pre.body, eol);
         if (pre.record && *pre.body == '{' && record_parse(pre.body, eol, f->p->arena, &r)) {
             const char *to = eol < f->end ? eol + 1 : f->end;
             const char *begin = to;
@@ -203,6 +173,8 @@ static void find_payloads(struct finder *f)
             x.line = line;
             x.title = r.title;
             x.rank = r.rank >= 0 ? r.rank : x.rank;
+            x.when = pre.when;
+            x.run = f->source;
             x.id = r.id;
             if (has_graph(begin, (size_t)(to - begin)))
                 add(f, x);
@@ -237,7 +209,8 @@ static const char *banner_in(struct arena *a, const char *s, const char *eol)
     if (at == NULL)
         return NULL;
     at += 6;
-    const char *e = eol;
+    const char *e = memmem(at, (size_t)(eol - at), "=====", 5); /* colors may follow */
+    e = e != NULL ? e : eol;
     while (e > at && (e[-1] == '=' || e[-1] == ' ' || e[-1] == '\r'))
         e--;
     return e > at ? arena_str(a, at, (size_t)(e - at)) : NULL;
@@ -255,6 +228,8 @@ static void close_message(struct finder *f, struct message *m)
     x.prefix = m->prefix;
     x.prefix_len = m->prefix_len;
     x.rank = m->pre.rank >= 0 ? m->pre.rank : x.rank;
+    x.when = m->pre.when;
+    x.run = strtoll(m->pre.pid, NULL, 10);
     x.title = m->banner != NULL ? m->banner : "";
     if (m->pre.tag[0] != NULL && compile_id_parse(m->pre.tag[0], m->pre.tag_len[0], &x.id) &&
         m->graph)
@@ -278,11 +253,11 @@ static struct message *message_of(struct finder *f, struct writers *w, const str
         w->keys.all.at[id].tag = w->open.len;
     }
     struct message *m = &w->open.at[w->keys.all.at[id].tag - 1];
-    size_t len = (size_t)(p->body - s);
-    if (m->from != NULL && (m->prefix_len != len || memcmp(m->prefix, s, len) != 0))
+    size_t len = (size_t)(p->body - p->key);
+    if (m->from != NULL && (m->prefix_len != len || memcmp(m->prefix, p->key, len) != 0))
         close_message(f, m);
     if (m->from == NULL)
-        *m = (struct message){.from = s, .prefix = s, .prefix_len = len, .pre = *p};
+        *m = (struct message){.from = s, .prefix = p->key, .prefix_len = len, .pre = *p};
     return m;
 }
 
@@ -437,7 +412,8 @@ void pieces_find(struct pieces *p)
         switch (kind_of(&f)) {
         case KIND_RECORDS:
             find_payloads(&f);
-            learn_calls(&f);
+            if (p->all.len > f.first)
+                record_facts_give(&f.facts, p->arena, &p->all.at[f.first], p->all.len - f.first);
             break;
         case KIND_LOG: find_lines(&f); break;
         case KIND_PLAIN: find_classes(&f); break;
@@ -477,8 +453,10 @@ static void do_text(void *arg)
         if (x->form == PIECE_PAYLOAD && *s == '\t')
             body = s + 1;
         if (x->form == PIECE_LINES) {
-            own = (size_t)(eol - s) >= x->prefix_len && memcmp(s, x->prefix, x->prefix_len) == 0;
-            body = s + x->prefix_len;
+            const char *key = log_prefix_of(s, eol).key;
+            own = (size_t)(eol - key) >= x->prefix_len &&
+                  memcmp(key, x->prefix, x->prefix_len) == 0;
+            body = key + x->prefix_len;
         }
         size_t n = own ? (size_t)(eol - body) : 0;
         begun |= own && (memmem(body, n, "class ", 6) != NULL ||

@@ -27,14 +27,17 @@ struct piece {
     uint8_t stage, role; /* enum job_stage, job_role */
     size_t from, to;     /* bytes of the file that contain it */
     uint32_t line;       /* of byte `from`, from 1 */
-    const char *prefix;  /* PIECE_LINES: the lines that begin like this one are the graph's */
+    const char *prefix;  /* PIECE_LINES: the lines with this header are the graph's */
     size_t prefix_len;
     const char *title; /* "aot_forward_graph", "Forward graph 0" */
     int32_t rank;      /* -1 if unknown */
+    const char *when;  /* "1118 16:29:15.045000 ": its log header; NULL if it has none */
+    int64_t run;       /* the process that wrote it, if it has a log header */
     struct compile_id id;
-    int64_t order;     /* among the graphs of a rank: when it was made */
-    const char *known; /* JSON of facts about it; NULL if none */
-    uint64_t call;     /* the call of the program that it was compiled for; 0 if unknown */
+    int64_t order;       /* among the graphs of a rank: when it was made */
+    const char *known;   /* JSON of facts about it; NULL if none */
+    uint64_t call;       /* the call of the program that it was compiled for; 0 if unknown */
+    const char *symbols; /* JSON: the values that symbols had then; NULL if unknown */
 
     /* Set while choosing. */
     const char *passed; /* why it is not part of the step; NULL if it is */

@@ -5,10 +5,9 @@
 
 #include "graph/groups.h"
 
-/* ---- what a runnable script says about groups ---- */
+/* ---- what other records of a compilation say ---- */
 
-/* setup_fake_process_groups({'0': {'size': 2, 'rank': 0}}) of the script of the same compilation,
- * as JSON. */
+/* {'0': {'size': 2, 'rank': 0}} of setup_fake_process_groups() in the script, as JSON. */
 static const char *groups_in(struct job *j, const struct piece *script)
 {
     static const char call[] = "setup_fake_process_groups(";
@@ -25,26 +24,41 @@ static const char *groups_in(struct job *j, const struct piece *script)
     s += n;
     while (to > s && to[-1] != '}')
         to--;
-    size_t len = (size_t)(to - s);
-    char *json = arena_array(&j->arena, char, len + 32);
-    size_t at = (size_t)snprintf(json, 16, "{\"groups\": ");
-    for (size_t i = 0; i < len; i++)
-        json[at++] = s[i] == '\'' ? '"' : s[i];
-    memcpy(json + at, "}", 2);
+    char *json = arena_str(&j->arena, s, (size_t)(to - s));
+    for (char *p = json; *p != '\0'; p++)
+        *p = *p == '\'' ? '"' : *p;
     return json;
 }
 
-static void learn_groups(struct job *j)
+static const char *groups_of(struct job *j, const struct piece *x)
+{
+    const char *groups = NULL;
+
+    for (uint32_t k = 0; k < j->pieces.all.len && groups == NULL; k++) {
+        const struct piece *y = &j->pieces.all.at[k];
+        if (y->rank == x->rank && y->role == x->role && compile_id_same(x->id, y->id) &&
+            strstr(y->title, "fx_graph_runnable") != NULL)
+            groups = groups_in(j, y);
+    }
+    return groups;
+}
+
+/* What the text of a part does not say: groups, and the values of symbols. */
+static void learn_facts(struct job *j)
 {
     for (uint32_t i = 0; i < j->part.len; i++) {
         struct piece *x = &j->pieces.all.at[j->part.at[i].piece];
+        const char *groups = x->known == NULL ? groups_of(j, x) : NULL;
+        const char *symbols = x->known == NULL ? x->symbols : NULL;
+        size_t n = 32 + (groups ? strlen(groups) : 0) + (symbols ? strlen(symbols) : 0);
 
-        for (uint32_t k = 0; k < j->pieces.all.len && x->known == NULL; k++) {
-            const struct piece *y = &j->pieces.all.at[k];
-            if (y->rank == x->rank && y->role == x->role && compile_id_same(x->id, y->id) &&
-                strstr(y->title, "fx_graph_runnable") != NULL)
-                x->known = groups_in(j, y);
-        }
+        if (groups == NULL && symbols == NULL)
+            continue;
+        char *json = arena_array(&j->arena, char, n);
+        snprintf(json, n, "{%s%s%s%s%s}", groups ? "\"groups\": " : "", groups ? groups : "",
+                 groups && symbols ? ", " : "", symbols ? "\"symbols\": " : "",
+                 symbols ? symbols : "");
+        x->known = json;
     }
 }
 
@@ -120,7 +134,7 @@ static void do_read(void *arg)
 
     pieces_find(&j->pieces);
     job_choose(j);
-    learn_groups(j);
+    learn_facts(j);
     read_graphs(x);
     if (x->st != TUCK_OK)
         return;
@@ -292,6 +306,7 @@ tuck_status job_read(struct job *j, const char *const *path, size_t n, tuck_diag
     if (!mem_guard_two(&j->mem, &j->doc->store->mem, do_tie, j) ||
         !mem_guard(&j->doc->store->mem, do_parts, j))
         return TUCK_ENOMEM;
+    job_check_symbols(j, diags);
     tuck_status st = name_members(j, diags);
     return st == TUCK_OK ? job_steps(j, diags) : st;
 }

@@ -1,9 +1,8 @@
 #include "job/record.h"
 
-#include <jansson.h>
 #include <string.h>
 
-static int32_t number(const json_t *o, const char *key, int32_t none)
+int32_t record_number(const json_t *o, const char *key, int32_t none)
 {
     const json_t *v = json_object_get(o, key);
 
@@ -12,43 +11,11 @@ static int32_t number(const json_t *o, const char *key, int32_t none)
                : none;
 }
 
-static struct compile_id id_of(const json_t *o)
+struct compile_id record_id(const json_t *o)
 {
-    return (struct compile_id){number(o, "compiled_autograd_id", -1), number(o, "frame_id", -1),
-                               number(o, "frame_compile_id", -1), number(o, "attempt", 0)};
-}
-
-static uint64_t add_hash(uint64_t h, const void *at, size_t n)
-{
-    const unsigned char *s = at;
-
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ s[i]) * 0x100000001b3u;
-    return h;
-}
-
-bool record_call(const char *s, const char *end, struct compile_id *id, uint64_t *hash)
-{
-    static const char head[] = "{\"dynamo_start\"";
-    size_t len = (size_t)(end - s), i;
-    uint64_t h = 0xcbf29ce484222325u;
-    json_error_t error;
-    json_t *frame;
-
-    if (len < sizeof(head) || memcmp(s, head, sizeof(head) - 1) != 0)
-        return false;
-    json_t *o = json_loadb(s, len, 0, &error);
-    const json_t *stack = json_object_get(json_object_get(o, "dynamo_start"), "stack");
-    json_array_foreach(stack, i, frame)
-    {
-        int32_t at[] = {number(frame, "line", -1), number(frame, "filename", -1)};
-        h = add_hash(h, at, sizeof(at));
-    }
-    bool known = json_array_size(stack) > 0;
-    *id = id_of(o);
-    *hash = h != 0 ? h : 1;
-    json_decref(o);
-    return known;
+    return (struct compile_id){
+        record_number(o, "compiled_autograd_id", -1), record_number(o, "frame_id", -1),
+        record_number(o, "frame_compile_id", -1), record_number(o, "attempt", 0)};
 }
 
 /* Most records are events and tensors: only those with "graph" in them are worth parsing. */
@@ -78,8 +45,8 @@ bool record_parse(const char *s, const char *end, struct arena *a, struct record
     bool ok = key != NULL && strstr(key, "graph") != NULL && strlen(key) < sizeof(title);
     if (ok) {
         strcpy(title, key);
-        out->rank = number(o, "rank", -1);
-        out->id = id_of(o);
+        out->rank = record_number(o, "rank", -1);
+        out->id = record_id(o);
     }
     json_decref(o);
     if (ok) /* no jump may pass by json_decref() */

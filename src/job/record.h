@@ -2,6 +2,8 @@
 #ifndef TUCK_JOB_RECORD_H
 #define TUCK_JOB_RECORD_H
 
+#include <jansson.h>
+
 #include "base/arena.h"
 #include "job/compile_id.h"
 
@@ -11,9 +13,9 @@ struct record {
     struct compile_id id;
 };
 
-/* Which call of the program a frame was compiled for: a hash of the stack. False if the record
- * [s, end) does not say it. */
-bool record_call(const char *s, const char *end, struct compile_id *id, uint64_t *hash);
+/* A member of a record that is a number from 0 on, or `none`; the compilation that it is of. */
+int32_t record_number(const json_t *o, const char *key, int32_t none);
+struct compile_id record_id(const json_t *o);
 
 /* Parses the record [s, end) if it may announce a graph: false for all others. */
 bool record_parse(const char *s, const char *end, struct arena *a, struct record *out);

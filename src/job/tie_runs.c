@@ -9,14 +9,43 @@ uint64_t tie_coll_key(unsigned kind, int64_t bytes, bool sized)
     return (uint64_t)kind << 56 | (sized && bytes > 0 ? (uint64_t)bytes : 0);
 }
 
-bool tie_same_sequence(const items *a, const items *b)
+bool tie_same_sequence(const items *ops, const items *run)
 {
-    if (a->len != b->len)
-        return false;
-    for (uint32_t i = 0; i < a->len; i++)
-        if (a->at[i].key != b->at[i].key)
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < run->len; i++) {
+        if (run->at[i].other)
+            continue;
+        if (n == ops->len || ops->at[n].key != run->at[i].key)
             return false;
-    return true;
+        n++;
+    }
+    return n == ops->len;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+void tie_mark_others(const items ops[TIE_CLASS_END], struct window *w, uint32_t n, struct arena *a)
+{
+    for (int c = 0; c < TIE_KERNELS; c++) {
+        struct arena_mark mark = arena_mark(a);
+        uint64_t *key = arena_array(a, uint64_t, ops[c].len + 1);
+
+        for (uint32_t i = 0; i < ops[c].len; i++)
+            key[i] = ops[c].at[i].key;
+        qsort(key, ops[c].len, sizeof(*key), by_key);
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t k = 0; k < w[i].item[c].len; k++) {
+                struct item *x = &w[i].item[c].at[k];
+                x->other = bsearch(&x->key, key, ops[c].len, sizeof(*key), by_key) == NULL;
+            }
+        arena_release(a, mark);
+    }
 }
 
 static int by_start(const void *a, const void *b)
@@ -161,11 +190,12 @@ static void add_kernels(const struct trace_part *p, const struct alone *alone, s
                                   : 0;
         x->x.compute += s->end - s->start;
         if (flops > 0)
-            vec_push_in(a, &x->item[TIE_PRODUCTS],
-                        ((struct item){(uint64_t)flops, e->name, kernel_alone(alone, s), 0}));
+            vec_push_in(
+                a, &x->item[TIE_PRODUCTS],
+                ((struct item){(uint64_t)flops, e->name, kernel_alone(alone, s), 0, false}));
         else if (p->device || is_fused(trace_str(t, e->name)))
             vec_push_in(a, &x->item[TIE_KERNELS],
-                        ((struct item){0, e->name, kernel_alone(alone, s), 0}));
+                        ((struct item){0, e->name, kernel_alone(alone, s), 0, false}));
     }
 }
 
@@ -204,7 +234,7 @@ static void add_colls(const struct trace_part *p, const struct alone *alone, str
         if (ps > 0)
             ps = transfer_alone(alone, h->from + (alone->waits ? 0 : h->wait), h->end);
         vec_push_in(a, &x->item[TIE_COLLECTIVES],
-                    ((struct item){tie_coll_key(c->kind, c->bytes, sized), 0, ps, call}));
+                    ((struct item){tie_coll_key(c->kind, c->bytes, sized), 0, ps, call, false}));
     }
 }
 

@@ -10,6 +10,7 @@ struct item {
     uint32_t ref; /* op, or index of its name */
     int64_t ps;
     int64_t call; /* of a collective that the host moves: its time to start it */
+    bool other;   /* that ran: the program has nothing alike, so it is not the program's */
 };
 
 typedef VEC(struct item) items;
@@ -32,7 +33,10 @@ struct runs {
     uint32_t n;
 };
 
-bool tie_same_sequence(const items *a, const items *b);
+/* Is what ran the program's ops, in their order, but for what is not the program's? */
+bool tie_same_sequence(const items *ops, const items *run);
+/* Finds out what is not the program's: barriers, collectives and products outside of its graphs. */
+void tie_mark_others(const items ops[TIE_CLASS_END], struct window *w, uint32_t n, struct arena *a);
 uint64_t tie_coll_key(unsigned kind, int64_t bytes, bool sized);
 static inline uint64_t tie_coll_bytes(uint64_t key)
 {

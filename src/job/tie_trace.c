@@ -26,7 +26,7 @@ static void items_of_program(const struct program *p, bool sized, struct arena *
                     ((struct item){c == TIE_COLLECTIVES ? tie_coll_key(op->coll, op->message, sized)
                                    : c == TIE_PRODUCTS  ? (uint64_t)op->flops
                                                         : 0,
-                                   i, 0, 0}));
+                                   i, 0, 0, false}));
     }
 }
 
@@ -68,8 +68,9 @@ static void add_sum(struct sums *s, uint32_t op, int64_t ps)
 static void match(const items *ops, const items *run, struct sums *s, struct arena *a)
 {
     if (tie_same_sequence(ops, run)) {
-        for (uint32_t i = 0; i < ops->len; i++)
-            add_sum(s, ops->at[i].ref, run->at[i].ps);
+        for (uint32_t i = 0, k = 0; k < run->len; k++)
+            if (!run->at[k].other)
+                add_sum(s, ops->at[i++].ref, run->at[k].ps);
         return;
     }
     struct arena_mark mark = arena_mark(a);
@@ -304,6 +305,9 @@ static uint32_t find_runs(const struct trace_part *part, const items ops[TIE_CLA
     struct window *calls, *steps;
     uint32_t n = tie_runs(part, false, sized, beside, a, &calls);
     uint32_t n_step = tie_runs(part, true, sized, beside, a, &steps);
+
+    tie_mark_others(ops, calls, n, a);
+    tie_mark_others(ops, steps, n_step, a);
     bool whole = most_like(ops, steps, n_step) > most_like(ops, calls, n);
 
     *out = whole ? steps : calls;

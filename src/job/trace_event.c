@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/num.h"
+#include "job/trace_word.h"
 
 /* ---- the raw event ---- */
 
@@ -116,12 +117,22 @@ void trace_arg_number(struct trace_raw *r, enum trace_arg a, const char *s, size
     buf_add(&r->text[a], s, len);
 }
 
+void trace_add_ranks(struct buf *b, const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (s[i] != ' ')
+            buf_chr(b, s[i]);
+}
+
 void trace_arg_text(struct trace_raw *r, enum trace_arg a, const char *s, size_t len)
 {
     int64_t v;
 
     r->text[a].len = 0;
-    buf_add(&r->text[a], s, len);
+    if (a == ARG_RANKS) /* as a list is kept */
+        trace_add_ranks(&r->text[a], s, len);
+    else
+        buf_add(&r->text[a], s, len);
     if (a == ARG_STREAM || a == ARG_CORRELATION || a == ARG_EXTERNAL) {
         if (!whole(s, len, &v))
             return;
@@ -246,14 +257,6 @@ static enum cat cat_of(const struct buf *b)
     return CAT_NONE;
 }
 
-/* Is it communication, by the name of the kernel? NCCL's and RCCL's begin with these. */
-static bool is_comm_kernel(const struct trace_raw *r)
-{
-    return (r->given & (1u << ARG_COLL)) || begins(&r->name, "nccl") || begins(&r->name, "rccl") ||
-           begins(&r->name, "ncclDevKernel") || has(&r->name, "ncclKernel") ||
-           has(&r->name, "ncclDevKernel");
-}
-
 /* The class of an operator or annotation of the host; TRACE_CLASS_END: not needed. */
 static enum trace_class host_class(const struct trace_raw *r, enum cat cat)
 {
@@ -262,7 +265,7 @@ static enum trace_class host_class(const struct trace_raw *r, enum cat cat)
     if (begins(n, "_c10d_functional::wait_tensor") || begins(n, "c10d_functional::wait_tensor"))
         return TRACE_WAIT;
     if (begins(n, "_c10d_functional") || begins(n, "c10d") || is(n, "record_param_comms") ||
-        begins(n, "nccl:"))
+        begins(n, "nccl:") || begins(n, "symm_mem::"))
         return TRACE_CALL;
     if (begins(n, "gloo:") || begins(n, "mpi:") || begins(n, "ucc:"))
         return TRACE_COMM;
@@ -299,6 +302,18 @@ static str_id keep(struct trace *t, const struct trace_raw *r, enum trace_arg a)
 static str_id intern(struct trace *t, const struct buf *b)
 {
     return b->len > 0 ? str_intern(&t->str, b->at, b->len) : 0;
+}
+
+/* Is this kernel a collective? What its name says is found out once for each name. */
+static bool is_comm_kernel(struct trace *t, const struct trace_raw *r)
+{
+    enum { NOT = 1, IS };
+    str_id id = intern(t, &r->name);
+    struct str *name = &t->str.all.at[id];
+
+    if (id != 0 && name->tag == 0)
+        name->tag = trace_communicates(name->at) ? IS : NOT;
+    return (r->given & (1u << ARG_COLL)) || (id != 0 && name->tag == IS);
 }
 
 static int64_t number(const struct trace_raw *r, enum trace_arg a, int64_t none)
@@ -476,9 +491,9 @@ static void add_complete(struct trace *t, const struct trace_raw *r)
         vec_push(&t->mem, &t->region, ((struct trace_region){start, dur, intern(t, &r->name)}));
     if (cat == CAT_KERNEL || cat == CAT_MEMORY) {
         add_device(t, r,
-                   cat == CAT_MEMORY   ? TRACE_MEMORY
-                   : is_comm_kernel(r) ? TRACE_COMM
-                                       : TRACE_COMPUTE,
+                   cat == CAT_MEMORY      ? TRACE_MEMORY
+                   : is_comm_kernel(t, r) ? TRACE_COMM
+                                          : TRACE_COMPUTE,
                    start, dur);
     } else if (streamed) {
         add_device(t, r, TRACE_OTHER, start, dur);

@@ -56,6 +56,8 @@ enum trace_arg trace_arg_find(const char *s, size_t len);
 /* A value of such a member. */
 void trace_arg_number(struct trace_raw *r, enum trace_arg a, const char *s, size_t len);
 void trace_arg_text(struct trace_raw *r, enum trace_arg a, const char *s, size_t len);
+/* "[0, 1]" without its blanks. */
+void trace_add_ranks(struct buf *b, const char *s, size_t len);
 void trace_time_read(struct trace_time *t, const char *s, size_t len);
 
 /* Keeps what is needed of the event. */

@@ -1,4 +1,5 @@
-/* The collectives of several ranks: the k-th of a group in a step is the same on all of them. */
+/* The collectives of several ranks: the k-th of a group in a step is the same on all of them. What
+ * goes from one rank to another is counted by itself: each rank has its own number of those. */
 #include <stdlib.h>
 
 #include "job/trace_study.h"
@@ -6,6 +7,7 @@
 struct item {
     const char *group, *ranks;
     int64_t step; /* its number */
+    bool p2p;
     int64_t start;
     uint32_t part, coll;
 };
@@ -18,7 +20,7 @@ static int by_case(const struct item *x, const struct item *y)
         c = strcmp(x->ranks, y->ranks);
     if (c == 0)
         c = (x->step > y->step) - (x->step < y->step);
-    return c;
+    return c != 0 ? c : x->p2p - y->p2p;
 }
 
 static int by_item(const void *a, const void *b)
@@ -40,6 +42,22 @@ static bool alike(const struct trace_part *part, const struct item *x, const str
            (a->bytes == b->bytes || a->kind == TUCK_ALL_TO_ALL || a->kind == TUCK_P2P);
 }
 
+/* Are these the files of different ranks, no more of them than the group has? The items of a rank
+ * are one after the other, `len` of them. */
+static bool are_members(const struct trace_part *part, const struct item *at, uint32_t len,
+                        uint32_t ranks)
+{
+    int64_t p = part[at[0].part].coll.at[at[0].coll].p;
+
+    for (uint32_t i = 0; i < ranks; i++) {
+        int64_t rank = part[at[i * len].part].t->rank;
+        for (uint32_t k = 0; k < i && rank >= 0; k++)
+            if (part[at[k * len].part].t->rank == rank)
+                return false;
+    }
+    return p == 0 || ranks <= p;
+}
+
 /* One group in one step: at[0] … at[n - 1], those of a rank one after the other. */
 static uint32_t match_case(struct trace_part *part, const struct item *at, uint32_t n)
 {
@@ -52,7 +70,7 @@ static uint32_t match_case(struct trace_part *part, const struct item *at, uint3
     bool same = (uint64_t)len * ranks == n;
     for (uint32_t i = 0; i < n && same; i++)
         same = alike(part, &at[i % len], &at[i]) && at[i].part == at[i - i % len].part;
-    if (!same)
+    if (!same || !are_members(part, at, len, ranks))
         return n;
     for (uint32_t k = 0; k < len; k++) {
         int64_t least = INT64_MAX;
@@ -83,6 +101,7 @@ uint32_t trace_match_ranks(struct trace_part *part, uint32_t n, struct arena *a)
                 .group = trace_str(part[i].t, c->group),
                 .ranks = trace_str(part[i].t, c->ranks),
                 .step = c->step != TRACE_NONE ? part[i].step.at[c->step].number : -2,
+                .p2p = c->kind == TUCK_P2P,
                 .start = c->issued,
                 .part = i,
                 .coll = j};

@@ -319,7 +319,11 @@ static void value(struct reading *r, const char *s, size_t len, bool number)
         r->group.says = str_intern(&r->t->str, s, len);
     else if (r->key == KEY_GROUP_SIZE)
         r->group.size = whole_of(s, len, 1, 0);
-    else if (r->at == IN_DEVICE && r->key == KEY_NAME && r->t->device == 0)
+    else if (r->key == KEY_GROUP_RANKS) {
+        r->kept.len = 0;
+        trace_add_ranks(&r->kept, s, len);
+        r->group.ranks = str_intern(&r->t->str, buf_text(&r->kept), r->kept.len);
+    } else if (r->at == IN_DEVICE && r->key == KEY_NAME && r->t->device == 0)
         r->t->device = str_intern(&r->t->str, s, len);
 }
 
@@ -565,7 +569,8 @@ tuck_status trace_read_file(const char *path, const tuck_allocator *alloc, tuck_
 
     if (f == NULL) {
         struct diag_source source = {.file = path};
-        diag_add(diags, TUCK_ERROR, (struct diag_pos){.source = &source}, NULL, "cannot open: %s",
+        const char *note = errno == EISDIR ? "name the traces in it, one for each rank" : NULL;
+        diag_add(diags, TUCK_ERROR, (struct diag_pos){.source = &source}, note, "cannot open: %s",
                  strerror(errno));
         return TUCK_EIO;
     }

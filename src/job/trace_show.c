@@ -155,6 +155,12 @@ static void put_steps(const struct trace_part *p, struct buf *b)
         ink_line(b, INK_DIM, "  … and %u more", p->step.len - MOST);
     if (p->step.len > 1)
         put_figures("all", p, &p->sum, b);
+    if (p->device_steps)
+        wrap_line(b, INK_DIM, 2, "steps are those of the device: the trace has none of the host");
+    if (p->n_outside > 0)
+        wrap_line(b, INK_DIM, 2, "outside of the steps, and in none of them: %u %s, %.3f ms",
+                  p->n_outside, p->device ? "kernels and copies" : "operators and transfers",
+                  ms(p->outside));
 }
 
 static void put_streams(const struct trace_part *p, struct arena *a, struct buf *b)
@@ -255,6 +261,18 @@ static void put_colls(const struct trace_part *p, bool ranks, uint32_t top, stru
         ink_line(b, INK_DIM, "  … and %u more", p->coll.len - top);
 }
 
+/* Two files of one rank, as the profiler writes if it records twice. */
+static void note_same_rank(const struct trace_set *s, struct buf *b)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t k = 0; k < i && s->part[i].t->rank >= 0 && !s->part[i].t->ours; k++)
+            if (s->part[k].t->rank == s->part[i].t->rank) {
+                wrap_line(b, INK_LIMIT, 0, "%s and %s are both of rank %lld", s->part[k].t->file,
+                          s->part[i].t->file, (long long)s->part[i].t->rank);
+                break;
+            }
+}
+
 static void put_notes(const struct trace_set *s, struct buf *b)
 {
     int64_t world = 0;
@@ -266,6 +284,7 @@ static void put_notes(const struct trace_set *s, struct buf *b)
                       "%s: %u calls of collectives have no transfer in the trace and are not shown",
                       s->part[i].t->file, s->part[i].n_unmatched);
     }
+    note_same_rank(s, b);
     if (s->n > 1 && world > (int64_t)s->n && !s->part[0].t->ours)
         wrap_line(b, INK_DIM, 0,
                   "GB/s and waiting are by the shortest time of %u of %lld ranks; the others may "
@@ -273,8 +292,8 @@ static void put_notes(const struct trace_set *s, struct buf *b)
                   s->n, (long long)world);
     if (s->n_lost > 0)
         wrap_line(b, INK_DIM, 0,
-                  "%u collectives have no counterpart on the other ranks: counts, kinds or sizes "
-                  "differ in their step",
+                  "%u collectives have no counterpart on the other ranks: counts, kinds, sizes or "
+                  "members of the group differ in their step",
                   s->n_lost);
 }
 
@@ -390,6 +409,14 @@ static void part_json(struct json_out *j, const struct trace_part *p, struct are
     figures_json(j, p, &p->sum);
     json_close(j, '}');
     holistic_json(j, t, a);
+    if (p->n_outside > 0) {
+        json_open(j, "outside", '{');
+        json_int(j, "events", p->n_outside);
+        json_float(j, "ns", ns_of_ps(p->outside));
+        json_close(j, '}');
+    }
+    if (p->device_steps)
+        json_str(j, "steps_of", "device");
     json_open(j, "steps", '[');
     for (uint32_t i = 0; i < p->step.len; i++) {
         json_open(j, NULL, '{');

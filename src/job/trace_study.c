@@ -72,21 +72,31 @@ static int by_begin(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Nested annotations of one number, as two profilers write them, are one step. */
-static void find_steps(struct trace_part *p, struct arena *a)
+static int by_number(const void *a, const void *b)
+{
+    const struct trace_step_figures *x = a, *y = b;
+
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void gather_steps(struct trace_part *p, bool on_device, struct arena *a)
 {
     const struct trace *t = p->t;
-    uint32_t n = 0;
 
     for (uint32_t i = 0; i < t->step.len; i++) {
         const struct trace_step *s = &t->step.at[i];
         struct trace_step_figures x = {
             .number = s->number, .start = s->start, .end = s->start + s->dur, .x.step = s->dur};
-        if (!s->on_device && s->number >= 0)
+        if (s->on_device == on_device && s->number >= 0)
             vec_push_in(a, &p->step, x);
     }
-    if (p->step.len > 0)
-        qsort(p->step.at, p->step.len, sizeof(*p->step.at), by_begin);
+}
+
+/* Nested annotations, as two profilers write them, are one step. */
+static void drop_nested(struct trace_part *p)
+{
+    uint32_t n = 0;
+
     for (uint32_t i = 0; i < p->step.len; i++) {
         struct trace_step_figures *s = &p->step.at[i];
         if (n > 0 && p->step.at[n - 1].end > s->start && p->step.at[n - 1].end >= s->end)
@@ -94,6 +104,46 @@ static void find_steps(struct trace_part *p, struct arena *a)
         p->step.at[n++] = *s;
     }
     p->step.len = n;
+}
+
+/* Each stream has its own copy of an annotation: a step lasts from the first to the last. */
+static void join_copies(struct trace_part *p)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->step.len; i++) {
+        struct trace_step_figures *s = &p->step.at[i], *last = &p->step.at[n > 0 ? n - 1 : 0];
+        if (n == 0 || last->number != s->number) {
+            p->step.at[n++] = *s;
+            continue;
+        }
+        last->start = s->start < last->start ? s->start : last->start;
+        last->end = s->end > last->end ? s->end : last->end;
+        last->x.step = last->end - last->start;
+    }
+    p->step.len = n;
+}
+
+static void sort_steps(struct trace_part *p, int (*by)(const void *, const void *))
+{
+    if (p->step.len > 0)
+        qsort(p->step.at, p->step.len, sizeof(*p->step.at), by);
+}
+
+/* Only where the profiler did not record the host, steps are those of the device. */
+static void find_steps(struct trace_part *p, struct arena *a)
+{
+    gather_steps(p, false, a);
+    if (p->step.len > 0) {
+        sort_steps(p, by_begin);
+        drop_nested(p);
+        return;
+    }
+    gather_steps(p, true, a);
+    sort_steps(p, by_number);
+    join_copies(p);
+    sort_steps(p, by_begin);
+    p->device_steps = p->step.len > 0;
 }
 
 uint32_t trace_step_at(const struct trace_part *p, int64_t when)
@@ -158,8 +208,9 @@ static void gather_spans(struct trace_part *p, struct arena *a)
     vec_reserve_in(a, &p->span, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct trace_event *e = &list[i];
-        const struct trace_launch *by = p->device ? launch_of(l, t->launch.len, e->correlation)
-                                                  : NULL;
+        const struct trace_launch *by = p->device && !p->device_steps
+                                            ? launch_of(l, t->launch.len, e->correlation)
+                                            : NULL;
 
         if (e->cls == TRACE_OTHER || (p->pid != 0 && e->pid != p->pid))
             continue;
@@ -324,6 +375,23 @@ static void expose(struct trace_part *p, bool waits, struct arena *a)
     }
 }
 
+/* What was launched outside of all steps. */
+static void look_outside(struct trace_part *p, struct arena *a)
+{
+    enum { ALL = C | M | MEM };
+    uint32_t k = p->span.len;
+    struct trace_cover cover;
+
+    while (k > 0 && p->span.at[k - 1].step == TRACE_NONE)
+        k--;
+    for (uint32_t i = k; i < p->span.len; i++)
+        p->n_outside += (ALL >> p->span.at[i].cls) & 1;
+    if (p->n_outside == 0)
+        return;
+    trace_cover_make(&p->span.at[k], p->span.len - k, ALL, a, &cover);
+    p->outside = cover.before[cover.n];
+}
+
 void trace_study(const struct trace *t, str_id pid, struct arena *a, struct trace_part *out)
 {
     bool waits = false;
@@ -337,6 +405,7 @@ void trace_study(const struct trace *t, str_id pid, struct arena *a, struct trac
         qsort(out->span.at, out->span.len, sizeof(*out->span.at), by_step);
     for (uint32_t i = 0; i < out->span.len; i++)
         waits |= out->span.at[i].cls == TRACE_WAIT;
+    look_outside(out, a);
     trace_colls(out, a);
     expose(out, waits, a);
     for (uint32_t i = 0, k = 0; i < out->step.len; i++) {

@@ -3,6 +3,7 @@
 #define TUCK_JOB_TRACE_STUDY_H
 
 #include "job/trace.h"
+#include "job/trace_word.h"
 
 #define TRACE_NONE UINT32_MAX
 
@@ -59,11 +60,14 @@ struct trace_part {
     str_id pid; /* 0: all of them */
     const char *label;
     bool device;                 /* kernels on a device; else operators of the host */
+    bool device_steps;           /* steps are annotations of the device, by which kernels count */
     VEC(struct trace_span) span; /* sorted by step and start */
     VEC(struct trace_step_figures) step;
     VEC(struct trace_coll) coll; /* sorted by start */
     struct trace_figures sum;    /* all steps */
     uint32_t n_unmatched;        /* calls of collectives without a transfer */
+    uint32_t n_outside;          /* spans that ran, but were launched outside of all steps */
+    int64_t outside;             /* how long at least one of those ran, ps */
 };
 
 /* Figures as Holistic Trace Analysis defines them: times rounded to whole us, starts up and ends
@@ -95,23 +99,5 @@ int64_t trace_covered(const struct trace_cover *c, int64_t start, int64_t end);
 /* Collectives of all ranks are matched: n_rank and transfer are filled. Returns the number that
  * could not be. */
 uint32_t trace_match_ranks(struct trace_part *part, uint32_t n, struct arena *a);
-
-/* The kind that a name means, "_allgather_base" or "ncclDevKernel_AllGather_RING_LL"; 0: none. */
-tuck_coll trace_kind(const char *name);
-/* The elements of the largest tensor in "[[512,512],[]]"; -1 if there is none. */
-int64_t trace_numel(const char *dims);
-/* A dtype as traces name it, "Float", "c10::BFloat16"; NULL if unknown. */
-struct trace_dtype {
-    const char *name, *abbr; /* "f32" */
-    int bytes;
-};
-const struct trace_dtype *trace_dtype(const char *name, size_t len);
-/* The first dtype in "["TensorList","float",""]"; NULL. */
-const struct trace_dtype *trace_dtype_in(const char *types);
-/* A kernel's name without its template arguments, parameters and namespaces: where it begins and
- * how long it is. */
-size_t trace_short_name(const char *full, const char **from);
-/* GB/s on the slowest link of a ring, as nccl-tests define it; 0 if something is unknown. */
-double trace_bus_gbps(tuck_coll kind, int64_t bytes, int64_t p, int64_t ps);
 
 #endif

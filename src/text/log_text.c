@@ -6,6 +6,9 @@
 #include "base/buf.h"
 #include "base/str.h"
 
+#define ARTIFACT "] [__"
+#define ARTIFACT_LEN (sizeof(ARTIFACT) - 1)
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -79,6 +82,7 @@ static const char *glog(const char *s, const char *end, struct log_prefix *out)
         out->tag_len[i] = (size_t)((const char *)memchr(p, ']', (size_t)(q - p)) - p) - 1;
         p = q;
     }
+    out->when = s + 1;
     out->pid = pid;
     return p;
 }
@@ -104,7 +108,23 @@ static const char *dated(const char *s, const char *end)
     return q;
 }
 
-struct log_prefix log_prefix_of(const char *s, const char *end)
+/* Blanks and terminal escapes, "\033[32m". */
+static const char *skip_color(const char *s, const char *end)
+{
+    while (s < end && (*s == ' ' || *s == '\033')) {
+        const char *p = s + 1;
+        if (*s == '\033' && p < end && *p == '[')
+            for (p++; p < end && (is_digit(*p) || *p == ';');)
+                p++;
+        if (*s == '\033' && (p >= end || *p++ != 'm'))
+            return s;
+        s = p;
+    }
+    return s;
+}
+
+/* The prefix of a line that begins with it. */
+static struct log_prefix prefix_at(const char *s, const char *end)
 {
     struct log_prefix x = {.body = s, .key = s, .rank = -1};
     const char *p, *q;
@@ -120,7 +140,7 @@ struct log_prefix log_prefix_of(const char *s, const char *end)
         x.body = q;
         x.key_len = (size_t)(q - s);
     }
-    if ((q = glog(x.body, end, &x)) != NULL) {
+    if ((q = glog(skip_color(x.body, end), end, &x)) != NULL) {
         x.pid_len = strcspn(x.pid, " ");
         x.body = q;
         x.record = true;
@@ -133,12 +153,48 @@ struct log_prefix log_prefix_of(const char *s, const char *end)
     return x;
 }
 
+/* The rank that a launcher writes before each line: "3: " (srun -l), "[1,3]<stderr>:" (mpirun). */
+static int launcher_rank(const char *s, const char *end)
+{
+    const char *p = s;
+
+    while (p < end && *p == ' ')
+        p++;
+    if (match(p, end, "#: ") != NULL)
+        return atoi(p);
+    if ((p = match(s, end, "[#,")) != NULL && match(p, end, "#]<std") != NULL)
+        return atoi(p);
+    return -1;
+}
+
+/* Launchers, containers and terminals write more in front: times, names of nodes, colors. Only
+ * headers with an artifact, "[0/0] [__aot_graphs]", are looked for. */
+struct log_prefix log_prefix_of(const char *s, const char *end)
+{
+    enum { FAR = 400 };
+    struct log_prefix x = prefix_at(s, end);
+    size_t len = (size_t)(end - s);
+
+    const char *tags = x.record ? NULL : memmem(s, len < FAR ? len : FAR, ARTIFACT, ARTIFACT_LEN);
+    for (const char *p = s + 1; tags != NULL && p < tags; p++) {
+        if (*p != '[' && strchr("VDIWEC", *p) == NULL)
+            continue;
+        struct log_prefix y = prefix_at(p, end);
+        if (y.record && y.rank < 0)
+            y.rank = launcher_rank(s, p);
+        if (y.record)
+            return y;
+    }
+    return x;
+}
+
 /* Is there nothing to clean? Looks only at the first bytes of each line. */
 static bool is_plain(const char *text, size_t len)
 {
     const char *end = text + len;
 
     if (memchr(text, '\033', len) != NULL || memchr(text, '\r', len) != NULL ||
+        memmem(text, len, ARTIFACT, ARTIFACT_LEN) != NULL ||
         (len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0))
         return false;
     for (const char *s = text; s < end;) {

@@ -29,8 +29,10 @@ struct fx_texts {
 /* What precedes the text of a log's line. */
 struct log_prefix {
     const char *body; /* where the line's own text begins; the line itself if there is no prefix */
-    const char *key;  /* the writer: "[rank0]:" and the process id */
+    const char
+        *key; /* the writer: "[rank0]:" and the process id; what a launcher wrote is before */
     size_t key_len;
+    const char *when; /* of a header: "0521 09:32:52.155000 " */
     const char *pid;
     size_t pid_len;
     const char *tag[2]; /* "0/0" of "[0/0]", "__aot_graphs" of "[__aot_graphs]"; NULL if none */

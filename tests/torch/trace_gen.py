@@ -7,11 +7,13 @@ import random
 
 NVIDIA = {
     "compute": ["void at::native::elementwise_kernel<4, Foo<float> >(int)", "sm90_xmma_gemm_bf16", "triton_poi_fused_0",
-                "void SyncBatchNorm_kernel<float>(float*)", "void (anonymous namespace)::dmaLike()"],
+                "void SyncBatchNorm_kernel<float>(float*)", "void (anonymous namespace)::dmaLike()",
+                "void (anonymous namespace)::one_shot_all_reduce_kernel<c10::BFloat16, 16, 8>(x)",
+                "void vllm::cross_device_reduce_1stage<float, 2>(x)", "Ünïcødé_核"],
     "comm": ["ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
              "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)",
-             "ncclDevKernel_AllGather_RING_LL(ncclDevComm*)"],
-    "copy": ["Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memset (Device)"],
+             "ncclDevKernel_AllGather_RING_LL(ncclDevComm*)", "ncclSymkDevKernel_AllReduce_AGxLL_R_sum_bf16(x)"],
+    "copy": ["Memcpy DtoD (Device -> Device)", "Memcpy PtoP (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memset (Device)"],
     "launch": ["cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpyAsync"],
 }  # fmt: skip
 ROCM = {
@@ -21,6 +23,8 @@ ROCM = {
     "copy": ["Memcpy DtoD (Device -> Device)", "Memset (Device)", "CopyDeviceToDevice"],
     "launch": ["hipExtModuleLaunchKernel", "hipLaunchKernel", "hipMemcpyAsync"],
 }  # fmt: skip
+
+COMMUNICATES = ["nccl", "one_shot_all_reduce", "cross_device_reduce"]  # in names of kernels
 
 
 class Writer:
@@ -120,6 +124,12 @@ class Writer:
                     e["cat"] = r.choice(["cuda_driver", "hip_runtime", "privateuse1_runtime"])
                 else:
                     args.pop("correlation")
+        for e in [e for e in self.events if e["cat"] in ("kernel", "cpu_op") and (e.get("dur") or 0) > 2]:
+            if r.random() < 0.02:  # there twice; two launches of a short kernel would be two kernels to the other tool
+                self.events.append(dict(e))
+        if r.random() < 0.3:  # launched before the first step, and after the last one
+            self.kernel(-50, r.uniform(2, 20), "compute", 7)
+            self.kernel(self.end + 5, self.end + r.uniform(9, 90), "compute", 7)
         for name in ("nccl:all_reduce", "## forward ##"):  # the device's copies of annotations, which some versions put on a stream
             if r.random() < 0.3:
                 self.event("gpu_user_annotation", name, self.time(r.uniform(5, 300)), self.length(20, 90), 0, 7, **r.choice([{}, {"stream": 20}]))
@@ -133,8 +143,10 @@ class Writer:
         if steps == 0:
             self.step(0, 10, length, 60)
             self.events = [e for e in self.events if "ProfilerStep" not in e["name"]]
+        gap = r.choice([3, 3, -20])  # steps may overlap
         for i in range(steps):
-            self.step(i + 8, 10 + i * (length + 3), length, r.choice([5, 40]))
+            self.step(i + 8, 10 + i * (length + gap), length, r.choice([5, 40]))
+        self.end = 10 + max(steps, 1) * (length + 3)
         self.disturb()
         self.events.append({"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans",
                             "tid": "PyTorch Profiler", "ts": self.time(0), "dur": self.length(9, 10), "args": {"Op count": 0}})
