@@ -108,7 +108,7 @@ struct program_op {
     int64_t message;      /* bytes of a collective's full message; -1 if unknown */
     int64_t ps;           /* estimated time; -1: not estimated */
     int64_t flops, moved; /* basis of the estimate: operations, and bytes read and written */
-    uint32_t from;        /* for a copy: the graph's node whose value it copies; 0 if unknown */
+    uint32_t from, item;  /* for a copy: of which node's results, and which one; 0 if unknown */
 };
 
 struct program_group {

@@ -63,6 +63,25 @@ bool rt_contiguous(const struct rt_tensor *t)
     return true;
 }
 
+bool rt_dense(const struct rt_tensor *t)
+{
+    bool done[RT_DIMS] = {false};
+    int64_t step = 1;
+
+    for (int k = 0; k < t->n; k++) {
+        int next = -1;
+
+        for (int d = 0; d < t->n; d++) /* sizes of 1 lie anywhere */
+            if (!done[d] && (t->size[d] <= 1 || t->stride[d] == step))
+                next = d;
+        if (next < 0)
+            return rt_numel(t) == 0;
+        done[next] = true;
+        step *= t->size[next];
+    }
+    return true;
+}
+
 struct rt_value rt_item(const struct rt_tensor *t)
 {
     struct rt_value v = {.kind = RT_NONE};

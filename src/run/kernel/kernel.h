@@ -105,6 +105,9 @@ int64_t rt_numel(const struct rt_tensor *t);
 /* Contiguous, as a result of empty(): strides of dimensions of size 1 do not matter. */
 bool rt_contiguous(const struct rt_tensor *t);
 
+/* The same with dimensions in any order. */
+bool rt_dense(const struct rt_tensor *t);
+
 /* The number in a tensor of one element, as _local_scalar_dense gives it. */
 struct rt_value rt_item(const struct rt_tensor *t);
 
