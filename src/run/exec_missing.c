@@ -13,9 +13,13 @@ const struct exec_kernel *exec_own_kernel(const struct exec_kernel *k, size_t n,
 enum exec_way exec_way_of(const struct op_row *row)
 {
     static const char *const silent[] = {
-        "aten.record_stream.default",       "prims._sink_tokens.default",
-        "torch._C._set_grad_enabled",       "aten._assert_tensor_metadata.default",
-        "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default"};
+        "aten.record_stream.default",
+        "prims._sink_tokens.default",
+        "torch._C._set_grad_enabled",
+        "aten._assert_tensor_metadata.default",
+        "aten.sym_constrain_range.default",
+        "aten.sym_constrain_range_for_size.default",
+        "inductor.resize_storage_bytes_.default"}; /* the plan's memory has its size at any time */
 
     if (row->shape == OP_SHAPE_local_scalar)
         return WAY_BIND;
@@ -28,9 +32,27 @@ enum exec_way exec_way_of(const struct op_row *row)
         return WAY_CHECK;
     if (row->cls == OP_COLLECTIVE || row->cls == OP_P2P || row->cls == OP_SYNC_COLLECTIVE)
         return exec_coll_known(row) ? WAY_COLLECTIVE : WAY_NONE;
-    if (row->cls == OP_WAIT || row->cls == OP_GETITEM || row->cls == OP_GROUP)
+    if (row->cls == OP_WAIT || row->cls == OP_GETITEM || row->cls == OP_GROUP ||
+        (row->cls == OP_VIEW && (row->flags & OP_F_RESTRIDES)))
         return WAY_NOTHING;
     return row->kernel != OP_KERNEL_none ? WAY_KERNEL : WAY_NONE;
+}
+
+/* A view that changes the operand itself, and somebody sees it: a later node, or the caller. If
+ * nobody does, it is a view like any other. */
+static bool is_seen_change(const tuck_graph *g, uint32_t n, const struct op_row *row)
+{
+    const tuck_value *v = call_operand(g, node_at(g, n), 0);
+
+    if (!(row->flags & OP_F_RESTRIDES))
+        return false;
+    if (v == NULL || v->kind != TUCK_V_NODE || node_at(g, v->a)->kind != TUCK_CALL_FUNCTION)
+        return true;
+    for (uint32_t k = node_at(g, n)->next; k != 0; k = node_at(g, k)->next)
+        for (uint32_t i = 0; i < node_at(g, k)->n_vals; i++)
+            if (node_at(g, k)->vals[i].kind == TUCK_V_NODE && node_at(g, k)->vals[i].a == v->a)
+                return true;
+    return false;
 }
 
 /* Views that change the operand itself, or whose elements are not those in memory. */
@@ -41,7 +63,7 @@ static bool is_odd_view(const tuck_graph *g, uint32_t n, const struct op_row *ro
                                              "aten.matrix_H.default"};
     const struct type *t = type_at(&g->store->type, node_type(g, n));
 
-    if ((row->flags & OP_F_RESTRIDES) || row->shape == OP_SHAPE_none ||
+    if (is_seen_change(g, n, row) || row->shape == OP_SHAPE_none ||
         strcmp(row->name, "aten._neg_view.default") == 0)
         return true;
     for (size_t i = 0; i < sizeof(conjugates) / sizeof(*conjugates); i++)
@@ -90,7 +112,8 @@ static bool is_number(const struct looking *l, uint32_t n)
 
 static bool is_view_here(const struct looking *l, uint32_t n, const struct op_row *row)
 {
-    return row->cls == OP_VIEW && (l->p->role == NULL || (l->p->role[n] & ~ROLE_ENDS) == ROLE_VIEW);
+    return row->cls == OP_VIEW && (l->p->role == NULL || (row->flags & OP_F_RESTRIDES) ||
+                                   (l->p->role[n] & ~ROLE_ENDS) == ROLE_VIEW);
 }
 
 static void look_at(struct looking *l, uint32_t n)

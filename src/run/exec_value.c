@@ -328,7 +328,7 @@ static bool result(struct exec *x, uint32_t n, const struct fx_node *c, uint32_t
         v->kind = EXEC_NOTHING;
         return true;
     }
-    if (t->kind == TYPE_LIST || t->kind == TYPE_SYM) {
+    if (t->kind == TYPE_LIST || t->kind == TYPE_SYM || op_at(c->op)->cls == OP_CONTEXT) {
         v->kind = EXEC_OTHER;
         return true;
     }
@@ -408,7 +408,7 @@ static bool is_view(const struct exec *x, uint32_t n, const struct fx_node *c)
     if (row->cls != OP_VIEW)
         return false;
     if (x->p->role != NULL)
-        return (x->p->role[n] & ~ROLE_ENDS) == ROLE_VIEW;
+        return (x->p->role[n] & ~ROLE_ENDS) == ROLE_VIEW || (row->flags & OP_F_RESTRIDES) != 0;
     const tuck_value *v = call_operand(x->g, c, 0);
     return v != NULL && v->kind == TUCK_V_NODE && planned_buf(x, n, 0) == planned_buf(x, v->a, 0);
 }
