@@ -5,11 +5,12 @@
 #include "run/kernel/kernel_check.h"
 #include "run/kernel/kernels.h"
 
-#define ROW(name, run, scratch) {#name, run, scratch, OP_KERNEL_##name},
-#define NONE(name) ROW(name, NULL, NULL)
-#define PLAIN(name) ROW(name, kernel_##name, NULL)
-#define SCRATCH(name) ROW(name, kernel_##name, scratch_##name)
-#define POINT(name) ROW(name, point_run, point_scratch)
+#define ROW(name, run, scratch, count) {#name, run, scratch, count, OP_KERNEL_##name},
+#define NONE(name) ROW(name, NULL, NULL, NULL)
+#define PLAIN(name) ROW(name, kernel_##name, NULL, NULL)
+#define SCRATCH(name) ROW(name, kernel_##name, scratch_##name, NULL)
+#define COUNTED(name) ROW(name, kernel_##name, scratch_##name, count_##name)
+#define POINT(name) ROW(name, point_run, point_scratch, NULL)
 
 static const struct kernel_row table[] = {
 #define KERNEL(name, form, meaning) form(name)
@@ -32,6 +33,14 @@ size_t kernel_scratch(const struct rt_call *c)
     looked_at.error = error;
     looked_at.error_size = sizeof(error);
     return kernel_check(&looked_at) ? c->kernel->scratch(c) : 0;
+}
+
+bool kernel_count(struct rt_call *c, int64_t *count)
+{
+    *count = -1;
+    if (c->kernel->count != NULL && kernel_check_args(c))
+        *count = c->kernel->count(c);
+    return *count >= 0;
 }
 
 bool kernel_run(struct rt_call *c)
