@@ -129,7 +129,7 @@ static tuck_status evaluate_again(tuck_simulation *s, const struct run_rank *r, 
     evaluate_defaults(&o, &s->given->machine);
     o.lower.keep = r->keep;
     o.lower.n_keep = r->n_keep;
-    o.lower.conjugates = true;
+    o.lower.to_run = true;
     study_begin(&study, &o, &s->mem.alloc);
     tuck_status st = study_get(&study, s->g, diags, &s->e);
     study_end(&study);

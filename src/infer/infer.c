@@ -412,17 +412,18 @@ static type_id taken_out(struct infer_run *r, const tuck_graph *g, uint32_t n)
     return list;
 }
 
-/* Are the strides of a view or an item those that its operand gives? If sizes are others, too, the
- * annotation is taken, and checked when it runs. */
+/* Are the strides of a view, an item or an operand that is returned those that the operand gives?
+ * If sizes are others, too, the annotation is taken, and checked when it runs. */
 static bool follows(const struct infer_options *o, tuck_graph *g, uint32_t n, type_id stated,
                     type_id inferred)
 {
     const struct type *a = type_at(&g->store->type, stated),
                       *b = type_at(&g->store->type, inferred);
-    enum op_class cls = op_at(node_op(g, n))->cls;
+    const struct op_row *row = op_at(node_op(g, n));
+    bool shares = row->cls == OP_VIEW || row->cls == OP_GETITEM || row->shape == OP_SHAPE_self;
 
-    if (!o->views_follow || (cls != OP_VIEW && cls != OP_GETITEM) || b->kind != TYPE_TENSOR ||
-        a->kind != TYPE_TENSOR || a->dtype != b->dtype || a->n != b->n)
+    if (!o->views_follow || !shares || b->kind != TYPE_TENSOR || a->kind != TYPE_TENSOR ||
+        a->dtype != b->dtype || a->n != b->n)
         return false;
     for (uint32_t i = 0; i < a->n; i++)
         if (a->size[i] != b->size[i])
@@ -438,7 +439,7 @@ static bool is_settled(const struct infer_options *o, const tuck_graph *g, uint3
     const struct type *t = type_at(&g->store->type, stated);
     const struct op_row *row = op_at(node_at(g, n)->op);
 
-    if (stated == 0 || o->check || o->each != NULL || o->ignore_annotations)
+    if (stated == 0 || o->check || o->each != NULL || o->ignore_annotations || o->views_follow)
         return false;
     if (node_at(g, n)->kind != TUCK_CALL_FUNCTION || node_at(g, n)->op == 0 || row->cls == OP_HOP ||
         row->flags & OP_F_DATADEP)

@@ -12,8 +12,8 @@
 struct infer_options {
     bool ignore_annotations; /* except those of inputs and attributes: to test the rules */
     bool check;              /* report where annotation and inference disagree */
-    /* Views and items have the layout that their operands give: what a view reads lies where its
-     * operand is, whatever the annotation says. */
+    /* Views, items and operands that are returned have the layout that the operand gives: what is
+     * read lies where it is, whatever the annotation says. */
     bool views_follow;
     bool dense_inputs; /* inputs and attributes whose text has no strides are contiguous */
     /* After an edit: the types before it, for nodes that existed then. New nodes, and those that

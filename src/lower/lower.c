@@ -379,7 +379,10 @@ static void do_lower(void *arg)
     struct lower *l = arg;
     tuck_graph *g = l->g;
 
-    infer_need(g);
+    if (l->o->to_run)
+        infer_graph(g, &(struct infer_options){.views_follow = true, .dense_inputs = true}, NULL);
+    else
+        infer_need(g);
     lower_begin_names(l);
     l->p->name = lower_keep(l, *graph_str(g, g->name) ? graph_str(g, g->name) : "forward");
     l->p->source = lower_keep(l, graph_str(g, g->source_name));
@@ -387,7 +390,7 @@ static void do_lower(void *arg)
     lower_find_inner(l);
     begin_lines(l);
     l->copies = (struct copies){
-        .g = g, .assume = &l->assume, .sigs = &l->sigs, .conjugates = l->o->conjugates};
+        .g = g, .assume = &l->assume, .sigs = &l->sigs, .conjugates = l->o->to_run};
     copies_find(&l->copies, &l->scratch);
     storages_build_apart(g, &l->scratch, l->copies.copies, &l->s);
     lower_describe(l);

@@ -53,6 +53,7 @@ static uint32_t copy_of_item(struct coll *c, uint32_t from, uint32_t item, const
     lower_uses(l, op, buf_of_item(l, from, item), PROGRAM_READS);
     lower_depends(l, op, l->made_by[from], 0);
     l->op.at[op].from = from;
+    l->op.at[op].item = item;
     uint32_t buf = lower_buf_dense(l, op, c->node, lower_result_type(l, from, item), suffix);
     fix(l, buf);
     return buf;
@@ -309,6 +310,15 @@ static void finish(struct coll *c)
     unasked_results(c);
 }
 
+/* Is the tensor, or each item of a list that one node returns, contiguous? */
+static bool is_contiguous(const struct lower *l, uint32_t node)
+{
+    for (uint32_t k = 0; k < (l->s.count[node] > 1 ? l->s.count[node] : 1); k++)
+        if (!lower_is_contiguous(l, lower_result_type(l, node, k)))
+            return false;
+    return true;
+}
+
 /* Operands that must be contiguous and are not are copied first. */
 static void as_written(struct coll *c)
 {
@@ -320,12 +330,15 @@ static void as_written(struct coll *c)
         const tuck_value *end = value_next(o.v);
         for (const tuck_value *v = o.v; v < end; v++) {
             if (v->kind != TUCK_V_NODE || l->copied[v->a] == c->node || is_written(c, &o, v) ||
-                lower_is_contiguous(l, node_type(l->g, v->a)))
+                is_contiguous(l, v->a))
                 continue;
-            char suffix[40];
-            snprintf(suffix, sizeof(suffix), made.len ? ".contiguous.%u" : ".contiguous", made.len);
-            uint32_t copy = copy_of(c, v->a, suffix, "contiguous");
-            vec_push_in(&l->scratch, &made, copy);
+            for (uint32_t k = 0; k < (l->s.count[v->a] > 1 ? l->s.count[v->a] : 1); k++) {
+                char suffix[40];
+                snprintf(suffix, sizeof(suffix), made.len ? ".contiguous.%u" : ".contiguous",
+                         made.len);
+                uint32_t copy = copy_of_item(c, v->a, k, suffix, "contiguous");
+                vec_push_in(&l->scratch, &made, copy);
+            }
             l->copied[v->a] = c->node;
         }
     }

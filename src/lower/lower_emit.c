@@ -309,6 +309,8 @@ static bool is_inside(const struct lower *l, uint32_t root, uint32_t node)
 
 void lower_results(struct lower *l, uint32_t op, uint32_t node)
 {
+    if (op_at(lower_call(l, node)->op)->cls == OP_CONTEXT) /* a handle is no memory */
+        return;
     for (uint32_t k = 0; k < l->s.count[node]; k++) {
         uint32_t root = memory_of(&l->s, node, k);
         struct lower_storage *s = &l->storage[root];

@@ -108,7 +108,7 @@ struct program_op {
     int64_t message;      /* bytes of a collective's full message; -1 if unknown */
     int64_t ps;           /* estimated time; -1: not estimated */
     int64_t flops, moved; /* basis of the estimate: operations, and bytes read and written */
-    uint32_t from;        /* for a copy: the graph's node whose value it copies; 0 if unknown */
+    uint32_t from, item;  /* for a copy: of which node's results, and which one; 0 if unknown */
 };
 
 struct program_group {
@@ -191,7 +191,9 @@ struct machine; /* cost/machine.h */
 struct lower_options {
     bool no_fuse;     /* one op per node */
     bool keep_clones; /* like torch: always clone the operand of an all-reduce */
-    bool conjugates;  /* complex conjugates are computed, and no views with a mark */
+    /* As a graph is run: complex conjugates are computed, and no views with a mark; layouts are
+     * those that operands give, whatever annotations say. */
+    bool to_run;
     /* small all-reduces become one-shot kernels over symmetric memory */
     bool auto_select;
     int64_t one_shot_threshold;    /* bytes */

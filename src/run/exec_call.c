@@ -279,7 +279,7 @@ static struct rt_tensor laid_out(struct exec *x, uint32_t node, uint32_t buf,
 bool exec_fill_copy(struct exec *x, struct exec_step *s, struct arena *a)
 {
     const struct program_op *op = &x->p->op[s->op];
-    const struct exec_value *of = &x->value[x->value_at[op->from]];
+    const struct exec_value *of = &x->value[x->value_at[op->from] + op->item];
     uint32_t to = copied_into(x, s->op), from = copied_from(x, s->op);
     struct rt_value *arg = arena_array(a, struct rt_value, 1);
     struct rt_tensor *t = arena_array(a, struct rt_tensor, 2);

@@ -56,13 +56,13 @@ static struct rt_tensor dense_like(const struct rt_tensor *t, void *data)
 }
 
 /* The copy that lowering made of this operand right before the collective; PROGRAM_NONE if none. */
-static uint32_t copied_to(const struct filling *f, uint32_t from)
+static uint32_t copied_to(const struct filling *f, uint32_t from, uint32_t item)
 {
     const struct program *p = f->x->p;
 
     for (uint32_t i = f->c->op; i > 0 && p->op[i - 1].node == f->op->node; i--) {
         const struct program_op *copy = &p->op[i - 1];
-        if (copy->kind != PROGRAM_COPY || copy->from != from)
+        if (copy->kind != PROGRAM_COPY || copy->from != from || copy->item != item)
             continue;
         for (uint32_t k = p->use_at[i - 1]; k < p->use_at[i]; k++)
             if (p->use[k].how == PROGRAM_WRITES)
@@ -78,27 +78,30 @@ static bool fits(const struct filling *f, const struct rt_tensor *t, uint32_t bu
            exec_fail_at(f->x, f->op->node, "needs more memory than was planned");
 }
 
-static bool take_operand(struct filling *f, const tuck_value *v, struct rt_tensor *out)
+static bool take_operand(struct filling *f, const tuck_value *v, uint32_t item,
+                         struct rt_tensor *out)
 {
     const struct exec_value *from = exec_operand(f->x, v);
 
-    if (from == NULL || from->kind != EXEC_TENSOR)
+    if (from == NULL || from[item].kind != EXEC_TENSOR)
         return exec_fail_at(f->x, f->op->node, "an operand of this collective is not a tensor");
-    uint32_t buf = copied_to(f, v->a);
+    from += item;
+    uint32_t buf = copied_to(f, v->a, item);
     *out = buf != PROGRAM_NONE ? dense_like(&from->t, f->x->place.at[buf].base) : from->t;
     return buf == PROGRAM_NONE || fits(f, out, buf);
 }
 
-/* The tensors of a parameter: one, or a list. */
+/* The tensors of a parameter: one, a list, or all that one node returns. */
 static bool take_operands(struct filling *f, const tuck_value *v, struct rt_tensor **out,
                           uint32_t *n)
 {
     if (v == NULL)
         return exec_fail_at(f->x, f->op->node, "this collective has no operand");
-    *n = value_is_container(v) ? v->a : 1;
+    bool list = value_is_container(v), node = v->kind == TUCK_V_NODE;
+    *n = list ? v->a : node && exec_value_count(f->x, v->a) > 1 ? exec_value_count(f->x, v->a) : 1;
     *out = arena_array(f->a, struct rt_tensor, (size_t)*n + 1);
     for (uint32_t i = 0; i < *n; i++)
-        if (!take_operand(f, value_is_container(v) ? value_item(v, i) : v, &(*out)[i]))
+        if (!take_operand(f, list ? value_item(v, i) : v, list ? 0 : i, &(*out)[i]))
             return false;
     return true;
 }
@@ -333,12 +336,16 @@ static bool take_root(struct filling *f)
     return true;
 }
 
-static bool check_dense(struct filling *f, const struct rt_tensor *t, uint32_t n)
+/* Are the elements side by side? In their order; or, of a collective that keeps each in its place,
+ * in another order that operand and result have in common, as images with channels last. */
+static bool check_dense(struct filling *f, const struct rt_tensor *in, const struct rt_tensor *out)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (!rt_contiguous(&t[i]))
-            return exec_fail_at(f->x, f->op->node, "an operand is not contiguous");
-    return true;
+    bool kept = f->c->call.kind == COMM_ALL_REDUCE || f->c->call.kind == COMM_BROADCAST;
+
+    if ((rt_contiguous(in) && rt_contiguous(out)) ||
+        (kept && in->data == out->data && rt_dense(in) && rt_dense(out)))
+        return true;
+    return exec_fail_at(f->x, f->op->node, "an operand is not contiguous");
 }
 
 /* In place, the small side lies in this rank's part of the large one (transport.h). A text that was
@@ -386,7 +393,7 @@ static bool check_counts(struct filling *f)
             return exec_fail_at(
                 f->x, f->op->node, "%lld elements for %lld are not what %lld ranks exchange",
                 (long long)rt_numel(in), (long long)rt_numel(out), (long long)members(f));
-        if (!check_dense(f, in, 1) || !check_dense(f, out, 1))
+        if (!check_dense(f, in, out))
             return false;
     }
     return true;

@@ -13,9 +13,13 @@ const struct exec_kernel *exec_own_kernel(const struct exec_kernel *k, size_t n,
 enum exec_way exec_way_of(const struct op_row *row)
 {
     static const char *const silent[] = {
-        "aten.record_stream.default",       "prims._sink_tokens.default",
-        "torch._C._set_grad_enabled",       "aten._assert_tensor_metadata.default",
-        "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default"};
+        "aten.record_stream.default",
+        "prims._sink_tokens.default",
+        "torch._C._set_grad_enabled",
+        "aten._assert_tensor_metadata.default",
+        "aten.sym_constrain_range.default",
+        "aten.sym_constrain_range_for_size.default",
+        "inductor.resize_storage_bytes_.default"}; /* the plan's memory has its size at any time */
 
     if (row->shape == OP_SHAPE_local_scalar)
         return WAY_BIND;
@@ -28,7 +32,8 @@ enum exec_way exec_way_of(const struct op_row *row)
         return WAY_CHECK;
     if (row->cls == OP_COLLECTIVE || row->cls == OP_P2P || row->cls == OP_SYNC_COLLECTIVE)
         return exec_coll_known(row) ? WAY_COLLECTIVE : WAY_NONE;
-    if (row->cls == OP_WAIT || row->cls == OP_GETITEM || row->cls == OP_GROUP)
+    if (row->cls == OP_WAIT || row->cls == OP_GETITEM || row->cls == OP_GROUP ||
+        (row->cls == OP_VIEW && (row->flags & OP_F_RESTRIDES)))
         return WAY_NOTHING;
     return row->kernel != OP_KERNEL_none ? WAY_KERNEL : WAY_NONE;
 }
@@ -46,7 +51,7 @@ bool exec_is_view(const tuck_graph *g, const struct program *p, uint32_t n, cons
     if (row->cls != OP_VIEW)
         return false;
     if (p->role != NULL && !call_is_wrapper(node_at(g, n)))
-        return (p->role[n] & ~ROLE_ENDS) == ROLE_VIEW;
+        return (p->role[n] & ~ROLE_ENDS) == ROLE_VIEW || (row->flags & OP_F_RESTRIDES) != 0;
     const tuck_value *v = call_operand(g, c, 0);
     uint32_t buf = exec_planned_buf(p, n, acting_result(g, n));
     if (v == NULL || v->kind != TUCK_V_NODE || buf != exec_planned_buf(p, v->a, 0))
@@ -54,15 +59,33 @@ bool exec_is_view(const tuck_graph *g, const struct program *p, uint32_t n, cons
     return buf != PROGRAM_NONE || row->kernel == OP_KERNEL_none;
 }
 
+/* A view that changes the operand itself, and somebody sees it: a later node, or the caller. If
+ * nobody does, it is a view like any other. place: by node, where it is in the graph. */
+static bool is_seen_change(const tuck_graph *g, uint32_t n, const struct op_row *row,
+                           const uint32_t *place)
+{
+    const tuck_value *v = call_operand(g, node_at(g, n), 0);
+
+    if (!(row->flags & OP_F_RESTRIDES))
+        return false;
+    if (v == NULL || v->kind != TUCK_V_NODE || node_at(g, v->a)->kind != TUCK_CALL_FUNCTION)
+        return true;
+    for (uint32_t u = node_at(g, v->a)->use_first; u != 0; u = g->use.at[u].next)
+        if (place[g->use.at[u].user] > place[n])
+            return true;
+    return false;
+}
+
 /* Views that change the operand itself, or whose elements are not those in memory. */
-static bool is_odd_view(const tuck_graph *g, uint32_t n, const struct op_row *row)
+static bool is_odd_view(const tuck_graph *g, uint32_t n, const struct op_row *row,
+                        const uint32_t *place)
 {
     static const char *const conjugates[] = {"aten._conj.default", "aten.conj.default",
                                              "aten.adjoint.default", "aten.mH.default",
                                              "aten.matrix_H.default"};
     const struct type *t = type_at(&g->store->type, node_type(g, n));
 
-    if ((row->flags & OP_F_RESTRIDES) || row->shape == OP_SHAPE_none ||
+    if (is_seen_change(g, n, row, place) || row->shape == OP_SHAPE_none ||
         strcmp(row->name, "aten._neg_view.default") == 0)
         return true;
     for (size_t i = 0; i < sizeof(conjugates) / sizeof(*conjugates); i++)
@@ -79,7 +102,8 @@ struct looking {
     size_t n_kernel;
     struct buf *text;
     struct arena a;
-    bool *said; /* by operator */
+    bool *said;      /* by operator */
+    uint32_t *place; /* by node: where it is in the graph */
     bool missing;
 };
 
@@ -146,7 +170,7 @@ static void look_at(struct looking *l, uint32_t n)
     else if (row->cls == OP_HOP)
         say(l, n, op, name, advice(row));
     else if (exec_is_view(l->g, l->p, n, c)) {
-        if (is_odd_view(l->g, n, row))
+        if (is_odd_view(l->g, n, row, l->place))
             say(l, n, op, name, "");
     } else if (!is_number(l, n) && exec_way_of(row) == WAY_NONE && !is_empty_memory(l, row))
         say(l, n, op, name, advice(row));
@@ -157,8 +181,12 @@ static void look_at(struct looking *l, uint32_t n)
 static void do_look(void *arg)
 {
     struct looking *l = arg;
+    uint32_t at = 0;
 
     l->said = arena_zeroed(&l->a, op_n_rows * sizeof(*l->said));
+    l->place = arena_zeroed(&l->a, l->g->node.len * sizeof(*l->place));
+    for_each_node (l->g, n)
+        l->place[n] = at++;
     for_each_node (l->g, n)
         look_at(l, n);
 }

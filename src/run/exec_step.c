@@ -44,10 +44,41 @@ static bool need_scratch(struct exec *x, struct exec_step *s)
     return true;
 }
 
+/* A symbol that is the size of a result, and depends on data. */
+static const char *size_symbol(const struct exec *x, uint32_t node)
+{
+    const struct type *t = type_at(&x->g->store->type, node_type(x->g, node));
+    const struct symtab *sym = &x->g->store->sym;
+
+    for (uint32_t d = 0; t->kind == TYPE_TENSOR && d < t->n; d++)
+        if (sym_at(sym, t->size[d])->op == SYM_SYMBOL) {
+            const char *name = str_text(&sym->names, sym_at(sym, t->size[d])->u.name);
+
+            if (assume_is_unbacked(name))
+                return name;
+        }
+    return NULL;
+}
+
+/* If the operands' data decide how large the result is, the symbol of that size gets its value. */
+static bool count(struct exec *x, struct exec_step *s)
+{
+    const char *name = size_symbol(x, s->node);
+    int64_t n;
+
+    if (s->what != STEP_KERNEL || s->call.kernel->count == NULL || name == NULL)
+        return true;
+    if (!exec_fill_call(x, s, &x->passing))
+        return false;
+    if (kernel_count(&s->call, &n))
+        exec_set_symbol(x, name, (struct sym_num){.kind = SYM_T_INT, .i = n});
+    return true;
+}
+
 static bool compute(struct exec *x, struct exec_step *s)
 {
-    if (s->dynamic &&
-        (!exec_resolve(x, s->node) || !exec_fill_call(x, s, &x->passing) || !need_scratch(x, s)))
+    if (s->dynamic && (!count(x, s) || !exec_resolve(x, s->node) ||
+                       !exec_fill_call(x, s, &x->passing) || !need_scratch(x, s)))
         return false;
     x->error[0] = '\0';
     if (s->what == STEP_KERNEL)

@@ -324,7 +324,7 @@ static bool result(struct exec *x, uint32_t n, const struct fx_node *c, uint32_t
         v->kind = EXEC_NOTHING;
         return true;
     }
-    if (t->kind == TYPE_LIST || t->kind == TYPE_SYM) {
+    if (t->kind == TYPE_LIST || t->kind == TYPE_SYM || op_at(c->op)->cls == OP_CONTEXT) {
         v->kind = EXEC_OTHER;
         return true;
     }

@@ -176,7 +176,7 @@ static bool lower_rank(struct run_plan *plan, struct run_rank *r)
     m.n_hint = u.hint.len;
     lower_defaults(&o);
     o.machine = &m;
-    o.conjugates = true;
+    o.to_run = true;
     r->hint = u.hint.at;
     r->n_hint = u.hint.len;
     plan->status = lower_graph(r->g, &o, plan->diags, &r->p);

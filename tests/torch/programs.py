@@ -270,3 +270,63 @@ def eight_bits(x, y):
     """Casts to 8-bit floats, small numbers and numbers that are too large among them."""
     small, wide = x.to(torch.float8_e4m3fn), (y / 2**16).to(torch.float8_e5m2)
     return small.float(), wide.float(), reduced(small.to(torch.bfloat16).float()), (x / 2**14).to(torch.float8_e4m3fn).float()
+
+
+def chosen_inputs(rank):
+    d = Draw(rank)
+    return [d(9, 6), d(6, 3), d(3, 6, 8), d(3, 8, 6)]
+
+
+@program(chosen_inputs, ("symbolic",))
+def chosen_experts(x, wg, w1, w2):
+    """Each expert takes the tokens that a mask selects: as many as there are."""
+    expert, out = (x @ wg).argmax(-1), torch.zeros_like(x)
+    for e in range(3):
+        token = (expert == e).nonzero().flatten()
+        out = out.index_put((token,), (x[token] @ w1[e]).relu() @ w2[e])
+    return reduced(out), out, x.masked_select(x > 0).sum(), expert.repeat_interleave(expert + 1).sum()
+
+
+def last_inputs(rank):
+    d = Draw(rank)
+    x = d(2, 4, 8, 8).to(memory_format=torch.channels_last)
+    return [x, d(6, 4, 3, 3).to(memory_format=torch.channels_last), d(6), d(6), d(5, 6), d.below(5, 2), torch.zeros(6), torch.ones(6)]
+
+
+@program(last_inputs)
+def channels_last(x, w, g, b, head, labels, mean, var):
+    """Gradients that are not contiguous are reduced; the pool restrides its result in place."""
+    w, g, b, head = (t.detach().requires_grad_() for t in (w, g, b, head))
+    h = F.batch_norm(F.conv2d(x, w, padding=1), mean, var, g, b, True)
+    h = F.adaptive_avg_pool2d(F.channel_shuffle(F.prelu(h, b), 2), 1).flatten(1)
+    loss = F.cross_entropy(h @ head.t(), labels)
+    return (loss.detach(), *[reduced(t / 2) for t in torch.autograd.grad(loss, (w, g, b, head))])
+
+
+def optimizer_inputs(rank):
+    same, own = Draw(7), Draw(rank)
+    return [same(4, 3), same(5), own(4, 3), own(5)]
+
+
+@program(optimizer_inputs, ("traced",))
+def optimizer(p1, p2, g1, g2):
+    """torch's own AdamW and SGD: the profiler's marks, lists of tensors."""
+    found = []
+    for kind, how in ((torch.optim.AdamW, {"amsgrad": True}), (torch.optim.SGD, {"momentum": 0.9, "nesterov": True})):
+        p = [t.clone().requires_grad_() for t in (p1, p2)]
+        for t, g in zip(p, (g1, g2)):
+            t.grad = reduced(g, "avg")
+        kind(p, 1e-2, foreach=True, **how).step()
+        found += [t.detach() for t in p]
+    return tuple(found)
+
+
+@program(lambda rank: [Draw(rank)(3, 4), Draw(rank)(5, 2), Draw(rank)(18, 16)], ("traced",))
+def flat_buffers(a, b, x):
+    """What FSDP's buffers are made of, and scaled integers."""
+    full = comm.wait_tensor(comm.all_gather_into_tensor(torch.cat([a.flatten(), b.flatten()]), 2, GROUP)).view(2, -1)
+    parts = torch.ops.aten.split_with_sizes_copy(full, [12, 10], 1)
+    joined = comm.wait_tensor(comm.reduce_scatter_tensor(torch._chunk_cat([b, a], 0, 2).view(-1), "avg", 2, GROUP))
+    step = x.abs().amax(1, keepdim=True) / 127
+    q = (x / step).round().to(torch.int8)
+    return parts[0].reshape(6, 4), parts[1].reshape(10, 2), joined, torch._int_mm(q, q[:16].contiguous()), q

@@ -43,11 +43,11 @@ def not_compared(case):
 
 PLAIN = set("""softmax log_softmax softmax_backward log_softmax_backward softmax_online layer_norm layer_norm_backward
     rms_norm rms_norm_backward batch_norm batch_norm_eval batch_norm_backward nll_loss nll_loss_backward convolution
-    convolution_backward upsample_linear upsample_linear_backward upsample_cubic upsample_cubic_backward elu_backward fused_sgd fused_adam fused_adamw group_norm group_norm_backward std_mean""".split())  # kernels that get no NaNs and infinities
+    convolution_backward upsample_linear upsample_linear_backward upsample_cubic upsample_cubic_backward elu_backward fake_quantize fake_quantize_channels fused_sgd fused_adam fused_adamw group_norm group_norm_backward std_mean""".split())  # kernels that get no NaNs and infinities
 VIEWS = {"aten._conj.default", "aten.conj.default"}  # torch only marks the operand: tests/golden/run
 NOT_ON_CPU = {"aten._fused_rms_norm_backward.default"}  # torch has it for GPUs only: test_rms_backward
 # torch takes the last dimension for dense, whatever its stride, and drawn logarithms belong to no call: test_attention
-OWN_TEST = {"attention_cpu", "attention_cpu_backward"}
+OWN_TEST = {"attention_cpu", "attention_cpu_backward", "scaled_mm"}
 ON_GPUS = {f"attention_{form}{way}" for form in ("flash", "efficient", "cudnn") for way in ("", "_backward")}
 LEAST = 5  # calls of every row that torch takes
 
@@ -85,9 +85,90 @@ def log_sigmoid_forward(r, row):
     return [float_tensor(r, [r.randint(1, 4) for _ in range(r.randint(0, 3))])], {}
 
 
+def int_mm(r, row):
+    """torch's own product of 8-bit integers takes contiguous matrices only, or it may crash."""
+    a, b, c = 17 + r.randint(0, 9), 8 * r.randint(1, 3), 8 * r.randint(1, 3)
+    return [Tensor(torch.int8, size, dense(size), "cpu") for size in ([a, b], [b, c])], {}
+
+
+def without_statistics(r, row):
+    """Training: torch crashes if there are no statistics to use."""
+    args, kwargs = test_shapes_nn.batch_norm(r, row)
+    args[3] = True
+    return args, kwargs
+
+
+def prelu_backward(r, row):
+    size = [r.randint(1, 4) for _ in range(r.randint(2, 4))]
+    dtype = r.choice([torch.float32, torch.float64])
+    return [float_tensor(r, n, dtype) for n in (size, size, [1, size[1], *[1] * (len(size) - 2)])], {}
+
+
+def channel_shuffle(r, row):
+    groups = r.randint(1, 3)
+    size = [r.randint(1, 3), groups * r.randint(1, 3), *[r.randint(1, 4) for _ in range(r.randint(1, 2))]]
+    return [r.tensor(size), groups], {}
+
+
+def bincount(r, row):
+    n = r.randint(0, 9)
+    weights = r.choice([None, float_tensor(r, [n], torch.float64)])
+    return [Tensor(torch.int64, [n], (1,), "cpu"), weights, r.randint(0, 5)], {}
+
+
+def fake_quantize(r, row):
+    """By one step for all, or by one for each channel."""
+    x, one = float_tensor(r, [2, 3, 4], torch.float32), []
+    if "channel" in row["name"]:
+        axis = r.randrange(3)
+        return [x, *[Tensor(t, [x.size[axis]], (1,), "cpu") for t in (torch.float32, torch.int32)], axis, -8, 7], {}
+    if "tensor_qparams" in row["name"]:
+        return [x, *[Tensor(t, one, (), "cpu") for t in (torch.float32, torch.int32, torch.int64)], -8, 7], {}
+    return [x, r.choice([0.05, 0.5]), r.choice([0, 3]), -8, 7], {}
+
+
+def quantized(args):
+    """Steps that are none of 0, zeros in the middle."""
+    if isinstance(args[1], torch.Tensor):
+        args[1].copy_(args[1].nan_to_num(1, 1, 1).abs().clamp(0.01, 1))
+        args[2].remainder_(5)
+        if isinstance(args[3], torch.Tensor):
+            args[3].fill_(args[3] % 2)
+
+
+def amp(r, row):
+    if "update" in row["name"]:
+        f = [Tensor(torch.float32, [], (), "cpu") for _ in range(2)]
+        return [f[0], Tensor(torch.int32, [], (), "cpu"), f[1], 2.0, 0.5, 4], {}
+    size = [r.randint(1, 5)]
+    dtype = r.choice([torch.float32, torch.float64, torch.bfloat16])
+    return [[float_tensor(r, size, dtype) for _ in range(2)], *[Tensor(torch.float32, [1], (1,), "cpu") for _ in range(2)]], {}
+
+
+def amp_state(args):
+    """A scale, steps since it grew, and whether something was not finite."""
+    args[0].copy_(args[0].nan_to_num(2, 2, 2).abs() + 1)
+    args[1].remainder_(4)
+    args[2].copy_((args[2] > 0).float())
+
+
+def amp_scale(args):
+    args[1].zero_()
+    args[2].copy_(args[2].nan_to_num(1, 1, 1).abs() + 0.5)
+
+
+def windows(args):
+    """Places that are in the plane."""
+    plane = args[1].size(-1) * args[1].size(-2)
+    torch.empty(0, dtype=torch.int64).set_(args[2].untyped_storage()).remainder_(max(1, plane))
+
+
 # row -> generator, where that of the shapes does not give useful data, or there is none
 ROWS = dict.fromkeys(("aten.native_group_norm.default", "aten.native_group_norm_backward.default"), dense_group_norm)
 ROWS |= {"aten.log_sigmoid_backward.default": log_sigmoid_backward, "aten.glu_backward.default": glu_backward, "aten.log_sigmoid_forward.default": log_sigmoid_forward}
+ROWS |= {"aten._native_batch_norm_legit.no_stats": without_statistics, "aten._int_mm.default": int_mm, "aten._prelu_kernel_backward.default": prelu_backward, "aten.channel_shuffle.default": channel_shuffle, "aten.bincount.default": bincount}
+ROWS |= dict.fromkeys(("aten._amp_foreach_non_finite_check_and_unscale_.default", "aten._amp_update_scale_.default"), amp)
+ROWS |= {f"aten.{name}.default": fake_quantize for name in ("fake_quantize_per_tensor_affine_cachemask", "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "fake_quantize_per_channel_affine_cachemask")}
 
 
 def offsets(args):
@@ -119,7 +200,7 @@ def sorted_lines(args):
             t.copy_(t.sort(-1).values)
 
 
-ALTER = {"log_sigmoid_backward": buffers, "searchsorted": sorted_lines, "bucketize": sorted_lines, "grouped_mm": offsets, "nll_loss": targets, "nll_loss_backward": targets}  # kernel -> function that makes operands meaningful
+ALTER = {"fake_quantize": quantized, "fake_quantize_channels": quantized, "amp_unscale": amp_scale, "amp_update": amp_state, "adaptive_max_pool_backward": windows, "log_sigmoid_backward": buffers, "searchsorted": sorted_lines, "bucketize": sorted_lines, "grouped_mm": offsets, "nll_loss": targets, "nll_loss_backward": targets}  # kernel -> function that makes operands meaningful
 SCALE = {}  # kernel -> factor of the tolerance
 
 
@@ -221,6 +302,16 @@ class KernelTest(unittest.TestCase):
         for row, args, want in ((f"{name}.default", there, [out, sums]), (f"{name}_backward.default", back, grads)):
             case = kernels.Case(rows()[row], args, [kernels.room_like(t) for t in want], want, [])
             self.assertIsNone(kernels.judge(case, kernels.run_cases([case])[0], False, 8.0), (row, n, keys, causal))
+
+    def test_scaled_mm(self):
+        """One scale for each operand, or one for each row and column; a bias."""
+        row, op = rows()["aten._scaled_mm.default"], torch.ops.aten._scaled_mm.default
+        for one, biased, dtype in itertools.product((True, False), (True, False), (torch.float32, torch.bfloat16)):
+            a, b = torch.randn(16, 32).to(torch.float8_e4m3fn), torch.randn(48, 32).to(torch.float8_e4m3fn).t()
+            scales = [torch.rand(()), torch.rand(())] if one else [torch.rand(16, 1), torch.rand(1, 48)]
+            bias = torch.randn(48, dtype=dtype) if biased else None
+            case = kernels.make_case(row, op, [a, b, *scales, bias, None, dtype, False], {})
+            self.assertIsNone(kernels.judge(case, kernels.run_cases([case])[0], False, 4.0))
 
     def test_rms_backward(self):
         """The gradients that autograd finds for the formula."""

@@ -11,7 +11,9 @@ from safetensors.torch import load_file, save_file
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.fx_passes.post_grad import post_grad_passes
 from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from harness import one_test_each, some, tuck
@@ -26,6 +28,16 @@ def traced(name):
     """The graph, and the inputs of each rank in its order."""
     function, inputs, _ = PROGRAMS[name]
     graph = make_fx(function, tracing_mode="fake")(*inputs(0))
+    return graph, [inputs(r) for r in range(WORLD)]
+
+
+def symbolic(name):
+    """With symbols for sizes that depend on data; all others have numbers."""
+    function, inputs, _ = PROGRAMS[name]
+    mode = FakeTensorMode(shape_env=ShapeEnv(allow_dynamic_output_shape_ops=True, allow_scalar_outputs=True))
+    with mode:
+        fakes = [mode.from_tensor(t, static_shapes=True) for t in inputs(0)]
+        graph = make_fx(function)(*fakes)
     return graph, [inputs(r) for r in range(WORLD)]
 
 

@@ -5,11 +5,12 @@
 #include "run/kernel/kernel_check.h"
 #include "run/kernel/kernels.h"
 
-#define ROW(name, run, scratch) {#name, run, scratch, OP_KERNEL_##name},
-#define NONE(name) ROW(name, NULL, NULL)
-#define PLAIN(name) ROW(name, kernel_##name, NULL)
-#define SCRATCH(name) ROW(name, kernel_##name, scratch_##name)
-#define POINT(name) ROW(name, point_run, point_scratch)
+#define ROW(name, run, scratch, count) {#name, run, scratch, count, OP_KERNEL_##name},
+#define NONE(name) ROW(name, NULL, NULL, NULL)
+#define PLAIN(name) ROW(name, kernel_##name, NULL, NULL)
+#define SCRATCH(name) ROW(name, kernel_##name, scratch_##name, NULL)
+#define COUNTED(name) ROW(name, kernel_##name, scratch_##name, count_##name)
+#define POINT(name) ROW(name, point_run, point_scratch, NULL)
 
 static const struct kernel_row table[] = {
 #define KERNEL(name, form, meaning) form(name)
@@ -32,6 +33,14 @@ size_t kernel_scratch(const struct rt_call *c)
     looked_at.error = error;
     looked_at.error_size = sizeof(error);
     return kernel_check(&looked_at) ? c->kernel->scratch(c) : 0;
+}
+
+bool kernel_count(struct rt_call *c, int64_t *count)
+{
+    *count = -1;
+    if (c->kernel->count != NULL && kernel_check_args(c))
+        *count = c->kernel->count(c);
+    return *count >= 0;
 }
 
 bool kernel_run(struct rt_call *c)
@@ -59,6 +68,25 @@ bool rt_contiguous(const struct rt_tensor *t)
         if (t->size[d] != 1 && t->stride[d] != step)
             return false;
         step *= t->size[d];
+    }
+    return true;
+}
+
+bool rt_dense(const struct rt_tensor *t)
+{
+    bool done[RT_DIMS] = {false};
+    int64_t step = 1;
+
+    for (int k = 0; k < t->n; k++) {
+        int next = -1;
+
+        for (int d = 0; d < t->n; d++) /* sizes of 1 lie anywhere */
+            if (!done[d] && (t->size[d] <= 1 || t->stride[d] == step))
+                next = d;
+        if (next < 0)
+            return rt_numel(t) == 0;
+        done[next] = true;
+        step *= t->size[next];
     }
     return true;
 }

@@ -87,6 +87,7 @@ struct kernel_row {
     const char *name;
     bool (*run)(struct rt_call *c);
     size_t (*scratch)(const struct rt_call *c); /* NULL: none */
+    int64_t (*count)(const struct rt_call *c);  /* NULL: no size depends on data */
     uint16_t id;                                /* enum op_kernel */
 };
 
@@ -95,6 +96,10 @@ const struct kernel_row *kernel_at(enum op_kernel kernel);
 
 /* Bytes of scratch that the call needs: from sizes, never from data. */
 size_t kernel_scratch(const struct rt_call *c);
+
+/* The size of the result that the operands' data decide; there are no results yet. false if nothing
+ * depends on data. */
+bool kernel_count(struct rt_call *c, int64_t *count);
 
 /* false: c->error says why. */
 bool kernel_run(struct rt_call *c);
@@ -105,6 +110,9 @@ int64_t rt_numel(const struct rt_tensor *t);
 
 /* Contiguous, as a result of empty(): strides of dimensions of size 1 do not matter. */
 bool rt_contiguous(const struct rt_tensor *t);
+
+/* The same with dimensions in any order. */
+bool rt_dense(const struct rt_tensor *t);
 
 /* The number in a tensor of one element, as _local_scalar_dense gives it. */
 struct rt_value rt_item(const struct rt_tensor *t);

@@ -96,6 +96,7 @@ static const struct needs needs[OP_KERNEL_END] = {
     [OP_KERNEL_mm] = {"MM", "M", NULL},
     [OP_KERNEL_addmm] = {"TMM", "M", NULL},
     [OP_KERNEL_mv] = {"TT", "T", NULL},
+    [OP_KERNEL_scaled_mm] = {"RRTTtt", "R", NULL},
     [OP_KERNEL_grouped_mm] = {"MMi", "M", NULL},
     [OP_KERNEL_sum] = {"T", "T", folds},
     [OP_KERNEL_mean] = {"T", "T", folds},
@@ -125,6 +126,7 @@ static const struct needs needs[OP_KERNEL_END] = {
     [OP_KERNEL_ones] = {"", "R", NULL},
     [OP_KERNEL_empty] = {"", "r", NULL},
     [OP_KERNEL_arange] = {"", "T", NULL},
+    [OP_KERNEL_linspace] = {"", "T", NULL},
     [OP_KERNEL_iota] = {"", "T", NULL},
     [OP_KERNEL_eye] = {"", "T", NULL},
     [OP_KERNEL_tril] = {"M", "M", NULL},
@@ -134,11 +136,15 @@ static const struct needs needs[OP_KERNEL_END] = {
     [OP_KERNEL_reshape] = {"R", "R", NULL},
     [OP_KERNEL_slice_scatter] = {"RR", "R", NULL},
     [OP_KERNEL_select_scatter] = {"RR", "R", NULL},
+    [OP_KERNEL_as_strided_scatter] = {"RRSS", "R", NULL},
     [OP_KERNEL_slice_backward] = {"R", "R", NULL},
     [OP_KERNEL_select_backward] = {"R", "R", NULL},
     [OP_KERNEL_diagonal_scatter] = {"RR", "R", NULL},
     [OP_KERNEL_diagonal_backward] = {"R", "R", NULL},
     [OP_KERNEL_unfold_backward] = {"T", "T", NULL},
+    [OP_KERNEL_channel_shuffle] = {"R", "R", NULL},
+    [OP_KERNEL_pixel_shuffle] = {"R", "R", NULL},
+    [OP_KERNEL_pixel_unshuffle] = {"R", "R", NULL},
     [OP_KERNEL_roll] = {"RSs", "R", NULL},
     [OP_KERNEL_copy_from] = {"R", "r", NULL},
     [OP_KERNEL_pad] = {"RS", "R", NULL},
@@ -146,6 +152,12 @@ static const struct needs needs[OP_KERNEL_END] = {
     [OP_KERNEL_flip] = {"RS", "R", NULL},
     [OP_KERNEL_index] = {"Rl", "R", NULL},
     [OP_KERNEL_index_put] = {"TlT", "t", NULL},
+    [OP_KERNEL_nonzero] = {"T", "I", NULL},
+    [OP_KERNEL_masked_select] = {"TT", "T", NULL},
+    [OP_KERNEL_bincount] = {"It", "T", NULL},
+    [OP_KERNEL_repeat_index] = {"I", "T", NULL},
+    [OP_KERNEL_masked_scatter] = {"TTT", "T", NULL},
+    [OP_KERNEL_take] = {"RI", "R", NULL},
     [OP_KERNEL_masked_index] = {"TTl", "T", NULL},
     [OP_KERNEL_masked_index_put] = {"TTlT", "t", NULL},
     [OP_KERNEL_embedding] = {"MI", "R", NULL},
@@ -176,10 +188,12 @@ static const struct needs needs[OP_KERNEL_END] = {
     [OP_KERNEL_cummin] = {"T", "TI", NULL},
     [OP_KERNEL_histc] = {"T", "T", NULL},
     [OP_KERNEL_elu_backward] = {"T....T", "T", NULL},
+    [OP_KERNEL_prelu_backward] = {"TTT", "tt", NULL},
     [OP_KERNEL_glu] = {"T", "T", NULL},
     [OP_KERNEL_glu_backward] = {"TT", "T", NULL},
     [OP_KERNEL_log_sigmoid_forward] = {"T", "Tt", NULL},
     [OP_KERNEL_softmax] = {"T", "T", NULL},
+    [OP_KERNEL_safe_softmax] = {"T", "T", NULL},
     [OP_KERNEL_log_softmax] = {"T", "T", NULL},
     [OP_KERNEL_softmax_backward] = {"TT", "T", NULL},
     [OP_KERNEL_log_softmax_backward] = {"TT", "T", NULL},
@@ -198,7 +212,7 @@ static const struct needs needs[OP_KERNEL_END] = {
     [OP_KERNEL_rms_norm_backward] = {"TTSTt", "tt", NULL},
     [OP_KERNEL_group_norm] = {"Ttt", "TTT", NULL},
     [OP_KERNEL_group_norm_backward] = {"TTTTt", "ttt", NULL},
-    [OP_KERNEL_batch_norm] = {"Mtttt", "T", NULL},
+    [OP_KERNEL_batch_norm] = {"Mtt", "T", NULL},
     [OP_KERNEL_batch_norm_eval] = {"Mtttt", "T", NULL},
     [OP_KERNEL_batch_norm_backward] = {"TMttttt", "ttt", NULL},
     [OP_KERNEL_nll_loss] = {"TIt", "TT", NULL},
@@ -213,6 +227,8 @@ static const struct needs needs[OP_KERNEL_END] = {
     [OP_KERNEL_avg_pool_backward] = {"MMSss", "M", NULL},
     [OP_KERNEL_adaptive_avg_pool] = {"M", "M", NULL},
     [OP_KERNEL_adaptive_avg_pool_backward] = {"MM", "M", NULL},
+    [OP_KERNEL_adaptive_max_pool] = {"M", "MI", NULL},
+    [OP_KERNEL_adaptive_max_pool_backward] = {"MMI", "M", NULL},
     [OP_KERNEL_upsample_nearest] = {"M", "M", NULL},
     [OP_KERNEL_upsample_nearest_backward] = {"M", "M", NULL},
     [OP_KERNEL_upsample_exact] = {"M", "M", NULL},
@@ -226,8 +242,8 @@ static const struct needs needs[OP_KERNEL_END] = {
     [OP_KERNEL_replicate_pad] = {"MS", "M", NULL},
     [OP_KERNEL_replicate_pad_backward] = {"MMS", "M", NULL},
     [OP_KERNEL_all_gather_copy_in] = {"LR", "", NULL},
-    [OP_KERNEL_split_copy] = {"RS.L", "", NULL},
-    [OP_KERNEL_chunk_cat] = {"L..R", "", NULL},
+    [OP_KERNEL_split_copy] = {"RS.", "", NULL},
+    [OP_KERNEL_chunk_cat] = {"L..r", "r", NULL},
     [OP_KERNEL_bucket_all_gather] = {"L..s", "R", NULL},
     [OP_KERNEL_bucket_reduce_scatter] = {"L", "R", NULL},
     [OP_KERNEL_foreach_copy] = {"L", "", NULL},
@@ -236,6 +252,10 @@ static const struct needs needs[OP_KERNEL_END] = {
     [OP_KERNEL_fused_adam] = {"LLLLLL", "", NULL},
     [OP_KERNEL_fused_adamw] = {"LLLLLL", "", NULL},
     [OP_KERNEL_fused_sgd] = {"LLL", "", NULL},
+    [OP_KERNEL_amp_unscale] = {"LTT", "", NULL},
+    [OP_KERNEL_amp_update] = {"TTT", "T", NULL},
+    [OP_KERNEL_fake_quantize] = {"T", "Tt", NULL},
+    [OP_KERNEL_fake_quantize_channels] = {"TTT", "Tt", NULL},
     [OP_KERNEL_rand] = {"", "T", NULL},
     [OP_KERNEL_randn] = {"", "T", NULL},
     [OP_KERNEL_uniform] = {"", "T", NULL},
@@ -341,6 +361,13 @@ static bool outs_fit(struct rt_call *c, const char *need)
         need += *need != '\0';
     }
     return true;
+}
+
+bool kernel_check_args(struct rt_call *c)
+{
+    const char *need = needs[c->kernel->id].args;
+
+    return args_fit(c, need != NULL ? need : "");
 }
 
 bool kernel_check(struct rt_call *c)

@@ -8,4 +8,7 @@
  * may run, also: do their sizes go together? Else c->error says what is wrong. */
 bool kernel_check(struct rt_call *c);
 
+/* Has it such operands? */
+bool kernel_check_args(struct rt_call *c);
+
 #endif

@@ -152,3 +152,25 @@ bool kernel_triu(struct rt_call *c)
 {
     return triangle(c, true);
 }
+
+/* linspace(start, end, steps): the second half is counted from the end */
+bool kernel_linspace(struct rt_call *c)
+{
+    const struct rt_tensor *to = c->out;
+    int64_t n = rt_numel(to), bytes = dtype_at(to->dtype)->bytes;
+    double start = arg_float(c, 0, 0), end = arg_float(c, 1, 0),
+           step = n > 1 ? (end - start) / (double)(n - 1) : 0;
+    enum kind k = kind_of(to->dtype);
+
+    if (to->n != 1 || k >= K_C64)
+        return kernel_apart(c);
+    for (int64_t i = 0; i < n; i++) {
+        double x = i < n / 2 || n == 1 ? start + step * (double)i
+                                       : end - step * (double)(n - 1 - i);
+        _Alignas(16) char v[16];
+
+        elem_convert(v, k, &x, K_F64, 1);
+        elem_store((char *)to->data + i * to->stride[0] * bytes, v, to->dtype, 1, 1);
+    }
+    return true;
+}

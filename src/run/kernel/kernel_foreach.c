@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "run/kernel/plain.h"
+#include "run/kernel/walk.h"
 
 static const struct rt_tensor *item(const struct rt_call *c, uint32_t list, uint32_t i)
 {
@@ -239,4 +240,58 @@ bool kernel_fused_sgd(struct rt_call *c)
 size_t scratch_fused_sgd(const struct rt_call *c)
 {
     return scratch_fused_adam(c);
+}
+
+/* ---- scaled losses ---- */
+
+static bool set_number(struct rt_call *c, const struct rt_tensor *t, double x)
+{
+    struct rt_value v = {.kind = RT_FLOAT, .f = x};
+
+    return fill_tensor(c, t, &v);
+}
+
+/* (self, found_inf, inv_scale): found_inf becomes 1 if an element is not finite */
+bool kernel_amp_unscale(struct rt_call *c)
+{
+    double by;
+
+    if (!number(c, 2, &by))
+        return kernel_apart(c);
+    for (uint32_t i = 0; item(c, 0, i) != NULL; i++) {
+        const struct rt_tensor *t = item(c, 0, i);
+        const struct rt_tensor *walked[] = {t};
+        struct walk w;
+
+        if (!dtype_is_float(t->dtype))
+            return kernel_apart(c);
+        for (bool more = walk_begin(&w, walked, 1, 0); more; more = walk_next(&w, 0)) {
+            struct rt_tensor one = {.data = w.p[0], .dtype = t->dtype};
+            double x = rt_item(&one).f;
+
+            if (!isfinite(x) && !set_number(c, arg_tensor(c, 1), 1))
+                return false;
+            if (by != 1 && !set_number(c, &one, x * (double)(float)by))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* (self, growth_tracker, found_inf, growth, backoff, interval): less after a number that was not
+ * finite, more after as many good steps as the interval has */
+bool kernel_amp_update(struct rt_call *c)
+{
+    double scale, good, found;
+
+    if (!number(c, 0, &scale) || !number(c, 1, &good) || !number(c, 2, &found))
+        return kernel_apart(c);
+    if (found != 0)
+        return set_number(c, c->out, scale * arg_float(c, 4, 0.5)) &&
+               set_number(c, arg_tensor(c, 1), 0);
+    if (good + 1 != (double)arg_int(c, 5, 0))
+        return set_number(c, arg_tensor(c, 1), good + 1);
+    float grown = (float)(scale * arg_float(c, 3, 2));
+    return (!isfinite(grown) || set_number(c, c->out, (double)grown)) &&
+           set_number(c, arg_tensor(c, 1), 0);
 }

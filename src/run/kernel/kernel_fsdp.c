@@ -45,18 +45,27 @@ bool kernel_all_gather_copy_in(struct rt_call *c)
     return flatten(c, flat, at, arg_at(c, 0));
 }
 
+/* Where slice i goes: an operand, or a result. */
+static const struct rt_tensor *slice_to(const struct rt_call *c, uint32_t i)
+{
+    const struct rt_value *out = arg_at(c, 3);
+
+    if (out->kind != RT_LIST)
+        return out_at(c, i);
+    return i < out->n && out->item[i].kind == RT_TENSOR ? out->item[i].tensor : NULL;
+}
+
 /* (all_gather_output, sizes, dim, out): slices of a dimension */
 bool kernel_split_copy(struct rt_call *c)
 {
     const struct rt_tensor *from = arg_tensor(c, 0);
-    const struct rt_value *size = arg_at(c, 1), *out = arg_at(c, 3);
+    const struct rt_value *size = arg_at(c, 1);
     int64_t at = 0;
     int dim;
 
-    if (from->n == 0 || size->kind != RT_LIST || size->n != out->n ||
-        !kernel_dim(c, from, arg_int(c, 2, 0), &dim))
+    if (from->n == 0 || size->kind != RT_LIST || !kernel_dim(c, from, arg_int(c, 2, 0), &dim))
         return kernel_apart(c);
-    for (uint32_t i = 0; i < out->n; i++) {
+    for (uint32_t i = 0; i < size->n; i++) {
         struct rt_tensor part = *from;
 
         part.data = (char *)from->data + at * from->stride[dim] * dtype_at(from->dtype)->bytes;
@@ -65,7 +74,9 @@ bool kernel_split_copy(struct rt_call *c)
             return kernel_error(c, "the sizes of a split are more than the %lld elements there are",
                                 (long long)from->size[dim]);
         at += size->item[i].i;
-        struct rt_tensor to = *out->item[i].tensor;
+        if (slice_to(c, i) == NULL)
+            return kernel_apart(c);
+        struct rt_tensor to = *slice_to(c, i);
         if (rt_numel(&to) == rt_numel(&part) && to.n != part.n && rt_contiguous(&to))
             to = piece(&(struct rt_tensor){.data = to.data,
                                            .dtype = to.dtype,
@@ -79,41 +90,85 @@ bool kernel_split_copy(struct rt_call *c)
     return true;
 }
 
-/* (tensors, dim, num_chunks, out): each tensor padded to num_chunks rows' worth; out is
- * [num_chunks, sum of chunk sizes] */
+/* What t has at the k-th index of its first `dim` dimensions. */
+static struct rt_tensor inside(const struct rt_tensor *t, int dim, int64_t k)
+{
+    struct rt_tensor x = *t;
+    int64_t at = 0;
+
+    for (int d = dim - 1; d >= 0; k /= t->size[d--])
+        at += k % t->size[d] * t->stride[d];
+    x.data = (char *)t->data + at * dtype_at(t->dtype)->bytes;
+    x.n = (uint8_t)(t->n - dim);
+    for (int d = 0; d < x.n; d++) {
+        x.size[d] = t->size[d + dim];
+        x.stride[d] = t->stride[d + dim];
+    }
+    return x;
+}
+
+/* The rows of t, as many for each chunk, into columns of out from `at` on; out is
+ * [chunks, columns]. */
+static bool put_chunks(struct rt_call *c, const struct rt_tensor *out, int64_t at,
+                       const struct rt_tensor *t, int64_t each)
+{
+    int64_t rows = t->size[0], width = plain_count(t, 1, t->n), bytes = dtype_at(t->dtype)->bytes;
+
+    for (int64_t k = 0; k < out->size[0] && k * each < rows; k++) {
+        struct rt_tensor from = *t;
+
+        from.size[0] = rows - k * each < each ? rows - k * each : each;
+        from.data = (char *)t->data + k * each * t->stride[0] * bytes;
+        struct rt_tensor row = {.data = (char *)out->data +
+                                        (k * out->stride[0] + at * out->stride[1]) *
+                                            dtype_at(out->dtype)->bytes,
+                                .dtype = out->dtype,
+                                .n = 1,
+                                .size = {each * width},
+                                .stride = {out->stride[1]}};
+        struct rt_tensor to = piece(&row, 0, &from);
+        if (!copy_tensor(c, &to, &from))
+            return false;
+    }
+    return true;
+}
+
+/* Are the sizes before dim those of the result? */
+static bool leads(const struct rt_tensor *out, const struct rt_tensor *t, int64_t dim)
+{
+    for (int64_t d = 0; d < dim && d < t->n; d++)
+        if (t->size[d] != out->size[d])
+            return false;
+    return t->n > dim;
+}
+
+/* (tensors, dim, num_chunks, out): each tensor padded so that it can be cut into num_chunks along
+ * dim, and flat from there on; out has the sizes before dim, num_chunks, and all of a chunk */
 bool kernel_chunk_cat(struct rt_call *c)
 {
     const struct rt_value *list = arg_at(c, 0);
-    const struct rt_tensor *out = arg_tensor(c, 3);
-    int64_t chunks = arg_int(c, 2, 1), at = 0;
+    const struct rt_tensor *out = out_at(c, 0) != NULL ? c->out : arg_tensor(c, 3);
+    int64_t dim = arg_int(c, 1, 0), chunks = arg_int(c, 2, 1), at = 0;
     struct rt_value zero = {.kind = RT_INT, .i = 0};
 
-    if (arg_int(c, 1, 0) != 0 || chunks < 1 || out->n != 2)
-        return kernel_error(c, "no kernel joins chunks of another dimension than 0");
+    if (out == NULL || dim < 0 || dim > RT_DIMS || chunks < 1 || out->n != dim + 2 ||
+        out->size[dim] != chunks)
+        return kernel_apart(c);
     if (!fill_tensor(c, out, &zero))
         return false;
     for (uint32_t i = 0; i < list->n; i++) {
-        struct rt_tensor t = *list->item[i].tensor;
-        int64_t rows = t.n > 0 ? t.size[0] : 1, each = (rows + chunks - 1) / chunks,
-                width = plain_count(&t, 1, t.n), bytes = dtype_at(t.dtype)->bytes;
+        const struct rt_tensor *t = list->item[i].tensor;
 
-        if (t.n == 0 || chunks != out->size[0] ||
-            kernel_bytes(each, width, 1) > (size_t)(out->size[1] - at))
+        if (!leads(out, t, dim))
             return kernel_apart(c);
-        for (int64_t k = 0; k < chunks && k * each < rows; k++) {
-            struct rt_tensor from = t;
+        int64_t each = (t->size[dim] + chunks - 1) / chunks,
+                width = plain_count(t, (int)dim + 1, t->n);
+        if (kernel_bytes(each, width, 1) > (size_t)(out->size[dim + 1] - at))
+            return kernel_apart(c);
+        for (int64_t k = 0; k < plain_count(out, 0, (int)dim); k++) {
+            struct rt_tensor from = inside(t, (int)dim, k), to = inside(out, (int)dim, k);
 
-            from.size[0] = rows - k * each < each ? rows - k * each : each;
-            from.data = (char *)t.data + k * each * t.stride[0] * bytes;
-            struct rt_tensor row = {.data = (char *)out->data +
-                                            (k * out->stride[0] + at * out->stride[1]) *
-                                                dtype_at(out->dtype)->bytes,
-                                    .dtype = out->dtype,
-                                    .n = 1,
-                                    .size = {each * width},
-                                    .stride = {out->stride[1]}};
-            struct rt_tensor to = piece(&row, 0, &from);
-            if (!copy_tensor(c, &to, &from))
+            if (!put_chunks(c, &to, at, &from, each))
                 return false;
         }
         at += each * width;

@@ -151,3 +151,33 @@ size_t scratch_log_sigmoid_forward(const struct rt_call *c)
 {
     return plain_scratch(c, 0);
 }
+
+/* _prelu_kernel_backward(grad, self, weight): by self, and by the weight as large as self */
+bool kernel_prelu_backward(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *in = arg_tensor(c, 1);
+    struct rt_tensor *by_self = out_at(c, 0), *by_weight = out_at(c, 1);
+
+    if (kind_of(in->dtype) >= K_C64 || by_self == NULL || !kernel_same(c, by_self, in) ||
+        !kernel_same(c, by_weight, in))
+        return kernel_apart(c);
+    const double *g = broadcast_in(&s, arg_tensor(c, 0)), *x = broadcast_in(&s, in),
+                 *w = broadcast_in(&s, arg_tensor(c, 2));
+    if (g == NULL || x == NULL || w == NULL)
+        return false;
+    double *dx = plain_out(&s, by_self, K_F64), *dw = plain_out(&s, by_weight, K_F64);
+    for (int64_t i = 0; i < rt_numel(in); i++) {
+        dx[i] = x[i] > 0 ? g[i] : w[i] * g[i];
+        if (dw != NULL)
+            dw[i] = x[i] > 0 ? 0 : x[i] * g[i];
+    }
+    plain_done(&s, by_self, dx, K_F64);
+    plain_done(&s, by_weight, dw, K_F64);
+    return true;
+}
+
+size_t scratch_prelu_backward(const struct rt_call *c)
+{
+    return plain_scratch(c, kernel_bytes(rt_numel(arg_tensor(c, 1)), 3, 8) + 3 * RT_ALIGN);
+}

@@ -1,5 +1,6 @@
 /* Reading and writing at positions given by tensors. */
 #include "run/kernel/hot.h"
+#include "run/kernel/index_mask.h"
 #include "run/kernel/index_place.h"
 #include "run/kernel/plain.h"
 
@@ -64,8 +65,6 @@ static bool is_indexing(struct rt_call *c, const struct rt_tensor *self,
         if (list->item[i].kind != RT_TENSOR)
             continue;
         enum dtype d = list->item[i].tensor->dtype;
-        if (d == DTYPE_B8 || d == DTYPE_U8)
-            return kernel_error(c, "no kernel indexes by masks: use nonzero");
         if (kind_of(d) != K_I64)
             return kernel_error(c, "an index of %s", dtype_at(d)->name);
         if (!kernel_broadcasts(c, list->item[i].tensor, &like))
@@ -192,9 +191,11 @@ bool kernel_index(struct rt_call *c)
 {
     struct plain s = plain_begin(c);
     const struct rt_tensor *self = arg_tensor(c, 0);
+    struct unmasked u;
     struct indexing x;
 
-    if (!kernel_dtype(c, c->out, self->dtype) || !take_indices(&s, &x, self, arg_at(c, 1)))
+    if (!kernel_dtype(c, c->out, self->dtype) || !mask_expand(c, &s, self, arg_at(c, 1), &u) ||
+        !take_indices(&s, &x, self, &u.list))
         return false;
     struct places p = find_places(&x);
     if (!kernel_holds(c, c->out, p.outer * x.n_index * p.after * p.run))
@@ -211,13 +212,33 @@ bool kernel_index(struct rt_call *c)
     return true;
 }
 
+/* The list as it is at most, when masks are expanded; for scratch, which is asked for before data
+ * are there. */
+static void largest(const struct rt_call *c, const struct rt_tensor *self,
+                    const struct rt_value *list, struct unmasked *u)
+{
+    struct rt_call looked_at = *c;
+    char error[8];
+
+    looked_at.error = error;
+    looked_at.error_size = sizeof(error);
+    if (!mask_expand(&looked_at, NULL, self, list, u))
+        u->list.n = 0; /* and it is not run */
+}
+
 size_t scratch_index(const struct rt_call *c)
 {
-    const struct rt_value *list = arg_at(c, 1);
-    struct rt_tensor like = broadcast_like(list);
+    struct unmasked u;
 
-    return 2 * plain_scratch(c, 0) + kernel_bytes(list->n + 1, rt_numel(&like), 8) +
-           ((size_t)list->n + 1) * RT_ALIGN;
+    largest(c, arg_tensor(c, 0), arg_at(c, 1), &u);
+    struct rt_tensor like = broadcast_like(&u.list);
+    return 2 * plain_scratch(c, 0) + kernel_bytes(u.list.n + 1, rt_numel(&like), 8) +
+           ((size_t)u.list.n + 1) * RT_ALIGN + mask_bytes(arg_at(c, 1));
+}
+
+int64_t count_index(const struct rt_call *c)
+{
+    return mask_count(arg_at(c, 1));
 }
 
 /* values, broadcast to the result of indexing, as a plain array; NULL if they cannot be. */
@@ -245,10 +266,14 @@ static bool put(struct rt_call *c, const struct rt_tensor *self, const struct rt
                 const struct rt_tensor *values, bool accumulate)
 {
     struct plain s = plain_begin(c);
+    struct unmasked u;
     struct indexing x;
     const struct rt_tensor *out = out_at(c, 0), *result = out != NULL ? out : self;
 
-    if (!kernel_like(c, result, self) || !take_indices(&s, &x, self, list))
+    if (!kernel_like(c, result, self) || !mask_expand(c, &s, self, list, &u))
+        return false;
+    list = &u.list;
+    if (!take_indices(&s, &x, self, list))
         return false;
     struct places p = find_places(&x);
     if (broadcast_like(list).n + p.n_whole > RT_DIMS)
@@ -338,14 +363,16 @@ bool kernel_index_put(struct rt_call *c)
 static size_t put_scratch(const struct rt_call *c, const struct rt_tensor *self,
                           const struct rt_value *list)
 {
-    struct rt_tensor like = broadcast_like(list);
+    struct unmasked u;
     int64_t whole = 1;
 
+    largest(c, self, list, &u);
+    struct rt_tensor like = broadcast_like(&u.list);
     for (int d = 0; d < self->n; d++)
-        if (d >= (int)list->n || list->item[d].kind != RT_TENSOR)
+        if (d >= (int)u.list.n || u.list.item[d].kind != RT_TENSOR)
             whole *= self->size[d] > 0 ? self->size[d] : 1;
-    return 2 * plain_scratch(c, 0) + kernel_bytes(list->n + 1, rt_numel(&like), 8) +
-           ((size_t)list->n + 1) * RT_ALIGN +
+    return 2 * plain_scratch(c, 0) + kernel_bytes(u.list.n + 1, rt_numel(&like), 8) +
+           ((size_t)u.list.n + 1) * RT_ALIGN + mask_bytes(list) +
            kernel_bytes(rt_numel(&like), whole, dtype_at(self->dtype)->bytes) + 128;
 }
 

@@ -172,6 +172,35 @@ bool kernel_select_scatter(struct rt_call *c)
            copy_tensor(c, c->out, arg_tensor(c, 0)) && copy_tensor(c, &part, arg_tensor(c, 1));
 }
 
+/* (self, src, size, stride, storage_offset): self begins where its storage does */
+bool kernel_as_strided_scatter(struct rt_call *c)
+{
+    const struct rt_value *size = arg_at(c, 2), *stride = arg_at(c, 3);
+    struct rt_tensor part = *c->out;
+    int64_t at = arg_int(c, 4, 0), last = at, most = 0;
+
+    if (size->kind != RT_LIST || stride->kind != RT_LIST || size->n != stride->n ||
+        size->n > RT_DIMS || at < 0 || !kernel_same(c, c->out, arg_tensor(c, 0)))
+        return kernel_apart(c);
+    for (int d = 0; d < c->out->n; d++)
+        most += (c->out->size[d] - 1) * c->out->stride[d];
+    part.n = (uint8_t)size->n;
+    for (uint32_t d = 0; d < size->n; d++) {
+        int64_t more;
+
+        part.size[d] = size->item[d].i;
+        part.stride[d] = stride->item[d].i;
+        if (part.size[d] < 0 || part.stride[d] < 0 ||
+            __builtin_mul_overflow(part.size[d] - 1, part.stride[d], &more) ||
+            __builtin_add_overflow(last, more, &last))
+            return kernel_apart(c);
+    }
+    if (rt_numel(&part) > 0 && (rt_numel(c->out) == 0 || last > most))
+        return kernel_error(c, "it reaches outside of its operand");
+    part.data = (char *)part.data + at * dtype_at(part.dtype)->bytes;
+    return copy_tensor(c, c->out, arg_tensor(c, 0)) && copy_tensor(c, &part, arg_tensor(c, 1));
+}
+
 static const struct rt_value zero = {.kind = RT_INT};
 
 /* (grad, input_sizes, dim, start, end, step) */

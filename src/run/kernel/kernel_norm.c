@@ -11,8 +11,22 @@ static void shape_of(const struct rt_tensor *t, int dim, int64_t *outer, int64_t
     *step = plain_count(t, dim + 1, t->n);
 }
 
-/* (self, dim, half_to_float) */
-static bool softmax(struct rt_call *c, bool logarithm)
+/* Lines of y that came from a line of -inf alone are 0. */
+static void clear_lines(char *y, const char *x, enum kind k, int64_t n, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double v = k == K_F32 ? (double)((const float *)x)[i * step]
+                              : ((const double *)x)[i * step];
+
+        if (!isinf(v) || v > 0)
+            return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        memset(y + i * step * kind_bytes[k], 0, kind_bytes[k]);
+}
+
+/* (self, dim, half_to_float or dtype) */
+static bool softmax(struct rt_call *c, bool logarithm, bool safe)
 {
     struct plain s = plain_begin(c);
     const struct rt_tensor *in = arg_tensor(c, 0);
@@ -30,6 +44,8 @@ static bool softmax(struct rt_call *c, bool logarithm)
             int64_t at = (o * n * step + i) * kind_bytes[k];
 
             rows_softmax(k, y + at, x + at, n, step, logarithm);
+            if (safe)
+                clear_lines(y + at, x + at, k, n, step);
         }
     plain_done(&s, c->out, y, k);
     return true;
@@ -37,12 +53,17 @@ static bool softmax(struct rt_call *c, bool logarithm)
 
 bool kernel_softmax(struct rt_call *c)
 {
-    return softmax(c, false);
+    return softmax(c, false, false);
+}
+
+bool kernel_safe_softmax(struct rt_call *c)
+{
+    return softmax(c, false, true);
 }
 
 bool kernel_log_softmax(struct rt_call *c)
 {
-    return softmax(c, true);
+    return softmax(c, true, false);
 }
 
 /* (grad, output, dim, input_dtype) */
@@ -119,6 +140,7 @@ bool kernel_softmax_online(struct rt_call *c)
         return plain_scratch(c, 0);                                                                \
     }
 ALL_PLAIN(softmax)
+ALL_PLAIN(safe_softmax)
 ALL_PLAIN(log_softmax)
 ALL_PLAIN(softmax_backward)
 ALL_PLAIN(log_softmax_backward)

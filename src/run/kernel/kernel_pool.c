@@ -293,19 +293,21 @@ static bool has_results(struct rt_call *c, int64_t channels, bool functional)
     return true;
 }
 
-/* The running statistics are operands that are written; or results, if there are five. */
-static bool batch_norm(struct rt_call *c, bool training, double momentum, double eps)
+/* The running statistics are operands that are written; or results, if there are five; or there are
+ * none. */
+static bool batch_norm(struct rt_call *c, bool stats, bool training, double momentum, double eps)
 {
     struct plain s = plain_begin(c);
     const struct rt_tensor *in = arg_tensor(c, 0);
     enum kind k = plain_float(in);
     struct batch_norm o = shape_of(in);
     bool functional = c->n_out >= 5;
-    const struct rt_tensor *stat_in[2] = {arg_tensor(c, 3), arg_tensor(c, 4)};
+    const struct rt_tensor *stat_in[2] = {stats ? arg_tensor(c, 3) : NULL,
+                                          stats ? arg_tensor(c, 4) : NULL};
     const struct rt_tensor *stat[2];
     void *running[2];
 
-    if (!kernel_same(c, c->out, in) || !has_channels(c, o.channels, 1, 4) ||
+    if (!kernel_same(c, c->out, in) || !has_channels(c, o.channels, 1, stats ? 4 : 2) ||
         !has_results(c, o.channels, functional))
         return false;
     o.training = training;
@@ -336,16 +338,20 @@ static bool batch_norm(struct rt_call *c, bool training, double momentum, double
     return true;
 }
 
-/* (input, weight, bias, running_mean, running_var, training, momentum, eps) */
+/* (input, weight, bias, running_mean, running_var, training, momentum, eps), or without the two */
 bool kernel_batch_norm(struct rt_call *c)
 {
-    return batch_norm(c, arg_bool(c, 5, false), arg_float(c, 6, 0.1), arg_float(c, 7, 1e-5));
+    bool stats = arg_at(c, 3)->kind != RT_BOOL;
+    uint32_t at = stats ? 5 : 3;
+
+    return batch_norm(c, stats, arg_bool(c, at, false), arg_float(c, at + 1, 0.1),
+                      arg_float(c, at + 2, 1e-5));
 }
 
 /* (input, weight, bias, running_mean, running_var, momentum, eps) */
 bool kernel_batch_norm_eval(struct rt_call *c)
 {
-    return batch_norm(c, false, arg_float(c, 5, 0.1), arg_float(c, 6, 1e-5));
+    return batch_norm(c, true, false, arg_float(c, 5, 0.1), arg_float(c, 6, 1e-5));
 }
 
 /* (grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask) */
@@ -395,84 +401,3 @@ size_t scratch_batch_norm_backward(const struct rt_call *c)
 {
     return plain_scratch(c, (size_t)arg_tensor(c, 1)->size[1] * 8);
 }
-
-/* ---- adaptive pooling: [..., height, width] to as many windows as the result has ---- */
-
-/* Window i of n over size elements. */
-static int64_t window(int64_t i, int64_t n, int64_t size, int64_t *end)
-{
-    *end = ((i + 1) * size + n - 1) / n;
-    return i * size / n;
-}
-
-/* y: means of windows of x; or, backward, x: what each element gets of y. */
-static void adaptive(const struct rt_tensor *large, const struct rt_tensor *small, double *x,
-                     double *y, bool backward)
-{
-    int n = large->n;
-    int64_t h = large->size[n - 2], w = large->size[n - 1], oh = small->size[n - 2],
-            ow = small->size[n - 1], planes = plain_count(large, 0, n - 2), rows, columns;
-
-    for (int64_t p = 0; p < planes; p++, x += h * w)
-        for (int64_t i = 0; i < oh; i++)
-            for (int64_t j = 0; j < ow; j++, y++) {
-                int64_t top = window(i, oh, h, &rows), left = window(j, ow, w, &columns);
-                double count = (double)((rows - top) * (columns - left)), sum = 0;
-
-                for (int64_t r = top; r < rows; r++)
-                    for (int64_t k = left; k < columns; k++)
-                        if (backward)
-                            x[r * w + k] += *y / count;
-                        else
-                            sum += x[r * w + k];
-                if (!backward)
-                    *y = sum / count;
-            }
-}
-
-/* Planes of both go together, and none of the large ones is empty. */
-static bool is_adaptive(struct rt_call *c, const struct rt_tensor *large,
-                        const struct rt_tensor *small)
-{
-    int n = large->n;
-
-    if (small->n != n || plain_count(small, 0, n - 2) != plain_count(large, 0, n - 2) ||
-        large->size[n - 2] > INT32_MAX || large->size[n - 1] > INT32_MAX ||
-        (rt_numel(small) > 0 && rt_numel(large) == 0))
-        return kernel_apart(c);
-    return true;
-}
-
-/* (self, output_size) */
-bool kernel_adaptive_avg_pool(struct rt_call *c)
-{
-    struct plain s = plain_begin(c);
-
-    if (!is_adaptive(c, arg_tensor(c, 0), c->out))
-        return false;
-    double *x = (double *)(uintptr_t)plain_in(&s, arg_tensor(c, 0), K_F64),
-           *y = plain_out(&s, c->out, K_F64);
-
-    adaptive(arg_tensor(c, 0), c->out, x, y, false);
-    plain_done(&s, c->out, y, K_F64);
-    return true;
-}
-
-/* (grad, self) */
-bool kernel_adaptive_avg_pool_backward(struct rt_call *c)
-{
-    struct plain s = plain_begin(c);
-
-    if (!is_adaptive(c, c->out, arg_tensor(c, 0)) || !kernel_same(c, arg_tensor(c, 1), c->out))
-        return false;
-    double *g = (double *)(uintptr_t)plain_in(&s, arg_tensor(c, 0), K_F64),
-           *dx = plain_out(&s, c->out, K_F64);
-
-    memset(dx, 0, (size_t)rt_numel(c->out) * sizeof(*dx));
-    adaptive(c->out, arg_tensor(c, 0), dx, g, true);
-    plain_done(&s, c->out, dx, K_F64);
-    return true;
-}
-
-ALL_PLAIN(adaptive_avg_pool)
-ALL_PLAIN(adaptive_avg_pool_backward)

@@ -107,7 +107,7 @@ bool kernel_vector_norm(struct rt_call *c)
     else if (isinf(p))
         r.map = MAP_ABS, r.op = p > 0 ? REDUCE_MAX : REDUCE_MIN;
     else
-        return kernel_error(c, "no kernel computes a norm of order %g", p);
+        r.map = MAP_POWER, r.end = END_POWER, r.power = p;
     if (kind_of(arg_tensor(c, 0)->dtype) >= K_C64)
         return kernel_error(c, "no kernel computes norms of complex numbers");
     if (rt_numel(arg_tensor(c, 0)) == 0)

@@ -10,6 +10,9 @@
 #define SCRATCH(name)                                                                              \
     bool kernel_##name(struct rt_call *c);                                                         \
     size_t scratch_##name(const struct rt_call *c);
+#define COUNTED(name)                                                                              \
+    SCRATCH(name)                                                                                  \
+    int64_t count_##name(const struct rt_call *c);
 #define KERNEL(name, form, meaning) form(name)
 #include "op/kernels.def"
 #undef KERNEL
@@ -17,6 +20,7 @@
 #undef PLAIN
 #undef POINT
 #undef SCRATCH
+#undef COUNTED
 
 /* Of the form POINT. */
 bool point_run(struct rt_call *c);

@@ -84,7 +84,7 @@ static void begin(struct state *s, const struct reduction *r)
         s->dim[s->n++] = (struct dim){1, s->in_bytes, 0, true};
 }
 
-#define MAP(T, absolute)                                                                           \
+#define MAP(T, absolute, raised)                                                                   \
     do {                                                                                           \
         T *y = reg;                                                                                \
         const T *m = (const void *)mean;                                                           \
@@ -100,6 +100,10 @@ static void begin(struct state *s, const struct reduction *r)
         case MAP_NOT_ZERO:                                                                         \
             for (int64_t i = 0; i < n; i++)                                                        \
                 y[i] = y[i] != 0;                                                                  \
+            break;                                                                                 \
+        case MAP_POWER:                                                                            \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] = raised(absolute(y[i]), (T)s->r->power);                                     \
             break;                                                                                 \
         case MAP_DEVIATION:                                                                        \
             for (int64_t i = 0; i < n; i++)                                                        \
@@ -128,9 +132,9 @@ static void load(const struct state *s, void *reg, const char *p, int64_t step, 
     if (r->map == MAP_NONE)
         return;
     if (r->kind == K_F32)
-        MAP(float, fabsf);
+        MAP(float, fabsf, powf);
     else
-        MAP(double, fabs);
+        MAP(double, fabs, pow);
 }
 
 static void put(const struct state *s, char *to, void *value, int64_t step, int64_t n)
@@ -146,12 +150,14 @@ static void put(const struct state *s, char *to, void *value, int64_t step, int6
             float *f = (float *)x;
 
             *f = r->divide != 0 ? (float)(*f / r->divide) : *f;
-            *f = r->end == END_ROOT ? sqrtf(*f) : *f;
+            *f = r->end == END_ROOT    ? sqrtf(*f)
+                 : r->end == END_POWER ? powf(*f, (float)(1 / r->power))
+                                       : *f;
         } else if (r->kind == K_F64) {
             double *f = (double *)x;
 
             *f = r->divide != 0 ? *f / r->divide : *f;
-            *f = r->end == END_ROOT ? sqrt(*f) : *f;
+            *f = r->end == END_ROOT ? sqrt(*f) : r->end == END_POWER ? pow(*f, 1 / r->power) : *f;
         } else if (r->kind == K_C64 && r->divide != 0) {
             ((float *)x)[0] /= (float)r->divide;
             ((float *)x)[1] /= (float)r->divide;

@@ -6,10 +6,10 @@
 #include "run/kernel/kernels.h"
 
 /* What is done to an element before it is reduced. */
-enum reduce_map { MAP_NONE, MAP_SQUARE, MAP_ABS, MAP_NOT_ZERO, MAP_DEVIATION };
+enum reduce_map { MAP_NONE, MAP_SQUARE, MAP_ABS, MAP_NOT_ZERO, MAP_POWER, MAP_DEVIATION };
 
 /* What is done to the result. */
-enum reduce_end { END_NONE, END_ROOT };
+enum reduce_end { END_NONE, END_ROOT, END_POWER };
 
 struct reduction {
     enum reduce_op op;
@@ -17,6 +17,7 @@ struct reduction {
     enum reduce_end end;
     enum kind kind; /* computed in */
     double divide;  /* 0: not divided */
+    double power;   /* of MAP_POWER: of absolute values; END_POWER takes its inverse */
     const struct rt_tensor *in;
     const struct rt_tensor *out;  /* the kept dimensions, with or without the reduced ones */
     const struct rt_tensor *mean; /* of MAP_DEVIATION: laid out like out */
