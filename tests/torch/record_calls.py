@@ -22,7 +22,8 @@ EACH = 1  # calls of an operator
 SHORT = {
     torch.uint8: "u8", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64", torch.float16: "f16",
     torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64", torch.complex128: "c128", torch.bool: "b8",
-    torch.bfloat16: "bf16", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64",
+    torch.bfloat16: "bf16", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64", torch.float8_e4m3fn: "f8e4m3fn",
+    torch.float8_e5m2: "f8e5m2",
 }  # fmt: skip
 
 
