@@ -184,9 +184,11 @@ bool in_device(struct infer *x, int p, str_id *out)
 enum mem_format in_format(struct infer *x, int p)
 {
     const tuck_value *v = given(x, p);
-    const char *s = v ? str_text(&x->store->str, v->a) : fallback(x, p);
 
-    if (s == NULL || (v != NULL && v->kind != TUCK_V_FORMAT))
+    if (v != NULL && v->kind != TUCK_V_FORMAT)
+        return FORMAT_NONE;
+    const char *s = v != NULL ? str_text(&x->store->str, v->a) : fallback(x, p);
+    if (s == NULL)
         return FORMAT_NONE;
     if (strncmp(s, "torch.", 6) == 0)
         s += 6;

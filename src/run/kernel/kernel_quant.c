@@ -23,7 +23,7 @@ bool kernel_scaled_mm(struct rt_call *c)
 
     if (a->n != 2 || b->n != 2 || out->n != 2 || a->size[1] != b->size[0] ||
         a->size[0] != out->size[0] || b->size[1] != out->size[1] ||
-        !kernel_holds(c, arg_tensor(c, 4), out->size[1]))
+        !kernel_holds(c, arg_tensor(c, 4), out->size[1]) || !kernel_holds(c, arg_tensor(c, 5), 1))
         return kernel_apart(c);
     int64_t m = out->size[0], n = out->size[1], k = a->size[1];
     if (!scale_step(c, arg_tensor(c, 2), m, &of_row) ||
@@ -52,12 +52,7 @@ bool kernel_scaled_mm(struct rt_call *c)
 
 size_t scratch_scaled_mm(const struct rt_call *c)
 {
-    struct matrix o = gemm_matrix(c->out, NULL), a = gemm_matrix(arg_tensor(c, 0), NULL),
-                  b = gemm_matrix(arg_tensor(c, 1), NULL);
-
-    if (c->out->n != 2 || arg_tensor(c, 0)->n != 2 || arg_tensor(c, 1)->n != 2)
-        return 0;
-    return plain_scratch(c, gemm_room(&o, &a, &b) * sizeof(float) + 4 * RT_ALIGN);
+    return plain_scratch(c, 4 * RT_ALIGN * sizeof(float)); /* all operands are made dense */
 }
 
 /* ---- rounding ---- */
