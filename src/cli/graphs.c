@@ -269,7 +269,12 @@ bool graph_go_on(int code)
 
 int graph_with(const struct input *in, size_t i, int code, int now)
 {
-    if (now == EXIT_REFUSED && tuck_doc_count(in->doc) > 1)
+    bool step = in->job != NULL && in->doc == tuck_job_steps(in->job);
+
+    if (now == EXIT_REFUSED && step && tuck_doc_rank(in->doc, i) >= 0)
+        fprintf(stderr, "  note: the step of rank %ld is left out\n",
+                (long)tuck_doc_rank(in->doc, i));
+    else if (now == EXIT_REFUSED && tuck_doc_count(in->doc) > 1)
         fprintf(stderr, "  note: graph %zu of %zu is left out\n", i, tuck_doc_count(in->doc));
     return now == EXIT_FINE ? code : now;
 }

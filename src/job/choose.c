@@ -116,6 +116,7 @@ static int by_id(const void *a, const void *b)
     c = c ? c : compare(x->id.autograd, y->id.autograd);
     c = c ? c : compare(x->id.frame, y->id.frame);
     c = c ? c : compare(x->id.compile, y->id.compile);
+    c = c ? c : compare(x->id.part, y->id.part);
     c = c ? c : compare(x->id.attempt, y->id.attempt);
     c = c ? c : compare(x->order, y->order);
     return c                               ? c
@@ -275,7 +276,8 @@ static uint32_t replaced_by(const struct order *o, const struct piece *x)
     for (uint32_t i = 0; i < o->list.len; i++) {
         const struct piece *y = &o->j->pieces.all.at[o->list.at[i]];
         if (o->round.at[i] < o->now && y->role == x->role && y->id.autograd == x->id.autograd &&
-            y->id.frame == x->id.frame && y->id.compile != x->id.compile && same_call(x, y))
+            y->id.frame == x->id.frame && y->id.part == x->id.part &&
+            y->id.compile != x->id.compile && same_call(x, y))
             return i;
     }
     return NO_PART;
@@ -444,6 +446,7 @@ void job_choose(struct job *j)
     struct order o = {.j = j};
 
     drop_repeats(j);
+    job_number_parts(j);
     number_processes(j);
     bool ok = mem_guard(&j->mem, do_order, &o);
     vec_free(&j->mem, &o.list);

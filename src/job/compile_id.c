@@ -51,10 +51,13 @@ bool compile_id_parse(const char *s, size_t len, struct compile_id *out)
 
 const char *compile_id_text(struct compile_id id, bool attempt, char out[COMPILE_ID_TEXT])
 {
-    char tail[16] = "", head[16] = "";
+    char tail[32] = "", head[16] = "";
+    int n = 0;
 
+    if (id.part > 0)
+        n = snprintf(tail, sizeof(tail), ".%d", id.part);
     if (attempt && id.attempt > 0)
-        snprintf(tail, sizeof(tail), "_%d", id.attempt);
+        snprintf(tail + n, sizeof(tail) - (size_t)n, "_%d", id.attempt);
     if (id.autograd >= 0)
         snprintf(head, sizeof(head), "!%d%s", id.autograd, id.frame >= 0 ? "/" : "");
     if (id.frame < 0)

@@ -5,6 +5,7 @@
  *   piece.c       the graphs in them, not parsed: rank, compilation, stage, role
  *   piece_path.c  what paths and side-cars say
  *   record.c      records of structured logs; record_facts.c: what else they say of a compilation
+ *   split.c       the parts of a frame that was split
  *   choose.c      which of them make up a step
  *   tie.c         which inputs of a backward are values that its forward saved
  *   descriptors.c which of them are parameters
@@ -58,6 +59,9 @@ struct job {
     tuck_doc *steps;     /* the step of each rank */
     uint32_t n_name_doc; /* not used as parts */
 };
+
+/* Tells the graphs of a frame that was split apart: id.part of the pieces. */
+void job_number_parts(struct job *j);
 
 /* Decides which pieces are parts of a step, and sets `passed` of the others. */
 void job_choose(struct job *j);

@@ -44,7 +44,7 @@ static void debug_folder(const char *path, struct path_facts *out)
 
     if (at == NULL || sscanf(at, "/model__%d_%15[a-z]_%d.%d/", &aot, role, &n, &order) != 4)
         return;
-    out->id = (struct compile_id){-1, aot, -1, 0};
+    out->id = (struct compile_id){.autograd = -1, .frame = aot, .compile = -1};
     out->order = order;
     out->role = strcmp(role, "forward") == 0    ? ROLE_FORWARD
                 : strcmp(role, "backward") == 0 ? ROLE_BACKWARD
@@ -82,7 +82,7 @@ static void capture_file(const char *path, struct path_facts *out)
 
     if (sscanf(base_of(path), "%d.%15[a-z].rank%d.txt", &n, role, &rank) != 3 || n < 0)
         return;
-    out->id = (struct compile_id){-1, n, -1, 0};
+    out->id = (struct compile_id){.autograd = -1, .frame = n, .compile = -1};
     out->rank = rank;
     out->role = strcmp(role, "forward") == 0    ? ROLE_FORWARD
                 : strcmp(role, "backward") == 0 ? ROLE_BACKWARD

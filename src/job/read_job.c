@@ -30,17 +30,52 @@ static const char *groups_in(struct job *j, const struct piece *script)
     return json;
 }
 
-static const char *groups_of(struct job *j, const struct piece *x)
+/* The length of the name in "s77 = 8"; 0 if [s, eol) is not that. */
+static size_t symbol_len(const char *s, const char *eol)
 {
-    const char *groups = NULL;
+    const char *p = s, *v;
 
-    for (uint32_t k = 0; k < j->pieces.all.len && groups == NULL; k++) {
+    while (p < eol && ((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9')))
+        p++;
+    for (v = p + 3; v < eol && *v >= '0' && *v <= '9';)
+        v++;
+    return p > s && p + 3 < eol && memcmp(p, " = ", 3) == 0 && v == eol ? (size_t)(p - s) : 0;
+}
+
+/* The lines "s77 = 8" above the script's graph, as JSON; NULL if there are none. */
+static const char *symbols_in(struct job *j, const struct piece *script)
+{
+    const char *text = j->sources.all.at[script->source].text;
+    const char *s = text + (script->form == PIECE_FILE ? 0 : script->from);
+    const char *end = memmem(s, (size_t)(text + script->to - s), "class ", 6);
+    char *json = arena_array(&j->arena, char, end != NULL ? 2 * (size_t)(end - s) + 3 : 1);
+    size_t at = 0;
+
+    while (end != NULL && s < end) {
+        const char *nl = memchr(s, '\n', (size_t)(end - s)), *eol = nl != NULL ? nl : end;
+        s += *s == '\t';
+        size_t n = symbol_len(s, eol);
+        if (n > 0)
+            at += (size_t)sprintf(json + at, "%s\"%.*s\": %.*s", at > 0 ? ", " : "{", (int)n, s,
+                                  (int)(eol - s - n - 3), s + n + 3);
+        s = eol + 1;
+    }
+    if (at == 0)
+        return NULL;
+    memcpy(json + at, "}", 2);
+    return json;
+}
+
+/* The runnable script of the same compilation; NULL if there is none. */
+static const struct piece *script_of(const struct job *j, const struct piece *x)
+{
+    for (uint32_t k = 0; k < j->pieces.all.len; k++) {
         const struct piece *y = &j->pieces.all.at[k];
         if (y->rank == x->rank && y->role == x->role && compile_id_same(x->id, y->id) &&
             strstr(y->title, "fx_graph_runnable") != NULL)
-            groups = groups_in(j, y);
+            return y;
     }
-    return groups;
+    return NULL;
 }
 
 /* What the text of a part does not say: groups, and the values of symbols. */
@@ -48,8 +83,11 @@ static void learn_facts(struct job *j)
 {
     for (uint32_t i = 0; i < j->part.len; i++) {
         struct piece *x = &j->pieces.all.at[j->part.at[i].piece];
-        const char *groups = x->known == NULL ? groups_of(j, x) : NULL;
+        const struct piece *script = x->known == NULL ? script_of(j, x) : NULL;
+        const char *groups = script != NULL ? groups_in(j, script) : NULL;
         const char *symbols = x->known == NULL ? x->symbols : NULL;
+        if (symbols == NULL && script != NULL)
+            symbols = symbols_in(j, script);
         size_t n = 32 + (groups ? strlen(groups) : 0) + (symbols ? strlen(symbols) : 0);
 
         if (groups == NULL && symbols == NULL)

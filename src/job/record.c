@@ -13,9 +13,10 @@ int32_t record_number(const json_t *o, const char *key, int32_t none)
 
 struct compile_id record_id(const json_t *o)
 {
-    return (struct compile_id){
-        record_number(o, "compiled_autograd_id", -1), record_number(o, "frame_id", -1),
-        record_number(o, "frame_compile_id", -1), record_number(o, "attempt", 0)};
+    return (struct compile_id){.autograd = record_number(o, "compiled_autograd_id", -1),
+                               .frame = record_number(o, "frame_id", -1),
+                               .compile = record_number(o, "frame_compile_id", -1),
+                               .attempt = record_number(o, "attempt", 0)};
 }
 
 /* Most records are events and tensors: only those with "graph" in them are worth parsing. */

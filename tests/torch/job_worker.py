@@ -21,9 +21,9 @@ WIDTH = 64
 
 
 class Perceptron(nn.Module):
-    def __init__(self, layers, broken=False):
+    def __init__(self, layers, broken=False, width=WIDTH):
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(layers))
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
         self.broken = broken
 
     def forward(self, x):
@@ -63,6 +63,13 @@ def ddp():
 
     for _ in range(2):
         step(torch.randn(16, WIDTH), torch.randn(16, WIDTH))
+
+
+def split():
+    """DDP's optimizer cuts the frame where its buckets of 1 MiB end."""
+    model = torch.compile(DistributedDataParallel(Perceptron(4, width=512), bucket_cap_mb=1))
+    for _ in range(2):
+        model(torch.randn(16, 512)).sum().backward()
 
 
 def sharded(sizes=(16, 16), broken=False):
@@ -152,7 +159,7 @@ def main():
     dist.init_process_group("gloo")
     torch.manual_seed(0)
     run = {"ddp": ddp, "sharded": sharded, "break": lambda: sharded(broken=True),
-           "recompile": lambda: sharded((16, 16, 8)), "twice": twice}  # fmt: skip
+           "recompile": lambda: sharded((16, 16, 8)), "split": split, "twice": twice}  # fmt: skip
     run[sys.argv[1]]()
     dist.destroy_process_group()
 

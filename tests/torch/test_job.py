@@ -91,6 +91,17 @@ class Folders(unittest.TestCase):
     def test_recompile(self):
         self.check_pairs(self.traced("recompile"), 2, [("forward", "0/1"), ("backward", "0/1")], [5])
 
+    def test_split(self):
+        """Each part's backward gets what its own forward saved, the last part's first."""
+        found = self.traced("split")
+        parts = [g for g in found["ranks"][0]["graphs"] if g["role"] == "forward"]
+        self.assertGreater(len(parts), 2)
+        ids = [f"{p['compile_id'].split('.')[0]}.{k + 1}" for k, p in enumerate(parts)]
+        expected = [("forward", i) for i in ids] + [("backward", i) for i in reversed(ids)]
+        for rank in found["ranks"]:
+            self.assertEqual(graphs(rank), expected)
+            self.assertEqual({g["other_inputs"] for g in rank["graphs"] if g["role"] == "backward"}, {0})
+
     def test_several_backwards(self):
         ids = [(role, f"0/{k}") for k in range(2) for role in ("forward", "backward")]
         self.check_pairs(self.traced("twice"), 2, ids, [5, 7])
