@@ -1,7 +1,7 @@
 /* Pooling of images into as many windows as results are wanted, over the last two dimensions. */
 #include <math.h>
 
-#include "run/kernel/plain.h"
+#include "run/kernel/pool.h"
 
 /* Window i of n over size elements. */
 static int64_t window(int64_t i, int64_t n, int64_t size, int64_t *end)
@@ -123,28 +123,10 @@ bool kernel_adaptive_max_pool(struct rt_call *c)
 /* (grad, self, indices) */
 bool kernel_adaptive_max_pool_backward(struct rt_call *c)
 {
-    struct plain s = plain_begin(c);
-    const struct rt_tensor *grad = arg_tensor(c, 0);
-    int n = c->out->n;
+    const struct rt_tensor *grad = arg_tensor(c, 0), *places = arg_tensor(c, 2);
 
-    if (!is_adaptive(c, c->out, grad) || !kernel_same(c, arg_tensor(c, 1), c->out) ||
-        !kernel_same(c, arg_tensor(c, 2), grad))
-        return false;
-    const double *g = plain_in(&s, grad, K_F64);
-    const int64_t *place = plain_in(&s, arg_tensor(c, 2), K_I64);
-    double *dx = plain_out(&s, c->out, K_F64);
-    int64_t plane = c->out->size[n - 2] * c->out->size[n - 1],
-            each = grad->size[n - 2] * grad->size[n - 1];
-
-    memset(dx, 0, (size_t)rt_numel(c->out) * sizeof(*dx));
-    for (int64_t i = 0; i < rt_numel(grad); i++) {
-        if (place[i] < 0 || place[i] >= plane)
-            return kernel_error(c, "index %lld is out of range for %lld elements",
-                                (long long)place[i], (long long)plane);
-        dx[i / each * plane + place[i]] += g[i];
-    }
-    plain_done(&s, c->out, dx, K_F64);
-    return true;
+    return is_adaptive(c, c->out, grad) && kernel_same(c, arg_tensor(c, 1), c->out) &&
+           kernel_same(c, places, grad) && pool_give_back(c, grad, places);
 }
 
 #define ALL_PLAIN(name)                                                                            \

@@ -8,18 +8,6 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* t broadcast to the size of the result; NULL if it cannot be. */
-static const double *broadcast_in(struct plain *s, const struct rt_tensor *t)
-{
-    struct rt_tensor to = *s->c->out;
-
-    to.dtype = DTYPE_F64;
-    to.data = plain_room(s, (size_t)rt_numel(&to) * sizeof(double));
-    for (int64_t d = to.n - 1, step = 1; d >= 0; step *= to.size[d--])
-        to.stride[d] = step;
-    return copy_tensor(s->c, &to, t) ? to.data : NULL;
-}
-
 /* elu_backward(grad, alpha, scale, input_scale, is_result, self or result) */
 bool kernel_elu_backward(struct rt_call *c)
 {
@@ -32,7 +20,7 @@ bool kernel_elu_backward(struct rt_call *c)
     if (kind_of(grad->dtype) >= K_C64 || kind_of(of->dtype) >= K_C64)
         return kernel_apart(c);
     int64_t n = rt_numel(c->out);
-    const double *g = broadcast_in(&s, grad), *x = broadcast_in(&s, of);
+    const double *g = plain_spread(&s, grad), *x = plain_spread(&s, of);
     if (g == NULL || x == NULL)
         return false;
     double *y = plain_out(&s, c->out, K_F64);
@@ -162,8 +150,8 @@ bool kernel_prelu_backward(struct rt_call *c)
     if (kind_of(in->dtype) >= K_C64 || by_self == NULL || !kernel_same(c, by_self, in) ||
         !kernel_same(c, by_weight, in))
         return kernel_apart(c);
-    const double *g = broadcast_in(&s, arg_tensor(c, 0)), *x = broadcast_in(&s, in),
-                 *w = broadcast_in(&s, arg_tensor(c, 2));
+    const double *g = plain_spread(&s, arg_tensor(c, 0)), *x = plain_spread(&s, in),
+                 *w = plain_spread(&s, arg_tensor(c, 2));
     if (g == NULL || x == NULL || w == NULL)
         return false;
     double *dx = plain_out(&s, by_self, K_F64), *dw = plain_out(&s, by_weight, K_F64);

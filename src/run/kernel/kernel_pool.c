@@ -1,6 +1,7 @@
 /* Pooling of images over the last two dimensions, and batch norm. */
 #include <math.h>
 
+#include "run/kernel/pool.h"
 #include "run/kernel/rows.h"
 
 struct pool {
@@ -153,10 +154,29 @@ bool kernel_pool_indices(struct rt_call *c)
     return true;
 }
 
+bool pool_give_back(struct rt_call *c, const struct rt_tensor *grad, const struct rt_tensor *places)
+{
+    struct plain s = plain_begin(c);
+    const double *g = plain_in(&s, grad, K_F64);
+    const int64_t *place = plain_in(&s, places, K_I64);
+    double *dx = plain_out(&s, c->out, K_F64);
+    int64_t plane = c->out->size[c->out->n - 2] * c->out->size[c->out->n - 1],
+            each = grad->size[grad->n - 2] * grad->size[grad->n - 1];
+
+    memset(dx, 0, (size_t)rt_numel(c->out) * sizeof(*dx));
+    for (int64_t i = 0; i < rt_numel(grad); i++) {
+        if (place[i] < 0 || place[i] >= plane)
+            return kernel_error(c, "index %lld is out of range for %lld pixels",
+                                (long long)place[i], (long long)plane);
+        dx[i / each * plane + place[i]] += g[i];
+    }
+    plain_done(&s, c->out, dx, K_F64);
+    return true;
+}
+
 /* (grad, self, kernel, stride, padding, dilation, ceil_mode, indices) */
 bool kernel_max_pool_backward(struct rt_call *c)
 {
-    struct plain s = plain_begin(c);
     const struct rt_tensor *grad = arg_tensor(c, 0), *self = arg_tensor(c, 1);
 
     if (grad->n != self->n ||
@@ -164,21 +184,7 @@ bool kernel_max_pool_backward(struct rt_call *c)
         return kernel_apart(c);
     if (!kernel_same(c, c->out, self) || !kernel_same(c, arg_tensor(c, 7), grad))
         return false;
-    const double *g = plain_in(&s, grad, K_F64);
-    const int64_t *place = plain_in(&s, arg_tensor(c, 7), K_I64);
-    double *dx = plain_out(&s, c->out, K_F64);
-    int64_t plane = self->size[self->n - 2] * self->size[self->n - 1],
-            out = grad->size[grad->n - 2] * grad->size[grad->n - 1];
-
-    memset(dx, 0, (size_t)rt_numel(self) * sizeof(*dx));
-    for (int64_t i = 0; i < rt_numel(grad); i++) {
-        if (place[i] < 0 || place[i] >= plane)
-            return kernel_error(c, "index %lld is out of range for %lld pixels",
-                                (long long)place[i], (long long)plane);
-        dx[i / out * plane + place[i]] += g[i];
-    }
-    plain_done(&s, c->out, dx, K_F64);
-    return true;
+    return pool_give_back(c, grad, arg_tensor(c, 7));
 }
 
 #define ALL_PLAIN(name)                                                                            \

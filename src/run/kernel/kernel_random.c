@@ -48,19 +48,14 @@ static double number(struct each e, int64_t i)
 static bool take_each(struct plain *s, uint32_t i, double otherwise, struct each *out)
 {
     const struct rt_tensor *t = arg_tensor(s->c, i);
-    struct rt_tensor to = *s->c->out;
 
     *out = (struct each){NULL, arg_float(s->c, i, otherwise)};
     if (t == NULL)
         return true;
-    if (kind_of(t->dtype) >= K_C64 || !kernel_broadcasts(s->c, t, &to))
+    if (kind_of(t->dtype) >= K_C64)
         return kernel_apart(s->c);
-    to.dtype = DTYPE_F64;
-    to.data = plain_room(s, (size_t)rt_numel(&to) * sizeof(double));
-    for (int64_t d = to.n - 1, step = 1; d >= 0; step *= to.size[d--])
-        to.stride[d] = step;
-    out->at = to.data;
-    return copy_tensor(s->c, &to, t);
+    out->at = plain_spread(s, t);
+    return out->at != NULL;
 }
 
 static size_t each_scratch(const struct rt_call *c)

@@ -142,3 +142,13 @@ int plain_dim(const struct rt_tensor *t, int64_t dim)
 {
     return (int)(dim < 0 ? dim + (t->n > 0 ? t->n : 1) : dim);
 }
+
+const double *plain_spread(struct plain *s, const struct rt_tensor *t)
+{
+    struct rt_tensor to = dense(s->c->out, DTYPE_F64, NULL);
+
+    if (!kernel_broadcasts(s->c, t, &to))
+        return NULL;
+    to.data = plain_room(s, (size_t)rt_numel(&to) * sizeof(double));
+    return copy_tensor(s->c, &to, t) ? to.data : NULL;
+}

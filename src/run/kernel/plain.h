@@ -23,6 +23,10 @@ const void *plain_in(struct plain *s, const struct rt_tensor *t, enum kind k);
 void *plain_out(struct plain *s, const struct rt_tensor *t, enum kind k);
 void plain_done(struct plain *s, const struct rt_tensor *t, const void *data, enum kind k);
 
+/* t as doubles, broadcast to the sizes of the first result; NULL if that cannot be. Room in the
+ * scratch: 8 bytes for each element of the result, and RT_ALIGN. */
+const double *plain_spread(struct plain *s, const struct rt_tensor *t);
+
 /* The same without conversion: elements of the tensor's own dtype. */
 const void *plain_raw_in(struct plain *s, const struct rt_tensor *t);
 void *plain_raw_out(struct plain *s, const struct rt_tensor *t);
