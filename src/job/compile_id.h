@@ -26,7 +26,7 @@ static inline bool compile_id_same(struct compile_id a, struct compile_id b)
            a.part == b.part;
 }
 
-enum { COMPILE_ID_TEXT = 64 };
+enum { COMPILE_ID_TEXT = 80 };
 /* "0/0"; with `attempt`, "0/0_1" if it is not the first. */
 const char *compile_id_text(struct compile_id id, bool attempt, char out[COMPILE_ID_TEXT]);
 
