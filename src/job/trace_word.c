@@ -143,7 +143,8 @@ struct trace_shapes trace_shapes(const char *dims, int64_t wanted)
             if (--depth != 1 || !any)
                 continue;
             x.most = sum > x.most ? sum : x.most;
-            x.total = x.total < 0 ? sum : x.total + sum;
+            if (!size_add(x.total < 0 ? 0 : x.total, sum, &x.total))
+                return (struct trace_shapes){.most = -1, .total = -1};
             x.found |= sum == wanted;
             sum = 0;
             any = false;
