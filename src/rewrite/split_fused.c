@@ -5,8 +5,9 @@
  *   symm_mem.fused_matmul_reduce_scatter   a product, reduce_scatter_tensor
  *   _dtensor.shard_dim_alltoall            all_to_all_single
  *
- * A collective works on the first dimension; for another one, parts are put side by side before or
- * after it. Values are the same; strides are those of the plain operators.
+ * A collective works on the first dimension. A gather along another one is one of views with that
+ * dimension in front, as the operator itself does it; otherwise parts are put side by side before
+ * or after it.
  */
 #include "rewrite/split_fused.h"
 
@@ -101,7 +102,30 @@ static struct shape turn(struct split *s, struct shape x, uint32_t cut, uint32_t
     return x;
 }
 
-static struct shape gathered(struct split *s, struct shape x, uint32_t dim)
+/* Dimension `from` at place `to`, by a view. */
+static struct shape moved(struct split *s, struct shape x, uint32_t from, uint32_t to)
+{
+    struct shape y = {.n = x.n};
+
+    if (from == to)
+        return x;
+    build_call(&s->b, "aten.permute.default");
+    build_node(&s->b, x.node);
+    build_open(&s->b);
+    for (uint32_t i = 0, rest = 0; i < x.n; i++) {
+        if (rest == from)
+            rest++;
+        uint32_t of = i == to ? from : rest++;
+        y.size[i] = x.size[of];
+        build_int(&s->b, of);
+    }
+    build_close(&s->b);
+    y.node = build_end(&s->b, "permute");
+    return y;
+}
+
+/* Along the first dimension. */
+static struct shape gathered(struct split *s, struct shape x)
 {
     build_call(&s->b, "_c10d_functional.all_gather_into_tensor.default");
     build_node(&s->b, x.node);
@@ -109,7 +133,7 @@ static struct shape gathered(struct split *s, struct shape x, uint32_t dim)
     build_value(&s->b, s->called);
     x.node = waited(s, build_end(&s->b, "all_gather_into_tensor"));
     x.size[0] *= s->ranks;
-    return turn(s, x, 0, dim);
+    return x;
 }
 
 static uint32_t reshaped(struct split *s, uint32_t node, const int64_t *size, uint32_t n)
@@ -159,6 +183,18 @@ static bool only_items(const tuck_graph *g, uint32_t n)
             return false;
     }
     return true;
+}
+
+static bool takes_item(const tuck_graph *g, uint32_t n, uint32_t which)
+{
+    for (uint32_t u = node_at(g, n)->use_first; u != 0; u = g->use.at[u].next) {
+        uint32_t k = 0;
+
+        call_item(g, node_at(g, g->use.at[u].user), &k);
+        if (k == which)
+            return true;
+    }
+    return false;
 }
 
 /* Every use of n[k] becomes one of with[k]; the items go. */
@@ -215,9 +251,14 @@ static bool split_gather(struct split *s)
     for (uint32_t i = 0; i < list->a; i++)
         if (!shape_of(s, value_item(list, i), &b[i]) || !fits(&whole, &b[i]))
             return false;
-    whole = gathered(s, a, dim);
+    /* As the operator does it: its results lie in memory with the gathered dimension first. */
+    struct shape front = gathered(s, moved(s, a, dim, 0));
+    bool last = dim + 1 == a.n;
+    if (last || takes_item(g, s->node, 0))
+        whole = moved(s, front, 0, dim);
     for (uint32_t i = 0; i < list->a; i++)
-        made[i] = product(s, whole, &b[i]).node;
+        made[i] = last ? product(s, whole, &b[i]).node
+                       : moved(s, product(s, front, &b[i]), 0, dim).node;
     while (node_at(g, s->node)->use_first != 0) {
         uint32_t item = g->use.at[node_at(g, s->node)->use_first].user, k = 0;
 
