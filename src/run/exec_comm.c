@@ -366,7 +366,7 @@ static bool check_slots(const struct filling *f)
             small - large != bytes * (uintptr_t)g->me)
             return exec_fail_at(f->x, f->op->node,
                                 "it works in place in the part of another rank: the graph was "
-                                "rewritten for one rank, and each rank needs its own");
+                                "rewritten for one rank; tuck optimize --rank N makes rank N's");
     }
     return true;
 }
