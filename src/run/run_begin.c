@@ -130,15 +130,29 @@ struct misfit {
     uint32_t node; /* the first one whose result does not follow from its operands; PROGRAM_NONE */
 };
 
+/* The first operand whose type nothing says; PROGRAM_NONE. */
+static uint32_t unknown_operand(const tuck_graph *g, uint32_t n)
+{
+    const struct fx_node *x = node_at(g, n);
+
+    for (uint32_t i = 0; i < x->n_vals; i++)
+        if (x->vals[i].kind == TUCK_V_NODE && node_type(g, x->vals[i].a) == 0)
+            return x->vals[i].a;
+    return PROGRAM_NONE;
+}
+
 /* Loops read as many elements as the types say. Other kernels look for themselves, and what has
- * none is refused for that. */
+ * none, or a result of unknown size, is refused for that. */
 static void meet_call(void *ctx, const tuck_graph *g, uint32_t n, type_id inferred, type_id stated)
 {
     struct misfit *x = ctx;
     const struct op_row *row = op_at(node_op(g, n));
 
-    if (x->node == PROGRAM_NONE && g == x->g && inferred == 0 && stated != 0 &&
-        row->cls == OP_POINTWISE && point_operands(row->kernel) > 0)
+    if (x->node != PROGRAM_NONE || g != x->g || inferred != 0 || stated == 0 ||
+        row->cls != OP_POINTWISE || point_operands(row->kernel) == 0)
+        return;
+    uint32_t unknown = unknown_operand(g, n);
+    if (unknown == PROGRAM_NONE || node_at(g, unknown)->kind == TUCK_PLACEHOLDER)
         x->node = n;
 }
 
@@ -158,6 +172,15 @@ static uint32_t maker(const struct program *p, uint32_t buf)
 
     return op != PROGRAM_NONE && p->node_at[op] < p->node_at[op + 1] ? p->node_id[p->node_at[op]]
                                                                      : PROGRAM_NONE;
+}
+
+/* gm.code and str(gm.graph) have no types. A mesh or a group has none in any text. */
+static const char *hint_of_sizes(const tuck_graph *g)
+{
+    for_each_node (g, n)
+        if (node_at(g, n)->kind == TUCK_PLACEHOLDER && node_type(g, n) != 0)
+            return NULL;
+    return "the text does not say what its inputs are; print_readable() of the same graph does";
 }
 
 static bool lower_rank(struct run_plan *plan, struct run_rank *r)
@@ -189,11 +212,13 @@ static bool lower_rank(struct run_plan *plan, struct run_rank *r)
         r->p = NULL;
         plan->status = lower_graph(r->g, &o, plan->diags, &r->p);
     }
+    if (plan->status == TUCK_OK)
+        refuse_missing(plan, r);
     /* Inputs of unknown type are meshes and groups, which are passed on at most. */
     for (uint32_t i = r->p != NULL ? r->p->n_input : 0; plan->status == TUCK_OK && i < r->p->n_buf;
          i++)
         if (r->p->buf[i].flags & PROGRAM_UNKNOWN)
-            run_refuse(plan, r->g, maker(r->p, i), NULL,
+            run_refuse(plan, r->g, maker(r->p, i), hint_of_sizes(r->g),
                        "it cannot be run: the size of '%s' is not known",
                        program_str(r->p, r->p->buf[i].name));
     for (uint32_t i = 0; plan->status == TUCK_OK && i < r->p->n_buf; i++)
@@ -228,9 +253,12 @@ static bool make_rank(struct run_plan *plan, struct run_side *side, int rank)
         return false;
     }
     if (x.node != PROGRAM_NONE) {
-        run_refuse(plan, r->g, x.node, NULL,
-                   "it cannot be run: the operands of '%s' do not go together",
-                   str_text(&r->g->store->str, node_at(r->g, x.node)->name));
+        uint32_t unknown = unknown_operand(r->g, x.node);
+        run_refuse(
+            plan, r->g, x.node, unknown != PROGRAM_NONE ? hint_of_sizes(r->g) : NULL,
+            unknown != PROGRAM_NONE ? "it cannot be run: the size of '%s' is not known"
+                                    : "it cannot be run: the operands of '%s' do not go together",
+            graph_str(r->g, node_at(r->g, unknown != PROGRAM_NONE ? unknown : x.node)->name));
         return false;
     }
     if (!run_learn(plan, r, rank))
@@ -240,10 +268,8 @@ static bool make_rank(struct run_plan *plan, struct run_side *side, int rank)
         r->shared = true;
         r->written = first->written;
         r->n_written = first->n_written;
-    } else {
-        if (!lower_rank(plan, r))
-            return false;
-        refuse_missing(plan, r);
+    } else if (!lower_rank(plan, r)) {
+        return false;
     }
     return plan->status == TUCK_OK && run_find_groups(plan, side, rank);
 }
