@@ -2,7 +2,8 @@
 
 Times come from some steps and are judged by the others, and by the steps of the same job with another size of buckets, which take turns with them.
 Each job is recorded several times and the median of the errors counts. On a machine that does something else at the same time, which the steps
-themselves show, the recording is repeated once.
+themselves show, the recording is repeated once. A row of another size of buckets that is off gets as many recordings again, and the median of
+all of them counts: medians of six scatter by some percent.
 """
 
 import json
@@ -94,8 +95,14 @@ class Recorded:
     def setUpClass(cls):
         temp = tempfile.TemporaryDirectory()
         cls.addClassCleanup(temp.cleanup)
-        path = Path(temp.name)
-        cls.found, cls.apart = record_undisturbed(path / "jobs", path / "cache", cls.world)
+        cls.path, cls.second = Path(temp.name), None
+        cls.found, cls.apart = record_undisturbed(cls.path / "jobs", cls.path / "cache", cls.world)
+
+    @classmethod
+    def recorded_again(cls):
+        if cls.second is None:
+            cls.second = measured.record(cls.path / "again", cls.path / "cache", cls.world, BUCKETS, rounds=ROUNDS)
+        return cls.second
 
     def judge(self, what, errors, bound=BOUND):
         error = statistics.median(errors)
@@ -146,8 +153,13 @@ class Recorded:
         for known, other in [way for pair in PAIRS for way in (pair, pair[::-1])]:
             with self.subTest(other=other):
                 bound = 3 * BOUND if self.apart > DISTURBED else BOUND
+                what = f"{self.world} ranks, a step of {other} by the times of {known}"
                 errors = [by_another_job(self.found[other], self.found[known], t) for t in range(ROUNDS)]
-                self.judge(f"{self.world} ranks, a step of {other} by the times of {known}", errors, bound)
+                if abs(statistics.median(errors)) >= bound:
+                    print(f"{what}: {statistics.median(errors):+.1%}, recorded again")
+                    again = self.recorded_again()
+                    errors += [by_another_job(again[other], again[known], t) for t in range(ROUNDS)]
+                self.judge(what, errors, bound)
 
 
 class TwoRanks(Recorded, unittest.TestCase):
