@@ -150,7 +150,8 @@ all_tests() {
     # stress is asan with tiny blocks and odd first ids: what asan finds, it finds too. `make soak` runs asan.
     build release tests
     build stress tests
-    build tsan build/tsan/tests/unit/test_threads build/tsan/tests/property/prop_comm
+    build tsan build/tsan/tests/unit/test_threads build/tsan/tests/unit/test_exec_graphs \
+        build/tsan/tests/property/prop_comm
     check "build with clang" make -j"$jobs" -Otarget -s WERROR=1 CC=clang V=dev B=build/clang all || broken+=" clang "
     check "an operator added by the book" limited 800 tests/add_operator.sh
     check "layers" tools/check-layers
@@ -165,6 +166,7 @@ all_tests() {
     check "format" make -s check-format
     test_programs stress
     built tsan && programs "threads, tsan" build/tsan/tests/unit/test_threads \
+        "env TUCK_COMM_THREADS=1 build/tsan/tests/unit/test_exec_graphs" \
         "env TUCK_COMM_THREADS=1 build/tsan/tests/property/prop_comm"
     # Side by side: some of them mostly wait.
     built release && programs "MPI, files, shells, Python, pages" "tests/outputs.sh build/release/tuck" \
