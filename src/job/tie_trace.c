@@ -1,8 +1,10 @@
 #include "job/tie_trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "job/code_order.h"
+#include "job/measured_cluster.h"
 #include "job/tie_host.h"
 
 /* ---- the program ---- */
@@ -11,11 +13,29 @@ static enum tie_class class_of(const struct program_op *op)
 {
     if (op->kind == PROGRAM_COLLECTIVE)
         return TIE_COLLECTIVES;
-    return op->kind == PROGRAM_GEMM && op->flops > 0 ? TIE_PRODUCTS : TIE_KERNELS;
+    return op->kind == PROGRAM_GEMM ? TIE_PRODUCTS : TIE_KERNELS;
 }
 
-static void items_of_program(const struct program *p, bool sized, struct arena *a,
-                             items out[TIE_CLASS_END])
+/* By its operations; what the trace does not say the operations of, convolutions and attention, by
+ * its name, "aten.convolution.default" as "aten::convolution". */
+static uint64_t product_key(const struct program *p, const struct program_op *op,
+                            const struct trace_part *part)
+{
+    const char *kernel = program_str(p, op->kernel), *dot = strchr(kernel, '.');
+    bool shapes = part->device || part->t->operand.len > 1;
+    char name[96];
+
+    if (dot == NULL)
+        return (uint64_t)op->flops;
+    int len = snprintf(name, sizeof(name), "%.*s::%.*s", (int)(dot - kernel), kernel,
+                       (int)strcspn(dot + 1, "."), dot + 1);
+    if (part->device || len >= (int)sizeof(name) || (shapes && trace_has_flops(name)))
+        return (uint64_t)op->flops;
+    return tie_name_key(str_find(&part->t->str, name, (size_t)len));
+}
+
+static void items_of_program(const struct program *p, const struct trace_part *part, bool sized,
+                             struct arena *a, items out[TIE_CLASS_END])
 {
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *op = &p->op[i];
@@ -24,7 +44,7 @@ static void items_of_program(const struct program *p, bool sized, struct arena *
             continue;
         vec_push_in(a, &out[c],
                     ((struct item){c == TIE_COLLECTIVES ? tie_coll_key(op->coll, op->message, sized)
-                                   : c == TIE_PRODUCTS  ? (uint64_t)op->flops
+                                   : c == TIE_PRODUCTS  ? product_key(p, op, part)
                                                         : 0,
                                    i, 0, 0, false}));
     }
@@ -198,17 +218,27 @@ static void order_of_code(const struct program *p, enum tie_class c,
 
 /* ---- the graph's windows ---- */
 
+/* Those that may be the program's. */
+static uint32_t count_own(const items *run)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < run->len; i++)
+        n += !run->at[i].other;
+    return n;
+}
+
 /* How much of the graph a window shows: collectives and products in order count most. */
 static uint64_t likeness(const items ops[TIE_CLASS_END], const struct window *w)
 {
     uint64_t score = 0;
 
     for (int c = 0; c < TIE_KERNELS; c++) {
-        uint64_t more = ops[c].len > w->item[c].len ? ops[c].len - w->item[c].len
-                                                    : w->item[c].len - ops[c].len;
+        uint32_t own = count_own(&w->item[c]);
+        uint64_t more = ops[c].len > own ? ops[c].len - own : own - ops[c].len;
         if (ops[c].len > 0 && tie_same_sequence(&ops[c], &w->item[c]))
             score += 1000000 + ops[c].len;
-        else if (ops[c].len > 0 && w->item[c].len > 0 && more <= ops[c].len)
+        else if (ops[c].len > 0 && own > 0 && more <= ops[c].len)
             score += ops[c].len - more;
     }
     return score;
@@ -303,8 +333,8 @@ static uint32_t find_runs(const struct trace_part *part, const items ops[TIE_CLA
                           const struct beside *beside, struct arena *a, struct window **out)
 {
     struct window *calls, *steps;
-    uint32_t n = tie_runs(part, false, sized, beside, a, &calls);
-    uint32_t n_step = tie_runs(part, true, sized, beside, a, &steps);
+    uint32_t n = tie_runs(part, &ops[TIE_PRODUCTS], false, sized, beside, a, &calls);
+    uint32_t n_step = tie_runs(part, &ops[TIE_PRODUCTS], true, sized, beside, a, &steps);
 
     tie_mark_others(ops, calls, n, a);
     tie_mark_others(ops, steps, n_step, a);
@@ -388,7 +418,7 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
         memcpy(list, kernel, n_kernel * sizeof(*list));
     qsort(list, n_kernel, sizeof(*list), by_name);
     const uint32_t *op_of = code_ops_by_node(p, a);
-    items_of_program(p, sized, a, ops);
+    items_of_program(p, part, sized, a, ops);
     for (int c = 0; c < TIE_KERNELS; c++)
         order_of_code(p, (enum tie_class)c, list, n_kernel, op_of, a, &ops[c]);
     uint32_t n = find_runs(part, ops, sized, beside, a, &w);
