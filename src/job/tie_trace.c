@@ -344,6 +344,40 @@ static uint32_t find_runs(const struct trace_part *part, const items ops[TIE_CLA
     return whole ? n_step : n;
 }
 
+/* Inductor's number of a compiled graph, from its kernels: "graph_3_cpp_fused_relu_0"; -1. */
+static int64_t code_number(const struct trace *t, const struct window *w)
+{
+    const items *run = &w->item[TIE_KERNELS];
+
+    for (uint32_t i = 0; i < run->len; i++) {
+        const char *name = trace_str(t, run->at[i].ref);
+        if (strncmp(name, "graph_", 6) == 0 && name[6] >= '0' && name[6] <= '9')
+            return strtoll(name + 6, NULL, 10);
+    }
+    return -1;
+}
+
+/* Are there several compiled graphs as like to it as the best, for all that the trace says? Calls
+ * have the key of the cache, if there is one, and kernels the number of their graph. */
+static bool are_several(const struct trace *t, const items ops[TIE_CLASS_END],
+                        const struct window *w, uint32_t n, const struct window *best)
+{
+    uint64_t most = likeness(ops, best);
+    int64_t number = code_number(t, best), last = -1;
+    bool keyed = strstr(trace_str(t, best->name), " None ") == NULL;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (likeness(ops, &w[i]) != most)
+            continue;
+        if (w[i].name != best->name || (!keyed && code_number(t, &w[i]) != number))
+            return true;
+        if (!keyed && number < 0 && w[i].step == last)
+            return true;
+        last = w[i].step;
+    }
+    return false;
+}
+
 /* The runs of the graph: those as like to it as any, of the same compiled graph. */
 static const struct window *choose_runs(const items ops[TIE_CLASS_END], struct window *w,
                                         uint32_t n, struct tie_steps steps, struct arena *a,
@@ -438,6 +472,9 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
         else if (ops[TIE_KERNELS].len == run[TIE_KERNELS].len)
             match(&ops[TIE_KERNELS], &run[TIE_KERNELS], &s, a);
     }
+    if (are_several(part->t, ops, w, n, best))
+        for (uint32_t i = 0; i < p->n_op; i++)
+            s.ambiguous[i] = true;
     finish(ops, p, &s, a, out);
     out->loop_gbps = loop_rate(&ops[TIE_KERNELS], p, &used, out);
     struct trace_figures x = mean(&used);
