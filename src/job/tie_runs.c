@@ -271,3 +271,39 @@ uint32_t tie_runs(const struct trace_part *p, const items *products, bool whole,
     add_colls(p, &alone, *out, n, sized, a);
     return n;
 }
+
+static void join(struct window *to, const struct window *w, struct arena *a)
+{
+    for (int c = 0; c < TIE_CLASS_END; c++)
+        for (uint32_t i = 0; i < w->item[c].len; i++)
+            vec_push_in(a, &to->item[c], w->item[c].at[i]);
+    to->end = w->end;
+    to->x.step += w->x.step;
+    to->x.compute += w->x.compute;
+    to->x.comm += w->x.comm;
+    to->x.exposed += w->x.exposed;
+    to->x.calls += w->x.calls;
+    to->lost += w->lost;
+    to->stops += w->stops;
+}
+
+uint32_t tie_join_runs(const struct window *w, uint32_t n, uint32_t m, struct arena *a,
+                       struct window **out)
+{
+    struct window *list = arena_array(a, struct window, n + 1);
+    uint32_t k = 0;
+
+    for (uint32_t i = 0; m > 0 && i + m <= n; i++) {
+        bool apart = true; /* no call inside of another */
+        for (uint32_t j = i + 1; j < i + m; j++)
+            apart &= w[j].step == w[i].step && w[j].start >= w[j - 1].end;
+        if (!apart)
+            continue;
+        list[k] = (struct window){.start = w[i].start, .step = w[i].step};
+        for (uint32_t j = i; j < i + m; j++)
+            join(&list[k], &w[j], a);
+        k++;
+    }
+    *out = list;
+    return k;
+}

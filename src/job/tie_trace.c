@@ -9,6 +9,12 @@
 
 /* ---- the program ---- */
 
+/* Between two graphs of a job. */
+static bool is_wall(const struct program *p, const struct program_op *op)
+{
+    return strncmp(program_str(p, op->kernel), "tuck.next_graph", 15) == 0;
+}
+
 static enum tie_class class_of(const struct program_op *op)
 {
     if (op->kind == PROGRAM_COLLECTIVE)
@@ -40,7 +46,7 @@ static void items_of_program(const struct program *p, const struct trace_part *p
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *op = &p->op[i];
         enum tie_class c = class_of(op);
-        if (op->kind == PROGRAM_WAIT || (op->flags & PROGRAM_NOP))
+        if (op->kind == PROGRAM_WAIT || (op->flags & PROGRAM_NOP) || is_wall(p, op))
             continue;
         vec_push_in(a, &out[c],
                     ((struct item){c == TIE_COLLECTIVES ? tie_coll_key(op->coll, op->message, sized)
@@ -327,18 +333,39 @@ static uint64_t most_like(const items ops[TIE_CLASS_END], const struct window *w
     return most;
 }
 
-/* A call of a compiled graph; or whole steps, if those are more like it: it is the forward and the
- * backward of a job. */
-static uint32_t find_runs(const struct trace_part *part, const items ops[TIE_CLASS_END], bool sized,
-                          const struct beside *beside, struct arena *a, struct window **out)
+/* How many graphs a job's step has: there is a wall between each two of them. */
+static uint32_t count_graphs(const struct program *p)
 {
-    struct window *calls, *steps;
+    uint32_t n = 1;
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        n += is_wall(p, &p->op[i]);
+    return n;
+}
+
+/* A call of a compiled graph; or whole steps, if those are more like it: it is the forward and the
+ * backward of a job; or as many calls one after the other, if in a step there are more of them. */
+static uint32_t find_runs(const struct trace_part *part, const items ops[TIE_CLASS_END],
+                          uint32_t n_graph, bool sized, const struct beside *beside,
+                          struct arena *a, struct window **out)
+{
+    enum { MOST_GRAPHS = 64 };
+    struct window *calls, *steps, *joined;
     uint32_t n = tie_runs(part, &ops[TIE_PRODUCTS], false, sized, beside, a, &calls);
     uint32_t n_step = tie_runs(part, &ops[TIE_PRODUCTS], true, sized, beside, a, &steps);
 
     tie_mark_others(ops, calls, n, a);
     tie_mark_others(ops, steps, n_step, a);
-    bool whole = most_like(ops, steps, n_step) > most_like(ops, calls, n);
+    uint64_t of_steps = most_like(ops, steps, n_step), of_calls = most_like(ops, calls, n);
+    if (n_graph > 1 && n_graph <= MOST_GRAPHS) {
+        uint32_t n_joined = tie_join_runs(calls, n, n_graph, a, &joined);
+        uint64_t of_joined = most_like(ops, joined, n_joined);
+        if (of_joined > of_steps && of_joined > of_calls) {
+            *out = joined;
+            return n_joined;
+        }
+    }
+    bool whole = of_steps > of_calls;
 
     *out = whole ? steps : calls;
     return whole ? n_step : n;
@@ -393,10 +420,12 @@ static const struct window *choose_runs(const items ops[TIE_CLASS_END], struct w
         }
     used->at = arena_array(a, struct window *, n + 1);
     judged->at = arena_array(a, struct window *, n + 1);
+    int64_t end = INT64_MIN; /* joined calls overlap */
     for (uint32_t i = 0; best != NULL && i < n; i++)
-        if (w[i].name == best->name && likeness(ops, &w[i]) == most) {
+        if (w[i].name == best->name && w[i].start >= end && likeness(ops, &w[i]) == most) {
             struct runs *r = step_is_used(steps, w[i].step) ? used : judged;
             r->at[r->n++] = &w[i];
+            end = w[i].end;
         }
     return best;
 }
@@ -455,7 +484,7 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
     items_of_program(p, part, sized, a, ops);
     for (int c = 0; c < TIE_KERNELS; c++)
         order_of_code(p, (enum tie_class)c, list, n_kernel, op_of, a, &ops[c]);
-    uint32_t n = find_runs(part, ops, sized, beside, a, &w);
+    uint32_t n = find_runs(part, ops, count_graphs(p), sized, beside, a, &w);
     const struct window *best = choose_runs(ops, w, n, steps, a, &used, &judged);
     out->n_run = used.n;
     if (used.n == 0)
