@@ -267,8 +267,36 @@ static bool same_call(const struct piece *x, const struct piece *y)
     return x->call == y->call || x->call == 0 || y->call == 0;
 }
 
+/* Is the forward of this backward part of the step? */
+static bool has_forward(const struct order *o, const struct piece *backward)
+{
+    for (uint32_t i = 0; i < o->list.len; i++) {
+        const struct piece *y = &o->j->pieces.all.at[o->list.at[i]];
+        if (y->role == ROLE_FORWARD && y->id.autograd == backward->id.autograd &&
+            y->id.frame == backward->id.frame && y->id.compile == backward->id.compile &&
+            y->id.part == backward->id.part)
+            return true;
+    }
+    return false;
+}
+
+static int by_order(const void *a, const void *b);
+
+/* Was the backward of this forward compiled after x? Then it ran after x was compiled. */
+static bool runs_after(const struct order *o, const struct piece *forward, const struct piece *x)
+{
+    for (uint32_t i = 0; i < o->j->pieces.all.len; i++) {
+        const struct piece *y = &o->j->pieces.all.at[i];
+        if (y->role == ROLE_BACKWARD && y->passed == NULL && y->rank == forward->rank &&
+            compile_id_same(y->id, forward->id) && by_order(&y, &x) > 0)
+            return true;
+    }
+    return false;
+}
+
 /* The item of an earlier round that a new compilation of the same frame replaces. Another call of
- * the frame is another part of the step. */
+ * the frame is another part of the step; what runs backward only after x was compiled is
+ * still there; and a backward stays as long as its forward. */
 static uint32_t replaced_by(const struct order *o, const struct piece *x)
 {
     if (x->id.frame < 0)
@@ -277,7 +305,9 @@ static uint32_t replaced_by(const struct order *o, const struct piece *x)
         const struct piece *y = &o->j->pieces.all.at[o->list.at[i]];
         if (o->round.at[i] < o->now && y->role == x->role && y->id.autograd == x->id.autograd &&
             y->id.frame == x->id.frame && y->id.part == x->id.part &&
-            y->id.compile != x->id.compile && same_call(x, y))
+            y->id.compile != x->id.compile && same_call(x, y) &&
+            (y->role != ROLE_BACKWARD || !has_forward(o, y)) &&
+            (y->role != ROLE_FORWARD || !runs_after(o, y, x)))
             return i;
     }
     return NO_PART;

@@ -20,9 +20,11 @@ static bool starts(const char *s, const char *with)
 
 bool code_calls(const char *name, enum tie_class c)
 {
-    return c == TIE_COLLECTIVES ? starts(name, "torch.ops._c10d_functional.") &&
-                                      !starts(name, "torch.ops._c10d_functional.wait_tensor")
-                                : starts(name, "extern_kernels.");
+    bool comm = starts(name, "torch.ops._c10d_functional.");
+
+    if (c == TIE_COLLECTIVES)
+        return comm && !starts(name, "torch.ops._c10d_functional.wait_tensor");
+    return !comm && (starts(name, "extern_kernels.") || starts(name, "torch.ops."));
 }
 
 uint32_t code_called_op(const struct program *p, uint32_t op)

@@ -191,16 +191,25 @@ static int shapes(const char *dims, int64_t out[4][4], int rank[4])
     return n;
 }
 
+static const struct {
+    const char *name;
+    int first; /* operand */
+} known[] = {{"aten::mm", 0},
+             {"aten::addmm", 1},
+             {"aten::bmm", 0},
+             {"aten::baddbmm", 1},
+             {"aten::_scaled_mm", 0}};
+
+bool trace_has_flops(const char *name)
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (strcmp(known[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 double trace_product(const char *name, const char *dims)
 {
-    static const struct {
-        const char *name;
-        int first; /* operand */
-    } known[] = {{"aten::mm", 0},
-                 {"aten::addmm", 1},
-                 {"aten::bmm", 0},
-                 {"aten::baddbmm", 1},
-                 {"aten::_scaled_mm", 0}};
     int64_t d[4][4];
     int rank[4] = {0}, n = shapes(dims, d, rank);
 

@@ -54,6 +54,8 @@ void measured_fit(struct measured_coll *c, struct arena *a);
 
 /* Operations of a matrix product; 0 if it is none that is known. */
 double trace_product(const char *name, const char *dims);
+/* Is it a product whose operations are known if its shapes are? */
+bool trace_has_flops(const char *name);
 /* The host's operators with operands, sorted by number; and the one that launched a kernel, or the
  * operator itself, or NULL. */
 const struct trace_event **trace_operators(const struct trace *t, struct arena *a, uint32_t *n);

@@ -30,15 +30,23 @@ static int by_key(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+/* The keys of ops, sorted. */
+static uint64_t *keys(const items *ops, struct arena *a)
+{
+    uint64_t *key = arena_array(a, uint64_t, ops->len + 1);
+
+    for (uint32_t i = 0; i < ops->len; i++)
+        key[i] = ops->at[i].key;
+    qsort(key, ops->len, sizeof(*key), by_key);
+    return key;
+}
+
 void tie_mark_others(const items ops[TIE_CLASS_END], struct window *w, uint32_t n, struct arena *a)
 {
     for (int c = 0; c < TIE_KERNELS; c++) {
         struct arena_mark mark = arena_mark(a);
-        uint64_t *key = arena_array(a, uint64_t, ops[c].len + 1);
+        const uint64_t *key = keys(&ops[c], a);
 
-        for (uint32_t i = 0; i < ops[c].len; i++)
-            key[i] = ops[c].at[i].key;
-        qsort(key, ops[c].len, sizeof(*key), by_key);
         for (uint32_t i = 0; i < n; i++)
             for (uint32_t k = 0; k < w[i].item[c].len; k++) {
                 struct item *x = &w[i].item[c].at[k];
@@ -156,10 +164,26 @@ static void count_host(struct window *x, const struct trace_span *s)
     }
 }
 
-static void add_kernels(const struct trace_part *p, const struct alone *alone, struct window *w,
-                        uint32_t n, struct arena *a)
+/* The key of a product; 0: it is none that the program may have. */
+static uint64_t product_of(const struct trace *t, const struct trace_event *e,
+                           const struct trace_event *by, bool device, const uint64_t *wanted,
+                           uint32_t n)
+{
+    double flops = by != NULL ? trace_product(trace_str(t, by->name),
+                                              trace_str(t, t->operand.at[by->more].dims))
+                              : 0;
+    uint64_t key = tie_name_key(e->name);
+
+    if (flops > 0)
+        return (uint64_t)flops;
+    return !device && bsearch(&key, wanted, n, sizeof(key), by_key) != NULL ? key : 0;
+}
+
+static void add_kernels(const struct trace_part *p, const items *products,
+                        const struct alone *alone, struct window *w, uint32_t n, struct arena *a)
 {
     const struct trace *t = p->t;
+    const uint64_t *wanted = keys(products, a);
     uint32_t n_op;
     const struct trace_event **op = trace_operators(t, a, &n_op);
     const struct trace_span **list = arena_array(a, const struct trace_span *, p->span.len + 1);
@@ -185,14 +209,11 @@ static void add_kernels(const struct trace_part *p, const struct alone *alone, s
         const struct trace_event *by = p->device      ? trace_operator_of(op, n_op, e)
                                        : e->more != 0 ? e
                                                       : NULL;
-        double flops = by != NULL ? trace_product(trace_str(t, by->name),
-                                                  trace_str(t, t->operand.at[by->more].dims))
-                                  : 0;
+        uint64_t key = product_of(t, e, by, p->device, wanted, products->len);
         x->x.compute += s->end - s->start;
-        if (flops > 0)
-            vec_push_in(
-                a, &x->item[TIE_PRODUCTS],
-                ((struct item){(uint64_t)flops, e->name, kernel_alone(alone, s), 0, false}));
+        if (key != 0)
+            vec_push_in(a, &x->item[TIE_PRODUCTS],
+                        ((struct item){key, e->name, kernel_alone(alone, s), 0, false}));
         else if (p->device || is_fused(trace_str(t, e->name)))
             vec_push_in(a, &x->item[TIE_KERNELS],
                         ((struct item){0, e->name, kernel_alone(alone, s), 0, false}));
@@ -238,15 +259,51 @@ static void add_colls(const struct trace_part *p, const struct alone *alone, str
     }
 }
 
-uint32_t tie_runs(const struct trace_part *p, bool whole, bool sized, const struct beside *beside,
-                  struct arena *a, struct window **out)
+uint32_t tie_runs(const struct trace_part *p, const items *products, bool whole, bool sized,
+                  const struct beside *beside, struct arena *a, struct window **out)
 {
     uint32_t n = windows(p, whole, a, out);
     struct beside none = {.kernel = 0};
     struct alone alone = {.beside = beside != NULL ? *beside : none, .waits = beside == NULL};
 
     beside_covers(p, a, &alone.cover);
-    add_kernels(p, &alone, *out, n, a);
+    add_kernels(p, products, &alone, *out, n, a);
     add_colls(p, &alone, *out, n, sized, a);
     return n;
+}
+
+static void join(struct window *to, const struct window *w, struct arena *a)
+{
+    for (int c = 0; c < TIE_CLASS_END; c++)
+        for (uint32_t i = 0; i < w->item[c].len; i++)
+            vec_push_in(a, &to->item[c], w->item[c].at[i]);
+    to->end = w->end;
+    to->x.step += w->x.step;
+    to->x.compute += w->x.compute;
+    to->x.comm += w->x.comm;
+    to->x.exposed += w->x.exposed;
+    to->x.calls += w->x.calls;
+    to->lost += w->lost;
+    to->stops += w->stops;
+}
+
+uint32_t tie_join_runs(const struct window *w, uint32_t n, uint32_t m, struct arena *a,
+                       struct window **out)
+{
+    struct window *list = arena_array(a, struct window, n + 1);
+    uint32_t k = 0;
+
+    for (uint32_t i = 0; m > 0 && i + m <= n; i++) {
+        bool apart = true; /* no call inside of another */
+        for (uint32_t j = i + 1; j < i + m; j++)
+            apart &= w[j].step == w[i].step && w[j].start >= w[j - 1].end;
+        if (!apart)
+            continue;
+        list[k] = (struct window){.start = w[i].start, .step = w[i].step};
+        for (uint32_t j = i; j < i + m; j++)
+            join(&list[k], &w[j], a);
+        k++;
+    }
+    *out = list;
+    return k;
 }

@@ -42,10 +42,20 @@ static inline uint64_t tie_coll_bytes(uint64_t key)
 {
     return key & ((UINT64_C(1) << 56) - 1);
 }
-/* Calls of compiled graphs, or whole steps, which are also what there is if the trace has no such
- * calls. In the order of their starts; sized: collectives of other bytes are not alike; beside:
- * what to take off the times of items, and waits for other ranks, too; NULL: nothing. */
-uint32_t tie_runs(const struct trace_part *p, bool whole, bool sized, const struct beside *beside,
-                  struct arena *a, struct window **out);
+/* An operator of the host that is known by its name only, as the trace has it; no operations are as
+ * many. 0: the trace has no such operator. */
+static inline uint64_t tie_name_key(str_id name)
+{
+    return UINT64_C(1) << 63 | name;
+}
+/* Calls of compiled graphs, or whole steps, which are also what there is if the trace has no
+ * such calls. Products that are known by their names: those that the program has. In the order
+ * of their starts; sized: collectives of other bytes are not alike; beside: what to take off the
+ * times of items, and waits for other ranks, too; NULL: nothing. */
+uint32_t tie_runs(const struct trace_part *p, const items *products, bool whole, bool sized,
+                  const struct beside *beside, struct arena *a, struct window **out);
+/* Each `m` calls one after the other in a step, as one run: a job of that many graphs. */
+uint32_t tie_join_runs(const struct window *w, uint32_t n, uint32_t m, struct arena *a,
+                       struct window **out);
 
 #endif

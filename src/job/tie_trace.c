@@ -1,30 +1,56 @@
 #include "job/tie_trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "job/code_order.h"
+#include "job/measured_cluster.h"
 #include "job/tie_host.h"
 
 /* ---- the program ---- */
+
+/* Between two graphs of a job. */
+static bool is_wall(const struct program *p, const struct program_op *op)
+{
+    return strncmp(program_str(p, op->kernel), "tuck.next_graph", 15) == 0;
+}
 
 static enum tie_class class_of(const struct program_op *op)
 {
     if (op->kind == PROGRAM_COLLECTIVE)
         return TIE_COLLECTIVES;
-    return op->kind == PROGRAM_GEMM && op->flops > 0 ? TIE_PRODUCTS : TIE_KERNELS;
+    return op->kind == PROGRAM_GEMM ? TIE_PRODUCTS : TIE_KERNELS;
 }
 
-static void items_of_program(const struct program *p, bool sized, struct arena *a,
-                             items out[TIE_CLASS_END])
+/* By its operations; what the trace does not say the operations of, convolutions and attention, by
+ * its name, "aten.convolution.default" as "aten::convolution". */
+static uint64_t product_key(const struct program *p, const struct program_op *op,
+                            const struct trace_part *part)
+{
+    const char *kernel = program_str(p, op->kernel), *dot = strchr(kernel, '.');
+    bool shapes = part->device || part->t->operand.len > 1;
+    char name[96];
+
+    if (dot == NULL)
+        return (uint64_t)op->flops;
+    int len = snprintf(name, sizeof(name), "%.*s::%.*s", (int)(dot - kernel), kernel,
+                       (int)strcspn(dot + 1, "."), dot + 1);
+    if (part->device || len >= (int)sizeof(name) || (shapes && trace_has_flops(name)))
+        return (uint64_t)op->flops;
+    return tie_name_key(str_find(&part->t->str, name, (size_t)len));
+}
+
+static void items_of_program(const struct program *p, const struct trace_part *part, bool sized,
+                             struct arena *a, items out[TIE_CLASS_END])
 {
     for (uint32_t i = 0; i < p->n_op; i++) {
         const struct program_op *op = &p->op[i];
         enum tie_class c = class_of(op);
-        if (op->kind == PROGRAM_WAIT || (op->flags & PROGRAM_NOP))
+        if (op->kind == PROGRAM_WAIT || (op->flags & PROGRAM_NOP) || is_wall(p, op))
             continue;
         vec_push_in(a, &out[c],
                     ((struct item){c == TIE_COLLECTIVES ? tie_coll_key(op->coll, op->message, sized)
-                                   : c == TIE_PRODUCTS  ? (uint64_t)op->flops
+                                   : c == TIE_PRODUCTS  ? product_key(p, op, part)
                                                         : 0,
                                    i, 0, 0, false}));
     }
@@ -198,17 +224,27 @@ static void order_of_code(const struct program *p, enum tie_class c,
 
 /* ---- the graph's windows ---- */
 
+/* Those that may be the program's. */
+static uint32_t count_own(const items *run)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < run->len; i++)
+        n += !run->at[i].other;
+    return n;
+}
+
 /* How much of the graph a window shows: collectives and products in order count most. */
 static uint64_t likeness(const items ops[TIE_CLASS_END], const struct window *w)
 {
     uint64_t score = 0;
 
     for (int c = 0; c < TIE_KERNELS; c++) {
-        uint64_t more = ops[c].len > w->item[c].len ? ops[c].len - w->item[c].len
-                                                    : w->item[c].len - ops[c].len;
+        uint32_t own = count_own(&w->item[c]);
+        uint64_t more = ops[c].len > own ? ops[c].len - own : own - ops[c].len;
         if (ops[c].len > 0 && tie_same_sequence(&ops[c], &w->item[c]))
             score += 1000000 + ops[c].len;
-        else if (ops[c].len > 0 && w->item[c].len > 0 && more <= ops[c].len)
+        else if (ops[c].len > 0 && own > 0 && more <= ops[c].len)
             score += ops[c].len - more;
     }
     return score;
@@ -297,21 +333,76 @@ static uint64_t most_like(const items ops[TIE_CLASS_END], const struct window *w
     return most;
 }
 
-/* A call of a compiled graph; or whole steps, if those are more like it: it is the forward and the
- * backward of a job. */
-static uint32_t find_runs(const struct trace_part *part, const items ops[TIE_CLASS_END], bool sized,
-                          const struct beside *beside, struct arena *a, struct window **out)
+/* How many graphs a job's step has: there is a wall between each two of them. */
+static uint32_t count_graphs(const struct program *p)
 {
-    struct window *calls, *steps;
-    uint32_t n = tie_runs(part, false, sized, beside, a, &calls);
-    uint32_t n_step = tie_runs(part, true, sized, beside, a, &steps);
+    uint32_t n = 1;
+
+    for (uint32_t i = 0; i < p->n_op; i++)
+        n += is_wall(p, &p->op[i]);
+    return n;
+}
+
+/* A call of a compiled graph; or whole steps, if those are more like it: it is the forward and the
+ * backward of a job; or as many calls one after the other, if in a step there are more of them. */
+static uint32_t find_runs(const struct trace_part *part, const items ops[TIE_CLASS_END],
+                          uint32_t n_graph, bool sized, const struct beside *beside,
+                          struct arena *a, struct window **out)
+{
+    enum { MOST_GRAPHS = 64 };
+    struct window *calls, *steps, *joined;
+    uint32_t n = tie_runs(part, &ops[TIE_PRODUCTS], false, sized, beside, a, &calls);
+    uint32_t n_step = tie_runs(part, &ops[TIE_PRODUCTS], true, sized, beside, a, &steps);
 
     tie_mark_others(ops, calls, n, a);
     tie_mark_others(ops, steps, n_step, a);
-    bool whole = most_like(ops, steps, n_step) > most_like(ops, calls, n);
+    uint64_t of_steps = most_like(ops, steps, n_step), of_calls = most_like(ops, calls, n);
+    if (n_graph > 1 && n_graph <= MOST_GRAPHS) {
+        uint32_t n_joined = tie_join_runs(calls, n, n_graph, a, &joined);
+        uint64_t of_joined = most_like(ops, joined, n_joined);
+        if (of_joined > of_steps && of_joined > of_calls) {
+            *out = joined;
+            return n_joined;
+        }
+    }
+    bool whole = of_steps > of_calls;
 
     *out = whole ? steps : calls;
     return whole ? n_step : n;
+}
+
+/* Inductor's number of a compiled graph, from its kernels: "graph_3_cpp_fused_relu_0"; -1. */
+static int64_t code_number(const struct trace *t, const struct window *w)
+{
+    const items *run = &w->item[TIE_KERNELS];
+
+    for (uint32_t i = 0; i < run->len; i++) {
+        const char *name = trace_str(t, run->at[i].ref);
+        if (strncmp(name, "graph_", 6) == 0 && name[6] >= '0' && name[6] <= '9')
+            return strtoll(name + 6, NULL, 10);
+    }
+    return -1;
+}
+
+/* Are there several compiled graphs as like to it as the best, for all that the trace says? Calls
+ * have the key of the cache, if there is one, and kernels the number of their graph. */
+static bool are_several(const struct trace *t, const items ops[TIE_CLASS_END],
+                        const struct window *w, uint32_t n, const struct window *best)
+{
+    uint64_t most = likeness(ops, best);
+    int64_t number = code_number(t, best), last = -1;
+    bool keyed = strstr(trace_str(t, best->name), " None ") == NULL;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (likeness(ops, &w[i]) != most)
+            continue;
+        if (w[i].name != best->name || (!keyed && code_number(t, &w[i]) != number))
+            return true;
+        if (!keyed && number < 0 && w[i].step == last)
+            return true;
+        last = w[i].step;
+    }
+    return false;
 }
 
 /* The runs of the graph: those as like to it as any, of the same compiled graph. */
@@ -329,10 +420,12 @@ static const struct window *choose_runs(const items ops[TIE_CLASS_END], struct w
         }
     used->at = arena_array(a, struct window *, n + 1);
     judged->at = arena_array(a, struct window *, n + 1);
+    int64_t end = INT64_MIN; /* joined calls overlap */
     for (uint32_t i = 0; best != NULL && i < n; i++)
-        if (w[i].name == best->name && likeness(ops, &w[i]) == most) {
+        if (w[i].name == best->name && w[i].start >= end && likeness(ops, &w[i]) == most) {
             struct runs *r = step_is_used(steps, w[i].step) ? used : judged;
             r->at[r->n++] = &w[i];
+            end = w[i].end;
         }
     return best;
 }
@@ -388,10 +481,10 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
         memcpy(list, kernel, n_kernel * sizeof(*list));
     qsort(list, n_kernel, sizeof(*list), by_name);
     const uint32_t *op_of = code_ops_by_node(p, a);
-    items_of_program(p, sized, a, ops);
+    items_of_program(p, part, sized, a, ops);
     for (int c = 0; c < TIE_KERNELS; c++)
         order_of_code(p, (enum tie_class)c, list, n_kernel, op_of, a, &ops[c]);
-    uint32_t n = find_runs(part, ops, sized, beside, a, &w);
+    uint32_t n = find_runs(part, ops, count_graphs(p), sized, beside, a, &w);
     const struct window *best = choose_runs(ops, w, n, steps, a, &used, &judged);
     out->n_run = used.n;
     if (used.n == 0)
@@ -408,6 +501,9 @@ bool tie_graph(const struct trace_part *part, const struct program *p, struct ti
         else if (ops[TIE_KERNELS].len == run[TIE_KERNELS].len)
             match(&ops[TIE_KERNELS], &run[TIE_KERNELS], &s, a);
     }
+    if (are_several(part->t, ops, w, n, best))
+        for (uint32_t i = 0; i < p->n_op; i++)
+            s.ambiguous[i] = true;
     finish(ops, p, &s, a, out);
     out->loop_gbps = loop_rate(&ops[TIE_KERNELS], p, &used, out);
     struct trace_figures x = mean(&used);

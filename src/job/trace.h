@@ -33,7 +33,7 @@ struct trace_event {
     int64_t start, dur;  /* ps */
     int64_t correlation; /* the launch; -1 if none */
     int64_t external;    /* the operator that launched it, or this operator's own number; -1 */
-    int32_t stream;      /* -1 if none */
+    int32_t stream;      /* -1 if none; INT32_MAX or INT32_MIN: a number too large for it */
     str_id name, pid, tid;
     /* index into trace.more, for an operator that computes into trace.operand; 0: none */
     uint32_t more;

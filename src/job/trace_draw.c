@@ -62,6 +62,7 @@ struct drawing {
     uint32_t *lane;
     VEC(const char *) lane_name;
     VEC(struct program_group) group;
+    bool several; /* devices */
 };
 
 static uint32_t lane_of(struct drawing *d, const char *name)
@@ -110,7 +111,9 @@ static void draw_op(struct drawing *d, uint32_t i, const struct trace_span *s, i
     const char *name = trace_str(t, e->name);
     char lane[48];
 
-    if (d->part->device && !t->ours)
+    if (d->part->device && !t->ours && d->several)
+        snprintf(lane, sizeof(lane), "stream %.12s:%d", trace_str(t, e->pid), trace_stream(t, e));
+    else if (d->part->device && !t->ours)
         snprintf(lane, sizeof(lane), "stream %d", trace_stream(t, e));
     else
         snprintf(lane, sizeof(lane), "%s", s->cls == TRACE_COMM ? "library" : "host");
@@ -120,6 +123,7 @@ static void draw_op(struct drawing *d, uint32_t i, const struct trace_span *s, i
                                       .kind = s->cls == TRACE_COMM     ? PROGRAM_COLLECTIVE
                                               : s->cls == TRACE_WAIT   ? PROGRAM_WAIT
                                               : s->cls == TRACE_MEMORY ? PROGRAM_COPY
+                                              : trace_is_product(name) ? PROGRAM_GEMM
                                                                        : PROGRAM_COMPUTE,
                                       .group = PROGRAM_NONE,
                                       .message = -1};
@@ -169,8 +173,11 @@ static struct report_run draw(const struct trace_part *part, uint32_t step, stru
     uint32_t n = pick(part, step, a, &list);
     int64_t from = part->step.at[step].start;
 
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         from = list[i]->start < from || (part->device && i == 0) ? list[i]->start : from;
+        d.several |= part->device &&
+                     part->t->gpu.at[list[i]->event].pid != part->t->gpu.at[list[0]->event].pid;
+    }
     p->n_op = n;
     p->op = arena_array(a, struct program_op, n + 1);
     p->use_at = arena_zeroed(a, (n + 1) * sizeof(uint32_t));
@@ -194,6 +201,13 @@ static struct report_run draw(const struct trace_part *part, uint32_t step, stru
                                .bound_says = "of a measured step it is not known"};
 }
 
+static const char *base_name(const struct trace *t)
+{
+    const char *slash = strrchr(t->file, '/');
+
+    return slash != NULL ? slash + 1 : t->file;
+}
+
 bool trace_pictures(const struct trace_set *s, int64_t step, struct program **program,
                     struct arena *a, struct report_graph *out)
 {
@@ -213,7 +227,7 @@ bool trace_pictures(const struct trace_set *s, int64_t step, struct program **pr
         if (p->t->rank >= 0)
             snprintf(title, 128, "rank %lld", (long long)p->t->rank);
         else
-            snprintf(title, 128, "%.60s%.60s", p->t->ours ? "" : "file ", p->label);
+            snprintf(title, 128, "%.120s", *p->label || p->t->ours ? p->label : base_name(p->t));
         if (p->step.at[k].number >= 0)
             snprintf(label, 128, "%.100s, step %lld", title, (long long)p->step.at[k].number);
         else

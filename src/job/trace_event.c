@@ -404,7 +404,9 @@ static struct trace_event event_of(struct trace *t, const struct trace_raw *r, e
         .dur = dur,
         .correlation = number(r, ARG_CORRELATION, -1),
         .external = number(r, ARG_EXTERNAL, -1),
-        .stream = stream >= INT32_MIN && stream <= INT32_MAX ? (int32_t)stream : -1,
+        .stream = stream > INT32_MAX   ? INT32_MAX
+                  : stream < INT32_MIN ? INT32_MIN
+                                       : (int32_t)stream,
         .name = intern(t, &r->name),
         .pid = intern(t, &r->pid),
         .tid = intern(t, &r->tid),
@@ -417,7 +419,7 @@ int32_t trace_stream(const struct trace *t, const struct trace_event *e)
     const char *row = trace_str(t, e->tid);
     int64_t v = e->stream;
 
-    if (v == -1)
+    if (v == -1 || v == INT32_MAX || v == INT32_MIN)
         whole(row, strlen(row), &v);
     return v >= INT32_MIN && v <= INT32_MAX ? (int32_t)v : -1;
 }

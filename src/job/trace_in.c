@@ -130,6 +130,30 @@ static size_t next_bytes(struct trace_in *in, unsigned char **piece)
 
 /* ---- what is not JSON ---- */
 
+const char *trace_in_hint(const unsigned char *p, size_t n)
+{
+    static const struct {
+        const char *magic;
+        size_t at, len;
+        const char *says;
+    } others[] = {
+        {"\x1F\x8B", 0, 2, "this is gzip within gzip: unpack it once"},
+        {"\x28\xB5\x2F\xFD", 0, 4, "this is zstd: unpack it, or pack it by gzip"},
+        {"\xFD\x37zXZ", 0, 5, "this is xz: unpack it, or pack it by gzip"},
+        {"BZh", 0, 3, "this is bzip2: unpack it, or pack it by gzip"},
+        {"PK\3\4", 0, 4, "this is a zip archive: unpack it, and name the traces in it"},
+        {"ustar", 257, 5, "this is a tar archive: unpack it, and name the traces in it"},
+        {"\xFF\xFE", 0, 2, "this is UTF-16 or UTF-32: JSON is UTF-8"},
+        {"\xFE\xFF", 0, 2, "this is UTF-16: JSON is UTF-8"},
+    };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (n >= others[i].at + others[i].len &&
+            memcmp(p + others[i].at, others[i].magic, others[i].len) == 0)
+            return others[i].says;
+    return NULL;
+}
+
 /* NaN, inf, -Infinity as Python, C and C++ write them. */
 static bool is_no_number(const unsigned char *s, size_t n)
 {

@@ -43,5 +43,7 @@ TUCK_MUST_CHECK tuck_status trace_in_open(struct trace_in *in, FILE *f, const ch
 void trace_in_close(struct trace_in *in);
 /* The next piece; 0 bytes at the end, or if `wrong` or `error` was set. */
 size_t trace_in_next(struct trace_in *in, const unsigned char **piece);
+/* What a text that is not JSON seems to be, by its first bytes; NULL. */
+const char *trace_in_hint(const unsigned char *p, size_t n);
 
 #endif

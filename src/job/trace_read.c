@@ -425,7 +425,8 @@ static void syntax(struct reading *r, const unsigned char *p, size_t n)
     bool ended = r->done;
     size_t used = yajl_get_bytes_consumed(r->parser);
     char *why = (char *)yajl_get_error(r->parser, 0, p, n);
-    const char *note = r->in->gzip ? packed : NULL;
+    const char *hint = r->t->n_bytes == 0 ? trace_in_hint(p, n) : NULL;
+    const char *note = hint != NULL ? hint : r->in->gzip ? packed : NULL;
 
     why[strcspn(why, ".\n")] = '\0';
     count_lines(r, p, used < n ? used : n);

@@ -85,6 +85,27 @@ bool trace_communicates(const char *kernel)
            has_word(kernel, library, sizeof(library) / sizeof(*library));
 }
 
+bool trace_is_product(const char *name)
+{
+    /* cuBLAS, CUTLASS, Tensile, cuDNN, MIOpen, FlashAttention; operators of the host */
+    static const char *const words[] = {"gemm",          "Gemm",
+                                        "GEMM",          "nvjet",
+                                        "Cijk_",         "cutlass",
+                                        "flash_",        "fmha",
+                                        "attn_fwd",      "xmma",
+                                        "wgrad",         "dgrad",
+                                        "implicit_conv", "winograd",
+                                        "attn_bwd",      "AsmConv",
+                                        "aten::mm",      "::addmm",
+                                        "::bmm",         "::baddbmm",
+                                        "aten::conv",    "scaled_dot_product",
+                                        "mkldnn::_"};
+
+    if (strstr(name, "triton_tem_") != NULL) /* Inductor's templates are products, its loops not */
+        return true;
+    return strstr(name, "_fused_") == NULL && has_word(name, words, sizeof(words) / sizeof(*words));
+}
+
 /* ---- collectives ---- */
 
 tuck_coll trace_kind(const char *name)

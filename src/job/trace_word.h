@@ -28,6 +28,8 @@ const struct trace_dtype *trace_dtype(const char *name, size_t len);
 const struct trace_dtype *trace_dtype_in(const char *types);
 /* Does a kernel of that name move data between ranks, as far as the name says? */
 bool trace_communicates(const char *kernel);
+/* Is it a matrix product, convolution or attention, as far as the name says? Also of the host. */
+bool trace_is_product(const char *name);
 /* A kernel's name without its template arguments, parameters and namespaces: where it begins and
  * how long it is. */
 size_t trace_short_name(const char *full, const char **from);

@@ -94,7 +94,7 @@ class Writer:
             self.kernel(launch, launch + r.uniform(3, length / 2), kind, stream)
             self.event("cpu_op", "aten::mm", self.time(launch - 1), self.length(1, 20), 100, 100, **{"Ev Idx": 3})
         if r.random() < 0.3:  # waits that the profiler was asked to record
-            for name, stream in (("Stream Wait Event", 20), ("Event Sync", 7), ("Context Sync", -1)):
+            for name, stream in (("Stream Wait Event", 20), ("Event Sync", 7), ("Context Sync", r.choice([-1, 2**32 - 1]))):
                 self.correlation += 1
                 self.event("cuda_sync", name, self.time(start + r.uniform(1, length) + 0.123), self.length(2, 50), 0,
                            stream, stream=stream, correlation=self.correlation)  # fmt: skip
