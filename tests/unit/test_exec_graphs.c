@@ -18,7 +18,8 @@
 enum { RANKS_MOST = 16 };
 
 static char folder[64];
-static bool threads; /* ranks are threads, for V=tsan; how graphs are optimized is not its concern */
+static bool
+    threads; /* ranks are threads, for V=tsan; how graphs are optimized is not its concern */
 static int n_run, n_refused;
 
 static int begin(void **state)
