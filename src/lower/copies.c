@@ -104,24 +104,34 @@ static bool is_conjugate(const struct copies *l, uint32_t n, const struct op_row
     return row->cls == OP_VIEW && row->kernel == OP_KERNEL_conj && is_complex(l, n);
 }
 
+/* By storage_root(). */
+static void note_write(void *ctx, uint32_t storage, enum access how)
+{
+    bool *written = ctx;
+
+    written[storage] |= how == ACCESS_WRITE;
+}
+
 /* torch marks a view as conjugated; without such marks it is computed. That is the same as long as
  * nobody writes the memory afterwards, also as real numbers. By node: may it be computed? */
 static const bool *find_conjugates(const struct copies *l, struct arena *a)
 {
     const tuck_graph *g = l->g;
-    bool *may = NULL;
+    bool *may = NULL, any = false;
     struct storages s;
-    const bool *written = NULL;
 
-    for_each_node (g, n) {
-        if (!l->conjugates || !is_conjugate(l, n, op_at(node_op(g, n))))
-            continue;
-        if (may == NULL) {
-            may = arena_zeroed(a, g->node.len * sizeof(*may));
-            storages_build(g, a, &s);
-            written = storages_written(&s, a);
-        }
-        may[n] = s.count[n] == 1 && !written[storage_root(&s, s.of[s.first[n]])];
+    for_each_node (g, n)
+        any |= l->conjugates && is_conjugate(l, n, op_at(node_op(g, n)));
+    if (!any)
+        return NULL;
+    storages_build(g, a, &s);
+    bool *written = arena_zeroed(a, (size_t)s.n + 1); /* by nodes further down */
+    may = arena_zeroed(a, g->node.len * sizeof(*may));
+    for (uint32_t n = g->node.at[0].prev; n != 0; n = node_at(g, n)->prev) {
+        if (is_conjugate(l, n, op_at(node_op(g, n))))
+            may[n] = s.count[n] == 1 && !written[storage_root(&s, s.of[s.first[n]])];
+        if (node_may_write(g, n))
+            storage_accesses(&s, n, note_write, written);
     }
     return may;
 }
