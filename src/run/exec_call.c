@@ -46,11 +46,11 @@ static bool of_node(struct exec *x, uint32_t node, struct arena *a, struct rt_va
     return true;
 }
 
-/* 1j, 2.5+3j, or an integer beyond 64 bits. */
+/* 1j, (2.5+3j), or an integer beyond 64 bits. */
 static struct rt_value of_text(const char *s)
 {
     char *end;
-    double re = strtod(s, &end), im = 0;
+    double re = strtod(*s == '(' ? s + 1 : s, &end), im = 0;
 
     if (*end == 'j')
         return (struct rt_value){.kind = RT_COMPLEX, .z = {0, re}};
