@@ -267,7 +267,8 @@ struct rt_tensor gemm_operand(struct plain *s, const struct rt_tensor *t, enum k
     x.dtype = (uint8_t)(k == K_F32   ? DTYPE_F32
                         : k == K_F64 ? DTYPE_F64
                         : k == K_I64 ? DTYPE_I64
-                                     : t->dtype);
+                        : k == K_C64 ? DTYPE_C64
+                                     : DTYPE_C128);
     int64_t step = 1;
     for (int d = t->n - 1; d >= 0; d--) {
         x.stride[d] = step;

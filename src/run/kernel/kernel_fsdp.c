@@ -151,6 +151,8 @@ bool kernel_chunk_cat(struct rt_call *c)
     int64_t dim = arg_int(c, 1, 0), chunks = arg_int(c, 2, 1), at = 0;
     struct rt_value zero = {.kind = RT_INT, .i = 0};
 
+    if (dim < 0 && out != NULL)
+        dim += out->n - 1;
     if (out == NULL || dim < 0 || dim > RT_DIMS || chunks < 1 || out->n != dim + 2 ||
         out->size[dim] != chunks)
         return kernel_apart(c);
