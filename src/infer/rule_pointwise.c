@@ -190,6 +190,16 @@ bool shape_unary_real(struct infer *x)
     return out_type(x, result_in(x, &o, dtype_real_of(d), d));
 }
 
+bool shape_angle(struct infer *x)
+{
+    struct operands o;
+
+    if (!gather_one(x, &o))
+        return false;
+    enum dtype d = dtype_real_of(promoted(&o.dtype)), to = dtype_is_float(d) ? d : DTYPE_DEFAULT;
+    return out_type(x, result_in(x, &o, to, to));
+}
+
 bool shape_unary_bool(struct infer *x)
 {
     struct operands o;

@@ -123,6 +123,7 @@ _Static_assert(OP_BIT_END <= 31, "op_row.flags has no bit left");
     X(unary, "element-wise on operand 0, same dtype")                                              \
     X(unary_float, "element-wise, integers become the default float")                              \
     X(unary_real, "element-wise, complex becomes real (abs)")                                      \
+    X(angle, "element-wise, a float; complex becomes real")                                        \
     X(unary_bool, "element-wise, result bool")                                                     \
     X(unary_pair, "element-wise with two results")                                                 \
     X(broadcast, "all tensor and number operands broadcast and promoted")                          \

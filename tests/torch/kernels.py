@@ -332,7 +332,7 @@ def as_tensor(t, data):
 
 
 # Kernels that take complex numbers; the others refuse them.
-COMPLEX_TOO = set("""copy add sub rsub mul true_div neg conj abs square exp eq ne where masked_fill sum mean mm addmm full
+COMPLEX_TOO = set("""reciprocal sqrt rsqrt log sin cos tanh sigmoid pow addcmul addcdiv lerp angle isnan prod cumprod addmv addr copy add sub rsub mul true_div neg conj abs square exp eq ne where masked_fill sum mean mm addmm full
     cat copy_from index gather""".split())
 
 
@@ -362,7 +362,8 @@ def judge(case, answer, exact, scale):
     if error is not None:
         return f"{show(case)}: error: {error}"
     for i, want in enumerate(case.expected):
-        if want is None or (i == 1 and case.row["kernel"] in PICKS_ANY):
+        rubbish = i == 3 and case.row["kernel"] == "embedding_bag" and case.args[4] != 2  # what torch leaves in the memory
+        if want is None or rubbish or (i == 1 and case.row["kernel"] in PICKS_ANY):
             continue
         number = case.encoder.tensor(case.outs[i])
         said = difference(as_tensor(case.outs[i], data[number]), want, exact, scale, rounded)

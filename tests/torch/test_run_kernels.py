@@ -24,7 +24,7 @@ EXACT = set("""copy copy_from full scalar_tensor zeros ones iota eye tril triu c
     repeat flip index embedding gather scatter index_select index_copy index_fill sort sort_stable max_dim min_dim argmax argmin amax
     amin""".split())  # kernels whose floats are exact
 INDEXED = set("""index index_put masked_index_put embedding embedding_backward gather scatter scatter_add scatter_reduce
-    index_select index_add index_copy index_fill nll_loss nll_loss_backward max_pool_backward""".split())  # integers are indices
+    scatter_op index_select index_add index_copy index_fill nll_loss nll_loss_backward max_pool_backward""".split())  # integers are indices
 UNDEFINED = {"empty", "bucket_all_gather", "pool_indices"}  # other ranks' parts; offsets beyond the window
 
 
@@ -41,7 +41,7 @@ def not_compared(case):
     return case.row["kernel"] in UNDEFINED or twice or views or apart or mixed or halves
 
 
-PLAIN = set("""softmax log_softmax softmax_backward log_softmax_backward softmax_online layer_norm layer_norm_backward
+PLAIN = set("""softmax log_softmax softmax_backward log_softmax_backward softmax_online grid_sampler grid_sampler_backward layer_norm layer_norm_backward
     rms_norm rms_norm_backward batch_norm batch_norm_eval batch_norm_backward nll_loss nll_loss_backward convolution
     convolution_backward upsample_linear upsample_linear_backward upsample_cubic upsample_cubic_backward elu_backward fake_quantize fake_quantize_channels fused_sgd fused_adam fused_adamw group_norm group_norm_backward std_mean""".split())  # kernels that get no NaNs and infinities
 VIEWS = {"aten._conj.default", "aten.conj.default"}  # torch only marks the operand: tests/golden/run
@@ -163,12 +163,118 @@ def windows(args):
     torch.empty(0, dtype=torch.int64).set_(args[2].untyped_storage()).remainder_(max(1, plane))
 
 
+def pooled3(r, row):
+    """Volumes; on the way back also what the way there gave."""
+    dtype, most = r.choice([torch.float32, torch.float64, torch.bfloat16]), "max" in row["name"]
+    x = [r.randint(1, 2), r.randint(1, 2), *[r.randint(3, 6) for _ in range(3)]]
+    window, padding, dilation = [r.randint(1, 3) for _ in range(3)], [0, 0, 0], [1, 1, 1]
+    stride = [r.randint(1, 2) for _ in range(3)]
+    if "adaptive" in row["name"]:
+        out, rest = [r.randint(1, 4) for _ in range(3)], []
+    else:
+        padding = [r.randint(0, n // 2) for n in window]
+        dilation = [r.randint(1, 2) if n == 2 and most else 1 for n in window]
+        ways = zip(x[2:], window, stride, padding, dilation)
+        out = [(n + 2 * p - d * (w - 1) - 1) // s + 1 for n, w, s, p, d in ways]
+        rest = [dilation, False] if most else [False, r.random() < 0.5, r.choice([None, 3])]
+        rest = [window, stride, padding, *rest]
+    if "backward" not in row["name"]:
+        return [float_tensor(r, x, dtype), *(rest or [out])], {}
+    args = [float_tensor(r, x[:2] + out, dtype), float_tensor(r, x, dtype), *rest]
+    return args + ([Tensor(torch.int64, x[:2] + out, dense(x[:2] + out), "cpu")] if most else []), {}
+
+
+def folded(r, row):
+    """Windows of an image, as many as there are."""
+    size, window = [r.randint(3, 6) for _ in range(2)], [r.randint(1, 2) for _ in range(2)]
+    dilation, padding, stride = ([r.randint(low, low + 1) for _ in range(2)] for low in (1, 0, 1))
+    many = [(n + 2 * p - d * (w - 1) - 1) // s + 1 for n, w, d, p, s in zip(size, window, dilation, padding, stride)]
+    planes, dtype = r.randint(1, 3), r.choice([torch.float32, torch.float64, torch.bfloat16])
+    lead = [r.randint(1, 2)] if r.random() < 0.7 else []
+    if "im2col" in row["name"]:
+        return [float_tensor(r, [*lead, planes, *size], dtype), window, dilation, padding, stride], {}
+    x = float_tensor(r, [*lead, planes * window[0] * window[1], many[0] * many[1]], dtype)
+    return [x, size, window, dilation, padding, stride], {}
+
+
+def sampled(r, row):
+    n, c, h, w, y, x = (r.randint(1, 4) for _ in range(6))
+    dtype = r.choice([torch.float32, torch.float64])  # torch computes places in the dtype of the image
+    args = [float_tensor(r, size, dtype) for size in ([n, c, y, x], [n, c, h, w], [n, y, x, 2])]
+    rest = [r.randint(0, 1), r.randint(0, 2), r.random() < 0.5]
+    return ([*args, *rest, [True, True]] if "backward" in row["name"] else [*args[1:], *rest]), {}
+
+
+def bag(r, row):
+    """Bags of growing offsets, which offsets_of_bags() makes."""
+    rows, width, n, bags = r.randint(1, 5), r.randint(1, 4), r.randint(0, 7), r.randint(1, 3)
+    dtype, mode = r.choice([torch.float32, torch.float64]), r.randint(0, 2)
+    ints = [Tensor(torch.int64, [k], (1,), "cpu") for k in (n, bags)]
+    weights = float_tensor(r, [n], dtype) if mode == 0 and r.random() < 0.5 else None
+    if "backward" not in row["name"]:
+        return [float_tensor(r, [rows, width], dtype), *ints, False, mode, False, weights, False, r.choice([-1, 0])], {}
+    mode = r.randint(0, 1)
+    rest = [Tensor(torch.int64, [k], (1,), "cpu") for k in (n, bags, bags)]
+    grad = float_tensor(r, [bags, width], dtype)
+    return [grad, *ints, *rest, rows, False, mode, False, weights if mode == 0 else None, -1], {}
+
+
+def offsets_of_bags(args):
+    indices, off = args[1], args[2]
+    rows = args[6] if isinstance(args[6], int) else args[0].size(0)
+    indices.remainder_(rows)
+    off.copy_(off.remainder(indices.numel() + 1).sort().values)
+    off[0] = 0
+    if isinstance(args[6], int):
+        ends = torch.cat([off[1:], torch.tensor([indices.numel()])])
+        args[4].copy_(ends - off)
+        args[3].copy_(torch.repeat_interleave(torch.arange(off.numel()), ends - off))
+
+
+def volumes(args):
+    """Places that are in the volume."""
+    args[7].remainder_(args[1][0, 0].numel())
+
+
+def diagonal_blocks(r, row):
+    dtype = r.choice([torch.float32, torch.int64, torch.bool, torch.complex64])
+    size = lambda: [r.randint(0, 3) for _ in range(r.randint(0, 2))]
+    return [[Tensor(dtype, s, dense(s), "cpu") for s in (size() for _ in range(r.randint(1, 3)))]], {}
+
+
+def crossed(r, row):
+    size, dtype = [r.randint(1, 3) for _ in range(r.randint(1, 3))], r.choice([torch.float32, torch.float64, torch.bfloat16])
+    dim = r.randrange(len(size))
+    size[dim] = 3
+    return [float_tensor(r, size, dtype), float_tensor(r, size, dtype)], {"dim": dim}
+
+
+def triangle(r, row):
+    return [r.randint(0, 5), r.randint(0, 5), r.randint(-3, 3)], {}
+
+
+def reduced_slices(r, row):
+    size, dtype = [r.randint(1, 4) for _ in range(r.randint(1, 3))], r.choice([torch.float32, torch.float64, torch.int64])
+    dim, n = r.randrange(len(size)), r.randint(1, 5)
+    src = size[:dim] + [n] + size[dim + 1 :]
+    x, y = (Tensor(dtype, s, dense(s), "cpu") for s in (size, src))
+    return [x, dim, Tensor(torch.int64, [n], (1,), "cpu"), y, r.choice(["prod", "mean", "amax", "amin"])], {"include_self": r.random() < 0.5}
+
+
+def slices_of(args):
+    args[2].remainder_(args[0].size(args[1]))
+
+
 # row -> generator, where that of the shapes does not give useful data, or there is none
 ROWS = dict.fromkeys(("aten.native_group_norm.default", "aten.native_group_norm_backward.default"), dense_group_norm)
 ROWS |= {"aten.log_sigmoid_backward.default": log_sigmoid_backward, "aten.glu_backward.default": glu_backward, "aten.log_sigmoid_forward.default": log_sigmoid_forward}
 ROWS |= {"aten._native_batch_norm_legit.no_stats": without_statistics, "aten._int_mm.default": int_mm, "aten._prelu_kernel_backward.default": prelu_backward, "aten.channel_shuffle.default": channel_shuffle, "aten.bincount.default": bincount}
 ROWS |= dict.fromkeys(("aten._amp_foreach_non_finite_check_and_unscale_.default", "aten._amp_update_scale_.default"), amp)
 ROWS |= {f"aten.{name}.default": fake_quantize for name in ("fake_quantize_per_tensor_affine_cachemask", "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "fake_quantize_per_channel_affine_cachemask")}
+
+
+ROWS |= {f"aten.{name}.default": pooled3 for name in ("max_pool3d_with_indices", "max_pool3d_with_indices_backward", "avg_pool3d", "avg_pool3d_backward", "_adaptive_avg_pool3d", "_adaptive_avg_pool3d_backward")}
+ROWS |= {f"aten.{name}.default": make for make, names in {folded: "im2col col2im", sampled: "grid_sampler_2d grid_sampler_2d_backward", bag: "_embedding_bag _embedding_bag_forward_only _embedding_bag_backward", triangle: "tril_indices triu_indices", reduced_slices: "index_reduce index_reduce_", diagonal_blocks: "block_diag", crossed: "linalg_cross"}.items() for name in names.split()}
 
 
 def offsets(args):
@@ -200,7 +306,7 @@ def sorted_lines(args):
             t.copy_(t.sort(-1).values)
 
 
-ALTER = {"fake_quantize": quantized, "fake_quantize_channels": quantized, "amp_unscale": amp_scale, "amp_update": amp_state, "adaptive_max_pool_backward": windows, "log_sigmoid_backward": buffers, "searchsorted": sorted_lines, "bucketize": sorted_lines, "grouped_mm": offsets, "nll_loss": targets, "nll_loss_backward": targets}  # kernel -> function that makes operands meaningful
+ALTER = {"embedding_bag": offsets_of_bags, "embedding_bag_backward": offsets_of_bags, "max_pool3_backward": volumes, "index_reduce": slices_of, "fake_quantize": quantized, "fake_quantize_channels": quantized, "amp_unscale": amp_scale, "amp_update": amp_state, "adaptive_max_pool_backward": windows, "log_sigmoid_backward": buffers, "searchsorted": sorted_lines, "bucketize": sorted_lines, "grouped_mm": offsets, "nll_loss": targets, "nll_loss_backward": targets}  # kernel -> function that makes operands meaningful
 SCALE = {}  # kernel -> factor of the tolerance
 
 

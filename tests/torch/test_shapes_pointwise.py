@@ -563,7 +563,7 @@ STEPS = """bce_backward cauchy celu clamp copysign elu elu_backward exponential 
 
 class PointwiseTest(ShapeTest):
     RULES = {
-        **dict.fromkeys(["unary", "unary_float", "unary_real", "unary_bool"], by_schema),
+        **dict.fromkeys(["unary", "unary_float", "unary_real", "unary_bool", "angle"], by_schema),
         **dict.fromkeys(["broadcast", "broadcast_float", "broadcast_bool", "logical"], by_schema),
         **{"unary_pair": only(FLOATS), "masked_fill": masked_fill, "where": where},
         **{"relu": by_schema, "fma": by_schema, "tri": tri, "complex": only(FLOATS), "div_mode": div_mode, "glu": glu, "foreach": foreach, "foreach_clamp": foreach, "foreach_pow": foreach},

@@ -1,5 +1,8 @@
 /* The inner loops of point.def. Included once for each set of instructions (hot_base.c,
  * hot_avx2.c): everything is static. */
+#include <complex.h>
+#undef complex /* a name of a kernel */
+
 #include "run/kernel/elem.h"
 #include "run/kernel/hot.h"
 #include "run/kernel/hot_math.h"
@@ -49,6 +52,52 @@ struct c128 {
 COMPLEX(c64, float, sinf, cosf, hypotf)
 COMPLEX(c128, double, sin, cos, hypot)
 
+/* What the C library has for complex numbers. */
+#define OF_LIBRARY(type, real, name, fn)                                                           \
+    HOT struct type type##_##name(struct type a)                                                   \
+    {                                                                                              \
+        real _Complex z;                                                                           \
+        memcpy(&z, &a, sizeof(z));                                                                 \
+        z = fn(z);                                                                                 \
+        memcpy(&a, &z, sizeof(z));                                                                 \
+        return a;                                                                                  \
+    }
+#define COMPLEX_FNS(type, real, sfx)                                                               \
+    OF_LIBRARY(type, real, sqrt, csqrt##sfx)                                                       \
+    OF_LIBRARY(type, real, log, clog##sfx)                                                         \
+    OF_LIBRARY(type, real, sin, csin##sfx)                                                         \
+    OF_LIBRARY(type, real, cos, ccos##sfx)                                                         \
+    OF_LIBRARY(type, real, tanh, ctanh##sfx)                                                       \
+    HOT struct type type##_inverse(struct type a)                                                  \
+    {                                                                                              \
+        return type##_div((struct type){1, 0}, a);                                                 \
+    }                                                                                              \
+    HOT struct type type##_sigmoid(struct type a)                                                  \
+    {                                                                                              \
+        struct type z = type##_polar(exp##sfx(-a.re), -a.im);                                      \
+        return type##_inverse((struct type){1 + z.re, z.im});                                      \
+    }                                                                                              \
+    HOT struct type type##_lerp(struct type a, struct type b, struct type c)                       \
+    {                                                                                              \
+        struct type d = type##_add(b, type##_scale(-1, a)), rest = {1 - c.re, -c.im};              \
+        return hypot##sfx(c.re, c.im) < (real)0.5                                                  \
+                   ? type##_add(a, type##_mul(c, d))                                               \
+                   : type##_add(b, type##_scale(-1, type##_mul(d, rest)));                         \
+    }                                                                                              \
+    HOT struct type type##_pow(struct type a, struct type b)                                       \
+    {                                                                                              \
+        real _Complex x, y;                                                                        \
+        if (b.re == 0 && b.im == 0)                                                                \
+            return (struct type){1, 0};                                                            \
+        memcpy(&x, &a, sizeof(x));                                                                 \
+        memcpy(&y, &b, sizeof(y));                                                                 \
+        x = cpow##sfx(x, y);                                                                       \
+        memcpy(&a, &x, sizeof(x));                                                                 \
+        return a;                                                                                  \
+    }
+COMPLEX_FNS(c64, float, f)
+COMPLEX_FNS(c128, double, )
+
 /* Division by 0 gives 0: torch raises an exception, which is no answer either. */
 HOT int64_t int_trunc(int64_t a, int64_t b)
 {
@@ -92,6 +141,13 @@ HOT int64_t int_gcd(int64_t a, int64_t b)
         y = rest;
     }
     return (int64_t)x;
+}
+
+HOT int64_t int_lcm(int64_t a, int64_t b)
+{
+    int64_t by = int_gcd(a, b), x = by == 0 ? 0 : WRAP(int_trunc(a, by), *, b);
+
+    return x < 0 ? WRAP(0, -, x) : x;
 }
 
 HOT int64_t int_clamp(int64_t a, const struct point_params *p)
@@ -263,6 +319,69 @@ FLOAT_FNS(double, , f64)
     }
 MORE_FLOAT_FNS(float, f, f32)
 MORE_FLOAT_FNS(double, , f64)
+
+/* ---- of distributions: computed in double ---- */
+
+HOT double f64_lgamma(double a)
+{
+    int sign;
+
+    return a == -(double)INFINITY ? (double)INFINITY : lgamma_r(a, &sign);
+}
+
+/* Numbers below 10 are moved up, where the series holds. */
+HOT double f64_digamma(double a)
+{
+    double up = 0, left = 0;
+
+    if (a == 0)
+        return copysign((double)INFINITY, -a);
+    if (a < 0) {
+        double whole = floor(a);
+
+        if (whole == a)
+            return (double)NAN;
+        left = -M_PI / tan(M_PI * (a - whole));
+        a = 1 - a;
+    }
+    for (; a < 10; a++)
+        up -= 1 / a;
+    double z = 1 / (a * a);
+    double tail = z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z * (1. / 132)))));
+    return left + up + log(a) - 0.5 / a - tail;
+}
+
+/* A first guess, then Newton's method. */
+HOT double f64_erfinv(double a)
+{
+    if (!(a > -1 && a < 1))
+        return a == 1 || a == -1 ? a * (double)INFINITY : (double)NAN;
+    double w = log1p(-a * a), u = 2 / (M_PI * 0.147) + w / 2;
+    double x = copysign(sqrt(fmax(sqrt(u * u - w / 0.147) - u, 0)), a);
+
+    for (int i = 0; i < 3; i++) {
+        double off = fabs(a) < 0.5 ? erf(x) - a : copysign(1, a) * (1 - fabs(a) - erfc(fabs(x)));
+
+        off /= M_2_SQRTPI * exp(-x * x);
+        x -= off / (1 + x * off);
+    }
+    return x;
+}
+
+/* 10 to the power of p->i[0] */
+HOT double f64_decimals(double a, const struct point_params *p)
+{
+    double by = exp10(fabs((double)p->i[0]));
+
+    return p->i[0] < 0 ? nearbyint(a / by) * by : nearbyint(a * by) / by;
+}
+
+HOT float f32_decimals(float a, const struct point_params *p)
+{
+    float by = (float)exp10(fabs((double)p->i[0]));
+
+    return p->i[0] < 0 ? nearbyintf(a / by) * by : nearbyintf(a * by) / by;
+}
 
 /* ---- the loops ---- */
 

@@ -102,6 +102,8 @@ COLUMN(column_sum_f64, double, a + b)
 BOTH(prod_i64, int64_t, 1, WRAP(a, *, b))
 BOTH(prod_f32, float, 1, a *b)
 BOTH(prod_f64, double, 1, a *b)
+BOTH(prod_c64, struct c64, ((struct c64){1, 0}), c64_mul(a, b))
+BOTH(prod_c128, struct c128, ((struct c128){1, 0}), c128_mul(a, b))
 BOTH(max_bool, uint8_t, 0, a | b)
 BOTH(max_i64, int64_t, INT64_MIN, a > b ? a : b)
 BOTH(max_f32, float, -INFINITY, f32_max(a, b))
@@ -118,8 +120,11 @@ BOTH(min_f64, double, (double)INFINITY, f64_min(a, b))
                         [K_F64] = way##_sum_f64,                                                   \
                         [K_C64] = way##_sum_c64,                                                   \
                         [K_C128] = way##_sum_c128},                                                \
-        [REDUCE_PROD] =                                                                            \
-            {[K_I64] = way##_prod_i64, [K_F32] = way##_prod_f32, [K_F64] = way##_prod_f64},        \
+        [REDUCE_PROD] = {[K_I64] = way##_prod_i64,                                                 \
+                         [K_F32] = way##_prod_f32,                                                 \
+                         [K_F64] = way##_prod_f64,                                                 \
+                         [K_C64] = way##_prod_c64,                                                 \
+                         [K_C128] = way##_prod_c128},                                              \
         [REDUCE_MAX] = {way##_max_bool, way##_max_i64, way##_max_f32, way##_max_f64},              \
         [REDUCE_MIN] = {way##_min_bool, way##_min_i64, way##_min_f32, way##_min_f64},              \
     }

@@ -174,3 +174,39 @@ bool kernel_linspace(struct rt_call *c)
     }
     return true;
 }
+
+/* (row, col, offset): rows and columns of the lower triangle */
+static bool triangle_indices(struct rt_call *c, bool upper)
+{
+    const struct rt_tensor *to = c->out;
+    int64_t rows = arg_int(c, 0, 0), columns = arg_int(c, 1, 0), offset = arg_int(c, 2, 0), n = 0;
+    int64_t bytes = dtype_at(to->dtype)->bytes;
+
+    if (to->n != 2 || to->size[0] != 2 || rows < 0 || columns < 0 || rows > INT32_MAX ||
+        columns > INT32_MAX || offset < -INT32_MAX || offset > INT32_MAX)
+        return kernel_apart(c);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t begin = upper ? i + offset : 0, end = upper ? columns : i + offset + 1;
+
+        begin = begin < 0 ? 0 : begin;
+        end = end > columns ? columns : end;
+        for (int64_t j = begin; j < end; j++, n++) {
+            if (n == to->size[1])
+                return kernel_apart(c);
+            char *at = (char *)to->data + n * to->stride[1] * bytes;
+            elem_store(at, &i, to->dtype, 1, 1);
+            elem_store(at + to->stride[0] * bytes, &j, to->dtype, 1, 1);
+        }
+    }
+    return n == to->size[1] || kernel_apart(c);
+}
+
+bool kernel_tril_indices(struct rt_call *c)
+{
+    return triangle_indices(c, false);
+}
+
+bool kernel_triu_indices(struct rt_call *c)
+{
+    return triangle_indices(c, true);
+}

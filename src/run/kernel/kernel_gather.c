@@ -74,14 +74,25 @@ static void combine(char *to, const void *value, enum kind from, enum dtype d, e
     _Alignas(16) char a[16], b[16];
     enum kind k = kind_of(d);
 
+    if (k == K_BOOL && how != REPLACE) /* a sum is true if one is, a product if all are */
+        how = how == ADD ? LARGEST : how == MULTIPLY ? SMALLEST : how;
     elem_convert(b, k, value, from, 1);
-    if (how != REPLACE && hot_get()->column[op[how]][k] != NULL) {
+    if (how != REPLACE) {
         elem_load(a, to, d, 1, 1);
         hot_get()->column[op[how]][k](a, b, 1);
         elem_store(to, a, d, 1, 1);
     } else {
         elem_store(to, b, d, 1, 1);
     }
+}
+
+/* Are there such sums, products or extrema of the dtype? */
+static bool combines(struct rt_call *c, enum dtype d, enum how how)
+{
+    bool ordered = how == LARGEST || how == SMALLEST;
+
+    return kind_of(d) < (ordered ? K_C64 : K_END) ||
+           kernel_error(c, "no kernel computes %s of %s", c->kernel->name, dtype_at(d)->name);
 }
 
 /* Each element of src, or the number, goes to the place that index says. */
@@ -97,7 +108,10 @@ static bool scatter(struct rt_call *c, enum how how)
     if (src != NULL && kind_of(src->dtype) == K_END)
         return kernel_error(c, "no kernel scatters %s", dtype_at(src->dtype)->name);
     int64_t at[RT_DIMS] = {0}, place[RT_DIMS], n = self->n > 0 ? self->size[dim] : 1;
-    double number = arg_float(c, 3, 0);
+    _Alignas(16) char number[16];
+    struct rt_tensor one = {.data = number, .dtype = self->dtype};
+    if (src == NULL && !fill_tensor(c, &one, arg_at(c, 3)))
+        return false;
     if (to->data != self->data && !copy_tensor(c, to, self))
         return false;
     if (rt_numel(index) == 0)
@@ -113,11 +127,10 @@ static bool scatter(struct rt_call *c, enum how how)
         place[dim] = index_position(i, n);
         if (place[dim] < 0)
             return index_out_of_range(c, i, n);
-        if (src != NULL)
-            elem_load(x, element(src, at), src->dtype, 1, 1);
-        else
-            memcpy(x, &number, sizeof(number));
-        combine(element(to, place), x, src != NULL ? kind_of(src->dtype) : K_F64, self->dtype, how);
+        elem_load(x, src != NULL ? element(src, at) : number, (src != NULL ? src : self)->dtype, 1,
+                  1);
+        combine(element(to, place), x, kind_of((src != NULL ? src : self)->dtype), self->dtype,
+                how);
     } while (next_index(index, at));
     return true;
 }
@@ -125,6 +138,15 @@ static bool scatter(struct rt_call *c, enum how how)
 bool kernel_scatter(struct rt_call *c)
 {
     return scatter(c, REPLACE);
+}
+
+/* (self, dim, index, src or value, add or multiply) */
+bool kernel_scatter_op(struct rt_call *c)
+{
+    const struct rt_value *word = arg_at(c, 4);
+    bool adds = word->kind == RT_STR && strcmp(word->str, "add") == 0;
+
+    return scatter(c, adds ? ADD : MULTIPLY);
 }
 
 bool kernel_scatter_add(struct rt_call *c)
@@ -186,6 +208,8 @@ bool kernel_scatter_reduce(struct rt_call *c)
 
     if (how == REPLACE)
         return kernel_error(c, "no kernel reduces %s in this way", dtype_at(self->dtype)->name);
+    if (!combines(c, self->dtype, how))
+        return false;
     for (int64_t d = self->n - 1, step = 1; d >= 0; step *= self->size[d--])
         counts.stride[d] = step;
     for (int64_t i = 0; i < rt_numel(self); i++)
@@ -276,16 +300,44 @@ bool kernel_index_select(struct rt_call *c)
     return true;
 }
 
+/* by: the factor, 1 if there is none */
+static void add_scaled(char *to, const char *from, enum dtype d, const struct rt_value *by)
+{
+    union {
+        int64_t i;
+        float f[2];
+        double d[2];
+    } x = {0};
+    int64_t whole = by->kind == RT_BOOL ? by->b : by->kind == RT_FLOAT ? (int64_t)by->f : by->i;
+    double factor = by->kind == RT_FLOAT ? by->f : (double)whole;
+
+    if (by->kind != RT_BOOL && by->kind != RT_INT && by->kind != RT_FLOAT) {
+        index_add_element(to, from, d);
+        return;
+    }
+    elem_load(&x, from, d, 1, 1);
+    switch (kind_of(d)) {
+    case K_I64: x.i = (int64_t)((uint64_t)x.i * (uint64_t)whole); break;
+    case K_F32: x.f[0] *= (float)factor; break;
+    case K_F64: x.d[0] *= factor; break;
+    case K_C64: x.f[0] *= (float)factor, x.f[1] *= (float)factor; break;
+    case K_C128: x.d[0] *= factor, x.d[1] *= factor; break;
+    default: *(uint8_t *)&x &= factor != 0; break;
+    }
+    _Alignas(16) char scaled[16];
+    elem_store(scaled, &x, d, 1, 1);
+    index_add_element(to, scaled, d);
+}
+
 bool kernel_index_add(struct rt_call *c)
 {
     const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
                            *src = arg_tensor(c, 3);
     const struct rt_tensor *out = out_at(c, 0) != NULL ? c->out : self;
-    double alpha = arg_float(c, 4, 1);
     int dim;
 
-    if (alpha != 1)
-        return kernel_error(c, "no kernel adds at an index with a factor");
+    if (arg_at(c, 4)->kind == RT_COMPLEX)
+        return kernel_error(c, "no kernel adds at an index with a complex factor");
     if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !slices_fit(c, src, self, dim) ||
         !along(c, index, src, dim) || !kernel_like(c, out, self))
         return false;
@@ -301,10 +353,40 @@ bool kernel_index_add(struct rt_call *c)
             return index_out_of_range(c, i, size);
         struct rt_tensor from = slice_at(src, dim, k), to = slice_at(out, dim, i);
         do
-            index_add_element(element(&to, in), element(&from, in), self->dtype);
+            add_scaled(element(&to, in), element(&from, in), self->dtype, arg_at(c, 4));
         while (next_index(&from, in));
     }
     return true;
+}
+
+/* index_reduce(self, dim, index, source, reduce, include_self) */
+bool kernel_index_reduce(struct rt_call *c)
+{
+    const struct rt_tensor *self = arg_tensor(c, 0), *index = arg_tensor(c, 2),
+                           *src = arg_tensor(c, 3);
+    struct rt_call wide = *c;
+    struct rt_value arg[6];
+    struct rt_tensor places = *src;
+    int dim;
+
+    if (!kernel_dim(c, self, arg_int(c, 1, 0), &dim) || !slices_fit(c, src, self, dim) ||
+        !along(c, index, src, dim) || index->n > 1)
+        return index->n > 1 ? kernel_apart(c) : false;
+    places.data = index->data; /* the same for all elements of a slice */
+    places.dtype = index->dtype;
+    for (int d = 0; d < places.n; d++)
+        places.stride[d] = d == dim && index->n > 0 ? index->stride[0] : 0;
+    for (uint32_t i = 0; i < 6; i++)
+        arg[i] = *arg_at(c, i);
+    arg[2].tensor = &places;
+    wide.arg = arg;
+    wide.n_arg = 6;
+    return kernel_scatter_reduce(&wide);
+}
+
+size_t scratch_index_reduce(const struct rt_call *c)
+{
+    return scratch_scatter_reduce(c);
 }
 
 /* Slices of the result, those that index names, written by src or by a value. */

@@ -31,7 +31,7 @@ static size_t product_scratch(const struct rt_call *c, const struct product *x)
     if (k == K_END)
         return 0;
     return gemm_room(&o, &a, &b) * kind_bytes[k] + 4 * RT_ALIGN +
-           (natural ? 0 : plain_scratch(c, 0));
+           (natural ? 0 : (k == K_C128 ? 2 : 1) * plain_scratch(c, 0)); /* that of 8 bytes each */
 }
 
 /* Do the sizes of factors and result go together? */
@@ -103,6 +103,8 @@ bool kernel_addmm(struct rt_call *c)
 {
     struct product x = addmm_of(c);
 
+    if (arg_at(c, 3)->kind == RT_COMPLEX || arg_at(c, 4)->kind == RT_COMPLEX)
+        return kernel_error(c, "no kernel multiplies with a complex factor");
     return multiply(c, &x);
 }
 
@@ -145,6 +147,63 @@ size_t scratch_mv(const struct rt_call *c)
     const struct rt_tensor *a = arg_tensor(c, 0);
 
     return plain_scratch(c, 0) + (size_t)(rt_numel(a) + 2 * rt_numel(arg_tensor(c, 1))) * 16 + 1024;
+}
+
+/* What addmv and addr multiply: vectors with a dimension of size 1. */
+struct widened {
+    struct rt_tensor a, b, add, out;
+};
+
+/* addmv(self, mat, vec, beta, alpha) */
+static struct product addmv_of(const struct rt_call *c, struct widened *w)
+{
+    *w = (struct widened){*arg_tensor(c, 1), with_ones(arg_tensor(c, 2), false),
+                          with_ones(arg_tensor(c, 0), false), with_ones(c->out, false)};
+    return (struct product){&w->a, &w->b, &w->add, &w->out, arg_float(c, 4, 1), arg_float(c, 3, 1)};
+}
+
+bool kernel_addmv(struct rt_call *c)
+{
+    struct widened w;
+    struct product x = addmv_of(c, &w);
+
+    if (w.a.n != 2 || arg_tensor(c, 2)->n != 1 || c->out->n != 1 || arg_tensor(c, 0)->n > 1)
+        return kernel_error(c, "a product of other than a matrix and a vector");
+    return multiply(c, &x);
+}
+
+size_t scratch_addmv(const struct rt_call *c)
+{
+    struct widened w;
+    struct product x = addmv_of(c, &w);
+
+    return product_scratch(c, &x);
+}
+
+/* addr(self, vec1, vec2, beta, alpha) */
+static struct product addr_of(const struct rt_call *c, struct widened *w)
+{
+    *w = (struct widened){with_ones(arg_tensor(c, 1), false), with_ones(arg_tensor(c, 2), true),
+                          *arg_tensor(c, 0), *c->out};
+    return (struct product){&w->a, &w->b, &w->add, &w->out, arg_float(c, 4, 1), arg_float(c, 3, 1)};
+}
+
+bool kernel_addr(struct rt_call *c)
+{
+    struct widened w;
+    struct product x = addr_of(c, &w);
+
+    if (arg_tensor(c, 1)->n > 1 || arg_tensor(c, 2)->n > 1 || c->out->n != 2)
+        return kernel_error(c, "a product of other than vectors");
+    return multiply(c, &x);
+}
+
+size_t scratch_addr(const struct rt_call *c)
+{
+    struct widened w;
+    struct product x = addr_of(c, &w);
+
+    return product_scratch(c, &x);
 }
 
 /* ---- groups: offs says where each group of rows, columns or of the inner dimension ends ---- */

@@ -269,6 +269,42 @@ bool kernel_diagonal_backward(struct rt_call *c)
            fill_tensor(c, c->out, &zero) && copy_tensor(c, &part, arg_tensor(c, 0));
 }
 
+/* (self, offset, dim1, dim2) */
+bool kernel_diag_embed(struct rt_call *c)
+{
+    struct rt_tensor part;
+
+    return diagonal_part(c, 1, &part) && kernel_same(c, arg_tensor(c, 0), &part) &&
+           fill_tensor(c, c->out, &zero) && copy_tensor(c, &part, arg_tensor(c, 0));
+}
+
+/* (tensors): matrices along the diagonal of a larger one, zeros elsewhere */
+bool kernel_block_diag(struct rt_call *c)
+{
+    const struct rt_value *list = arg_at(c, 0);
+    const struct rt_tensor *out = c->out;
+    int64_t row = 0, column = 0;
+
+    if (out->n != 2)
+        return kernel_apart(c);
+    if (!fill_tensor(c, out, &zero))
+        return false;
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct rt_tensor *t = list->item[i].tensor;
+        int64_t rows = t->n > 1 ? t->size[0] : 1, columns = t->n > 0 ? t->size[t->n - 1] : 1;
+
+        if (t->n > 2 || rows > out->size[0] - row || columns > out->size[1] - column)
+            return kernel_apart(c);
+        struct rt_tensor part = slice(out, 0, row, rows, 1);
+        part = slice(&part, 1, column, columns, 1);
+        if (!copy_tensor(c, &part, t))
+            return false;
+        row += rows;
+        column += columns;
+    }
+    return (row == out->size[0] && column == out->size[1]) || kernel_apart(c);
+}
+
 /* (grad, input_sizes, dim, size, step): windows along a dimension, elements in the last one */
 bool kernel_unfold_backward(struct rt_call *c)
 {
@@ -364,19 +400,9 @@ bool kernel_pad(struct rt_call *c)
     const struct rt_tensor *in = arg_tensor(c, 0);
     const struct rt_value *pad = arg_at(c, 1);
     struct rt_tensor to = *c->out, from = *in;
-    _Alignas(16) char x[16];
-    struct rt_tensor one = {.data = x, .dtype = DTYPE_F64};
-    double value = arg_float(c, 2, 0);
-    int64_t whole = arg_int(c, 2, 0);
-
-    memcpy(x, &value, 8);
-    if (arg_at(c, 2)->kind == RT_INT) {
-        one.dtype = DTYPE_I64;
-        memcpy(x, &whole, 8);
-    }
     if (to.n != in->n || pad->kind != RT_LIST || pad->n % 2 != 0 || pad->n / 2 > in->n)
         return kernel_apart(c);
-    if (!copy_tensor(c, c->out, &one))
+    if (!fill_tensor(c, c->out, arg_at(c, 2)->kind == RT_NONE ? &zero : arg_at(c, 2)))
         return false;
     for (uint32_t i = 0; i + 1 < pad->n; i += 2) {
         int d = in->n - 1 - (int)(i / 2);

@@ -115,6 +115,12 @@ static bool max_pool(struct rt_call *c, bool offsets)
     return true;
 }
 
+/* A window of three numbers. */
+static bool is_volume(const struct rt_call *c)
+{
+    return arg_at(c, 1)->kind == RT_LIST && arg_at(c, 1)->n == 3;
+}
+
 bool kernel_max_pool(struct rt_call *c)
 {
     return max_pool(c, false);
@@ -122,7 +128,7 @@ bool kernel_max_pool(struct rt_call *c)
 
 bool kernel_max_pool_offsets(struct rt_call *c)
 {
-    return max_pool(c, true);
+    return is_volume(c) ? pool3_max_offsets(c) : max_pool(c, true);
 }
 
 /* (offsets, kernel_size, input_size, stride, padding, dilation): places in the plane */
@@ -133,6 +139,8 @@ bool kernel_pool_indices(struct rt_call *c)
     const struct rt_tensor *in = arg_tensor(c, 0);
     int64_t window[2], size[2], stride[2], padding[2], dilation[2];
 
+    if (is_volume(c))
+        return pool3_indices(c);
     if (!take_pair(window, arg_at(c, 1), ones, 1) || !take_pair(size, arg_at(c, 2), ones, 0) ||
         !take_pair(stride, arg_at(c, 3), window, 1) || !take_pair(padding, arg_at(c, 4), ones, 0) ||
         !take_pair(dilation, arg_at(c, 5), ones, 1) || kind_of(in->dtype) != K_I64)

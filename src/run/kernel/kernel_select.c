@@ -270,3 +270,35 @@ size_t scratch_take(const struct rt_call *c)
 {
     return plain_scratch(c, 0);
 }
+
+/* linalg_cross(self, other, dim) */
+bool kernel_cross(struct rt_call *c)
+{
+    struct plain s = plain_begin(c);
+    const struct rt_tensor *out = c->out;
+    int dim;
+
+    if (kind_of(out->dtype) == K_I64 || kind_of(out->dtype) >= K_C64)
+        return kernel_error(c, "no kernel computes cross products of %s",
+                            dtype_at(out->dtype)->name);
+    if (out->n == 0 || !kernel_dim(c, out, arg_int(c, 2, -1), &dim) || out->size[dim] != 3)
+        return kernel_apart(c);
+    const double *a = plain_spread(&s, arg_tensor(c, 0)), *b = plain_spread(&s, arg_tensor(c, 1));
+    if (a == NULL || b == NULL)
+        return false;
+    double *y = plain_out(&s, out, K_F64);
+    int64_t step = plain_count(out, dim + 1, out->n);
+    for (int64_t i = 0; i < rt_numel(out); i++) {
+        int64_t at = i / step % 3, from = i - at * step, u = from + (at + 1) % 3 * step,
+                v = from + (at + 2) % 3 * step;
+
+        y[i] = a[u] * b[v] - a[v] * b[u];
+    }
+    plain_done(&s, out, y, K_F64);
+    return true;
+}
+
+size_t scratch_cross(const struct rt_call *c)
+{
+    return plain_scratch(c, 2 * (kernel_bytes(rt_numel(c->out), 1, 8) + RT_ALIGN));
+}

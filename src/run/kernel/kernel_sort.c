@@ -397,6 +397,35 @@ bool kernel_cumprod(struct rt_call *c)
     return running(c, REDUCE_PROD);
 }
 
+/* logcumsumexp(self, dim) */
+bool kernel_logcumsumexp(struct rt_call *c)
+{
+    const struct rt_tensor *in = arg_tensor(c, 0), *out = c->out;
+    int dim;
+
+    if (kind_of(in->dtype) >= K_C64 || kind_of(out->dtype) >= K_C64)
+        return kernel_error(c, "no kernel computes logcumsumexp of complex numbers");
+    if (!kernel_dim(c, in, arg_int(c, 1, 0), &dim) || !kernel_same(c, out, in))
+        return false;
+    int64_t in_bytes = dtype_at(in->dtype)->bytes, bytes = dtype_at(out->dtype)->bytes;
+    for (struct lines l = lines_begin(dim, in, out, NULL); l.more; lines_next(&l)) {
+        double sum = -(double)INFINITY;
+
+        for (int64_t i = 0; i < line_size(in, dim); i++) {
+            _Alignas(16) char x[16], y[16];
+            double next;
+
+            elem_load(x, line_of(&l, 0) + i * line_stride(in, dim) * in_bytes, in->dtype, 1, 1);
+            elem_convert(&next, K_F64, x, kind_of(in->dtype), 1);
+            double most = next > sum || isnan(next) ? next : sum, less = most == next ? sum : next;
+            sum = isinf(most) || isnan(most) ? most : most + log1p(exp(less - most));
+            elem_convert(y, kind_of(out->dtype), &sum, K_F64, 1);
+            elem_store(line_of(&l, 1) + i * line_stride(out, dim) * bytes, y, out->dtype, 1, 1);
+        }
+    }
+    return true;
+}
+
 /* histc(self, bins, min, max) */
 bool kernel_histc(struct rt_call *c)
 {

@@ -66,6 +66,10 @@ static const struct {
     UNARY(tanh),
     UNARY(erf),
     UNARY(erfc),
+    UNARY(erfinv),
+    UNARY(lgamma),
+    UNARY(digamma),
+    UNARY(sinc),
     UNARY(sigmoid),
     UNARY(relu),
     UNARY(silu),
@@ -104,6 +108,7 @@ static const struct {
     BINARY(bitwise_or),
     BINARY(bitwise_xor),
     BINARY(gcd),
+    BINARY(lcm),
     BINARY(shift_left),
     BINARY(shift_right),
     [OP_KERNEL_add] = {2, SAME, ALPHA, true},
@@ -117,6 +122,8 @@ static const struct {
     [OP_KERNEL_addcdiv] = {3, SAME, THREE, false},
     [OP_KERNEL_lerp] = {3, SAME, NOTHING, true},
     [OP_KERNEL_abs] = {1, REAL, NOTHING, false},
+    [OP_KERNEL_angle] = {1, REAL, NOTHING, false},
+    [OP_KERNEL_round_decimals] = {1, SAME, FIRST, false},
     [OP_KERNEL_leaky_relu] = {1, SAME, FIRST, false},
     [OP_KERNEL_elu] = {1, SAME, FIRST, false},
     [OP_KERNEL_softplus] = {1, SAME, FIRST, false},
@@ -317,7 +324,7 @@ static int special(const struct rt_call *c, enum op_kernel k, enum kind kind)
                                        : (int)OP_KERNEL_gelu_tanh_backward;
     }
     const struct rt_value *e = arg_at(c, 1);
-    if (k != OP_KERNEL_pow || (kind != K_F32 && kind != K_F64) || e->kind == RT_TENSOR)
+    if (k != OP_KERNEL_pow || kind < K_F32 || e->kind == RT_TENSOR || e->kind == RT_COMPLEX)
         return (int)k;
     double by = arg_float(c, 1, 0);
     return by == 2      ? (int)OP_KERNEL_square
@@ -516,6 +523,9 @@ static bool check_one(struct rt_call *c)
             return kernel_error(c, "no kernel computes %s of %s", c->kernel->name,
                                 dtype_at(v->tensor->dtype)->name);
     }
+    for (uint32_t i = points[k].n_in; i < c->n_arg; i++)
+        if (c->arg[i].kind == RT_COMPLEX)
+            return kernel_error(c, "no kernel computes %s with a complex factor", c->kernel->name);
     return c->out->dtype != DTYPE_NONE || kernel_error(c, "it has no result");
 }
 

@@ -9,4 +9,8 @@
 bool pool_give_back(struct rt_call *c, const struct rt_tensor *grad,
                     const struct rt_tensor *places);
 
+/* max_pool_offsets and pool_indices in three dimensions. */
+bool pool3_max_offsets(struct rt_call *c);
+bool pool3_indices(struct rt_call *c);
+
 #endif
