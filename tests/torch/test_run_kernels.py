@@ -41,7 +41,7 @@ def not_compared(case):
     return case.row["kernel"] in UNDEFINED or twice or views or apart or mixed or halves
 
 
-PLAIN = set("""softmax log_softmax softmax_backward log_softmax_backward softmax_online grid_sampler grid_sampler_backward layer_norm layer_norm_backward
+PLAIN = set("""cdist cdist_backward multi_margin_loss multi_margin_loss_backward softmax log_softmax softmax_backward log_softmax_backward softmax_online grid_sampler grid_sampler_backward layer_norm layer_norm_backward
     rms_norm rms_norm_backward batch_norm batch_norm_eval batch_norm_backward nll_loss nll_loss_backward convolution
     convolution_backward upsample_linear upsample_linear_backward upsample_cubic upsample_cubic_backward elu_backward fake_quantize fake_quantize_channels fused_sgd fused_adam fused_adamw group_norm group_norm_backward std_mean""".split())  # kernels that get no NaNs and infinities
 VIEWS = {"aten._conj.default", "aten.conj.default"}  # torch only marks the operand: tests/golden/run
@@ -265,6 +265,27 @@ def slices_of(args):
     args[2].remainder_(args[0].size(args[1]))
 
 
+def distances(r, row):
+    lead, n, m, width = [r.randint(1, 2) for _ in range(r.randint(0, 2))], *(r.randint(1, 4) for _ in range(3))
+    dtype, p = r.choice([torch.float32, torch.float64]), r.choice([0.0, 1.0, 1.5, 2.0, 3.0, float("inf")])
+    x, y, each = (float_tensor(r, [*lead, *size], dtype) for size in ([n, width], [m, width], [n, m]))
+    if "forward" in row["name"]:
+        return [x, y, p, r.choice([None, 1, 2])], {}
+    return [each, x, y, p, float_tensor(r, [*lead, n, m], dtype)], {}
+
+
+def their_distances(args):
+    args[4].copy_(torch.cdist(args[1], args[2], args[3]))
+
+
+def margins(r, row):
+    n, classes, dtype, reduction = r.randint(1, 4), r.randint(1, 5), r.choice([torch.float32, torch.float64]), r.randint(0, 2)
+    x, target = float_tensor(r, [n, classes], dtype), Tensor(torch.int64, [n], (1,), "cpu")
+    weight = r.choice([None, float_tensor(r, [classes], dtype)])
+    args = [x, target, r.randint(1, 2), r.choice([1, 0.5]), weight, reduction]
+    return ([float_tensor(r, [n] if reduction == 0 else [], dtype)] if "backward" in row["name"] else []) + args, {}
+
+
 # row -> generator, where that of the shapes does not give useful data, or there is none
 ROWS = dict.fromkeys(("aten.native_group_norm.default", "aten.native_group_norm_backward.default"), dense_group_norm)
 ROWS |= {"aten.log_sigmoid_backward.default": log_sigmoid_backward, "aten.glu_backward.default": glu_backward, "aten.log_sigmoid_forward.default": log_sigmoid_forward}
@@ -274,7 +295,7 @@ ROWS |= {f"aten.{name}.default": fake_quantize for name in ("fake_quantize_per_t
 
 
 ROWS |= {f"aten.{name}.default": pooled3 for name in ("max_pool3d_with_indices", "max_pool3d_with_indices_backward", "avg_pool3d", "avg_pool3d_backward", "_adaptive_avg_pool3d", "_adaptive_avg_pool3d_backward")}
-ROWS |= {f"aten.{name}.default": make for make, names in {folded: "im2col col2im", sampled: "grid_sampler_2d grid_sampler_2d_backward", bag: "_embedding_bag _embedding_bag_forward_only _embedding_bag_backward", triangle: "tril_indices triu_indices", reduced_slices: "index_reduce index_reduce_", diagonal_blocks: "block_diag", crossed: "linalg_cross"}.items() for name in names.split()}
+ROWS |= {f"aten.{name}.default": make for make, names in {folded: "im2col col2im", sampled: "grid_sampler_2d grid_sampler_2d_backward", bag: "_embedding_bag _embedding_bag_forward_only _embedding_bag_backward", triangle: "tril_indices triu_indices", reduced_slices: "index_reduce index_reduce_", diagonal_blocks: "block_diag", distances: "_cdist_forward _cdist_backward", margins: "multi_margin_loss multi_margin_loss_backward", crossed: "linalg_cross"}.items() for name in names.split()}
 
 
 def offsets(args):
@@ -306,7 +327,7 @@ def sorted_lines(args):
             t.copy_(t.sort(-1).values)
 
 
-ALTER = {"embedding_bag": offsets_of_bags, "embedding_bag_backward": offsets_of_bags, "max_pool3_backward": volumes, "index_reduce": slices_of, "fake_quantize": quantized, "fake_quantize_channels": quantized, "amp_unscale": amp_scale, "amp_update": amp_state, "adaptive_max_pool_backward": windows, "log_sigmoid_backward": buffers, "searchsorted": sorted_lines, "bucketize": sorted_lines, "grouped_mm": offsets, "nll_loss": targets, "nll_loss_backward": targets}  # kernel -> function that makes operands meaningful
+ALTER = {"cdist_backward": their_distances, "multi_margin_loss": targets, "multi_margin_loss_backward": targets, "embedding_bag": offsets_of_bags, "embedding_bag_backward": offsets_of_bags, "max_pool3_backward": volumes, "index_reduce": slices_of, "fake_quantize": quantized, "fake_quantize_channels": quantized, "amp_unscale": amp_scale, "amp_update": amp_state, "adaptive_max_pool_backward": windows, "log_sigmoid_backward": buffers, "searchsorted": sorted_lines, "bucketize": sorted_lines, "grouped_mm": offsets, "nll_loss": targets, "nll_loss_backward": targets}  # kernel -> function that makes operands meaningful
 SCALE = {}  # kernel -> factor of the tolerance
 
 
