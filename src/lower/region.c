@@ -3,8 +3,9 @@
  * A run is a stretch of the graph with only loops, views, numbers and empty tensors. Within a run,
  * loops that pass values to each other form one region, of at most REGION_MAX nodes. The last value
  * that a collective reads ends the run, so that communication does not wait for the rest of a loop,
- * and so does what a mutation reads. No edge leads from one region of a run to another, so a region
- * may be emitted as a whole at its first node.
+ * and so does what a mutation reads. No edge leads from one region of a run to another, and no
+ * region reads an empty tensor that comes after its first node, so a region may be emitted as a
+ * whole at that node.
  *
  * The same walk finds loops that became adjacent in an order of ops but must not be fused.
  */
@@ -106,7 +107,11 @@ struct runs {
     uint32_t *run;        /* by node: the run it is in */
     uint32_t *parent;     /* by node: union-find over the loops of a run */
     uint32_t *size, *met; /* met: by loop, the last query that visited it */
+    uint32_t *first;      /* by loop: the place of its first node */
+    uint32_t *needs;      /* by loop: that of the last empty tensor of this run that it reads */
+    uint32_t *place;      /* by node: of those that were met */
     uint32_t now, asked;  /* the current run; number of queries so far */
+    uint32_t n_met;
 };
 
 static enum lower_role role(const struct runs *r, uint32_t n)
@@ -133,6 +138,9 @@ static void begin(struct runs *r, const tuck_graph *g, const uint8_t *roles, str
     r->parent = arena_zeroed(scratch, n_id * sizeof(*r->parent));
     r->size = arena_zeroed(scratch, n_id * sizeof(*r->size));
     r->met = arena_zeroed(scratch, n_id * sizeof(*r->met));
+    r->first = arena_zeroed(scratch, n_id * sizeof(*r->first));
+    r->needs = arena_zeroed(scratch, n_id * sizeof(*r->needs));
+    r->place = arena_zeroed(scratch, n_id * sizeof(*r->place));
     for_each_node (g, n) {
         const struct fx_node *x = node_at(g, n);
 
@@ -189,22 +197,57 @@ static uint32_t joined_size(struct runs *r, uint32_t n)
     return total;
 }
 
+/* The loop of n alone. */
+static void begin_loop(struct runs *r, uint32_t n)
+{
+    const struct fx_node *x = node_at(r->g, n);
+
+    r->parent[n] = n;
+    r->size[n] = 1;
+    r->run[n] = r->now;
+    r->first[n] = r->place[n];
+    r->needs[n] = 0;
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        uint32_t a = x->vals[i].kind == TUCK_V_NODE ? r->shows[x->vals[i].a] : 0;
+        if (a != 0 && is_empty(r->g, a) && r->run[a] == r->now && r->place[a] > r->needs[n])
+            r->needs[n] = r->place[a];
+    }
+}
+
+/* Would the loop begin before an empty tensor that it reads, if n joined those it reads from? */
+static bool is_early(struct runs *r, uint32_t n)
+{
+    const struct fx_node *x = node_at(r->g, n);
+    uint32_t first = r->place[n], needs;
+
+    begin_loop(r, n);
+    needs = r->needs[n];
+    for (uint32_t i = 0; i < x->n_vals; i++) {
+        uint32_t u = loop_of(r, x->vals[i]);
+        if (u == 0)
+            continue;
+        first = r->first[u] < first ? r->first[u] : first;
+        needs = r->needs[u] > needs ? r->needs[u] : needs;
+    }
+    return needs > first;
+}
+
 /* Adds node n to the loops it reads from; if that gets too long, n begins the next run. */
 static void add(struct runs *r, uint32_t n)
 {
     const struct fx_node *x = node_at(r->g, n);
 
-    if (x->apart || joined_size(r, n) > REGION_MAX)
+    if (x->apart || joined_size(r, n) > REGION_MAX || is_early(r, n))
         r->now++; /* so that nothing it reads is in its run */
-    r->parent[n] = n;
-    r->size[n] = 1;
-    r->run[n] = r->now;
+    begin_loop(r, n);
     for (uint32_t i = 0; i < x->n_vals; i++) {
         uint32_t u = loop_of(r, x->vals[i]), v = find(r, n);
         if (u == 0 || u == v)
             continue;
         r->parent[v] = u;
         r->size[u] += r->size[v];
+        r->first[u] = r->first[v] < r->first[u] ? r->first[v] : r->first[u];
+        r->needs[u] = r->needs[v] > r->needs[u] ? r->needs[v] : r->needs[u];
     }
     if (r->role[n] & ROLE_ENDS)
         r->now++;
@@ -231,6 +274,9 @@ static void walk(struct runs *r, uint32_t n)
 {
     enum lower_role what = role(r, n);
 
+    r->place[n] = ++r->n_met;
+    if (is_empty(r->g, n))
+        r->run[n] = r->now;
     if (what == ROLE_FUSIBLE)
         add(r, n);
     else if ((what != ROLE_VIEW && what != ROLE_NOTHING && !is_empty(r->g, n)) || joins_loops(r, n))
