@@ -270,7 +270,8 @@ typedef struct tuck_traces tuck_traces;
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_new(const tuck_allocator *alloc,
                                                      tuck_traces **out);
 TUCK_API void tuck_traces_free(tuck_traces *t);
-/* Adds the trace of a rank, plain or gzip; "-" is standard input. If it fails, nothing is added. */
+/* Adds the trace of a rank, plain or gzip; "-" is standard input. Of a folder, every trace directly
+ * in it, by rank, step and name. If it fails, nothing is added. */
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_add_file(tuck_traces *t, const char *path,
                                                           tuck_diags *diags);
 TUCK_API TUCK_MUST_CHECK tuck_status tuck_traces_add_text(tuck_traces *t, const char *text,

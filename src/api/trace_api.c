@@ -6,7 +6,9 @@
 #include "api/api.h"
 #include "base/owner.h"
 #include "base/diag.h"
+#include "job/folder.h"
 #include "job/measured_cluster.h"
+#include "job/trace_folder.h"
 #include "job/trace_show.h"
 
 tuck_status tuck_traces_new(const tuck_allocator *alloc, tuck_traces **out)
@@ -21,6 +23,7 @@ tuck_status tuck_traces_new(const tuck_allocator *alloc, tuck_traces **out)
         return TUCK_ENOMEM;
     *t = (tuck_traces){.mem = m};
     arena_init(&t->arena, &t->mem);
+    arena_init(&t->kept, &t->mem);
     *out = t;
     return TUCK_OK;
 }
@@ -34,6 +37,8 @@ void tuck_traces_free(tuck_traces *t)
     for (uint32_t i = 0; i < t->trace.len; i++)
         trace_free(t->trace.at[i]);
     vec_free(&t->mem, &t->trace);
+    vec_free(&t->mem, &t->passed);
+    arena_destroy(&t->kept);
     arena_destroy(&t->arena);
     mem_free(&m, t, sizeof(*t));
 }
@@ -50,6 +55,14 @@ static void do_add(void *arg)
     vec_push(&a->t->mem, &a->t->trace, a->x);
 }
 
+/* What was studied before is not all. */
+static void added(tuck_traces *t)
+{
+    t->part = NULL;
+    arena_destroy(&t->arena);
+    arena_init(&t->arena, &t->mem);
+}
+
 static tuck_status add(tuck_traces *t, tuck_status st, struct trace *x)
 {
     struct add_args a = {t, x};
@@ -60,19 +73,60 @@ static tuck_status add(tuck_traces *t, tuck_status st, struct trace *x)
         trace_free(x);
         return TUCK_ENOMEM;
     }
-    t->part = NULL;
-    arena_destroy(&t->arena);
-    arena_init(&t->arena, &t->mem);
+    added(t);
     return TUCK_OK;
+}
+
+/* ---- folders ---- */
+
+struct folder_args {
+    tuck_traces *t;
+    struct trace_folder *f;
+};
+
+/* Nothing is added before there is room for everything. */
+static void do_add_folder(void *arg)
+{
+    struct folder_args *a = arg;
+    tuck_traces *t = a->t;
+    struct trace_folder *f = a->f;
+
+    vec_reserve(&t->mem, &t->trace, f->trace.len);
+    vec_reserve(&t->mem, &t->passed, f->passed.len);
+    for (uint32_t i = 0; i < f->passed.len; i++)
+        f->passed.at[i] = arena_str(&t->kept, f->passed.at[i], strlen(f->passed.at[i]));
+    for (uint32_t i = 0; i < f->passed.len; i++)
+        vec_push(&t->mem, &t->passed, f->passed.at[i]);
+    for (uint32_t i = 0; i < f->trace.len; i++) {
+        vec_push(&t->mem, &t->trace, f->trace.at[i]);
+        f->trace.at[i] = NULL;
+    }
+}
+
+static tuck_status add_folder(tuck_traces *t, const char *path, tuck_diags *diags)
+{
+    struct trace_folder f;
+    struct folder_args a = {t, &f};
+    tuck_status st = trace_folder_read(path, &t->mem.alloc, diags, &f);
+
+    if (st == TUCK_OK && !mem_guard(&t->mem, do_add_folder, &a))
+        st = TUCK_ENOMEM;
+    if (st == TUCK_OK)
+        added(t);
+    trace_folder_free(&f);
+    return st;
 }
 
 tuck_status tuck_traces_add_file(tuck_traces *t, const char *path, tuck_diags *diags)
 {
     struct trace *x = NULL;
+    bool any;
 
     if (t == NULL || path == NULL)
         return TUCK_EINVAL;
-    tuck_status st = trace_read_file(path, &t->mem.alloc, diags, &x);
+    if (folder_is(path))
+        return add_folder(t, path, diags);
+    tuck_status st = trace_read_file(path, &t->mem.alloc, diags, &any, &x);
     return add(t, st, x);
 }
 
@@ -179,7 +233,11 @@ bool tuck_traces_figures(tuck_traces *t, size_t i, tuck_trace_figures *out)
 
 static struct trace_set set_of(const tuck_traces *t)
 {
-    return (struct trace_set){t->part, t->n_part, t->n_lost};
+    return (struct trace_set){.part = t->part,
+                              .n = t->n_part,
+                              .n_lost = t->n_lost,
+                              .passed = t->passed.at,
+                              .n_passed = t->passed.len};
 }
 
 static void print(struct buf *b, const tuck_print_options *how, const void *arg)

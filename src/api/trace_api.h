@@ -9,7 +9,9 @@ struct tuck_traces {
     struct mem mem;
     struct arena arena;
     VEC(struct trace *) trace;
-    struct trace_part *part; /* NULL: not studied since the last file was added */
+    struct arena kept;        /* of passed */
+    VEC(const char *) passed; /* paths in folders that are no traces */
+    struct trace_part *part;  /* NULL: not studied since the last file was added */
     uint32_t n_part, n_lost;
 };
 

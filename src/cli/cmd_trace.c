@@ -45,8 +45,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     options,
     parse,
-    "TRACE...",
-    "What torch.profiler recorded, one file per rank, plain or gzip: for each step the time that "
+    "TRACE|FOLDER...",
+    "What torch.profiler recorded, one file per rank, plain or gzip, or the folder with all of "
+    "them: for each step the time that "
     "computes, communicates, is exposed and idle; every collective with its bandwidth, its "
     "exposure and, with several ranks, how long it waited for the last of them.",
     NULL,

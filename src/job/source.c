@@ -1,12 +1,12 @@
 #include "job/source.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/file_open.h"
 #include "job/archive.h"
+#include "job/folder.h"
 
 enum { LOOK = 4096 };
 
@@ -186,67 +186,11 @@ static bool is_archive(const char *path)
 
 /* ---- folders ---- */
 
-struct names {
-    VEC(const char *) all;
-};
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The entries of a folder as paths, sorted. False: it cannot be read. */
-static bool list(struct sources *s, const char *folder, struct names *out)
-{
-    DIR *d = opendir(folder);
-    struct dirent *e;
-
-    if (d == NULL)
-        return false;
-    while ((e = readdir(d)) != NULL) {
-        if (e->d_name[0] == '.')
-            continue;
-        size_t n = strlen(folder), m = strlen(e->d_name);
-        /* No jump may pass by closedir(). */
-        char *path = s->mem->alloc.resize(s->mem->alloc.ctx, NULL, 0, n + m + 2);
-        void *more = out->all.at;
-        if (path != NULL && out->all.len == out->all.cap) {
-            more = s->mem->alloc.resize(s->mem->alloc.ctx, out->all.at,
-                                        out->all.cap * sizeof(char *),
-                                        ((size_t)out->all.cap * 2 + 16) * sizeof(char *));
-            if (more != NULL) {
-                out->all.at = more;
-                out->all.cap = out->all.cap * 2 + 16;
-            }
-        }
-        if (path == NULL || more == NULL) {
-            mem_free(s->mem, path, path ? n + m + 2 : 0);
-            closedir(d);
-            mem_exhausted(s->mem);
-        }
-        memcpy(path, folder, n);
-        path[n] = '/';
-        memcpy(path + n + 1, e->d_name, m + 1);
-        out->all.at[out->all.len++] = path;
-    }
-    closedir(d);
-    if (out->all.len > 0)
-        qsort(out->all.at, out->all.len, sizeof(*out->all.at), by_name);
-    return true;
-}
-
 struct walk {
     struct sources *s;
     VEC(const char *) todo; /* folders, the next one last */
-    struct names now;
+    struct folder_names now;
 };
-
-static void drop_names(struct sources *s, struct names *n)
-{
-    for (uint32_t i = 0; i < n->all.len; i++)
-        mem_free(s->mem, (char *)(uintptr_t)n->all.at[i], strlen(n->all.at[i]) + 1);
-    vec_free(s->mem, &n->all);
-}
 
 /* Links are not followed: a folder may contain itself. */
 static bool is_kind(const char *path, mode_t kind)
@@ -263,7 +207,7 @@ static void do_walk(void *p)
 
     while (w->todo.len > 0 && !s->failed) {
         const char *folder = w->todo.at[--w->todo.len];
-        if (!list(s, folder, &w->now)) {
+        if (!folder_list(s->mem, folder, &w->now)) {
             complain(s, folder, "cannot read the folder", strerror(errno));
             return;
         }
@@ -277,7 +221,7 @@ static void do_walk(void *p)
             if (is_kind(path, S_IFDIR))
                 vec_push(s->mem, &w->todo, arena_str(s->arena, path, strlen(path)));
         }
-        drop_names(s, &w->now);
+        folder_drop(s->mem, &w->now);
     }
 }
 
@@ -290,7 +234,7 @@ static void add_folder(struct sources *s, const char *path)
         n--;
     vec_push(s->mem, &w.todo, arena_str(s->arena, path, n));
     bool ok = mem_guard(s->mem, do_walk, &w);
-    drop_names(s, &w.now);
+    folder_drop(s->mem, &w.now);
     vec_free(s->mem, &w.todo);
     if (!ok)
         mem_exhausted(s->mem);
@@ -298,18 +242,11 @@ static void add_folder(struct sources *s, const char *path)
 
 /* ---- */
 
-static bool is_folder(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 bool source_is_many(const char *path)
 {
     struct stat st;
 
-    if (is_folder(path))
+    if (folder_is(path))
         return true;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && is_archive(path);
 }
@@ -318,7 +255,7 @@ void sources_add(struct sources *s, const char *path)
 {
     const char *own = arena_str(s->arena, path, strlen(path));
 
-    if (is_folder(path)) {
+    if (folder_is(path)) {
         add_folder(s, own);
         return;
     }

@@ -108,6 +108,7 @@ struct trace {
     bool fractions;      /* some ts has a fraction, or an event has none */
     bool ours;           /* written by `tuck simulate --trace` */
     bool steps_named;    /* more than one name contains "ProfilerStep" */
+    bool any;            /* some event says of what kind it is */
     uint64_t n_event;    /* of the file */
     uint64_t n_skipped;  /* events whose times are missing, not numbers, or out of range */
     uint64_t n_bytes;    /* of the text */
@@ -131,9 +132,10 @@ struct trace *trace_new(const tuck_allocator *alloc);
 void trace_free(struct trace *t); /* t may be NULL */
 
 /* Reads a file ("-": standard input) or a text, either of them plain or gzip. TUCK_ESYNTAX with a
- * diagnostic: it is not a trace, or only a part of one. */
+ * diagnostic: it is not a trace, or only a part of one. any: it has events, even if it is broken
+ * behind them. */
 TUCK_MUST_CHECK tuck_status trace_read_file(const char *path, const tuck_allocator *alloc,
-                                            tuck_diags *diags, struct trace **out);
+                                            tuck_diags *diags, bool *any, struct trace **out);
 TUCK_MUST_CHECK tuck_status trace_read_text(const char *text, size_t len, const char *name,
                                             const tuck_allocator *alloc, tuck_diags *diags,
                                             struct trace **out);

@@ -208,22 +208,36 @@ static const char *base_name(const struct trace *t)
     return slash != NULL ? slash + 1 : t->file;
 }
 
+/* Has another file of this rank the step? Each cycle of a schedule has its own. */
+static bool elsewhere(const struct trace_set *s, uint32_t i, int64_t step, struct arena *a)
+{
+    int64_t rank = s->part[i].t->rank;
+
+    for (uint32_t k = 0; k < s->n && rank >= 0 && step >= 0 && !s->part[i].t->ours; k++)
+        if (k != i && s->part[k].t->rank == rank && choose(&s->part[k], step, a) != TRACE_NONE)
+            return true;
+    return false;
+}
+
 bool trace_pictures(const struct trace_set *s, int64_t step, struct program **program,
                     struct arena *a, struct report_graph *out)
 {
     struct report_run *run = arena_array(a, struct report_run, s->n);
     bool asked = step >= 0;
+    uint32_t n = 0;
 
     for (uint32_t i = 0; i < s->n; i++) {
         const struct trace_part *p = &s->part[i];
         uint32_t any = choose(p, step, a), k = any != TRACE_NONE || asked ? any : choose(p, -1, a);
         char *title = arena_array(a, char, 128), *label = arena_array(a, char, 128);
 
+        if (any == TRACE_NONE && elsewhere(s, i, step, a))
+            continue;
         if (k == TRACE_NONE)
             return false;
         if (step < 0 && s->n > 1)
             step = p->step.at[k].number; /* all ranks show the same step, if they have it */
-        run[i] = draw(p, k, program[i], a);
+        run[n] = draw(p, k, program[i], a);
         if (p->t->rank >= 0)
             snprintf(title, 128, "rank %lld", (long long)p->t->rank);
         else
@@ -232,14 +246,14 @@ bool trace_pictures(const struct trace_set *s, int64_t step, struct program **pr
             snprintf(label, 128, "%.100s, step %lld", title, (long long)p->step.at[k].number);
         else
             snprintf(label, 128, "%.120s", title);
-        run[i].label = label;
+        run[n++].label = label;
     }
     const struct trace *t = s->part[0].t;
     *out = (struct report_graph){.title = "",
                                  .where = t->device != 0 ? trace_str(t, t->device)
                                                          : "the machine of the trace",
                                  .run = run,
-                                 .n_run = s->n,
-                                 .ranks = s->n > 1};
+                                 .n_run = n,
+                                 .ranks = n > 1};
     return true;
 }

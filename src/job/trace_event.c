@@ -513,6 +513,7 @@ static void add_complete(struct trace *t, const struct trace_raw *r)
 void trace_event_add(struct trace *t, const struct trace_raw *r)
 {
     t->n_event++;
+    t->any |= r->ph != '\0';
     t->fractions |= !r->ts.given || r->ts.fraction;
     if (r->ph == 'X')
         add_complete(t, r);

@@ -6,7 +6,8 @@
 
 struct item {
     const char *group, *ranks;
-    int64_t step; /* its number */
+    int64_t step;  /* its number; below 0: outside of all steps, or there are none */
+    int64_t cycle; /* then the first step of the file: each cycle of a schedule has its own */
     bool p2p;
     int64_t start;
     uint32_t part, coll;
@@ -20,6 +21,8 @@ static int by_case(const struct item *x, const struct item *y)
         c = strcmp(x->ranks, y->ranks);
     if (c == 0)
         c = (x->step > y->step) - (x->step < y->step);
+    if (c == 0)
+        c = (x->cycle > y->cycle) - (x->cycle < y->cycle);
     return c != 0 ? c : x->p2p - y->p2p;
 }
 
@@ -97,10 +100,12 @@ uint32_t trace_match_ranks(struct trace_part *part, uint32_t n, struct arena *a)
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < part[i].coll.len; j++) {
             const struct trace_coll *c = &part[i].coll.at[j];
+            int64_t step = c->step != TRACE_NONE ? part[i].step.at[c->step].number : -2;
             list[k++] = (struct item){
                 .group = trace_str(part[i].t, c->group),
                 .ranks = trace_str(part[i].t, c->ranks),
-                .step = c->step != TRACE_NONE ? part[i].step.at[c->step].number : -2,
+                .step = step,
+                .cycle = step < 0 && part[i].step.len > 0 ? part[i].step.at[0].number : 0,
                 .p2p = c->kind == TUCK_P2P,
                 .start = c->issued,
                 .part = i,

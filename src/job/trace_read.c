@@ -505,7 +505,7 @@ static void do_start(void *arg)
 }
 
 static tuck_status read_in(struct trace_in *in, const char *name, const tuck_allocator *alloc,
-                           tuck_diags *diags, struct trace **out)
+                           tuck_diags *diags, bool *any, struct trace **out)
 {
     struct owner own;
     yajl_alloc_funcs funcs = {yajl_take, take, yajl_drop, &own};
@@ -530,6 +530,7 @@ static tuck_status read_in(struct trace_in *in, const char *name, const tuck_all
                  "months "
                  "away from the others",
                  (unsigned long long)r.t->n_skipped);
+    *any = r.t->any;
     if (r.status == TUCK_OK)
         *out = r.t;
     else
@@ -539,7 +540,8 @@ static tuck_status read_in(struct trace_in *in, const char *name, const tuck_all
 
 /* Opens, reads and closes; f or text. */
 static tuck_status read_all(FILE *f, const char *text, size_t len, const char *name,
-                            const tuck_allocator *alloc, tuck_diags *diags, struct trace **out)
+                            const tuck_allocator *alloc, tuck_diags *diags, bool *any,
+                            struct trace **out)
 {
     struct mem m;
 
@@ -549,7 +551,7 @@ static tuck_status read_all(FILE *f, const char *text, size_t len, const char *n
         return TUCK_ENOMEM;
     tuck_status st = trace_in_open(in, f, text, len);
     if (st == TUCK_OK) {
-        st = read_in(in, name, alloc, diags, out);
+        st = read_in(in, name, alloc, diags, any, out);
         trace_in_close(in);
     }
     mem_free(&m, in, sizeof(*in));
@@ -559,23 +561,25 @@ static tuck_status read_all(FILE *f, const char *text, size_t len, const char *n
 tuck_status trace_read_text(const char *text, size_t len, const char *name,
                             const tuck_allocator *alloc, tuck_diags *diags, struct trace **out)
 {
-    return read_all(NULL, text, len, name, alloc, diags, out);
+    bool any;
+
+    return read_all(NULL, text, len, name, alloc, diags, &any, out);
 }
 
 tuck_status trace_read_file(const char *path, const tuck_allocator *alloc, tuck_diags *diags,
-                            struct trace **out)
+                            bool *any, struct trace **out)
 {
     bool standard = strcmp(path, "-") == 0;
     FILE *f = standard ? stdin : file_open(path);
 
+    *any = false;
     if (f == NULL) {
         struct diag_source source = {.file = path};
-        const char *note = errno == EISDIR ? "name the traces in it, one for each rank" : NULL;
-        diag_add(diags, TUCK_ERROR, (struct diag_pos){.source = &source}, note, "cannot open: %s",
+        diag_add(diags, TUCK_ERROR, (struct diag_pos){.source = &source}, NULL, "cannot open: %s",
                  strerror(errno));
         return TUCK_EIO;
     }
-    tuck_status st = read_all(f, NULL, 0, standard ? "<stdin>" : path, alloc, diags, out);
+    tuck_status st = read_all(f, NULL, 0, standard ? "<stdin>" : path, alloc, diags, any, out);
     if (!standard)
         fclose(f);
     return st;

@@ -261,19 +261,110 @@ static void put_colls(const struct trace_part *p, bool ranks, uint32_t top, stru
         ink_line(b, INK_DIM, "  … and %u more", p->coll.len - top);
 }
 
-/* Two files of one rank, as the profiler writes if it records twice. */
-static void note_same_rank(const struct trace_set *s, struct buf *b)
+/* ---- several files of one rank ---- */
+
+/* The steps of a file. */
+struct cycle {
+    int64_t rank, first, last;
+    uint32_t part;
+};
+
+static int by_cycle(const void *a, const void *b)
 {
-    for (uint32_t i = 0; i < s->n; i++)
-        for (uint32_t k = 0; k < i && s->part[i].t->rank >= 0 && !s->part[i].t->ours; k++)
-            if (s->part[k].t->rank == s->part[i].t->rank) {
-                wrap_line(b, INK_LIMIT, 0, "%s and %s are both of rank %lld", s->part[k].t->file,
-                          s->part[i].t->file, (long long)s->part[i].t->rank);
-                break;
-            }
+    const struct cycle *x = a, *y = b;
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return (x->part > y->part) - (x->part < y->part);
 }
 
-static void put_notes(const struct trace_set *s, struct buf *b)
+/* Those of files whose rank is known, sorted. */
+static uint32_t cycles(const struct trace_set *s, struct arena *a, struct cycle **out)
+{
+    struct cycle *list = arena_array(a, struct cycle, s->n + 1);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct trace_part *p = &s->part[i];
+        if (p->t->rank < 0 || p->t->ours)
+            continue;
+        list[n] = (struct cycle){p->t->rank, INT64_MAX, INT64_MIN, i};
+        for (uint32_t k = 0; k < p->step.len; k++) {
+            int64_t number = p->step.at[k].number;
+            list[n].first = number < list[n].first ? number : list[n].first;
+            list[n].last = number > list[n].last ? number : list[n].last;
+        }
+        n++;
+    }
+    qsort(list, n, sizeof(*list), by_cycle);
+    *out = list;
+    return n;
+}
+
+/* Two files that are of one rank are one. */
+static uint32_t ranks_of(const struct trace_set *s, struct arena *a)
+{
+    struct cycle *c;
+    uint32_t n = cycles(s, a, &c), ranks = s->n;
+
+    for (uint32_t i = 1; i < n; i++)
+        ranks -= c[i].rank == c[i - 1].rank;
+    return ranks;
+}
+
+/* The profiler's schedule writes a file for each of its cycles, which are different steps. If the
+ * steps are the same, nobody knows which file of another rank belongs to which. */
+static void note_same_rank(const struct trace_set *s, struct arena *a, struct buf *b)
+{
+    struct cycle *c;
+    uint32_t n = cycles(s, a, &c), several = 0, first = 0, same = 0;
+    int64_t last = 0; /* step of the files of this rank so far */
+
+    for (uint32_t i = 1; i < n; i++) {
+        if (c[i].rank != c[i - 1].rank)
+            continue;
+        bool second = i == 1 || c[i - 2].rank != c[i].rank;
+        last = second || c[i - 1].last > last ? c[i - 1].last : last;
+        first = several == 0 ? i - 1 : first;
+        several += second;
+        if (same == 0 && c[i].first <= last)
+            same = i;
+    }
+    if (same > 0)
+        wrap_line(b, INK_LIMIT, 0,
+                  "%s and %s are both of rank %lld and have the same steps, as two runs have: "
+                  "collectives of such steps are not matched; name the files of one run",
+                  s->part[c[same - 1].part].t->file, s->part[c[same].part].t->file,
+                  (long long)c[same].rank);
+    else if (several > 0)
+        wrap_line(b, INK_DIM, 0,
+                  "%s and %s are both of rank %lld, with different steps: cycles of the profiler's "
+                  "schedule. All of them are shown%s",
+                  s->part[c[first].part].t->file, s->part[c[first + 1].part].t->file,
+                  (long long)c[first].rank,
+                  several > 1 ? "; ranks are matched where the step is the same" : "");
+}
+
+static void note_passed(const struct trace_set *s, struct buf *b)
+{
+    enum { MOST = 4 };
+    size_t from = wrap_begin(b);
+
+    if (s->n_passed == 0)
+        return;
+    ink_printf(b, INK_DIM,
+               "passed over, as %s: ", s->n_passed == 1 ? "it is no trace" : "they are no traces");
+    for (uint32_t i = 0; i < s->n_passed && i < MOST; i++)
+        ink_printf(b, INK_DIM, "%s%s", i > 0 ? ", " : "", s->passed[i]);
+    if (s->n_passed > MOST)
+        ink_printf(b, INK_DIM, " and %u more", s->n_passed - MOST);
+    wrap_end(b, from, 0);
+    buf_chr(b, '\n');
+}
+
+static void put_notes(const struct trace_set *s, uint32_t ranks, struct arena *a, struct buf *b)
 {
     int64_t world = 0;
 
@@ -284,17 +375,18 @@ static void put_notes(const struct trace_set *s, struct buf *b)
                       "%s: %u calls of collectives have no transfer in the trace and are not shown",
                       s->part[i].t->file, s->part[i].n_unmatched);
     }
-    note_same_rank(s, b);
-    if (s->n > 1 && world > (int64_t)s->n && !s->part[0].t->ours)
+    note_same_rank(s, a, b);
+    if (ranks > 1 && world > (int64_t)ranks && !s->part[0].t->ours)
         wrap_line(b, INK_DIM, 0,
                   "GB/s and waiting are by the shortest time of %u of %lld ranks; the others may "
                   "have been faster",
-                  s->n, (long long)world);
+                  ranks, (long long)world);
     if (s->n_lost > 0)
         wrap_line(b, INK_DIM, 0,
                   "%u collectives have no counterpart on the other ranks: counts, kinds, sizes or "
                   "members of the group differ in their step",
                   s->n_lost);
+    note_passed(s, b);
 }
 
 void trace_table(const struct trace_set *s, uint32_t top, struct buf *b)
@@ -302,6 +394,7 @@ void trace_table(const struct trace_set *s, uint32_t top, struct buf *b)
     struct arena a;
 
     arena_init(&a, b->mem);
+    uint32_t ranks = ranks_of(s, &a);
     for (uint32_t i = 0; i < s->n; i++) {
         struct arena_mark mark = arena_mark(&a);
         const struct trace_part *p = &s->part[i];
@@ -311,11 +404,11 @@ void trace_table(const struct trace_set *s, uint32_t top, struct buf *b)
         put_title(p, b);
         put_steps(p, b);
         put_streams(p, &a, b);
-        put_colls(p, s->n > 1 && !p->t->ours, top, &a, b);
+        put_colls(p, ranks > 1 && !p->t->ours, top, &a, b);
         put_kernels(p, top, &a, b);
         arena_release(&a, mark);
     }
-    put_notes(s, b);
+    put_notes(s, ranks, &a, b);
     arena_destroy(&a);
 }
 
@@ -475,6 +568,12 @@ void trace_json(const struct trace_set *s, struct buf *b)
         arena_release(&a, mark);
     }
     json_close(&j, ']');
+    if (s->n_passed > 0) {
+        json_open(&j, "passed_over", '[');
+        for (uint32_t i = 0; i < s->n_passed; i++)
+            json_str(&j, NULL, s->passed[i]);
+        json_close(&j, ']');
+    }
     json_close(&j, '}');
     json_end(&j);
     arena_destroy(&a);

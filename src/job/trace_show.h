@@ -9,7 +9,9 @@
 struct trace_set {
     const struct trace_part *part;
     uint32_t n;
-    uint32_t n_lost; /* collectives that could not be matched between ranks */
+    uint32_t n_lost;           /* collectives that could not be matched between ranks */
+    const char *const *passed; /* paths in folders that are no traces */
+    uint32_t n_passed;
 };
 
 void trace_table(const struct trace_set *s, uint32_t top, struct buf *b);
