@@ -198,7 +198,8 @@ static struct report_run draw(const struct trace_part *part, uint32_t step, stru
                                         .compute = x->compute,
                                         .comm = x->comm,
                                         .exposed = x->exposed},
-                               .bound_says = "of a measured step it is not known"};
+                               .measured_ps = x->step,
+                               .bound_says = ""};
 }
 
 static const char *base_name(const struct trace *t)

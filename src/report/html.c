@@ -76,7 +76,9 @@ static void run_json(struct json_out *j, const struct report_run *r)
     const int64_t *live = live_bytes(r->p, &a);
     json_open(j, NULL, '{');
     json_str(j, "label", r->label);
-    json_int(j, "step_ps", r->time.makespan);
+    json_int(j, "step_ps", r->measured_ps > 0 ? r->measured_ps : r->time.makespan);
+    json_int(j, "span_ps", r->time.makespan);
+    json_bool(j, "measured", r->measured_ps > 0);
     json_int(j, "compute_ps", r->time.compute);
     json_int(j, "comm_ps", r->time.comm);
     json_int(j, "exposed_ps", r->time.exposed);

@@ -14,6 +14,9 @@ struct report_run {
     const struct sim_span *span; /* by op */
     struct sim_result time;
     int64_t peak, bound_ps;
+    /* Of a measured step its time as annotated; time.makespan is from the first to the last of what
+     * is drawn. 0: it is simulated. */
+    int64_t measured_ps;
     int64_t others_ps; /* how long its transfers waited for other ranks */
     const char *bound_says;
     const struct cost_assumed *assumed; /* groups whose size was assumed */
