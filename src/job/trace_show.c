@@ -183,10 +183,59 @@ static void put_streams(const struct trace_part *p, struct arena *a, struct buf 
     }
 }
 
+struct shown_sum {
+    const char *name;
+    uint32_t n, forms; /* forms: that differ in template arguments, parameters or namespaces */
+    int64_t ps;
+};
+
+static int by_shown_name(const void *a, const void *b)
+{
+    const struct shown_sum *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+static int by_shown_sum(const void *a, const void *b)
+{
+    const struct shown_sum *x = a, *y = b;
+
+    if (x->ps != y->ps)
+        return x->ps > y->ps ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* What has one short name is one row. */
+static uint32_t shown_kernels(const struct trace_part *p, struct arena *a, struct shown_sum **out)
+{
+    struct kernel_sum *full;
+    uint32_t n = kernels(p, a, &full), m = 0;
+    struct shown_sum *list = arena_array(a, struct shown_sum, n + 1);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name;
+        size_t len = trace_short_name(trace_str(p->t, full[i].name), &name);
+        list[i] = (struct shown_sum){arena_str(a, name, len), full[i].n, 1, full[i].ps};
+    }
+    qsort(list, n, sizeof(*list), by_shown_name);
+    for (uint32_t i = 0; i < n; i++) {
+        if (m == 0 || strcmp(list[m - 1].name, list[i].name) != 0) {
+            list[m++] = list[i];
+            continue;
+        }
+        list[m - 1].n += list[i].n;
+        list[m - 1].forms++;
+        list[m - 1].ps += list[i].ps;
+    }
+    qsort(list, m, sizeof(*list), by_shown_sum);
+    *out = list;
+    return m;
+}
+
 static void put_kernels(const struct trace_part *p, uint32_t top, struct arena *a, struct buf *b)
 {
-    struct kernel_sum *list;
-    uint32_t n = kernels(p, a, &list);
+    struct shown_sum *list;
+    uint32_t n = shown_kernels(p, a, &list);
 
     if (n == 0 || top == 0)
         return;
@@ -195,9 +244,9 @@ static void put_kernels(const struct trace_part *p, uint32_t top, struct arena *
     for (uint32_t i = 0; i < n && i < top; i++) {
         buf_printf(b, "  %10.3f %8u %10.1f  ", ms(list[i].ps), list[i].n,
                    us(list[i].ps) / list[i].n);
-        const char *name;
-        size_t len = trace_short_name(trace_str(p->t, list[i].name), &name);
-        put_short(b, arena_str(a, name, len), 0);
+        put_short(b, list[i].name, 0);
+        if (list[i].forms > 1)
+            ink_printf(b, INK_DIM, ", %u forms", list[i].forms);
         buf_chr(b, '\n');
     }
     if (n > top)
