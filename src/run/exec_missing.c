@@ -144,9 +144,10 @@ static const char *advice(const struct op_row *row)
     for (size_t i = 0; i < sizeof(fused) / sizeof(*fused); i++)
         splits |= strcmp(row->name, fused[i]) == 0;
 
-    return row->cls == OP_HOP ? " (graphs inside of a graph are not run)"
-           : splits           ? " (split_fused_collectives makes plain ones of it)"
-                              : "";
+    return row->shape == OP_SHAPE_auto_functionalized ? " (it wraps an operator of your own)"
+           : row->cls == OP_HOP                       ? " (graphs inside of a graph are not run)"
+           : splits ? " (split_fused_collectives makes plain ones of it)"
+                    : "";
 }
 
 static void look_at(struct looking *l, uint32_t n)
