@@ -4,6 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Bytes of a message, operations of a product: no machine has seen as many, and they fit into
+ * 63 bits when they are doubled. */
+#define MOST 0x1p60
+
 /* ---- the machine ---- */
 
 /* "NVIDIA H100 80GB HBM3" is an h100: the device whose name is a word in it, the longest one. */
@@ -103,7 +107,8 @@ static bool is_inter(const struct trace *t, const struct trace_coll *c, int64_t 
 
 bool measured_counts(const struct trace_coll *c)
 {
-    return c->bytes > 0 && c->p >= 2 && c->transfer > 0 && c->kind < TUCK_OTHER_COLLECTIVE;
+    return c->bytes > 0 && (double)c->bytes < MOST && c->p >= 2 && c->transfer > 0 &&
+           c->kind < TUCK_OTHER_COLLECTIVE;
 }
 
 uint64_t measured_case(const struct trace_part *p, const struct trace_coll *c, int64_t per_node)
@@ -208,7 +213,8 @@ bool trace_has_flops(const char *name)
     return false;
 }
 
-double trace_product(const char *name, const char *dims)
+/* Operations of a product of matrices whose sizes are known; 0 otherwise. */
+static double product(const char *name, const char *dims)
 {
     int64_t d[4][4];
     int rank[4] = {0}, n = shapes(dims, d, rank);
@@ -223,6 +229,13 @@ double trace_product(const char *name, const char *dims)
             return 2.0 * (double)d[a][0] * (double)d[a][1] * (double)d[a][2] * (double)d[b][2];
     }
     return 0;
+}
+
+double trace_product(const char *name, const char *dims)
+{
+    double flops = product(name, dims);
+
+    return flops < MOST ? flops : 0;
 }
 
 /* Bytes that a copy or a sum moves: what it reads and writes. */
