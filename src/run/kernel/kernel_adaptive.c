@@ -129,12 +129,7 @@ bool kernel_adaptive_max_pool_backward(struct rt_call *c)
            kernel_same(c, places, grad) && pool_give_back(c, grad, places);
 }
 
-#define ALL_PLAIN(name)                                                                            \
-    size_t scratch_##name(const struct rt_call *c)                                                 \
-    {                                                                                              \
-        return plain_scratch(c, 0);                                                                \
-    }
-ALL_PLAIN(adaptive_avg_pool)
-ALL_PLAIN(adaptive_avg_pool_backward)
-ALL_PLAIN(adaptive_max_pool)
-ALL_PLAIN(adaptive_max_pool_backward)
+PLAIN_SCRATCH(adaptive_avg_pool)
+PLAIN_SCRATCH(adaptive_avg_pool_backward)
+PLAIN_SCRATCH(adaptive_max_pool)
+PLAIN_SCRATCH(adaptive_max_pool_backward)

@@ -214,12 +214,7 @@ bool kernel_multi_margin_loss_backward(struct rt_call *c)
     return true;
 }
 
-#define ALL_PLAIN(name)                                                                            \
-    size_t scratch_##name(const struct rt_call *c)                                                 \
-    {                                                                                              \
-        return plain_scratch(c, 0);                                                                \
-    }
-ALL_PLAIN(cdist)
-ALL_PLAIN(cdist_backward)
-ALL_PLAIN(multi_margin_loss)
-ALL_PLAIN(multi_margin_loss_backward)
+PLAIN_SCRATCH(cdist)
+PLAIN_SCRATCH(cdist_backward)
+PLAIN_SCRATCH(multi_margin_loss)
+PLAIN_SCRATCH(multi_margin_loss_backward)

@@ -134,17 +134,12 @@ bool kernel_softmax_online(struct rt_call *c)
     return true;
 }
 
-#define ALL_PLAIN(name)                                                                            \
-    size_t scratch_##name(const struct rt_call *c)                                                 \
-    {                                                                                              \
-        return plain_scratch(c, 0);                                                                \
-    }
-ALL_PLAIN(softmax)
-ALL_PLAIN(safe_softmax)
-ALL_PLAIN(log_softmax)
-ALL_PLAIN(softmax_backward)
-ALL_PLAIN(log_softmax_backward)
-ALL_PLAIN(softmax_online)
+PLAIN_SCRATCH(softmax)
+PLAIN_SCRATCH(safe_softmax)
+PLAIN_SCRATCH(log_softmax)
+PLAIN_SCRATCH(softmax_backward)
+PLAIN_SCRATCH(log_softmax_backward)
+PLAIN_SCRATCH(softmax_online)
 
 /* ---- layer norm, RMS norm ---- */
 
@@ -249,10 +244,10 @@ bool kernel_rms_norm_backward(struct rt_call *c)
     return norm_backward(c, true);
 }
 
-ALL_PLAIN(layer_norm)
-ALL_PLAIN(rms_norm)
-ALL_PLAIN(layer_norm_backward)
-ALL_PLAIN(rms_norm_backward)
+PLAIN_SCRATCH(layer_norm)
+PLAIN_SCRATCH(rms_norm)
+PLAIN_SCRATCH(layer_norm_backward)
+PLAIN_SCRATCH(rms_norm_backward)
 
 /* ---- negative log likelihood: [n, classes, …] or [classes] ---- */
 
@@ -347,5 +342,5 @@ bool kernel_nll_loss_backward(struct rt_call *c)
     return true;
 }
 
-ALL_PLAIN(nll_loss)
-ALL_PLAIN(nll_loss_backward)
+PLAIN_SCRATCH(nll_loss)
+PLAIN_SCRATCH(nll_loss_backward)

@@ -195,15 +195,10 @@ bool kernel_max_pool_backward(struct rt_call *c)
     return pool_give_back(c, grad, arg_tensor(c, 7));
 }
 
-#define ALL_PLAIN(name)                                                                            \
-    size_t scratch_##name(const struct rt_call *c)                                                 \
-    {                                                                                              \
-        return plain_scratch(c, 0);                                                                \
-    }
-ALL_PLAIN(max_pool)
-ALL_PLAIN(max_pool_offsets)
-ALL_PLAIN(pool_indices)
-ALL_PLAIN(max_pool_backward)
+PLAIN_SCRATCH(max_pool)
+PLAIN_SCRATCH(max_pool_offsets)
+PLAIN_SCRATCH(pool_indices)
+PLAIN_SCRATCH(max_pool_backward)
 
 /* ---- averages: (self, kernel, stride, padding, ceil_mode, count_include_pad, divisor) ---- */
 
@@ -274,8 +269,8 @@ bool kernel_avg_pool_backward(struct rt_call *c)
     return true;
 }
 
-ALL_PLAIN(avg_pool)
-ALL_PLAIN(avg_pool_backward)
+PLAIN_SCRATCH(avg_pool)
+PLAIN_SCRATCH(avg_pool_backward)
 
 /* ---- batch norm ---- */
 
@@ -408,8 +403,8 @@ bool kernel_batch_norm_backward(struct rt_call *c)
     return true;
 }
 
-ALL_PLAIN(batch_norm)
-ALL_PLAIN(batch_norm_eval)
+PLAIN_SCRATCH(batch_norm)
+PLAIN_SCRATCH(batch_norm_eval)
 
 size_t scratch_batch_norm_backward(const struct rt_call *c)
 {

@@ -387,14 +387,9 @@ bool kernel_adaptive_avg_pool3_backward(struct rt_call *c)
     return true;
 }
 
-#define ALL_PLAIN(name)                                                                            \
-    size_t scratch_##name(const struct rt_call *c)                                                 \
-    {                                                                                              \
-        return plain_scratch(c, 0);                                                                \
-    }
-ALL_PLAIN(max_pool3)
-ALL_PLAIN(max_pool3_backward)
-ALL_PLAIN(avg_pool3)
-ALL_PLAIN(avg_pool3_backward)
-ALL_PLAIN(adaptive_avg_pool3)
-ALL_PLAIN(adaptive_avg_pool3_backward)
+PLAIN_SCRATCH(max_pool3)
+PLAIN_SCRATCH(max_pool3_backward)
+PLAIN_SCRATCH(avg_pool3)
+PLAIN_SCRATCH(avg_pool3_backward)
+PLAIN_SCRATCH(adaptive_avg_pool3)
+PLAIN_SCRATCH(adaptive_avg_pool3_backward)

@@ -41,4 +41,11 @@ int64_t plain_count(const struct rt_tensor *t, int begin, int end);
 /* A dimension that may be counted from the end. */
 int plain_dim(const struct rt_tensor *t, int64_t dim);
 
+/* scratch_NAME() of a kernel that needs copies of its operands and no more. */
+#define PLAIN_SCRATCH(name)                                                                        \
+    size_t scratch_##name(const struct rt_call *c)                                                 \
+    {                                                                                              \
+        return plain_scratch(c, 0);                                                                \
+    }
+
 #endif
