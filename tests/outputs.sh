@@ -7,7 +7,8 @@
 tuck=$(realpath "$1") || exit 2
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d) || exit 2
-trap 'cd /; umount "$work/full" 2>/dev/null; rm -rf "$work"' EXIT
+# Not in a command that was just started and gets a signal before it is one: until then it is a copy of this script.
+trap '[ $BASHPID = $$ ] || exit; cd /; umount "$work/full" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 2
 passed=0 failed=0
 export LC_ALL=C TERM=dumb ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0

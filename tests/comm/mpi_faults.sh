@@ -11,7 +11,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 TUCK_PLUGINS=$PWD/$build
 program=$PWD/$build/tests/property/prop_faults
 work=$(mktemp -d) || exit 1
-trap 'kill_left "$program"; rm -rf "$work"' EXIT
+trap '[ $BASHPID = $$ ] || exit; kill_left "$program"; rm -rf "$work"' EXIT # see tests/outputs.sh
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 faults=(kill stop late other leave)

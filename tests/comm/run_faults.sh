@@ -9,7 +9,7 @@ build=$1 passed=0 failed=0
 . tests/comm/left.sh
 program=$PWD/$build/tuck
 work=$(mktemp -d) || exit 1
-trap 'kill_left "$program"; rm -rf "$work"' EXIT
+trap '[ $BASHPID = $$ ] || exit; kill_left "$program"; rm -rf "$work"' EXIT # see tests/outputs.sh
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
